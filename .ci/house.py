@@ -24,7 +24,7 @@ ROOMS = ("facts", "source", "rewrite", "convert", "values", "call", "operands", 
          "library", "index", "ufuncs", "choice", "places", "control", "arrays", "numpy",
          "scipy", "objects", "hooks", "python", "boundary")
 # Coefficients and rows of tables, one entry a line.
-TABLES = ("codegen/cpu/vecmath/", "fusec/inspect/coverage_")
+TABLES = ("codegen/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {
     "lines in fusec/trace": 32_120,
     "largest import circle in trace": 1, "largest import circle anywhere": 2,

@@ -226,4 +226,4 @@ def test_the_compiler_s_classes_are_of_this_kind() -> None:
                    for name in node.names):
                 others.append(path.relative_to(ROOT).as_posix())
     outside = {name for name in others if not name.startswith("fusec/bench/")}
-    assert outside == {"fusec/records.py", "codegen/cpu/vecmath/generate_coefficients.py"}
+    assert outside == {"fusec/records.py", "codegen/vecmath/generate_coefficients.py"}

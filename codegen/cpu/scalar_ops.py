@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fusec.codegen.vecmath import FUNCTIONS, define
+
 from .division import floor_div, fmod, int_reciprocal, mod, shift
 from .emitter import BOOL, I64, Emitter, Operand, scalar_type, vector_type
 from .half_precision import F16, F32, F64, narrow, narrow_double, widen
 from .instructions import binary, both, compare, isnan, lowest_int, select
-from .vecmath import FUNCTIONS, define
 
 Emit = Callable[[Emitter, np.dtype, list[Operand]], Operand]
 I32, U64 = np.dtype(np.int32), np.dtype(np.uint64)

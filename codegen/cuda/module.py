@@ -3,24 +3,12 @@
 What a driver (see `driver`) may rely on:
 
 - The source includes nothing and needs no library: NVRTC compiles it as C++17 without headers, and
-  a host compiler does behind a header that supplies the words below.  All of it but the kernels'
-  names lies in ``namespace fusec``, so that it meets nothing of a host's headers.
+  a host compiler does behind a header that supplies the words below.  All of it but the kernels
+  lies in ``namespace fusec``, so that it meets nothing of a host's headers.
 - Kernels are ``extern "C" __global__ void name(...)`` with `CudaParam` parameters: pointers
   (``char *`` or ``const char *``) and signed integers of 32 or 64 bits.  Constants of a
   program come as the bits of an integer.  They are one-dimensional in the grid (``gridDim.x``) and
   have ``blockDim.x`` and ``blockDim.y`` threads.
-- Every access to global memory goes through functions of the prelude, which are only defined there
-  unless ``FUSEC_EMULATED`` is: who defines that, defines them before, in ``namespace fusec``,
-  with these meanings (``T`` is an arithmetic type or a plain struct of them):
-
-  - ``T load<T>(const char *p)`` and ``void store<T>(char *p, T value)``: one element, aligned to
-    its size;
-  - ``Pack<T, N> load_pack<T, N>(const char *p)`` and ``void store_pack<T, N>(char *p,
-    Pack<T, N> value)``: N neighbours at once, aligned to all of their size.  ``template <class T,
-    int N> struct alignas(N * sizeof(T)) Pack { T v[N]; };`` is to be defined there, too;
-  - ``T shared_load<T>(const T *p)`` and ``void shared_store<T>(T *p, T value)``: one element of
-    shared memory.
-
 - Of CUDA it uses nothing but: ``threadIdx``, ``blockIdx``, ``blockDim``, ``gridDim``;
   ``__shared__`` arrays, and one ``extern __shared__`` array of ``unsigned long long``;
   ``__syncthreads``; ``__shfl_sync``, ``__shfl_up_sync``, ``__shfl_down_sync`` and

@@ -49,7 +49,7 @@ def _row(name: str, scipys: str, reference: Callable[..., Any], cost: float) -> 
     return scipys, register(Op(
         name=name, kind="elementwise", arity=1, scalar=scipys, infer=infer_same,
         reference=reference, cost=cost, takes=("f4", "f8"), admits=PLAIN,
-        doc=f"scipy.special.{scipys}; method and bound in codegen/cpu/vecmath and "
+        doc=f"scipy.special.{scipys}; method and bound in codegen/vecmath and "
             "docs/accuracy.md.",
     ))
 

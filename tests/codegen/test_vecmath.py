@@ -8,12 +8,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from fusec.codegen.cpu import vecmath
-from fusec.codegen.cpu.vecmath import generate_coefficients as generator
-from fusec.codegen.cpu.vecmath.builder import format_of
-from fusec.codegen.cpu.vecmath.coefficients import TABLES, TWO_OVER_PI
-from fusec.codegen.cpu.vecmath.harness import WIDTH, compiled
-from fusec.codegen.cpu.vecmath.reference import errors, expected, operands, random_bits
+from fusec.codegen import vecmath
+from fusec.codegen.vecmath import generate_coefficients as generator
+from fusec.codegen.vecmath.builder import format_of
+from fusec.codegen.vecmath.coefficients import TABLES, TWO_OVER_PI
+from fusec.codegen.vecmath.harness import WIDTH, compiled
+from fusec.codegen.vecmath.reference import errors, expected, operands, random_bits
 
 DTYPES = [np.dtype(np.float64), np.dtype(np.float32)]
 NAMES = sorted(vecmath.FUNCTIONS)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 import scipy.special
 
-from fusec.codegen.cpu.vecmath import BOUNDS
+from fusec.codegen.vecmath import BOUNDS
 from fusec.ops import all_ops
 from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.facts.refusals import is_compiled

@@ -101,7 +101,7 @@ def gammaln(b: Builder, x: Value) -> Value:
     if b.fmt is F64:
         y = log_gamma(b, x, Precision(""))
     else:
-        wide = Builder(F64, b.lanes, b.emitter)
+        wide = b.of_format(F64)
         y = b.narrowed(log_gamma(wide, wide.widened(x), Precision("_mid")))
     size = b.fabs(x)
     y = b.select(size < math.inf, y, x)

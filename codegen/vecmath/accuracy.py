@@ -1,6 +1,6 @@
 """Measures every function's error and speed: prints the table of docs/accuracy.md.
 
-``python -m fusec.codegen.cpu.vecmath.accuracy [--points N] [--dense N] [name ...]``
+``python -m fusec.codegen.vecmath.accuracy [--points N] [--dense N] [name ...]``
 """
 
 from __future__ import annotations

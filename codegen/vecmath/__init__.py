@@ -1,4 +1,4 @@
-"""Vectorisable, branch-free math functions of our own, as LLVM IR text.
+"""Vectorisable, branch-free math functions of our own, here as LLVM IR text.
 
 ``define(name, dtype, lanes)`` gives one function's text; the same operations in the same order
 are emitted for every lane count, so a scalar tail gives the bits of the vector body.  Bounds are
@@ -24,7 +24,9 @@ from . import (  # noqa: F401 - the imports fill the registry
     power,
     trigonometry,
 )
-from .builder import Builder, Format, Value, format_of, suffix
+from .builder import Format, Value, format_of
+from .coefficients import TWO_OVER_PI
+from .llvm_builder import LlvmBuilder, suffix
 from .registry import REGISTRY
 
 __all__ = [
@@ -74,7 +76,7 @@ def define(name: str, dtype: np.dtype, lanes: int) -> MathCode:
         return _lane(base, fmt) if part == "lane" else _huge(base, fmt, lanes)
     if name not in REGISTRY:
         raise KeyError(f"internal error: no math function {name!r}; there are {sorted(REGISTRY)}")
-    b = Builder(fmt, lanes)
+    b = LlvmBuilder(fmt, lanes)
     operands = b.parameters(REGISTRY[name].arity)
     result = REGISTRY[name].build(b, *operands)
     return _code(name, b, operands, result, ATTRIBUTES)
@@ -82,7 +84,7 @@ def define(name: str, dtype: np.dtype, lanes: int) -> MathCode:
 
 def _huge(base: str, fmt: Format, lanes: int) -> MathCode:
     """The rare path of a whole vector."""
-    b = Builder(fmt, lanes)
+    b = LlvmBuilder(fmt, lanes)
     x, y = b.parameters(2)
     result = trigonometry.huge_body(b, base, x, y)
     return _code(f"{base}.huge", b, [x, y], result, RARE_ATTRIBUTES)
@@ -90,16 +92,22 @@ def _huge(base: str, fmt: Format, lanes: int) -> MathCode:
 
 def _lane(base: str, fmt: Format) -> MathCode:
     """The rare path of one lane: a scalar, whatever the lane count asked for."""
-    b = Builder(fmt, 1)
-    words = f"@fusec.{base}.bits.{fmt.name}"
+    b = LlvmBuilder(fmt, 1)
+    words = f"fusec.{base}.bits.{fmt.name}"
     (x,) = b.parameters(1)
     result = trigonometry.lane_body(b, base, x, words)
     code = _code(f"{base}.lane", b, [x], result, RARE_ATTRIBUTES)
-    return replace(code, text=trigonometry.bits_of_two_over_pi(words) + code.text)
+    return replace(code, text=_bits_of_two_over_pi(words) + code.text)
+
+
+def _bits_of_two_over_pi(words: str) -> str:
+    """The definition of the global that the rare path reads."""
+    body = ", ".join(f"i64 {w}" for w in TWO_OVER_PI)
+    return f"@{words} = private unnamed_addr constant [{len(TWO_OVER_PI)} x i64] [{body}]\n"
 
 
 def _code(
-    name: str, b: Builder, operands: list[Value], result: Value, attributes: str
+    name: str, b: LlvmBuilder, operands: list[Value], result: Value, attributes: str
 ) -> MathCode:
     typ, head = b.type("f"), f"fusec.{name}.{suffix(b.fmt, b.lanes)}"
     parameters = ", ".join(f"{typ} {v.text}" for v in operands)

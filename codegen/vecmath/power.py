@@ -69,7 +69,7 @@ def pow_wide(b: Builder, x: Value, y: Value) -> Value:
 @function("pow", 1.2, 0.6, arity=2)
 def pow(b: Builder, x: Value, y: Value) -> Value:
     if b.fmt is not F64:
-        wide = Builder(F64, b.lanes, b.emitter)
+        wide = b.of_format(F64)
         return b.narrowed(pow_wide(wide, wide.widened(x), wide.widened(y)))
     log = log_pair(b, *decompose(b, b.fabs(x)))
     size = exp_of_product(b, clamp(b, y, -HUGE_POWER, HUGE_POWER), log)

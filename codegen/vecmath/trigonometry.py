@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 from .builder import F64, Builder, Value
-from .coefficients import TWO_OVER_PI
 from .double_double import (
     Pair,
     fast_two_sum,
@@ -115,7 +114,7 @@ def tan(b: Builder, x: Value) -> Value:
 
 
 def payne_hanek(b: Builder, x: Value, words: str) -> tuple[Pair, Value]:
-    """The same for one float64 ``x >= 2**15``, from the bits of 2/pi at ``words``.
+    """The same for one float64 ``x >= 2**15``, from the bits of 2/pi in the table ``words``.
 
     ``x = m * 2**e`` with integer ``m``.  192 bits of 2/pi from weight ``2**(1-e)`` on are
     multiplied by ``m``, modulo 4; kept are two bits of quadrant and 126 of fraction, of which
@@ -123,60 +122,42 @@ def payne_hanek(b: Builder, x: Value, words: str) -> tuple[Pair, Value]:
     """
     bits = b.to_bits(x)
     start = (bits >> 52) - (1075 - 62)
-    m = b.raw(f"zext i64 {((bits & F64.mantissa_mask) | (1 << 52)).text} to i128")
-    parts = [b.raw(f"zext i64 {_window(b, words, start, i)} to i128") for i in range(3)]
-    products = [b.raw(f"mul i128 {m}, {part}") for part in parts]
-    high, low = b.raw(f"shl i128 {products[0]}, 64"), b.raw(f"lshr i128 {products[2]}, 64")
-    total = b.raw(f"add i128 {high}, {b.raw(f'add i128 {products[1]}, {low}')}")
-    n = b.wrap("i", f"trunc i128 {b.raw(f'lshr i128 {total}, 126')} to i64")
-    fraction = b.raw(f"shl i128 {total}, 2")
-    negative = b.raw(f"icmp slt i128 {fraction}, 0")
-    up = b.wrap("i", f"zext i1 {negative} to i64")
-    return _times_half_pi(b, fraction, negative), n + up
+    word = start >> 6
+    m = b.wide_from_bits((bits & F64.mantissa_mask) | (1 << 52))
+    parts = [b.wide_from_bits(b.funnel(words, word + i, start)) for i in range(3)]
+    first, second, third = (m * part for part in parts)
+    total = (first << 64) + (second + (third >> 64))
+    fraction = total << 2
+    negative = fraction < 0
+    n = b.low_bits(total >> 126) + b.from_mask(negative)
+    return _times_half_pi(b, fraction, negative), n
 
 
-def _window(b: Builder, words: str, start: Value, index: int) -> str:
-    """64 bits of the table from bit ``start + 64*index`` on."""
-    word = (start >> 6) + index
-    loaded = []
-    for offset in (0, 1):
-        place = word + offset
-        address = b.raw(f"getelementptr inbounds i64, ptr {words}, i64 {place.text}")
-        loaded.append(b.raw(f"load i64, ptr {address}"))
-    b.emitter.declarations.add("declare i64 @llvm.fshl.i64(i64, i64, i64)")
-    return b.raw(f"call i64 @llvm.fshl.i64(i64 {loaded[0]}, i64 {loaded[1]}, i64 {start.text})")
-
-
-def _times_half_pi(b: Builder, fraction: str, negative: str) -> Pair:
+def _times_half_pi(b: Builder, fraction: Value, negative: Value) -> Pair:
     """The signed ``fraction/2**128`` times pi/2, as a pair."""
-    flipped = b.raw(f"sub i128 0, {fraction}")
-    size = b.raw(f"select i1 {negative}, i128 {flipped}, i128 {fraction}")
-    b.emitter.declarations.add("declare i128 @llvm.ctlz.i128(i128, i1)")
-    count = b.raw(f"call i128 @llvm.ctlz.i128(i128 {size}, i1 false)")
-    zeros = b.raw(f"and i128 {count}, 127")
-    packed = b.raw(f"shl i128 {size}, {zeros}")
+    size = b.select(negative, b.operand(0, "w") - fraction, fraction, "w")
+    zeros = b.leading_zeros(size)
+    packed = size << zeros
     digits = [_digits(b, packed, 75), _digits(b, packed, 22)]
-    scale = b.from_bits((1023 - b.wrap("i", f"trunc i128 {zeros} to i64")) << 52)
-    sign = b.wrap("f", f"select i1 {negative}, double -1.0, double 1.0")
+    scale = b.from_bits((1023 - b.low_bits(zeros)) << 52)
+    sign = b.select(negative, -1.0, 1.0)
     high, low = digits[0] * 2.0**-53 * scale * sign, digits[1] * 2.0**-106 * scale * sign
     first, second, _ = table(b, "pio2")
     r, error = two_product(b, high, b.const(first))
     return two_sum(r, b.fma(high, second, b.fma(low, first, error)))
 
 
-def _digits(b: Builder, packed: str, count: int) -> Value:
-    """53 bits of an i128 from bit ``count`` on, as a float."""
-    part = b.raw(f"trunc i128 {b.raw(f'lshr i128 {packed}, {count}')} to i64")
-    masked = b.raw(f"and i64 {part}, {(1 << 53) - 1}")
-    return b.wrap("f", f"sitofp i64 {masked} to double")
+def _digits(b: Builder, packed: Value, count: int) -> Value:
+    """53 bits of a wide integer from bit ``count`` on, as a float."""
+    return b.from_int(b.low_bits(packed >> count) & ((1 << 53) - 1))
 
 
 PARTS = {"sin": sin_parts, "cos": cos_parts, "tan": tan_parts}
 
 
 def lane_body(b: Builder, name: str, x: Value, words: str) -> Value:
-    """One huge argument, of either format; ``b`` is scalar, ``words`` the global of 2/pi."""
-    wide = Builder(F64, 1, b.emitter)
+    """One huge argument, of either format; ``b`` is scalar, ``words`` the table of 2/pi."""
+    wide = b.of_format(F64)
     value = x if b.fmt is F64 else wide.widened(x)
     result = PARTS[name](wide, value, *payne_hanek(wide, wide.fabs(value), words))
     return result if b.fmt is F64 else b.narrowed(result)
@@ -184,16 +165,10 @@ def lane_body(b: Builder, name: str, x: Value, words: str) -> Value:
 
 def huge_body(b: Builder, name: str, x: Value, y: Value) -> Value:
     """``y``, with every finite lane of huge ``x`` computed anew."""
-    lane, limit = Builder(b.fmt, 1, b.emitter), LIMIT[b.fmt.name]
+    lane, limit = b.of_format(b.fmt, lanes=1), LIMIT[b.fmt.name]
 
     def needed(value: Value) -> Value:
         size = lane.fabs(value)
         return (size > limit) & (size < math.inf)
 
     return b.each_lane(lane, x, y, needed, lambda value: lane.call(f"{name}.lane", value))
-
-
-def bits_of_two_over_pi(words: str) -> str:
-    """The definition of the global that ``lane_body`` reads."""
-    body = ", ".join(f"i64 {w}" for w in TWO_OVER_PI)
-    return f"{words} = private unnamed_addr constant [{len(TWO_OVER_PI)} x i64] [{body}]\n"

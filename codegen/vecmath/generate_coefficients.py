@@ -1,6 +1,6 @@
 """Generates ``coefficients.py``: minimax polynomials and split constants, for both formats.
 
-``python -m fusec.codegen.cpu.vecmath.generate_coefficients > codegen/cpu/vecmath/coefficients.py``
+``python -m fusec.codegen.vecmath.generate_coefficients > codegen/vecmath/coefficients.py``
 
 Polynomials minimise the largest weighted error by Remez' second exchange algorithm (Remez 1934;
 Muller, "Elementary Functions", 3rd ed., chapter 3), worked in 60 digits on a grid.  The degree is

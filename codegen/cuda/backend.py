@@ -1,0 +1,81 @@
+"""The CUDA back end: nests as CUDA C++, compiled and launched by a driver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fusec import locks
+from fusec.codegen.backend import Backend, Strides
+from fusec.codegen.loop_ir import Kernel
+from fusec.codegen.native_nest import CompileStats
+from fusec.codegen.specialise import specialise, structure_key
+from fusec.ir.lazy_values import lazy
+
+from .compiled import CudaForm, LoadedKernel, NestCall
+from .driver import Driver
+from .rows import is_on_chip
+from .scalar_ops import supports
+from .written import WrittenKernel, module_of, write_form
+
+
+class CudaBackend(Backend):
+    """Kernels for the devices of one driver, which is made when something is first compiled."""
+
+    def __init__(self, name: str, make_driver: Callable[[], Driver]) -> None:
+        self.name, self._make_driver = name, make_driver
+        self.kernels: dict[tuple, list[LoadedKernel]] = {}
+        self._lock = locks.Lock()
+
+    @lazy
+    def driver(self) -> Driver:
+        """What compiles and launches its kernels, and owns their memory."""
+        return self._make_driver()
+
+    def supports(self, op: str, dtype: np.dtype) -> bool:
+        return supports(op, dtype)
+
+    def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[CudaForm]:
+        return [CudaForm(specialise(kernel, nest, strides), kernel) for nest in kernel.nests]
+
+    def compile(self, forms: Sequence[CudaForm], stats: CompileStats) -> list[NestCall]:
+        if not forms:
+            return []
+        driver = self.driver
+        keys = [_key(form) for form in forms]
+        with self._lock:
+            missing = {k: f for k, f in zip(keys, forms, strict=True) if k not in self.kernels}
+            stats.compiled += len(missing)
+            stats.reused += len(forms) - len(missing)
+            if missing:
+                self.kernels |= _loaded(missing, driver, stats)
+            return [NestCall(f, self.kernels[k], driver)
+                    for k, f in zip(keys, forms, strict=True)]
+
+    def clear(self) -> None:
+        with self._lock:
+            self.kernels.clear()
+
+
+def _key(form: CudaForm) -> tuple:
+    """All that the code depends on: of sizes only what fits where."""
+    return form.index, is_on_chip(form.loops), structure_key(form.loops)
+
+
+def _loaded(
+    forms: dict[tuple, CudaForm], driver: Driver, stats: CompileStats
+) -> dict[tuple, list[LoadedKernel]]:
+    """All forms in one module."""
+    start = time.perf_counter()
+    written: dict[tuple, list[WrittenKernel]] = {
+        key: write_form(form.loops, form.index, f"nest_{number}")
+        for number, (key, form) in enumerate(forms.items())}
+    module = module_of([w for each in written.values() for w in each])
+    emitted = time.perf_counter()
+    loaded = driver.compile(module)
+    stats.codegen_ms += 1e3 * (emitted - start)
+    stats.llvm_ms += 1e3 * (time.perf_counter() - emitted)
+    return {key: [LoadedKernel(loaded, w.kernel, w) for w in each]
+            for key, each in written.items()}

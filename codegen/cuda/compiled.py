@@ -1,0 +1,138 @@
+"""Nests as compiled kernels: what of a form is code, and one call of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.loop_ir import Kernel, Param
+from fusec.codegen.specialise import LoopForm
+from fusec.ir.bindings import Bindings, resolve
+from fusec.records import dataclass
+
+from .device_memory import DeviceMemory
+from .driver import Driver
+from .launch_plan import Layout, Slot
+from .module import CudaKernel
+from .written import WrittenKernel
+
+_I32_LIMIT = (1 << 31) - (1 << 24)  # room for the stride of a whole grid
+_STATUS_BYTES = 16
+
+
+@dataclass(frozen=True)
+class CudaForm:
+    """A nest with its loop form, and the kernel that it is of."""
+
+    loops: LoopForm
+    kernel: Kernel
+
+    @property
+    def mode(self) -> str:
+        return self.loops.mode
+
+    @property
+    def is_static(self) -> bool:
+        return self.loops.is_static
+
+    @property
+    def points(self) -> int:
+        return self.loops.points
+
+    @property
+    def index(self) -> str:
+        """The type of counters and offsets: 32 bits where all of them are known to fit."""
+        return "i32" if self.is_static and _fits(self.loops) else "i64"
+
+
+def _fits(form: LoopForm) -> bool:
+    spans = [sum(abs(s) * max(0, n - 1) for s, n in zip(o.strides, form.extents, strict=True))
+             for o in form.operands]
+    return max([math.prod(form.extents), *spans]) < _I32_LIMIT
+
+
+@dataclass(frozen=True)
+class LoadedKernel:
+    """A kernel that a driver has loaded, with what its launches need to know."""
+
+    loaded: Any
+    kernel: CudaKernel
+    written: WrittenKernel
+
+
+def raw_bits(param: Param, sizes: Bindings) -> int:
+    """A constant's bytes, zero-extended."""
+    value = resolve(param.value, sizes)
+    data = np.asarray(value, param.dtype).tobytes()
+    return int.from_bytes(data.ljust(8, b"\0"), "little", signed=True)
+
+
+class NestCall:
+    """``call(buffers, sizes)``: the kernels of one nest on arrays, in order."""
+
+    def __init__(self, form: CudaForm, kernels: Sequence[LoadedKernel], driver: Driver) -> None:
+        self.form, self.kernels, self.driver = form, kernels, driver
+        self._has_checks = form.loops.nest.has_checks
+        self._plans = self._planned(form.loops, {}) if form.is_static else None
+
+    def _planned(self, form: LoopForm, sizes: Bindings) -> list[tuple[Layout, list[int | Slot]]]:
+        """Each kernel's layout, and its arguments with slots where only the call knows."""
+        params = [raw_bits(p, sizes) for p in self.form.kernel.params]
+        plans = []
+        for one in self.kernels:
+            layout = one.written.geometry(form)
+            plans.append((layout, [_known(s, form, params, layout) for s in one.written.slots]))
+        return plans
+
+    def __call__(self, buffers: Sequence[Any], sizes: Bindings) -> bool:
+        form = self.form.loops if self.form.is_static else self.form.loops.at_sizes(sizes)
+        plans = self._plans or self._planned(form, sizes)
+        memory = DeviceMemory(self.driver)
+        try:
+            addresses = memory.addresses_of(buffers)
+            where: dict[Slot, int] = {
+                ("operand", n): addresses[o.buffer] + o.offset
+                for n, o in enumerate(form.operands)}
+            status = where["status",] = memory.zeros(_STATUS_BYTES) if self._has_checks else 0
+            self._launch(plans, where, memory)
+            memory.copy_back({o.buffer for o in form.operands if o.is_store})
+            return not self._has_checks or not memory.word(status)
+        finally:
+            memory.release()
+
+    def _launch(
+        self, plans: Sequence[tuple[Layout, list[int | Slot]]], where: dict[Slot, int],
+        memory: DeviceMemory,
+    ) -> None:
+        for one, (layout, args) in zip(self.kernels, plans, strict=True):
+            if layout.partials and ("partials",) not in where:
+                where["partials",] = memory.fresh(layout.partials)
+            for number, dtype in enumerate(self.form.loops.nest.scratch if layout.scratch else ()):
+                where["scratch", number] = memory.fresh(layout.scratch * dtype.itemsize)
+            values = [where[a] if isinstance(a, tuple) else a for a in args]
+            self.driver.launch(one.loaded, one.kernel, (layout.blocks, 1, 1),
+                               (*layout.threads, 1), layout.shared, values)
+
+
+_AT_CALL = frozenset({"operand", "status", "partials", "scratch"})
+
+
+def _known(slot: Slot, form: LoopForm, params: Sequence[int], layout: Layout) -> int | Slot:
+    """The argument for a slot, or the slot where it is an address."""
+    kind, numbers = slot[0], [int(n) for n in slot[1:]]
+    if kind in _AT_CALL:
+        return slot
+    of_kind: dict[Any, Callable[[], int]] = {
+        "extent": lambda: form.extents[numbers[0]],
+        "stride": lambda: form.operands[numbers[0]].strides[numbers[1]],
+        "gathered": lambda: form.operands[numbers[0]].gathered[numbers[1]],
+        "param": lambda: params[numbers[0]],
+        "work": lambda: layout.work,
+        "row_packs": lambda: layout.row_packs,
+        "row_points": lambda: layout.row_points,
+        "row_bytes": lambda: layout.row_bytes,
+    }
+    return of_kind[kind]()

@@ -1,0 +1,65 @@
+"""A form's kernels as text, by mode, and modules of several forms."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+from fusec.codegen.specialise import LoopForm
+from fusec.records import dataclass
+
+from .columns import ColumnKernel
+from .elementwise import MapKernel
+from .full import FinishKernel, PartialKernel
+from .in_order import way_of
+from .launch_plan import Geometry, Slot
+from .math_builder import definitions
+from .module import CudaKernel, CudaModule
+from .nest_kernel import KernelWriter
+from .rows import RowKernel
+
+
+@dataclass(frozen=True)
+class WrittenKernel:
+    """A kernel's text, its math functions, what its parameters get, how it is laid out."""
+
+    text: str
+    kernel: CudaKernel
+    math: tuple[tuple[str, object], ...]
+    slots: tuple[Slot, ...]
+    geometry: Geometry
+
+
+_MODES: dict[str, tuple[type[KernelWriter], ...]] = {
+    "map": (MapKernel,), "row": (RowKernel,), "flat": (PartialKernel, FinishKernel),
+    "column": (ColumnKernel,), "tiled": (ColumnKernel,),
+}
+
+
+def write_form(form: LoopForm, index: str, name: str) -> list[WrittenKernel]:
+    """The kernels of a form, in the order in which they are launched."""
+    kinds = (way_of(form),) if form.nest.sequential else _MODES[form.mode]
+    writers = [kind(form, f"{name}_{number}", index) for number, kind in enumerate(kinds)]
+    return [_written(writer) for writer in writers]
+
+
+def _written(writer: KernelWriter) -> WrittenKernel:
+    text, kernel = writer.write()
+    return WrittenKernel(text, kernel, tuple(writer.em.math), tuple(writer.slots),
+                         writer.geometry())
+
+
+@functools.cache
+def prelude() -> str:
+    """The C++ that every module begins with."""
+    return (Path(__file__).parent / "prelude.cuh").read_text()
+
+
+def module_of(kernels: Sequence[WrittenKernel]) -> CudaModule:
+    """One module: the prelude, the math functions that are called, the kernels."""
+    requests = list(dict.fromkeys(r for k in kernels for r in k.math))
+    source = "\n".join([
+        "namespace fusec {", prelude(), *definitions(requests),  # type: ignore[arg-type]
+        "}  // namespace fusec", "using namespace fusec;", *(k.text for k in kernels), ""])
+    return CudaModule(source, tuple(k.kernel for k in kernels))

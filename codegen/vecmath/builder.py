@@ -1,0 +1,316 @@
+"""What the functions are written in: arithmetic on values, emitted as text of some language.
+
+Every function is written once and emitted for any format, number of lanes and language (LLVM IR in
+`llvm_builder`; others beside their back ends).  A lane does the same IEEE operations in the same
+order whatever the lane count and language, so a scalar tail and a vector body give the same bits,
+and so do two devices.  Fused multiply-adds are explicit; no fast-math flag is used.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from .formats import F32, F64, FORMATS, Format, format_of
+
+__all__ = ["F32", "F64", "FORMATS", "Builder", "Emitter", "Format", "Operand", "Value", "format_of"]
+
+
+class Value:
+    """A value in the text: ``kind`` is ``f`` (float), ``i`` (integer of that width), ``m`` (mask),
+    ``w`` (integer of 128 bits, one lane)."""
+
+    __slots__ = ("builder", "kind", "text")
+
+    def __init__(self, builder: Builder, kind: str, text: str):
+        self.builder, self.kind, self.text = builder, kind, text
+
+    def _binary(self, float_op: str, int_op: str, other: Operand, swap: bool = False) -> Value:
+        right = self.builder.operand(other, self.kind)
+        left = self
+        if swap:
+            left, right = right, left
+        op = float_op if self.kind == "f" else int_op
+        if not op:
+            raise TypeError(f"internal error: no such operation on kind {self.kind!r}")
+        return self.builder.binary(op, self.kind, left.text, right.text)
+
+    def __add__(self, other: Operand) -> Value:
+        return self._binary("fadd", "add", other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self._binary("fadd", "add", other, swap=True)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._binary("fsub", "sub", other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self._binary("fsub", "sub", other, swap=True)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._binary("fmul", "mul" if self.kind == "w" else "", other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self._binary("fmul", "", other, swap=True)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self._binary("fdiv", "", other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self._binary("fdiv", "", other, swap=True)
+
+    def __and__(self, other: Operand) -> Value:
+        return self._binary("", "and", other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self._binary("", "or", other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self._binary("", "xor", other)
+
+    def __invert__(self) -> Value:
+        return self ^ (True if self.kind == "m" else -1)
+
+    def __lshift__(self, count: Operand) -> Value:
+        return self._binary("", "shl", count)
+
+    def __rshift__(self, count: int) -> Value:
+        """Logical: AVX2 has no packed 64-bit arithmetic shift."""
+        return self._binary("", "lshr", count)
+
+    def __neg__(self) -> Value:
+        return self.builder.negative(self)
+
+    def _compare(self, predicate: str, other: Operand) -> Value:
+        right = self.builder.operand(other, self.kind)
+        return self.builder.compare(predicate, self, right)
+
+    def __lt__(self, other: Operand) -> Value:
+        return self._compare("olt" if self.kind == "f" else "slt", other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self._compare("ole" if self.kind == "f" else "sle", other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self._compare("ogt" if self.kind == "f" else "sgt", other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self._compare("oge" if self.kind == "f" else "sge", other)
+
+    def equals(self, other: Operand) -> Value:
+        """Ordered: false where either is NaN."""
+        return self._compare("oeq" if self.kind == "f" else "eq", other)
+
+    def differs(self, other: Operand) -> Value:
+        """Unordered: true where either is NaN."""
+        return self._compare("une" if self.kind == "f" else "ne", other)
+
+    def unordered(self, other: Operand) -> Value:
+        """True where either is NaN."""
+        return self._compare("uno", other)
+
+
+Operand = Value | float | int
+
+
+class Emitter:
+    """The lines, fresh names and declarations of one function, shared by its builders."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declarations: set[str] = set()
+        self.needs: dict[str, None] = {}
+        self._count = 0
+
+    def fresh(self, prefix: str = "v") -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+
+class Builder(ABC):
+    """Emits operations on values of one float format and lane count.
+
+    Names of operations are LLVM's: ``fadd``, ``lshr``; ``olt`` (ordered), ``une`` (unordered).
+    """
+
+    def __init__(self, fmt: Format, lanes: int, emitter: Emitter | None = None):
+        self.fmt, self.lanes = fmt, lanes
+        self.emitter = emitter or Emitter()
+
+    # -- what a language says
+
+    @abstractmethod
+    def parameters(self, count: int) -> list[Value]:
+        """The float operands of the function being built."""
+
+    @abstractmethod
+    def binary(self, op: str, kind: str, left: str, right: str) -> Value:
+        """An operation on two texts of one kind."""
+
+    @abstractmethod
+    def compare(self, predicate: str, left: Value, right: Value) -> Value:
+        """A mask."""
+
+    @abstractmethod
+    def negative(self, x: Value) -> Value:
+        """A float with its sign flipped."""
+
+    @abstractmethod
+    def const_mask(self, value: bool) -> Value:
+        """A mask that is the same in all lanes."""
+
+    @abstractmethod
+    def const(self, value: float) -> Value:
+        """A float constant, rounded to the format."""
+
+    @abstractmethod
+    def const_int(self, value: int) -> Value:
+        """An integer constant, modulo two to the format's bits."""
+
+    @abstractmethod
+    def intrinsic(self, name: str, *args: Operand) -> Value:
+        """``fma``, ``sqrt``, ``fabs``, ``trunc``, ``rint``, ``copysign`` of floats."""
+
+    @abstractmethod
+    def select(self, mask: Value, yes: Operand, no: Operand, kind: str = "f") -> Value:
+        """``yes`` where the mask holds; both are computed."""
+
+    @abstractmethod
+    def to_bits(self, x: Value) -> Value:
+        """A float's bits."""
+
+    @abstractmethod
+    def from_bits(self, x: Value) -> Value:
+        """The float of these bits."""
+
+    @abstractmethod
+    def from_int(self, x: Value) -> Value:
+        """A signed integer as a float."""
+
+    @abstractmethod
+    def from_mask(self, mask: Value, kind: str = "i") -> Value:
+        """1 where the mask holds, else 0."""
+
+    @abstractmethod
+    def widened(self, x: Value) -> Value:
+        """A float32 value of the same lanes, in this float64 builder."""
+
+    @abstractmethod
+    def narrowed(self, x: Value) -> Value:
+        """A float64 value of the same lanes, rounded in this float32 builder."""
+
+    @abstractmethod
+    def special(self, mask: Value, helper: str, x: Value, y: Value) -> Value:
+        """``y``, with the lanes under ``mask`` recomputed by the out-of-line ``helper(x, y)``.
+
+        The helper runs only when some lane asks for it, and touches only such lanes.
+        """
+
+    @abstractmethod
+    def call(self, helper: str, *args: Value) -> Value:
+        """Call another function of this package, of this type, on float operands."""
+
+    @abstractmethod
+    def each_lane(
+        self, lane: Builder, x: Value, y: Value,
+        needed: Callable[[Value], Value], compute: Callable[[Value], Value],
+    ) -> Value:
+        """``y`` with ``compute(x)`` in the lanes where ``needed(x)``: a scalar loop (or none)."""
+
+    # -- integers of 128 bits, for one lane of float64
+
+    @abstractmethod
+    def wide_from_bits(self, x: Value) -> Value:
+        """An unsigned integer, extended."""
+
+    @abstractmethod
+    def low_bits(self, x: Value) -> Value:
+        """The lower 64 bits."""
+
+    @abstractmethod
+    def leading_zeros(self, x: Value) -> Value:
+        """How many there are of an integer of 128 bits, as one; 128 counts as 0."""
+
+    @abstractmethod
+    def funnel(self, table: str, word: Value, start: Value) -> Value:
+        """64 bits of a table of words: from bit ``start % 64`` of that word on, highest first."""
+
+    # -- what follows from these
+
+    def of_format(self, fmt: Format, lanes: int | None = None) -> Builder:
+        """A builder of another format, or lane count, in the same function."""
+        return type(self)(fmt, self.lanes if lanes is None else lanes, self.emitter)
+
+    def operand(self, value: Operand, kind: str) -> Value:
+        """A value of this kind; numbers become constants."""
+        if isinstance(value, Value):
+            if value.kind != kind:
+                raise TypeError(f"internal error: a {value.kind!r} operand where {kind!r} is due")
+            return value
+        if kind == "w":
+            return Value(self, "w", str(int(value)))
+        if kind == "m":
+            return self.const_mask(bool(value))
+        return self.const(value) if kind == "f" else self.const_int(int(value))
+
+    def fma(self, a: Operand, b: Operand, c: Operand) -> Value:
+        """``a*b + c``, rounded once."""
+        return self.intrinsic("fma", a, b, c)
+
+    def sqrt(self, a: Operand) -> Value:
+        return self.intrinsic("sqrt", a)
+
+    def fabs(self, a: Operand) -> Value:
+        return self.intrinsic("fabs", a)
+
+    def trunc(self, a: Operand) -> Value:
+        return self.intrinsic("trunc", a)
+
+    def copysign(self, magnitude: Operand, sign: Operand) -> Value:
+        return self.intrinsic("copysign", magnitude, sign)
+
+    def minimum(self, bound: float, x: Value) -> Value:
+        """The smaller of the two; a NaN in ``x`` stays."""
+        return self.select(x > bound, bound, x)
+
+    def maximum(self, bound: float, x: Value) -> Value:
+        """The larger of the two; a NaN in ``x`` stays."""
+        return self.select(x < bound, bound, x)
+
+    def rounded(self, x: Value, scale: Operand = 1.0) -> tuple[Value, Value]:
+        """``round(x*scale)`` to even as (float, bits whose low part is that integer).
+
+        Needs ``|x*scale| < 2**(mantissa - 1)``.  AVX2 cannot convert packed doubles to 64-bit
+        integers; the magic constant does it in one addition (Dekker 1971).
+        """
+        shifted = self.fma(x, scale, self.fmt.magic)
+        return shifted - self.fmt.magic, self.to_bits(shifted)
+
+    def power_of_two(self, k: Value) -> Value:
+        """``2**k`` for integral float ``k`` with a normal result."""
+        biased = k + (self.fmt.magic + self.fmt.bias)
+        return self.from_bits(self.to_bits(biased) << self.fmt.mantissa)
+
+    def halves(self, k: Value) -> tuple[Value, Value]:
+        """Two factors whose product is ``2**k``, for results beyond the normal range."""
+        offset = self.fmt.magic + self.fmt.bias
+        biased = self.fma(k, 0.5, offset)
+        rest = k - (biased - offset)
+        half = self.from_bits(self.to_bits(biased) << self.fmt.mantissa)
+        return half, self.power_of_two(rest)
+
+    def scale(self, x: Value, k: Value) -> Value:
+        """``x * 2**k``: the first step is exact, so that a subnormal result rounds once."""
+        first, second = self.halves(k)
+        return (x * first) * second
+
+    def polynomial(self, x: Value, coefficients: tuple[float, ...]) -> Value:
+        """``sum c[i]*x**i`` by Estrin's scheme: depth log2(n), one extra product per level."""
+        terms: list[Operand] = list(coefficients)
+        power = x
+        while len(terms) > 1:
+            pairs = [self.fma(power, terms[i + 1], terms[i]) for i in range(0, len(terms) - 1, 2)]
+            terms = [*pairs, *terms[len(pairs) * 2:]]
+            if len(terms) > 1:
+                power = power * power
+        return self.operand(terms[0], "f")
