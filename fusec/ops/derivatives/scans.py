@@ -42,18 +42,18 @@ def shifted(x: Term, axis: int, by: int, fill: float) -> Term:
     return first.emit("Concat", _part(x, axis, 0, size - by), axis=axis)
 
 
-def _scan(x: Term, combine: str, axis: int) -> Term:
+def scan(x: Term, combine: str, axis: int) -> Term:
     return x.emit("Scan", combine=combine, axes=(axis,))
 
 
 def backward_sum(x: Term, axis: int) -> Term:
     """Of each element and those behind it."""
-    return flipped(_scan(flipped(x, axis), "Add", axis), axis)
+    return flipped(scan(flipped(x, axis), "Add", axis), axis)
 
 
 def _before(x: Term, axis: int) -> Term:
     """The product of all elements before each."""
-    return _scan(shifted(x, axis, 1, 1), "Mul", axis)
+    return scan(shifted(x, axis, 1, 1), "Mul", axis)
 
 
 def others_product(x: Term) -> Term:
@@ -81,24 +81,23 @@ def _sum(site: Site, ct: Term, axis: int) -> Term:
     return backward_sum(ct, axis)
 
 
-def _product(site: Site, ct: Term, axis: int) -> Term:
+def product_back(site: Site, x: Term, ct: Term, axis: int) -> Term:
     """The products up to an element, times a recurrence from the last element."""
-    (x,) = site.operands
     x = conj(x) if x.dtype.kind == "c" else x
     factors = shifted(flipped(x, axis), axis, 1, 0)  # the element after
     return _before(x, axis) * flipped(
         _recurrence(site, factors, flipped(ct, axis), axis), axis)
 
 
-def _product_jvp(site: Site, t: Term, axis: int) -> Term:
-    (x,) = site.operands
+def product_tangent(site: Site, x: Term, t: Term, axis: int) -> Term:
+    """The tangent of cumulative products, given that of what is multiplied."""
     return _recurrence(site, x, _before(x, axis) * t, axis)
 
 
 def _chosen(site: Site, axis: int) -> Term:
     """The index of the element that each result is: of equal ones the last."""
     (x,), (y,) = site.operands, site.results
-    return _scan(where(x.equals(y), index_along(x, axis), 0), "Maximum", axis)
+    return scan(where(x.equals(y), index_along(x, axis), 0), "Maximum", axis)
 
 
 def index_along(x: Term, axis: int) -> Term:
@@ -134,8 +133,16 @@ def _extremum_jvp(site: Site, t: Term, axis: int) -> Term:
     return gathered(t, _chosen(site, axis), axis)
 
 
+def _product(site: Site, ct: Term, axis: int) -> Term:
+    return product_back(site, site.operands[0], ct, axis)
+
+
+def _product_jvp(site: Site, t: Term, axis: int) -> Term:
+    return product_tangent(site, site.operands[0], t, axis)
+
+
 _VJP = {"Add": _sum, "Mul": _product, "Maximum": _extremum, "Minimum": _extremum}
-_JVP = {"Add": lambda site, t, axis: _scan(t, "Add", axis), "Mul": _product_jvp,
+_JVP = {"Add": lambda site, t, axis: scan(t, "Add", axis), "Mul": _product_jvp,
         "Maximum": _extremum_jvp, "Minimum": _extremum_jvp}
 
 

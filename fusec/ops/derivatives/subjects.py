@@ -3,11 +3,14 @@
 from . import (
     arithmetic,
     choices,
+    cumulative,
     einsum,
     elementary,
     fourier,
     indices,
     linear_algebra,
+    moves,
+    order,
     parts,
     powers,
     products,
@@ -20,7 +23,7 @@ from . import (
 )
 
 __all__ = [
-    "arithmetic", "choices", "einsum", "elementary", "fourier", "indices", "linear_algebra",
-    "parts", "powers", "products", "reductions", "scans", "signals", "special", "spectral",
-    "views",
+    "arithmetic", "choices", "cumulative", "einsum", "elementary", "fourier", "indices",
+    "linear_algebra", "moves", "order", "parts", "powers", "products", "reductions", "scans",
+    "signals", "special", "spectral", "views",
 ]

@@ -1,0 +1,63 @@
+"""Calls of libraries that move elements and compute nothing.
+
+The same call of the elements' numbers says where each came from: there its cotangent is added.  A
+result's element that is none of an operand's, a fill, has the number 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from .calls import array
+from .indices import counter
+from .protocol import DIFFERENTIABLE, Cotangents, Site, Tangents, declare, linear
+from .terms import Term
+
+INT64 = np.dtype(np.int64)
+
+
+def _numbered(site: Site) -> Iterator[Term]:
+    """The operands with the numbers of elements, from 1 on, in the place of elements."""
+    first = 1
+    for x in site.operands:
+        if x.dtype.kind in DIFFERENTIABLE:
+            size = math.prod(x.shape)
+            yield (counter(x, size) + first).emit("Reshape", shape=x.shape)
+            first = first + size
+        else:
+            yield x
+
+
+def _origins(site: Site) -> Term:
+    """For each element of the result the number of the operands' element that it is."""
+    attrs = dict(site.attrs)
+    attrs["results"] = tuple(array(INT64, y.shape) for y in site.results)
+    operands = [x.value for x in _numbered(site)]
+    return Term(site.builder, site.builder.emit(site.node.op, *operands, **attrs))
+
+
+def move(site: Site, cotangents: Tangents) -> Cotangents:
+    """The cotangents of all operands of a call that moves elements."""
+    (ct,) = cotangents
+    assert ct is not None
+    origins = _origins(site).emit("Reshape", shape=(math.prod(ct.shape),))
+    smooth = [x for x in site.operands if x.dtype.kind in DIFFERENTIABLE]
+    whole = ct.number(0).emit("BroadcastTo", shape=(1 + sum(math.prod(x.shape) for x in smooth),))
+    flat = ct.emit("Reshape", shape=origins.shape)
+    whole = whole.emit("Scatter", flat, origins, axes=(0,), at=0, combine="Add")
+    found, first = [], 1
+    for x in site.operands:
+        if x.dtype.kind not in DIFFERENTIABLE:
+            found.append(None)
+            continue
+        size = math.prod(x.shape)
+        part = whole.emit("Slice", starts=(first,), steps=(1,), sizes=(size,))
+        found.append(part.emit("Reshape", shape=x.shape).cast(x.dtype))
+        first = first + size
+    return found
+
+
+declare("GetItem", "Take", "Extract", "Compress", "Choose", vjp=move, jvp=linear)
