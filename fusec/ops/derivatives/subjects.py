@@ -19,11 +19,12 @@ from . import (
     signals,
     special,
     spectral,
+    ufuncs,
     views,
 )
 
 __all__ = [
     "arithmetic", "choices", "cumulative", "einsum", "elementary", "fourier", "indices",
     "linear_algebra", "moves", "order", "parts", "powers", "products", "reductions", "scans",
-    "signals", "special", "spectral", "views",
+    "signals", "special", "spectral", "ufuncs", "views",
 ]

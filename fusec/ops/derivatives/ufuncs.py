@@ -1,0 +1,261 @@
+"""Ufuncs that have no row of their own: the library's formulas, by name.
+
+Formulas: Abramowitz and Stegun, *Handbook of Mathematical Functions*, chapters 5, 6, 7, 9; those of
+entropies and penalties follow from their definitions in SciPy's manual.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fusec.ir import TensorType
+
+from ..library import called_name, decode
+from ..shapes import broadcast
+from .calls import call
+from .choices import direction
+from .matrices import as_like
+from .products import conjugated
+from .protocol import Cotangents, Site, Tangents, broadcast_to, declare, linear, sum_to
+from .reductions import expanded, total
+from .terms import Number, Term, cos, exp, log, sign, sin, sqrt, square, where
+
+Entry = Callable[..., Term | Number] | None  # None: there is none, or nobody has written it
+_INT64 = np.dtype(np.int64)
+_TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
+
+
+def ufunc(name: str, *operands: Term | Number) -> Term:
+    """A ufunc of the library, of terms of one dtype."""
+    like = next(x for x in operands if isinstance(x, Term))
+    terms = [x if isinstance(x, Term) else like.number(x) for x in operands]
+    shape = tuple(broadcast([x.shape for x in terms]))
+    kind = "array" if any(x.value.type.kind == "array" for x in terms) else "scalar"
+    result = TensorType(like.dtype, shape, kind if not shape else "array")  # type: ignore[arg-type]
+    return call(like, "Ufunc", f"special.{name}", "__call__", *terms, results=[result])[0]
+
+
+def psi(x: Term) -> Term:
+    return ufunc("psi", x)
+
+
+def _gradually(y: Term, x: Term, at_zero: float) -> Term:
+    """``y / x``, and its limit at 0."""
+    nothing = x.equals(0)
+    return where(nothing, at_zero, y / where(nothing, 1, x))
+
+
+def _gammainc(a: Term, x: Term) -> Term:
+    """The density of the gamma distribution."""
+    return exp((a - 1) * log(x) - x - ufunc("gammaln", a))
+
+
+def _beta_density(a: Term, b: Term, x: Term) -> Term:
+    return exp((a - 1) * log(x) + (b - 1) * (1 - x).emit("Log") - ufunc("betaln", a, b))
+
+
+def _between(name: str) -> Callable[..., Term]:
+    """Half the difference of the orders beside it."""
+    return lambda n, x, y: 0.5 * (ufunc(name, n - 1, x) - ufunc(name, n + 1, x))
+
+
+# Of SciPy's ufuncs, ``special.`` before the name: entries as of partials, an operand each.
+_SPECIAL: dict[str, tuple[Entry, ...]] = {
+    # gamma functions
+    "gamma": (lambda x, y: y * psi(x),), "loggamma": (lambda x, y: psi(x),),
+    "gammaln": (lambda x, y: psi(x),), "rgamma": (lambda x, y: -y * psi(x),),
+    "psi": (lambda x, y: ufunc("zeta", 2, x),), "digamma": (lambda x, y: ufunc("zeta", 2, x),),
+    "zeta": (None, lambda s, q, y: -s * ufunc("zeta", s + 1, q)),
+    "beta": (lambda a, b, y: y * (psi(a) - psi(a + b)), lambda a, b, y: y * (psi(b) - psi(a + b))),
+    "betaln": (lambda a, b, y: psi(a) - psi(a + b), lambda a, b, y: psi(b) - psi(a + b)),
+    "poch": (lambda a, m, y: y * (psi(a + m) - psi(a)), lambda a, m, y: y * psi(a + m)),
+    "binom": (lambda n, k, y: y * (psi(n + 1) - psi(n - k + 1)),
+              lambda n, k, y: y * (psi(n - k + 1) - psi(k + 1))),
+    "gammainc": (None, lambda a, x, y: _gammainc(a, x)),
+    "gammaincc": (None, lambda a, x, y: -_gammainc(a, x)),
+    "betainc": (None, None, lambda a, b, x, y: _beta_density(a, b, x)),
+    # error functions and normal distributions
+    "erfi": (lambda x, y: _TWO_BY_ROOT_PI * exp(square(x)),),
+    "erfcx": (lambda x, y: 2 * x * y - _TWO_BY_ROOT_PI,),
+    "dawsn": (lambda x, y: 1 - 2 * x * y,),
+    "erfinv": (lambda x, y: (1 / _TWO_BY_ROOT_PI) * exp(square(y)),),
+    "erfcinv": (lambda x, y: (-1 / _TWO_BY_ROOT_PI) * exp(square(y)),),
+    "ndtri": (lambda x, y: math.sqrt(2 * math.pi) * exp(0.5 * square(y)),),
+    "ndtri_exp": (lambda x, y: math.sqrt(2 * math.pi) * exp(0.5 * square(y) + x),),
+    "log_expit": (lambda x, y: (-x).emit("Expit"),),
+    # exponential integrals
+    "expi": (lambda x, y: exp(x) / x,), "exp1": (lambda x, y: -exp(-x) / x,),
+    "spence": (lambda x, y: where(x.equals(1), -1, log(x) / where(x.equals(1), 1, 1 - x)),),
+    "exprel": (lambda x, y: where(
+        x.equals(0), 0.5, (exp(x) - y) / where(x.equals(0), 1, x)),),
+    "cosm1": (lambda x, y: -sin(x),),
+    # Bessel functions
+    "j0": (lambda x, y: -ufunc("j1", x),), "y0": (lambda x, y: -ufunc("y1", x),),
+    "j1": (lambda x, y: ufunc("j0", x) - _gradually(y, x, 0.5),),
+    "y1": (lambda x, y: ufunc("y0", x) - y / x,),
+    "i0": (lambda x, y: ufunc("i1", x),), "k0": (lambda x, y: -ufunc("k1", x),),
+    "i1": (lambda x, y: ufunc("i0", x) - _gradually(y, x, 0.5),),
+    "k1": (lambda x, y: -ufunc("k0", x) - y / x,),
+    "i0e": (lambda x, y: ufunc("i1e", x) - sign(x) * y,),
+    "i1e": (lambda x, y: ufunc("i0e", x) - _gradually(y, x, 0.5) - sign(x) * y,),
+    "k0e": (lambda x, y: y - ufunc("k1e", x),),
+    "k1e": (lambda x, y: y - ufunc("k0e", x) - y / x,),
+    "jv": (None, _between("jv")), "yv": (None, _between("yv")), "jn": (None, _between("jv")),
+    "iv": (None, lambda n, x, y: 0.5 * (ufunc("iv", n - 1, x) + ufunc("iv", n + 1, x))),
+    "kv": (None, lambda n, x, y: -0.5 * (ufunc("kv", n - 1, x) + ufunc("kv", n + 1, x))),
+    # entropies and penalties
+    "entr": (lambda x, y: -log(x) - 1,),
+    "rel_entr": (lambda x, z, y: log(x / z) + 1, lambda x, z, y: -x / z),
+    "kl_div": (lambda x, z, y: log(x / z), lambda x, z, y: 1 - x / z),
+    "xlogy": (lambda x, z, y: log(z), lambda x, z, y: x / z),
+    "xlog1py": (lambda x, z, y: z.emit("Log1p"), lambda x, z, y: x / (1 + z)),
+    "huber": (lambda d, r, y: where(r.emit("Abs") <= d, 0, r.emit("Abs") - d),
+              lambda d, r, y: r.emit("Minimum", d).emit("Maximum", -d)),
+    "pseudo_huber": (
+        lambda d, r, y: 2 * y / d - square(r) / (d * sqrt(1 + square(r / d))),
+        lambda d, r, y: r / sqrt(1 + square(r / d))),
+    "boxcox": (lambda x, p, y: x ** (p - 1), None),
+    "boxcox1p": (lambda x, p, y: (1 + x) ** (p - 1), None),
+    "inv_boxcox": (lambda x, p, y: (1 + p * x) ** (1 / p - 1), None),
+    "sindg": (lambda x, y: (math.pi / 180) * cos(x * (math.pi / 180)),),
+    "cosdg": (lambda x, y: (-math.pi / 180) * sin(x * (math.pi / 180)),),
+    "agm": (None, None),
+}
+_PARTIALS: dict[str, tuple[Entry, ...]] = {
+    **{f"special.{name}": entries for name, entries in _SPECIAL.items()},
+    "logaddexp": (lambda a, b, y: exp(a - y), lambda a, b, y: exp(b - y)),
+    "logaddexp2": (lambda a, b, y: (a - y).emit("Exp2"), lambda a, b, y: (b - y).emit("Exp2")),
+    "ldexp": (lambda x, n, y: where(x.equals(0), 1, y / where(x.equals(0), 1, x)), None),
+}
+# What is constant but for jumps: nothing, by nature.
+_CONSTANT = {"special.round", "spacing"}
+
+
+def _entry(site: Site, number: int) -> Callable[..., Term | Number]:
+    name, method = site.attrs["form"][1:3]
+    entries = _PARTIALS.get(name, ())
+    entry = entries[number] if number < len(entries) else None
+    if method != "__call__" or entry is None or site.attrs["named"][1:] or (
+            len(site.results) > 1):
+        which = "" if number >= len(entries) else f" by argument {number}"
+        site.refuse(f"fusec has no formula for the derivative of "
+                    f"{called_name('Ufunc', site.attrs['form'])}{which}"
+                    f"{' with keyword arguments' if site.attrs['named'][1:] else ''}")
+    return entry
+
+
+def _partial(site: Site, position: int) -> list[Term | Number]:
+    """The derivatives by an operand, for each argument that it is."""
+    result: Term = site.results[0]
+    given = [decode(form, site.operands) for form in site.attrs["form"][3:]]
+    wide = [x.cast(result.dtype) if isinstance(x, Term) else result.number(x) for x in given]
+    own = site.operands[position]
+    return [_entry(site, number)(*wide, result) for number, x in enumerate(given)
+            if isinstance(x, Term) and x.value == own.value]
+
+
+def _ufunc(site: Site, cotangents: Tangents) -> Cotangents:
+    ct = cotangents[0]
+    if site.attrs["form"][2] == "reduce":
+        return _reduced(site, ct)
+    if site.attrs["form"][1] in _CONSTANT or ct is None:
+        return [None] * len(site.operands)
+    found: list[Term | None] = []
+    for position, x in enumerate(site.operands):
+        whole: Term | None = None
+        for factor in _partial(site, position) if site.wanted[position] else ():
+            factor = conjugated(factor) if isinstance(factor, Term) else factor
+            part = ct * factor
+            whole = part if whole is None else whole + part
+        found.append(None if whole is None else as_like(sum_to(whole, x.shape), x))
+    return found
+
+
+def _ufunc_jvp(site: Site, tangents: Tangents) -> Tangents:
+    (y,), whole = site.results[:1], None
+    if site.attrs["form"][2] == "reduce":
+        return _reduced_jvp(site, tangents)
+    for position, t in enumerate(tangents):
+        if t is not None and site.attrs["form"][1] not in _CONSTANT:
+            for factor in _partial(site, position):
+                part = t.cast(y.dtype) * factor
+                whole = part if whole is None else whole + part
+    return [None if whole is None else broadcast_to(whole, y.shape),
+            *[None] * (len(site.results) - 1)]
+
+
+# ----------------------------------------------------------------------------------------- reduce
+
+
+def _slopes(site: Site) -> tuple[Term, tuple[int, ...]]:
+    """The derivative of a reduction by each element, and the axes."""
+    name, (x, *others), (y,) = site.attrs["form"][1], site.operands, site.results
+    named = {pair[1]: decode(pair[2], site.operands) for pair in site.attrs["named"][1:]}
+    axis = named.pop("axis", site.attrs["form"][4] if len(site.attrs["form"]) > 4 else 0)
+    keeps = named.pop("keepdims", False)
+    if others or len(site.attrs["form"]) > 5 or named:
+        site.refuse("with other arguments than axis and keepdims")
+    axes = tuple(range(x.rank)) if axis is None else tuple(
+        sorted(a % x.rank for a in (axis if isinstance(axis, tuple) else (axis,))))
+    whole = y if keeps else expanded(y, axes)
+    if name == "hypot":
+        return direction(x, whole) if x.dtype.kind == "c" else _unit(x, whole), axes
+    if name in ("logaddexp", "logaddexp2"):
+        return exp(x - whole) if name == "logaddexp" else (x - whole).emit("Exp2"), axes
+    raise site.refuse(f"fusec has no formula for the derivative of "
+                      f"{called_name('Ufunc', site.attrs['form'])}")
+
+
+def _unit(x: Term, size: Term) -> Term:
+    nothing = size.equals(0)
+    return where(nothing, 0, x / where(nothing, 1, size))
+
+
+def _reduced(site: Site, ct: Term | None) -> Cotangents:
+    assert ct is not None
+    slopes, axes = _slopes(site)
+    if ct.rank < slopes.rank:
+        ct = expanded(ct, axes)
+    return [ct * slopes]
+
+
+def _reduced_jvp(site: Site, tangents: Tangents) -> Tangents:
+    (t,), (y,) = tangents, site.results
+    assert t is not None
+    slopes, axes = _slopes(site)
+    return [total(slopes * t, axes).emit("Reshape", shape=y.shape)]
+
+
+declare("Ufunc", vjp=_ufunc, jvp=_ufunc_jvp)
+
+
+def _ufunc_at(site: Site, cotangents: Tangents) -> Cotangents:
+    """Of what is added at indices; kernels do it themselves where they know the indices."""
+    (ct,), (_, name, key, *rest) = cotangents, (
+        decode(form, site.operands) for form in site.attrs["form"][1:])
+    assert ct is not None
+    if name not in ("add", "subtract") or not rest or not isinstance(rest[0], Term):
+        site.refuse(f"of np.add.at and np.subtract.at alone, not of np.{name}.at, fusec knows the "
+                    "derivative")
+    value = rest[0]
+    if not isinstance(key, Term) or key.rank != 1:
+        site.refuse("the indices are not one array of one axis")
+    found = ct.emit("Gather", key.cast(_INT64), axes=(0,), at=0)
+    found = sum_to(found if name == "add" else -found, value.shape)
+    return [ct if k == 0 else found if x.value == value.value else None
+            for k, x in enumerate(site.operands)]
+
+
+def _is_linear_at(site: Site, tangents: Tangents) -> Tangents:
+    if site.attrs["form"][2] not in ("add", "subtract"):
+        site.refuse("of np.add.at and np.subtract.at alone fusec knows the derivative")
+    return linear(site, tangents)
+
+
+declare("UfuncAt", vjp=_ufunc_at, jvp=_is_linear_at)
+
+__all__: list[Any] = ["psi", "ufunc"]
