@@ -19,7 +19,7 @@ for _name in ("Maximum", "Minimum", "Fmax", "Fmin"):
     declare(_name, partials=(_extremum, lambda a, b, y: _extremum(b, a, y)))
 
 
-def direction(z: Term, size: Term) -> Term:
+def _direction(z: Term, size: Term) -> Term:
     """``z / abs(z)``; 0 at 0.  Of a real number its sign."""
     if z.dtype.kind != "c":
         return sign(z)
@@ -32,13 +32,13 @@ def _abs(site: Site, cotangents: Tangents) -> Tangents:
     """
     (ct,), (z,), (size,) = cotangents, site.operands, site.results
     assert ct is not None
-    return [ct.cast(z.dtype) * direction(z, size)]
+    return [ct.cast(z.dtype) * _direction(z, size)]
 
 
 def _abs_jvp(site: Site, tangents: Tangents) -> Tangents:
     (t,), (z,), (size,) = tangents, site.operands, site.results
     assert t is not None
-    along = direction(z, size)
+    along = _direction(z, size)
     return [real(conj(along) * t) if z.dtype.kind == "c" else along * t]
 
 

@@ -48,7 +48,8 @@ def move(site: Site, cotangents: Tangents) -> Cotangents:
     whole = ct.number(0).emit("BroadcastTo", shape=(1 + sum(math.prod(x.shape) for x in smooth),))
     flat = ct.emit("Reshape", shape=origins.shape)
     whole = whole.emit("Scatter", flat, origins, axes=(0,), at=0, combine="Add")
-    found, first = [], 1
+    found: list[Term | None] = []
+    first = 1
     for x in site.operands:
         if x.dtype.kind not in DIFFERENTIABLE:
             found.append(None)

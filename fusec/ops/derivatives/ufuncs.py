@@ -17,7 +17,6 @@ from fusec.ir import TensorType
 from ..library import called_name, decode
 from ..shapes import broadcast
 from .calls import call
-from .choices import direction
 from .matrices import as_like
 from .products import conjugated
 from .protocol import Cotangents, Site, Tangents, broadcast_to, declare, linear, sum_to
@@ -202,17 +201,21 @@ def _slopes(site: Site) -> tuple[Term, tuple[int, ...]]:
     axes = tuple(range(x.rank)) if axis is None else tuple(
         sorted(a % x.rank for a in (axis if isinstance(axis, tuple) else (axis,))))
     whole = y if keeps else expanded(y, axes)
-    if name == "hypot":
-        return direction(x, whole) if x.dtype.kind == "c" else _unit(x, whole), axes
-    if name in ("logaddexp", "logaddexp2"):
-        return exp(x - whole) if name == "logaddexp" else (x - whole).emit("Exp2"), axes
-    raise site.refuse(f"fusec has no formula for the derivative of "
-                      f"{called_name('Ufunc', site.attrs['form'])}")
+    if name not in _REDUCED:
+        site.refuse(f"fusec has no formula for the derivative of "
+                    f"{called_name('Ufunc', site.attrs['form'])}")
+    return _REDUCED[name](x, whole), axes
 
 
 def _unit(x: Term, size: Term) -> Term:
     nothing = size.equals(0)
     return where(nothing, 0, x / where(nothing, 1, size))
+
+
+_REDUCED: dict[str, Callable[[Term, Term], Term]] = {
+    "hypot": _unit, "logaddexp": lambda x, y: exp(x - y),
+    "logaddexp2": lambda x, y: (x - y).emit("Exp2"),
+}
 
 
 def _reduced(site: Site, ct: Term | None) -> Cotangents:
