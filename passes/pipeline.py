@@ -36,6 +36,7 @@ from .repeated_calls import place_bodies, place_contracted
 from .short_axes import short_axes
 from .simplify import simplify
 from .subgraphs import optimise_subgraphs
+from .twins import merge_twins
 from .unchecked_indices import unchecked_indices
 
 # Each round removes nodes or moves towards the rules' normal forms, so this is never reached by
@@ -106,6 +107,7 @@ def before_contraction(options: PassOptions) -> list[Pass | Repeat]:
     """Up to where products are contracted."""
     unchecked = [] if options.check_indices else [Pass("unchecked_indices", unchecked_indices)]
     return [
+        Pass("twins", merge_twins),
         Pass("prune", prune),
         Pass("place_bodies", place_bodies),
         Pass("complex_calls", complex_calls),

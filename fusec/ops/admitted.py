@@ -370,8 +370,9 @@ def _loop(node: Node) -> None:
     require(len(outputs) == 1 and not outputs[0].shape, "its test does not give one number")
 
 
-COND = Admission({"then": GRAPH, "orelse": GRAPH, "changed": INT}, rule=_cond)
-LOOP = Admission({"test": GRAPH, "body": GRAPH, "carried": INT}, {"names": TEXTS}, rule=_loop)
+COND = Admission({"then": GRAPH, "orelse": GRAPH, "changed": INT}, {"extends": TEXT}, rule=_cond)
+LOOP = Admission({"test": GRAPH, "body": GRAPH, "carried": INT},
+                 {"names": TEXTS, "extends": TEXT}, rule=_loop)
 
 # --- what stays where it is
 

@@ -42,7 +42,8 @@ def infer_cond(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 
 def cond_reference(
-    test: Any, *operands: Any, then: Any, orelse: Any, changed: int, sizes: Sizes = _NONE
+    test: Any, *operands: Any, then: Any, orelse: Any, changed: int, sizes: Sizes = _NONE,
+    extends: str = "",
 ) -> Any:
     side = then if bool(test) else orelse
     outputs, updates = evaluate.evaluate_all(side, operands, dict(sizes))
@@ -60,7 +61,8 @@ def infer_loop(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 
 def loop_reference(
-    *operands: Any, test: Any, body: Any, carried: int, names: Any = (), sizes: Sizes = _NONE
+    *operands: Any, test: Any, body: Any, carried: int, names: Any = (), sizes: Sizes = _NONE,
+    extends: str = "",
 ) -> Any:
     now, others = list(operands[:carried]), operands[carried:]
     while bool(evaluate.evaluate_all(test, [*now, *others], dict(sizes))[0][0]):

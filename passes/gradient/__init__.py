@@ -4,7 +4,8 @@ They are ordinary nodes beside those that they are the derivative of, made with 
 what is traced, optimised, fused, placed and differentiated again is one graph.
 """
 
+from . import branches, calls, loops, tangent_branches, tangent_loops
 from .forward import push
 from .reverse import pull
 
-__all__ = ["pull", "push"]
+__all__ = ["branches", "calls", "loops", "pull", "push", "tangent_branches", "tangent_loops"]

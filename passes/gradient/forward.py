@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fusec.errors import InternalError
 from fusec.ir import Node, Value
@@ -11,6 +11,19 @@ from fusec.ops.derivatives import Refused, Site, Term, broadcast_to, refusal
 
 from .dependents import dependents
 from .partial_rules import partial_of, product
+
+# Of nodes that run graphs: the tangents of a node's results, given its operands'.
+ControlRule = Callable[[Builder, Node, Sequence[Term | None]], Sequence[Term | None]]
+CONTROL: dict[str, ControlRule] = {}
+
+
+def control_rule(op: str) -> Callable[[ControlRule], ControlRule]:
+    """The function below is that of nodes of this op."""
+    def registered(rule: ControlRule) -> ControlRule:
+        CONTROL[op] = rule
+        return rule
+
+    return registered
 
 
 def push(
@@ -38,6 +51,8 @@ def _results(
     builder: Builder, node: Node, given: Sequence[Term | None]
 ) -> Sequence[Term | None]:
     row = get(node.op)
+    if node.op in CONTROL:
+        return CONTROL[node.op](builder, node, given)
     site = Site(builder, node, tuple(t is not None for t in given))
     if row.partials is not None:
         return [_elementwise(site, row.partials, given)]

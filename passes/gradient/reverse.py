@@ -6,7 +6,7 @@ and Walther, *Evaluating Derivatives*, 2nd edition, section 3.2).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fusec.errors import InternalError
 from fusec.ir import Node, Value
@@ -15,31 +15,47 @@ from fusec.ops.derivatives import Addend, Refused, Site, Term, refusal, sum_to
 
 from .dependents import Dependents, dependents
 from .partial_rules import conjugate, partial_of, product, with_mask
+from .trips import Around
 
 Cotangent = Term | Addend | None
+# Of nodes that run graphs: adds to the totals of a node's operands, given its results' cotangents.
+ControlRule = Callable[["Reverse", Node, Sequence[Term | None]], None]
+CONTROL: dict[str, ControlRule] = {}
+
+
+def control_rule(op: str) -> Callable[[ControlRule], ControlRule]:
+    """The function below is that of nodes of this op."""
+    def registered(rule: ControlRule) -> ControlRule:
+        CONTROL[op] = rule
+        return rule
+
+    return registered
 
 
 def pull(
-    builder: Builder, results: Mapping[Value, Term], variables: Sequence[Value]
+    builder: Builder, results: Mapping[Value, Term], variables: Sequence[Value],
+    around: Around | None = None,
 ) -> list[Term | None]:
     """The variables' cotangents, given those of results; None where they are zero.
+
+    ``around``: in a branch or loop what is known of its parameters' numbers.
 
     New nodes go to the builder, each at the line of the node that it is the derivative of.  Raises
     ``UnsupportedError``, at the user's line, for nodes that have no derivative.
     """
-    pass_ = _Reverse(builder, dependents(list(results), variables))
+    reverse = Reverse(builder, dependents(list(results), variables), around)
     for value, ct in results.items():
-        if value in pass_.found.values:
-            pass_.add(value, ct)
-    pass_.run(frozenset(variables))
-    return [pass_.totals.get(value) for value in variables]
+        if value in reverse.found.values:
+            reverse.add(value, ct)
+    reverse.run(frozenset(variables))
+    return [reverse.totals.get(value) for value in variables]
 
 
-class _Reverse:
+class Reverse:
     """The cotangents so far: of a value that was reached, the total of those that arrived."""
 
-    def __init__(self, builder: Builder, found: Dependents) -> None:
-        self.builder, self.found = builder, found
+    def __init__(self, builder: Builder, found: Dependents, around: Around | None) -> None:
+        self.builder, self.found, self.around = builder, found, around
         self.totals: dict[Value, Term] = {}
 
     def run(self, kept: frozenset[Value]) -> None:
@@ -48,12 +64,19 @@ class _Reverse:
             given = [self.totals.get(v) for v in node.outputs]
             if any(ct is not None for ct in given):
                 self.builder.loc, self.builder.device = node.loc, node.device
-                for value, ct in zip(node.inputs, self._operands(node, given), strict=True):
-                    if value in self.found.values:
-                        self.add(value, ct)
+                self._visit(node, given)
             for value in node.outputs:
                 if value not in kept:
                     self.totals.pop(value, None)
+
+    def _visit(self, node: Node, given: Sequence[Term | None]) -> None:
+        rule = CONTROL.get(node.op)
+        if rule is not None:
+            rule(self, node, given)
+            return
+        for value, ct in zip(node.inputs, self._operands(node, given), strict=True):
+            if value in self.found.values:
+                self.add(value, ct)
 
     def add(self, value: Value, ct: Cotangent) -> None:
         """One more cotangent of the value."""

@@ -147,8 +147,8 @@ def _pick(site: Site, cotangents: Tangents) -> Cotangents:
 def _pick_update(site: Site, cotangents: Tangents) -> Cotangents:
     (ct,), (_, value, *indices) = cotangents, site.operands
     assert ct is not None
-    return [ct.emit("PickUpdate", value.filled(0), *indices, **site.attrs),
-            ct.emit("Pick", *indices, **site.attrs, kind=_kind_of(value)),
+    part = ct.emit("Pick", *indices, **site.attrs, kind=_kind_of(value))  # before it is replaced
+    return [ct.emit("PickUpdate", value.filled(0), *indices, **site.attrs), part,
             *[None] * len(indices)]
 
 
@@ -166,8 +166,9 @@ def _window(site: Site, cotangents: Tangents) -> Cotangents:
 def _window_update(site: Site, cotangents: Tangents) -> Cotangents:
     (ct,), (_, value, *places) = cotangents, site.operands
     assert ct is not None
-    return [ct.emit("WindowUpdate", value.filled(0), *places, **site.attrs),
-            ct.emit("Window", *places, **site.attrs), *[None] * len(places)]
+    part = ct.emit("Window", *places, **site.attrs)  # before it is replaced
+    return [ct.emit("WindowUpdate", value.filled(0), *places, **site.attrs), part,
+            *[None] * len(places)]
 
 
 def _reserve(site: Site, cotangents: Tangents) -> Cotangents:

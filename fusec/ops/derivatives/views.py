@@ -18,7 +18,8 @@ def _slice_update(site: Site, cotangents: Tangents) -> Tangents:
     """What was overwritten counts no longer; the value counts where it was put."""
     (ct,), (_, value) = cotangents, site.operands
     assert ct is not None
-    return [ct.emit("SliceUpdate", value.filled(0), **site.attrs), ct.emit("Slice", **site.attrs)]
+    part = ct.emit("Slice", **site.attrs)  # before it is replaced, which then may be in place
+    return [ct.emit("SliceUpdate", value.filled(0), **site.attrs), part]
 
 
 def _transpose(site: Site, cotangents: Tangents) -> Tangents:

@@ -1,0 +1,112 @@
+"""Graphs of branches and loops, taken apart and put together anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from fusec.ir import Graph, Node, TensorType, Value
+from fusec.ir.walks import nodes_behind
+from fusec.ops import Builder
+from fusec.ops.derivatives import Term
+from fusec.records import dataclass
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A copy of a graph whose parameters are placeholders: its values may be used in other graphs
+    that are made of it."""
+
+    parameters: tuple[Value, ...]
+    values: Mapping[Value, Value]  # of the graph, as they are in the copy
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All but the placeholders, in order."""
+        found = {v.node.id: v.node for v in self.values.values() if v.node.op != "Input"}
+        return [found[i] for i in sorted(found)]
+
+    def new_contents(self, graph: Graph) -> dict[int, Value]:
+        """By parameter what the graph updates it to."""
+        return {i: self.values[v] for i, v in graph.updates}
+
+
+def opened(builder: Builder, graph: Graph) -> Opened:
+    """The graph over placeholders."""
+    values = {v: placeholder(builder, v.type, v.node.name) for v in graph.inputs}
+    parameters = tuple(values[v] for v in graph.inputs)
+    copy_nodes((n for n in graph.nodes if n.op != "Input"), values)
+    return Opened(parameters, values)
+
+
+def placeholder(builder: Builder, type_: TensorType, name: str) -> Value:
+    """A value that stands for one that a graph is going to be given."""
+    attrs = {"index": -1, "path": name, "type": type_}
+    return Node("Input", (), (type_,), attrs, name=builder.namer.fresh(name)).out()
+
+
+def copy_nodes(nodes: Iterable[Node], values: dict[Value, Value]) -> None:
+    """Copy nodes, in order, that read the values that others became; the copies are added."""
+    copies: dict[int, Node] = {}
+    for node in nodes:
+        copy = Node(node.op, [values[v] for v in node.inputs], node.types, node.attrs,
+                    name=node.name, loc=node.loc, device=node.device,
+                    control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies])
+        copies[node.id] = copy
+        for before, after in zip(node.outputs, copy.outputs, strict=True):
+            values.setdefault(before, after)
+
+
+class Body:
+    """A graph that is put together: parameters first, then what is copied or made of them."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.inputs: list[Value] = []
+        self.values: dict[Value, Value] = {}  # by the value of another graph that it stands for
+
+    def parameter(self, type_: TensorType, name: str, stands_for: Value | None = None) -> Value:
+        """One more parameter."""
+        attrs = {"index": len(self.inputs), "path": name, "type": type_}
+        value = Node("Input", (), (type_,), attrs, name=self.builder.namer.fresh(name)).out()
+        self.inputs.append(value)
+        if stands_for is not None:
+            self.values[stands_for] = value
+        return value
+
+    def copied(self, values: Sequence[Value]) -> list[Value]:
+        """The values here, with all that computes them."""
+        copy_nodes(nodes_behind(values, self.values.__contains__), self.values)
+        return [self.values[v] for v in values]
+
+    def graph(
+        self, name: str, outputs: Sequence[Value], updates: Mapping[int, Value] | None = None,
+        extra: Iterable[Node] = (),
+    ) -> Graph:
+        """The graph that gives ``outputs`` and leaves ``updates`` in its parameters."""
+        changed = [(i, v) for i, v in (updates or {}).items() if v != self.inputs[i]]
+        return Graph.build(self.inputs, outputs, changed, name, extra)
+
+
+def name_of(value: Value) -> str:
+    """For a parameter that stands for the value."""
+    name = value.node.name.rpartition("/")[2]
+    return f"{name}.{value.index}" if value.index else name
+
+
+def adjoint_type(value: Value) -> TensorType:
+    """The type of a tangent or cotangent where graphs hand it over: no Python number."""
+    kind = "array" if value.type.kind == "array" else "scalar"
+    return TensorType(value.dtype, value.shape, kind)  # type: ignore[arg-type]
+
+
+def of_kind(term: Term, kind: str) -> Value:
+    """The term's value as an array or a number, as the kind says."""
+    value = term.value
+    if value.type.kind == kind:
+        return value
+    if kind == "array":
+        return term.builder.emit("BroadcastTo", value, shape=value.shape)
+    if kind == "scalar":
+        return term.builder.emit("Squeeze", value, axes=(), kind="scalar") if (
+            value.type.kind == "array") else term.builder.emit("Cast", value, dtype=value.dtype)
+    return term.builder.emit("Cast", value, dtype=value.dtype, kind="weak")
