@@ -7,6 +7,7 @@ branch of the way there keeps: a value of the side that was taken, and zeros for
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import Dim
@@ -155,8 +156,9 @@ def _kept_by(builder: Builder, node: Node, sides: Sequence[Side]) -> list[list[V
     everything = [v for side in sides for v in side.kept]
     if not everything:
         return [[] for _ in sides]
-    more = [More([v if v in side.kept else full(builder, v.dtype.type(0), v).value
-                  for v in everything]) for side in sides]
+    zeros = {v: of_kind(full(builder, v.dtype.type(0), v), adjoint_type(v).kind)
+             for v in everything}
+    more = [More([v if v in side.kept else zeros[v] for v in everything]) for side in sides]
     branch = extended_cond(builder, node, sides, more)
     first = len(sides[0].outputs)
     results = iter(branch.out(first + k) for k in range(len(everything)))
@@ -179,8 +181,8 @@ def extended_cond(
 ) -> Node:
     """The branch with more results, which both sides have."""
     changed, operands = node.attrs["changed"], node.inputs[1:]
-    graphs = {name: _extended_side(builder, name, side, changed, own)
-              for name, side, own in zip(SIDES, sides, more, strict=True)}
+    graphs: dict[str, Any] = {name: _extended_side(builder, name, side, changed, own)
+                              for name, side, own in zip(SIDES, sides, more, strict=True)}
     return builder.emit(
         "Cond", node.inputs[0], *operands[:changed], *(v for v, _, _ in more[0].changed),
         *operands[changed:], *(v for v, _ in more[0].read), **graphs,
@@ -215,7 +217,7 @@ def _back(
     cts = {k: of_kind(ct, adjoint_type(node.out(k)).kind) for k, ct in plan.outputs.items()}
     read = [n for n, _ in enumerate(operands) if any(_reads(side, n) for side in sides)]
     numbers = [n for n in plan.order if n not in plan.arrays]
-    graphs = {}
+    graphs: dict[str, Any] = {}
     for at, (name, side) in enumerate(zip(SIDES, sides, strict=True)):
         body = Body(builder)
         for n, start in starts.items():
