@@ -1,13 +1,14 @@
 """Gradients of the corpus's programs, judged along random directions against differences.
 
-``python -m tests.gradients.corpus [NAME ...]`` prints a line for each program: *right*, *refused* with
-the reason, *no judgement* where the differences disagree among themselves (the result jumps), or
-*WRONG*.  What is differentiated is a weighted sum of all floats that a program returns, and of the
-float arrays among its arguments as it leaves them, by its float arguments.
+``python -m tests.gradients.corpus [NAME ...]`` prints a line for each program: *right*, *refused*
+with the reason, *no judgement* where the differences disagree among themselves (the result jumps),
+or *WRONG*.  What is differentiated is a weighted sum of all floats that a program returns, and of
+the float arrays among its arguments as it leaves them, by its float arguments.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,16 +23,25 @@ TOLERANCE = 2e-6
 STEPS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 1e-6)
 
 
-def floats_in(x: Any) -> Iterator[Any]:
-    """The floats of a result: in tuples, lists, dicts."""
+Path = tuple[Any, ...]  # the keys that lead to a leaf
+
+
+def floats_in(x: Any, path: Path = ()) -> Iterator[Path]:
+    """Where the floats of a result lie in its tuples, lists and dicts."""
     if isinstance(x, (list, tuple)):
-        for item in x:
-            yield from floats_in(item)
+        for k, item in enumerate(x):
+            yield from floats_in(item, (*path, k))
     elif isinstance(x, dict):
-        for item in x.values():
-            yield from floats_in(item)
+        for k, item in x.items():
+            yield from floats_in(item, (*path, k))
     elif x is not None and not isinstance(x, (str, bool, int)) and np.asarray(x).dtype.kind in "fc":
-        yield x
+        yield path
+
+
+def leaf(x: Any, path: Path) -> Any:
+    for key in path:
+        x = x[key]
+    return x
 
 
 def weighted(x: Any) -> Any:
@@ -49,14 +59,14 @@ def positions(args: tuple[Any, ...]) -> tuple[int, ...]:
                  if isinstance(a, float) or (isinstance(a, np.ndarray) and a.dtype.kind == "f"))
 
 
-def objective(program: Program, args: tuple[Any, ...]) -> Callable[..., Any]:
+def objective(program: Program, args: tuple[Any, ...], paths: list[Path]) -> Callable[..., Any]:
     """The program as a function that returns one float."""
     function = program.function
     arrays = [i for i in positions(args) if isinstance(args[i], np.ndarray)]
 
     def total(*args: Any) -> Any:
         result = function(*args)
-        parts = [weighted(x) for x in floats_in(result)]
+        parts = [weighted(leaf(result, path)) for path in paths]
         parts += [weighted(args[i]) for i in arrays]
         value = parts[0]
         for part in parts[1:]:
@@ -91,10 +101,10 @@ def verdict(program: Program) -> str:
     args = program.inputs(program.small)
     chosen = positions(args)
     result = program.function(*program.inputs(program.small))
-    if not chosen or not (list(floats_in(result)) or any(
-            isinstance(args[i], np.ndarray) for i in chosen)):
+    paths = list(floats_in(result))
+    if not chosen or not (paths or any(isinstance(args[i], np.ndarray) for i in chosen)):
         return "no floats"
-    f = objective(program, args)
+    f = objective(program, args, paths)
     try:
         gradients = fusec.grad(f, chosen)(*args)
     except fusec.UnsupportedError as error:
@@ -116,7 +126,7 @@ def verdict(program: Program) -> str:
             return f"WRONG: {got}, differences {found[2]:.8g}"
         if not any(is_near(got, d, scale, tolerance) for d in found):
             agree = any(is_near(a, b, scale, 10 * tolerance)
-                        for a, b in zip(found, found[1:], strict=False))
+                        for a, b in itertools.pairwise(found))
             what = "WRONG" if agree else "no judgement"
             return f"{what}: {got:.8g}, differences {' '.join(f'{d:.8g}' for d in found)}"
     return "right"
