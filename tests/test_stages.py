@@ -25,7 +25,7 @@ def test_each_stage_shows_its_own_artefact():
     assert [n.op for n in traced.graph.nodes][:2] == ["Input", "Max"]
     assert traced.as_text().startswith("graph softmax(x: f64[12,5])")
     optimised = traced.optimize()
-    assert "fusion" in optimised.as_text() and optimised.passes[0].name == "prune"
+    assert "fusion" in optimised.as_text() and optimised.passes[0].name == "twins"
     lowered = optimised.lower()
     (kernel,) = lowered.kernels
     assert "for i0 in 12:" in lowered.as_text()
