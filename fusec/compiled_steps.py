@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from fusec.codegen.loop_ir import LEAVES, walk
 from fusec.codegen.native_nest import NativeNest
 from fusec.codegen.schedule import ExternStep, KernelStep, Schedule
@@ -79,10 +81,17 @@ class CompiledKernel:
         return str(self.kernel)
 
     @property
-    def asm(self) -> dict[str, str]:
-        """``ll``: LLVM IR as emitted, ``opt``: after LLVM's optimiser, ``asm``: machine code."""
+    def asm(self) -> Mapping[str, str]:
+        """``ll``: LLVM IR as emitted, ``opt``: after LLVM's optimiser, ``asm``: machine code; of
+        CUDA kernels ``cu``, the source, and ``ptx``.
+
+        Of a kernel with several nests the texts of the first are followed by those of the others.
+        """
         if not self.step.code:
             raise AttributeError(f"{self.name} is lowered but not compiled: call .compile() first")
+        texts = [getattr(n, "asm", None) for n in self.step.code]
+        if all(isinstance(t, Mapping) for t in texts):
+            return _Joined([t for t in texts if t is not None])
         if not all(isinstance(n, NativeNest) for n in self.step.code):
             raise AttributeError(f"{self.name} is run by a back end that makes no machine code")
         codes = {id(n.code): n.code for n in self.step.code}.values()
@@ -100,6 +109,22 @@ class CompiledKernel:
     def __repr__(self) -> str:
         count = sum(1 for n in self.kernel.nests for e in walk(n.roots) if e.op not in LEAVES)
         return f"<kernel {self.name}: {count} operations, {len(self.kernel.nests)} nests>"
+
+
+class _Joined(Mapping[str, str]):
+    """Texts of several nests, each made when it is asked for."""
+
+    def __init__(self, parts: Sequence[Mapping[str, str]]) -> None:
+        self.parts = parts
+
+    def __getitem__(self, name: str) -> str:
+        return "\n".join(part[name] for part in self.parts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parts[0])
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
 
 
 class CompiledExtern:

@@ -11,13 +11,15 @@ import numpy as np
 from fusec.codegen.loop_ir import Kernel, Param
 from fusec.codegen.specialise import LoopForm
 from fusec.ir.bindings import Bindings, resolve
+from fusec.ir.lazy_values import lazy
 from fusec.records import dataclass
 
 from .device_memory import DeviceMemory
 from .driver import Driver
+from .kernel_texts import KernelTexts
 from .launch_plan import Layout, Slot
 from .module import CudaKernel
-from .written import WrittenKernel
+from .written import WrittenKernel, module_of
 
 _I32_LIMIT = (1 << 31) - (1 << 24)  # room for the stride of a whole grid
 _STATUS_BYTES = 16
@@ -77,6 +79,11 @@ class NestCall:
         self.form, self.kernels, self.driver = form, kernels, driver
         self._has_checks = form.loops.nest.has_checks
         self._plans = self._planned(form.loops, {}) if form.is_static else None
+
+    @lazy
+    def asm(self) -> KernelTexts:
+        """The kernels of this nest as a module of their own."""
+        return KernelTexts(module_of([one.written for one in self.kernels]))
 
     def _planned(self, form: LoopForm, sizes: Bindings) -> list[tuple[Layout, list[int | Slot]]]:
         """Each kernel's layout, and its arguments with slots where only the call knows."""

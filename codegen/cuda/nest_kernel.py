@@ -121,7 +121,7 @@ class KernelWriter(KernelFrame):
         axis = self.form.axis
         if place.lanes == 1:
             return replace(place, memo={})
-        lane = self.em.named("int", f"k < {place.count} ? k : {place.count} - 1", "lane")
+        lane = f"(k < {place.count} ? k : {place.count} - 1)"
         counters = {**place.counters, axis: f"({place.counters[axis]} + {lane})"}
         return replace(place, counters=counters, linear=f"({place.linear} + {lane})", memo={},
                        valid=f"k < {place.count}")

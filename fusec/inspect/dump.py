@@ -25,8 +25,9 @@ def dump_artifacts(
     """Write ``artefacts`` (file name to text) under ``directory/name-000`` and return that folder.
 
     Graphs are numbered in the order given, ``trace.graph`` becoming ``00-trace.graph``; other names
-    (``kernel_0.loops``, ``.py``, ``.ll``, ``.asm``, ``loop_0.structured``) stay.  The number behind
-    ``name`` is the first that is free, so no dump overwrites another, also with several processes.
+    (``kernel_0.loops``, ``.py``, ``.ll``, ``.asm``, ``.cu``, ``loop_0.structured``) stay.  The
+    number behind ``name`` is the first that is free, so no dump overwrites another, also with
+    several processes.
     The folder appears complete or not at all.  Raises ``ValueError`` for a file name that is a
     path, ``OSError`` when the directory cannot be written.
     """
@@ -93,11 +94,10 @@ def dump(trace: CompiledTrace, directory: str) -> Path:
             files[f"{number:02d}-{record.name}.graph"] = str(record.after)
     files["optimized.graph"] = str(trace.optimized_graph)
     for kernel in trace.kernels:
-        asm = kernel.asm
         files[f"{kernel.name}.loops"] = kernel.loops
         files[f"{kernel.name}.py"] = kernel.source
-        files[f"{kernel.name}.ll"] = asm["ll"]
-        files[f"{kernel.name}.asm"] = asm["asm"]
+        files |= {f"{kernel.name}.{kind}": text for kind, text in kernel.asm.items()
+                  if kind != "opt"}
     for number, control in enumerate(trace.control):
         if control.is_native:
             name, asm = f"{control.name.split()[0]}_{number}", control.asm

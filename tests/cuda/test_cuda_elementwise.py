@@ -20,6 +20,8 @@ from fusec.ops import Builder, all_ops
 DTYPES = [np.dtype(c) for c in (
     "?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")]
 
+OF_EACH_KIND = [np.dtype(c) for c in ("?", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8")]
+
 
 def rows_of(dtype: np.dtype, arity: int) -> list[Any]:
     return [r for r in all_ops() if r.kind == "elementwise" and r.arity == arity
@@ -36,11 +38,11 @@ def test_every_op_of_the_cpu_is_there() -> None:
 
 def test_ops_on_extreme_values_give_the_bits_of_the_cpu() -> None:
     cases: list[Case] = []
-    for dtype in DTYPES:
+    for dtype in OF_EACH_KIND:
         with np.errstate(all="ignore"):
             cases += [(emit_all(rows), operands_of(dtype, arity)) for arity in (1, 2)
                       if (rows := rows_of(dtype, arity))]
-    assert sum(len(rows_of(d, a)) for d in DTYPES for a in (1, 2)) > 400
+    assert sum(len(rows_of(d, a)) for d in OF_EACH_KIND for a in (1, 2)) > 300
     assert_same_bits(cases)
 
 
