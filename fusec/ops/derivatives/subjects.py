@@ -10,12 +10,18 @@ from . import (
     indices,
     linear_algebra,
     moves,
+    norms,
     order,
     parts,
     powers,
     products,
     reductions,
     scans,
+    scipy_calls,
+    scipy_equations,
+    scipy_factors,
+    scipy_signals,
+    scipy_systems,
     signals,
     special,
     spectral,
@@ -25,6 +31,7 @@ from . import (
 
 __all__ = [
     "arithmetic", "choices", "cumulative", "einsum", "elementary", "fourier", "indices",
-    "linear_algebra", "moves", "order", "parts", "powers", "products", "reductions", "scans",
-    "signals", "special", "spectral", "ufuncs", "views",
+    "linear_algebra", "moves", "norms", "order", "parts", "powers", "products", "reductions",
+    "scans", "scipy_calls", "scipy_equations", "scipy_factors", "scipy_signals",
+    "scipy_systems", "signals", "special", "spectral", "ufuncs", "views",
 ]
