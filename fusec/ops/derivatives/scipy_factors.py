@@ -29,7 +29,8 @@ def _qr_factors(site: Site) -> tuple[Term, Term, Term]:
     a, mode = site.operands[0], given.get("mode", "full")
     if mode == "r" or (mode == "full" and a.shape[-2] > a.shape[-1]):
         site.refuse("mode='economic' has no columns that are any that fit")
-    return a, *site.results[:2]
+    q, r = site.results[:2]
+    return a, q, r
 
 
 def _qr(site: Site, cotangents: Tangents) -> Cotangents:
