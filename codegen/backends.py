@@ -13,6 +13,7 @@ _HOMES = {
     "cpu": "fusec.codegen.cpu.backend",
     "reference": "fusec.codegen.reference_backend",
     "null": "fusec.codegen.null_backend",
+    "cuda": "fusec.codegen.cuda.gpu_backend",
     "cudahost": "fusec.codegen.cuda.emulated_backend",
 }
 _loaded: dict[str, Backend] = {}

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 from cuda_harness import run_program
 from test_backends import PROGRAMS
 
 import fusec
+from fusec.bench.programs import program
 from fusec.codegen import backends
 
 
@@ -26,6 +28,22 @@ def test_programs_give_what_numpy_gives(f: Callable[..., Any], args: tuple[Any, 
     parts = (zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)])
     for one, other in parts:
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+BENCH = ["black_scholes", "nbody", "hdiff", "layernorm_gelu", "softmax", "kmeans"]
+
+
+@pytest.mark.parametrize("name", BENCH)
+def test_bench_programs(name: str) -> None:
+    """All of them run in tests/cuda/every_program.py."""
+    args = program(name).make_args(20 if name == "nbody" else 1000 if name == "hdiff" else 100,
+                                   "float32", 0)
+    got, want = (optree.tree_leaves(r) for r in (
+        run_program(program(name).function, *args), fusec.jit(program(name).function)(*args)))
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    if name in ("black_scholes", "hdiff", "kmeans"):  # no sums of floats, or none that round
+        assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
 
 
 def test_sizes_may_be_known_to_the_run_alone() -> None:

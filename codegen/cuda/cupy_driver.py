@@ -1,0 +1,191 @@
+"""The driver of a GPU, through CuPy: its memory pool, its streams, its way to the CUDA driver.
+
+Machine code is made by NVRTC for the GPU at hand and kept on disk (`nvrtc`).  All that is asked of
+the device goes to one stream, in order.  Kernels of one program are launched without waiting.
+"""
+
+from __future__ import annotations
+
+import bisect
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fusec import locks
+from fusec.errors import FusecError, user_error
+from fusec.records import dataclass
+
+from . import nvrtc
+from .driver import Dim3
+from .module import CudaKernel, CudaModule
+
+R = TypeVar("R")
+# NVRTC makes code for machines from here on; older ones lack what kernels use.
+LEAST_CAPABILITY = 70
+_TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyKind
+_WORDS: dict[str, Callable[[int], Any]] = {
+    "pointer": np.uint64, "int32": np.int32, "int64": np.int64}
+
+
+class NoGpuError(FusecError):
+    """A GPU is asked for, and this process has none."""
+
+
+@dataclass(frozen=True)
+class LoadedModule:
+    """Machine code in the GPU's memory, and its functions by name."""
+
+    module: Any
+    functions: dict[str, Any]
+
+
+def _package() -> Any:
+    """CuPy; None where it is not installed."""
+    if importlib.util.find_spec("cupy") is None:
+        return None
+    return importlib.import_module("cupy")
+
+
+def cupy() -> Any:
+    """CuPy, with a GPU; raises `NoGpuError`, which says what is missing."""
+    package = _package()
+    if package is None:
+        raise NoGpuError("a GPU is used through CuPy, which is not installed",
+                         cure="pip install fusec[cuda]")
+    try:
+        count = package.cuda.runtime.getDeviceCount()
+    except package.cuda.runtime.CUDARuntimeError as error:
+        raise NoGpuError(
+            f"CuPy finds no GPU that it can use: {error}",
+            cure="install or update NVIDIA's driver: nvidia-smi says what there is") from error
+    if not count:
+        raise NoGpuError("CuPy finds no GPU", cure="nvidia-smi says what there is")
+    return package
+
+
+def gpu_count() -> int:
+    """How many GPUs there are; 0 without CuPy or a driver."""
+    try:
+        count: int = cupy().cuda.runtime.getDeviceCount()
+    except NoGpuError:
+        return 0
+    return count
+
+
+class CupyDriver:
+    """See `fusec.codegen.cuda.driver.Driver` and the module docstring."""
+
+    name = "cuda"
+
+    def __init__(self, number: int = 0) -> None:
+        self.cupy, self.number = cupy(), number
+        self.device = self.cupy.cuda.Device(number)
+        self.capability = int(self.device.compute_capability)
+        if self.capability < LEAST_CAPABILITY:
+            raise NoGpuError(
+                f"GPU {number} is too old: kernels need compute capability 7.0",
+                values=[("it has", f"{self.capability // 10}.{self.capability % 10}")])
+        with self.device:
+            self.stream = self.cupy.cuda.Stream(non_blocking=True)
+        self._loaded: dict[str, LoadedModule] = {}
+        self._memory: dict[int, Any] = {}  # CuPy's pointers, which keep their memory
+        self._starts: list[int] = []  # their addresses, sorted
+        self._lock = locks.Lock()
+
+    # -- kernels
+
+    def compile(self, module: CudaModule) -> LoadedModule:
+        """The module for this GPU, compiled by NVRTC or read from the disk cache."""
+        loaded = self._loaded.get(module.digest)
+        if loaded is None:
+            code = nvrtc.compile(module, f"sm_{self.capability}").cubin
+            with self.device:
+                binary = self.cupy.cuda.function.Module()
+                binary.load(code)
+                functions = {k.name: binary.get_function(k.name) for k in module.kernels}
+            loaded = self._loaded[module.digest] = LoadedModule(binary, functions)
+        return loaded
+
+    def launch(
+        self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
+        shared_bytes: int, args: Sequence[int],
+    ) -> None:
+        words = tuple(_WORDS[param.kind](arg) for param, arg in zip(
+            kernel.params, args, strict=True))
+        with self.device:
+            loaded.functions[kernel.name](
+                grid, block, words, shared_mem=shared_bytes, stream=self.stream)
+
+    # -- memory
+
+    def allocate(self, nbytes: int) -> int:
+        """From CuPy's pool, which is emptied once where the GPU has no more."""
+        pointer = self._with_room(nbytes, lambda: self.cupy.cuda.alloc(max(nbytes, 1)))
+        address = int(pointer.ptr)
+        with self._lock:
+            self._memory[address] = pointer
+            bisect.insort(self._starts, address)
+        return address
+
+    def _with_room(self, nbytes: int, ask: Callable[[], R]) -> R:
+        full = self.cupy.cuda.memory.OutOfMemoryError
+        with self.device, self.stream:
+            try:
+                return ask()
+            except full:
+                self.stream.synchronize()
+                self.cupy.get_default_memory_pool().free_all_blocks()
+            try:
+                return ask()
+            except full as error:
+                raise self._out_of_memory(nbytes) from error
+
+    def _out_of_memory(self, nbytes: int) -> FusecError:
+        """What was asked for, what is free, and who holds the most."""
+        free, total = self.cupy.cuda.runtime.memGetInfo()
+        with self._lock:
+            largest = sorted((int(p.mem.size) for p in self._memory.values()), reverse=True)[:5]
+        return user_error(
+            MemoryError, f"GPU {self.number} has no room for {nbytes} bytes",
+            values=[("free", free), ("of", total), ("largest arrays of fusec", largest)],
+            cure="use smaller arrays, or let go of results that are still held")
+
+    def free(self, address: int) -> None:
+        """Back to the pool: whoever gets it next uses it on this stream, later."""
+        with self._lock:
+            del self._memory[address]
+            self._starts.remove(address)
+
+    def address_of(self, array: Any) -> int | None:
+        """Where an array's first element lies in the GPU's memory; None: it is the host's."""
+        interface = getattr(array, "__cuda_array_interface__", None)
+        if interface is not None:
+            return int(interface["data"][0])
+        address = int(array.ctypes.data)
+        with self._lock:
+            place = bisect.bisect_right(self._starts, address) - 1
+            start = self._starts[place] if place >= 0 else 0
+            inside = place >= 0 and address < start + int(self._memory[start].mem.size)
+        return address if inside else None
+
+    def copy_in(self, address: int, array: np.ndarray) -> None:
+        lying = np.ascontiguousarray(array)
+        with self.device:
+            # From memory that is not pinned: it is read before this returns.
+            self.cupy.cuda.runtime.memcpyAsync(
+                address, lying.ctypes.data, lying.nbytes, _TO_DEVICE, self.stream.ptr)
+
+    def copy_out(self, array: np.ndarray, address: int) -> None:
+        if not array.flags.c_contiguous or not array.flags.writeable:
+            raise ValueError("copy_out: give a C-contiguous array that may be written")
+        with self.device:
+            self.cupy.cuda.runtime.memcpyAsync(
+                array.ctypes.data, address, array.nbytes, _TO_HOST, self.stream.ptr)
+        self.synchronize()
+
+    def synchronize(self) -> None:
+        """Wait for all that has been asked for; a kernel's fault is raised here."""
+        self.stream.synchronize()

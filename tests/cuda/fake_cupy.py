@@ -1,0 +1,127 @@
+"""What the GPU's driver uses of CuPy, on the emulated device; machine code is a digest."""
+
+from __future__ import annotations
+
+import ctypes
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.cuda.emulation.driver import EmulatedDriver
+from fusec.codegen.cuda.module import CudaModule
+from fusec.codegen.cuda.nvrtc import Compiled
+
+
+class OutOfMemoryError(MemoryError):
+    pass
+
+
+class CUDARuntimeError(RuntimeError):
+    pass
+
+
+class Pointer:
+    """CuPy's pointer: it gives its memory back when nobody holds it."""
+
+    def __init__(self, driver: EmulatedDriver, nbytes: int) -> None:
+        self.driver, self.ptr = driver, driver.allocate(nbytes)
+        self.mem = types.SimpleNamespace(size=nbytes)
+
+    def __del__(self) -> None:
+        self.driver.free(self.ptr)
+
+
+class FakeCupy:
+    """A GPU with ``room`` bytes; ``calls`` are what was asked of it, in order."""
+
+    def __init__(self, room: int = 1 << 30, capability: str = "90", count: int = 1) -> None:
+        self.driver, self.room, self.cached, self.calls = EmulatedDriver(), room, 0, []
+        self.modules: dict[bytes, CudaModule] = {}
+        self.capability, self.count = capability, count
+        runtime = types.SimpleNamespace(
+            getDeviceCount=self._count, memcpyAsync=self._copy, CUDARuntimeError=CUDARuntimeError,
+            memGetInfo=lambda: (self.room, 1 << 30))
+        self.cuda = types.SimpleNamespace(
+            runtime=runtime, alloc=self._alloc, Device=self._device, Stream=self._stream,
+            memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+            function=types.SimpleNamespace(Module=lambda: Module(self)))
+
+    def compile(self, module: CudaModule, architecture: str) -> Compiled:
+        """Stands for NVRTC."""
+        assert architecture == f"sm_{self.capability}"
+        code = module.digest.encode()
+        self.modules[code] = module
+        return Compiled("", code, {})
+
+    def get_default_memory_pool(self) -> Any:
+        def free_all_blocks() -> None:
+            self.calls.append("free_all_blocks")
+            self.room, self.cached = self.room + self.cached, 0
+
+        return types.SimpleNamespace(free_all_blocks=free_all_blocks)
+
+    def _count(self) -> int:
+        if self.count < 0:
+            raise CUDARuntimeError("cudaErrorInsufficientDriver")
+        return self.count
+
+    def _alloc(self, nbytes: int) -> Pointer:
+        if nbytes > self.room:
+            raise OutOfMemoryError(nbytes)
+        return Pointer(self.driver, nbytes)
+
+    def _copy(self, to: int, source: int, nbytes: int, kind: int, stream: int) -> None:
+        self.calls.append({1: "to device", 2: "to host"}[kind])
+        self.driver.synchronize()
+        ctypes.memmove(to, source, nbytes)
+
+    def _device(self, number: int) -> Any:
+        return Context(compute_capability=self.capability)
+
+    def _stream(self, non_blocking: bool) -> Any:
+        return Context(ptr=7, synchronize=self.driver.synchronize)
+
+
+class Context(types.SimpleNamespace):
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+class Module:
+    """CuPy's module of machine code."""
+
+    def __init__(self, cupy: FakeCupy) -> None:
+        self.cupy = cupy
+
+    def load(self, code: bytes) -> None:
+        self.module = self.cupy.modules[code]
+        self.loaded = self.cupy.driver.compile(self.module)
+
+    def get_function(self, name: str) -> Any:
+        kernel = self.module.kernel(name)
+
+        def call(grid: Any, block: Any, args: Any, shared_mem: int, stream: Any) -> None:
+            kinds = {"pointer": np.uint64, "int32": np.int32, "int64": np.int64}
+            assert [type(a) for a in args] == [kinds[p.kind] for p in kernel.params]
+            self.cupy.calls.append(name)
+            self.cupy.driver.launch(
+                self.loaded, kernel, grid, block, shared_mem, [int(a) for a in args])
+
+        return call
+
+
+@contextmanager
+def installed(fake: FakeCupy, monkeypatch: Any) -> Iterator[FakeCupy]:
+    """The driver finds this where it looks for CuPy and NVRTC."""
+    from fusec.codegen.cuda import cupy_driver, nvrtc
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cupy_driver, "_package", lambda: fake)
+        patch.setattr(nvrtc, "compile", fake.compile)
+        yield fake

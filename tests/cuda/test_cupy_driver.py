@@ -1,0 +1,82 @@
+"""The driver of GPUs, against a CuPy that is the emulated device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_cupy import FakeCupy, installed
+from kernel_harness import build, kernels_of
+
+from fusec.codegen.cuda import cupy_driver
+from fusec.codegen.cuda.backend import CudaBackend
+from fusec.codegen.cuda.cupy_driver import CupyDriver, NoGpuError
+from fusec.codegen.native_nest import CompileStats
+
+
+def test_nests_run_through_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(1).standard_normal((50, 40))
+    (kernel,) = kernels_of(build(lambda b, v: [b.emit("Exp", v), b.emit("Sum", v, axes=(1,))], x))
+    outs = [np.empty(b.shape, b.dtype) for b in kernel.buffers[1:]]
+    with installed(FakeCupy(), monkeypatch) as fake:
+        backend = CudaBackend("gpu in tests", CupyDriver)
+        forms = backend.specialise(kernel, [a.strides for a in (x, *outs)])
+        for code in backend.compile(forms, CompileStats()):
+            assert code([x, *outs], {})
+    np.testing.assert_allclose(outs[0], np.exp(x), rtol=1e-14)
+    np.testing.assert_allclose(outs[1], x.sum(1), rtol=1e-12)
+    launches = [c for c in fake.calls if c.startswith("nest")]
+    first = fake.calls.index(launches[0])
+    assert "to host" not in fake.calls[:first] and "to device" not in fake.calls[first:]
+
+
+def test_where_arrays_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    with installed(FakeCupy(), monkeypatch):
+        driver = CupyDriver()
+        first, second = driver.allocate(80), driver.allocate(800)
+        there = np.ndarray(5, np.float64, np.asarray(_at(second, 800)).data, offset=16)
+        assert driver.address_of(there) == second + 16
+        assert driver.address_of(np.zeros(3)) is None
+        of_cupy = _at(12345, 8)
+        of_cupy.__cuda_array_interface__ = of_cupy.__array_interface__
+        assert driver.address_of(of_cupy) == 12345
+        driver.free(second)
+        assert driver.address_of(there) is None and driver.address_of(_at(first, 8)) == first
+
+
+class _at:
+    """Memory at an address, as arrays say it."""
+
+    class ctypes:
+        data = 0
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.__array_interface__: dict[str, Any] = {
+            "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+        self.ctypes = type("ctypes", (), {"data": address})
+
+
+def test_a_full_pool_is_emptied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with installed(FakeCupy(room=1000), monkeypatch) as fake:
+        driver = CupyDriver()
+        fake.cached = 5000
+        held = driver.allocate(4000)
+        assert fake.calls == ["free_all_blocks"]
+        with pytest.raises(MemoryError, match="no room for 99999 bytes") as error:
+            driver.allocate(99999)
+        assert "largest arrays of fusec" in str(error.value) and "4000" in str(error.value)
+        driver.free(held)
+        driver.free(driver.allocate(10))  # it is usable afterwards
+
+
+def test_the_error_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cupy_driver, "_package", lambda: None)
+    with pytest.raises(NoGpuError, match=r"pip install fusec\[cuda\]"):
+        CupyDriver()
+    assert cupy_driver.gpu_count() == 0
+    for fake, words in ((FakeCupy(count=-1), "cudaErrorInsufficientDriver.*"),
+                        (FakeCupy(count=0), "finds no GPU"),
+                        (FakeCupy(capability="61"), "too old.*")):
+        with installed(fake, monkeypatch), pytest.raises(NoGpuError, match=words):
+            CupyDriver()
