@@ -23,13 +23,13 @@ def cse(graph: Graph) -> Graph:
     numbers: dict[Hashable, Node] = {}
 
     def visit(node: Node, rewriter: Rewriter) -> Replacement:
-        first = numbers.setdefault(_key(node), node)
+        first = numbers.setdefault(value_key(node), node)
         return None if first is node else first.outputs
 
     return rewrite(graph, visit)
 
 
-def _key(node: Node) -> Hashable:
+def value_key(node: Node) -> Hashable:
     """Equal for nodes that compute the same."""
     attrs = tuple((k, attr_key(node.attrs[k])) for k in sorted(node.attrs))
     return node.op, _operands(node), attrs, node.types, node.device

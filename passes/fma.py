@@ -20,6 +20,7 @@ from collections.abc import Callable
 from fusec.ir import Graph, Node, Value
 from fusec.ops import registry
 
+from .cse import value_key
 from .options import PassOptions
 from .rewrite import Replacement, Rewriter, rewrite
 
@@ -40,11 +41,24 @@ def form_fmas(graph: Graph, options: PassOptions) -> Graph:
 
 
 def single_use(graph: Graph) -> set[str]:
-    """Names of the nodes whose value one operand reads; results of the graph count as read."""
+    """Names of the nodes whose value one operand reads; results of the graph count as read.
+
+    Sums that are equal are one reader: `cse` leaves them where both are results, which have memory
+    of their own, and with the product in both they are equal still.
+    """
     uses: dict[str, int] = {}
-    for value in (*graph.roots, *(v for node in graph.nodes for v in node.inputs)):
+    twins = _twins(graph)
+    for value in (*graph.roots, *(v for node in graph.nodes if node.id not in twins
+                                  for v in node.inputs)):
         uses[value.node.name] = uses.get(value.node.name, 0) + 1
     return {name for name, count in uses.items() if count == 1}
+
+
+def _twins(graph: Graph) -> set[int]:
+    """The ids of results that are sums and equal to an earlier one."""
+    sums = {v.node.id: v.node for v in graph.roots if registry.get(v.node.op).is_sum}
+    first = {value_key(node): number for number, node in sorted(sums.items(), reverse=True)}
+    return sums.keys() - first.values() if len(first) < len(sums) else set()
 
 
 def _visit(node: Node, rewriter: Rewriter, is_single: Callable[[Value], bool]) -> Replacement:

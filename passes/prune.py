@@ -2,6 +2,7 @@
 
 does:   drops every node that neither an output, an update nor an effect needs.  An index that only
         dropped nodes use leaves its check: NumPy raises for it whatever becomes of the element.
+        Calls that share a body pass what the body reads.
 needs:  nothing.
 leaves: parameters, all nodes with effects (checks among them) and what they read; order and names.
 """
@@ -15,10 +16,12 @@ from fusec.ops.index_checks import index_checks, uses_indices
 from fusec.ops.picking import PICKS, picked_axes
 
 from .rewrite import rebuilt
+from .unread_operands import without_unread
 
 
 def prune(graph: Graph) -> Graph:
     """The graph without nodes that nothing needs; itself when all are needed."""
+    graph = without_unread(graph)
     roots = [v.node for v in graph.roots] + [n for n in graph.nodes if _stays(n)]
     needed = {node.id for node in topological_order(roots)}
     checks = _lost_checks(graph, needed)

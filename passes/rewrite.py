@@ -28,6 +28,8 @@ class Rewriter(Builder):
         self.root_nodes = {v.node.id for v in self.roots}
         self.claimed: set[Value] = set()
         self.values: dict[Value, Value] = {}
+        self.results: dict[Value, Value] = {}  # where these are others than what nodes read
+        self.instead: Sequence[Value] = ()  # what fits but as a result of the graph
         self.controls: dict[int, Node] = {}
         self.nodes: list[Node] = []
         self.pending: list[Node] = []
@@ -64,7 +66,7 @@ class Rewriter(Builder):
 
     def visit(self, old: Node) -> None:
         """As `stand_for`, for a visitor that makes nodes in the place of few: at the first."""
-        self.old, self.stands = old, False
+        self.old, self.stands, self.instead = old, False, ()
 
     def operands(self, node: Node) -> Node:
         """The node reading rewritten values and control inputs."""
@@ -80,6 +82,13 @@ class Rewriter(Builder):
             self._bind(node.outputs, node)
         elif node.id in self.root_nodes:
             self.claimed.update(v for v in node.outputs if v in self.roots)
+
+    def let_read(self, values: Sequence[Value]) -> None:
+        """The node that was kept is a result of the graph; nodes read these values in its place."""
+        for before, after in zip(self.old.outputs, values, strict=True):
+            self.results[before] = self.values.get(before, before)
+            self.values[before] = after
+        self.controls.setdefault(self.old.id, self.nodes[-1])
 
     def accept(self, values: Sequence[Value]) -> None:
         self.nodes += self.pending
@@ -103,8 +112,10 @@ class Rewriter(Builder):
         old = self.old
         if tuple(v.type for v in values) != old.types or any(map(_is_adrift, values)):
             return False
+        is_there = not any(v.node in self.pending for v in values)
         if old.control_inputs and any(v.node not in self.pending for v in values):
             return False
+        self.instead = values if is_there else self.instead
         fresh = [v for b, v in zip(old.outputs, values, strict=True)
                  if b in self.roots and b.type.kind == "array" and not _may_alias(old)]
         return not any(v in self.claimed or _may_alias(v.node) for v in fresh)
@@ -138,8 +149,8 @@ def rewrite(
 
     ``visit(node, rewriter)`` returns one value per output of the node, made by the rewriter or
     already in the graph, or ``None`` to keep it; a replacement that does not fit (`Rewriter.fits`)
-    is not made.  New nodes get the location, scope, device and control inputs of the node they
-    stand for.  Returns ``graph`` itself when nothing is replaced.  Nodes that became unused stay
+    is not made, but where that is because the node is a result, other nodes read it.  New nodes get
+    the location, scope, device and control inputs of the node they stand for.  Returns ``graph`` itself when nothing is replaced.  Nodes that became unused stay
     for `prune`.  With ``ops``, nodes of other ops are kept unseen.
     """
     if ops is not None and graph.ops.isdisjoint(ops):
@@ -154,7 +165,9 @@ def rewrite(
             rewriter.accept(values)
         else:
             rewriter.keep(node)
-    return rebuilt(graph, rewriter.nodes, rewriter.values)
+            if rewriter.instead:
+                rewriter.let_read(rewriter.instead)
+    return rebuilt(graph, rewriter.nodes, {**rewriter.values, **rewriter.results})
 
 
 def rebuilt(graph: Graph, nodes: Iterable[Node], values: dict[Value, Value]) -> Graph:

@@ -17,6 +17,7 @@ import pytest
 import fusec
 import fusec.passes.repeated_calls as placing
 import fusec.repeated_calls as repeated
+from fusec.passes.prune import prune
 
 X = np.random.default_rng(5).standard_normal(9)
 Y = np.random.default_rng(6).standard_normal(9)
@@ -223,9 +224,12 @@ def random_program(seed: int) -> str:
     return f"{text}@fusec.jit\ndef program(x, y):\n{''.join(lines)}    return {results}\n"
 
 
+DIFFERED = (661, 700, 1878, 2678, 3358, 7258)  # of the first 12,000, once
+
+
 def test_random_programs_round_alike(always, tmp_path) -> None:
     kept = 0
-    for seed in range(60):
+    for seed in (*range(60), *DIFFERED):
         path = tmp_path / f"program{seed}.py"
         path.write_text(random_program(seed))
 
@@ -236,6 +240,54 @@ def test_random_programs_round_alike(always, tmp_path) -> None:
 
         kept += compared(make, X, Y)[1]
     assert kept > 20
+
+def test_what_a_body_does_not_read_is_not_computed_for_it(always) -> None:
+    """Inlined, ``y**2`` would be dead code; as an operand it was the second reader of ``y * y``."""
+    def make():
+        @fusec.jit
+        def helper(a, b):
+            return np.sin(a) - a * a
+
+        @fusec.jit
+        def program(x, y):
+            square = y**2
+            first = helper(x, square)
+            second = helper(first, square)
+            return helper(y, first**2), helper(second, square)
+
+        return program
+
+    assert compared(make, X, Y)[0] == 2
+    pruned = prune(make().trace(X, Y).graph)
+    assert [len(n.inputs) for n in pruned.nodes if n.op == "Call"] == [1, 1]
+    assert "Square" not in pruned.ops
+
+
+def test_equal_results_are_one_reader_of_a_product(always) -> None:
+    """Of random programs, shrunk: by itself each of them has memory of its own, and reads ``a * a``;
+    as results of two calls they looked otherwise."""
+    def make():
+        @fusec.jit
+        def helper(a):
+            b = a - a * a
+            return np.where(a > a, a, b), b
+
+        @fusec.jit
+        def program(x):
+            first, second = helper(x)
+            third, fourth = helper(second)
+            return helper(first)[0], helper(third)[1], helper(fourth)[0], helper(second)[1]
+
+        return program
+
+    compared(make, X)
+
+
+def test_equal_sums_that_are_both_results_are_contracted() -> None:
+    program = fusec.jit(lambda x, y: (x * y + 1.0, np.where(x > x, y, x * y + 1.0)))
+    one, other = program(X, Y)
+    assert one.tobytes() == other.tobytes() and not np.shares_memory(one, other)
+    assert one.tobytes() == fusec.jit(lambda x, y: x * y + 1.0)(X, Y).tobytes()
 
 
 # ---------------------------------------------------------------------- what a call stands for

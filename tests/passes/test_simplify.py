@@ -40,6 +40,13 @@ CASES = {
         %eighth = Const {value=f64(0.125)} : f64
         %d = Mul(%x, %eighth) : f64[2,3]
         return %d"""),
+    "a result stays a fresh array, of which the rest reads the source": ("""
+        %a = Maximum(%x, %x) : f64[2,3]
+        %b = Mul(%a, %x) : f64[2,3]
+        return %a, %b""", """
+        %a = Maximum(%x, %x) : f64[2,3]
+        %b = Square(%x) : f64[2,3]
+        return %a, %b"""),
     "zeros of integers get the shape": ("""
         %i = Cast(%x) {dtype=i64} : i64[2,3]
         %d = Sub(%i, %i) : i64[2,3]
