@@ -149,9 +149,10 @@ def rewrite(
 
     ``visit(node, rewriter)`` returns one value per output of the node, made by the rewriter or
     already in the graph, or ``None`` to keep it; a replacement that does not fit (`Rewriter.fits`)
-    is not made, but where that is because the node is a result, other nodes read it.  New nodes get
-    the location, scope, device and control inputs of the node they stand for.  Returns ``graph`` itself when nothing is replaced.  Nodes that became unused stay
-    for `prune`.  With ``ops``, nodes of other ops are kept unseen.
+    is not made; where that is because the node is a result, other nodes read it.  New nodes get
+    the location, scope, device and control inputs of the node they stand for.  Returns ``graph``
+    itself when nothing is replaced.  Nodes that became unused stay for `prune`.  With ``ops``,
+    nodes of other ops are kept unseen.
     """
     if ops is not None and graph.ops.isdisjoint(ops):
         return graph

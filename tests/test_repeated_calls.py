@@ -264,8 +264,8 @@ def test_what_a_body_does_not_read_is_not_computed_for_it(always) -> None:
 
 
 def test_equal_results_are_one_reader_of_a_product(always) -> None:
-    """Of random programs, shrunk: by itself each of them has memory of its own, and reads ``a * a``;
-    as results of two calls they looked otherwise."""
+    """Of random programs, shrunk: by itself each of them has memory of its own, and reads the
+    product; as results of two calls they looked otherwise."""
     def make():
         @fusec.jit
         def helper(a):
