@@ -64,6 +64,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         where, x, axis=0), np.take(x, at, axis=np.int64(1))), (
         GRID, np.array([0, 0, 1]), np.array([True, False, True]))),
     "selected, moved": (lambda x: (np.roll(x[x > 0], 1), x[x > 0][::-1].repeat(2)), (GRID,)),
+    "polyfit": (lambda x, y: (np.polyfit(x, y, 2), np.polyfit(x, np.stack([y, y * y], 1), 1)),
+                (LINE, LINE[::-1] ** 2)),
+    "written by a mask": (_in_place(lambda y: y.__setitem__(y > 0, y[y > 0][::-1])), (LINE,)),
+    "copied": (_in_place(lambda y: np.copyto(y, y[::-1] * 2, where=y > 0)), (LINE,)),
+    "complex numbers sorted": (lambda z: np.sort_complex(z), (LINE + 1j * LINE[::-1],)),
     "choose": (lambda x, y, which: np.choose(which, [x, y]), (
         LINE, LINE[::-1] * 2, np.array([1, 0, 1, 0, 0, 1, 1, 0, 0]))),
 }

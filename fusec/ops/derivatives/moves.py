@@ -17,6 +17,13 @@ from .protocol import DIFFERENTIABLE, Cotangents, Site, Tangents, declare, linea
 from .terms import Term
 
 INT64 = np.dtype(np.int64)
+# Functions of NumPy, and methods of arrays, that are called by name and move elements.
+_MOVES = """
+    append ascontiguousarray atleast_1d atleast_2d atleast_3d block broadcast_to column_stack
+    compress concatenate copy delete diag diagflat diagonal dstack expand_dims extract flatten flip
+    fliplr flipud hstack insert moveaxis permute_dims ravel repeat reshape resize roll rollaxis
+    rot90 squeeze stack swapaxes take take_along_axis tile transpose tril triu vstack"""
+MOVES = frozenset(_MOVES.split())
 
 
 def _numbered(site: Site) -> Iterator[Term]:

@@ -16,7 +16,7 @@ from fusec.ir.dims import Dim
 from .calls import arguments, array, call
 from .protocol import Cotangents, Rule, Site, Tangents, broadcast_to, declare
 from .reductions import expanded, total
-from .scans import gathered, index_along, scattered
+from .scans import gathered, scattered
 from .terms import Term, where
 
 INT64 = np.dtype(np.int64)
@@ -35,7 +35,7 @@ def ranks(x: Term, axis: int) -> Term:
 # ------------------------------------------------------------------------------------ permutations
 
 
-def _permuted(names: str, is_sorted: bool) -> tuple[Rule, Rule]:
+def permuted(names: str, is_sorted: bool) -> tuple[Rule, Rule]:
     """`vjp` and `jvp` of what sorts, or partitions, along an axis."""
     def origins(site: Site) -> tuple[Term, int, Term]:
         """The operand, flat where there is no axis; the axis; where each element came from."""
@@ -66,7 +66,7 @@ def _permuted(names: str, is_sorted: bool) -> tuple[Rule, Rule]:
 for _op, _names, _is_sorted in (
         ("Sort", "a axis kind order", True), ("SortInPlace", "a axis kind order", True),
         ("Partition", "a kth axis kind", False), ("PartitionInPlace", "a kth axis kind", False)):
-    _vjp, _jvp = _permuted(_names, _is_sorted)
+    _vjp, _jvp = permuted(_names, _is_sorted)
     declare(_op, vjp=_vjp, jvp=_jvp)
 
 # --------------------------------------------------------------------------------------- quantiles
@@ -177,4 +177,4 @@ for _op, _names, _scale in (("Median", _OF_MEDIAN, 1.0), ("Percentile", _OF_QUAN
         _vjp, _jvp = _quantile(_names, _scale, _prefix == "Nan")
         declare(_prefix + _op.lower() if _prefix else _op, vjp=_vjp, jvp=_jvp)
 
-__all__ = ["index_along", "ranks", "sorting"]
+__all__ = ["permuted", "ranks", "sorting"]

@@ -257,7 +257,7 @@ def _pinv_jvp(site: Site, tangents: Tangents) -> Tangents:
 declare("LinalgPinv", vjp=_pinv, jvp=_pinv_jvp)
 
 
-def _pinv_of(a: Term) -> Term:
+def pinv_of(a: Term) -> Term:
     return call(a, "LinalgPinv", a, results=[
         array(a.dtype, (*a.shape[:-2], a.shape[-1], a.shape[-2]))])[0]
 
@@ -269,7 +269,7 @@ def lstsq(site: Site, cotangents: Tangents) -> Cotangents:
         site.refuse("of what it returns the first, the solution, has a rule: compute the others "
                     "from it (b - a @ x) and with np.linalg.svd")
     assert ct is not None
-    p = _pinv_of(a)
+    p = pinv_of(a)
     ct, right = (column(x) if b.rank == 1 else x for x in (ct, b))
     by_b = matmul(adjoint(p), ct)
     return [by_pinv(a, p, matmul(ct, adjoint(right))), by_b.emit("Reshape", shape=b.shape),
@@ -279,7 +279,7 @@ def lstsq(site: Site, cotangents: Tangents) -> Cotangents:
 def lstsq_jvp(site: Site, tangents: Tangents) -> Tangents:
     (a, b, *_), x = site.operands, site.results[0]
     by_a, by_b = site.filled(tangents[:2], [a, b])
-    p = _pinv_of(a)
+    p = pinv_of(a)
     by_b, right = (column(v) if b.rank == 1 else v for v in (by_b, b))
     t = matmul(p, by_b) + matmul(pinv_tangent(a, p, by_a), right)
     return [t.emit("Reshape", shape=x.shape), *[None] * (len(site.results) - 1)]
@@ -288,6 +288,6 @@ def lstsq_jvp(site: Site, tangents: Tangents) -> Tangents:
 declare("LinalgLstsq", vjp=lstsq, jvp=lstsq_jvp)
 
 __all__ = [
-    "by_pinv", "eigh_by_values", "eigh_of", "eigh_tangents", "lstsq", "lstsq_jvp",
+    "by_pinv", "eigh_by_values", "eigh_of", "eigh_tangents", "lstsq", "lstsq_jvp", "pinv_of",
     "pinv_tangent", "real_of", "svd", "svd_by_values", "svd_jvp", "svd_tangents", "thin_svd",
 ]

@@ -16,6 +16,7 @@ from . import (
     powers,
     products,
     reductions,
+    rest,
     scans,
     scipy_calls,
     scipy_equations,
@@ -32,6 +33,6 @@ from . import (
 __all__ = [
     "arithmetic", "choices", "cumulative", "einsum", "elementary", "fourier", "indices",
     "linear_algebra", "moves", "norms", "order", "parts", "powers", "products", "reductions",
-    "scans", "scipy_calls", "scipy_equations", "scipy_factors", "scipy_signals",
+    "rest", "scans", "scipy_calls", "scipy_equations", "scipy_factors", "scipy_signals",
     "scipy_systems", "signals", "special", "spectral", "ufuncs", "views",
 ]

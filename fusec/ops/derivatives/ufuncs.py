@@ -122,9 +122,8 @@ _SPECIAL: dict[str, tuple[Entry, ...]] = {
     "inv_boxcox": (lambda x, p, y: (1 + p * x) ** (1 / p - 1), None),
     "sindg": (lambda x, y: (math.pi / 180) * cos(x * (math.pi / 180)),),
     "cosdg": (lambda x, y: (-math.pi / 180) * sin(x * (math.pi / 180)),),
-    "agm": (None, None),
 }
-_PARTIALS: dict[str, tuple[Entry, ...]] = {
+PARTIALS: dict[str, tuple[Entry, ...]] = {
     **{f"special.{name}": entries for name, entries in _SPECIAL.items()},
     "logaddexp": (lambda a, b, y: exp(a - y), lambda a, b, y: exp(b - y)),
     "logaddexp2": (lambda a, b, y: (a - y).emit("Exp2"), lambda a, b, y: (b - y).emit("Exp2")),
@@ -136,7 +135,7 @@ _CONSTANT = {"special.round", "spacing"}
 
 def _entry(site: Site, number: int) -> Callable[..., Term | Number]:
     name, method = site.attrs["form"][1:3]
-    entries = _PARTIALS.get(name, ())
+    entries = PARTIALS.get(name, ())
     entry = entries[number] if number < len(entries) else None
     if method != "__call__" or entry is None or site.attrs["named"][1:] or (
             len(site.results) > 1):
