@@ -112,7 +112,8 @@ def _svd(site: Site, cotangents: Tangents) -> Cotangents:
 def _svd_jvp(site: Site, tangents: Tangents) -> Tangents:
     (t,) = tangents
     assert t is not None
-    found = svd_tangents(*_svd_factors(site), t)
+    u, s, vh = _svd_factors(site)
+    found = svd_tangents(u, s, vh, t)
     return found if len(site.results) == 3 else [found[1]]
 
 
