@@ -39,6 +39,7 @@ parallel_threshold: int
 memory_cap_bytes: int
 logical_cpu_devices: int
 soft_placement: bool
+cuda_host_seed: int
 history: bool
 history_size: int
 verify: bool
@@ -99,6 +100,9 @@ _ROWS = (
             "devices CPU:0, CPU:1, ... that this machine's CPU is presented as", 1, 64),
     Setting("soft_placement", bool, lambda: False, "FUSEC_SOFT_PLACEMENT",
             "leave out a device that no node can have there, with one warning, instead of raising"),
+    Setting("cuda_host_seed", int, lambda: 0, "FUSEC_CUDA_HOST_SEED",
+            "order of blocks, threads and streams on the emulated device CUDAHOST, where kernels "
+            "leave it open; 0: one after the other", 0, _MOST),
     Setting("history", bool, lambda: False, "FUSEC_HISTORY",
             "record every launch for fusec.history(), not only those that compiled"),
     Setting("history_size", int, lambda: 10_000, "FUSEC_HISTORY_SIZE",

@@ -32,7 +32,8 @@ class DeviceInfo:
 
     @property
     def type(self) -> str:
-        """``CPU``, ``REFERENCE`` (the oracle: NumPy, op by op) or ``NULL`` (computes nothing)."""
+        """``CPU``, ``REFERENCE`` (the oracle: NumPy, op by op), ``NULL`` (computes nothing) or
+        ``CUDAHOST`` (CUDA kernels, emulated)."""
         return self._device.name.type or ""
 
     @property
@@ -166,7 +167,7 @@ history.rates_of = _measured
 
 def devices() -> Devices:
     """The devices of this process: the logical CPU devices (``fusec.config.logical_cpu_devices``),
-    ``REFERENCE:0`` and ``NULL:0``.
+    ``REFERENCE:0``, ``NULL:0`` and ``CUDAHOST:0``.
 
         >>> fusec.devices()[0].name
         '/job:localhost/task:0/device:CPU:0'

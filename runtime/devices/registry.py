@@ -71,6 +71,11 @@ def _oracle(type_: str) -> Driver:
     return lambda: [Device(DeviceName(JOB, TASK, type_, 0), type_.lower(), is_automatic=False)]
 
 
+def _cuda_host() -> list[Device]:
+    return [Device(DeviceName(JOB, TASK, "CUDAHOST", 0), "cudahost", memory="cudahost:0",
+                   is_automatic=False, runs_kernels_alone=True)]
+
+
 def _forget_cpus(count: int) -> None:
     with _changing:
         old = _devices.pop("CPU", [])
@@ -94,5 +99,6 @@ def _share(devices: Sequence[Device], cpus: Sequence[int]) -> None:
 register("CPU", _logical_cpus)
 register("REFERENCE", _oracle("REFERENCE"))
 register("NULL", _oracle("NULL"))
+register("CUDAHOST", _cuda_host)
 config.on_change("logical_cpu_devices", _forget_cpus)
 config.on_change("num_threads", _resize_cpus)

@@ -94,6 +94,7 @@ def message(seed: int, kernel: str, grid: int, block: int, *args: object, shared
     run = Run(SOURCE, seed)
     with pytest.raises(KernelFault) as caught:
         run(kernel, grid, block, *args, shared=shared)
+        run.driver.synchronize()
     fine = run("bounded", 1, 4, np.zeros(4, I32))[0]
     assert (fine == 1).all(), "the device is usable after a fault"
     return str(caught.value)
@@ -197,6 +198,25 @@ def test_host_memory_is_not_the_devices() -> None:
     address = run.put(y)
     with pytest.raises(KernelFault, match="a copy goes beyond"):
         run.driver.copy_in(address, np.zeros(5, I32))
+
+
+def test_a_fault_spoils_what_depends_on_it_and_nothing_else() -> None:
+    run, good = Run(SOURCE), np.zeros(4, I32)
+    first, second, other = (run.put(np.zeros(10)) for _ in range(3))
+    mine = run.put(good)
+    run.launch("beyond", 2, 8, [first, second, 10])
+    run.launch("beyond", 1, 4, [second, other, 9])
+    run.launch("bounded", 1, 4, [mine])
+    run.driver.copy_out(good, mine)
+    assert (good == 1).all(), "another's copy knows nothing of it"
+    for spoilt in (second, other):
+        with pytest.raises(KernelFault, match="kernel beyond reads outside"):
+            run.driver.copy_out(np.zeros(10), spoilt)
+    run.driver.synchronize()  # somebody has been told
+    for address in (first, second, other, mine):
+        run.driver.free(address)
+    run.driver.synchronize()
+    assert run.driver.arena.used == 0
 
 
 def test_out_of_memory() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,9 @@ class EmulatedDriver:
 
     With a ``seed`` other than 0 blocks, threads and streams take turns in an order that it decides,
     another for each launch.
+
+    A kernel that fails spoils what it writes, and so do those that read that: who copies it from
+    the device gets the error, whoever else was waiting when it happened.
     """
 
     name = "cuda host"
@@ -39,8 +42,15 @@ class EmulatedDriver:
         self.arena = Arena(machine.usable_memory() // 2 if limit is None else limit)
         self.streams = Streams(seed)
         self.launched = 0
+        self._spoilt: dict[int, Exception] = {}  # blocks of memory, by address
+        self._faults: list[Exception] = []  # that nobody has been told of
         self._loaded: weakref.WeakValueDictionary[str, LoadedModule] = (
             weakref.WeakValueDictionary())
+
+    def reseed(self, seed: int) -> None:
+        """Let another seed decide what has no order."""
+        self.seed = seed
+        self.streams.reseed(seed)
 
     def compile(self, module: CudaModule) -> LoadedModule:
         """The module, loaded; raises `NoCompilerError` and `CompilationError`."""
@@ -62,8 +72,20 @@ class EmulatedDriver:
             zip(kernel.params, args, strict=True)) if param.kind == "pointer" and arg]
         self.launched += 1
         seed = _mixed(self.seed, self.launched)
-        self.streams.ask(lambda: launches.run(
-            loaded, kernel, grid, block, shared_bytes, words, operands, seed), stream)
+        self.streams.ask(lambda: self._run(operands, lambda: launches.run(
+            loaded, kernel, grid, block, shared_bytes, words, operands, seed)), stream)
+
+    def _run(self, operands: Sequence[Operand], run: Callable[[], None]) -> None:
+        """Run a kernel, unless what it reads is spoilt; what it writes may be, then."""
+        error = next((self._spoilt[o.start] for o in operands if o.start in self._spoilt), None)
+        if error is None:
+            try:
+                run()
+                return
+            except Exception as raised:
+                error = raised
+                self._faults.append(error)
+        self._spoilt.update((o.start, error) for o in operands if o.is_written)
 
     def _operand(
         self, kernel: CudaKernel, number: int, param: CudaParam, address: int
@@ -82,11 +104,15 @@ class EmulatedDriver:
         try:
             return self.arena.allocate(nbytes)
         except MemoryError:
-            self.synchronize()  # what is to be freed is freed then
+            self.streams.synchronize()  # what is to be freed is freed then
             return self.arena.allocate(nbytes)
 
     def free(self, address: int) -> None:
-        self.streams.ask(lambda: self.arena.free(address))
+        self.streams.ask(lambda: self._free(address))
+
+    def _free(self, address: int) -> None:
+        self._spoilt.pop(address, None)
+        self.arena.free(address)
 
     def address_of(self, array: Any) -> int | None:
         """Where an array's first element lies in the device's memory; None: it is not there."""
@@ -103,19 +129,36 @@ class EmulatedDriver:
     def copy_out(self, array: np.ndarray, address: int, stream: int = 0) -> None:
         if not array.flags.c_contiguous or not array.flags.writeable:
             raise ValueError("copy_out: give a C-contiguous array that may be written")
-        self._check(address, array.nbytes)
-        self.streams.ask(lambda: ctypes.memmove(array.ctypes.data, address, array.nbytes), stream)
-        self.synchronize()
+        start = self._check(address, array.nbytes)
+        errors: list[Exception] = []
 
-    def _check(self, address: int, nbytes: int) -> None:
+        def copy() -> None:
+            if start in self._spoilt:
+                errors.append(self._spoilt[start])
+            else:
+                ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+        self.streams.ask(copy, stream)
+        self.streams.synchronize()
+        if errors:
+            self._faults = [error for error in self._faults if error is not errors[0]]
+            raise errors[0]
+
+    def _check(self, address: int, nbytes: int) -> int:
+        """The start of the block that holds these bytes; raises `KernelFault` where none does."""
         block = self.arena.block_at(address)
         if block is None or address + nbytes > block.end:
             raise KernelFault("a copy goes beyond the device's memory", values=[
                 ("address", hex(address)), ("bytes", nbytes),
                 ("block", "none" if block is None else f"{block.nbytes} bytes")])
+        return block.start
 
     def synchronize(self) -> None:
+        """Do what was asked for; raises the first fault of kernels that nobody was told of."""
         self.streams.synchronize()
+        faults, self._faults = self._faults, []
+        if faults:
+            raise faults[0]
 
 
 def _words(kernel: CudaKernel, args: Sequence[int]) -> list[Any]:

@@ -22,6 +22,8 @@ from . import toolchain as tools
 # CUDA's word for memory of a size that the launch says has no counterpart in C++.
 _DYNAMIC = re.compile(
     r"\bextern\s+__shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s*)?([\w\s:]+?)\s*\b(\w+)\s*\[\s*\]\s*;")
+# Where the back end's kernels lie; others may lie outside of it.
+_VISIBLE = "namespace fusec {}\nusing namespace fusec;\n"
 
 
 class LoadedModule:
@@ -75,7 +77,7 @@ def kernels_text(module: CudaModule) -> str:
     """The module as C++: the header, the source, and an entry for each kernel."""
     entries = "".join(f"FUSEC_KERNEL({kernel.name})\n" for kernel in module.kernels)
     source = _DYNAMIC.sub(_pointer, module.source)
-    return f"{_part('cuda_host.h')}\n{tools.FIRST_LINE}{source}\n{entries}"
+    return f"{_part('cuda_host.h')}\n{tools.FIRST_LINE}{source}\n{_VISIBLE}{entries}"
 
 
 def _pointer(found: re.Match[str]) -> str:

@@ -22,13 +22,17 @@ class Streams:
     """Queues of work, done when somebody waits: in each queue in order, between queues in an order
     that is drawn anew each time, so that what relies on another is found.
 
-    With the seed 0 the queue that was asked first does its work first.
+    With the seed 0 the queue that was asked first does its work first.  Work must not raise.
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed) if seed else None
+        self.reseed(seed)
         self._lock = locks.Lock()
         self._queues: dict[int, deque[Work | tuple[Event]]] = {}
+
+    def reseed(self, seed: int) -> None:
+        """Draw orders from another seed."""
+        self._random = random.Random(seed) if seed else None
 
     def ask(self, work: Work, stream: int = 0) -> None:
         """Let the stream do this after what it was asked before."""
@@ -55,16 +59,12 @@ class Streams:
         return sum(len(queue) for queue in self._queues.values())
 
     def synchronize(self) -> None:
-        """Do all of it.  Raises what the first of it raises; the rest is forgotten then, as a GPU's
-        context does nothing more after a fault."""
+        """Do all of it."""
         with self._lock:
-            try:
-                while (queue := self._next()) is not None:
-                    work = queue.popleft()
-                    if callable(work):
-                        work()
-            finally:
-                self._queues.clear()
+            while (queue := self._next()) is not None:
+                work = queue.popleft()
+                if callable(work):
+                    work()
 
     def _next(self) -> deque[Work | tuple[Event]] | None:
         """A queue whose first piece may be done now; None: there is nothing to do."""
