@@ -59,7 +59,8 @@ class Backend(ABC):
     the form on arrays in device memory, with ``sizes`` as the values of the symbols, and returns
     True unless a check failed.
 
-    ``arrays`` makes what its kernels read and write; None: arrays of the host.
+    ``arrays`` makes what its kernels read and write on a device with memory of its own; None: they
+    read the host's.
 
     The forms of one kernel run in order.
     """

@@ -80,7 +80,7 @@ class PartitionedSchedule(Schedule):
     writes: list[tuple[int, int]] = field(default_factory=list)
     placement: Any = None
     runners: Mapping[DeviceName, Any] = field(default_factory=dict)  # the devices of then
-    arrays: Mapping[str, DeviceArrays] = field(default_factory=dict)  # of memories, by their names
+    memories: Mapping[str, DeviceArrays] = field(default_factory=dict)  # by their names
 
     @property
     def devices(self) -> Collection[DeviceName]:
@@ -119,7 +119,7 @@ def partitioned_schedule(
     return schedule
 
 
-def _arrays(partition: Partition) -> dict[str, DeviceArrays]:
+def _memories(partition: Partition) -> dict[str, DeviceArrays]:
     """What makes arrays in the memories of its devices that are not the host's."""
     found = {device.memory: backends.backend(device.backend).arrays for device in partition.parts}
     return {memory: arrays for memory, arrays in found.items() if arrays is not None}
@@ -187,7 +187,7 @@ class _Maker:
             [t for each in schedules for t in each.temps], 0,
             [v.node.attrs["value"] if v.node.op == "Const" else None for v in self.whole.outputs],
             self.whole, backend, traced, partition=self.partition, actions=self.actions,
-            values=self.count, results=results, writes=writes, arrays=_arrays(self.partition))
+            values=self.count, results=results, writes=writes, memories=_memories(self.partition))
 
     # -- values
 
@@ -243,6 +243,7 @@ class _Maker:
         action.layouts = tuple(map(self._layout, reads))
         action.schedule = Scheduler(
             graph, action.layouts, [*map(self._layout, writes)]).run(backend, None)
+        action.schedule.arrays = backend.arrays
 
     def _part_of(self, action: Action) -> Part:
         return next(p for p in self.partition.parts.values() if p.device.name == action.device)

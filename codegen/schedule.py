@@ -20,7 +20,7 @@ from fusec.ir.lazy_values import lazy
 from fusec.ops import get
 from fusec.records import dataclass, field, replace
 
-from .backend import Backend, Strides
+from .backend import Backend, DeviceArrays, Strides
 from .loop_ir import Kernel, Param
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ class Schedule:
     traced: Graph | None = None  # the program's own order of what may raise, before the passes
     states: Any = None  # what the program has assigned where it may raise
     executable: Any = None  # the class that runs it, where that is not the usual one
+    arrays: DeviceArrays | None = None  # of a device's own memory, where its kernels run there
     divide: Divide | None = None  # schedules sub-graphs that several devices have a part in
 
     @property

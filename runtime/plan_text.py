@@ -131,7 +131,7 @@ class PlanText:
 
     def _new(self, place: Place) -> str:
         """Fresh memory in the place's layout, where the plan's kernels read it."""
-        arrays = self.plan.schedule.backend.arrays
+        arrays = self.plan.schedule.arrays
         if arrays is not None:
             return f"{self._bind('new', sized_allocator(place, arrays.empty))}(sizes)"
         if is_small(place):

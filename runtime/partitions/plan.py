@@ -73,7 +73,7 @@ def step_program(schedule: PartitionedSchedule) -> StepProgram:
         actions, [schedule.runners[a.device] for a in actions],
         [len(a.after) for a in actions], followers, _positions(schedule), uses,
         [TaskRun(a, schedule.graph.name) if a.kind == "task" else None for a in actions],
-        partial(_position_of, schedule), schedule.arrays)
+        partial(_position_of, schedule), schedule.memories)
 
 
 def _positions(schedule: PartitionedSchedule) -> list[int]:

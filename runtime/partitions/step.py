@@ -331,7 +331,7 @@ class Step:
         device, target = str(action.device), action.node.attrs["target"]
         key = self._key(action, device, target)
         sent = Sent.of(operands, action.node.attrs["lossy"], self.program.devices[number].memory,
-                       self.program.arrays)
+                       self.program.memories)
         if timeline.on:
             timeline.flow(key, True, device, timeline.now())
         RENDEZVOUS.send(key, sent)
@@ -353,13 +353,13 @@ class Step:
         if timeline.on:
             timeline.flow(key, False, key.target, timeline.now())
         if sent.is_there(memory):
-            self.execute(number, partial(unpacked, sent, memory, self.program.arrays), None)
+            self.execute(number, partial(unpacked, sent, memory, self.program.memories), None)
         else:
             self._submit(number, partial(self._unpacked, number, sent))
 
     def _unpacked(self, number: int, sent: Sent) -> Sequence[Any]:
         start = timeline.now() if timeline.on else 0
-        results = unpacked(sent, self.program.devices[number].memory, self.program.arrays)
+        results = unpacked(sent, self.program.devices[number].memory, self.program.memories)
         if start:
             self._record(self.program.actions[number], start)
         return results

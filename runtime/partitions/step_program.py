@@ -38,4 +38,4 @@ class StepProgram:
     uses: Sequence[int]
     runs: Sequence[Run | None]
     position_of: Callable[[BaseException, int], int]  # of an error that an action raised
-    arrays: Mapping[str, DeviceArrays]  # of memories that are not the host's, by their names
+    memories: Mapping[str, DeviceArrays]  # that are not the host's, by name
