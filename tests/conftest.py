@@ -1,7 +1,7 @@
 """What every test shares: a disk cache of its own, so that runs never meet the user's.
 
 ``--part`` runs every twelfth test of each file, and fewer random programs, for the Pythons and
-NumPys beside the first.
+NumPys beside the first.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ atexit.register(shutil.rmtree, os.environ["FUSEC_CACHE_DIR"], ignore_errors=True
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", action="store_true", help=f"every {PART}th test of each file")
+    parser.addoption("--on-device", default="", help="the device that tests run on")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,6 +43,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         places[item.path] += 1
     items[:] = chosen
     config.hook.pytest_deselected(items=left)
+
+
+@pytest.fixture(autouse=True)
+def scope_of_a_device(request: pytest.FixtureRequest) -> Iterator[None]:
+    name = request.config.getoption("--on-device")
+    if not name:
+        yield
+        return
+    import fusec
+
+    with fusec.device(name):
+        yield
 
 
 @pytest.fixture

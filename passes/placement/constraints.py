@@ -25,6 +25,7 @@ from fusec.ops import get
 from fusec.records import dataclass
 
 from .machine import DeviceModel, Machine
+from .schedule_simulation import is_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class _Classes:
         self.parent = {name: name for name in self.of}
         self.feasible: dict[str, tuple[DeviceModel, ...]] = {}
         self.joined: set[str] = set()  # representatives of classes of several nodes
+        self.left = self._left_by_devices(graph)
         for node in graph.nodes:
             self.feasible[node.name] = self._feasible(node)
         for name, constraint in self.of.items():
@@ -140,11 +142,28 @@ class _Classes:
             return self.machine.devices
         named = self._named(constraint.name)
         able = tuple(d for d in named if d.supports(node))
-        if not able and any(d.runs_kernels_alone for d in named):
+        if node.name in self.left:
             able = tuple(d for d in self.machine.automatic if d.supports(node))
         if able:
             return self._whole(node, able)
         return self._refused(node, constraint, named)
+
+    def _left_by_devices(self, graph: Graph) -> set[str]:
+        """Names of nodes that their devices, which run kernels alone, leave to others: what they
+        have no kernel for, and views that nothing else reads."""
+        readers: dict[str, set[str]] = {}
+        for node in graph.nodes:
+            for value in node.inputs:
+                readers.setdefault(value.node.name, set()).add(node.name)
+        left: set[str] = set()
+        for node in reversed(graph.nodes):
+            named = self._named(self.of[node.name].name)
+            if get(node.op).is_given or not any(d.runs_kernels_alone for d in named):
+                continue
+            of_others = is_view(node) and node.name in readers and readers[node.name] <= left
+            if of_others or not any(d.supports(node) for d in named):
+                left.add(node.name)
+        return left
 
     def _whole(self, node: Node, able: tuple[DeviceModel, ...]) -> tuple[DeviceModel, ...]:
         """A branch or loop is placed as a whole where what is in it leaves a device."""
