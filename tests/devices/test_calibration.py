@@ -213,9 +213,11 @@ def test_devices_are_listed(counted: list[Device]) -> None:
         listed = fusec.devices()
         assert [d.name for d in listed] == [
             "/job:localhost/task:0/device:CPU:0", "/job:localhost/task:0/device:CPU:1",
-            "/job:localhost/task:0/device:REFERENCE:0", "/job:localhost/task:0/device:NULL:0"]
+            "/job:localhost/task:0/device:REFERENCE:0", "/job:localhost/task:0/device:NULL:0",
+            "/job:localhost/task:0/device:CUDAHOST:0"]
         assert [(d.type, d.index) for d in listed][1:3] == [("CPU", 1), ("REFERENCE", 0)]
-        assert listed[-1].name.endswith("NULL:0") and len(listed[:2]) == 2 and len(listed) == 4
+        assert listed[-1].name.endswith("CUDAHOST:0")
+        assert len(listed[:2]) == 2 and len(listed) == 5
         assert not counted
         assert (listed[0].bandwidth, listed[0].flops) == (20e9, 50e9)
         assert listed[0].transfer_bandwidth == 10e9
@@ -235,7 +237,8 @@ def test_devices_as_a_table(
 device               cores  threads  memory GB  GB/s  GFLOP/s  transfer GB/s
 /device:CPU:0        0-3,8        4       16.0  20.0     50.0           10.0
 /device:REFERENCE:0                       16.0
-/device:NULL:0                            16.0"""
+/device:NULL:0                            16.0
+/device:CUDAHOST:0                        16.0"""
         console = Console(file=io.StringIO(), width=100)
         console.print(fusec.devices())
         assert "/device:CPU:0" in console.file.getvalue()  # type: ignore[attr-defined]
@@ -289,7 +292,7 @@ def test_asking_for_the_names_imports_no_compiler_of_kernels() -> None:
     code = ("import sys, fusec; print([d.index for d in fusec.devices()]); "
             "print('fusec.trace.tracer' in sys.modules, 'numba' in sys.modules)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[0, 0, 0]\nFalse False\n"
+    assert done.stdout == "[0, 0, 0, 0]\nFalse False\n"
 
 
 def test_a_measured_device_is_no_guess(counted: list[Device]) -> None:
