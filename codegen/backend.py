@@ -102,6 +102,10 @@ class Backend(ABC):
         """
         raise NotNativeError(f"the back end {self.name!r} has no native loops")
 
+    def check_control(self, node: Node, strides: Sequence[tuple[int, ...]]) -> None:
+        """Raise `NotNativeError` where `compile_control` would; nothing is compiled."""
+        raise NotNativeError(f"the back end {self.name!r} has no native loops")
+
     @abstractmethod
     def clear(self) -> None:
         """Forget compiled code; what is in use lives on with its plans."""

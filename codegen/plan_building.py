@@ -61,23 +61,33 @@ def _compile_control(
     """Make the machine code, or find out why there cannot be any."""
     if run.program is not None or run.reason:
         return
+    is_divided = divide is not None and run.is_divided
     try:
         if is_repeated(run.node):
             raise NotNativeError("calls of one function share its plan")
         if not _sizes_are_passed(run):
             raise NotNativeError("sizes that only the run knows")
-        if divide is not None and run.is_divided:
-            raise NotNativeError("several devices have a part in it")
-        run.program = backend.compile_control(run.node, run.strides, stats)
+        if not is_divided:
+            run.program = backend.compile_control(run.node, run.strides, stats)
+            return
+        backend.check_control(run.node, run.strides)
+        make = partial(_sub_plan, backend=backend, divide=divide, as_native=True)
+        run.reason = "several devices have a part in it"
     except NotNativeError as error:
+        make = partial(_sub_plan, backend=backend, divide=divide)
         run.reason = str(error)
-        run.plans = {name: _sub_plan(value, backend, divide)
-                     for name, value in run.node.attrs.items() if isinstance(value, Graph)}
+    run.plans = {name: make(value)
+                 for name, value in run.node.attrs.items() if isinstance(value, Graph)}
 
 
-def _sub_plan(graph: Graph, backend: Backend, divide: Divide | None) -> SubPlan:
-    """The plan of a sub-graph; calls that share a graph share it."""
-    make = partial(_sub_schedule, backend=backend, divide=divide)
+def _sub_plan(
+    graph: Graph, backend: Backend, divide: Divide | None, as_native: bool = False
+) -> SubPlan:
+    """The plan of a sub-graph; calls that share a graph share it.
+
+    ``as_native``: the loop is native on one device, and has its bits over several.
+    """
+    make = partial(_sub_schedule, backend=backend, divide=divide, as_native=as_native)
     if divide is not None:  # by functions with devices of their own
         return SubPlan(graph, make)
     plans: dict[str, SubPlan] = graph.__dict__.setdefault("plans", {})
@@ -90,9 +100,11 @@ def _sizes_are_passed(run: ControlRun) -> bool:
         step for row in run.strides for step in row))
 
 
-def _sub_schedule(graph: Graph, backend: Backend, divide: Divide | None = None) -> Schedule:
+def _sub_schedule(
+    graph: Graph, backend: Backend, divide: Divide | None = None, as_native: bool = False
+) -> Schedule:
     """A sub-graph that runs as a plan of its own: its operands and results lie in C order."""
-    fused = run_passes(step_by_step(), graph, verified=config.verify)
+    fused = run_passes(step_by_step(as_native), graph, verified=config.verify)
     inputs, outputs = (
         [contiguous_strides(v.shape, v.dtype.itemsize) for v in values]
         for values in (fused.inputs, fused.outputs))

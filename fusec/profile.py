@@ -34,6 +34,7 @@ class Profile:
         self._file: IO[str] | None = None
         self._recording: timeline.Recording | None = None
         self._process = 0
+        self._replaces: tuple[Path, Path] | None = None  # the file written, and that in its place
 
     def start(self) -> Profile:
         """Begin to collect.
@@ -70,25 +71,33 @@ class Profile:
         self, kind: type[BaseException] | None, error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.stop()
-
-    @property
-    def _temporary(self) -> Path:
-        return self.path.with_name(f".{self.path.name}.{self._process}{_PARTIAL}")
+        try:
+            self.stop()
+        except OSError as failed:
+            if error is None:
+                raise
+            error.add_note(str(failed))  # the program's own error is the one to see
 
     def _opened(self) -> IO[str]:
         """The file that takes the place of ``path`` when it is whole: whatever forbids to write
-        there is found out now, not after the program has run."""
-        self._process = os.getpid()
+        there is found out now, not after the program has run.
+
+        What a link leads to is replaced, not the link.  A pipe or a device is written to itself:
+        a file in the place of ``/dev/null`` would be the end of that for all programs.
+        """
         try:
             if self.path.is_dir():
                 raise IsADirectoryError("it is a folder")
-            return open(self._temporary, "w", encoding="utf-8")
+            target = Path(os.path.realpath(self.path))
+            if target.exists() and not target.is_file():
+                self._replaces = None
+                return open(self.path, "w", encoding="utf-8")
+            temporary = target.with_name(f".{target.name}.{os.getpid()}{_PARTIAL}")
+            self._replaces = temporary, target
+            return open(temporary, "w", encoding="utf-8")
         except (OSError, ValueError) as error:  # ValueError: a NUL character
-            reason = getattr(error, "strerror", None) or error
-            kind = type(error) if isinstance(error, OSError) else OSError
-            raise user_error(
-                kind, f"a profile cannot be written to {str(self.path)!r}: {reason}", None,
+            raise _unwritable(
+                self.path, error,
                 'give a file in a folder that is there: fusec.profile("trace.json")') from None
 
     def _write(self) -> None:
@@ -97,15 +106,27 @@ class Profile:
         self._file = self._recording = None
         try:
             with file:
-                for part in (_picture if self.path.suffix == ".svg" else _parts)(recording):
+                picture = self.path.suffix.lower() == ".svg"
+                for part in (_picture if picture else _parts)(recording):
                     file.write(part)
-            os.replace(self._temporary, self.path)
-        except BaseException:
-            self._temporary.unlink(missing_ok=True)
+            if self._replaces is not None:
+                os.replace(*self._replaces)
+        except BaseException as error:
+            if self._replaces is not None:
+                self._replaces[0].unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise _unwritable(self.path, error, "give a file where there is room") from None
             raise
 
     def __repr__(self) -> str:
         return f"<fusec.profile {str(self.path)!r}>"
+
+
+def _unwritable(path: Path, error: OSError | ValueError, cure: str) -> Exception:
+    reason = getattr(error, "strerror", None) or error
+    kind = type(error) if isinstance(error, OSError) else OSError
+    return user_error(
+        kind, f"a profile cannot be written to {str(path)!r}: {reason}", None, cure)
 
 
 def _text(path: str | os.PathLike[str]) -> str:

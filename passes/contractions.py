@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 
 from fusec.ir import Graph, Node, Value
-from fusec.ir.attr_key import attr_key
 from fusec.ir.lazy_values import asked_once
 from fusec.ops import registry
 from fusec.ops.recursion import is_repeated
 from fusec.records import dataclass, field
 
-from .cse import commutes
+from .cse import value_key
 from .fma import is_contractible, is_product, is_product_through, single_use
 from .match import Call, apply_rule
 from .rewrite import Rewriter, is_movable
@@ -170,9 +169,7 @@ def _contracted(
 def _key(node: Node, operands: list[int]) -> Hashable:
     if not is_movable(node):
         return node.id, tuple(operands)
-    ordered = tuple(sorted(operands)) if commutes(node) else tuple(operands)
-    attrs = tuple((k, attr_key(node.attrs[k])) for k in sorted(node.attrs))
-    return node.op, attrs, node.types, node.device, ordered
+    return value_key(node, operands)
 
 
 @asked_once

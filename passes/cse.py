@@ -9,13 +9,14 @@ leaves: effects, nodes with control edges, and results that NumPy would keep in 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 from fusec.ir import Graph, Node, Value
 from fusec.ir.attr_key import attr_key
 from fusec.ops import registry
 
-from .rewrite import Replacement, Rewriter, rewrite
+from .rewrite import Replacement, Rewriter, is_movable, rewrite
 
 
 def cse(graph: Graph) -> Graph:
@@ -23,21 +24,42 @@ def cse(graph: Graph) -> Graph:
     numbers: dict[Hashable, Node] = {}
 
     def visit(node: Node, rewriter: Rewriter) -> Replacement:
-        first = numbers.setdefault(value_key(node), node)
+        first = numbers.setdefault(local_key(node), node)
         return None if first is node else first.outputs
 
     return rewrite(graph, visit)
 
 
-def value_key(node: Node) -> Hashable:
-    """Equal for nodes that compute the same."""
+def local_key(node: Node) -> Hashable:
+    """Equal for nodes that compute the same on one device."""
+    return node.device, value_key(node, [(v.node.id, v.index) for v in node.inputs])
+
+
+def value_key(node: Node, operands: Sequence[Any]) -> Hashable:
+    """Equal for nodes that compute the same of equal ``operands``, anywhere."""
     attrs = tuple((k, attr_key(node.attrs[k])) for k in sorted(node.attrs))
-    return node.op, _operands(node), attrs, node.types, node.device
+    ordered = tuple(sorted(operands)) if commutes(node) else tuple(operands)
+    return node.op, ordered, attrs, node.types
 
 
-def _operands(node: Node) -> tuple[tuple[int, int], ...]:
-    operands = [(v.node.id, v.index) for v in node.inputs]
-    return tuple(sorted(operands)) if commutes(node) else tuple(operands)
+def equal_anywhere(graph: Graph) -> dict[int, int]:
+    """By the id of each node, that of the first one that computes the same on any device.
+
+    These are the nodes that `cse` would leave if nothing were said of devices: of equal results
+    of the graph each keeps its own, but that sums that are equal count as one for `fma`.
+    """
+    first: dict[int, int] = {}
+    known: dict[Hashable, int] = {}
+    results = {v.node.id for v in graph.roots}
+    claimed: set[int] = set()
+    for node in graph.nodes:
+        key = value_key(node, [(first[v.node.id], v.index) for v in node.inputs])
+        found = known.setdefault(key, node.id) if is_movable(node) else node.id
+        is_own = node.id in results and found in claimed and not registry.get(node.op).is_sum
+        first[node.id] = node.id if is_own else found
+        if node.id in results:
+            claimed.add(first[node.id])
+    return first
 
 
 def commutes(node: Node) -> bool:

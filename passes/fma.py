@@ -15,12 +15,14 @@ it says nothing of the sum, on that of the product.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import registry
 
-from .cse import value_key
+from .cse import equal_anywhere, local_key
 from .options import PassOptions
 from .rewrite import Replacement, Rewriter, rewrite
 
@@ -44,8 +46,11 @@ def single_use(graph: Graph) -> set[str]:
     """Names of the nodes whose value one operand reads; results of the graph count as read.
 
     Sums that are equal are one reader: `cse` leaves them where both are results, which have memory
-    of their own, and with the product in both they are equal still.
+    of their own, and with the product in both they are equal still.  Where devices are named all
+    equal nodes count as one: what is computed on two is computed once on one, and has those bits.
     """
+    if any(node.device for node in graph.nodes):
+        return _single_anywhere(graph)
     uses: dict[str, int] = {}
     twins = _twins(graph)
     for value in (*graph.roots, *(v for node in graph.nodes if node.id not in twins
@@ -57,8 +62,15 @@ def single_use(graph: Graph) -> set[str]:
 def _twins(graph: Graph) -> set[int]:
     """The ids of results that are sums and equal to an earlier one."""
     sums = {v.node.id: v.node for v in graph.roots if registry.get(v.node.op).is_sum}
-    first = {value_key(node): number for number, node in sorted(sums.items(), reverse=True)}
+    first = {local_key(node): number for number, node in sorted(sums.items(), reverse=True)}
     return sums.keys() - first.values() if len(first) < len(sums) else set()
+
+
+def _single_anywhere(graph: Graph) -> set[str]:
+    first = equal_anywhere(graph)
+    operands = (v for node in graph.nodes if first[node.id] == node.id for v in node.inputs)
+    uses = Counter(first[v.node.id] for v in chain(graph.roots, operands))
+    return {node.name for node in graph.nodes if uses[first[node.id]] == 1}
 
 
 def _visit(node: Node, rewriter: Rewriter, is_single: Callable[[Value], bool]) -> Replacement:

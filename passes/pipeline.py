@@ -132,9 +132,13 @@ def native_loop() -> list[Pass]:
     return [Pass("open_products", open_products), Pass("fusion", fuse)]
 
 
-def step_by_step() -> list[Pass]:
-    """What a simplified sub-graph goes through that runs as a plan of its own."""
-    return [Pass("separate_results", separate_results), Pass("fusion", fuse)]
+def step_by_step(as_native: bool = False) -> list[Pass]:
+    """What a simplified sub-graph goes through that runs as a plan of its own.
+
+    ``as_native``: of a loop that on one device is native, whose small products are summed there.
+    """
+    opened = [Pass("open_products", open_products)] if as_native else []
+    return [*opened, Pass("separate_results", separate_results), Pass("fusion", fuse)]
 
 
 def _simplified(

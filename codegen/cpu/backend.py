@@ -49,6 +49,11 @@ class CpuBackend(Backend):
 
         return compile_control(node, strides, stats)
 
+    def check_control(self, node: Node, strides: Sequence[tuple[int, ...]]) -> None:
+        from .loops import check_control
+
+        check_control(node, strides)
+
     def clear(self) -> None:
         compile.clear_cache()
         if _LOOPS in sys.modules:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..records import dataclass
 from .notebook import escape
 
 Event = dict[str, Any]
-_LEFT, _WIDTH, _BAR, _GAP, _TOP = 190, 760, 18, 14, 34
+_WIDTH, _BAR, _GAP, _TOP = 760, 18, 14, 34
+_LONGEST_TITLE = 48  # letters
 _COLOURS = {  # of kinds: warm where devices compute, grey where somebody waits
     "call": "#d9e2ec", "trace": "#9fb3c8", "passes": "#829ab1", "codegen": "#627d98",
     "compile": "#486581", "imports": "#bcccdc", "task": "#fce3c5", "kernel": "#f59e42",
@@ -20,7 +21,7 @@ _STYLE = ("text{font:11px sans-serif;fill:#243b53} .light{fill:#fff} .axis{strok
           " .flow{stroke:#2f855a;fill:none;stroke-width:1.3;marker-end:url(#tip)}")
 _TIP = ('<defs><marker id="tip" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" '
         'markerHeight="6" orient="auto"><path d="M0 0L6 3L0 6z" fill="#2f855a"/></marker></defs>')
-_PIXELS_A_LETTER = 6.2
+_PIXELS_A_LETTER = 6.2  # a little more than what DejaVu Sans, a wide font, takes on average
 _LEAST_WIDTH = 0.4  # pixels; what is narrower and lies beside another is left out
 
 
@@ -46,27 +47,34 @@ def drawn(events: list[Event]) -> str:
     spans = [span for row in rows.values() for span, _ in row.spans]
     start = min((span["ts"] for span in spans), default=0.0)
     end = max((span["ts"] + span["dur"] for span in spans), default=1.0)
-    scale = _Scale(start, max(end - start, 1e-3))
-    parts = [*_axis(scale, bottom), *_legend({span["cat"] for span in spans})]
+    scale = _Scale(_left(rows.values()), start, max(end - start, 1e-3))
+    parts = [*_axis(scale, bottom), *_legend({span["cat"] for span in spans}, scale.left)]
     for row in rows.values():
         parts += _bars(row, scale)
     parts += _arrows(events, rows, scale)
-    width, height = _LEFT + _WIDTH + 20, bottom + 24
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:g}" '
-            f'width="{width}" height="{height:g}"><style>{_STYLE}</style>'
+    width, height = scale.left + _WIDTH + 20, bottom + 24
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+            f'width="{width:g}" height="{height:g}"><style>{_STYLE}</style>'
             f'{_TIP}<rect width="100%" height="100%" fill="#fff"/>\n'
             + "\n".join(parts) + "\n</svg>\n")
+
+
+def _left(rows: Iterable[_Row]) -> float:
+    """Where the bars begin: right of the titles."""
+    longest = max((len(row.title) for row in rows), default=0)
+    return 24 + _PIXELS_A_LETTER * longest
 
 
 @dataclass(frozen=True)
 class _Scale:
     """Microseconds to pixels."""
 
+    left: float
     start: float
     length: float
 
     def __call__(self, us: float) -> float:
-        return _LEFT + _WIDTH * (us - self.start) / self.length
+        return self.left + _WIDTH * (us - self.start) / self.length
 
 
 def _rows(events: list[Event]) -> dict[tuple[int, int], _Row]:
@@ -85,7 +93,10 @@ def _rows(events: list[Event]) -> dict[tuple[int, int], _Row]:
 def _title(device: str, thread: str) -> str:
     """The device, and the thread where that is not the device's own."""
     name = thread.partition(" (")[0]
-    return device if name == device.replace("/device:", "fusec-") else f"{device} · {name}"
+    if name == device.replace("/device:", "fusec-"):
+        return device
+    title = "".join(letter if letter.isprintable() else "?" for letter in f"{device} · {name}")
+    return title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE - 1]}…"
 
 
 def _nested(spans: list[Event]) -> list[tuple[Event, int]]:
@@ -101,7 +112,7 @@ def _nested(spans: list[Event]) -> list[tuple[Event, int]]:
 
 
 def _bars(row: _Row, scale: _Scale) -> Iterator[str]:
-    yield (f'<text x="{_LEFT - 8}" y="{row.top + 13:g}" text-anchor="end">{escape(row.title)}'
+    yield (f'<text x="{scale.left - 8:g}" y="{row.top + 13:g}" text-anchor="end">{escape(row.title)}'
            "</text>")
     drawn_to: dict[int, float] = {}
     for span, depth in row.spans:
@@ -159,8 +170,7 @@ def _round_step(us: float) -> float:
         power *= 10
 
 
-def _legend(kinds: set[str]) -> Iterator[str]:
-    x = float(_LEFT)
+def _legend(kinds: set[str], x: float) -> Iterator[str]:
     for kind, colour in _COLOURS.items():
         if kind in kinds:
             yield f'<rect x="{x:g}" y="8" width="11" height="11" rx="2" fill="{colour}"/>'

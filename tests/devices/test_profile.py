@@ -392,6 +392,22 @@ def test_a_picture(tmp_path: Path) -> None:
     assert "program and compiler · MainThread" in texts and "/device:CPU:1 · MainThread" in texts
 
 
+def test_titles_of_rows_are_not_cut_at_the_left(tmp_path: Path) -> None:
+    path = tmp_path / "trace.SVG"
+    with fusec.profile(path):
+        timeline.span("", "call", "f", timeline.now(), timeline.now() + 1)
+        worker = threading.Thread(name="x\0" + 100 * "y", target=lambda: timeline.span(
+            CPU1, "task", "a", timeline.now(), timeline.now() + 1))
+        worker.start()
+        worker.join()
+    titles_ = [e for e in ElementTree.fromstring(path.read_text()).iter(
+        "{http://www.w3.org/2000/svg}text") if e.get("text-anchor") == "end"]
+    assert [e.text for e in titles_] == [
+        "program and compiler · MainThread", "/device:CPU:1 · x?" + 29 * "y" + "…"]
+    for title in titles_:
+        assert float(title.get("x", 0)) > 6.2 * len(title.text or "")
+
+
 def test_a_picture_of_nothing(tmp_path: Path) -> None:
     path = tmp_path / "trace.svg"
     with fusec.profile(path):
@@ -451,6 +467,52 @@ def test_a_full_disk_leaves_no_half_file(path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(OSError, match="No space left"), fusec.profile(path):
         monkeypatch.setattr(sys.modules["fusec.profile"], "_parts", full)
     assert path.read_text() == "old" and len([*path.parent.iterdir()]) == 1
+
+
+@pytest.mark.parametrize("links", [0, 1])
+def test_a_pipe_and_a_device_are_written_to_and_stay(path: Path, links: int) -> None:
+    os.mkfifo(path)
+    given = path
+    if links:
+        given = path.with_name("link.json")
+        given.symlink_to(path)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(path.read_text()))
+    reader.start()
+    with fusec.profile(given):
+        pass
+    reader.join(10)
+    assert json.loads(read[0])["traceEvents"] == [] and path.is_fifo()
+    assert given.is_symlink() == bool(links)
+
+
+def test_a_link_stays_and_the_file_that_it_leads_to_is_written(path: Path) -> None:
+    link = path.with_name("link.json")
+    link.symlink_to(path)
+    with fusec.profile(link):
+        pass
+    assert link.is_symlink() and events(path) == []
+
+
+def test_a_file_that_takes_no_more_is_an_error_and_hides_no_other(path: Path) -> None:
+    os.mkfifo(path)
+
+    def taken() -> Profile:
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        profile = fusec.profile(path).start()
+        os.close(reader)
+        return profile
+
+    with pytest.raises(OSError, match="cannot be written to .*trace.json': Broken pipe"):
+        taken().stop()
+    with pytest.raises(ZeroDivisionError) as caught:
+        try:
+            profile = taken()
+            raise ZeroDivisionError
+        except ZeroDivisionError as error:
+            profile.__exit__(type(error), error, None)
+            raise
+    assert "Broken pipe" in caught.value.__notes__[0]
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
