@@ -112,8 +112,8 @@ def _nested(spans: list[Event]) -> list[tuple[Event, int]]:
 
 
 def _bars(row: _Row, scale: _Scale) -> Iterator[str]:
-    yield (f'<text x="{scale.left - 8:g}" y="{row.top + 13:g}" text-anchor="end">{escape(row.title)}'
-           "</text>")
+    yield (f'<text x="{scale.left - 8:g}" y="{row.top + 13:g}" text-anchor="end">'
+           f"{escape(row.title)}</text>")
     drawn_to: dict[int, float] = {}
     for span, depth in row.spans:
         left, right = scale(span["ts"]), scale(span["ts"] + span["dur"])

@@ -503,7 +503,7 @@ def test_a_file_that_takes_no_more_is_an_error_and_hides_no_other(path: Path) ->
         os.close(reader)
         return profile
 
-    with pytest.raises(OSError, match="cannot be written to .*trace.json': Broken pipe"):
+    with pytest.raises(OSError, match=r"cannot be written to .*trace.json': Broken pipe"):
         taken().stop()
     with pytest.raises(ZeroDivisionError) as caught:
         try:
