@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fusec.ir import Node
 
-    from .control_program import ControlProgram
+    from .control_program import ControlCode, ControlProgram
     from .loop_ir import Kernel, Param
     from .native_nest import CompileStats, NestBlock
 
@@ -95,8 +95,8 @@ class Backend(ABC):
 
     def compile_control(
         self, node: Node, strides: Sequence[tuple[int, ...]], stats: CompileStats
-    ) -> ControlProgram:
-        """A branch or loop as one native function; ``strides`` are its operands', in bytes.
+    ) -> ControlProgram | ControlCode:
+        """A branch or loop as one function; ``strides`` are its operands', in bytes.
 
         Raises `NotNativeError` where it can only run step by step, each sub-graph as a plan.
         """

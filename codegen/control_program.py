@@ -9,8 +9,8 @@ number of the `ErrorExit` that was taken.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -109,6 +109,33 @@ class HostSite:
     name: str
     operands: tuple[HostValue, ...]
     results: tuple[HostValue, ...]
+
+
+@dataclass(frozen=True)
+class EarlyExit:
+    """The exit that a run left through, with the index and size that it reports."""
+
+    exit: ErrorExit
+    index: int
+    size: int
+
+
+@dataclass
+class ControlCode:
+    """A compiled control node of a back end that is not native: a Python function of arrays.
+
+    ``code(operands, results, sizes)`` takes the operands in the node's order and the arrays of the
+    results, those of ``copied`` filled; it puts the other results into the list.  At an early exit
+    the arrays hold what the loop has computed.  ``nests``: the kernels that it runs; ``text``: its
+    source.
+    """
+
+    node: Node
+    code: Callable[[Sequence[Any], list[Any], Mapping[str, int]], EarlyExit | None]
+    nests: Sequence[Any]
+    copied: list[int]
+    text: str
+    structured: Callable[[], str]
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from fusec.ops import get
 from fusec.records import dataclass, field, replace
 
 from .backend import Backend, DeviceArrays, Strides
+from .control_program import ControlCode, ControlProgram
 from .loop_ir import Kernel, Param
 
 if TYPE_CHECKING:
-    from .control_program import ControlProgram
     from .llvm import NativeCode
 
 
@@ -103,7 +103,7 @@ class ControlRun:
     node: Node
     strides: list[Strides]
     reused: Collection[int]
-    program: ControlProgram | None = None
+    program: ControlProgram | ControlCode | None = None
     reason: str = ""  # why it is not native
     plans: dict[str, SubPlan] = field(default_factory=dict)  # then, of its sub-graphs by attr
 
@@ -124,12 +124,12 @@ class ControlRun:
     @property
     def calls(self) -> list[str]:
         """What of Python's the native function calls."""
-        sites = self.program.sites if self.program is not None else []
+        sites = self.program.sites if isinstance(self.program, ControlProgram) else []
         return list(dict.fromkeys(s.name for s in sites))
 
     @property
     def code(self) -> NativeCode | None:
-        return self.program.code if self.program is not None else None
+        return self.program.code if isinstance(self.program, ControlProgram) else None
 
 
 @dataclass

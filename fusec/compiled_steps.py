@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from fusec.codegen.control_program import ControlCode
 from fusec.codegen.loop_ir import LEAVES, walk
 from fusec.codegen.native_nest import NativeNest
 from fusec.codegen.schedule import ExternStep, KernelStep, Schedule
@@ -222,7 +223,10 @@ class CompiledControl:
 
     @property
     def asm(self) -> dict[str, str]:
-        """``ll``, ``opt`` and ``asm`` of the native function; empty where there is none."""
+        """``ll``, ``opt`` and ``asm`` of the native function, or its source, ``cu``; empty where
+        there is none."""
+        if isinstance(self.run.program, ControlCode):
+            return {"cu": self.run.program.text}
         code = self.run.code
         return {} if code is None else {
             "ll": code.source, "opt": code.llvm_ir, "asm": code.assembly}

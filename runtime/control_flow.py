@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from fusec.codegen.control_program import (
     CALLS,
     OF_NOTHING,
     RUN,
+    ControlCode,
     ControlProgram,
     ErrorExit,
     LoopNest,
@@ -109,35 +110,19 @@ class NativeRun:
         finally:
             self._idle.append(blocks)
 
-    def _lying(self, position: int, operand: np.ndarray) -> np.ndarray:
-        """The operand, copied unless it has the memory layout that the code is compiled for."""
-        strides = self.strides[position]
-        if operand.strides == strides:
-            return operand
-        same = all(n == 1 or a == b for n, a, b in zip(
-            operand.shape, operand.strides, strides, strict=True))
-        return operand if same else np.array(operand, order="C")
-
     def _called(
         self, blocks: _Blocks, operands: Sequence[Any], memory: Sequence[Memory],
         sizes: Mapping[str, int],
     ) -> list[np.ndarray]:
         program, words = self.program, blocks.words
-        results: list[Any] = [None] * len(program.node.types)
-        for number, source in enumerate(program.copied):
-            if number in self.reused:
-                results[number] = operands[source]
-            elif program.node.types[number].kind == "array":
-                results[number] = memory[number]()
-                if source >= 0:
-                    np.copyto(results[number], operands[source])
+        results = _results(program, self.reused, operands, memory)
         for cell, position in blocks.scalars:
             cell[0] = operands[position]
         for at, number in blocks.sizes:
             words[at] = sizes[program.passed[number]]
         kept = []  # until the function has returned
         for at, position in blocks.operands:
-            kept.append(lying := self._lying(position, operands[position]))
+            kept.append(lying := _lying(operands[position], self.strides[position]))
             words[at] = address_of(lying)
         for at, number in blocks.targets:
             words[at] = address_of(results[number])
@@ -172,6 +157,49 @@ class NativeRun:
                  if number in self.reused and blocks.words[at] != homes[number]}
         for number, contents in moved.items():
             ctypes.memmove(int(homes[number]), contents, len(contents))
+
+
+class CodeRun:
+    """Calls of a control node that is a Python function of arrays."""
+
+    def __init__(self, run: ControlRun, program: ControlCode) -> None:
+        self.program, self.strides, self.reused = program, run.strides, run.reused
+
+    def __call__(
+        self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
+    ) -> list[np.ndarray]:
+        results = _results(self.program, self.reused, operands, memory)
+        lying = [_lying(x, strides) if v.type.kind == "array" else x for x, v, strides in zip(
+            operands, self.program.node.inputs, self.strides, strict=True)]
+        left = self.program.code(lying, results, sizes)
+        if left is not None:
+            raise _error_at(left.exit, left.index, left.size)
+        return results
+
+
+def _lying(operand: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    """The operand, copied unless it has the memory layout that the code is compiled for."""
+    if operand.strides == strides:
+        return operand
+    same = all(n == 1 or a == b for n, a, b in zip(
+        operand.shape, operand.strides, strides, strict=True))
+    return operand if same else np.array(operand, order="C")
+
+
+def _results(
+    program: ControlProgram | ControlCode, reused: Collection[int], operands: Sequence[Any],
+    memory: Sequence[Memory],
+) -> list[Any]:
+    """The arrays of the results: operands' own memory, or memory that may begin as their copy."""
+    results: list[Any] = [None] * len(program.node.types)
+    for number, source in enumerate(program.copied):
+        if number in reused:
+            results[number] = operands[source]
+        elif program.node.types[number].kind == "array":
+            results[number] = memory[number]()
+            if source >= 0:
+                np.copyto(results[number], operands[source])
+    return results
 
 
 def memory_of(nbytes: int) -> np.ndarray:
@@ -259,16 +287,11 @@ class _Blocks:
                            error_exit.node.loc)
         if error_exit.node.op == "Call":
             return located(RecursionError(TOO_DEEP), error_exit.node.loc)
-        if error_exit.node.op == "Check":
-            return located(make_error(error_exit.node.attrs["error"]), error_exit.node.loc)
-        if error_exit.axis == OF_NOTHING:
-            return _of_nothing(error_exit.node)
         if error_exit.node.op == "Fused":
             return self._kernels_error(error_exit.node)
-        index, size = self.words[self._at("index", 0)], error_exit.size
-        if size is None or isinstance(size, Dim):
-            size = self.words[self._at("index", 1)]
-        return located(out_of_bounds(int(index), error_exit.axis, int(size)), error_exit.node.loc)
+        return _error_at(error_exit, *(
+            int(self.words[at]) for value in range(2) for at, word in self._of("index")
+            if word == value))
 
     def _kernels_error(self, node: Node) -> Exception:
         """What NumPy raises for the first index that a kernel found out of range."""
@@ -280,6 +303,17 @@ class _Blocks:
     def _at(self, kind: str, value: int) -> int:
         """The word of that kind and value."""
         return next(at for at, word in self._of(kind) if word == value)
+
+
+def _error_at(error_exit: ErrorExit, index: int = 0, given: int = 0) -> BaseException:
+    """What the node of an exit raises; ``given`` is the size, if the exit does not have it."""
+    if error_exit.node.op == "Check":
+        return located(make_error(error_exit.node.attrs["error"]), error_exit.node.loc)
+    if error_exit.axis == OF_NOTHING:
+        return _of_nothing(error_exit.node)
+    size = given if error_exit.size is None or isinstance(error_exit.size, Dim) else (
+        error_exit.size)
+    return located(out_of_bounds(index, error_exit.axis, int(size)), error_exit.node.loc)
 
 
 def _of_nothing(node: Node) -> Exception:
@@ -294,6 +328,8 @@ def _of_nothing(node: Node) -> Exception:
 
 def run_of(control: ControlRun, planner: Planner) -> Callable[..., list[np.ndarray]]:
     """The function that runs a control node: ``run(operands, memory, sizes)`` -> results."""
+    if isinstance(control.program, ControlCode):
+        return CodeRun(control, control.program)
     if control.program is not None:
         return NativeRun(control, control.program)
     if not control.node.graphs:

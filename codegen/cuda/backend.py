@@ -9,14 +9,16 @@ import numpy as np
 
 from fusec import locks
 from fusec.codegen.backend import Backend, Strides
+from fusec.codegen.control_program import ControlCode
 from fusec.codegen.loop_ir import Kernel
 from fusec.codegen.native_nest import CompileStats
-from fusec.codegen.specialise import specialise, structure_key
+from fusec.codegen.specialise import specialise
+from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
 
-from .compiled import CudaForm, LoadedKernel, NestCall
+from .compiled import CudaForm, LoadedKernel, NestCall, code_key
 from .driver import Driver
-from .rows import is_on_chip
+from .loops.program import compile_control
 from .scalar_ops import supports
 from .written import WrittenKernel, module_of, write_form
 
@@ -44,7 +46,7 @@ class CudaBackend(Backend):
         if not forms:
             return []
         driver = self.driver
-        keys = [_key(form) for form in forms]
+        keys = [code_key(form) for form in forms]
         with self._lock:
             missing = {k: f for k, f in zip(keys, forms, strict=True) if k not in self.kernels}
             stats.compiled += len(missing)
@@ -54,14 +56,14 @@ class CudaBackend(Backend):
             return [NestCall(f, self.kernels[k], driver)
                     for k, f in zip(keys, forms, strict=True)]
 
+    def compile_control(
+        self, node: Node, strides: Sequence[Strides], stats: CompileStats
+    ) -> ControlCode:
+        return compile_control(node, strides, self.driver, stats)
+
     def clear(self) -> None:
         with self._lock:
             self.kernels.clear()
-
-
-def _key(form: CudaForm) -> tuple:
-    """All that the code depends on: of sizes only what fits where."""
-    return form.index, is_on_chip(form.loops), structure_key(form.loops)
 
 
 def _loaded(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.loop_ir import Kernel, Param
-from fusec.codegen.specialise import LoopForm
+from fusec.codegen.specialise import LoopForm, structure_key
 from fusec.ir.bindings import Bindings, resolve
 from fusec.ir.lazy_values import lazy
 from fusec.records import dataclass
@@ -19,6 +19,7 @@ from .driver import Driver
 from .kernel_texts import KernelTexts
 from .launch_plan import Layout, Slot
 from .module import CudaKernel
+from .rows import is_on_chip
 from .written import WrittenKernel, module_of
 
 _I32_LIMIT = (1 << 31) - (1 << 24)  # room for the stride of a whole grid
@@ -48,6 +49,11 @@ class CudaForm:
     def index(self) -> str:
         """The type of counters and offsets: 32 bits where all of them are known to fit."""
         return "i32" if self.is_static and _fits(self.loops) else "i64"
+
+
+def code_key(form: CudaForm) -> tuple:
+    """All that the code depends on: of sizes only what fits where."""
+    return form.index, is_on_chip(form.loops), structure_key(form.loops)
 
 
 def _fits(form: LoopForm) -> bool:
@@ -91,7 +97,9 @@ class NestCall:
         plans = []
         for one in self.kernels:
             layout = one.written.geometry(form)
-            plans.append((layout, [_known(s, form, params, layout) for s in one.written.slots]))
+            plans.append((layout, [
+                s if s[0] in _AT_CALL else fixed_argument(s, form, params, layout)
+                for s in one.written.slots]))
         return plans
 
     def __call__(self, buffers: Sequence[Any], sizes: Bindings) -> bool:
@@ -127,11 +135,9 @@ class NestCall:
 _AT_CALL = frozenset({"operand", "status", "partials", "scratch"})
 
 
-def _known(slot: Slot, form: LoopForm, params: Sequence[int], layout: Layout) -> int | Slot:
-    """The argument for a slot, or the slot where it is an address."""
+def fixed_argument(slot: Slot, form: LoopForm, params: Sequence[int], layout: Layout) -> int:
+    """The argument for a slot that is no address."""
     kind, numbers = slot[0], [int(n) for n in slot[1:]]
-    if kind in _AT_CALL:
-        return slot
     of_kind: dict[Any, Callable[[], int]] = {
         "extent": lambda: form.extents[numbers[0]],
         "stride": lambda: form.operands[numbers[0]].strides[numbers[1]],

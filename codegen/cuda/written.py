@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from fusec.codegen.specialise import LoopForm
 from fusec.records import dataclass
@@ -58,8 +59,12 @@ def prelude() -> str:
 
 def module_of(kernels: Sequence[WrittenKernel]) -> CudaModule:
     """One module: the prelude, the math functions that are called, the kernels."""
-    requests = list(dict.fromkeys(r for k in kernels for r in k.math))
-    source = "\n".join([
-        "namespace fusec {", prelude(), *definitions(requests),  # type: ignore[arg-type]
-        "}  // namespace fusec", "using namespace fusec;", *(k.text for k in kernels), ""])
+    source = source_of([r for k in kernels for r in k.math], [k.text for k in kernels])
     return CudaModule(source, tuple(k.kernel for k in kernels))
+
+
+def source_of(math: Sequence[tuple[str, object]], texts: Sequence[str]) -> str:
+    """The prelude, the math functions that are called, and what calls them."""
+    requests: list[Any] = list(dict.fromkeys(math))
+    return "\n".join(["namespace fusec {", prelude(), *definitions(requests),
+                      "}  // namespace fusec", "using namespace fusec;", *texts, ""])

@@ -334,3 +334,17 @@ Statement = (
     | Copy | Exchange | Point | IsAt | Nonzero | RunKernel | CallPython | DefineFunction
     | CallFunction | Check | CheckIndices | If | While | CountedLoop | Poll)
 Block = tuple[Any, ...]  # of statements
+
+
+def blocks_of(statement: Any) -> list[Block]:
+    """The blocks inside of a statement."""
+    match statement:
+        case If(then=then, orelse=orelse):
+            return [then] if orelse is None else [then, orelse]
+        case While(test=test, body=body):
+            return [test, body]
+        case CountedLoop(body=body):
+            return [body]
+        case DefineFunction(function=function):
+            return [function.body]
+    return []

@@ -102,7 +102,6 @@ def dump(trace: CompiledTrace, directory: str) -> Path:
         if control.is_native:
             name, asm = f"{control.name.split()[0]}_{number}", control.asm
             files[f"{name}.structured"] = control.structured
-            files[f"{name}.ll"] = asm["ll"]
-            files[f"{name}.asm"] = asm["asm"]
+            files |= {f"{name}.{kind}": asm[kind] for kind in ("ll", "asm", "cu") if kind in asm}
     files["explain.txt"] = trace.as_text()
     return dump_artifacts(directory, trace.name, files)

@@ -52,8 +52,8 @@ def inside(block: s.Block) -> Iterator[Any]:
     """Every statement, those inside of others included."""
     for statement in block:
         yield statement
-        for part in ("then", "orelse", "test", "body"):
-            yield from inside(getattr(statement, part, None) or ())
+        for part in s.blocks_of(statement):
+            yield from inside(part)
 
 
 def of_kind(program: StructuredProgram, kind: type) -> list[Any]:
