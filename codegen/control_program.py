@@ -126,15 +126,15 @@ class ControlCode:
 
     ``code(operands, results, sizes)`` takes the operands in the node's order and the arrays of the
     results, those of ``copied`` filled; it puts the other results into the list.  At an early exit
-    the arrays hold what the loop has computed.  ``nests``: the kernels that it runs; ``text``: its
-    source.
+    the arrays hold what the loop has computed.  ``nests``: the kernels' nests that it runs;
+    ``texts``: its source, ``cu``, and what else people read.
     """
 
     node: Node
     code: Callable[[Sequence[Any], list[Any], Mapping[str, int]], EarlyExit | None]
     nests: Sequence[Any]
     copied: list[int]
-    text: str
+    texts: Mapping[str, str]
     structured: Callable[[], str]
 
 

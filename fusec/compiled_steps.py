@@ -222,11 +222,11 @@ class CompiledControl:
         return "" if program is None else program.structured()
 
     @property
-    def asm(self) -> dict[str, str]:
-        """``ll``, ``opt`` and ``asm`` of the native function, or its source, ``cu``; empty where
-        there is none."""
+    def asm(self) -> Mapping[str, str]:
+        """``ll``, ``opt`` and ``asm`` of the native function, or ``cu`` and ``ptx`` of a CUDA
+        device's; empty where there is none."""
         if isinstance(self.run.program, ControlCode):
-            return {"cu": self.run.program.text}
+            return self.run.program.texts
         code = self.run.code
         return {} if code is None else {
             "ll": code.source, "opt": code.llvm_ir, "asm": code.assembly}

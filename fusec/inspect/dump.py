@@ -100,8 +100,9 @@ def dump(trace: CompiledTrace, directory: str) -> Path:
                   if kind != "opt"}
     for number, control in enumerate(trace.control):
         if control.is_native:
-            name, asm = f"{control.name.split()[0]}_{number}", control.asm
+            name = f"{control.name.split()[0]}_{number}"
             files[f"{name}.structured"] = control.structured
-            files |= {f"{name}.{kind}": asm[kind] for kind in ("ll", "asm", "cu") if kind in asm}
+            files |= {f"{name}.{kind}": text for kind, text in control.asm.items()
+                      if kind != "opt"}
     files["explain.txt"] = trace.as_text()
     return dump_artifacts(directory, trace.name, files)

@@ -9,6 +9,7 @@ from fusec import config
 from fusec.codegen.backend import NotNativeError
 from fusec.codegen.control_program import ControlCode
 from fusec.codegen.cuda.driver import Driver
+from fusec.codegen.cuda.kernel_texts import KernelTexts
 from fusec.codegen.cuda.module import CudaKernel, CudaModule, CudaParam
 from fusec.codegen.cuda.written import source_of
 from fusec.codegen.native_nest import CompileStats
@@ -54,7 +55,7 @@ def compile_control(
     stats.codegen_ms += 1e3 * (emitted - start)
     stats.llvm_ms += 1e3 * (time.perf_counter() - emitted)
     call = LoopCall(program, frame, driver, loaded, module.kernels[0])
-    return ControlCode(node, call, nests, program.copied, module.source,
+    return ControlCode(node, call, nests, program.copied, KernelTexts(module),
                        lambda: str(build_program(node, strides)))
 
 
