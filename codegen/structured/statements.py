@@ -38,22 +38,18 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """``result = op(args)``: a scalar op of the loop IR, or one of `INDEX_OPS`.
+    """``result = op(args)``: a scalar op of the loop IR, or one of these.
 
-    ``attr`` is the number of the ``part`` of a complex number.
+    ``wrap_index(i, n)``: a negative ``i`` counts from the end.  ``in_range(i, n)``: 0 <= i < n.
+    ``quotient(a, b)`` of a >= 0 and b > 0.  ``smallest`` and ``largest`` of two int64.
+    ``part(z)`` (number ``attr``) and ``complex(re, im)`` take complex numbers apart and put them
+    together.
     """
 
     result: Register
     op: str
     args: tuple[Operand, ...]
     attr: int = 0
-
-
-# ``wrap_index(i, n)``: a negative ``i`` counts from the end; ``in_range(i, n)``: 0 <= i < n;
-# ``quotient(a, b)`` of a >= 0 and b > 0; ``part(z)`` and ``complex(re, im)`` take complex numbers
-# apart and put them together.
-INDEX_OPS = frozenset({
-    "wrap_index", "in_range", "quotient", "smallest", "largest", "part", "complex"})
 
 
 @dataclass(frozen=True, slots=True)
