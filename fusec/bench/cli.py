@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from . import cold_start, host, ops, page, peers, plot, table
+from fusec.codegen.cuda.nvrtc import NoNvrtcError
+
+from . import cold_start, gpu_figures, host, ops, page, peers, plot, table
 from .adapter import Backend, FusecBackend
 from .measure import benchmark
 from .program import DTYPES, Program
@@ -41,6 +43,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
                         help="add JAX, torch.compile, numexpr and Numba where installed")
     parser.add_argument("--ops", action="store_true",
                         help="time every op alone, not the programs; names pick ops")
+    parser.add_argument("--suite", choices=("cpu", "gpu"), default="cpu",
+                        help="gpu: what CUDA kernels take of a GPU, from NVIDIA's compiler; "
+                             "nothing is run")
     parser.add_argument("--quick", action="store_true", help="two sizes each, short timings")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--plot", type=_figure, nargs="?", const=Path("bench.svg"),
@@ -143,6 +148,8 @@ def run(args: argparse.Namespace, backend: Backend | None = None) -> int:
     except KeyError as error:
         console.print(f"[red]error[/red]: {error.args[0]}")
         return 2
+    if args.suite == "gpu":
+        return _show_gpu_figures(programs, args, console)
     requested = list(rows(programs, args))
     reports, failures = _measure_all(requested, args, backend or FusecBackend(), console)
     _show(reports, console)
@@ -151,6 +158,19 @@ def run(args: argparse.Namespace, backend: Backend | None = None) -> int:
     if reports:
         _write(reports, args, backend or FusecBackend(), console)
     return 0 if not failures and all(r.equality.equal and r.fused for r in reports) else 1
+
+
+def _show_gpu_figures(
+    programs: Sequence[Program], args: argparse.Namespace, console: Any
+) -> int:
+    """The table of CUDA kernels; 2 without NVRTC."""
+    try:
+        figures = gpu_figures.table(programs, args.dtypes)
+    except NoNvrtcError as error:
+        console.print(f"[red]error[/red]: {error}")
+        return 2
+    print(figures)
+    return 0
 
 
 def _draw_page(args: argparse.Namespace, console: Any) -> int:

@@ -30,7 +30,7 @@ def test_programs_give_what_numpy_gives(f: Callable[..., Any], args: tuple[Any, 
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
-BENCH = ["black_scholes", "nbody", "hdiff", "layernorm_gelu", "softmax", "kmeans"]
+BENCH = ["black_scholes", "nbody", "hdiff", "layernorm_gelu", "softmax"]
 
 
 @pytest.mark.parametrize("name", BENCH)
@@ -42,7 +42,7 @@ def test_bench_programs(name: str) -> None:
         run_program(program(name).function, *args), fusec.jit(program(name).function)(*args)))
     for one, other in zip(got, want, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-    if name in ("black_scholes", "hdiff", "kmeans"):  # no sums of floats, or none that round
+    if name in ("black_scholes", "hdiff"):  # without sums
         assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
 
 
