@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from fusec.runtime.devices.registry import devices, matching
 from fusec.trace.values.trace import Trace, current, untraced
 
-from . import config
+from . import config, gpus
 from .device_context import parts_of
 from .devices import DeviceInfo
 from .errors import FusecError, PlacementWarning, user_error, users_own
@@ -259,8 +259,10 @@ def _dropped_name(name: DeviceName, why: str, loc: Loc | None) -> DeviceName:
 def _unknown(name: DeviceName, around: DeviceName, loc: Loc | None) -> FusecError:
     given = [("given", name)] if around == ANYWHERE else [("given", name), ("inside", around)]
     found = name.under(around)
+    notes = [gpus.missing()] if found.type == "GPU" else []
     return user_error(ValueError, f"there is no device {found}", loc, _cure(found), values=[
-        *given, ("devices", ", ".join(str(device.name) for device in devices()))])
+        *given, ("devices", ", ".join(str(device.name) for device in devices()))],
+        notes=filter(None, notes))
 
 
 def _cure(name: DeviceName) -> str:

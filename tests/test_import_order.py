@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LEAVES = {"fusec.errors", "fusec.config", "fusec.interruption", "fusec.locks", "fusec.machine",
-          "fusec.occupancy", "fusec.inspect.log",
+LEAVES = {"fusec.errors", "fusec.config", "fusec.gpus", "fusec.interruption", "fusec.locks",
+          "fusec.machine", "fusec.occupancy", "fusec.inspect.log",
           "fusec.inspect.timeline", "fusec.records", "fusec.stack"}
 # From the top down.  The verifier and the evaluator of `ir` read the rows of `ops`.
 MAY_IMPORT = {

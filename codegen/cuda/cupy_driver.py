@@ -7,8 +7,6 @@ the device goes to one stream, in order.  Kernels of one program are launched wi
 from __future__ import annotations
 
 import bisect
-import importlib
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -16,6 +14,7 @@ import numpy as np
 
 from fusec import locks
 from fusec.errors import FusecError, user_error
+from fusec.gpus import NoGpuError, cupy
 from fusec.records import dataclass
 
 from . import nvrtc
@@ -30,49 +29,12 @@ _WORDS: dict[str, Callable[[int], Any]] = {
     "pointer": np.uint64, "int32": np.int32, "int64": np.int64}
 
 
-class NoGpuError(FusecError):
-    """A GPU is asked for, and this process has none."""
-
-
 @dataclass(frozen=True)
 class LoadedModule:
     """Machine code in the GPU's memory, and its functions by name."""
 
     module: Any
     functions: dict[str, Any]
-
-
-def _package() -> Any:
-    """CuPy; None where it is not installed."""
-    if importlib.util.find_spec("cupy") is None:
-        return None
-    return importlib.import_module("cupy")
-
-
-def cupy() -> Any:
-    """CuPy, with a GPU; raises `NoGpuError`, which says what is missing."""
-    package = _package()
-    if package is None:
-        raise NoGpuError("a GPU is used through CuPy, which is not installed",
-                         cure="pip install fusec[cuda]")
-    try:
-        count = package.cuda.runtime.getDeviceCount()
-    except package.cuda.runtime.CUDARuntimeError as error:
-        raise NoGpuError(
-            f"CuPy finds no GPU that it can use: {error}",
-            cure="install or update NVIDIA's driver: nvidia-smi says what there is") from error
-    if not count:
-        raise NoGpuError("CuPy finds no GPU", cure="nvidia-smi says what there is")
-    return package
-
-
-def gpu_count() -> int:
-    """How many GPUs there are; 0 without CuPy or a driver."""
-    try:
-        count: int = cupy().cuda.runtime.getDeviceCount()
-    except NoGpuError:
-        return 0
-    return count
 
 
 class CupyDriver:

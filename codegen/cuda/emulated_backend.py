@@ -6,8 +6,8 @@ from fusec import config
 from fusec.codegen.kernel_nodes import is_of_kernels
 from fusec.ir import Node
 
+from .arrays import DriverArrays
 from .backend import CudaBackend
-from .emulation.arrays import EmulatedArrays
 from .emulation.driver import EmulatedDriver
 
 DRIVER = EmulatedDriver(config.cuda_host_seed)
@@ -19,7 +19,7 @@ class CudaHostBackend(CudaBackend):
 
     def __init__(self) -> None:
         super().__init__("cudahost", lambda: DRIVER)
-        self.arrays = EmulatedArrays(DRIVER)
+        self.arrays = DriverArrays(DRIVER)
 
     def has_kernel(self, node: Node) -> bool:
         return is_of_kernels(node)

@@ -1,8 +1,30 @@
-"""The CUDA back end on GPUs, through CuPy."""
+"""The CUDA back end on the first GPU, through CuPy."""
 
 from __future__ import annotations
 
+from fusec.codegen.backend import DeviceArrays
+from fusec.codegen.kernel_nodes import is_of_kernels
+from fusec.ir import Node
+from fusec.ir.lazy_values import lazy
+
+from .arrays import DriverArrays
 from .backend import CudaBackend
 from .cupy_driver import CupyDriver
 
-BACKEND = CudaBackend("cuda", CupyDriver)
+
+class GpuBackend(CudaBackend):
+    """Kernels and arrays on a GPU; what is no kernel stays on the CPU."""
+
+    def __init__(self) -> None:
+        super().__init__("cuda", CupyDriver)
+
+    @lazy
+    def arrays(self) -> DeviceArrays:
+        """Arrays in the GPU's memory."""
+        return DriverArrays(self.driver)
+
+    def has_kernel(self, node: Node) -> bool:
+        return is_of_kernels(node)
+
+
+BACKEND = GpuBackend()

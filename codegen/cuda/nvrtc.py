@@ -69,6 +69,13 @@ def is_available() -> bool:
     return _library() is not None
 
 
+def status() -> str:
+    """A line for people."""
+    if is_available():
+        return f"{version()}, in use"
+    return "not found: pip install nvidia-cuda-nvrtc-cu12, or set CUDA_PATH to a CUDA toolkit"
+
+
 def version() -> str:
     """``12.9``; raises `NoNvrtcError`."""
     major, minor = ctypes.c_int(), ctypes.c_int()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 
 from fusec.records import dataclass
 
-from .. import config, machine
+from .. import config, gpus, machine
 from .versions import FOUNDATIONS, Requirement, python_bounds, requirements, version_of, within
 
 # Of the many features LLVM reports, those that decide how wide and how fast kernels run.
@@ -50,7 +50,8 @@ def examine() -> Report:
     needs = requirements()
     parts: list[tuple[str, Callable[[], Iterable[str]]]] = [
         ("versions", lambda: version_lines(needs)), ("cpu", _cpu), ("threads", _threads),
-        ("runtime", _runtime), ("packages", lambda: package_lines(needs)), ("settings", _settings),
+        ("runtime", _runtime), ("gpu", _gpu), ("packages", lambda: package_lines(needs)),
+        ("settings", _settings),
     ]
     sections = tuple(Section(title, tuple(_guarded(lines))) for title, lines in parts)
     return Report(sections, all(need.satisfied for need in needs if not need.extra))
@@ -118,6 +119,14 @@ def _runtime() -> Iterable[str]:
     for title, module, function in RUNTIME_PARTS:
         status = getattr(importlib.import_module(module), function)()
         yield f"{title}: {'in use' if status.available else 'NOT in use'}, {status.reason}"
+
+
+def _gpu() -> Iterable[str]:
+    """What a GPU's kernels need, and who says what is missing."""
+    reason = gpus.missing()
+    yield reason or f"{gpus.count()} found by CuPy; programs use the first, /device:GPU:0"
+    status = importlib.import_module("fusec.codegen.cuda.nvrtc").status()
+    yield f"NVRTC, which compiles kernels: {status}"
 
 
 def package_lines(needs: Iterable[Requirement]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fusec import config, locks, machine
+from fusec import config, gpus, locks, machine
 from fusec.ir.device_names import JOB, TASK, DeviceName
 
 from .device import Device
@@ -76,6 +76,13 @@ def _cuda_host() -> list[Device]:
                    is_automatic=False, runs_kernels_alone=True)]
 
 
+def _gpus() -> list[Device]:
+    """The first one: a back end has the driver of one."""
+    return [Device(DeviceName(JOB, TASK, "GPU", number), "cuda", memory=f"gpu:{number}",
+                   is_automatic=False, runs_kernels_alone=True)
+            for number in range(min(gpus.count(), 1))]
+
+
 def _forget_cpus(count: int) -> None:
     with _changing:
         old = _devices.pop("CPU", [])
@@ -100,5 +107,6 @@ register("CPU", _logical_cpus)
 register("REFERENCE", _oracle("REFERENCE"))
 register("NULL", _oracle("NULL"))
 register("CUDAHOST", _cuda_host)
+register("GPU", _gpus)
 config.on_change("logical_cpu_devices", _forget_cpus)
 config.on_change("num_threads", _resize_cpus)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec import gpus
+from fusec.codegen.cuda import nvrtc
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 from fusec.codegen.cuda.module import CudaModule
 from fusec.codegen.cuda.nvrtc import Compiled
@@ -119,9 +121,7 @@ class Module:
 @contextmanager
 def installed(fake: FakeCupy, monkeypatch: Any) -> Iterator[FakeCupy]:
     """The driver finds this where it looks for CuPy and NVRTC."""
-    from fusec.codegen.cuda import cupy_driver, nvrtc
-
     with monkeypatch.context() as patch:
-        patch.setattr(cupy_driver, "_package", lambda: fake)
+        patch.setattr(gpus, "package", lambda: fake)
         patch.setattr(nvrtc, "compile", fake.compile)
         yield fake

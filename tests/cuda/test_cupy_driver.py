@@ -9,10 +9,15 @@ import pytest
 from fake_cupy import FakeCupy, installed
 from kernel_harness import build, kernels_of
 
-from fusec.codegen.cuda import cupy_driver
+import fusec
+from fusec import gpus
+from fusec.codegen import backends
 from fusec.codegen.cuda.backend import CudaBackend
-from fusec.codegen.cuda.cupy_driver import CupyDriver, NoGpuError
+from fusec.codegen.cuda.cupy_driver import CupyDriver
+from fusec.codegen.cuda.gpu_backend import GpuBackend
 from fusec.codegen.native_nest import CompileStats
+from fusec.gpus import NoGpuError
+from fusec.runtime.devices import registry
 
 
 def test_nests_run_through_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,12 +76,44 @@ def test_a_full_pool_is_emptied_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_error_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cupy_driver, "_package", lambda: None)
+    monkeypatch.setattr(gpus, "package", lambda: None)
     with pytest.raises(NoGpuError, match=r"pip install fusec\[cuda\]"):
         CupyDriver()
-    assert cupy_driver.gpu_count() == 0
+    assert gpus.count() == 0
     for fake, words in ((FakeCupy(count=-1), "cudaErrorInsufficientDriver.*"),
                         (FakeCupy(count=0), "finds no GPU"),
                         (FakeCupy(capability="61"), "too old.*")):
         with installed(fake, monkeypatch), pytest.raises(NoGpuError, match=words):
             CupyDriver()
+
+
+def damped(x: np.ndarray) -> Any:
+    y = np.exp(-x) * np.sin(x)
+    return y, np.sort(y.sum(axis=0)), y.max()
+
+
+def test_a_program_runs_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels there, the library's sort on the CPU, copies between: no array of the GPU is touched
+    by the host, whose process would end."""
+    x = np.random.default_rng(2).uniform(0, 3, (30, 20))
+    with installed(FakeCupy(), monkeypatch) as fake:
+        monkeypatch.setitem(backends._loaded, "cuda", GpuBackend())
+        registry.register("GPU", registry._gpus)
+        try:
+            assert "GPU" in [device.type for device in fusec.devices()]
+            f = fusec.jit(damped, device="/device:GPU:0")
+            for _ in range(2):
+                for got, want in zip(f(x), damped(x), strict=True):
+                    np.testing.assert_allclose(got, want, rtol=1e-12)
+            assert sum(call.startswith("nest") for call in fake.calls) >= 4
+        finally:
+            monkeypatch.undo()
+            registry.register("GPU", registry._gpus)
+
+
+def test_a_gpu_that_is_not_there_is_an_error_of_the_scope() -> None:
+    """It names what is missing."""
+    if not gpus.count():
+        with pytest.raises(ValueError, match="there is no device /device:GPU:0") as error:
+            fusec.jit(damped, device="/device:GPU:0")(np.ones((3, 3)))
+        assert gpus.missing() in str(error.value)

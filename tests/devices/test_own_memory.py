@@ -11,7 +11,7 @@ import pytest
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.cuda.emulation.arrays import EmulatedArrays
+from fusec.codegen.cuda.arrays import DriverArrays
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 from fusec.codegen.kernel_nodes import is_of_kernels
 from fusec.codegen.reference_backend import ReferenceBackend
@@ -29,7 +29,7 @@ class AwayBackend(ReferenceBackend):
 
     def __init__(self) -> None:
         self.driver = EmulatedDriver(seed=3)
-        self.arrays = EmulatedArrays(self.driver)
+        self.arrays = DriverArrays(self.driver)
         self.calls = 0
 
     def has_kernel(self, node: Any) -> bool:

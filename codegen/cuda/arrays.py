@@ -1,4 +1,4 @@
-"""Arrays in the emulated device's memory: NumPy's, over memory that only kernels and copies use."""
+"""Arrays in a device's memory: NumPy's, over addresses that only kernels and copies may touch."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from .driver import EmulatedDriver
+from .driver import Driver
 
 
 class _Block:
     """Device memory as NumPy takes it over; it is freed when no array shows it any more."""
 
-    def __init__(self, driver: EmulatedDriver, nbytes: int) -> None:
+    def __init__(self, driver: Driver, nbytes: int) -> None:
         address = driver.allocate(max(nbytes, 1))
         weakref.finalize(self, driver.free, address).atexit = False
         self.__array_interface__ = {
             "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
 
-class EmulatedArrays:
+class DriverArrays:
     """See `fusec.codegen.backend.DeviceArrays`.
 
     What the device is asked to do it does late, so an array holds what it should only in `fetch`.
     """
 
-    def __init__(self, driver: EmulatedDriver) -> None:
+    def __init__(self, driver: Driver) -> None:
         self.driver = driver
 
     def empty(

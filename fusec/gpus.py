@@ -1,0 +1,59 @@
+"""The GPUs that this process can use, through CuPy, which is imported when somebody asks."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+from .errors import FusecError
+
+
+class NoGpuError(FusecError):
+    """A GPU is asked for, and this process has none."""
+
+
+def package() -> Any:
+    """CuPy; None where it is not installed.  Raises ``ImportError`` where it cannot be loaded."""
+    if importlib.util.find_spec("cupy") is None:
+        return None
+    return importlib.import_module("cupy")
+
+
+def cupy() -> Any:
+    """CuPy, with a GPU; raises `NoGpuError`, which says what is missing."""
+    try:
+        found = package()
+    except ImportError as error:
+        raise NoGpuError(f"CuPy is installed and cannot be loaded: {error}",
+                         cure="pip install --force-reinstall fusec[cuda]") from error
+    if found is None:
+        raise NoGpuError("a GPU is used through CuPy, which is not installed",
+                         cure="pip install fusec[cuda]")
+    try:
+        number = found.cuda.runtime.getDeviceCount()
+    except found.cuda.runtime.CUDARuntimeError as error:
+        raise NoGpuError(
+            f"CuPy finds no GPU that it can use: {error}",
+            cure="install or update NVIDIA's driver: nvidia-smi says what there is") from error
+    if not number:
+        raise NoGpuError("CuPy finds no GPU", cure="nvidia-smi says what there is")
+    return found
+
+
+def missing() -> str:
+    """Why there is no GPU, and what to do; empty where there is one."""
+    try:
+        cupy()
+    except NoGpuError as error:
+        return str(error).replace("\n  cure:", ":")
+    return ""
+
+
+def count() -> int:
+    """How many GPUs there are; 0 where something is `missing`."""
+    try:
+        number: int = cupy().cuda.runtime.getDeviceCount()
+    except NoGpuError:
+        return 0
+    return number
