@@ -17,6 +17,7 @@ from fusec.ir.lazy_values import lazy
 from fusec.ops import Namer, get
 from fusec.ops.checks import has_effects
 from fusec.ops.sizes import learnt_symbols, needed_symbols
+from fusec.ops.structured import has_placed_parts
 from fusec.passes.placement.partition import Part, Partition
 from fusec.passes.placement.schedule_simulation import is_placed, is_view
 from fusec.records import dataclass, field
@@ -28,7 +29,6 @@ from .schedule import (
     Schedule,
     Traffic,
     contiguous_strides,
-    has_placed_parts,
     may_fail,
     packed_strides,
 )

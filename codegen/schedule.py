@@ -18,6 +18,7 @@ from fusec.ir.device_names import DeviceName
 from fusec.ir.dims import Size, is_static, maximum, symbols_of
 from fusec.ir.lazy_values import lazy
 from fusec.ops import get
+from fusec.ops.structured import has_placed_parts
 from fusec.records import dataclass, field, replace
 
 from .backend import Backend, DeviceArrays, Strides
@@ -194,12 +195,6 @@ class Schedule:
             sum(s.kernel.operations for s in self.kernels),
             tuple(size for size in moved if isinstance(size, int)),
             tuple(size for s in static if isinstance(size := s.kernel.work, int)))
-
-
-def has_placed_parts(node: Node) -> bool:
-    """Whether anything in a branch or loop is placed by itself: not where the whole is."""
-    return get(node.op).is_control and any(
-        inner.device or has_placed_parts(inner) for graph in node.graphs for inner in graph.nodes)
 
 
 Divide = Callable[[Graph, Sequence[Strides], Sequence[Strides]], "Schedule | None"]

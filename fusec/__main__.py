@@ -131,16 +131,22 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def cache(options: argparse.Namespace) -> int:
-    """Print where machine code is kept between processes and how much; ``--clear`` deletes it."""
+    """Print where machine code and measured times are kept between processes, and how much;
+    ``--clear`` deletes them."""
     from .codegen import disk_cache
+    from .runtime.devices import kept
 
     status = disk_cache.info()
     if status.path is None:
         print("disk cache: off (FUSEC_CACHE_DIR)")
     elif options.clear:
         print(f"disk cache: {disk_cache.clear()} entries deleted from {status.path}")
+        for name in kept.clear(status.path):
+            print(f"{name} deleted")
     else:
         print(f"disk cache: {status.path}\n{status.entries} entries, {status.size / 1e6:.1f} MB")
+        for name, size in kept.sizes(status.path).items():
+            print(f"{name}: measured times, {size:,} bytes")
     return 0
 
 
@@ -163,7 +169,7 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
     sub.set_defaults(run_command=explain)
     sub = commands.add_parser("doctor", help="versions, CPU, threads, and what is missing")
     sub.set_defaults(run_command=doctor)
-    sub = commands.add_parser("cache", help="machine code kept on disk: where, how much")
+    sub = commands.add_parser("cache", help="what is kept on disk, machine code and measured times")
     sub.add_argument("--clear", action="store_true", help="delete it")
     sub.set_defaults(run_command=cache)
     return parser

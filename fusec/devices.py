@@ -72,6 +72,12 @@ class DeviceInfo:
         """Bytes per second in which it copies what another device has written."""
         return self._rate("transfer_bytes_per_ns")
 
+    def __eq__(self, other: object) -> bool:
+        return self.name == other.name if isinstance(other, DeviceInfo) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def _rate(self, name: str) -> float | None:
         if not calibration.is_measurable(self._device):
             return None

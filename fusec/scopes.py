@@ -33,6 +33,7 @@ from .device_scopes import (
     known,
     name_of,
 )
+from .devices import DeviceInfo
 from .errors import unsupported, user_error
 from .fast_calls import watch_scopes
 from .variable import Variable
@@ -41,6 +42,7 @@ Where = Callable[[], Loc | None]
 _RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _SENDS = {None: None, "exact": "", "bfloat16": "bfloat16"}
 
+_NO_VALUES = (type(None), str, bytes, dict, DeviceName, DeviceInfo)
 _NAME = re.compile(r"[A-Za-z_][\w.-]*(/[A-Za-z_0-9][\w.-]*)*/?\Z")
 
 
@@ -191,6 +193,10 @@ class device(_Place):
                 values=[("formats", ", ".join(repr(each) for each in _SENDS if each))])
         self.sends = _SENDS[sends]
 
+    def __repr__(self) -> str:
+        sends = "" if self.sends is None else f", sends={self.sends or 'exact'!r}"
+        return f"<fusec.device {None if self.item is None else str(self.item)!r}{sends}>"
+
     def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
         if self.item is None:
             return inside(None, ANYWHERE, self.sends)
@@ -222,12 +228,22 @@ class colocate_with(_Place):
 
     ``a`` is a value of the traced program, whose device may not be decided yet, or a Variable,
     outside of traced functions, too.  Scopes of devices around it are forgotten; one inside says
-    more of the device of both.  Raises ``ValueError`` where such a scope contradicts.
+    more of the device of both.  Raises ``ValueError`` where such a scope contradicts, ``TypeError``
+    for what is no value.
     """
 
     def __init__(self, value: Any) -> None:
         super().__init__()
+        if isinstance(value, _NO_VALUES):
+            trace = current()
+            raise user_error(
+                TypeError, "colocate_with takes a value of the program, or a Variable",
+                trace.loc if trace else None, "a device by its name is fusec.device(name)",
+                values=[("given", f"{type(value).__name__} {value!r}"[:200])])
         self.like = value
+
+    def __repr__(self) -> str:
+        return f"<fusec.colocate_with {getattr(self.like, 'title', type(self.like).__name__)}>"
 
     def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
         if isinstance(self.like, Variable):

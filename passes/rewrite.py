@@ -33,6 +33,7 @@ class Rewriter(Builder):
         self.controls: dict[int, Node] = {}
         self.nodes: list[Node] = []
         self.pending: list[Node] = []
+        self.renamed: dict[str, str] = {}  # nodes that are replaced, to what stands for them
         self.stands = False  # whether new nodes get what those in the place of `old` are to have
 
     def emit(self, op: str, *inputs: Value, name: str = "", **attrs: Any) -> Value:
@@ -60,7 +61,8 @@ class Rewriter(Builder):
     def stand_for(self, old: Node) -> None:
         """New nodes get the location, device, control inputs and name scope of ``old``, a node of
         the old graph."""
-        self.old, self.loc, self.device, self.stands = old, old.loc, old.device, True
+        self.old, self.loc, self.stands = old, old.loc, True
+        self.device = self._constraint(old.device)
         self.control_inputs = tuple(self.controls.get(n.id, n) for n in old.control_inputs)
         self.scope = old.name[: old.name.rfind("/") + 1]
 
@@ -72,8 +74,26 @@ class Rewriter(Builder):
         """The node reading rewritten values and control inputs."""
         if not self.controls:
             return node
+        if "@" in node.device:
+            node = self._beside(node)
         inputs = [self.values.get(v, v) for v in node.inputs]
         return node.with_inputs(inputs, [self.controls.get(n.id, n) for n in node.control_inputs])
+
+    def _beside(self, node: Node) -> Node:
+        """The node, on the device of what stands for the node that it is to be beside."""
+        device = self._constraint(node.device)
+        return node if device == node.device else Node(
+            node.op, node.inputs, node.types, node.attrs, name=node.name, loc=node.loc,
+            control_inputs=node.control_inputs, device=device)
+
+    def _constraint(self, device: str) -> str:
+        """The constraint, see `fusec.passes.placement.constraints`, with the present name of the
+        node that it says."""
+        if "@" not in device:
+            return device
+        place, _, rest = device.partition("@")
+        near, tilde, sends = rest.partition("~")
+        return f"{place}@{self.renamed.get(near, near)}{tilde}{sends}"
 
     def keep(self, node: Node) -> None:
         self.pending.clear()
@@ -93,6 +113,8 @@ class Rewriter(Builder):
     def accept(self, values: Sequence[Value]) -> None:
         self.nodes += self.pending
         self.pending.clear()
+        if values[0].node.op != "Const":  # which is on every device
+            self.renamed[self.old.name] = values[0].node.name
         self._bind(values, values[0].node)
 
     def _bind(self, values: Sequence[Value], node: Node) -> None:

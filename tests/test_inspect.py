@@ -54,8 +54,8 @@ def test_only_enabled_rungs_are_written(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def _record(hit: bool, **more: Any) -> None:
-    history.record("prog.f", elements=1_000_000, ops=3, hit=hit, run_us=800.0, nbytes=24_000_000,
-                   **more)
+    history.record("prog.f", elements=1_000_000, ops=3, hit=hit, run_us=800.0,
+                   **{"nbytes": 24_000_000, **more})
 
 
 def test_misses_are_always_recorded_and_hits_when_asked() -> None:
@@ -81,6 +81,13 @@ id  function   elements  ops  cache  build ms  run us   GB/s
     console = Console(file=io.StringIO(), width=100)
     console.print(seen)
     assert "prog.f" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_rates_are_blank_where_no_kernel_read_anything() -> None:
+    _record(False, build_ms=12.5, nbytes=0)
+    line = str(history.history()).splitlines()[1]
+    assert line.split() == ["1", "prog.f", "1,000,000", "3", "miss", "12.5", "800.0"]
+    assert str(next(iter(history.history()))).endswith("800.0 us")
 
 
 def test_empty_history_says_how_to_fill_it() -> None:

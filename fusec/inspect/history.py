@@ -84,8 +84,9 @@ class Launch(NamedTuple):
 
     def __str__(self) -> str:
         outcome = "hit" if self.hit else f"miss, built in {self.build_ms:.1f} ms"
+        rate = f", {self.gbps:.2f} GB/s" if self.nbytes else ""
         return (f"#{self.id} {self.function}: {self.elements} elements, {self.ops} ops, {outcome}, "
-                f"{self.run_us:.1f} us, {self.gbps:.2f} GB/s")
+                f"{self.run_us:.1f} us{rate}")
 
 
 COLUMNS = (
@@ -96,7 +97,7 @@ COLUMNS = (
     Column("cache", lambda r: "hit" if r.hit else "miss", left=True),
     Column("build ms", lambda r: "" if r.hit else f"{r.build_ms:.1f}"),
     Column("run us", lambda r: f"{r.run_us:.1f}"),
-    Column("GB/s", lambda r: f"{r.gbps:.2f}"),
+    Column("GB/s", lambda r: f"{r.gbps:.2f}" if r.nbytes else ""),
 )
 # Those that are shown where they say something.
 MORE = (

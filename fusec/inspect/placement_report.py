@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fusec.ir import Node
-from fusec.passes.placement.costs import nbytes_of
+from fusec.passes.placement.costs import Costs, nbytes_of
 from fusec.passes.placement.partition import Transfer
 from fusec.passes.placement.schedule_simulation import is_placed
 
@@ -37,7 +37,9 @@ def _node_lines(placed: Placed, node: Node) -> Iterator[str]:
     device = simulation.devices[node.name].name.short
     us = 1e-3 * (simulation.end[node.name] - simulation.begin[node.name])
     where = f" at {node.loc}" if node.loc else ""
-    yield f"{device}  {node.name}{where}: {us:.0f} µs by estimate"
+    known = Costs(placed.machine).measured(placed.fused[node.name], simulation.devices[node.name])
+    basis = "by estimate" if known is None else "as it was measured"
+    yield f"{device}  {node.name}{where}: {us:.0f} µs {basis}"
     yield f"  {simulation.reasons.get(node.name, '')}"
 
 

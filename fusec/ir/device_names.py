@@ -12,9 +12,10 @@ from functools import cache
 from fusec.records import dataclass, replace
 
 JOB, TASK = "localhost", 0
+_LONGEST = 200  # letters of a name
 LOSSY = "bfloat16"  # what a constraint says of values that may lose bits on their way
 _PARTS = (
-    r"(?:/job:(?P<job>[A-Za-z][\w-]*))?"
+    r"(?:/job:(?P<job>[A-Za-z][\w-]*|\*))?"
     r"(?:/(?:replica:0/)?task:(?P<task>\d+|\*))?"
     r"(?:/?(?:device:)?(?P<type>[A-Za-z_]\w*|\*)(?::(?P<index>\d+|\*))?)?\Z")
 
@@ -34,12 +35,13 @@ class DeviceName:
 
         Raises ``ValueError`` for what is no name.
         """
-        found = _pattern().match(text)
+        found = _pattern().match(text) if len(text) <= _LONGEST else None
         if found is None or (found["type"] or "").lower() in ("job", "task", "device"):
-            raise ValueError(f"{text!r} is no name of a device: write \"/device:CPU:0\"")
+            shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+            raise ValueError(f"{shown!r} is no name of a device: write \"/device:CPU:0\"")
         job, task, kind, index = found.group("job", "task", "type", "index")
-        return cls(job, _number(task), None if kind in (None, "*") else kind.upper(),
-                   _number(index))
+        return cls(None if job == "*" else job, _number(task),
+                   None if kind in (None, "*") else kind.upper(), _number(index))
 
     @property
     def is_whole(self) -> bool:
@@ -86,7 +88,7 @@ class DeviceName:
 @cache
 def _pattern() -> re.Pattern[str]:
     """Compiled for the first name that is read: most processes read none."""
-    return re.compile(_PARTS)
+    return re.compile(_PARTS, re.ASCII)
 
 
 def _number(text: str | None) -> int | None:

@@ -6,6 +6,7 @@ in ``control_inputs``.  A pass may move, replace and join nodes; it may not lose
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NoReturn
 
@@ -23,7 +24,7 @@ def verify_pass(before: Graph, after: Graph) -> None:
     for nodes that are gone: it must be on a device that some node was on, and run after what the
     ones it replaces had to follow.
     """
-    devices = {n.device for n in _computing(before)}
+    devices = {_device(n) for n in _computing(before)}
     edges = [(c, n) for n in before.nodes for c in n.control_inputs]
     if devices <= {""} and not edges:
         return
@@ -43,6 +44,11 @@ def _computing(graph: Graph) -> Iterator[Node]:
     return (n for n in graph.nodes if not get(n.op).is_given)
 
 
+def _device(node: Node) -> str:
+    """Its constraint, without which node it is to be beside: that one may get another name."""
+    return re.sub("@[^~]*", "@", node.device) if "@" in node.device else node.device
+
+
 def _inside(node: Node) -> Iterator[Node]:
     """The node, and those that it computes itself."""
     yield node
@@ -58,10 +64,10 @@ def _check_devices(before: Graph, after: Graph, original: set[str], devices: set
                       home)
             if node.name in original and not get(node.op).is_given:
                 placed = before[node.name]
-                if not get(placed.op).is_given and placed.device != node.device:
+                if not get(placed.op).is_given and _device(placed) != _device(node):
                     _fail(after, f"{node.name!r} was placed on {placed.device!r} and is on "
                                  f"{node.device!r} now", home)
-            elif node.device not in devices and not _copies_an_argument(node):
+            elif _device(node) not in devices and not _copies_an_argument(node):
                 _fail(after, f"{node.name!r} is new and on {node.device!r}, where nothing was",
                       home)
 

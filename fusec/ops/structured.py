@@ -14,7 +14,7 @@ from fusec.ir import Node, TensorType, evaluate
 
 from .admission import BY_PASSES
 from .admitted import COND, LOOP
-from .registry import Op, register
+from .registry import Op, get, register
 
 Sizes = Mapping[str, int]  # of what is around a branch or loop
 _NONE: Sizes = {}
@@ -97,3 +97,9 @@ def changed_operands(node: Node) -> list[int]:
         return [i if t.kind == "array" else -1 for i, t in enumerate(node.types)]
     changed = node.attrs.get("changed", 0)
     return [-1] * (len(node.types) - changed) + [1 + i for i in range(changed)]
+
+
+def has_placed_parts(node: Node) -> bool:
+    """Whether anything in a branch or loop is placed by itself: not where the whole is."""
+    return get(node.op).is_control and any(
+        inner.device or has_placed_parts(inner) for graph in node.graphs for inner in graph.nodes)

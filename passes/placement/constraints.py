@@ -118,9 +118,13 @@ class _Classes:
         self.left = self._left_by_devices(graph)
         for node in graph.nodes:
             self.feasible[node.name] = self._feasible(node)
+        gone: dict[str, str] = {}  # nodes that nobody needs, to the first that is to be beside them
         for name, constraint in self.of.items():
-            if constraint.near in self.nodes:
-                self._join(name, constraint.near)
+            near = constraint.near
+            if near and near not in self.nodes:
+                near = gone.setdefault(near, name)
+            if near and near != name:
+                self._join(name, near)
 
     def canonical(self, node: Node) -> str:
         constraint, machine = self.of[node.name], self.machine

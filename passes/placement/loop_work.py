@@ -14,12 +14,14 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.library_work import GUESSED_SIZE, WORK, points_of
 from fusec.ops.loop_numbers import ARITHMETIC, ENDS, STEPS, is_and, writes_part
+from fusec.ops.structured import has_placed_parts
 
 from ..kernel_work import work_of
 
 GUESSED_TRIPS = 100.0
 STATEMENT = 5.0  # one on a number, in a native loop, in additions of vector code
 IN_LOOPS = 3.0  # an element there, against one of a kernel
+STEP = 300_000.0  # over several devices, what is computed there aside: 25 us
 LIBRARY_CALL = 60_000.0  # with the way into Python and back
 
 Numbers = Mapping[Value, float]
@@ -30,7 +32,9 @@ def control_work(node: Node, numbers: Numbers, size: int = GUESSED_SIZE) -> floa
     ``size`` a guess for sizes that are not."""
     if node.op == "Loop":
         return _loop_work(node, numbers, size)
-    inside = [graph_work(graph, _entering(node, graph, numbers), size) for graph in node.graphs]
+    step = STEP if has_placed_parts(node) else 0.0
+    inside = [step + graph_work(graph, _entering(node, graph, numbers), size)
+              for graph in node.graphs]
     return sum(inside) / len(inside) if inside else GUESSED_TRIPS * STATEMENT
 
 
@@ -107,8 +111,10 @@ def _loop_work(node: Node, numbers: Numbers, size: int) -> float:
     if counted is not None:
         known[counted[0]] = counted[1]
     part = max(round(length / 2), 1) if length else size
-    return trips * sum(graph_work(graph, {graph.inputs[i]: n for i, n in known.items()}, part)
-                       for graph in (test, body))
+    step = STEP if has_placed_parts(node) else 0.0
+    return trips * (step + sum(
+        graph_work(graph, {graph.inputs[i]: n for i, n in known.items()}, part)
+        for graph in (test, body)))
 
 
 def _longest(node: Node, size: int) -> float:

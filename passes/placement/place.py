@@ -61,15 +61,17 @@ def place(
     alone = None if choose is not None else _on_one(simulator, feasible)
     if choose is None and (alone is None or alone >= LEAST_GAIN_NS):
         simulation = improved(simulator, simulation, feasible, classes)
-    is_doubtful = choose is None and _is_doubtful(simulator, simulation)
+    guessed = _guessed(simulator, simulation)
+    is_doubtful = choose is None and _is_doubtful(simulator, simulation, guessed)
+    basis = "by estimate" if guessed else "by measured times"
     together = simulation.makespan
     gain = 0.0 if alone is None else alone - together
     if alone is not None and gain < max(LEAST_GAIN * alone, LEAST_GAIN_NS):
         return graph, Placement(simulation, False, alone, is_doubtful, (
-            f"all on {machine.home.name.short}, in {1e-3 * alone:.0f} µs by estimate; divided it "
+            f"all on {machine.home.name.short}, in {1e-3 * alone:.0f} µs {basis}; divided it "
             f"would take {1e-3 * together:.0f} µs"))
     note = "" if alone is None else (
-        f"divided: {1e-3 * together:.0f} µs by estimate, on one device {1e-3 * alone:.0f} µs")
+        f"divided: {1e-3 * together:.0f} µs {basis}, on one device {1e-3 * alone:.0f} µs")
     used = {simulation.devices[n.name] for n in simulator.nodes}
     if used <= {machine.home}:
         return graph, Placement(simulation, False, together, is_doubtful,
@@ -87,14 +89,19 @@ def estimate(graph: Graph, machine: Machine, placement: Placement) -> float:
     return sum(simulator.costs.ns(node, device) for node in simulator.nodes)
 
 
-def _is_doubtful(simulator: Simulator, simulation: Simulation) -> bool:
+def _guessed(simulator: Simulator, simulation: Simulation) -> list[Node]:
+    """The nodes whose time has not been measured."""
+    return [n for n in simulator.nodes
+            if simulator.costs.measured(n, simulation.devices[n.name]) is None]
+
+
+def _is_doubtful(simulator: Simulator, simulation: Simulation, guessed: Sequence[Node]) -> bool:
     """Whether other times than the estimated ones could say otherwise.
 
     The estimates of kernels are good enough to see that a graph is too small to be divided; what
     a library or a loop takes depends on more than sizes.
     """
     costs, devices = simulator.costs, simulation.devices
-    guessed = [n for n in simulator.nodes if costs.measured(n, devices[n.name]) is None]
     return len(simulator.machine.automatic) > 1 and (
         any(n.op != "Fused" for n in guessed)
         or sum(costs.ns(n, devices[n.name]) for n in guessed) > LEAST_GAIN_NS / 10)

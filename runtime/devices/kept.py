@@ -18,6 +18,8 @@ from fusec import config
 from fusec.inspect import log
 
 Table = dict[str, Any]
+TABLES = ("devices", "node_times")  # what there is: rates of devices, times of nodes
+_warned: set[Path] = set()
 _MOST_BYTES = 1 << 20
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(
     os, "O_CLOEXEC", 0)
@@ -47,17 +49,40 @@ def load(name: str) -> Table:
 
 def store(name: str, table: Table) -> None:
     """Keep a table under that name, where a folder is set; one that cannot be written is warned
-    about."""
+    about, once."""
     folder = _folder()
     if folder is None:
         return
+    path = folder / f"{name}.json"
     try:
         _make(folder)
-        _write(folder / f"{name}.json", json.dumps(table, indent=1).encode())
+        _write(path, json.dumps(table, indent=1).encode())
     except OSError as error:
-        log.write(log.WARN, f"{folder / name}.json cannot be written ({error.strerror or error}): "
+        if path in _warned:
+            return
+        _warned.add(path)
+        log.write(log.WARN, f"{path} cannot be written ({error.strerror or error}): "
                             f"it is found out anew in each process; set FUSEC_CACHE_DIR to a "
                             f"folder of yours, or to off")
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """The bytes of each table that is kept in the folder of the disk cache, by its file's name."""
+    found: dict[str, int] = {}
+    for name in TABLES:
+        with contextlib.suppress(OSError):
+            found[f"{name}.json"] = (folder / f"{name}.json").lstat().st_size
+    return found
+
+
+def clear(folder: Path) -> list[str]:
+    """Delete the tables that are kept there; the names of the files that were."""
+    deleted = []
+    for name in sizes(folder):
+        with contextlib.suppress(OSError):  # another process was quicker, or it may not be written
+            (folder / name).unlink()
+            deleted.append(name)
+    return deleted
 
 
 def _read(path: Path) -> bytes:

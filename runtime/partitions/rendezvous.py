@@ -1,8 +1,8 @@
 """Where sends and receives meet, whichever comes first.
 
 A key says what is sent in which step, after section 5.3 of the TensorFlow paper: the sending
-device and its incarnation (how often it was made), the receiving one, the value, the step, and in
-loops the frame with its iteration.
+device and its incarnation (a random number of its process), the receiving one, the value, the step,
+and in loops the frame with its iteration.
 """
 
 from __future__ import annotations
@@ -14,6 +14,19 @@ from typing import Any, NamedTuple
 from fusec import locks
 
 Taken = Callable[[Any], None]
+
+
+class Process:
+    """This process: what is sent by another one of the same name and task is not taken for its."""
+
+    incarnation = 0
+
+    @classmethod
+    def begin(cls) -> None:
+        cls.incarnation = int.from_bytes(os.urandom(7))
+
+
+Process.begin()
 
 
 class Key(NamedTuple):
@@ -87,3 +100,4 @@ class Rendezvous:
 RENDEZVOUS = Rendezvous()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=RENDEZVOUS.clear)
+    os.register_at_fork(after_in_child=Process.begin)

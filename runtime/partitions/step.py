@@ -39,7 +39,7 @@ from fusec.inspect import timeline
 from fusec.runtime.devices.device import Device
 from fusec.runtime.devices.device_thread import is_device_thread
 
-from .rendezvous import RENDEZVOUS, Key
+from .rendezvous import RENDEZVOUS, Key, Process
 from .step_program import Failure, StepProgram, Times
 from .transfers import Sent, unpacked
 
@@ -324,7 +324,8 @@ class Step:
 
     def _key(self, action: Action, source: str, target: str) -> Key:
         assert action.node is not None
-        return Key(source, 0, target, action.node.attrs["key"], self.number, self.frame)
+        return Key(source, Process.incarnation, target, action.node.attrs["key"], self.number,
+                   self.frame)
 
     def _send(self, number: int, action: Action, operands: Sequence[Any]) -> None:
         assert action.node is not None

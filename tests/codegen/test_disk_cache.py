@@ -14,6 +14,7 @@ import pytest
 
 from fusec import config, machine
 from fusec.codegen import disk_cache, llvm
+from fusec.runtime.devices import kept
 
 IR = """
 declare double @llvm.sqrt.f64(double)
@@ -264,6 +265,12 @@ def test_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out.startswith(f"disk cache: {folder}\n1 entries, 0.0 MB")
     assert main(["cache", "--clear"]) == 0
     assert capsys.readouterr().out == f"disk cache: 1 entries deleted from {folder}\n"
+    kept.store("devices", {"a": 1})
+    assert main(["cache"]) == 0
+    assert capsys.readouterr().out.endswith("\ndevices.json: measured times, 11 bytes\n")
+    assert main(["cache", "--clear"]) == 0
+    assert capsys.readouterr().out.endswith("\ndevices.json deleted\n")
+    assert not kept.load("devices")
     config.cache_dir = "off"
     assert main(["cache"]) == 0
     assert "off" in capsys.readouterr().out

@@ -73,3 +73,43 @@ def test_a_function_of_nodes_that_contradicts_a_colocation() -> None:
     text = str(raised.value)
     assert "CPU:0" in text and "CPU:1" in text and "colocate_with" in text
     assert "return np.sin(y)" in text
+
+
+# --------------------------------------------------------------------- nodes to be beside that go
+
+
+X = np.arange(4.0)
+
+
+def devices_of(f: Any, *args: Any) -> dict[str, str]:
+    """By its op, where each node is, before fusion."""
+    graph = f.trace(*args).optimize().graph
+    inner = [n for node in graph.nodes for n in (
+        node.attrs["body"].nodes if node.op == "Fused" else [node])]
+    return {n.op: n.device for n in inner if n.op not in ("Input", "Const")}
+
+
+def test_beside_a_node_that_is_another_ones_twin() -> None:
+    @fusec.jit
+    def f(x):
+        a = np.sort(x)
+        b = np.sort(x)  # is the same node in the end
+        with fusec.colocate_with(b):
+            c = np.linalg.inv(x.reshape(2, 2))
+        return a, c, b.sum()
+
+    found = devices_of(f, X)
+    assert found["LinalgInv"] == found["Sort"] and "@" in found["Sort"]
+
+
+def test_beside_a_node_that_nobody_needs() -> None:
+    @fusec.jit
+    def f(x):
+        a = np.sort(x)
+        with fusec.colocate_with(a):
+            b = np.linalg.eigvalsh(x.reshape(2, 2))
+            c = np.linalg.inv(x.reshape(2, 2))
+        return b, c
+
+    found = devices_of(f, X)
+    assert found["LinalgEigvalsh"] == found["LinalgInv"] and "@" in found["LinalgInv"]

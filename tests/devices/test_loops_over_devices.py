@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.passes.placement.loop_work import STEP, control_work
 
 
 @pytest.fixture(autouse=True)
@@ -93,3 +94,22 @@ def test_a_branch_with_a_scope_on_one_side() -> None:
         got, want = f(sign * x, x[::-1].copy()), f.__wrapped__(sign * x, x[::-1].copy())
         for a, b in zip(got, want, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_a_step_over_devices_is_estimated_to_take_longer() -> None:
+    def loop(scope: Any) -> float:
+        @fusec.jit
+        def f(x):
+            for _ in range(1000):
+                with fusec.device("CPU:1"):
+                    y = np.sin(x)
+                with fusec.device(scope):
+                    x = y + 1
+            return x
+
+        graph = f.concrete(np.ones(50)).optimized_graph
+        (node,) = (n for n in graph.nodes if n.op == "Loop")
+        return control_work(node, {})
+
+    divided, whole = loop("CPU:0"), loop("CPU:1")
+    assert divided == pytest.approx(whole + 1000 * STEP)

@@ -99,6 +99,9 @@ def test_other_traces_know_at_once(measured: dict[str, float]) -> None:
     f = fusec.jit(two_products)
     called(f, SMALL, 1)
     assert is_divided(f) and f.traces[-1].trial is None
+    text = str(fusec.explain(f, *SMALL))
+    assert "LinalgInv at" in text and "µs by measured times, on one device" in text
+    assert text.count("µs as it was measured") == 3 and "by estimate" not in text
 
 
 def test_with_no_folder_a_trace_decides_for_itself(measured: dict[str, float]) -> None:

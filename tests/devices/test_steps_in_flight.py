@@ -24,7 +24,7 @@ from test_threads import _child_status
 import fusec
 from fusec.errors import UnsupportedError
 from fusec.runtime.devices import device_thread, registry
-from fusec.runtime.partitions.rendezvous import RENDEZVOUS
+from fusec.runtime.partitions.rendezvous import RENDEZVOUS, Process
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 X, M = np.linspace(0.0, 1.0, 500), 3 * np.eye(3)
@@ -408,3 +408,18 @@ def test_a_variable_counts_the_steps_that_succeed() -> None:
     succeeded = sum(bool(step % 8 != number and step % 3)
                     for number in range(6) for step in range(24))
     assert variable.numpy() == succeeded
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_is_another_incarnation() -> None:
+    mine = Process.incarnation
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(write, str(Process.incarnation).encode())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    its = int(os.read(read, 100))
+    os.close(read)
+    os.close(write)
+    assert mine and its and mine != its and Process.incarnation == mine
