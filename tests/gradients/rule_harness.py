@@ -14,7 +14,7 @@ import numpy as np
 
 import fusec
 from fusec.ir import Graph, Value
-from fusec.ir.evaluate import evaluate
+from fusec.ir.evaluate import evaluate, evaluate_all
 from fusec.ops import Builder
 from fusec.ops.build import Namer
 from fusec.ops.derivatives import DIFFERENTIABLE, Term
@@ -30,34 +30,38 @@ class Derivatives:
     """Both directions of a program's derivative by its float arguments, at these arguments."""
 
     def __init__(self, program: Program, arguments: Sequence[Any]) -> None:
-        self.graph: Graph = fusec.jit(program).trace(*arguments).graph
-        self.arguments = [np.asarray(a) for a in arguments]
+        stage = fusec.jit(program).trace(*arguments)
+        self.graph: Graph = stage.graph
+        given = [stage.call.leaves[k] for k in stage.traced.positions]
+        self.arguments = [np.array(a) for a in (*given, *stage.traced.captured)]
         self.variables = [k for k, v in enumerate(self.graph.inputs) if _is_smooth(v)]
-        self.results = [k for k, v in enumerate(self.graph.outputs) if _is_smooth(v)]
+        self.results = [k for k, v in enumerate(self.graph.roots) if _is_smooth(v)]
         assert self.variables and self.results, "nothing to differentiate"
 
     def values(self, arguments: Sequence[Any]) -> Arrays:
-        """The float results."""
-        found = evaluate(self.graph, arguments)
+        """The float results, and what float arguments hold afterwards."""
+        outputs, updates = evaluate_all(self.graph, arguments)
+        found = [*outputs, *(value for _, value in updates)]
         return [np.asarray(found[k]) for k in self.results]
 
     def pushed(self, tangents: Arrays) -> Arrays:
         """The results' tangents."""
         builder, given = self._started(tangents, [self.graph.inputs[k] for k in self.variables])
         at = [self.graph.inputs[k] for k in self.variables]
-        values = [self.graph.outputs[k] for k in self.results]
+        values = [self.graph.roots[k] for k in self.results]
         found = push(builder, dict(zip(at, given, strict=True)), values)
-        return self._evaluated(given, found, values, tangents)
+        return self._evaluated(given, found, self.values(self.arguments), tangents)
 
     def pulled(self, cotangents: Arrays) -> Arrays:
         """The variables' cotangents."""
-        at = [self.graph.outputs[k] for k in self.results]
+        at = [self.graph.roots[k] for k in self.results]
         builder, given = self._started(cotangents, at)
         values = [self.graph.inputs[k] for k in self.variables]
         together: dict[Value, Term] = {}
         for value, term in zip(at, given, strict=True):
             together[value] = together[value] + term if value in together else term
-        return self._evaluated(given, pull(builder, together, values), values, cotangents)
+        like = [self.arguments[k] for k in self.variables]
+        return self._evaluated(given, pull(builder, together, values), like, cotangents)
 
     def _started(self, arrays: Arrays, like: Sequence[Value]) -> tuple[Builder, list[Term]]:
         builder = Builder(Namer(n.name for n in self.graph.nodes))
@@ -68,14 +72,13 @@ class Derivatives:
             for k, value in enumerate(like)]
 
     def _evaluated(
-        self, given: Sequence[Term], found: Sequence[Term | None], like: Sequence[Value],
-        arrays: Arrays,
+        self, given: Sequence[Term], found: Sequence[Term | None], like: Arrays, arrays: Arrays,
     ) -> Arrays:
         inputs = (*self.graph.inputs, *(t.value for t in given))
         graph = Graph.build(inputs, [t.value for t in found if t is not None])
         values = iter(evaluate(graph, [*self.arguments, *arrays]))
-        return [np.zeros(v.shape, v.dtype) if t is None else np.asarray(next(values))
-                for t, v in zip(found, like, strict=True)]
+        return [np.zeros_like(a) if t is None else np.asarray(next(values))
+                for t, a in zip(found, like, strict=True)]
 
     def differences(self, tangents: Arrays, step: float = STEP) -> Arrays:
         """The results' tangents by central differences, extrapolated (Richardson) from five steps.

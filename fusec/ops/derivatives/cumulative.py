@@ -23,6 +23,8 @@ class _Cumulative:
         self.missing = self.x.emit("IsNan") if skips_nan else None
         self.has_initial = bool(given.get("include_initial"))
         axis, x = given.get("axis"), self.x
+        if isinstance(axis, tuple):
+            (axis,) = axis
         if self.missing is not None:
             x = where(self.missing, fill, x)
         self.is_flat = axis is None

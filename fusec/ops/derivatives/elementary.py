@@ -17,14 +17,17 @@ LN2, LN10 = math.log(2), math.log(10)
 
 
 def _arcsin(x: Term, sign: int) -> Term:
-    """Each root by itself: their product would lie on the other side of the cut."""
-    return sign / (sqrt(1 - x) * sqrt(1 + x))
+    """Each root by itself: their product would lie on the other side of the cut.  On a cut the sign
+    of a zero imaginary part says the side, which ``1 - x`` and ``1 + x`` would lose."""
+    if x.dtype.kind != "c":
+        return sign / (sqrt(1 - x) * sqrt(1 + x))
+    return sign / (sqrt(-(x - 1)) * sqrt(x - -1))
 
 
 def _arcsinh(x: Term, y: Term) -> Term:
     """The square of a large real number would overflow."""
     if x.dtype.kind == "c":
-        return 1 / sqrt(1 + square(x))
+        return 1 / sqrt(square(x) - -1)
     return 1 / x.emit("Hypot", 1)
 
 
@@ -53,7 +56,7 @@ declare("Sinh", partials=(lambda x, y: cosh(x),))
 declare("Cosh", partials=(lambda x, y: sinh(x),))
 declare("Tanh", partials=(lambda x, y: (1 - y) * (1 + y),))
 declare("Arcsinh", partials=(_arcsinh,))
-declare("Arccosh", partials=(lambda x, y: 1 / (sqrt(x - 1) * sqrt(x + 1)),))
+declare("Arccosh", partials=(lambda x, y: 1 / (sqrt(x - 1) * sqrt(x - -1)),))
 declare("Arctanh", partials=(lambda x, y: 1 / ((1 - x) * (1 + x)),))
 declare("Deg2rad", partials=(lambda x, y: math.pi / 180,))
 declare("Rad2deg", partials=(lambda x, y: 180 / math.pi,))

@@ -1,7 +1,8 @@
 """Calls of libraries that move elements and compute nothing.
 
-The same call of the elements' numbers says where each came from: there its cotangent is added.  A
-result's element that is none of an operand's, a fill, has the number 0.
+The same call of the elements' numbers says where each came from: there its cotangent is added.  The
+call of the numbers' negatives beside it tells elements from what the call itself gives (``0`` in
+``np.append(x, 0)``): that has the same value in both.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import numpy as np
 from .calls import array
 from .indices import counter
 from .protocol import DIFFERENTIABLE, Cotangents, Site, Tangents, declare, linear
-from .terms import Term
+from .terms import Term, where
 
-INT64 = np.dtype(np.int64)
+INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 # Functions of NumPy, and methods of arrays, that are called by name and move elements.
 _MOVES = """
     append ascontiguousarray atleast_1d atleast_2d atleast_3d block broadcast_to column_stack
@@ -26,24 +27,31 @@ _MOVES = """
 MOVES = frozenset(_MOVES.split())
 
 
-def _numbered(site: Site) -> Iterator[Term]:
-    """The operands with the numbers of elements, from 1 on, in the place of elements."""
+def _numbered(site: Site, sign: int) -> Iterator[Term]:
+    """The operands with the numbers of elements, from 1 on, in the place of elements: as floats,
+    beside which a call may have any number of its own."""
     first = 1
     for x in site.operands:
         if x.dtype.kind in DIFFERENTIABLE:
             size = math.prod(x.shape)
-            yield (counter(x, size) + first).emit("Reshape", shape=x.shape)
+            numbers = (counter(x, size) + first) * sign
+            yield numbers.cast(FLOAT64).emit("Reshape", shape=x.shape)
             first = first + size
         else:
             yield x
 
 
-def _origins(site: Site) -> Term:
-    """For each element of the result the number of the operands' element that it is."""
+def _moved(site: Site, sign: int) -> Term:
     attrs = dict(site.attrs)
-    attrs["results"] = tuple(array(INT64, y.shape) for y in site.results)
-    operands = [x.value for x in _numbered(site)]
+    attrs["results"] = tuple(array(FLOAT64, y.shape) for y in site.results)
+    operands = [x.value for x in _numbered(site, sign)]
     return Term(site.builder, site.builder.emit(site.node.op, *operands, **attrs))
+
+
+def _origins(site: Site) -> Term:
+    """For each element of the result the number of the operands' element that it is; 0 of none."""
+    one, other = _moved(site, 1), _moved(site, -1)
+    return where(one.equals(-other), one, 0).cast(INT64)
 
 
 def move(site: Site, cotangents: Tangents) -> Cotangents:
@@ -68,4 +76,5 @@ def move(site: Site, cotangents: Tangents) -> Cotangents:
     return found
 
 
-declare("GetItem", "Take", "Extract", "Compress", "Choose", vjp=move, jvp=linear)
+declare("GetItem", "Take", "Extract", "Compress", "Choose", "SetItem", "Copyto", "Put", "Place",
+        "PutAlongAxis", vjp=move, jvp=linear)

@@ -14,6 +14,7 @@ import numpy as np
 from fusec.ir.dims import Dim
 
 from .calls import arguments, array, call
+from .matrices import as_like
 from .protocol import Cotangents, Rule, Site, Tangents, broadcast_to, declare
 from .reductions import expanded, total
 from .scans import gathered, scattered
@@ -49,16 +50,17 @@ def permuted(names: str, is_sorted: bool) -> tuple[Rule, Rule]:
         return x, axis, found if is_sorted else gathered(found, ranks(y, axis), axis)
 
     def vjp(site: Site, cotangents: Tangents) -> Cotangents:
-        (ct,), (flat, axis, places) = cotangents, origins(site)
+        (ct,), (_, axis, places) = cotangents, origins(site)
         assert ct is not None
-        found = scattered(flat.filled(0), ct, places, axis)
-        return [found.emit("Reshape", shape=site.operands[0].shape),
+        found = scattered(ct.filled(0), ct, places, axis)
+        return [as_like(found.emit("Reshape", shape=site.operands[0].shape), site.operands[0]),
                 *[None] * (len(site.operands) - 1)]
 
     def jvp(site: Site, tangents: Tangents) -> Tangents:
         t, (flat, axis, places) = tangents[0], origins(site)
         assert t is not None
-        return [gathered(t.emit("Reshape", shape=flat.shape), places, axis)]
+        found = gathered(t.emit("Reshape", shape=flat.shape), places, axis)
+        return [found.cast(site.results[0].dtype)]
 
     return vjp, jvp
 
@@ -111,6 +113,8 @@ class _Quantiles:
         q = given.get("q", 0.5 * scale)
         if isinstance(q, Term) or np.ndim(_plain(q)) > 1:
             site.refuse("q is an array: give numbers")
+        if self.x.dtype.kind == "c":
+            site.refuse("complex numbers have no order that mathematics knows")
         self.is_one = np.ndim(q) == 0
         self.axes = _axes(given.get("axis"), self.x.rank)
         kept = [d for d in range(self.x.rank) if d not in self.axes]

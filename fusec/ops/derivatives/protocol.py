@@ -12,6 +12,7 @@ from fusec.records import dataclass
 
 from .. import registry
 from ..build import Builder
+from ..library import LIBRARY, called_name
 from .terms import Number, Term
 
 DIFFERENTIABLE = "fc"  # kinds of dtypes that have tangents and cotangents; others have none
@@ -111,6 +112,8 @@ def _called(node: Node) -> str:
     row = registry.get(node.op)
     if row.called:
         return row.called
+    if "form" in node.attrs and node.op in LIBRARY:
+        return called_name(node.op, node.attrs["form"])
     function = row.numpy[0] if row.numpy else row.ufunc
     return node.op if function is None else f"np.{function.__name__}"
 

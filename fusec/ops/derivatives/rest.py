@@ -1,16 +1,15 @@
-"""Library calls that write to an array, fits of polynomials; what is refused, with its reason."""
+"""Library calls by name, fits of polynomials; and what is refused, with its reason."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..library import decode
-from .calls import arguments, array, call
+from .calls import arguments
 from .indices import counter
 from .matrices import adjoint, as_like, column, matmul
 from .moves import MOVES, move
 from .order import permuted
-from .protocol import Cotangents, Site, Tangents, broadcast_to, declare, linear, refused, sum_to
+from .protocol import Cotangents, Site, Tangents, declare, linear, refused
 from .spectral import by_pinv, pinv_of, pinv_tangent
 from .terms import Term, where
 
@@ -36,52 +35,6 @@ def _named_jvp(site: Site, tangents: Tangents) -> Tangents:
 
 declare("Numpy", "Method", vjp=_named, jvp=_named_jvp)
 
-# ------------------------------------------------------------------------------- writes by a mask
-
-
-def _written(site: Site) -> tuple[Term, Term]:
-    """The mask and the value of ``x[mask] = value``."""
-    _, key, value = (decode(form, site.operands) for form in site.attrs["form"][1:])
-    if not isinstance(key, Term) or key.dtype.kind != "b" or not isinstance(value, Term) or (
-            key.shape != site.operands[0].shape):
-        site.refuse("of writes by a mask of the array's shape alone fusec knows the derivative")
-    return key, value
-
-
-def _set_item(site: Site, cotangents: Tangents) -> Cotangents:
-    (ct,), (mask, value) = cotangents, _written(site)
-    assert ct is not None
-    if value.rank == 0:
-        found = sum_to(where(mask, ct, 0), ())
-    else:
-        found = call(ct, "GetItem", ct, mask, results=[array(ct.dtype, value.shape)])[0]
-    return [where(mask, 0, ct) if k == 0 else as_like(found, x) if x.value == value.value else None
-            for k, x in enumerate(site.operands)]
-
-
-def _set_item_jvp(site: Site, tangents: Tangents) -> Tangents:
-    _written(site)
-    return linear(site, tangents)
-
-
-def _copyto(site: Site, cotangents: Tangents) -> Cotangents:
-    (ct,), given = cotangents, arguments(site, "dst src casting where")
-    assert ct is not None
-    source, mask = given["src"], given.get("where", True)
-    if mask is True:
-        kept, taken = ct.filled(0), ct
-    elif isinstance(mask, Term):
-        mask = broadcast_to(mask, ct.shape)
-        kept, taken = where(mask, 0, ct), where(mask, ct, 0)
-    else:
-        site.refuse("where is a list: make it an array")
-    return [kept if k == 0 else as_like(sum_to(taken, x.shape), x)
-            if isinstance(source, Term) and x.value == source.value else None
-            for k, x in enumerate(site.operands)]
-
-
-declare("SetItem", vjp=_set_item, jvp=_set_item_jvp)
-declare("Copyto", vjp=_copyto, jvp=linear)
 _sort_complex, _sort_complex_jvp = permuted("a", True)
 declare("SortComplex", vjp=_sort_complex, jvp=_sort_complex_jvp)
 
@@ -142,7 +95,6 @@ refused("its edges move with the data, and what falls between them jumps: take c
 refused("equal elements become one, of which nothing says whose it is", "Unique", "UniqueAll",
         "UniqueCounts", "UniqueInverse", "UniqueValues", "Union1d", "Intersect1d", "Setdiff1d",
         "Setxor1d")
-refused("fusec has no rule for it: write it as x[i] = v", "PutAlongAxis", "Put", "Place")
 refused("fusec has no rule for it: multiply out (np.convolve)", "Poly", "Polymul")
 refused("fusec has no rule for it: write start * (stop / start) ** np.linspace(0, 1, n)",
         "Geomspace")

@@ -191,7 +191,7 @@ def _ufunc_jvp(site: Site, tangents: Tangents) -> Tangents:
 
 def _slopes(site: Site) -> tuple[Term, tuple[int, ...]]:
     """The derivative of a reduction by each element, and the axes."""
-    name, (x, *others), (y,) = site.attrs["form"][1], site.operands, site.results
+    name, (x, *others), y = site.attrs["form"][1], site.operands, site.results[0]
     named = {pair[1]: decode(pair[2], site.operands) for pair in site.attrs["named"][1:]}
     axis = named.pop("axis", site.attrs["form"][4] if len(site.attrs["form"]) > 4 else 0)
     keeps = named.pop("keepdims", False)
@@ -226,9 +226,9 @@ def _reduced(site: Site, ct: Term | None) -> Cotangents:
 
 
 def _reduced_jvp(site: Site, tangents: Tangents) -> Tangents:
+    slopes, axes = _slopes(site)
     (t,), (y,) = tangents, site.results
     assert t is not None
-    slopes, axes = _slopes(site)
     return [total(slopes * t, axes).emit("Reshape", shape=y.shape)]
 
 
