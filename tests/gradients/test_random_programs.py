@@ -1,5 +1,4 @@
-"""A fixed sample of random programs; ``python tests/gradients/random_programs.py -n 5000`` has more.
-"""
+"""A fixed sample of random programs; ``python tests/gradients/random_programs.py`` has more."""
 
 from __future__ import annotations
 
