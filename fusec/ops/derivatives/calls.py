@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import TensorType
+from fusec.ir import TensorType, Value
 
 from ..library import decode
 from .protocol import Site
@@ -58,21 +58,7 @@ def array(dtype: np.dtype, shape: Shape) -> TensorType:
     return TensorType(np.dtype(dtype), tuple(shape), "array" if len(shape) else "scalar")
 
 
-def again(site: Site, replaced: Mapping[int, Term]) -> list[Term]:
-    """The results of the same call with some operands replaced."""
-    operands = [replaced.get(k, x) for k, x in enumerate(site.operands)]
-    first = site.again(*operands).value.node
-    return [site.term(value) for value in first.outputs]
-
-
-def of_operands(site: Site, found: Mapping[int, Term | None]) -> list[Term | None]:
-    """Cotangents of operands by their numbers, None for the others."""
-    return [found.get(k) for k in range(len(site.node.inputs))]
-
-
-def number_of(site: Site, term: Any) -> int | None:
-    """Which operand a term is; None for what is none."""
-    if not isinstance(term, Term):
-        return None
-    values = site.node.inputs
-    return next((k for k, v in enumerate(values) if v == term.value), None)
+def by_values(site: Site, found: Mapping[Value, Term]) -> list[Term | None]:
+    """Cotangents of operands, each value's at the first operand that it is: the engine adds up."""
+    left = dict(found)
+    return [left.pop(v, None) for v in site.node.inputs]

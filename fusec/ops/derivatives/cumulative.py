@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from .calls import arguments, array, call
+from fusec.ir import Value
+
+from .calls import arguments, array, by_values, call
 from .indices import counter
 from .matrices import as_like
 from .protocol import Cotangents, Rule, Site, Tangents, declare, linear, sum_to
@@ -180,13 +180,13 @@ def _interp(site: Site, cotangents: Tangents) -> Cotangents:
     (ct,), at = cotangents, _Interpolation(site)
     assert ct is not None
     by_x = where(at.inside, ct * at.slope, 0)
-    found: dict[Any, Term] = {}
+    found: dict[Value, Term] = {}
     for term, part in (
             (at.x, sum_to(by_x, at.x.shape)),
             (at.xp, at.added(at.xp, -by_x * (1 - at.part), -by_x * at.part)),
             (at.fp, at.added(at.fp, ct * (1 - at.part), ct * at.part))):
         found[term.value] = found[term.value] + part if term.value in found else part
-    return [found.get(x.value) for x in site.operands]
+    return by_values(site, found)
 
 
 def _interp_jvp(site: Site, tangents: Tangents) -> Tangents:

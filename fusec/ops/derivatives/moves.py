@@ -14,7 +14,7 @@ import numpy as np
 
 from .calls import array
 from .indices import counter
-from .protocol import DIFFERENTIABLE, Cotangents, Site, Tangents, declare, linear
+from .protocol import DIFFERENTIABLE, Cotangents, Site, Tangents, declare
 from .terms import Term, where
 
 INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
@@ -76,5 +76,16 @@ def move(site: Site, cotangents: Tangents) -> Cotangents:
     return found
 
 
+def move_jvp(site: Site, tangents: Tangents) -> Tangents:
+    """Each element's tangent is that of the element that it was; of what the call gives itself 0.
+    """
+    (y,) = site.results
+    whole = y.number(0).emit("BroadcastTo", shape=(1,))
+    parts = [site.filled([t], [x])[0].cast(y.dtype).emit("Reshape", shape=(math.prod(x.shape),))
+             for t, x in zip(tangents, site.operands, strict=True)
+             if x.dtype.kind in DIFFERENTIABLE]
+    return [whole.emit("Concat", *parts, axis=0).emit("Gather", _origins(site), axes=(0,), at=0)]
+
+
 declare("GetItem", "Take", "Extract", "Compress", "Choose", "SetItem", "Copyto", "Put", "Place",
-        "PutAlongAxis", vjp=move, jvp=linear)
+        "PutAlongAxis", vjp=move, jvp=move_jvp)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fusec.ir import Value
 
-from .calls import arguments
+from .calls import arguments, by_values
 from .indices import counter
 from .matrices import adjoint, as_like, column, matmul
-from .moves import MOVES, move
+from .moves import MOVES, move, move_jvp
 from .order import permuted
-from .protocol import Cotangents, Site, Tangents, declare, linear, refused
+from .protocol import Cotangents, Site, Tangents, declare, refused
 from .spectral import by_pinv, pinv_of, pinv_tangent
 from .terms import Term, where
 
@@ -30,7 +30,7 @@ def _named(site: Site, cotangents: Tangents) -> Cotangents:
 
 def _named_jvp(site: Site, tangents: Tangents) -> Tangents:
     _moves(site)
-    return linear(site, tangents)
+    return move_jvp(site, tangents)
 
 
 declare("Numpy", "Method", vjp=_named, jvp=_named_jvp)
@@ -52,6 +52,9 @@ class _Fit:
         if any(given.get(k) for k in ("full", "cov")) or given.get("w") is not None:
             site.refuse("with w, full or cov: fit with np.linalg.lstsq")
         number = site.results[0].shape[0]
+        if not isinstance(self.x.shape[0], int) or self.x.shape[0] < number:
+            site.refuse("of as many points as coefficients or more alone fusec knows the "
+                        "derivative")
         exponents = (number - 1 - counter(self.x, number)).cast(self.y.dtype)
         base, none = column(self.x.cast(self.y.dtype)), exponents.equals(0)
         self.matrix = base ** exponents
@@ -69,9 +72,9 @@ def _polyfit(site: Site, cotangents: Tangents) -> Cotangents:
     by_y = matmul(adjoint(fit.back), ct).emit("Reshape", shape=fit.y.shape)
     by_matrix = by_pinv(fit.matrix, fit.back, matmul(ct, adjoint(right)))
     by_x = as_like((by_matrix * fit.slopes).emit("Sum", axes=(1,)), fit.x)
-    found: dict[Any, Term] = {fit.y.value: by_y}
+    found: dict[Value, Term] = {fit.y.value: by_y}
     found[fit.x.value] = found[fit.x.value] + by_x if fit.x.value in found else by_x
-    return [found.get(v.value) for v in site.operands]
+    return by_values(site, found)
 
 
 def _polyfit_jvp(site: Site, tangents: Tangents) -> Tangents:

@@ -31,7 +31,7 @@ from .matrices import (
     with_diagonal,
 )
 from .protocol import Cotangents, Site, Tangents, declare
-from .terms import Term
+from .terms import Term, absolute, imag, where
 
 # -------------------------------------------------------------------------------------- symmetric
 
@@ -42,11 +42,29 @@ def _gaps(w: Term) -> Term:
     return on_diagonal(gaps.filled(0), 1 / on_diagonal(gaps.filled(1), gaps))
 
 
+def _phase_free(along: Term, *vectors: Term) -> Term:
+    """1 where a result does not depend on the phases of complex vectors, NaN where it does.
+
+    Such a result has no derivative that holds for more than one LAPACK.  ``along``: the cotangents'
+    parts along the vectors, whose imaginary parts say how it depends on their phases.
+    """
+    if along.dtype.kind != "c":
+        return along.number(1)
+    turned = imag(along)
+    size = turned.filled(0)
+    for x in vectors:
+        size = size + absolute(x).emit("Sum", axes=(x.rank - 2,))
+    tolerance = float(np.finfo(along.dtype).eps) ** 0.5
+    holds = turned.emit("Abs") <= tolerance * size
+    return row(where(holds, along.filled(1), np.nan))
+
+
 def eigh_by_values(v: Term, w: Term, by_w: Term | None, by_v: Term | None, is_lower: bool) -> Term:
     """The cotangent of a Hermitian matrix, given those of eigenvalues and eigenvectors."""
     inner = None if by_w is None else with_diagonal(by_w.cast(v.dtype))
     if by_v is not None:
-        turned = _gaps(w).cast(v.dtype) * matmul(adjoint(v), by_v)
+        along = matmul(adjoint(v), by_v)
+        turned = _gaps(w).cast(v.dtype) * along * _phase_free(diagonal(along), by_v)
         inner = turned if inner is None else inner + turned
     assert inner is not None
     return of_triangle(matmul(v, matmul(inner, adjoint(v))), is_lower)
@@ -116,6 +134,16 @@ def _projected_out(basis: Term, x: Term) -> Term:
     return x - matmul(basis, matmul(adjoint(basis), x))
 
 
+def _of_both_phases(u: Term, v: Term, by_u: Term | None, by_vh: Term | None) -> Term:
+    """See `_phase_free`: left and right vectors turn together."""
+    if u.dtype.kind != "c":
+        return u.number(1)
+    left = u.filled(0) if by_u is None else by_u
+    right = v.filled(0) if by_vh is None else adjoint(by_vh)
+    along = diagonal(matmul(adjoint(u), left)) + diagonal(matmul(adjoint(v), right))
+    return _phase_free(along, left, right)
+
+
 def svd_by_values(
     u: Term, s: Term, vh: Term, by_u: Term | None, by_s: Term | None, by_vh: Term | None
 ) -> Term:
@@ -125,8 +153,9 @@ def svd_by_values(
     inner = s.filled(0) if by_s is None else by_s
     middle = with_diagonal(inner.cast(dtype))
     outer: Term | None = None
+    free = _of_both_phases(u, v, by_u, by_vh)
     if by_u is not None:
-        along = matmul(adjoint(u), by_u)
+        along = matmul(adjoint(u), by_u) * free
         half = gaps * along
         middle = middle + (half + adjoint(half)) * row(scale)
         if dtype.kind == "c":
@@ -134,7 +163,7 @@ def svd_by_values(
         outer = matmul(_projected_out(u, by_u) / row(scale), vh)
     if by_vh is not None:
         by_v = adjoint(by_vh)
-        half = gaps * matmul(vh, by_v)
+        half = gaps * matmul(vh, by_v) * free
         middle = middle + column(scale) * (half + adjoint(half))
         part = matmul(u, adjoint(_projected_out(v, by_v) / row(scale)))
         outer = part if outer is None else outer + part
@@ -243,14 +272,20 @@ def pinv_tangent(a: Term, p: Term, t: Term) -> Term:
     return first + second + third
 
 
+def _not_hermitian(site: Site) -> Term:
+    if arguments(site, "a rcond hermitian").get("hermitian"):
+        site.refuse("hermitian=True: leave it out")
+    return site.operands[0]
+
+
 def _pinv(site: Site, cotangents: Tangents) -> Cotangents:
-    (ct,), a, (p,) = cotangents, site.operands[0], site.results
+    (ct,), a, (p,) = cotangents, _not_hermitian(site), site.results
     assert ct is not None
     return [by_pinv(a, p, ct), *[None] * (len(site.operands) - 1)]
 
 
 def _pinv_jvp(site: Site, tangents: Tangents) -> Tangents:
-    t, a, (p,) = tangents[0], site.operands[0], site.results
+    t, a, (p,) = tangents[0], _not_hermitian(site), site.results
     return [None if t is None else pinv_tangent(a, p, t)]
 
 

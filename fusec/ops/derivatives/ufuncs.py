@@ -151,9 +151,8 @@ def _partial(site: Site, position: int) -> list[Term | Number]:
     result: Term = site.results[0]
     given = [decode(form, site.operands) for form in site.attrs["form"][3:]]
     wide = [x.cast(result.dtype) if isinstance(x, Term) else result.number(x) for x in given]
-    own = site.operands[position]
-    return [_entry(site, number)(*wide, result) for number, x in enumerate(given)
-            if isinstance(x, Term) and x.value == own.value]
+    return [_entry(site, number)(*wide, result)
+            for number, form in enumerate(site.attrs["form"][3:]) if form == ("operand", position)]
 
 
 def _ufunc(site: Site, cotangents: Tangents) -> Cotangents:
@@ -197,12 +196,12 @@ def _slopes(site: Site) -> tuple[Term, tuple[int, ...]]:
     keeps = named.pop("keepdims", False)
     if others or len(site.attrs["form"]) > 5 or named:
         site.refuse("with other arguments than axis and keepdims")
-    axes = tuple(range(x.rank)) if axis is None else tuple(
-        sorted(a % x.rank for a in (axis if isinstance(axis, tuple) else (axis,))))
-    whole = y if keeps else expanded(y, axes)
     if name not in _REDUCED:
         site.refuse(f"fusec has no formula for the derivative of "
                     f"{called_name('Ufunc', site.attrs['form'])}")
+    axes = tuple(range(x.rank)) if axis is None or not x.rank else tuple(
+        sorted(a % x.rank for a in (axis if isinstance(axis, tuple) else (axis,))))
+    whole = y if keeps else expanded(y, axes)
     return _REDUCED[name](x, whole), axes
 
 
