@@ -2,8 +2,8 @@
 
 `dataclasses.dataclass` writes the text of three to six methods for every class and compiles each of
 them when the module is imported: 0.14 ms a class, 0.27 where it is frozen (Python 3.11).  The first
-call of a process makes 140 of them.  `dataclass` here compiles ``__init__`` alone, what compares
-and hashes when it is first called; what prints and refuses assignments are functions that read the
+call of a process makes 140 of them.  `dataclass` here compiles ``__init__``, and what compares and
+hashes, when it is first called; what prints and refuses assignments are functions that read the
 fields.  Everything else (fields, `replace`, matching, slots) is the standard library's, for which
 type checkers take it.
 """
@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Collection
 from dataclasses import MISSING, Field, FrozenInstanceError, field, fields, replace
 from reprlib import recursive_repr
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass", "field", "replace"]
@@ -47,7 +48,7 @@ def _made(cls: type, eq: bool, frozen: bool, slots: bool, kw_only: bool) -> type
     made: Any = dataclasses.dataclass(
         cls, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
     made.__doc__ = own["__doc__"]
-    methods = {"__init__": _init(made, frozen, slots), "__repr__": _repr}
+    methods: dict[str, Any] = {"__init__": _FirstInit(made, frozen, slots), "__repr__": _repr}
     if eq:
         methods |= _comparison(made, frozen)
     if frozen:
@@ -61,6 +62,33 @@ def _made(cls: type, eq: bool, frozen: bool, slots: bool, kw_only: bool) -> type
 
 
 # -- the initialiser
+
+
+class _FirstInit:
+    """``__init__`` until it is first called, which compiles it: of many classes a process makes no
+    instance."""
+
+    def __init__(self, cls: Any, frozen: bool, slots: bool) -> None:
+        self._of = cls, frozen, slots
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, instance: Any, *args: Any, **named: Any) -> None:
+        self._compiled()(instance, *args, **named)
+
+    @property
+    def __signature__(self) -> Any:
+        import inspect
+
+        return inspect.signature(self._compiled())
+
+    def _compiled(self) -> Callable[..., None]:
+        cls = self._of[0]
+        init = _init(*self._of)
+        if vars(cls).get("__init__") is self:
+            cls.__init__ = init
+        return init
 
 
 def _init(cls: Any, frozen: bool, slots: bool) -> Callable[..., None]:

@@ -227,3 +227,36 @@ def test_the_compiler_s_classes_are_of_this_kind() -> None:
                 others.append(path.relative_to(ROOT).as_posix())
     outside = {name for name in others if not name.startswith("fusec/bench/")}
     assert outside == {"fusec/records.py", "codegen/vecmath/generate_coefficients.py"}
+
+
+@pytest.mark.parametrize("kinds", KINDS, ids=str)
+def test_an_initialiser_is_compiled_when_it_is_first_called(kinds: dict[str, bool]) -> None:
+    ours, theirs = two(plain, **kinds)
+    waiting = vars(ours)["__init__"]
+    assert not inspect.isfunction(waiting)
+    mine, others = (inspect.signature(cls).parameters for cls in (ours, theirs))
+    assert [(p.name, p.kind) for p in mine.values()] == [(p.name, p.kind) for p in others.values()]
+    assert all("self" not in p for p in (mine, others))  # asking compiles it, too
+    assert inspect.isfunction(ours.__init__)
+    ours, theirs = two(plain, **kinds)
+    for wrong in ({}, {"x": 1}, {"x": 1, "y": [], "never": 2}):
+        message = outcome(lambda w=wrong: theirs(**w))[1]
+        assert outcome(lambda w=wrong: ours(**w)) == (TypeError, message)
+    assert inspect.isfunction(ours.__init__) and ours(x=1, y=[2]).z == 2.5
+
+
+def test_classes_derived_before_the_first_call_have_their_own_initialiser() -> None:
+    @records.dataclass
+    class Base:
+        x: int
+
+    @records.dataclass
+    class Derived(Base):
+        y: int = 2
+
+    class Plain(Base):
+        def __init__(self, x: int) -> None:
+            super().__init__(x + 1)
+
+    assert (Plain(1).x, Derived(5).x, Derived(5).y, Base(7).x) == (2, 5, 2, 7)
+    assert Plain.__init__ is not Base.__init__ and Plain(1).x == 2
