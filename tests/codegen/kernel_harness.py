@@ -25,6 +25,7 @@ from fusec.passes.fusion import fuse
 RunKernel = Callable[[Kernel, Sequence[np.ndarray]], None]
 PARTIAL_BYTES = 16
 POISON = 0xA5
+REDUCTIONS = ["Sum", "Prod", "Max", "Min", "ArgMax", "ArgMin"]
 
 
 def make_inputs(builder: Builder, *arrays: np.ndarray) -> list[Value]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from kernel_harness import build, check, kernels_of, run_graph, run_on_cpu
+from kernel_harness import REDUCTIONS, build, check, kernels_of, run_graph, run_on_cpu
 
 from fusec.codegen import specialise as specialise_module
 from fusec.codegen.specialise import (
@@ -22,7 +22,6 @@ from fusec.ir import Graph, Value
 from fusec.ops import Builder, get
 
 BLOCK = 256  # elements of one cascade block in float64
-REDUCTIONS = ["Sum", "Prod", "Max", "Min", "ArgMax", "ArgMin"]
 
 
 def reduce_graph(op: str, x: np.ndarray, axes: tuple[int, ...]) -> Graph:

@@ -15,8 +15,7 @@ from cuda_harness import (
     run_on_cuda,
     run_program,
 )
-from kernel_harness import build, run_graph
-from test_reductions import REDUCTIONS
+from kernel_harness import REDUCTIONS, build, run_graph
 
 from fusec.codegen.reference import run_kernel
 from fusec.ops import get
