@@ -6,11 +6,10 @@ branch of the way there keeps: a value of the side that was taken, and zeros for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
-from fusec.ir.dims import Dim
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder
 from fusec.ops.derivatives import Term, full
@@ -18,8 +17,9 @@ from fusec.records import dataclass, field
 
 from .bodies import Body, Opened, adjoint_type, name_of, of_kind, opened, placeholder
 from .reverse import Reverse, control_rule, pull
-from .tape import kept_values, read_by_derivatives
-from .trips import Around, interval
+from .stacks import Inside, Stack, continued
+from .tape import is_of_known_size, kept_values, read_by_derivatives
+from .trips import Around, as_int, interval
 
 SIDES = ("then", "orelse")
 
@@ -35,6 +35,7 @@ class Side:
     seeds: dict[int, Value] = field(default_factory=dict)  # of results, then of arrays
     totals: dict[int, Value] = field(default_factory=dict)  # by parameter
     kept: list[Value] = field(default_factory=list)
+    stacks: list[Stack] = field(default_factory=list)
 
     @classmethod
     def of(cls, builder: Builder, graph: Graph) -> Side:
@@ -60,8 +61,7 @@ def reverse_cond(reverse: Reverse, node: Node, given: Sequence[Term | None]) -> 
     for side in sides:
         _differentiate(reverse, node, side, plan)
     builder.loc, builder.device = node.loc, node.device
-    kept = _kept_by(builder, node, sides)
-    results = _back(reverse, node, sides, plan, kept)
+    results = _back(reverse, sides, plan, _Kept(reverse, node, sides))
     for n, value in zip(plan.order, results, strict=True):
         term, outer = Term(builder, value), operands[n]
         if n in plan.arrays and plan.starts_with_total(n):
@@ -127,20 +127,20 @@ def _differentiate(reverse: Reverse, node: Node, side: Side, plan: _Plan) -> Non
     for n in plan.arrays:
         changed = n < node.attrs["changed"]
         seed(-1 - n, side.ends[n] if changed else inside[n])
-    totals = pull(builder, results, [inside[n] for n in plan.wanted],
-                  _around(side, node, reverse.around))
+    outer = reverse.inside
+    own = Inside(_around(side, node, None if outer is None else outer.around),
+                 () if outer is None else outer.nest)
+    totals = pull(builder, results, [inside[n] for n in plan.wanted], own)
+    side.stacks = own.stacks
     builder.loc = node.loc
     for n, total in zip(plan.wanted, totals, strict=True):
         term = full(builder, inside[n].dtype.type(0), inside[n]) if total is None else total
         side.totals[n] = of_kind(term, adjoint_type(inside[n]).kind)
-    known = {v for v in inside if not v.shape}
+    known = {v for v in inside if not v.shape} | own.placeholders | {
+        stack.first for stack in own.stacks}
     read = read_by_derivatives(list(side.totals.values()), list(side.seeds.values()))
     kept = kept_values(read, known.__contains__)
-    side.kept = [v for v in kept if v not in inside and _is_static(v)]
-
-
-def _is_static(value: Value) -> bool:
-    return not any(isinstance(n, Dim) and n.symbols for n in value.shape)
+    side.kept = [v for v in kept if v not in inside and is_of_known_size(v)]
 
 
 def _around(side: Side, node: Node, around: Around | None) -> dict[Value, tuple[object, object]]:
@@ -151,18 +151,84 @@ def _around(side: Side, node: Node, around: Around | None) -> dict[Value, tuple[
     return known
 
 
-def _kept_by(builder: Builder, node: Node, sides: Sequence[Side]) -> list[list[Value]]:
-    """For each side the values that it keeps: results of a branch that has them as well."""
-    everything = [v for side in sides for v in side.kept]
-    if not everything:
-        return [[] for _ in sides]
-    zeros = {v: of_kind(full(builder, v.dtype.type(0), v), adjoint_type(v).kind)
-             for v in everything}
-    more = [More([v if v in side.kept else zeros[v] for v in everything]) for side in sides]
-    branch = extended_cond(builder, node, sides, more)
-    first = len(sides[0].outputs)
-    results = iter(branch.out(first + k) for k in range(len(everything)))
-    return [[next(results) for _ in side.kept] for side in sides]
+class _Kept:
+    """The branch that keeps values, if there are any: ``values`` for each side, and the stacks of
+    loops in the sides, ``outer`` as they are in the graph around."""
+
+    def __init__(self, reverse: Reverse, node: Node, sides: Sequence[Side]) -> None:
+        self.builder, self.node, self.sides = reverse.builder, node, sides
+        self.is_outermost = reverse.inside is None
+        self.inner = [(number, stack) for number, side in enumerate(sides)
+                      for stack in side.stacks]
+        self.outer = [continued(self.builder, stack, reverse.inside, self._count_of(n, stack))
+                      for n, stack in self.inner]
+        self.values: list[list[Value]] = [[] for _ in sides]
+        if self.inner or any(side.kept for side in sides):
+            self._extend()
+
+    def _count_of(self, number: int, stack: Stack) -> Callable[[], Value]:
+        return lambda: _counting_cond(self.builder, self.node, self.sides, number, stack)
+
+    def _extend(self) -> None:
+        builder, everything = self.builder, [v for side in self.sides for v in side.kept]
+        zeros = {v: of_kind(full(builder, v.dtype.type(0), v), adjoint_type(v).kind)
+                 for v in everything}
+        given = {v: of_kind(Term(builder, v), adjoint_type(v).kind) for v in everything}
+        more = [More([given[v] if v in side.kept else zeros[v] for v in everything])
+                for side in self.sides]
+        for (owner, inner), outer in zip(self.inner, self.outer, strict=True):
+            for number, part in enumerate(more):
+                _add_stack(builder, part, inner, outer, number == owner)
+        branch = extended_cond(builder, self.node, self.sides, more)
+        first = len(self.sides[0].outputs)
+        results = iter(branch.outputs[first:])
+        self.values = [[next(results) for _ in side.kept] for side in self.sides]
+        for outer in self.outer:
+            outer.pointer_after = next(results)
+        for _ in range(self.node.attrs["changed"]):
+            next(results)
+        for outer in self.outer:
+            outer.arrays_after = [next(results) for _ in outer.arrays]
+
+    def read(self) -> list[tuple[Value, int, Value]]:
+        """What the way back is given of the stacks: values, the side, and what they are there."""
+        found = []
+        for (owner, inner), outer in zip(self.inner, self.outer, strict=True):
+            arrays = outer.arrays_after if self.is_outermost else outer.arrays
+            pairs = zip([*arrays, outer.first], [*inner.arrays, inner.first], strict=True)
+            found += [(value, owner, there) for value, there in pairs]
+        return found
+
+
+def _add_stack(builder: Builder, more: More, inner: Stack, outer: Stack, is_owner: bool) -> None:
+    """A side's part in a stack of a loop in it, or in the other side."""
+    if is_owner:
+        more.outputs.append(inner.last)
+        more.changed += list(zip(outer.arrays, inner.arrays, inner.arrays_after, strict=True))
+        more.read.append((outer.first, inner.first))
+        return
+    pointer = placeholder(builder, inner.first.type, "pointer")
+    more.outputs.append(pointer)
+    more.read.append((outer.first, pointer))
+    for array in outer.arrays:
+        same = placeholder(builder, array.type, "stack")
+        more.changed.append((array, same, same))
+
+
+def _counting_cond(
+    builder: Builder, node: Node, sides: Sequence[Side], owner: int, stack: Stack
+) -> Value:
+    """How many entries a loop in a side adds."""
+    graphs: dict[str, Any] = {}
+    count = stack.counted()
+    for number, (name, side) in enumerate(zip(SIDES, sides, strict=True)):
+        body = Body(builder)
+        for v in side.body.parameters:
+            body.parameter(v.type, name_of(v), v)
+        pointer = body.parameter(stack.first.type, "pointer", stack.first)
+        (end,) = body.copied([count]) if number == owner else [pointer]
+        graphs[name] = body.graph(name, [as_int(builder, end)])
+    return builder.emit("Cond", *node.inputs, builder.const(0), **graphs, changed=0)
 
 
 @dataclass
@@ -201,21 +267,18 @@ def _extended_side(
     sinks = [v for m in side.body.nodes for v in m.outputs[:1]]
     body.copied(sinks)
     results = body.copied(side.outputs)
-    results += [of_kind(Term(builder, v), adjoint_type(v).kind)
-                for v in body.copied(more.outputs)]
+    results += body.copied(more.outputs)
     ends = body.copied([*side.ends[:changed], *(end for _, _, end in more.changed)])
     return body.graph(name, results, dict(enumerate(ends)),
                       [body.values[v].node for v in sinks])
 
 
-def _back(
-    reverse: Reverse, node: Node, sides: Sequence[Side], plan: _Plan, kept: list[list[Value]],
-) -> list[Value]:
+def _back(reverse: Reverse, sides: Sequence[Side], plan: _Plan, kept: _Kept) -> list[Value]:
     """The cotangents of the wanted operands, in the plan's order."""
-    builder, operands = reverse.builder, node.inputs[1:]
+    builder, node = reverse.builder, plan.node
     starts = {n: _start(reverse, node, plan, n) for n in plan.arrays}
     cts = {k: of_kind(ct, adjoint_type(node.out(k)).kind) for k, ct in plan.outputs.items()}
-    read = [n for n, _ in enumerate(operands) if any(_reads(side, n) for side in sides)]
+    read = [n for n, _ in enumerate(node.inputs[1:]) if any(_reads(side, n) for side in sides)]
     numbers = [n for n in plan.order if n not in plan.arrays]
     graphs: dict[str, Any] = {}
     for at, (name, side) in enumerate(zip(SIDES, sides, strict=True)):
@@ -224,24 +287,32 @@ def _back(
             body.parameter(start.type, name_of(side.seeds[-1 - n]), side.seeds[-1 - n])
         for k, ct in cts.items():
             body.parameter(ct.type, name_of(side.seeds[k]), side.seeds[k])
-        for other, values in enumerate(kept):
-            for k, value in enumerate(values):
-                inner = body.parameter(value.type, "kept")
-                if other == at:
-                    body.values[side.kept[k]] = of_kind(
-                        Term(builder, inner), side.kept[k].type.kind)
+        _give_kept(body, kept, at)
         for n in read:
-            body.parameter(operands[n].type, name_of(operands[n]), side.body.parameters[n])
+            body.parameter(node.inputs[1 + n].type, "read", side.body.parameters[n])
         outputs = body.copied([side.totals[n] for n in numbers])
         ends = {k: body.copied([side.totals[n]])[0] for k, n in enumerate(starts)
                 if n in side.totals}
         graphs[name] = body.graph(name, outputs, ends)
-    flat = [value for values in kept for value in values]
-    back = builder.emit("Cond", node.inputs[0], *starts.values(), *cts.values(), *flat,
-                        *(operands[n] for n in read), **graphs, changed=len(starts)).node
+    back = builder.emit(
+        "Cond", node.inputs[0], *starts.values(), *cts.values(),
+        *(value for values in kept.values for value in values),
+        *(value for value, _, _ in kept.read()), *(node.inputs[1 + n] for n in read), **graphs,
+        changed=len(starts)).node
     found = {n: back.out(k) for k, n in enumerate(numbers)}
     found |= {n: back.out(len(numbers) + k) for k, n in enumerate(starts)}
     return [found[n] for n in plan.order]
+
+
+def _give_kept(body: Body, kept: _Kept, number: int) -> None:
+    """Parameters for all that was kept; a side knows what it kept itself."""
+    for other, (side, values) in enumerate(zip(kept.sides, kept.values, strict=True)):
+        for there, value in zip(side.kept, values, strict=True):
+            inner = body.parameter(value.type, "kept")
+            if other == number:
+                body.values[there] = of_kind(Term(body.builder, inner), there.type.kind)
+    for value, owner, there in kept.read():
+        body.parameter(value.type, "stack", there if owner == number else None)
 
 
 def _start(reverse: Reverse, node: Node, plan: _Plan, number: int) -> Value:

@@ -31,7 +31,7 @@ def reverse_call(
     wanted = [v for v in dict.fromkeys(node.inputs) if v in state.found.values]
     cotangents = {values[k]: ct for k, ct in enumerate(given) if ct is not None}
     for value, total in zip(wanted, reverse.pull(
-            state.builder, cotangents, wanted, state.around), strict=True):
+            state.builder, cotangents, wanted, state.inside), strict=True):
         state.add(value, total)
 
 

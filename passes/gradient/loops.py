@@ -1,6 +1,6 @@
 """The way back through a loop: a loop over its iterations, the last first.
 
-The loop is run as it is, with a tape: for each iteration what `fusec.passes.gradient.tape` says the
+The loop is run as it is, with stacks: in each iteration what `fusec.passes.gradient.tape` says the
 way back must be given.  The loop of the way back carries the cotangents of what the loop carries,
 and adds up those of what it reads from around it; a cotangent of an array is changed in place where
 the array was written or read, so that an iteration costs what it costs on the way there.
@@ -8,70 +8,20 @@ the array was written or read, so that an iteration costs what it costs on the w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from fusec.ir import Graph, Node, TensorType, Value
-from fusec.ir.dims import Dim
+from fusec.ir import Node, TensorType, Value
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder
 from fusec.ops.derivatives import Term, full, refusal
 from fusec.records import dataclass, field
 
-from .bodies import Body, Opened, adjoint_type, name_of, of_kind, opened, placeholder
-from .dependents import dependents, is_differentiable
+from .bodies import Body, adjoint_type, name_of, of_kind, placeholder
+from .loop_parts import LoopParts, More, counting_loop, extended_loop, varied_values
 from .reverse import Reverse, control_rule, pull
-from .tape import kept_values, read_by_derivatives
-from .trips import Around, Counter, Trips, counters, interval, trips
-
-
-@dataclass
-class LoopParts:
-    """A loop and a copy of its body: ``ends`` is what each carried value is at the end of an
-    iteration."""
-
-    builder: Builder
-    node: Node
-    body: Opened
-    ends: list[Value]
-    counters: dict[int, Counter]
-    trips: Trips | None
-
-    @classmethod
-    def of(cls, builder: Builder, node: Node) -> LoopParts:
-        graph: Graph = node.attrs["body"]
-        body = opened(builder, graph)
-        updates = body.new_contents(graph)
-        scalars = iter(graph.outputs)
-        ends = [updates.get(i, v) if v.type.kind == "array" else body.values[next(scalars)]
-                for i, v in enumerate(body.parameters[: node.attrs["carried"]])]
-        return cls(builder, node, body, ends, {c.position: c for c in counters(node)}, trips(node))
-
-    @property
-    def carried(self) -> int:
-        return len(self.ends)
-
-    def around(self, around: Around | None) -> dict[Value, tuple[object, object]]:
-        """What is known of numbers in the body."""
-        known = dict(around or {})
-        for position, (inner, outer) in enumerate(
-                zip(self.body.parameters, self.node.inputs, strict=True)):
-            if inner.shape or inner.dtype.kind not in "iu":
-                continue
-            counter = self.counters.get(position)
-            if position >= self.carried:
-                known[inner] = interval(outer, known)
-            elif counter is not None:
-                known[inner] = self._counted(counter, outer, known)
-        return known
-
-    def _counted(self, counter: Counter, start: Value, known: Around) -> tuple[object, object]:
-        """A counter's values in iterations."""
-        low, high = interval(start, known)
-        most = None if self.trips is None else self.trips.most(known)
-        last = None if most is None else (most - 1) * counter.step
-        if counter.step > 0:
-            return low, None if None in (high, last) else high + last
-        return None if None in (low, last) else low + last, high
+from .stacks import Inside, Stack, begin, continued
+from .tape import is_of_known_size, kept_values, read_by_derivatives
+from .trips import Counter
 
 
 @dataclass
@@ -91,28 +41,46 @@ class _Adjoint:
 @control_rule("Loop")
 def reverse_loop(reverse: Reverse, node: Node, given: Sequence[Term | None]) -> None:
     """Add to the totals of the loop's operands."""
-    builder = reverse.builder
-    parts = LoopParts.of(builder, node)
-    adjoint = _adjoint(reverse, parts, given)
+    parts = LoopParts.of(reverse.builder, node)
+    inside = _inside(parts, reverse.inside)
+    adjoint = _adjoint(reverse, parts, given, inside)
     if not adjoint.numbers:
         return
-    seeds = [adjoint.seeds[n] for n in adjoint.numbers]
-    roots = [adjoint.totals[n] for n in adjoint.numbers]
-    parameters = {v: n for n, v in enumerate(parts.body.parameters)}
-    replayed = parts.counters
-
-    def is_known(value: Value) -> bool:
-        number = parameters.get(value, -1)
-        return number >= parts.carried or number in replayed
-
-    kept = kept_values(read_by_derivatives(roots, seeds), is_known)
-    count, tapes = _taped(parts, kept, reverse.around)
-    back = _Back(parts, adjoint, kept)
-    results = back.loop(reverse, given, count, tapes)
+    kept = _kept(parts, adjoint, inside)
+    tape = _Tape(reverse, parts, kept, inside)
+    results = _Back(parts, adjoint, tape).loop(reverse, given)
     _deliver(reverse, parts, adjoint, results)
 
 
-def _adjoint(reverse: Reverse, parts: LoopParts, given: Sequence[Term | None]) -> _Adjoint:
+def _inside(parts: LoopParts, outer: Inside | None) -> Inside:
+    """What is known in the body."""
+    around = {} if outer is None else outer.around
+    nest = () if outer is None else outer.nest
+    return Inside(parts.around(around), (*nest, parts.nested(around)))
+
+
+def _kept(parts: LoopParts, adjoint: _Adjoint, inside: Inside) -> list[Value]:
+    """What each iteration keeps."""
+    numbers = {v: n for n, v in enumerate(parts.body.parameters)}
+    arrays = inside.placeholders
+
+    def is_known(value: Value) -> bool:
+        number = numbers.get(value, -1)
+        return number >= parts.carried or number in parts.counters or value in arrays
+
+    read = read_by_derivatives([adjoint.totals[n] for n in adjoint.numbers],
+                               [adjoint.seeds[n] for n in adjoint.numbers])
+    kept = kept_values(read, is_known)
+    for value in kept:
+        if not is_of_known_size(value):
+            raise refusal(parts.node, f"the way back needs {value.type} of each iteration, of a "
+                                      "size that only the run knows")
+    return kept
+
+
+def _adjoint(
+    reverse: Reverse, parts: LoopParts, given: Sequence[Term | None], body: Inside
+) -> _Adjoint:
     """Differentiate one iteration."""
     builder, inside = reverse.builder, parts.body.parameters
     adjoint = _active(reverse, parts, given)
@@ -122,8 +90,7 @@ def _adjoint(reverse: Reverse, parts: LoopParts, given: Sequence[Term | None]) -
         adjoint.seeds[n] = seed
         value, term = parts.ends[n] if n < parts.carried else inside[n], Term(builder, seed)
         results[value] = results[value] + term if value in results else term
-    totals = pull(builder, results, [inside[n] for n in adjoint.numbers],
-                  parts.around(reverse.around))
+    totals = pull(builder, results, [inside[n] for n in adjoint.numbers], body)
     builder.loc = parts.node.loc
     for n, total in zip(adjoint.numbers, totals, strict=True):
         term = full(builder, inside[n].dtype.type(0), inside[n]) if total is None else total
@@ -148,121 +115,75 @@ def _active(reverse: Reverse, parts: LoopParts, given: Sequence[Term | None]) ->
                     [n for n in numbers if n >= parts.carried])
 
 
-def varied_values(parts: LoopParts, given: set[int]) -> set[int]:
-    """The numbers of parameters that depend on those given, in some iteration."""
-    inside, varied = parts.body.parameters, {
-        n for n in given if is_differentiable(parts.body.parameters[n])}
-    while varied:
-        found = dependents(parts.ends, [inside[n] for n in varied]).values
-        more = {n for n, v in enumerate(parts.ends) if v in found and is_differentiable(inside[n])}
-        if more <= varied:
-            break
-        varied |= more
-    return varied
-
-
 # ------------------------------------------------------------------------------ the way there
 
 
-def _taped(
-    parts: LoopParts, kept: Sequence[Value], around: Around | None
-) -> tuple[Value, list[Value]]:
-    """How often the loop runs, and the tapes of the values, which a loop like it keeps."""
-    builder, node = parts.builder, parts.node
-    builder.loc, builder.device = node.loc, node.device
-    exact = parts.trips if parts.trips is not None and parts.trips.is_exact else None
-    if not kept and exact is not None:
-        return exact.count(builder), []
-    tapes = [_empty_tape(parts, value, around) for value in kept]
-    taped = extended_loop(parts, More(True, list(zip(tapes, kept, strict=True))))
-    count = taped.out(parts.carried) if exact is None else exact.count(builder)
-    return count, [taped.out(parts.carried + 1 + k) for k in range(len(kept))]
+class _Tape:
+    """The loop with stacks: its own, for the values that each iteration keeps, and those of loops
+    inside of it.  ``count``: how often the loop runs."""
 
+    def __init__(
+        self, reverse: Reverse, parts: LoopParts, kept: Sequence[Value], inside: Inside
+    ) -> None:
+        self.parts, self.kept, self.builder = parts, kept, reverse.builder
+        self.is_outermost = reverse.inside is None
+        self.inner = inside.stacks
+        around = {} if reverse.inside is None else reverse.inside.around
+        self.builder.loc, self.builder.device = parts.node.loc, parts.node.device
+        self.exact = parts.trips if parts.trips is not None and parts.trips.is_exact else None
+        self._counts: list[Value] | None = None
+        self.own = Stack([v.type for v in kept], lambda: self._counted(0))
+        if kept:
+            begin(self.builder, self.own, reverse.inside, parts.nested(around))
+        else:
+            self.own.pointer = self.builder.const(0)
+        self.outer: list[Stack] = []
+        for number, stack in enumerate(self.inner, 1):
+            self.outer.append(continued(self.builder, stack, reverse.inside,
+                                        self._count_of(number)))
+        self.count = self._extend()
 
-def _empty_tape(parts: LoopParts, value: Value, around: Around | None) -> Value:
-    """Memory for the value in each iteration."""
-    if any(isinstance(n, Dim) and n.symbols for n in value.shape):
-        raise refusal(parts.node, f"the way back needs {value.type} of each iteration, of a size "
-                                  "that only the run knows")
-    most = None if parts.trips is None else parts.trips.most(around or {})
-    if most is None:
-        raise refusal(parts.node, "how often it runs is known at no time before it has run")
-    zero = parts.builder.const(value.dtype.type(0))
-    return parts.builder.emit("BroadcastTo", zero, shape=(most, *value.shape))
+    def _count_of(self, number: int) -> Callable[[], Value]:
+        return lambda: self._counted(number)
 
+    def _counted(self, number: int) -> Value:
+        """A pointer after the loop, by counting: number 0 is its own, then those inside."""
+        if not number and self.exact is not None:
+            return self.builder.emit("Add", self.own.first, self.exact.count(self.builder))
+        if self._counts is None:
+            builder, first = self.builder, self.own.first
+            seed = placeholder(builder, first.type, "count")
+            numbers = [(first, seed, builder.emit("Add", seed, builder.const(1)))]
+            for k, stack in enumerate(self.inner):
+                is_begun = k < len(self.outer)
+                start = self.outer[k].first if is_begun else builder.const(0)
+                numbers.append((start, stack.first, stack.counted()))
+            self._counts = counting_loop(self.parts, numbers)
+        return self._counts[number]
 
-@dataclass
-class More:
-    """What a loop carries beside what the loop carries that it extends.
+    def _extend(self) -> Value:
+        """Make the loop; how often it runs."""
+        if not self.kept and not self.inner and self.exact is not None:
+            return self.exact.count(self.builder)
+        states = []
+        for inner, outer in zip(self.inner, self.outer, strict=True):
+            states += list(zip(outer.arrays, inner.arrays, inner.arrays_after, strict=True))
+            states.append((outer.first, inner.first, inner.last))
+        tapes = list(zip(self.own.arrays, self.kept, strict=True))
+        loop = extended_loop(self.parts, More(self.own.first, tapes, states))
+        results = iter(loop.outputs[self.parts.carried:])
+        self.own.pointer_after = next(results)
+        self.own.arrays_after = [next(results) for _ in tapes]
+        for outer in self.outer:
+            outer.arrays_after = [next(results) for _ in outer.arrays]
+            outer.pointer_after = next(results)
+        if self.exact is not None:
+            return self.exact.count(self.builder)
+        return self.builder.emit("Sub", self.own.last, self.own.first)
 
-    ``counts``: whether the number of iterations, from 0.  ``tapes``: pairs of an array and the
-    value that it keeps at that number.  ``states``: first value, its placeholder in the copy of the
-    body, and its next value there.
-    """
-
-    counts: bool = False
-    tapes: Sequence[tuple[Value, Value]] = ()
-    states: Sequence[tuple[Value, Value, Value]] = ()
-
-    def firsts(self, builder: Builder) -> list[Value]:
-        count = [builder.const(0)] if self.counts else []
-        return [*count, *(tape for tape, _ in self.tapes), *(first for first, _, _ in self.states)]
-
-
-def extended_loop(parts: LoopParts, more: More) -> Node:
-    """The loop with more that it carries."""
-    builder, node, n = parts.builder, parts.node, parts.carried
-    firsts = more.firsts(builder)
-    names = node.attrs.get("names") or ("",) * n
-    return builder.emit(
-        "Loop", *node.inputs[:n], *firsts, *node.inputs[n:], test=_extended_test(parts, firsts),
-        body=_extended_body(parts, more, firsts), carried=n + len(firsts),
-        names=(*names, *("tape",) * len(firsts)), extends=node.name).node
-
-
-def _extended_test(parts: LoopParts, firsts: Sequence[Value]) -> Graph:
-    old, test = parts.node.attrs["test"], Body(parts.builder)
-    for k, v in enumerate(old.inputs):
-        if k == parts.carried:
-            _add_parameters(test, firsts)
-        test.parameter(v.type, name_of(v), v)
-    if len(old.inputs) == parts.carried:
-        _add_parameters(test, firsts)
-    return test.graph("test", test.copied(old.outputs))
-
-
-def _add_parameters(body: Body, firsts: Sequence[Value]) -> list[Value]:
-    return [body.parameter(first.type, "tape") for first in firsts]
-
-
-def _extended_body(parts: LoopParts, more: More, firsts: Sequence[Value]) -> Graph:
-    builder, n, inside = parts.builder, parts.carried, parts.body.parameters
-    body = Body(builder)
-    for v in inside[:n]:
-        body.parameter(v.type, name_of(v), v)
-    news = _add_parameters(body, firsts)
-    for (_, seed, _), new in zip(more.states, news[len(news) - len(more.states):], strict=True):
-        body.values[seed] = new
-    for v in inside[n:]:
-        body.parameter(v.type, name_of(v), v)
-    sinks = [v for m in parts.body.nodes for v in m.outputs[:1]]  # what has effects, too
-    body.copied(sinks)
-    ends = [*body.copied(parts.ends), *_more_ends(body, more, news)]
-    arrays = [v.type.kind == "array" for v in body.inputs[: len(ends)]]
-    return body.graph(
-        "body", [v for v, is_array in zip(ends, arrays, strict=True) if not is_array],
-        {k: v for k, v in enumerate(ends) if arrays[k]}, [body.values[v].node for v in sinks])
-
-
-def _more_ends(body: Body, more: More, news: Sequence[Value]) -> list[Value]:
-    """What is carried beside the loop's own, at the end of an iteration."""
-    builder = body.builder
-    ends = [builder.emit("Add", news[0], builder.const(1))] if more.counts else []
-    for new, (_, value) in zip(news[len(ends):], more.tapes, strict=False):
-        (copy,) = body.copied([value])
-        part = of_kind(Term(builder, copy), "array")
-        ends.append(builder.emit("PickUpdate", new, part, news[0], axes=(0,), safe=(0,)))
-    return [*ends, *body.copied([value for _, _, value in more.states])]
+    def read(self, stack: Stack) -> list[Value]:
+        """The arrays of a stack for the way back, when everything has been added."""
+        return stack.arrays_after if self.is_outermost else stack.arrays
 
 
 # ------------------------------------------------------------------------------ the way back
@@ -274,16 +195,13 @@ class _Back:
 
     parts: LoopParts
     adjoint: _Adjoint
-    kept: Sequence[Value]
+    tape: _Tape
 
-    def loop(
-        self, reverse: Reverse, given: Sequence[Term | None], count: Value,
-        tapes: Sequence[Value],
-    ) -> list[Value]:
+    def loop(self, reverse: Reverse, given: Sequence[Term | None]) -> list[Value]:
         """Its results: the cotangents of carried values, then the totals of others."""
         builder, adjoint = reverse.builder, self.adjoint
         builder.loc, builder.device = self.parts.node.loc, self.parts.node.device
-        first = builder.emit("Sub", count, builder.const(1))
+        first = builder.emit("Sub", self.tape.count, builder.const(1))
         starts = [self._start(reverse, given, n) for n in adjoint.numbers]
         body, test = Body(builder), Body(builder)
         index = body.parameter(first.type, "iteration")
@@ -291,7 +209,7 @@ class _Back:
         for n, start in zip(adjoint.numbers, starts, strict=True):
             body.parameter(start.type, name_of(adjoint.seeds[n]), adjoint.seeds[n])
             test.parameter(start.type, name_of(adjoint.seeds[n]))
-        outer = [*tapes, *self._others(body, tapes, index)]
+        outer = self._others(body, index)
         for value in outer:
             test.parameter(value.type, name_of(value))
         ends = body.copied([adjoint.totals[n] for n in adjoint.numbers])
@@ -315,32 +233,53 @@ class _Back:
             term = full(builder, outer.dtype.type(0), outer)
         return of_kind(term, self.adjoint.seeds[number].type.kind)
 
-    def _others(self, body: Body, tapes: Sequence[Value], index: Value) -> list[Value]:
-        """Give the body tapes and what else it reads; the operands that the latter are."""
-        builder, inside = self.parts.builder, self.parts.body.parameters
-        stored = [body.parameter(tape.type, "tape") for tape in tapes]
-        needed = self._needed_parameters()
-        outer: list[Value] = []
-        starts: dict[int, Value] = {}
-        for n in needed:
-            operand = self.parts.node.inputs[n]
-            outer.append(operand)
-            if n < self.parts.carried:
-                starts[n] = body.parameter(operand.type, name_of(inside[n]))
-            else:
-                body.parameter(operand.type, name_of(inside[n]), inside[n])
-        for n, start in starts.items():
-            body.values[inside[n]] = _replayed(builder, start, index, self.parts.counters[n],
-                                               inside[n].type)
-        for value, tape in zip(self.kept, stored, strict=True):
-            part = builder.emit("Pick", tape, index, axes=(0,), safe=(0,),
+    def _others(self, body: Body, index: Value) -> list[Value]:
+        """Give the body stacks and what else it reads; the operands that these are."""
+        return [*self._own_entries(body, index), *self._inner_stacks(body),
+                *self._parameters(body, index)]
+
+    def _own_entries(self, body: Body, index: Value) -> list[Value]:
+        """What the iteration kept."""
+        builder, stack = self.parts.builder, self.tape.own
+        arrays = self.tape.read(stack)
+        stored = [body.parameter(array.type, "kept") for array in arrays]
+        place, outer = index, list(arrays)
+        if stored and stack.first.node.op != "Const":
+            place = builder.emit("Add", body.parameter(stack.first.type, "pointer"), index)
+            outer.append(stack.first)
+        for value, array in zip(self.tape.kept, stored, strict=True):
+            part = builder.emit("Pick", array, place, axes=(0,), safe=(0,),
                                 kind="array" if value.type.kind == "array" else "scalar")
             body.values[value] = of_kind(Term(builder, part), value.type.kind)
         return outer
 
+    def _inner_stacks(self, body: Body) -> list[Value]:
+        """What loops inside kept."""
+        result = []
+        for inner, outer in zip(self.tape.inner, self.tape.outer, strict=True):
+            for array, value in zip(inner.arrays, self.tape.read(outer), strict=True):
+                body.parameter(value.type, "stack", array)
+                result.append(value)
+        return result
+
+    def _parameters(self, body: Body, index: Value) -> list[Value]:
+        """What the loop reads from around it, and where its counters begin."""
+        builder, inside = self.parts.builder, self.parts.body.parameters
+        outer: list[Value] = []
+        for n in self._needed_parameters():
+            operand = self.parts.node.inputs[n]
+            outer.append(operand)
+            if n >= self.parts.carried:
+                body.parameter(operand.type, name_of(inside[n]), inside[n])
+            else:
+                start = body.parameter(operand.type, name_of(inside[n]))
+                body.values[inside[n]] = _replayed(
+                    builder, start, index, self.parts.counters[n], inside[n].type)
+        return outer
+
     def _needed_parameters(self) -> list[int]:
         """The parameters of the body that the way back reads."""
-        known = {*self.kept, *self.adjoint.seeds.values()}
+        known = {*self.tape.kept, *self.adjoint.seeds.values()}
         roots = [self.adjoint.totals[n] for n in self.adjoint.numbers]
         nodes = nodes_behind(roots, known.__contains__)
         read = {v for node in nodes for v in node.inputs} | set(roots)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fusec.ir import Value
 from fusec.ops.derivatives import Partial, Refused, Site, Term, Zero, where
 from fusec.ops.derivatives.terms import conj
 
@@ -25,9 +26,29 @@ def product(factor: Term | int | float | complex, term: Term) -> Term | None:
     is false it stays zero, whatever the factor is there."""
     if not isinstance(factor, Term):
         return _scaled(factor, term)
-    result = term * factor
+    result = _chosen(factor, term)
     return result if term.mask is None else with_mask(
         where(Term(term.builder, term.mask), result, 0), term)
+
+
+def _chosen(factor: Term, term: Term) -> Term:
+    """The product; where the factor is a choice of 0 it is 0, also of infinity and NaN: what
+    `np.maximum` did not take does not matter."""
+    node = factor.value.node
+    if node.op != "Where" or not any(map(_is_zero, node.inputs[1:])):
+        return _times(factor.value, term)
+    condition, a, b = node.inputs
+    sides = [0 if _is_zero(v) else _times(v, term) for v in (a, b)]
+    return where(Term(term.builder, condition), *sides)
+
+
+def _times(factor: Value, term: Term) -> Term:
+    is_one = factor.node.op == "Const" and factor.node.attrs["value"] == 1
+    return term if is_one else Term(term.builder, term.value) * Term(term.builder, factor)
+
+
+def _is_zero(value: Value) -> bool:
+    return value.node.op == "Const" and not value.node.attrs["value"]
 
 
 def _scaled(factor: complex, term: Term) -> Term | None:

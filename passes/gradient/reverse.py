@@ -15,7 +15,7 @@ from fusec.ops.derivatives import Addend, Refused, Site, Term, refusal, sum_to
 
 from .dependents import Dependents, dependents
 from .partial_rules import conjugate, partial_of, product, with_mask
-from .trips import Around
+from .stacks import Inside
 
 Cotangent = Term | Addend | None
 # Of nodes that run graphs: adds to the totals of a node's operands, given its results' cotangents.
@@ -34,16 +34,16 @@ def control_rule(op: str) -> Callable[[ControlRule], ControlRule]:
 
 def pull(
     builder: Builder, results: Mapping[Value, Term], variables: Sequence[Value],
-    around: Around | None = None,
+    inside: Inside | None = None,
 ) -> list[Term | None]:
     """The variables' cotangents, given those of results; None where they are zero.
 
-    ``around``: in a branch or loop what is known of its parameters' numbers.
+    ``inside``: of a loop's body what is known there, and what loops in it keep.
 
     New nodes go to the builder, each at the line of the node that it is the derivative of.  Raises
     ``UnsupportedError``, at the user's line, for nodes that have no derivative.
     """
-    reverse = Reverse(builder, dependents(list(results), variables), around)
+    reverse = Reverse(builder, dependents(list(results), variables), inside)
     for value, ct in results.items():
         if value in reverse.found.values:
             reverse.add(value, ct)
@@ -54,8 +54,8 @@ def pull(
 class Reverse:
     """The cotangents so far: of a value that was reached, the total of those that arrived."""
 
-    def __init__(self, builder: Builder, found: Dependents, around: Around | None) -> None:
-        self.builder, self.found, self.around = builder, found, around
+    def __init__(self, builder: Builder, found: Dependents, inside: Inside | None) -> None:
+        self.builder, self.found, self.inside = builder, found, inside
         self.totals: dict[Value, Term] = {}
 
     def run(self, kept: frozenset[Value]) -> None:
@@ -104,8 +104,16 @@ class Reverse:
             return cotangents
         if row.decompose is not None:
             values = row.decompose(self.builder, node)
-            return _of_parts(site, dict(zip(values, given, strict=True)))
+            return self._of_parts(site, dict(zip(values, given, strict=True)))
         raise refusal(node, "fusec has no rule for it")
+
+    def _of_parts(self, site: Site, results: Mapping[Value, Term | None]) -> Sequence[Cotangent]:
+        """Of a node that stands for others: through these."""
+        given = {value: ct for value, ct in results.items() if ct is not None}
+        wanted = [v for v, is_wanted in zip(site.node.inputs, site.wanted, strict=True)
+                  if is_wanted]
+        found = iter(pull(site.builder, given, wanted, self.inside))
+        return [next(found) if is_wanted else None for is_wanted in site.wanted]
 
 
 def _elementwise(site: Site, partials: object, ct: Term | None) -> list[Cotangent]:
@@ -125,14 +133,6 @@ def _unbroadcast(term: Term, operand: Term) -> Term:
     if term.shape == operand.shape:
         return term
     return sum_to(term, operand.shape)
-
-
-def _of_parts(site: Site, results: Mapping[Value, Term | None]) -> Sequence[Cotangent]:
-    """Of a node that stands for others: through these."""
-    given = {value: ct for value, ct in results.items() if ct is not None}
-    wanted = [v for v, is_wanted in zip(site.node.inputs, site.wanted, strict=True) if is_wanted]
-    found = iter(pull(site.builder, given, wanted))
-    return [next(found) if is_wanted else None for is_wanted in site.wanted]
 
 
 def _sum(a: Term, b: Term) -> Term:

@@ -10,7 +10,7 @@ from fusec.ops.derivatives import Term, full
 
 from .bodies import adjoint_type, name_of, of_kind, placeholder
 from .forward import control_rule, push
-from .loops import LoopParts, More, extended_loop, varied_values
+from .loop_parts import LoopParts, More, extended_loop, varied_values
 
 
 @control_rule("Loop")

@@ -94,6 +94,11 @@ class _Known:
         return not has_effects(node) and all(self.found[v] for v in node.inputs)
 
 
+def is_of_known_size(value: Value) -> bool:
+    """Whether no size of it is the run's to say."""
+    return not any(isinstance(n, Dim) and n.symbols for n in value.shape)
+
+
 def bytes_of(value: Value) -> int:
     """Of one copy of the value, for the sizes that are traced."""
     sizes = [n.hint if type(n) is Symbolic else n for n in value.shape]

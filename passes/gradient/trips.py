@@ -44,9 +44,10 @@ class Trips:
         span = (last, low) if self.counter.step > 0 else (high, first)
         if None in span:
             return None
-        return maximum(self._quotient(span[0] - span[1]), 0)
+        return maximum(self.quotient(span[0] - span[1]), 0)
 
-    def _quotient(self, distance: Any) -> Any:
+    def quotient(self, distance: Any) -> Any:
+        """The iterations that a counter takes for a distance; not positive where there are none."""
         step = abs(self.counter.step)
         return (distance + (step if self.is_inclusive else step - 1)) // step
 

@@ -81,8 +81,36 @@ def called(x: Any) -> Any:
     return total
 
 
-PROGRAMS = [recurrence, triangle, branches_in_a_loop, left_early, returned_early, backwards, branch,
-            called]
+def as_long_as(x: Any) -> Any:
+    while x[0] < 10.0:
+        x = x * x + 0.5
+    return x.sum()
+
+
+ROWS = np.array([0, 3, 3, 7, 12, 20])
+
+
+def rows_of_any_length(x: Any) -> Any:
+    y = np.zeros(5)
+    for i in range(5):
+        for k in range(ROWS[i], ROWS[i + 1]):
+            y[i] += x[k] * x[k] * y[i - 1] + x[k]
+    return (y * y).sum()
+
+
+def a_loop_in_a_branch(x: Any) -> Any:
+    s = 1.0
+    for i in range(6):
+        if x[i] > 1.0:
+            for k in range(ROWS[i % 5]):
+                s = s * x[k] * 0.9
+        else:
+            s = s + x[i] * s
+    return s
+
+
+PROGRAMS = [as_long_as, rows_of_any_length, a_loop_in_a_branch, recurrence, triangle,
+            branches_in_a_loop, left_early, returned_early, backwards, branch, called]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
@@ -136,13 +164,3 @@ def test_a_loop_prints_once(capsys: pytest.CaptureFixture[str]) -> None:
     x = np.array([2.0, 3.0, 5.0])
     np.testing.assert_allclose(fusec.grad(printing)(x), [15, 10, 6])
     assert capsys.readouterr().out == "step 0\nstep 1\nstep 2\n"
-
-
-def test_what_the_run_alone_knows_is_refused() -> None:
-    def endless(x: Any) -> Any:
-        while x[0] < 10.0:
-            x = x * x
-        return x.sum()
-
-    with pytest.raises(fusec.UnsupportedError, match=r"(?s)how often it runs.*x\[0\] < 10.0"):
-        fusec.grad(endless)(np.array([2.0, 1.0]))
