@@ -160,14 +160,23 @@ class _Kept:
         self.is_outermost = reverse.inside is None
         self.inner = [(number, stack) for number, side in enumerate(sides)
                       for stack in side.stacks]
-        self.outer = [continued(self.builder, stack, reverse.inside, self._count_of(n, stack))
-                      for n, stack in self.inner]
+        self.outer: list[Stack] = []
+        for number, (_, stack) in enumerate(self.inner):
+            self.outer.append(continued(
+                self.builder, stack, reverse.inside, self._count_of(number)))
         self.values: list[list[Value]] = [[] for _ in sides]
         if self.inner or any(side.kept for side in sides):
             self._extend()
 
-    def _count_of(self, number: int, stack: Stack) -> Callable[[], Value]:
-        return lambda: _counting_cond(self.builder, self.node, self.sides, number, stack)
+    def _count_of(self, number: int) -> Callable[[], Value]:
+        return lambda: self._counted(number)
+
+    def _counted(self, number: int) -> Value:
+        """The pointer of a stack after the branch, by counting."""
+        is_begun = number < len(self.outer)
+        first = self.outer[number].first if is_begun else self.builder.const(0)
+        owner, stack = self.inner[number]
+        return _counting_cond(self.builder, self.node, self.sides, owner, stack, first)
 
     def _extend(self) -> None:
         builder, everything = self.builder, [v for side in self.sides for v in side.kept]
@@ -216,9 +225,9 @@ def _add_stack(builder: Builder, more: More, inner: Stack, outer: Stack, is_owne
 
 
 def _counting_cond(
-    builder: Builder, node: Node, sides: Sequence[Side], owner: int, stack: Stack
+    builder: Builder, node: Node, sides: Sequence[Side], owner: int, stack: Stack, first: Value
 ) -> Value:
-    """How many entries a loop in a side adds."""
+    """``first`` and as many entries as a loop in a side adds."""
     graphs: dict[str, Any] = {}
     count = stack.counted()
     for number, (name, side) in enumerate(zip(SIDES, sides, strict=True)):
@@ -228,7 +237,7 @@ def _counting_cond(
         pointer = body.parameter(stack.first.type, "pointer", stack.first)
         (end,) = body.copied([count]) if number == owner else [pointer]
         graphs[name] = body.graph(name, [as_int(builder, end)])
-    return builder.emit("Cond", *node.inputs, builder.const(0), **graphs, changed=0)
+    return builder.emit("Cond", *node.inputs, first, **graphs, changed=0)
 
 
 @dataclass
