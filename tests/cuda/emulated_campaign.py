@@ -1,0 +1,150 @@
+"""Random programs on the CPU and on the emulated CUDA device, which must agree.
+
+``python tests/cuda/emulated_campaign.py -n 20000`` takes programs of the fuzzers in turn: straight
+lines, branches and loops, arrays that shrink and grow.  Programs that add up no floats give the same
+bits.  Of others a straight line is judged against NumPy as the fuzzers judge it, within what other
+roundings could give; the rest within `own_order.OwnOrder`.  A number of a program is its seed, and
+the device's, so that threads and blocks run in another order each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).resolve().parents[1]
+for folder in ("..", "fuzz", "differential", "devices"):
+    sys.path.insert(0, str(TESTS / folder))
+
+from fuzzer.child import program_of  # noqa: E402
+from fuzzer.control.program import ControlProgram  # noqa: E402
+from fuzzer.judge import REFUSALS, Failure, Judge  # noqa: E402
+from fuzzer.program import ORACLE  # noqa: E402
+from harness import Outcome, assert_outcomes, run  # noqa: E402
+from own_order import OwnOrder, has_own_order  # noqa: E402
+from random_placements import published  # noqa: E402
+
+import fusec  # noqa: E402
+from fusec.codegen.cuda.emulated_backend import DRIVER  # noqa: E402
+
+DEVICE = "/device:CUDAHOST:0"
+KINDS = ("", "", "c", "w")  # of the fuzzers, in turn
+
+
+def agree(function: Any, args: Any, counts: Counter[str], **options: Any) -> Outcome | None:
+    """What it gives on the device where other bits may be; None where they are the CPU's.
+
+    Raises `Failure`, and what both refuse.
+    """
+    here, there = fusec.jit(function, **options), fusec.jit(function, device=DEVICE, **options)
+    want, launched = run(here, args), DRIVER.launched
+    if isinstance(want.error, REFUSALS):
+        raise want.error
+    got = run(there, args)
+    counts["launches"] += DRIVER.launched - launched
+    counts["on the device"] += DRIVER.launched > launched
+    if (type(got.error), str(got.error)) != (type(want.error), str(want.error)):
+        raise Failure(f"{got.error!r} there, {want.error!r} here") from got.error
+    try:
+        assert_outcomes(got, want, what="on the device:")
+    except AssertionError:
+        if not any(has_own_order(trace.graph) for trace in there.traces):
+            raise
+        return got
+    counts["same bits"] += 1
+    return None
+
+
+class DeviceJudge(Judge):
+    """A straight line of statements; those that are refused are taken out."""
+
+    counts: Counter[str]
+
+    def _agree(self) -> None:
+        program = self.program
+        args = program.make()
+        got = agree(program.function(), args, self.counts, fp=program.fp)
+        if got is not None:
+            self._compare(got, run(program.function(ORACLE), args), "on the device")
+            self.counts["within rounding"] += 1
+
+
+def check(seed: str, counts: Counter[str]) -> None:
+    """The program of a seed; raises what is wrong with it."""
+    program = program_of(seed)
+    if not isinstance(program, ControlProgram):
+        judge = DeviceJudge(program)
+        judge.counts = counts
+        judge.judge()
+        return
+    args = program.make(0)
+    try:
+        got = agree(program.function(), args, counts)
+    except REFUSALS:
+        counts["refused"] += 1
+        return
+    if got is not None:
+        assert_outcomes(got, run(fusec.jit(program.function()), args), OwnOrder(), what=seed)
+        counts["within rounding"] += 1
+
+
+def check_published(name: str, counts: Counter[str]) -> None:
+    """A program of the corpus or of the benchmark."""
+    case = next(case for case in published() if case.name == name)
+    try:
+        got = agree(case.function, case.arguments(), counts, **case.options)
+    except REFUSALS:
+        counts["refused"] += 1
+        return
+    if got is not None:
+        here = fusec.jit(case.function, **case.options)
+        assert_outcomes(got, run(here, case.arguments()), OwnOrder(ulp=1e6), what=name)
+        counts["within rounding"] += 1
+
+
+def campaign(names: Iterable[str]) -> Counter[str]:
+    """Check each: the seed of a program, or the name of a published one."""
+    counts, began = Counter[str](), time.monotonic()
+    for number, name in enumerate(names, 1):
+        is_seed = name.lstrip("cw").isdigit()
+        try:
+            with fusec.config.override(cuda_host_seed=number):
+                (check if is_seed else check_published)(name, counts)
+        except Exception as error:
+            counts["wrong"] += 1
+            print(f"{name}: {type(error).__name__}: {str(error)[:500]}", flush=True)
+        counts["programs"] += 1
+        if number % 100 == 0:
+            print(f"{dict(counts)} in {time.monotonic() - began:.0f} s", flush=True)
+    return counts
+
+
+def seeds(first: int, count: int) -> list[str]:
+    """Seeds of the fuzzers' programs, each kind in turn."""
+    return [f"{KINDS[n % len(KINDS)]}{n}" for n in range(first, first + count)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-n", "--programs", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0, help="the first")
+    parser.add_argument("--published", action="store_true", help="the corpus and the benchmark")
+    parser.add_argument("--only", nargs="*", help="seeds, or names of published programs")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    names = given.only or seeds(given.seed, given.programs)
+    if given.published:
+        names = [case.name for case in published()]
+    counts = campaign(names)
+    print(dict(counts))
+    return int(counts["wrong"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
