@@ -10,6 +10,9 @@
 #                      CONTROL=1 for those with branches, loops and views, STATEFUL=1 for
 #                      those that use globals, closures, objects and containers as well,
 #                      SIZES=1 for those with arrays that loops shrink and grow
+#   make test-cuda-host
+#                      the differential suite, programs of the corpus and random ones on the emulated
+#                      CUDA device (docs/cuda.md), which needs g++ or ziglang; PROGRAMS=2000
 #   make clean         remove the environments
 #
 # PYTHON=/path/to/python picks the interpreter, VENV=dir the environment's folder.
@@ -31,7 +34,10 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && echo $$p && break; done)
 endif
 
-.PHONY: demo test test-versions lint style types fuzz clean
+CUDA_HOST := --on-device /device:CUDAHOST:0 -m "not alone" tests/differential
+PROGRAMS ?= 2000
+
+.PHONY: demo test test-versions test-cuda-host lint style types fuzz clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/stamp-bench
@@ -39,7 +45,15 @@ demo: $(VENV)/stamp-bench
 
 test: $(VENV)/stamp-test
 	$(BIN) -m pytest -n auto --maxprocesses 8 -m "not alone"; beside=$$?; \
-	  $(BIN) -m pytest -m alone && exit $$beside
+	  $(BIN) -m pytest -n 2 --one-in 200 $(CUDA_HOST); emulated=$$?; \
+	  $(BIN) -m pytest -m alone && exit $$((beside + emulated))
+
+# All of it: some 40 minutes on two cores.  What is left out asks for plans of one device.
+test-cuda-host: $(VENV)/stamp-test
+	$(BIN) tests/cuda/emulated_campaign.py --published
+	$(BIN) tests/cuda/emulated_campaign.py -n $(PROGRAMS) --seed $(SEED)
+	$(BIN) -m pytest -n auto --maxprocesses 8 $(CUDA_HOST)
+	$(BIN) -m pytest tests/cuda tests/devices/test_cuda_host.py tests/devices/test_own_memory.py
 
 # TESTED=python names an interpreter that has just run the whole suite.
 test-versions: $(VENV)/stamp-venv

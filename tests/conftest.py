@@ -1,12 +1,14 @@
 """What every test shares: a disk cache of its own, so that runs never meet the user's.
 
 ``--part`` runs every twelfth test of each file, and fewer random programs, for the Pythons and
-NumPys beside the first.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device.
+NumPys beside the first.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device,
+``--one-in 200`` every two hundredth, from another one each day.
 """
 
 from __future__ import annotations
 
 import atexit
+import datetime
 import os
 import shutil
 import tempfile
@@ -26,6 +28,7 @@ atexit.register(shutil.rmtree, os.environ["FUSEC_CACHE_DIR"], ignore_errors=True
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", action="store_true", help=f"every {PART}th test of each file")
     parser.addoption("--on-device", default="", help="the device that tests run on")
+    parser.addoption("--one-in", type=int, default=1, help="of so many tests, others each day")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,7 +36,22 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["FUZZ_FEW"] = "30"
 
 
+def pytest_report_header(config: pytest.Config) -> str:
+    every = config.getoption("--one-in")
+    return f"one test in {every}, from number {rotation() % every}" if every > 1 else ""
+
+
+def rotation() -> int:
+    """The number of the day, or what the variable ROTATION says: to run a day's tests again."""
+    return int(os.environ.get("ROTATION") or datetime.date.today().toordinal())
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    every = config.getoption("--one-in")
+    if every > 1:
+        chosen = items[rotation() % every::every]
+        config.hook.pytest_deselected(items=[i for i in items if i not in set(chosen)])
+        items[:] = chosen
     if not config.getoption("--part"):
         return
     places: Counter[object] = Counter()

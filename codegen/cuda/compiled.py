@@ -109,7 +109,7 @@ class NestCall:
         try:
             addresses = memory.addresses_of(buffers)
             where: dict[Slot, int] = {
-                ("operand", n): addresses[o.buffer] + o.offset
+                ("operand", n): addresses[o.buffer] + o.offset if buffers[o.buffer].size else 0
                 for n, o in enumerate(form.operands)}
             status = where["status",] = memory.zeros(_STATUS_BYTES) if self._has_checks else 0
             self._launch(plans, where, memory)

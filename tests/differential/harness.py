@@ -198,12 +198,12 @@ def check(
     """``f`` and its jitted form agree; the second call retraces nothing.  Returns the latter."""
     function = jitted if jitted is not None else fusec.jit(f, **options)
     want = run(f, args, kwargs)
-    wide = run(f, *tolerance.widened(args, kwargs)) if tolerance.needs_wide else None
-    if wide is not None and wide.error is not None:
-        wide = None
     name = getattr(f, "__name__", "f")
     first = run(function, args, kwargs)
     tolerance = settled(function, tolerance)
+    wide = run(f, *tolerance.widened(args, kwargs)) if tolerance.needs_wide else None
+    if wide is not None and wide.error is not None:
+        wide = None
     assert_outcomes(first, want, tolerance, wide, f"{name}:")
     traces = function.trace_count
     assert_outcomes(run(function, args, kwargs), want, tolerance, wide, f"{name}, second call:")

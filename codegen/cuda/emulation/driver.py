@@ -65,11 +65,11 @@ class EmulatedDriver:
         shared_bytes: int, args: Sequence[int], stream: int = 0,
     ) -> None:
         """Ask for a launch.  What a GPU's driver sees at once is raised here (`KernelFault`: sizes
-        that cannot be, host memory); what a kernel does wrong, when somebody waits for it."""
+        that cannot be); what a kernel does wrong, when somebody waits for it."""
         launches.check_sizes(kernel, grid, block, shared_bytes)
         words = _words(kernel, args)
-        operands = [self._operand(kernel, number, param, arg) for number, (param, arg) in enumerate(
-            zip(kernel.params, args, strict=True)) if param.kind == "pointer" and arg]
+        operands = [self._operand(number, param, arg) for number, (param, arg) in enumerate(
+            zip(kernel.params, args, strict=True)) if param.kind == "pointer"]
         self.launched += 1
         seed = _mixed(self.seed, self.launched)
         self.streams.ask(lambda: self._run(operands, lambda: launches.run(
@@ -87,15 +87,12 @@ class EmulatedDriver:
                 self._faults.append(error)
         self._spoilt.update((o.start, error) for o in operands if o.is_written)
 
-    def _operand(
-        self, kernel: CudaKernel, number: int, param: CudaParam, address: int
-    ) -> Operand:
+    def _operand(self, number: int, param: CudaParam, address: int) -> Operand:
+        """What an argument points to.  That may be nothing, where the kernel does not follow it:
+        the first of no elements lies anywhere."""
         block = self.arena.block_at(address)
         if block is None:
-            raise KernelFault(
-                f"argument {number} of kernel {kernel.name} points to no memory of the device",
-                values=[("parameter", param.name), ("address", hex(address))],
-                cure="copy the array to the device first, and free it after the launch")
+            return Operand(address, address, number, param.is_written)
         return Operand(block.start, block.end, number, param.is_written)
 
     # -- memory

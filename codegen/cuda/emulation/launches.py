@@ -29,7 +29,8 @@ class KernelFault(FusecError, RuntimeError):
 
 
 class Operand(NamedTuple):
-    """Device memory that a kernel may use: its addresses, and which argument it is."""
+    """Device memory that a kernel may use: its addresses, and which argument it is; none where both
+    addresses are the argument itself."""
 
     start: int
     end: int
@@ -188,6 +189,9 @@ class _Fault:
             return ""
         at = self.report.address
         near = min(self.operands, key=lambda o: max(o.start - at, at - o.end, 0))
+        if near.start == near.end:
+            return (f", {at - near.start:+} bytes from argument {near.argument}, which points to "
+                    f"no memory of the device: host memory, or freed")
         return (f", {at - near.start:+} bytes from the start of argument {near.argument}, "
                 f"which has {near.end - near.start}")
 
