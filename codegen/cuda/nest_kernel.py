@@ -96,7 +96,7 @@ class KernelWriter(KernelFrame):
             s.access for s in stage.stores if not s.index)}
         with em.block(self._lane_loop(place.lanes)):
             here, lane = self._lane(place), "k" if place.lanes > 1 else "0"
-            values = self._evaluate(stage, here, loads, lane)
+            values = self._evaluate(stage.roots, here, loads, lane)
             for store in stage.stores:
                 if not store.index:
                     value = in_memory(values[id(store.value)])
@@ -192,12 +192,13 @@ class KernelWriter(KernelFrame):
     # -- expressions
 
     def _evaluate(
-        self, stage: Stage, place: Place, loads: dict[int, str], lane: str
+        self, roots: Sequence[Expr], place: Place, loads: dict[int, str], lane: str
     ) -> dict[int, Operand]:
-        """The values of a stage's expressions in one lane."""
+        """The values of expressions in one lane, by id; what the place has already stays."""
         memo = place.memo
-        for e in walk(stage.roots):
-            memo[id(e)] = self._expression(e, place, loads, lane)
+        for e in walk(roots):
+            if id(e) not in memo:
+                memo[id(e)] = self._expression(e, place, loads, lane)
         return memo
 
     def _expression(self, e: Expr, place: Place, loads: dict[int, str], lane: str) -> Operand:

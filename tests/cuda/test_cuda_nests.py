@@ -16,8 +16,12 @@ from cuda_harness import (
     run_program,
 )
 from kernel_harness import REDUCTIONS, build, run_graph
+from test_random_kernels import random_graph
 
+import fusec
+from fusec.codegen import backends
 from fusec.codegen.reference import run_kernel
+from fusec.ir.evaluate import evaluate
 from fusec.ops import get
 
 RNG = np.random.default_rng(7)
@@ -138,10 +142,49 @@ def stored_in_order(x: np.ndarray, i: np.ndarray, k: np.ndarray) -> Any:
     return last, sums, most, np.bincount(i, minlength=50), np.histogram(x, 10, (-3.0, 3.0))[0]
 
 
-def test_stores_at_one_place_are_in_the_order_of_the_points() -> None:
-    """Bit for bit, sums of floats too."""
-    x, i = RNG.standard_normal(700), RNG.integers(0, 50, 700)
-    k = RNG.integers(-5, 5, 700)
+@pytest.mark.parametrize("size", [3, 700, 9000])
+def test_stores_at_one_place_are_in_the_order_of_the_points(size: int) -> None:
+    """Bit for bit, sums of floats too; several blocks share the places of many points."""
+    x, i = RNG.standard_normal(size), RNG.integers(0, 50, size)
+    k = RNG.integers(-5, 5, size)
     for got, want in zip(run_program(stored_in_order, x, i, k), stored_in_order(x, i, k),
                          strict=True):
         assert_equal_bits(got, want, "stored")
+
+
+def test_blocks_own_places() -> None:
+    def sums(i: np.ndarray, x: np.ndarray) -> Any:
+        y = np.zeros(50)
+        np.add.at(y, i, x)
+        return y
+
+    with backends.using("cudahost"):
+        f = fusec.jit(sums)
+        f(RNG.integers(0, 50, 5000), RNG.standard_normal(5000))
+    (text,) = (k.asm["cu"] for k in f.traces[0].kernels if "__shared__ u64 keys" in k.asm["cu"])
+    assert "atomicAdd(" not in text
+
+
+def rows_and_numbers(x: np.ndarray, i: np.ndarray) -> Any:
+    rows, numbers, flags = np.zeros((9, 4)), np.zeros(9, complex), np.zeros(9, bool)
+    rows[i] = x
+    np.add.at(numbers, i, x[:, 0] + 1j * x[:, 1])
+    np.logical_or.at(flags, i, x[:, 2] > 1)
+    shifted = rows.copy()
+    shifted[i, i % 4] = shifted[i, 0] + x[:, 3]
+    return rows, numbers, flags, shifted
+
+
+def test_stores_of_rows_of_complex_numbers_and_of_what_is_read() -> None:
+    x, i = RNG.standard_normal((600, 4)), RNG.integers(0, 9, 600)
+    for got, want in zip(run_program(rows_and_numbers, x, i), rows_and_numbers(x, i), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_random_graphs() -> None:
+    cases = [random_graph(seed) for seed in range(12)]
+    compile_all(cases)
+    for graph, arrays in cases:
+        for got, want in zip(run_graph(graph, arrays, run_on_cuda), evaluate(graph, arrays),
+                             strict=True):
+            near(got, want, 1e-11)
