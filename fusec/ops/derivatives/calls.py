@@ -61,4 +61,4 @@ def array(dtype: np.dtype, shape: Shape) -> TensorType:
 def by_values(site: Site, found: Mapping[Value, Term]) -> list[Term | None]:
     """Cotangents of operands, each value's at the first operand that it is: the engine adds up."""
     left = dict(found)
-    return [left.pop(v, None) for v in site.node.inputs]
+    return [left.pop(x.value, None) for x in site.operands]

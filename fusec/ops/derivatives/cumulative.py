@@ -12,6 +12,7 @@ from .matrices import as_like
 from .protocol import Cotangents, Rule, Site, Tangents, declare, linear, sum_to
 from .scans import backward_sum, product_back, product_tangent, scan
 from .terms import Term, where
+from .wide import widely
 
 
 class _Cumulative:
@@ -129,7 +130,8 @@ def _vander_jvp(site: Site, tangents: Tangents) -> Tangents:
     return [t.emit("ExpandDims", axes=(1,)) * _vander_slopes(site)]
 
 
-declare("Vander", vjp=_vander, jvp=_vander_jvp)
+_vander_wide, _vander_wide_jvp = widely(_vander, _vander_jvp)
+declare("Vander", vjp=_vander_wide, jvp=_vander_wide_jvp)
 
 # ------------------------------------------------------------------------------------------ Interp
 
@@ -190,7 +192,8 @@ def _interp(site: Site, cotangents: Tangents) -> Cotangents:
 
 
 def _interp_jvp(site: Site, tangents: Tangents) -> Tangents:
-    at, given = _Interpolation(site), dict(zip(site.node.inputs, tangents, strict=True))
+    at = _Interpolation(site)
+    given = {x.value: t for x, t in zip(site.operands, tangents, strict=True)}
     by_x, by_xp, by_fp = (v.filled(0) if given.get(v.value) is None else given[v.value]
                           for v in (at.x, at.xp, at.fp))
 
@@ -201,4 +204,5 @@ def _interp_jvp(site: Site, tangents: Tangents) -> Tangents:
     return [where(at.inside, at.slope * (by_x - between(by_xp)), 0) + between(by_fp)]
 
 
-declare("Interp", vjp=_interp, jvp=_interp_jvp)
+_interp_wide, _interp_wide_jvp = widely(_interp, _interp_jvp)
+declare("Interp", vjp=_interp_wide, jvp=_interp_wide_jvp)

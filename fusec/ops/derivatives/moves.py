@@ -12,6 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fusec.ir.dims import Dim, Size
+
+from ..sizes import size_value
 from .calls import array
 from .indices import counter
 from .protocol import DIFFERENTIABLE, Cotangents, Site, Tangents, declare
@@ -30,15 +33,35 @@ MOVES = frozenset(_MOVES.split())
 def _numbered(site: Site, sign: int) -> Iterator[Term]:
     """The operands with the numbers of elements, from 1 on, in the place of elements: as floats,
     beside which a call may have any number of its own."""
-    first = 1
-    for x in site.operands:
-        if x.dtype.kind in DIFFERENTIABLE:
+    first: Size = 1
+    chosen = _moved_operands(site)
+    for k, x in enumerate(site.operands):
+        if k in chosen:
             size = math.prod(x.shape)
-            numbers = (counter(x, size) + first) * sign
+            numbers = (counter(x, size) + _number(site, first)) * sign
             yield numbers.cast(FLOAT64).emit("Reshape", shape=x.shape)
             first = first + size
         else:
             yield x
+
+
+def _number(site: Site, size: Size) -> Term | int:
+    """A size beside integers: that only the run knows, as a value."""
+    if not isinstance(size, Dim):
+        return size
+    return site.term(size_value(site.builder, size, site.node.inputs)).cast(INT64)
+
+
+def _moved_operands(site: Site) -> list[int]:
+    """The operands whose elements are moved: those that say which are, floats too, are none."""
+    op, form = site.node.op, site.attrs["form"]
+    name = str(form[1]) if op in ("Numpy", "Method") else op.lower()
+    place = {"compress": 1, "extract": 1, "place": 2}.get(name, 0) + (op in ("Numpy", "Method"))
+    if op == "Method" and name == "compress":
+        place = 3
+    condition = form[place] if name in ("compress", "extract", "place") else None
+    return [k for k, x in enumerate(site.operands)
+            if x.dtype.kind in DIFFERENTIABLE and condition != ("operand", k)]
 
 
 def _moved(site: Site, sign: int) -> Term:
@@ -59,14 +82,15 @@ def move(site: Site, cotangents: Tangents) -> Cotangents:
     (ct,) = cotangents
     assert ct is not None
     origins = _origins(site).emit("Reshape", shape=(math.prod(ct.shape),))
-    smooth = [x for x in site.operands if x.dtype.kind in DIFFERENTIABLE]
+    chosen = _moved_operands(site)
+    smooth = [site.operands[k] for k in chosen]
     whole = ct.number(0).emit("BroadcastTo", shape=(1 + sum(math.prod(x.shape) for x in smooth),))
     flat = ct.emit("Reshape", shape=origins.shape)
     whole = whole.emit("Scatter", flat, origins, axes=(0,), at=0, combine="Add")
     found: list[Term | None] = []
-    first = 1
-    for x in site.operands:
-        if x.dtype.kind not in DIFFERENTIABLE:
+    first: Size = 1
+    for k, x in enumerate(site.operands):
+        if k not in chosen:
             found.append(None)
             continue
         size = math.prod(x.shape)
@@ -81,9 +105,9 @@ def move_jvp(site: Site, tangents: Tangents) -> Tangents:
     """
     (y,) = site.results
     whole = y.number(0).emit("BroadcastTo", shape=(1,))
+    both = [(tangents[k], site.operands[k]) for k in _moved_operands(site)]
     parts = [site.filled([t], [x])[0].cast(y.dtype).emit("Reshape", shape=(math.prod(x.shape),))
-             for t, x in zip(tangents, site.operands, strict=True)
-             if x.dtype.kind in DIFFERENTIABLE]
+             for t, x in both]
     return [whole.emit("Concat", *parts, axis=0).emit("Gather", _origins(site), axes=(0,), at=0)]
 
 

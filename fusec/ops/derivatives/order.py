@@ -19,6 +19,7 @@ from .protocol import Cotangents, Rule, Site, Tangents, broadcast_to, declare
 from .reductions import expanded, total
 from .scans import gathered, scattered
 from .terms import Term, where
+from .wide import widely
 
 INT64 = np.dtype(np.int64)
 
@@ -178,7 +179,7 @@ _OF_QUANTILE = "a q axis out overwrite_input method keepdims"
 for _op, _names, _scale in (("Median", _OF_MEDIAN, 1.0), ("Percentile", _OF_QUANTILE, 100.0),
                             ("Quantile", _OF_QUANTILE, 1.0)):
     for _prefix in ("", "Nan"):
-        _vjp, _jvp = _quantile(_names, _scale, _prefix == "Nan")
+        _vjp, _jvp = widely(*_quantile(_names, _scale, _prefix == "Nan"))
         declare(_prefix + _op.lower() if _prefix else _op, vjp=_vjp, jvp=_jvp)
 
 __all__ = ["permuted", "ranks", "sorting"]

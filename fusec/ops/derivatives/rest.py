@@ -12,6 +12,7 @@ from .order import permuted
 from .protocol import Cotangents, Site, Tangents, declare, refused
 from .spectral import by_pinv, pinv_of, pinv_tangent
 from .terms import Term, where
+from .wide import widely
 
 # --------------------------------------------------------------------------------- calls by name
 
@@ -78,7 +79,8 @@ def _polyfit(site: Site, cotangents: Tangents) -> Cotangents:
 
 
 def _polyfit_jvp(site: Site, tangents: Tangents) -> Tangents:
-    fit, given = _Fit(site), dict(zip(site.node.inputs, tangents, strict=True))
+    fit = _Fit(site)
+    given = {x.value: t for x, t in zip(site.operands, tangents, strict=True)}
     by_x, by_y = (v.filled(0) if given[v.value] is None else given[v.value]
                   for v in (fit.x, fit.y))
     assert by_x is not None and by_y is not None
@@ -88,7 +90,8 @@ def _polyfit_jvp(site: Site, tangents: Tangents) -> Tangents:
     return [t.emit("Reshape", shape=site.results[0].shape)]
 
 
-declare("Polyfit", vjp=_polyfit, jvp=_polyfit_jvp)
+_polyfit_wide, _polyfit_wide_jvp = widely(_polyfit, _polyfit_jvp)
+declare("Polyfit", vjp=_polyfit_wide, jvp=_polyfit_wide_jvp)
 
 # ------------------------------------------------------------------------------------------ refused
 

@@ -11,6 +11,7 @@ from .calls import arguments, array, call
 from .matrices import column
 from .protocol import Cotangents, Rule, Site, Tangents, declare
 from .terms import Term
+from .wide import widely
 
 Rules = tuple[Rule, Rule]
 RULES: dict[str, Rules] = {}  # SciPy's name → `vjp`, `jvp`
@@ -49,7 +50,7 @@ def _rule(site: Site, direction: int) -> Any:
     name = site.attrs["form"][1]
     if name not in RULES:
         site.refuse(f"fusec has no rule for {called_name('Scipy', site.attrs['form'])}")
-    return RULES[name][direction]
+    return widely(*RULES[name])[direction]
 
 
 def _vjp(site: Site, cotangents: Tangents) -> Cotangents:

@@ -132,7 +132,8 @@ def _filter_given(site: Site) -> dict[str, Any]:
     if given.get("zi") is not None:
         site.refuse("with zi: filter from rest")
     if any(is_wanted and v in coefficients
-           for v, is_wanted in zip(site.node.inputs, site.wanted, strict=True)):
+           for v, is_wanted in zip(
+               (x.value for x in site.operands), site.wanted, strict=True)):
         site.refuse("by its coefficients: of the signal alone fusec knows the derivative")
     return given
 
@@ -180,7 +181,7 @@ def _cdist(site: Site, cotangents: Tangents) -> Cotangents:
 
 def _cdist_jvp(site: Site, tangents: Tangents) -> Tangents:
     a, b, weights = _pair_weights(site)
-    given = dict(zip(site.node.inputs, tangents, strict=True))
+    given = {x.value: t for x, t in zip(site.operands, tangents, strict=True)}
     by_a, by_b = (v.filled(0) if given[v.value] is None else given[v.value] for v in (a, b))
     assert by_a is not None and by_b is not None
     own, other = (column((x * t).emit("Sum", axes=(1,))) for x, t in ((a, by_a), (b, by_b)))
