@@ -1,4 +1,5 @@
-"""The oracle as a back end: plans as they are, every kernel through the interpreter of loop IR."""
+"""The oracle as a back end: plans as they are, kernels through the interpreter of loop IR, branches
+and loops through that of structured programs."""
 
 from __future__ import annotations
 
@@ -6,11 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fusec.ir import Node
 from fusec.ir.bindings import Bindings
 
+from .backend import Strides
 from .complex_pairs import as_pairs
+from .control_program import ControlCode
 from .loop_ir import Kernel
+from .native_nest import CompileStats
 from .reference import FailedCheckError, run_kernel, scalar_functions
+from .structured.interpreter import interpreted
 from .whole_kernels import Run, WholeKernels
 
 
@@ -31,6 +37,11 @@ class ReferenceBackend(WholeKernels):
             return True
 
         return run
+
+    def compile_control(
+        self, node: Node, strides: Sequence[Strides], stats: CompileStats
+    ) -> ControlCode:
+        return interpreted(node, strides)
 
 
 BACKEND = ReferenceBackend()
