@@ -59,7 +59,7 @@ def widely(vjp: Rule, jvp: Rule) -> tuple[Rule, Rule]:
         given = [None if t is None else t.cast(x.dtype)
                  for t, x in zip(tangents, wide.operands, strict=True)]
         found = jvp(wide, given)
-        return [t if t is None or isinstance(t, Addend) else t.cast(y.dtype)
+        return [t.cast(y.dtype) if isinstance(t, Term) else None
                 for t, y in zip(found, site.results, strict=True)]
 
     return wide_vjp, wide_jvp
