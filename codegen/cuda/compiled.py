@@ -20,6 +20,7 @@ from .kernel_texts import KernelTexts
 from .launch_plan import Layout, Slot
 from .module import CudaKernel
 from .rows import is_on_chip
+from .tiles import tiles_of
 from .written import WrittenKernel, module_of
 
 _I32_LIMIT = (1 << 31) - (1 << 24)  # room for the stride of a whole grid
@@ -52,8 +53,10 @@ class CudaForm:
 
 
 def code_key(form: CudaForm) -> tuple:
-    """All that the code depends on: of sizes only what fits where."""
-    return form.index, is_on_chip(form.loops), structure_key(form.loops)
+    """All that the code depends on: of sizes only what fits where, and what lies along which loop.
+    """
+    loops = form.loops
+    return form.index, is_on_chip(loops), tiles_of(loops), structure_key(loops)
 
 
 def _fits(form: LoopForm) -> bool:

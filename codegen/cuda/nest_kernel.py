@@ -108,7 +108,7 @@ class KernelWriter(KernelFrame):
                 accumulate(r, values[id(r.value)], here)
             self._store_computed(stage, here, values)
         for number, pack in results.items():
-            self._store_pack(number, pack, place, only)
+            self.store_pack(number, pack, place, only)
 
     def _lane_loop(self, lanes: int) -> str:
         if lanes == 1:
@@ -154,7 +154,7 @@ class KernelWriter(KernelFrame):
         self.em.line(f"Pack<{kind}, {lanes}> {name};")
         return name
 
-    def _store_pack(self, number: int, pack: str, place: Place, only: str) -> None:
+    def store_pack(self, number: int, pack: str, place: Place, only: str) -> None:
         em, operand, pointer = self.em, self.form.operands[number], place.pointers[number]
         kind, axis = memory_type(operand.dtype), self.form.axis
         only = " && ".join(filter(None, (only, place.valid)))
@@ -238,6 +238,9 @@ class KernelWriter(KernelFrame):
         number = e.attr
         if args:
             return self._loaded(e.dtype, self._computed(number, args, place))
+        special = self.load_text(e, place)
+        if special is not None:
+            return special
         if number in loads:
             text = loads[number].replace("%", lane)
             return self.em.value(e.dtype, f"{text} != 0" if e.dtype == BOOL else text)
@@ -269,6 +272,10 @@ class KernelWriter(KernelFrame):
         return em.value(I64, f"{bad} ? {literal(I64, 0)} : {wrapped}")
 
     # -- what only some modes have
+
+    def load_text(self, e: Expr, place: Place) -> Operand | None:
+        """A load that a mode does in a way of its own."""
+        return None
 
     def scan(self, e: Expr, value: Operand, place: Place) -> Operand:
         raise NotImplementedError

@@ -19,6 +19,7 @@ from .math_builder import definitions
 from .module import CudaKernel, CudaModule
 from .nest_kernel import KernelWriter
 from .rows import RowKernel
+from .tiles import TileKernel, tiles_of
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,15 @@ _MODES: dict[str, tuple[type[KernelWriter], ...]] = {
 
 def write_form(form: LoopForm, index: str, name: str) -> list[WrittenKernel]:
     """The kernels of a form, in the order in which they are launched."""
-    kinds = (way_of(form),) if form.nest.sequential else _MODES[form.mode]
+    kinds = _kinds(form)
     writers = [kind(form, f"{name}_{number}", index) for number, kind in enumerate(kinds)]
     return [_written(writer) for writer in writers]
+
+
+def _kinds(form: LoopForm) -> tuple[type[KernelWriter], ...]:
+    if form.nest.sequential:
+        return (way_of(form),)
+    return (TileKernel,) if tiles_of(form) is not None else _MODES[form.mode]
 
 
 def _written(writer: KernelWriter) -> WrittenKernel:

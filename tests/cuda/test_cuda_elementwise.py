@@ -13,6 +13,7 @@ from test_cpu_ops import emit_all, operands_of, takes
 from fusec.codegen import backends
 from fusec.codegen.cuda.compiled import CudaForm
 from fusec.codegen.cuda.scalar_ops import supports
+from fusec.codegen.cuda.tiles import Tiles, tiles_of
 from fusec.codegen.cuda.written import module_of, write_form
 from fusec.codegen.specialise import specialise
 from fusec.ops import Builder, all_ops
@@ -111,3 +112,27 @@ def test_the_source_is_the_same_for_all_sizes() -> None:
         form = specialise(kernel, kernel.nests[0], [(b.dtype.itemsize,) for b in kernel.buffers])
         texts.add(module_of(write_form(form, "i32", "k")).source)
     assert len(texts) == 1
+
+
+def test_transposed_operands_go_through_tiles() -> None:
+    rng = np.random.default_rng(4)
+    x, y = rng.standard_normal((70, 45)), rng.standard_normal((3, 40, 33)).astype("f4")
+    flags = rng.standard_normal((45, 70)) > 0
+
+    def copied(b: Builder, v: Any) -> Any:
+        return b.emit("Add", v, v), b.emit("Transpose", b.emit("Exp", v), perm=(1, 0))
+
+    assert_same_bits([
+        (mixed, [x, x.T.copy().T]), (mixed, [x.T.copy().T, x]), (mixed, [x[::-1], x.T.copy().T]),
+        (lambda b, a, c: b.emit("Where", c, a, a), [x, flags.T]), (copied, [x]),
+        (mixed, [y, y.transpose(0, 2, 1).copy().transpose(0, 2, 1)]),
+        (mixed, [y, y.transpose(2, 1, 0).copy().transpose(2, 1, 0)]),
+        (mixed, [x[:17, :16], x.T.copy().T[:17, :16]]), (mixed, [x[:15], x.T.copy().T[:15]]),
+    ])
+    (kernel,) = kernels_of(build(mixed, x, x))
+    strides = [x.strides, x.T.copy().T.strides, *(
+        np.empty(b.shape, b.dtype).strides for b in kernel.buffers[2:])]
+    form = specialise(kernel, kernel.nests[0], strides)
+    assert tiles_of(form) == Tiles(0, (0,)), "the operand that is read first"
+    (written,) = write_form(form, "i32", "k")
+    assert written.kernel.static_shared == 32 * 33 * 8
