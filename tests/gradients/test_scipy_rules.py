@@ -55,7 +55,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "lu": (lambda a: linalg.lu(a)[1:], (A,)),
     "lu_solve": (lambda a, b, c: (linalg.lu_solve(linalg.lu_factor(a), b), linalg.lu_solve(
         linalg.lu_factor(a), c)), (A, B, MORE)),
-    "lu_solve of complex matrices": (lambda a, b: linalg.lu_solve(linalg.lu_factor(a), b), (Z, Y)),
+    "lu_solve of complex matrices": (lambda a, b: (linalg.lu_solve(
+        linalg.lu_factor(a), b), linalg.lu_solve(linalg.lu_factor(a), b, trans=2)), (Z, Y)),
+    "lu_solve of transposes": (lambda a, b, c: (linalg.lu_solve(
+        linalg.lu_factor(a), b, trans=1), linalg.lu_solve(linalg.lu_factor(a), c, 2)),
+        (A, B, MORE)),
     "qr": (lambda a, t: (linalg.qr(a), linalg.qr(t, mode="economic")), (A, TALL)),
     "eigh": (lambda s: (linalg.eigh(s), linalg.eigh(s, lower=False), linalg.eigvalsh(
         s), linalg.eigh(s, eigvals_only=True)), (S,)),

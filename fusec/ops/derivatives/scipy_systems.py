@@ -274,44 +274,56 @@ def _lu_jvp(site: Site, tangents: Tangents) -> Tangents:
 RULES["linalg.lu"] = (_lu, _lu_jvp)
 
 
-def _lu_system(site: Site) -> tuple[Term, Term, Term, Term, int]:
+def _lu_system(site: Site) -> tuple[Term, Term, Term, Term, bool]:
+    """Factors, pivots, both sides as columns, and whether it is the adjoint's system."""
     given = given_by(site, "lu_and_piv b trans")
     lu, pivots = given["lu_and_piv"]
-    x = site.results[0]
-    return lu.cast(x.dtype), pivots, given["b"], x, int(given.get("trans", 0))
+    x, trans = site.results[0], int(given.get("trans", 0))
+    if trans == 1 and x.dtype.kind == "c":
+        site.refuse("trans=1 of complex factors: solve with the factors of the transpose")
+    return lu.cast(x.dtype), pivots, columns(given["b"]).cast(x.dtype), columns(x), trans != 0
 
 
-def _lu_again(lu: Term, pivots: Term, right: Term, trans: int) -> Term:
-    return call_scipy("linalg.lu_solve", lu, (lu, pivots), right, trans=trans, shape=right.shape)
+def _lu_again(lu: Term, pivots: Term, right: Term, is_adjoint: bool) -> Term:
+    return call_scipy("linalg.lu_solve", lu, (lu, pivots), right, trans=2 if is_adjoint else 0,
+                      shape=right.shape)
+
+
+def _through_adjoint(lu: Term, b: Term) -> Term:
+    """``l^-H @ u^-H @ b``: the solution for the adjoint, its rows as the factors have them.
+
+    Of ``p @ l @ u`` the matrix ``p`` moves rows, of which nobody has to know.
+    """
+    return solved(adjoint(_unit_lower(lu)), solved(adjoint(upper(lu)), b))
 
 
 def _lu_solve(site: Site, cotangents: Tangents) -> Cotangents:
-    """Of ``p @ l @ u @ x = b``: ``p`` moves the rows of the cotangent, so it is not needed."""
-    (ct,), (lu, pivots, b, x, trans) = cotangents, _lu_system(site)
+    (ct,), (lu, pivots, b, x, is_adjoint) = cotangents, _lu_system(site)
     assert ct is not None
-    if trans != 0:
-        site.refuse("trans: solve with the factors of the transpose")
-    left, right = _unit_lower(lu), upper(lu)
-    inner = solved(adjoint(left), solved(adjoint(right), columns(ct)))
-    by_inner = -matmul(inner, adjoint(columns(x)))
-    by_lu = strictly_lower(matmul(by_inner, adjoint(right))) + upper(
-        matmul(adjoint(left), by_inner))
-    by_b = _lu_again(lu, pivots, columns(ct), 2)
-    found = {0: by_lu, len(site.operands) - 1: by_b.emit("Reshape", shape=b.shape)}
+    ct = columns(ct)
+    back = _lu_again(lu, pivots, ct, not is_adjoint)
+    by_inner = -matmul(_through_adjoint(lu, b), adjoint(back)) if is_adjoint else -matmul(
+        _through_adjoint(lu, ct), adjoint(x))
+    by_lu = strictly_lower(matmul(by_inner, adjoint(upper(lu)))) + upper(
+        matmul(adjoint(_unit_lower(lu)), by_inner))
+    last = site.operands[-1]
+    found = {0: by_lu, len(site.operands) - 1: back.emit("Reshape", shape=last.shape)}
     return [as_like(found[k], v) if k in found else None for k, v in enumerate(site.operands)]
 
 
 def _lu_solve_jvp(site: Site, tangents: Tangents) -> Tangents:
-    lu, pivots, _, x, trans = _lu_system(site)
-    if trans != 0:
-        site.refuse("trans: solve with the factors of the transpose")
+    lu, pivots, b, x, is_adjoint = _lu_system(site)
     by_lu, by_b = (site.filled([tangents[k]], [site.operands[k]])[0].cast(x.dtype)
                    for k in (0, len(tangents) - 1))
     left, right = _unit_lower(lu), upper(lu)
     change = matmul(strictly_lower(by_lu), right) + matmul(left, upper(by_lu))
-    first = _lu_again(lu, pivots, columns(by_b), 0)
-    second = solved(right, solved(left, matmul(change, columns(x))))
-    return [(first - second).emit("Reshape", shape=x.shape)]
+    shape = site.results[0].shape
+    if is_adjoint:
+        moved = columns(by_b) - matmul(adjoint(change), _through_adjoint(lu, b))
+        return [_lu_again(lu, pivots, moved, True).emit("Reshape", shape=shape)]
+    t = _lu_again(lu, pivots, columns(by_b), False) - solved(
+        right, solved(left, matmul(change, x)))
+    return [t.emit("Reshape", shape=shape)]
 
 
 RULES["linalg.lu_solve"] = (_lu_solve, _lu_solve_jvp)
