@@ -36,7 +36,8 @@ T = TypeVar("T")
 _TABLE, _MOST_ENTRIES = "devices", 64
 _FORMAT = 1  # another number where what is measured, or how, is another
 _SECONDS = 0.03  # for each of the two kernels, once its memory is there
-_TOTAL_BYTES = 48 << 20, 384 << 20  # of the triad's arrays
+_TOTAL_BYTES = 48 << 20, 384 << 20  # of the triad's arrays, the lower if it takes too long to fill
+_FILL_SECONDS = 0.08
 _COPY_BYTES = 16 << 20
 _HANDOVERS = 40
 
@@ -196,10 +197,23 @@ def _stream_rate(device: Device) -> float:
     low, high = _TOTAL_BYTES
     total = min(max(low, 3 * _cache_bytes(device.cores)), high,
                 max(low, machine.usable_memory() // 8))
+    total = max(low, min(total, _touchable(total)))
     tasks = total // (3 * 8 * speed.BLOCK)
     arrays = [np.ones(tasks * speed.BLOCK) for _ in range(3)]
     grain = max(1, tasks // (4 * threads_of(device)))
     return _nest_rate("triad", arrays, tasks, grain, sum(a.nbytes for a in arrays))
+
+
+def _touchable(total: int) -> int:
+    """How many bytes of new memory can be filled in `_FILL_SECONDS`, by a part of ``total``.
+
+    The system takes longer to give memory than a kernel to use it: for 96 MB some 60 ms, and for
+    more, or on a machine that is busy, several tenths of a second.
+    """
+    part = total // 24
+    start = time.perf_counter()
+    np.ones(part // 8)
+    return int(part * _FILL_SECONDS / max(time.perf_counter() - start, 1e-9))
 
 
 def _chain_rate(device: Device) -> float:

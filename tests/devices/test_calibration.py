@@ -79,6 +79,22 @@ def test_what_is_measured(count: int) -> None:
     assert seconds < 5.0  # 0.2 on an idle machine
 
 
+def test_little_memory_is_filled_where_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    filled: list[int] = []
+
+    def slow(count: int) -> np.ndarray:
+        filled.append(8 * count)
+        time.sleep(count / 100e6)  # 0.8 GB/s
+        return np.empty(count)
+
+    monkeypatch.setattr(calibration.np, "ones", slow)
+    monkeypatch.setattr(calibration, "_cache_bytes", lambda cores: 128 << 20)
+    monkeypatch.setattr(calibration, "_nest_rate", lambda *args: 1.0)
+    calibration._stream_rate(cpu())
+    assert sum(filled[1:]) == pytest.approx(calibration._TOTAL_BYTES[0], rel=0.4)
+    assert filled[0] < calibration._TOTAL_BYTES[0] / 2
+
+
 def test_the_kernels_compute_what_they_say() -> None:
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     size = 3 * speed.BLOCK
