@@ -56,6 +56,11 @@ class Action:
     is_on_caller: bool = False  # it calls the program's own objects, in the calling thread
 
     @property
+    def is_lossy(self) -> bool:
+        """Whether it cuts the values that it sends."""
+        return self.node is not None and bool(self.node.attrs.get("lossy"))
+
+    @property
     def name(self) -> str:
         if self.node is not None:
             return f"{self.kind} {self.node.attrs['key']}"

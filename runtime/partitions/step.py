@@ -198,6 +198,8 @@ class Step:
         action = self.program.actions[number]
         if action.kind == "recv" and not self._is_skipped(number):
             self._receive(number, action)
+        elif action.kind == "send" and not action.is_lossy:  # says where values are: no work
+            self.execute(number, None, None)
         else:
             self._submit(number)
 
@@ -271,7 +273,7 @@ class Step:
 
     def _keep(self, number: int, results: Sequence[Any]) -> Sequence[int]:
         """Enter results, drop what nobody reads any more; the actions that are ready now."""
-        action, name = self.program.actions[number], str(self.program.devices[number].name)
+        action, name = self.program.actions[number], self.program.names[number]
         with self._lock:
             if self._is_cancelled:
                 return ()
@@ -329,7 +331,7 @@ class Step:
 
     def _send(self, number: int, action: Action, operands: Sequence[Any]) -> None:
         assert action.node is not None
-        device, target = str(action.device), action.node.attrs["target"]
+        device, target = self.program.names[number], action.node.attrs["target"]
         key = self._key(action, device, target)
         sent = Sent.of(operands, action.node.attrs["lossy"], self.program.devices[number].memory,
                        self.program.memories)
@@ -340,7 +342,7 @@ class Step:
     def _receive(self, number: int, action: Action) -> None:
         """Wait for the value; nothing is in flight meanwhile."""
         assert action.node is not None
-        key = self._key(action, action.node.attrs["source"], str(action.device))
+        key = self._key(action, action.node.attrs["source"], self.program.names[number])
         RENDEZVOUS.receive(key, partial(self._received, number, key))
         self._ended(())
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from fusec.codegen.backend import DeviceArrays
 from fusec.codegen.partitioned_schedule import Action
+from fusec.ir.lazy_values import lazy
 from fusec.records import dataclass
 from fusec.runtime.devices.device import Device
 
@@ -39,3 +40,8 @@ class StepProgram:
     runs: Sequence[Run | None]
     position_of: Callable[[BaseException, int], int]  # of an error that an action raised
     memories: Mapping[str, DeviceArrays]  # that are not the host's, by name
+
+    @lazy
+    def names(self) -> list[str]:
+        """Of the device of each action."""
+        return [str(device.name) for device in self.devices]

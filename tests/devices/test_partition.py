@@ -129,12 +129,14 @@ def early_values(device: str, count: int = 8, n: int = 200_000) -> Any:
         for i in range(count):
             with fusec.device("/device:CPU:0"):
                 parts.append(np.sort(x[i:]))
-        total = np.zeros((3, 3))
+        with fusec.device("/device:CPU:0"):
+            last = np.sort(x[count:])[0]
+        total = np.zeros((3, 3)) + last  # so that the other begins when all parts are there
         for i in range(count):
             with fusec.device(device):
                 for _ in range(4):
                     a = np.linalg.inv(a) @ a + np.eye(60) * 0.5
-                total = total + np.sort(parts[i])[:9].reshape(3, 3) * a[0, 0]
+                total = 1e-3 * total + np.sort(parts[i] + total[0, 0])[:9].reshape(3, 3) * a[0, 0]
         return total
 
     random = np.random.default_rng(0)

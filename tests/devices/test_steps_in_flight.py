@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import contextvars
 import io
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from random import Random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -423,3 +425,26 @@ def test_a_forked_child_is_another_incarnation() -> None:
     os.close(read)
     os.close(write)
     assert mine and its and mine != its and Process.incarnation == mine
+
+
+def test_a_value_is_sent_before_what_its_device_does_next(tmp_path: Path) -> None:
+    @fusec.jit
+    def f(x, n):
+        with fusec.device("CPU:0"):
+            first = np.sort(x)
+        with fusec.device("CPU:1"):
+            far = np.sort(np.sin(first))
+        with fusec.device("CPU:0"):
+            y, i = x[0], 0
+            while i < n[0]:
+                y, i = y * 0.5 + 1.0, i + 1
+        return far, y
+
+    args = np.ones(100), np.array([20_000_000])  # 0.05 s or more
+    f(*args)
+    with fusec.profile(tmp_path / "trace.json"):
+        f(*args)
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    spans = {e["name"]: e for e in events if e["ph"] == "X" and e["cat"] in ("library", "control")}
+    loop, far = spans["Loop"], spans["Sort_1"]
+    assert far["ts"] < loop["ts"] + loop["dur"]
