@@ -15,8 +15,8 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from random import Random
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
