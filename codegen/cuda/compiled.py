@@ -16,6 +16,7 @@ from fusec.records import dataclass
 
 from .device_memory import DeviceMemory
 from .driver import Driver
+from .full import chunks_of
 from .kernel_texts import KernelTexts
 from .launch_plan import Layout, Slot
 from .module import CudaKernel
@@ -56,7 +57,8 @@ def code_key(form: CudaForm) -> tuple:
     """All that the code depends on: of sizes only what fits where, and what lies along which loop.
     """
     loops = form.loops
-    return form.index, is_on_chip(loops), tiles_of(loops), structure_key(loops)
+    return (form.index, is_on_chip(loops), tiles_of(loops), chunks_of(loops) > 1,
+            structure_key(loops))
 
 
 def _fits(form: LoopForm) -> bool:
@@ -150,5 +152,6 @@ def fixed_argument(slot: Slot, form: LoopForm, params: Sequence[int], layout: La
         "row_packs": lambda: layout.row_packs,
         "row_points": lambda: layout.row_points,
         "row_bytes": lambda: layout.row_bytes,
+        "chunks": lambda: layout.chunks,
     }
     return of_kind[kind]()

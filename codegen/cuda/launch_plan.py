@@ -10,7 +10,7 @@ from fusec.records import dataclass
 # What a parameter is given: ("operand", number), ("extent", loop), ("stride", number, loop),
 # ("gathered", number, position), ("param", number), ("work",), ("status",), ("partials",),
 # ("scratch", number), ("row_packs",), ("row_points",),
-# ("row_bytes",).
+# ("row_bytes",), ("chunks",).
 Slot = tuple[str | int, ...]
 
 
@@ -31,6 +31,7 @@ class Layout:
     row_packs: int = 0
     row_points: int = 0
     row_bytes: int = 0
+    chunks: int = 1
 
 
 Geometry = Callable[[LoopForm], Layout]  # of a form with its sizes evaluated

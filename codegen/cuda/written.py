@@ -12,7 +12,13 @@ from fusec.records import dataclass
 
 from .columns import ColumnKernel
 from .elementwise import MapKernel
-from .full import FinishKernel, PartialKernel
+from .full import (
+    FinishKernel,
+    PartialKernel,
+    RowFinishKernel,
+    RowPartialKernel,
+    chunks_of,
+)
 from .in_order import way_of
 from .launch_plan import Geometry, Slot
 from .math_builder import definitions
@@ -49,6 +55,8 @@ def write_form(form: LoopForm, index: str, name: str) -> list[WrittenKernel]:
 def _kinds(form: LoopForm) -> tuple[type[KernelWriter], ...]:
     if form.nest.sequential:
         return (way_of(form),)
+    if chunks_of(form) > 1:
+        return RowPartialKernel, RowFinishKernel
     return (TileKernel,) if tiles_of(form) is not None else _MODES[form.mode]
 
 

@@ -1,6 +1,8 @@
 """Every bench program and every program of the corpus on the emulated device, against NumPy.
 
-``python -m tests.cuda.every_program [NAME ...]``: some 3 minutes of a core, by hand.
+``python -m tests.cuda.every_program [--nvrtc] [NAME ...]``: some 3 minutes of a core, by hand.
+With ``--nvrtc`` NVRTC compiles all that is compiled, too, and kernels that spill registers are
+listed.
 """
 
 from __future__ import annotations
@@ -14,6 +16,10 @@ import optree
 import fusec
 from fusec.bench.programs import NAMES, program
 from fusec.codegen import backends
+from fusec.codegen.cuda import emulated_backend, nvrtc
+from fusec.codegen.cuda.emulation.driver import EmulatedDriver
+from fusec.codegen.cuda.emulation.loading import LoadedModule
+from fusec.codegen.cuda.module import CudaModule
 from tests.programs.corpus import programs
 from tests.programs.expected_failures import EXPECTED_FAILURES
 from tests.programs.measure import check
@@ -31,9 +37,25 @@ def of_bench(name: str, dtype: str) -> str:
         got, want, strict=True)) else "other results"
 
 
+class AlsoByNvrtc(EmulatedDriver):
+    """Everything that is compiled is compiled for an A100 as well."""
+
+    modules = 0
+
+    def compile(self, module: CudaModule) -> LoadedModule:
+        AlsoByNvrtc.modules += 1
+        for name, usage in nvrtc.compile(module, nvrtc.ARCHITECTURES[0]).usage.items():
+            if usage.spill_stores:
+                print(f"    {name}: {usage}")
+        return super().compile(module)
+
+
 def main(names: list[str]) -> int:
     """The number of programs that differ."""
     wrong = 0
+    if "--nvrtc" in names:
+        names = [n for n in names if n != "--nvrtc"]
+        emulated_backend.DRIVER.__class__ = AlsoByNvrtc
     jobs = [(f"{n} {d}", lambda n=n, d=d: of_bench(n, d)) for n in NAMES
             for d in ("float32", "float64")]
     jobs += [(p.name, lambda p=p: check(p, p.small)) for p in programs()
@@ -45,6 +67,8 @@ def main(names: list[str]) -> int:
                 text = run()
                 wrong += bool(text)
                 print(f"{name:28} {time.perf_counter() - start:5.1f} s  {text or 'equal'}")
+    if AlsoByNvrtc.modules:
+        print(f"NVRTC compiled {AlsoByNvrtc.modules} modules")
     print(f"{wrong} differ")
     return wrong
 

@@ -188,3 +188,19 @@ def test_random_graphs() -> None:
         for got, want in zip(run_graph(graph, arrays, run_on_cuda), evaluate(graph, arrays),
                              strict=True):
             near(got, want, 1e-11)
+
+
+def test_blocks_share_a_few_long_rows() -> None:
+    x = RNG.standard_normal((2, 3, 50_003))
+    x[1, 2, 40_000] = np.nan
+    k = np.arange(3 * 40_000).reshape(3, 40_000)
+
+    def reduced(x: np.ndarray, k: np.ndarray) -> Any:
+        return x.sum(axis=2), x.argmax(axis=2), np.sqrt((x * x).mean(axis=2)), k.sum(axis=1)
+
+    with backends.using("cudahost"):
+        f = fusec.jit(reduced)
+        got = f(x, k)
+    assert any("chunks" in kernel.asm["cu"] for kernel in f.traces[0].kernels)
+    for one, other in zip(got, reduced(x, k), strict=True):
+        near(one, other)
