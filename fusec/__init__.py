@@ -39,7 +39,17 @@ if TYPE_CHECKING:
     from .devices import devices
     from .explanation import explain
     from .function import Function
-    from .gradients import grad, jvp, value_and_grad, vjp
+    from .gradients import (
+        check_grads,
+        grad,
+        hessian,
+        hvp,
+        jacobian,
+        jvp,
+        stop_gradient,
+        value_and_grad,
+        vjp,
+    )
     from .graph_function import GraphFunction
     from .inspect.history import history
     from .ir.admit import admit
@@ -71,7 +81,8 @@ _LAZY = {
     "clear_caches": "caches", "Variable": "variable", "container": "containers",
     "Checkpoint": "checkpoint",
     "wrap_function": "wrapped_function",
-    "grad": "gradients", "value_and_grad": "gradients", "vjp": "gradients", "jvp": "gradients",
+    **dict.fromkeys(("grad", "value_and_grad", "vjp", "jvp", "jacobian", "hessian", "hvp",
+                     "stop_gradient", "check_grads"), "gradients"),
     "load_ipython_extension": "magics",
 }
 __all__ = [
@@ -94,6 +105,7 @@ __all__ = [
     "Variable",
     "admit",
     "benchmark",
+    "check_grads",
     "check_numerics",
     "clear_caches",
     "colocate_with",
@@ -106,7 +118,10 @@ __all__ = [
     "explain",
     "fori_loop",
     "grad",
+    "hessian",
     "history",
+    "hvp",
+    "jacobian",
     "jit",
     "jvp",
     "map",
@@ -116,6 +131,7 @@ __all__ = [
     "profile",
     "random",
     "scan",
+    "stop_gradient",
     "switch",
     "value_and_grad",
     "vectorize",

@@ -24,6 +24,7 @@ NEUTRAL = [
     rule("Div(x, 1) -> x", FLOAT),                             # x/1 -> x
     rule("Sub(x, 0) -> x", REAL),                              # x-0.0 -> x
     rule("Add(x, -0.0) -> x", FLOAT),                          # x+(-0.0) -> x
+    rule("StopGradient(x) -> x", ANY),
     rule("Pos(x) -> x", REAL),                                 # +x -> x
     rule("Pow(x, 1) -> x if not is_weak(x)", REAL),            # x**1 -> x
     rule("Pow(x, 0) -> 1 if not is_weak(x)", REAL),            # x**0 -> 1, also for NaN

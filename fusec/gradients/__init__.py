@@ -1,5 +1,8 @@
 """Derivatives of functions: the public part; the rules are in `fusec.ops.derivatives`."""
 
-from .api import grad, jvp, value_and_grad, vjp
+from .api import grad, jvp, stop_gradient, value_and_grad, vjp
+from .checks import check_grads
+from .jacobians import hessian, hvp, jacobian
 
-__all__ = ["grad", "jvp", "value_and_grad", "vjp"]
+__all__ = ["check_grads", "grad", "hessian", "hvp", "jacobian", "jvp", "stop_gradient",
+           "value_and_grad", "vjp"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from fusec.function import Function
 from fusec.jit import jit
 from fusec.ops.derivatives import Term
 from fusec.trace.facts.trees import flattened, mapped
-from fusec.trace.values.array import TracedArray
+from fusec.trace.operands.operands import as_traced
+from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.trace import Trace, current
 
 from .point import (
@@ -49,7 +51,7 @@ def grad(
     as in a plain call.  Raises ``TypeError`` where an argument or the result is no float, and
     ``UnsupportedError``, with the line, for operations that have no derivative.
     """
-    name, chosen = "grad", _numbers(argnums)
+    name, chosen = "grad", numbers_of(argnums)
     both = _value_and_grad(name, f, chosen, has_aux, wrt)
 
     def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -64,7 +66,7 @@ def value_and_grad(
 ) -> Function:
     """As `grad`, but returns ``(f's result, gradient)``; with ``has_aux`` ``((y, others),
     gradient)``."""
-    name, chosen = "value_and_grad", _numbers(argnums)
+    name, chosen = "value_and_grad", numbers_of(argnums)
     both = _value_and_grad(name, f, chosen, has_aux, wrt)
 
     def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -190,7 +192,24 @@ def _tangents(point: Point, tangents: Any, likes: Sequence[TracedArray]) -> list
     return directions(point.trace, "jvp", tangents, point.structure, likes, "tangents")
 
 
-def _numbers(argnums: Argnums) -> int | tuple[int, ...]:
+def stop_gradient(x: Any) -> Any:
+    """The value, of which derivatives know nothing: it is a constant to them.
+
+    ``x``: an array or a number, or a pytree of them; a result is a copy.  Outside of compiled
+    functions it is ``x``.
+    """
+    trace = current()
+    return x if trace is None else mapped(partial(_stopped, trace), x)
+
+
+def _stopped(trace: Trace, leaf: Any) -> Any:
+    if leaf is None or isinstance(leaf, str):
+        return leaf
+    return from_value(trace, trace.emit("StopGradient", as_traced(trace, leaf).value))
+
+
+def numbers_of(argnums: Argnums) -> int | tuple[int, ...]:
+    """The arguments to differentiate by, as one number or a tuple."""
     return argnums if isinstance(argnums, int) else tuple(argnums)
 
 
@@ -202,4 +221,4 @@ def _key(wrt: Any) -> Any:
     return structure, tuple(map(id, leaves))
 
 
-__all__ = ["grad", "jvp", "value_and_grad", "vjp"]
+__all__ = ["grad", "jvp", "stop_gradient", "value_and_grad", "vjp"]

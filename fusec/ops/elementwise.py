@@ -223,3 +223,5 @@ _plain("Fma", 3, "fma", infer_same, fma_reference, takes="f", admits=BY_PASSES,
        doc="a*b + c, rounded once (IEEE 754-2019, 5.4).")
 _plain("Copy", 1, "pos", infer_copy, np.array,
        doc="A value in memory of its own, where a result would otherwise be an argument itself.")
+_plain("StopGradient", 1, "pos", infer_copy, np.array,
+       doc="The value, which is a constant to derivatives: fusec.stop_gradient.")

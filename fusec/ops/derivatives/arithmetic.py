@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .protocol import Site, Tangents, broadcast_to, declare, linear, sum_to
+from .protocol import Site, Tangents, broadcast_to, declare, linear, sum_to, zero_by_nature
 from .terms import Term, where
 
 declare("Add", partials=(lambda a, b, y: 1, lambda a, b, y: 1))
@@ -56,3 +56,4 @@ def _sum(site: Site, cotangents: Tangents) -> Tangents:
 declare("Sum", vjp=_sum, jvp=linear)
 declare("Where", vjp=_where, jvp=_where_jvp)
 declare("Cast", vjp=_cast, jvp=linear)
+zero_by_nature("StopGradient")

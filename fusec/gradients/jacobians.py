@@ -1,0 +1,120 @@
+"""`jacobian`, `hessian` and `hvp`: derivatives of arrays, and second derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fusec.errors import user_error
+from fusec.function import Function
+from fusec.ir.dims import symbols_of
+from fusec.ops.derivatives import Term, full
+from fusec.trace.values.array import TracedArray
+from fusec.trace.values.trace import Trace
+
+from .api import Argnums, grad, jvp, numbers_of
+from .one_hot import rows
+from .point import Point, as_result, call_at, directions, result_leaves
+from .transformed import check_callable, transformed
+
+
+def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Function:
+    """The derivatives of all elements of the result by all elements of an argument.
+
+    For a result of shape ``r`` and an argument of shape ``a`` an array of shape ``r + a``; of
+    pytrees the structure of the result, in each place that of the argument(s).  The way is forward,
+    a direction for each element of the arguments, unless the result has fewer elements: then it
+    goes back from each of these.  Raises what `grad` raises; of complex numbers it is refused.
+    """
+    check_callable("jacobian", f)
+    chosen = numbers_of(argnums)
+
+    def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        point = call_at(trace, f, args, kwargs, chosen, None, "jacobian")
+        leaves, structure = result_leaves(point)
+        _check(point, leaves)
+        inputs = [variable.inside for variable in point.variables]
+        is_forward = sum(x.size for x in inputs) <= sum(y.size for y in leaves)
+        table = (_forward if is_forward else _back)(point, inputs, leaves)
+        return structure.unflatten([point.structure.unflatten(row) for row in table])
+
+    return transformed("jacobian", f, run, chosen)
+
+
+def _check(point: Point, leaves: Sequence[TracedArray]) -> None:
+    for x in [*(v.inside for v in point.variables), *leaves]:
+        if x.dtype.kind != "f":
+            raise user_error(TypeError, "jacobian of values that are no real floats",
+                             point.trace.loc, "take the real and the imaginary part",
+                             values=[("value", x.type)])
+        if symbols_of(x.shape):
+            raise user_error(TypeError, "jacobian of values of a size that only the run knows",
+                             point.trace.loc, "take fusec.vjp or fusec.jvp")
+
+
+Table = list[list[Any]]  # for each result, for each variable
+
+
+def _forward(point: Point, inputs: Sequence[Any], leaves: Sequence[TracedArray]) -> Table:
+    """A direction for each element of the variables."""
+    trace = point.trace
+    columns = []
+    for number, x in enumerate(inputs):
+        def derivative(unit: Any, number: int = number) -> list[Any]:
+            given = [_direction(trace, unit if k == number else None, v)
+                     for k, v in enumerate(inputs)]
+            pushed = point.pushed(given, [y.value for y in leaves])
+            return [as_result(trace, y, t) for y, t in zip(leaves, pushed, strict=True)]
+
+        found = _rows(trace, derivative, x, leaves)
+        columns.append([_moved(array, x, y) for array, y in zip(found, leaves, strict=True)])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _back(point: Point, inputs: Sequence[Any], leaves: Sequence[TracedArray]) -> Table:
+    """A cotangent for each element of the results."""
+    table = []
+    for y in leaves:
+        def derivative(unit: Any, y: TracedArray = y) -> list[Any]:
+            term = _direction(point.trace, unit, y)
+            return point.structure.flatten_up_to(point.pulled([(y.value, term)]))
+
+        found = _rows(point.trace, derivative, y, inputs)
+        table.append([array.reshape((*y.shape, *x.shape))
+                      for array, x in zip(found, inputs, strict=True)])
+    return table
+
+
+def _rows(trace: Trace, derivative: Any, like: Any, results: Sequence[Any]) -> list[Any]:
+    assert trace.hooks is not None
+    found: list[Any] = trace.hooks.call(trace.hooks.where, rows, derivative, like, list(results))
+    return found
+
+
+def _moved(array: Any, x: Any, y: Any) -> Any:
+    """The elements of the result first."""
+    whole = array.reshape((*x.shape, *y.shape))
+    count = len(x.shape)
+    return whole.transpose((*range(count, count + len(y.shape)), *range(count)))
+
+
+def _direction(trace: Trace, unit: Any, like: TracedArray) -> Term:
+    if unit is None:
+        return full(trace.builder, like.dtype.type(0), like.value)
+    (term,) = directions(trace, "jacobian", unit, None, [like], "directions")
+    return term
+
+
+def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Function:
+    """The second derivatives of a function that returns one float: forward over the way back.
+
+    By an argument of shape ``a`` an array of shape ``a + a``; by several, or pytrees, the structure
+    of these within itself.  Raises what `grad` raises.
+    """
+    return jacobian(grad(f, argnums), argnums)
+
+
+def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The Hessian of ``f`` at the primals times the tangents, a tuple like these: the derivative of
+    the gradient in their direction, for which no matrix is made.  Raises what `grad` raises."""
+    return jvp(grad(f, tuple(range(len(primals)))), primals, tangents)[1]

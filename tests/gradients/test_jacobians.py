@@ -1,0 +1,62 @@
+"""`jacobian`, `hessian`, `hvp`, `stop_gradient` and `check_grads`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+
+X = np.array([1.0, 2.0, 3.0])
+A = np.arange(12.0).reshape(4, 3) * 0.1
+
+
+def cubes(x: Any) -> Any:
+    return (x * x * x).sum() + x[0] * x[1]
+
+
+def test_jacobians_both_ways() -> None:
+    wide = fusec.jacobian(lambda x: np.tanh(A @ x))(X)
+    np.testing.assert_allclose(wide, (1 - np.tanh(A @ X) ** 2)[:, None] * A, atol=1e-16)
+    tall = fusec.jacobian(lambda x: np.stack([x.sum(), (x * x).sum()]))(X)
+    np.testing.assert_array_equal(tall, [np.ones(3), 2 * X])
+    table = fusec.jacobian(lambda a, x: {"p": a @ x, "s": a.sum()}, (0, 1))(A, X)
+    np.testing.assert_allclose(table["p"][0], np.einsum("ij,k->ijk", np.eye(4), X))
+    np.testing.assert_array_equal(table["p"][1], A)
+    np.testing.assert_array_equal(table["s"][0], np.ones((4, 3)))
+
+
+def test_a_jacobian_of_many_elements_is_a_loop() -> None:
+    x = np.linspace(0, 1, 60)
+    jacobian = fusec.jacobian(lambda x: np.cumsum(np.sin(x)))
+    np.testing.assert_allclose(jacobian(x), np.tri(60) * np.cos(x), atol=1e-15)
+    assert "Loop" in jacobian.concrete(x).graph.ops
+
+
+def test_second_derivatives() -> None:
+    expected = np.diag(6 * X)
+    expected[0, 1] = expected[1, 0] = 1
+    np.testing.assert_array_equal(fusec.hessian(cubes)(X), expected)
+    (product,) = fusec.hvp(cubes, (X,), (Y := np.array([1.0, -1.0, 0.5]),))
+    np.testing.assert_allclose(product, expected @ Y)
+
+
+def test_what_is_stopped_is_constant() -> None:
+    np.testing.assert_array_equal(
+        fusec.grad(lambda x: (fusec.stop_gradient(x) * x).sum())(X), X)
+    np.testing.assert_array_equal(fusec.jit(lambda x: fusec.stop_gradient({"x": x})["x"])(X), X)
+    assert fusec.stop_gradient(2.0) == 2.0
+    _, tangent = fusec.jvp(lambda x: fusec.stop_gradient(x) * 2, (X,), (X,))
+    np.testing.assert_array_equal(tangent, 0 * X)
+
+
+def test_checks_of_gradients() -> None:
+    fusec.check_grads(lambda x, y: np.exp(x * y).sum(axis=0), (A, 0.3), order=2)
+    fusec.check_grads(lambda x: x * np.exp(1j * x), (X,))
+    fusec.check_grads(np.sin, (X.astype(np.float32),))
+    with pytest.raises(AssertionError, match="the tangent and differences differ"):
+        fusec.check_grads(lambda x: fusec.stop_gradient(x) * x, (X,))
+    with pytest.raises(TypeError, match="real floats"):
+        fusec.jacobian(lambda x: x * 1j)(X)
