@@ -14,7 +14,6 @@ import numpy as np
 
 from fusec.errors import short_errors, user_error
 from fusec.function import Function
-from fusec.jit import jit
 from fusec.ops.derivatives import Term
 from fusec.trace.facts.trees import flattened, mapped
 from fusec.trace.operands.operands import as_traced
@@ -25,6 +24,7 @@ from .point import (
     Point,
     as_result,
     call_at,
+    called,
     directions,
     ones,
     real_number,
@@ -132,7 +132,7 @@ def _vjp(f: Any, primals: tuple[Any, ...], has_aux: bool) -> Any:
     """Outside of a trace: the primals are copied, for the program may change them before it pulls.
     """
     at = tuple(mapped(_copied, primal) for primal in primals)
-    result = jit(f)(*primals)
+    result = transformed("value", f, partial(_value, f), None)(*primals)
 
     def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         point_of, cotangents = args
@@ -147,6 +147,10 @@ def _vjp(f: Any, primals: tuple[Any, ...], has_aux: bool) -> Any:
 
 
 _POINT = inspect.signature(lambda primals, directions: None)
+
+
+def _value(f: Any, trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return called(trace, f, args, kwargs)
 
 
 def _copied(leaf: Any) -> Any:

@@ -65,16 +65,17 @@ def call_at(
         for number, part in zip(chosen, parts, strict=True):
             new[number] = part
         args = tuple(new)
-    result = _called(trace, f, args, kwargs)
+    result = called(trace, f, args, kwargs)
     check_apart(variables)
     for variable in variables:
         variable.returned()
     return Point(trace, name, variables, structure, result)
 
 
-def _called(
+def called(
     trace: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
+    """What the function returns that is traced with the program around it."""
     assert trace.hooks is not None
     return trace.hooks.call(trace.hooks.where, f, *args, **kwargs)
 
