@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from fusec.errors import InternalError, users_own
 from fusec.function import Function
 from fusec.trace.values.trace import Trace, current
@@ -34,10 +36,10 @@ class Transformed:
 
 
 def _signature(python: Callable[..., Any]) -> inspect.Signature:
-    try:
-        return inspect.signature(python)
-    except (TypeError, ValueError):  # of NumPy's functions nothing is known
-        return inspect.signature(lambda *args, **kwargs: None)
+    if not isinstance(python, np.ufunc):  # whose parameters with defaults exclude each other
+        with suppress(TypeError, ValueError):  # of other functions in C nothing is known
+            return inspect.signature(python)
+    return inspect.signature(lambda *args, **kwargs: None)
 
 
 def check_callable(name: str, f: Any) -> None:
