@@ -133,20 +133,9 @@ def doctor(options: argparse.Namespace) -> int:
 def cache(options: argparse.Namespace) -> int:
     """Print where machine code and measured times are kept between processes, and how much;
     ``--clear`` deletes them."""
-    from .codegen import disk_cache
-    from .runtime.devices import kept
+    from .inspect import kept_files
 
-    status = disk_cache.info()
-    if status.path is None:
-        print("disk cache: off (FUSEC_CACHE_DIR)")
-    elif options.clear:
-        print(f"disk cache: {disk_cache.clear()} entries deleted from {status.path}")
-        for name in kept.clear(status.path):
-            print(f"{name} deleted")
-    else:
-        print(f"disk cache: {status.path}\n{status.entries} entries, {status.size / 1e6:.1f} MB")
-        for name, size in kept.sizes(status.path).items():
-            print(f"{name}: measured times, {size:,} bytes")
+    print("\n".join(kept_files.clear() if options.clear else kept_files.listing()))
     return 0
 
 

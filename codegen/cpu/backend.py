@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,20 +44,22 @@ class CpuBackend(Backend):
     def compile_control(
         self, node: Node, strides: Sequence[tuple[int, ...]], stats: CompileStats
     ) -> ControlProgram:
-        # Programs without any do not load what compiles them: a tenth of a first call.
-        from .loops import compile_control
-
-        return compile_control(node, strides, stats)
+        return _loops().compile_control(node, strides, stats)
 
     def check_control(self, node: Node, strides: Sequence[tuple[int, ...]]) -> None:
-        from .loops import check_control
-
-        check_control(node, strides)
+        _loops().check_control(node, strides)
 
     def clear(self) -> None:
         compile.clear_cache()
         if _LOOPS in sys.modules:
             sys.modules[_LOOPS].clear_cache()
+
+
+def _loops() -> Any:
+    """What compiles loops: programs without any do not load it, a tenth of a first call."""
+    from . import loops
+
+    return loops
 
 
 BACKEND = CpuBackend()
