@@ -260,3 +260,27 @@ def test_classes_derived_before_the_first_call_have_their_own_initialiser() -> N
 
     assert (Plain(1).x, Derived(5).x, Derived(5).y, Base(7).x) == (2, 5, 2, 7)
     assert Plain.__init__ is not Base.__init__ and Plain(1).x == 2
+
+
+class Point(records.Record):
+    """Two numbers."""
+
+    x: int
+    y: int = 3
+
+
+def test_records_without_methods_of_their_own() -> None:
+    made = [Point(1), Point(1, 3), Point(x=1), Point(1, y=3)]
+    assert [(p.x, p.y, repr(p)) for p in made] == [(1, 3, "Point(x=1, y=3)")] * 4
+    assert made[0] == made[0] != made[1] and len({*made}) == 4
+    match Point(5, 6):
+        case Point(first, y=second):
+            assert (first, second) == (5, 6)
+
+
+@pytest.mark.parametrize(("values", "named"), [
+    ((), {}), ((1, 2, 3), {}), ((1,), {"z": 2}), ((), {"y": 2}),
+    ((1,), {"x": 2})], ids=str)
+def test_records_take_their_annotations(values: tuple, named: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="Point"):
+        Point(*values, **named)

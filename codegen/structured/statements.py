@@ -18,15 +18,14 @@ from fusec.codegen.control_program import HostSite
 from fusec.codegen.loop_ir import Kernel, Param
 from fusec.codegen.specialise import LoopForm
 from fusec.ir.dims import Size
-from fusec.records import dataclass
+from fusec.records import Record, dataclass
 
 from .memory import Memory, Operand, Register, Variable, View
 
 # ----------------------------------------------------------------------------------------- numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Record):
     """``result = value``: a size, a stride or a large constant of the program.
 
     Code that is shared by calls of several sizes gets it from outside.
@@ -36,8 +35,7 @@ class Number:
     value: Size
 
 
-@dataclass(frozen=True, slots=True)
-class Let:
+class Let(Record):
     """``result = op(args)``: a scalar op of the loop IR, or one of these.
 
     ``wrap_index(i, n)``: a negative ``i`` counts from the end.  ``in_range(i, n)``: 0 <= i < n.
@@ -52,24 +50,21 @@ class Let:
     attr: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Record):
     """``result`` = the number that is operand ``position`` of the program."""
 
     result: Register
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Record):
     """Result ``position`` of the program is the number ``value``."""
 
     position: int
     value: Operand
 
 
-@dataclass(frozen=True, slots=True)
-class CallScalar:
+class CallScalar(Record):
     """``result`` = a function of `fusec.vectorize` on numbers, by its symbol.
 
     ``holds``: whether it did not raise.  One that may raise leaves its arguments in ``words``.
@@ -82,31 +77,27 @@ class CallScalar:
     words: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Declare:
+class Declare(Record):
     """A variable, or memory, from here on."""
 
     thing: Variable | Memory
 
 
-@dataclass(frozen=True, slots=True)
-class Get:
+class Get(Record):
     """``result`` = what the variable is now."""
 
     result: Register
     variable: Variable
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(Record):
     """The variable becomes the value."""
 
     variable: Variable
     value: Operand
 
 
-@dataclass(frozen=True, slots=True)
-class DefineSize:
+class DefineSize(Record):
     """The symbol, which shapes of what follows contain, is the value."""
 
     symbol: str
@@ -116,24 +107,21 @@ class DefineSize:
 # ------------------------------------------------------------------------------------------ memory
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Record):
     """``result`` = the first element of the view, which has rank 0."""
 
     result: Register
     place: View
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Record):
     """The first element of the view becomes the value."""
 
     place: View
     value: Operand
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Record):
     """``target[...] = source`` of one shape and dtype.
 
     The two share memory only where both lie in C order: then as ``memmove`` copies.
@@ -143,8 +131,7 @@ class Copy:
     source: View
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Record):
     """The first memory of each pair gets the address that the second one had before, all at once.
 
     The same memories are first and second ones: what each has is lost by none.
@@ -153,16 +140,14 @@ class Exchange:
     pairs: tuple[tuple[Memory, Memory], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Record):
     """The alias gets the address that ``at`` has now."""
 
     alias: Memory
     at: Memory
 
 
-@dataclass(frozen=True, slots=True)
-class IsAt:
+class IsAt(Record):
     """``result`` = whether the memory's address is that of any of ``others``; or, with
     ``elsewhere``, of none."""
 
@@ -172,8 +157,7 @@ class IsAt:
     elsewhere: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Nonzero:
+class Nonzero(Record):
     """The indices of those elements of ``source`` that are not 0, and ``count``: how many."""
 
     count: Register
@@ -184,8 +168,7 @@ class Nonzero:
 # ------------------------------------------------------------------------------------------- calls
 
 
-@dataclass(frozen=True)
-class NestUse:
+class NestUse(Record):
     """A nest of a kernel for operands of known strides; ``exit``: of its checks, -1: it has none.
 
     ``largest`` is the form at the upper bounds of its sizes: as much memory as it may need.
@@ -197,8 +180,7 @@ class NestUse:
     exit: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class RunKernel:
+class RunKernel(Record):
     """The nests of a kernel, one after the other.
 
     Its buffers are ``operands``, then ``results``: arrays that it writes, and numbers.
@@ -210,8 +192,7 @@ class RunKernel:
     results: tuple[Register | View, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CallPython:
+class CallPython(Record):
     """Call site ``number`` of the program; ``exit`` where it raises.
 
     Afterwards the symbols that it defines are sizes of its results, and results that are numbers
@@ -241,15 +222,13 @@ class Function:
         return f"f{self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class DefineFunction:
+class DefineFunction(Record):
     """The function, before its first call."""
 
     function: Function
 
 
-@dataclass(frozen=True, slots=True)
-class CallFunction:
+class CallFunction(Record):
     """Call the function; where it leaves early, so does the caller.
 
     A call from its own body passes its ``own`` parameters only.
@@ -263,8 +242,7 @@ class CallFunction:
 # ----------------------------------------------------------------------------------------- control
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Record):
     """Leave through exit number ``exit`` where the condition is false.
 
     The exit reports the index, and a size that it does not know itself.
@@ -276,8 +254,7 @@ class Check:
     size: Operand
 
 
-@dataclass(frozen=True, slots=True)
-class CheckIndices:
+class CheckIndices(Record):
     """`Check` that each element of an array of indices is within the size."""
 
     indices: View
@@ -285,8 +262,7 @@ class CheckIndices:
     exit: int
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Record):
     """``orelse`` may be missing."""
 
     condition: Operand
@@ -294,8 +270,7 @@ class If:
     orelse: Block | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class While:
+class While(Record):
     """``test``, then ``body``, again and again, until the condition is false after a test."""
 
     test: Block
@@ -303,8 +278,7 @@ class While:
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
-class CountedLoop:
+class CountedLoop(Record):
     """``body`` while the variable, to which it adds one, is below the limit.
 
     It carries numbers only, so iterations may be computed together.  It polls by itself, ``cost``
@@ -317,8 +291,7 @@ class CountedLoop:
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
-class Poll:
+class Poll(Record):
     """Between two iterations: count ``cost`` ns of work, let signals be handled when many are
     spent, and leave if a handler raised."""
 
