@@ -219,6 +219,9 @@ class Record:
 
         def __init__(self, *values: Any, **named: Any) -> None:
             names, cls = self.__match_args__, type(self)
+            if len(values) == len(names) and not named:
+                vars(self).update(zip(names, values))  # noqa: B905
+                return
             given = dict(zip(names, values), **named) if values else named  # noqa: B905
             twice_or_more = len(given) != len(values) + len(named)
             if len(given) != len(names):
