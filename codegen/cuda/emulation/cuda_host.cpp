@@ -568,13 +568,18 @@ EXPORT const Report *fusec_host_launch(Launch *of) {
 // ---- what the instrumentation calls --------------------------------------------------------------------
 
 #define CODE __builtin_return_address(0)
+#define ACCESS(name, size, is_write, needs_alignment) \
+  HIDDEN void __tsan_##name##size(void *p) { \
+    if (needs_alignment && (word)p % size) fail(MISALIGNED, 0, (word)p, size, is_write, CODE); \
+    access((word)p, size, is_write, false, CODE); \
+  }
 #define ACCESSES(size) \
-  HIDDEN void __tsan_read##size(void *p) { access((word)p, size, false, false, CODE); } \
-  HIDDEN void __tsan_write##size(void *p) { access((word)p, size, true, false, CODE); } \
-  HIDDEN void __tsan_volatile_read##size(void *p) { access((word)p, size, false, false, CODE); } \
-  HIDDEN void __tsan_volatile_write##size(void *p) { access((word)p, size, true, false, CODE); } \
-  HIDDEN void __tsan_unaligned_read##size(void *p) { access((word)p, size, false, false, CODE); } \
-  HIDDEN void __tsan_unaligned_write##size(void *p) { access((word)p, size, true, false, CODE); }
+  ACCESS(read, size, false, true) \
+  ACCESS(write, size, true, true) \
+  ACCESS(volatile_read, size, false, true) \
+  ACCESS(volatile_write, size, true, true) \
+  ACCESS(unaligned_read, size, false, false) \
+  ACCESS(unaligned_write, size, true, false)
 ACCESSES(1)
 ACCESSES(2)
 ACCESSES(4)
@@ -584,6 +589,19 @@ HIDDEN void __tsan_read_range(void *p, u64 size) { access((word)p, size, false, 
 HIDDEN void __tsan_write_range(void *p, u64 size) { access((word)p, size, true, false, CODE); }
 HIDDEN void __tsan_read_write4(void *p) { access((word)p, 4, true, false, CODE); }
 HIDDEN void __tsan_read_write8(void *p) { access((word)p, 8, true, false, CODE); }
+// Clang's, for arrays and structures as a whole.
+HIDDEN void *__tsan_memset(void *to, int byte, u64 size) {
+  if (size) access((word)to, size, true, false, CODE);
+  return __builtin_memset(to, byte, size);
+}
+HIDDEN void *__tsan_memcpy(void *to, const void *from, u64 size) {
+  if (size) access((word)from, size, false, false, CODE);
+  if (size) access((word)to, size, true, false, CODE);
+  return __builtin_memmove(to, from, size);
+}
+HIDDEN void *__tsan_memmove(void *to, const void *from, u64 size) {
+  return __tsan_memcpy(to, from, size);
+}
 HIDDEN void __tsan_func_entry(void *) {}
 HIDDEN void __tsan_func_exit() {}
 HIDDEN void __tsan_init() {}

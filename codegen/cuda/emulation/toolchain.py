@@ -27,7 +27,7 @@ _OF_GCC = ("--param", "tsan-instrument-func-entry-exit=0")
 _OF_CLANG = ("-mllvm", "-tsan-instrument-func-entry-exit=0", "-fno-sanitize-trap=all",
              "-fsanitize-recover=all")
 _LINKED = ("-shared", "-Wl,-z,defs", "-Wl,-Bsymbolic")
-SECONDS = 300
+SECONDS = 900  # zig builds its libraries when it is first used
 
 
 class NoCompilerError(FusecError):
