@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fusec import config
 from fusec.codegen.kernel_nodes import is_of_kernels
+from fusec.codegen.native_nest import CompileStats
 from fusec.ir import Node
 
 from .arrays import DriverArrays
 from .backend import CudaBackend
+from .compiled import CudaForm, NestCall
 from .emulation.driver import EmulatedDriver
+from .emulation.origins import DriverFor
 
 DRIVER = EmulatedDriver(config.cuda_host_seed)
 config.on_change("cuda_host_seed", DRIVER.reseed)
@@ -20,6 +25,12 @@ class CudaHostBackend(CudaBackend):
     def __init__(self) -> None:
         super().__init__("cudahost", lambda: DRIVER)
         self.arrays = DriverArrays(DRIVER)
+
+    def compile(self, forms: Sequence[CudaForm], stats: CompileStats) -> list[NestCall]:
+        calls = super().compile(forms, stats)
+        for form, call in zip(forms, calls, strict=True):
+            call.driver = DriverFor(DRIVER, form.kernel)
+        return calls
 
     def has_kernel(self, node: Node) -> bool:
         return is_of_kernels(node)

@@ -75,7 +75,8 @@ def test_it_is_listed_and_shows_its_kernels(tmp_path: Path) -> None:
     with fusec.profile(str(tmp_path / "trace.json")):
         f(X)
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    assert any(e.get("cat") == "kernel" and e["name"] == kernel.name for e in events)
+    shown = {e["name"] for e in events if e.get("cat") == "kernel"}
+    assert {kernel.name, f"{kernel.name} runs"} <= shown
     with fusec.config.override(history=True):
         f(X)
     assert any("CUDAHOST:0" in str(row.device) for row in fusec.history())
@@ -105,8 +106,10 @@ def test_a_fault_is_the_calls_error_and_the_next_call_is_fine(
 
     with monkeypatch.context() as faulty:
         faulty.setattr(launches, "run", run)
-        with pytest.raises(launches.KernelFault, match="nest_0_0 reads outside"):
+        with pytest.raises(launches.KernelFault, match="nest_0_0 reads outside") as caught:
             f(X)
+    text = str(caught.value)
+    assert "it is a part of fused" in text and "in <lambda>" in text and "f = fusec.jit" in text
     np.testing.assert_array_equal(f(X), want)
 
 

@@ -25,6 +25,13 @@ _LEAST = {"pointer": 0, "int32": -(1 << 31), "int64": -(1 << 63)}
 _MOST = {"pointer": (1 << 64) - 1, "int32": (1 << 31) - 1, "int64": (1 << 63) - 1}
 
 
+Around = Callable[[Callable[[], None]], None]
+
+
+def _simply(run: Callable[[], None]) -> None:
+    run()
+
+
 class EmulatedDriver:
     """Kernels on this machine's CPU, late, on memory of their own.
 
@@ -62,18 +69,19 @@ class EmulatedDriver:
 
     def launch(
         self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
-        shared_bytes: int, args: Sequence[int], stream: int = 0,
+        shared_bytes: int, args: Sequence[int], stream: int = 0, around: Around = _simply,
     ) -> None:
-        """Ask for a launch.  What a GPU's driver sees at once is raised here (`KernelFault`: sizes
-        that cannot be); what a kernel does wrong, when somebody waits for it."""
+        """Ask for a launch, which ``around`` is given to call.  What a GPU's driver sees at once is
+        raised here (`KernelFault`: sizes that cannot be); what a kernel does wrong, when somebody
+        waits for it."""
         launches.check_sizes(kernel, grid, block, shared_bytes)
         words = _words(kernel, args)
         operands = [self._operand(number, param, arg) for number, (param, arg) in enumerate(
             zip(kernel.params, args, strict=True)) if param.kind == "pointer"]
         self.launched += 1
         seed = _mixed(self.seed, self.launched)
-        self.streams.ask(lambda: self._run(operands, lambda: launches.run(
-            loaded, kernel, grid, block, shared_bytes, words, operands, seed)), stream)
+        self.streams.ask(lambda: self._run(operands, lambda: around(lambda: launches.run(
+            loaded, kernel, grid, block, shared_bytes, words, operands, seed))), stream)
 
     def _run(self, operands: Sequence[Operand], run: Callable[[], None]) -> None:
         """Run a kernel, unless what it reads is spoilt; what it writes may be, then."""
