@@ -10,11 +10,14 @@ import numpy as np
 from fusec import locks
 from fusec.codegen.backend import Backend, Strides
 from fusec.codegen.control_program import ControlCode
+from fusec.codegen.kernel_nodes import is_of_kernels
 from fusec.codegen.loop_ir import Kernel
 from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.specialise import specialise
 from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
+from fusec.ops import get
+from fusec.ops.scalar_calls import CALLS
 
 from .compiled import CudaForm, LoadedKernel, NestCall, code_key
 from .driver import Driver
@@ -38,6 +41,11 @@ class CudaBackend(Backend):
 
     def supports(self, op: str, dtype: np.dtype) -> bool:
         return supports(op, dtype)
+
+    def has_kernel(self, node: Node) -> bool:
+        """What is computed element by element, but for functions that are LLVM IR."""
+        inside = node.attrs["body"].nodes if node.op == "Fused" else (node,)
+        return is_of_kernels(node) and not any(get(n.op).scalar in CALLS for n in inside)
 
     def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[CudaForm]:
         return [CudaForm(specialise(kernel, nest, strides), kernel) for nest in kernel.nests]

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fusec import config
-from fusec.codegen.kernel_nodes import is_of_kernels
 from fusec.codegen.native_nest import CompileStats
-from fusec.ir import Node
 
 from .arrays import DriverArrays
 from .backend import CudaBackend
@@ -31,9 +29,5 @@ class CudaHostBackend(CudaBackend):
         for form, call in zip(forms, calls, strict=True):
             call.driver = DriverFor(DRIVER, form.kernel)
         return calls
-
-    def has_kernel(self, node: Node) -> bool:
-        return is_of_kernels(node)
-
 
 BACKEND = CudaHostBackend()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from fusec.codegen.backend import DeviceArrays
-from fusec.codegen.kernel_nodes import is_of_kernels
-from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
 
 from .arrays import DriverArrays
@@ -22,9 +20,6 @@ class GpuBackend(CudaBackend):
     def arrays(self) -> DeviceArrays:
         """Arrays in the GPU's memory."""
         return DriverArrays(self.driver)
-
-    def has_kernel(self, node: Node) -> bool:
-        return is_of_kernels(node)
 
 
 BACKEND = GpuBackend()
