@@ -142,6 +142,8 @@ class _Interpolation:
     def __init__(self, site: Site) -> None:
         given = arguments(site, "x xp fp left right period")
         x, self.xp, self.fp = (given[k] for k in ("x", "xp", "fp"))
+        if isinstance(x, int | float) and isinstance(self.xp, Term):
+            x = self.xp.number(x)
         if not all(isinstance(v, Term) for v in (x, self.xp, self.fp)):
             site.refuse("an operand is a list or a number: make it an array")
         if any(given.get(k) is not None for k in ("left", "right", "period")):

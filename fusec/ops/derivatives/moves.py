@@ -61,7 +61,8 @@ def _moved_operands(site: Site) -> list[int]:
         place = 3
     condition = form[place] if name in ("compress", "extract", "place") else None
     return [k for k, x in enumerate(site.operands)
-            if x.dtype.kind in DIFFERENTIABLE and condition != ("operand", k)]
+            if x.dtype.kind in DIFFERENTIABLE and not (
+                type(condition) is tuple and condition == ("operand", k))]
 
 
 def _moved(site: Site, sign: int) -> Term:

@@ -152,7 +152,8 @@ def _partial(site: Site, position: int) -> list[Term | Number]:
     given = [decode(form, site.operands) for form in site.attrs["form"][3:]]
     wide = [x.cast(result.dtype) if isinstance(x, Term) else result.number(x) for x in given]
     return [_entry(site, number)(*wide, result)
-            for number, form in enumerate(site.attrs["form"][3:]) if form == ("operand", position)]
+            for number, form in enumerate(site.attrs["form"][3:])
+            if type(form) is tuple and form == ("operand", position)]
 
 
 def _ufunc(site: Site, cotangents: Tangents) -> Cotangents:
