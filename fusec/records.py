@@ -213,7 +213,8 @@ class Record:
     __match_args__: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        cls.__match_args__ = tuple(vars(cls).get("__annotations__", ()))
+        cls.__match_args__ = tuple(  # type: ignore[misc]
+            vars(cls).get("__annotations__", ()))
 
     if not TYPE_CHECKING:
 
