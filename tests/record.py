@@ -1,8 +1,9 @@
 """Write what a fixed set of programs compiles to, for a change that should change none of it.
 
 ``python -m tests.record OUT`` writes one file a program below ``OUT``: graphs as traced and after
-the passes, loops and LLVM text of every trace that the corpus, the bench programs and fixed fuzz
-seeds make.  Do it before and after, then ``diff -r BEFORE AFTER``; ``--fuzz 200`` takes fewer.
+the passes, loops, statements and LLVM text of every trace that the corpus, the bench programs and
+fixed fuzz seeds make.  Do it before and after, then ``diff -r BEFORE AFTER``; ``--fuzz 200`` takes
+fewer.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def described(concrete: ConcreteFunction) -> Iterator[str]:
     for kernel in concrete.kernels:
         yield f"--- {kernel.name}\n{kernel.loops}\n{kernel.asm['ll']}"
     for step in concrete.control:
-        yield f"--- {step!r}\n{step.asm.get('ll', '')}"
+        yield f"--- {step!r}\n{step.structured}\n{step.asm.get('ll', '')}"
 
 
 class Recorder:
