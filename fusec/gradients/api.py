@@ -15,6 +15,7 @@ import numpy as np
 from fusec.errors import short_errors, user_error
 from fusec.function import Function
 from fusec.ops.derivatives import Term
+from fusec.trace.facts.layout import contiguous, order_like
 from fusec.trace.facts.trees import flattened, mapped
 from fusec.trace.operands.operands import as_traced
 from fusec.trace.values.array import TracedArray, from_value
@@ -209,7 +210,10 @@ def stop_gradient(x: Any) -> Any:
 def _stopped(trace: Trace, leaf: Any) -> Any:
     if leaf is None or isinstance(leaf, str):
         return leaf
-    return from_value(trace, trace.emit("StopGradient", as_traced(trace, leaf).value))
+    x = as_traced(trace, leaf)
+    order = order_like(x.shape, x.strides, x.itemsize, "K")
+    strides = contiguous(x.shape, x.itemsize, order)
+    return from_value(trace, trace.emit("StopGradient", x.value), strides)
 
 
 def numbers_of(argnums: Argnums) -> int | tuple[int, ...]:

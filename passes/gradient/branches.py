@@ -13,13 +13,14 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder
 from fusec.ops.derivatives import Term, full
+from fusec.ops.integer_ranges import Around, interval
 from fusec.records import dataclass, field
 
 from .bodies import Body, Opened, adjoint_type, name_of, of_kind, opened, placeholder
 from .reverse import Reverse, control_rule, pull
 from .stacks import Inside, Stack, continued
 from .tape import is_of_known_size, kept_values, read_by_derivatives
-from .trips import Around, as_int, interval
+from .trips import as_int
 
 SIDES = ("then", "orelse")
 

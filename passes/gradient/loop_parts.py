@@ -8,12 +8,13 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder, get
 from fusec.ops.derivatives import Term, refusal
+from fusec.ops.integer_ranges import Around, Interval, interval
 from fusec.records import dataclass
 
 from .bodies import Body, Opened, name_of, of_kind, opened
 from .dependents import dependents, is_differentiable
 from .nests import Nested
-from .trips import Around, Counter, Interval, Trips, counters, interval, trips
+from .trips import Counter, Trips, counters, trips
 
 
 @dataclass

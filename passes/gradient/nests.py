@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fusec.ir import Value
 from fusec.ir.dims import Dim
 from fusec.ir.symbolic_numbers import Symbolic
+from fusec.ops.integer_ranges import Around, exact
 from fusec.records import dataclass
 
-from .trips import Around, Counter, Trips
+from .trips import Counter, Trips
 
 MOST_COUNTED = 20_000  # iterations of loops around that are gone through one by one
 
@@ -49,7 +50,7 @@ def _counted(nest: Sequence[Nested], numbers: dict[Value, int], budget: list[int
     loop, rest = nest[0], nest[1:]
     trips = loop.trips
     assert trips is not None
-    start, end = (evaluated(v, numbers) for v in (trips.start, trips.end))
+    start, end = (exact(v, numbers) for v in (trips.start, trips.end))
     if start is None or end is None:
         return None
     count = max(trips.quotient(end - start if trips.counter.step > 0 else start - end), 0)
@@ -62,7 +63,7 @@ def _counted(nest: Sequence[Nested], numbers: dict[Value, int], budget: list[int
     for iteration in range(count):
         inner = dict(numbers)
         for counter, first, there in loop.counters:
-            value = evaluated(first, numbers)
+            value = exact(first, numbers)
             if value is not None:
                 inner[there] = value + iteration * int(counter.step)
         more = _counted(rest, inner, budget)
@@ -70,24 +71,3 @@ def _counted(nest: Sequence[Nested], numbers: dict[Value, int], budget: list[int
             return None
         total += more
     return total
-
-
-def evaluated(value: Value, numbers: Mapping[Value, int]) -> int | None:
-    """An integer of the graph where it follows from numbers and constants."""
-    if value in numbers:
-        return numbers[value]
-    node = value.node
-    if node.op == "Const":
-        number = node.attrs["value"]
-        return int(number) if type(number) is not Symbolic and value.dtype.kind in "iu" else None
-    rule = _RULES.get(node.op)
-    if rule is None or value.dtype.kind not in "iu":
-        return None
-    operands = [evaluated(v, numbers) for v in node.inputs]
-    return None if None in operands else rule(*operands)
-
-
-_RULES: dict[str, Callable[..., int]] = {
-    "Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b,
-    "Minimum": min, "Maximum": max, "Neg": lambda a: -a, "Cast": lambda a: a, "Pos": lambda a: a,
-}

@@ -18,12 +18,12 @@ from fusec.ir import TensorType, Value
 from fusec.ir.dims import Dim, symbol
 from fusec.ir.graph import new_id
 from fusec.ops import Builder
+from fusec.ops.integer_ranges import Around
 from fusec.ops.windows import UNLIMITED
 from fusec.records import dataclass, field
 
 from .bodies import placeholder
 from .nests import Nested, entries_of
-from .trips import Around
 
 STATIC = 1 << 30  # bytes of memory for a stack up to which a limit of its entries will do
 

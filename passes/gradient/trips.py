@@ -9,12 +9,9 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import Dim, maximum
 from fusec.ir.symbolic_numbers import Symbolic
 from fusec.ops import Builder
+from fusec.ops.integer_ranges import Around, interval
 from fusec.ops.loop_numbers import ENDS, STEPS, is_and
 from fusec.records import dataclass
-
-Interval = tuple[Any, Any]  # least and greatest value; None where no limit is known
-Around = Mapping[Value, Interval]  # of parameters of the graphs around
-_ANY: Interval = (None, None)
 
 
 @dataclass(frozen=True)
@@ -151,54 +148,3 @@ def _compared(
     if end is None or end.dtype.kind != "i":
         return None
     return Trips(counter, node.inputs[counter.position], end, ENDS[test.op], is_exact)
-
-
-# ---------------------------------------------------------------------------------- intervals
-
-
-def interval(value: Value, around: Around) -> Interval:
-    """Between which integers a number of the graph lies."""
-    if value in around:
-        return around[value]
-    node = value.node
-    if node.op == "Const":
-        number = node.attrs["value"]
-        return (number, number) if value.dtype.kind in "iu" else _ANY
-    if node.op == "Size":
-        size = node.attrs["size"]
-        return (size, size) if not isinstance(size, Dim) or not size.symbols else (0, None)
-    rule = _RULES.get(node.op)
-    if rule is None or value.shape or value.dtype.kind not in "iu":
-        return _ANY
-    result: Interval = rule(*(interval(v, around) for v in node.inputs))
-    return result
-
-
-def _sum(a: Interval, b: Interval) -> Interval:
-    return tuple(None if None in pair else pair[0] + pair[1]  # type: ignore[return-value]
-                 for pair in zip(a, b, strict=True))
-
-
-def _negated(a: Interval) -> Interval:
-    return None if a[1] is None else -a[1], None if a[0] is None else -a[0]
-
-
-def _product(a: Interval, b: Interval) -> Interval:
-    if None in a or None in b or any(type(x) is Symbolic for x in (*a, *b)):
-        return _ANY
-    ends = [x * y for x in a for y in b]
-    return min(ends), max(ends)
-
-
-def _least(a: Interval, b: Interval) -> Interval:
-    low = None if None in (a[0], b[0]) else -maximum(-a[0], -b[0])
-    highs = [x for x in (a[1], b[1]) if x is not None]
-    return low, (None if not highs else highs[0] if len(highs) == 1 else -maximum(
-        -highs[0], -highs[1]))
-
-
-_RULES: dict[str, Any] = {
-    "Add": _sum, "Sub": lambda a, b: _sum(a, _negated(b)), "Neg": _negated, "Mul": _product,
-    "Minimum": _least, "Maximum": lambda a, b: _negated(_least(_negated(a), _negated(b))),
-    "Cast": lambda a: a, "Pos": lambda a: a,
-}

@@ -336,12 +336,13 @@ class _at_most:
 
     def __enter__(self) -> None:
         if hasattr(signal, "SIGALRM"):
-            signal.signal(signal.SIGALRM, _ring)
+            self.before = signal.signal(signal.SIGALRM, _ring)
             signal.alarm(self.seconds)
 
     def __exit__(self, *error: object) -> None:
         if hasattr(signal, "SIGALRM"):
             signal.alarm(0)
+            signal.signal(signal.SIGALRM, self.before)
 
 
 def _ring(number: int, frame: object) -> None:
