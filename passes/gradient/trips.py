@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
-from fusec.ir.dims import Dim, maximum
-from fusec.ir.symbolic_numbers import Symbolic
+from fusec.ir.dims import maximum
 from fusec.ops import Builder
 from fusec.ops.integer_ranges import Around, interval
 from fusec.ops.loop_numbers import ENDS, STEPS, is_and

@@ -157,7 +157,7 @@ OWN: dict[str, Sample] = {
     "Cast": (lambda x: x.astype(np.int8 if x.dtype != np.int8 else np.float32), "grid"),
     "Reinterpret": (lambda x: x.view(f"u{x.itemsize}") + 1, "grid"),
     "Fma": (lambda x: x * 3 + x, "grid"), "Copy": (lambda x: np.array(x), "grid"),
-    "StopGradient": (lambda x: fusec.stop_gradient(x), "grid"),
+    "StopGradient": (lambda x: np.array(fusec.stop_gradient(x)), "grid"),
     "PopulationCount": (lambda x: np.bitwise_count(x), "grid"),
     "MulHigh": (lambda x: fusec.random.bits(x[0, :2], 5), "grid"),
     "Real": (lambda x: x.real + 0, "grid"), "Imag": (lambda x: x.imag + 0, "grid"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from fusec.codegen.cuda.driver import Dim3
+from fusec.codegen.cuda.module import CudaKernel
 from fusec.codegen.loop_ir import Kernel
 from fusec.errors import FusecError
 from fusec.inspect import timeline
 from fusec.records import replace
 
 from .driver import EmulatedDriver
+from .loading import LoadedModule
 
 DEVICE = "/job:localhost/task:0/device:CUDAHOST:0"
 
@@ -26,9 +29,12 @@ class DriverFor:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._driver, name)
 
-    def launch(self, *args: Any) -> None:
+    def launch(
+        self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
+        shared_bytes: int, args: Sequence[int],
+    ) -> None:
         """Ask for a launch: see `EmulatedDriver.launch`."""
-        self._driver.launch(*args, around=self._around)
+        self._driver.launch(loaded, kernel, grid, block, shared_bytes, args, around=self._around)
 
     def _around(self, run: Callable[[], None]) -> None:
         start = timeline.now() if timeline.on else 0

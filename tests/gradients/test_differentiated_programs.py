@@ -1,10 +1,10 @@
-"""A fixed sample of random programs; ``python tests/gradients/random_programs.py`` has more."""
+"""A fixed sample of random programs; ``python tests/gradients/differentiated_programs.py`` has more."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from random_programs import judged, program_of
+from differentiated_programs import judged, program_of
 
 SAMPLE = 120
 
