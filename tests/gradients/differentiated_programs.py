@@ -2,7 +2,8 @@
 
 The programs are those of ``tests/fuzz/fuzzer`` on ordinary numbers.  ``<u, J v> = <J^T u, v>`` is
 judged wherever all is finite; tangents against differences where the program is smooth: where
-differences of several steps agree.  By hand: ``python tests/gradients/differentiated_programs.py -n 5000``.
+differences of several steps agree.  By hand:
+``python tests/gradients/differentiated_programs.py -n 5000``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A fixed sample of random programs; ``python tests/gradients/differentiated_programs.py`` has more."""
+"""A fixed sample of random programs: `differentiated_programs` makes more."""
 
 from __future__ import annotations
 
