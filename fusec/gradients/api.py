@@ -6,6 +6,7 @@ Names and order of arguments are those of JAX.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -31,7 +32,7 @@ from .point import (
     real_number,
     result_leaves,
 )
-from .transformed import check_callable, transformed
+from .transformed import check_callable, check_sequences, transformed
 
 Argnums = int | Sequence[int]
 
@@ -168,6 +169,7 @@ def jvp(
     Raises what `grad` raises.
     """
     check_callable("jvp", f)
+    check_sequences("jvp", primals=primals, tangents=tangents)
     with short_errors:
         trace = current()
         if trace is not None:
@@ -217,8 +219,18 @@ def _stopped(trace: Trace, leaf: Any) -> Any:
 
 
 def numbers_of(argnums: Argnums) -> int | tuple[int, ...]:
-    """The arguments to differentiate by, as one number or a tuple."""
-    return argnums if isinstance(argnums, int) else tuple(argnums)
+    """The arguments to differentiate by, as one number or a tuple.  Raises ``TypeError`` for names
+    and for what else is no position."""
+    try:
+        if isinstance(argnums, Sequence) and not isinstance(argnums, str):
+            return tuple(map(operator.index, argnums))
+        return operator.index(argnums)
+    except TypeError:
+        raise user_error(
+            TypeError, "argnums is no position of an argument", None,
+            "give a position, or several in a tuple: argnums=0, argnums=(0, 2); arguments are "
+            "counted from 0, by name they are constants", values=[("argnums", repr(argnums))],
+        ) from None
 
 
 def _key(wrt: Any) -> Any:

@@ -11,7 +11,7 @@ from fusec.errors import user_error
 from fusec.trace.facts.trees import flattened
 
 from .api import jvp, vjp
-from .transformed import check_callable
+from .transformed import check_callable, check_sequences
 
 _STEPS = {2: 1e-1, 4: 1e-2, 8: 1e-4}  # by the bytes of a real number
 
@@ -29,6 +29,7 @@ def check_grads(
     follow from the least precise dtype.
     """
     check_callable("check_grads", f)
+    check_sequences("check_grads", args=args)
     args, rng = tuple(args), np.random.default_rng(0)
     bits = min(np.finfo(np.asarray(x).dtype).bits // 8 for x in flattened(args)[0])
     step = _STEPS[min(bits, 8)]

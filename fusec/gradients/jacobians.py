@@ -15,7 +15,7 @@ from fusec.trace.values.trace import Trace
 from .api import Argnums, grad, jvp, numbers_of
 from .one_hot import rows
 from .point import Point, as_result, call_at, directions, result_leaves
-from .transformed import check_callable, transformed
+from .transformed import check_callable, check_sequences, transformed
 
 
 def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Function:
@@ -87,7 +87,9 @@ def _back(point: Point, inputs: Sequence[Any], leaves: Sequence[TracedArray]) ->
 
 def _rows(trace: Trace, derivative: Any, like: Any, results: Sequence[Any]) -> list[Any]:
     assert trace.hooks is not None
-    found: list[Any] = trace.hooks.call(trace.hooks.where, rows, derivative, like, list(results))
+    sizes = [(result.shape, result.dtype) for result in results]
+    found: list[Any] = trace.hooks.call(
+        trace.hooks.where, rows, derivative, like.shape, like.dtype, sizes)
     return found
 
 
@@ -117,4 +119,5 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Function:
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian of ``f`` at the primals times the tangents, a tuple like these: the derivative of
     the gradient in their direction, for which no matrix is made.  Raises what `grad` raises."""
+    check_sequences("hvp", primals=primals, tangents=tangents)
     return jvp(grad(f, tuple(range(len(primals)))), primals, tangents)[1]

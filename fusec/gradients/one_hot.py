@@ -3,6 +3,7 @@ that they are loops of the graph."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,16 +15,20 @@ FUSEC_ROLE = CONVERTED
 
 
 def rows(
-    derivative: Callable[[Any], Sequence[Any]], like: Any, results: Sequence[Any]
+    derivative: Callable[[Any], Sequence[Any]], shape: tuple[int, ...], dtype: np.dtype,
+    results: Sequence[tuple[tuple[int, ...], np.dtype]],
 ) -> list[Any]:
-    """``derivative`` of each unit vector of the shape of ``like``, along the first axis of an array
-    for each of its results, of the shapes and dtypes of ``results``."""
-    size = like.size
-    found = [np.zeros((size, *np.shape(result)), result.dtype) for result in results]
+    """``derivative`` of each unit vector of this shape and dtype, along the first axis of an array
+    for each of its results, of which ``results`` has the shapes and dtypes.
+
+    Sizes and dtypes are given, for the values may be Python's numbers, which have neither.
+    """
+    size = math.prod(shape)
+    found = [np.zeros((size, *shape_of), dtype_of) for shape_of, dtype_of in results]
     for i in range(size):
-        unit = np.zeros(size, like.dtype)
+        unit = np.zeros(size, dtype)
         unit[i] = 1.0
-        parts = derivative(unit.reshape(like.shape))
+        parts = derivative(unit.reshape(shape))
         for array, part in zip(found, parts, strict=True):
             array[i] = part
     return found

@@ -104,7 +104,12 @@ def _chosen(
             TypeError, f"{name} by argument {wrong[0] if wrong else '()'} of a call with "
             f"{len(args)} positional arguments", trace.loc,
             "argnums counts positional arguments from 0; keyword arguments are constants")
-    return [n % len(args) for n in numbers]
+    positions = [n % len(args) for n in numbers]
+    if len(set(positions)) < len(positions):
+        raise user_error(
+            TypeError, f"{name} by one argument twice", trace.loc, "name each argument once",
+            values=[("argnums", argnums), ("arguments", len(args))])
+    return positions
 
 
 def real_number(point: Point, y: Any) -> TracedArray:
@@ -113,13 +118,22 @@ def real_number(point: Point, y: Any) -> TracedArray:
     is_one = len(leaves) == 1 and leaves[0] is y and not isinstance(y, (str, type(None)))
     number = as_traced(point.trace, y) if is_one else None
     if number is None or number.shape or number.dtype.kind != "f":
-        given = "no number" if number is None else str(number.type)
         raise user_error(
             TypeError, f"{point.name} of a function whose result is not one float",
             point.trace.loc, "sum it (y.sum()), or take fusec.jacobian or fusec.vjp; of a "
             "complex number take the real part or the absolute value",
-            values=[("result", given if is_one else f"a {type(y).__name__} of {len(leaves)}")])
+            values=[("result", _described(y, number, len(leaves)))])
     return number
+
+
+def _described(y: Any, number: TracedArray | None, count: int) -> str:
+    """What a function returns, for a message: the type of a number, or what else it is."""
+    if number is not None:
+        kind = number.dtype.type(0).item() if number.type.is_weak else None
+        return str(number.type) if kind is None else f"a Python {type(kind).__name__}"
+    if y is None or isinstance(y, str):
+        return "None" if y is None else "a text"
+    return f"a {type(y).__name__} of {count}"
 
 
 def ones(trace: Trace, value: Value) -> Term:
@@ -148,10 +162,23 @@ def directions(
     """
     leaves, given = flattened(tree)
     if given != structure and not (len(leaves) == len(likes) == 1):
-        raise user_error(ValueError, f"{name}: the {what} have another structure than the values",
-                         trace.loc, values=[("values", structure), (what, given)])
+        raise user_error(
+            ValueError, f"{name}: the {what} have another structure than the values", trace.loc,
+            f"give {what} in the tuples, lists and dicts of the values, an array for each *",
+            values=[("values", _drawn(structure)), (what, _drawn(given))])
     return [_direction(trace, name, leaf, like, what)
             for leaf, like in zip(leaves, likes, strict=True)]
+
+
+class _Leaf:
+    """A value in the picture of a structure."""
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+def _drawn(structure: Any) -> str:
+    return repr(structure.unflatten([_Leaf()] * structure.num_leaves))
 
 
 def _direction(trace: Trace, name: str, leaf: Any, like: TracedArray, what: str) -> Term:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import InternalError, users_own
+from fusec.errors import InternalError, user_error, users_own
 from fusec.function import Function
 from fusec.trace.values.trace import Trace, current
 
@@ -46,6 +46,16 @@ def check_callable(name: str, f: Any) -> None:
     """Raise ``TypeError`` for what cannot be differentiated because it cannot be called."""
     if not callable(f):
         raise users_own(TypeError(f"fusec.{name} needs a function, got {type(f).__name__}"))
+
+
+def check_sequences(name: str, **given: Any) -> None:
+    """Raise ``TypeError`` where what should hold a value for each argument is a value itself."""
+    for what, values in given.items():
+        if not isinstance(values, (tuple, list)):
+            raise user_error(
+                TypeError, f"fusec.{name}: {what} must be a tuple, one for each argument", None,
+                f"put the one {what[:-1]} into a tuple: (x,)",
+                values=[(what, type(values).__name__)])
 
 
 def transformed(

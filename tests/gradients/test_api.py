@@ -21,6 +21,7 @@ def test_gradients_by_one_argument_and_by_several() -> None:
     by_x, by_y = fusec.grad(f, (0, -1))(X, Y)
     np.testing.assert_array_equal(by_x, 2 * X * (Y - 1))
     np.testing.assert_array_equal(by_y, X * X)
+    np.testing.assert_array_equal(fusec.grad(f, np.int64(1))(X, Y), X * X)
     value, (by_y,) = fusec.value_and_grad(f, (1,))(X, Y)
     assert value == f(X, Y)
     np.testing.assert_array_equal(by_y, X * X)
@@ -164,13 +165,21 @@ def test_a_branch_that_was_not_taken_does_not_matter() -> None:
 @pytest.mark.parametrize(("call", "error", "text"), [
     (lambda: fusec.grad(f)(np.arange(3), Y), TypeError, "no float"),
     (lambda: fusec.grad(f, 2)(X, Y), TypeError, "argument 2 of a call with 2"),
+    (lambda: fusec.grad(f, "x"), TypeError, "no position"),
+    (lambda: fusec.grad(f, (0, "x")), TypeError, "no position"),
+    (lambda: fusec.grad(f, (0, -2))(X, Y), TypeError, "one argument twice"),
+    (lambda: fusec.grad(lambda x: None)(X), TypeError, "result: None"),
+    (lambda: fusec.grad(lambda x: int(x[0]))(X), TypeError, "result: a Python int"),
+    (lambda: fusec.jvp(np.sin, X, Y), TypeError, "primals must be a tuple"),
+    (lambda: fusec.hvp(np.sum, (X,), Y), TypeError, "tangents must be a tuple"),
+    (lambda: fusec.check_grads(np.sin, X), TypeError, "args must be a tuple"),
     (lambda: fusec.grad(lambda x: x * 2)(X), TypeError, "not one float"),
     (lambda: fusec.grad(lambda x: (x > 1).sum())(X), TypeError, "not one float"),
     (lambda: fusec.grad(lambda x: (x, x))(X), TypeError, "not one float"),
     (lambda: fusec.grad(f, has_aux=True)(X, Y), TypeError, "returns no pair"),
     (lambda: fusec.grad(3), TypeError, "needs a function"),
     (lambda: fusec.jvp(f, (X, Y), (X, Y[:2])), ValueError, "another shape"),
-    (lambda: fusec.jvp(f, (X, Y), (X,)), ValueError, "another structure"),
+    (lambda: fusec.jvp(f, (X, Y), (X,)), ValueError, r"(?s)another structure.*values: *\(\*, \*\)"),
     (lambda: fusec.vjp(f, X, Y)[1](X), ValueError, "another shape"),
 ])
 def test_misuse_says_what_is_wrong(call: Any, error: type[Exception], text: str) -> None:

@@ -28,6 +28,16 @@ def test_jacobians_both_ways() -> None:
     np.testing.assert_array_equal(table["s"][0], np.ones((4, 3)))
 
 
+def test_jacobians_by_pythons_numbers() -> None:
+    by_x, by_factor = fusec.jacobian(lambda x, k: k * x, (0, 1))(X, 2.0)
+    np.testing.assert_array_equal(by_x, 2 * np.eye(3))
+    np.testing.assert_array_equal(by_factor, X)
+    assert fusec.jacobian(lambda x: x ** 2)(3.0) == 6.0
+    second = fusec.hessian(lambda p: p["a"] ** 2 * p["b"].sum())({"a": 3.0, "b": X})
+    np.testing.assert_array_equal(second["a"]["b"], np.full(3, 6.0))
+    assert second["a"]["a"] == 2 * X.sum()
+
+
 def test_a_jacobian_of_many_elements_is_a_loop() -> None:
     x = np.linspace(0, 1, 60)
     jacobian = fusec.jacobian(lambda x: np.cumsum(np.sin(x)))
