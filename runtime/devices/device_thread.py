@@ -106,12 +106,14 @@ class DeviceThread:
         timeline.enter_device(self.device)
         self._enter_pool()
         process = _Process.number
-        while (work := queue.get()) is not None and not _Process.ends:
+        while (work := queue.get()) is not None:
             with self._running:
                 self._run(work)
             del work  # and with it values, which would stay until there is more to do
             if _Process.number != process:  # the work forked, and this is the child's only thread
                 return
+        if self._thread is None:  # who submitted more meanwhile may have left it to this thread
+            self._run_here()
         if self.pool is not None:
             self.pool.close()
 

@@ -1,5 +1,5 @@
-"""Several steps over devices at once, and steps that begin in odd places: a forked child, the
-interpreter's end, a device's own thread, a signal handler, a print."""
+"""Several steps over devices at once, and steps that begin in odd places: a forked child, a
+device's own thread, a signal handler, a print."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import io
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -165,47 +163,6 @@ def test_a_fork_in_the_middle_of_a_step_is_an_error_in_the_child() -> None:
     assert is_right
     assert _child_status(child[0]) == 0
     np.testing.assert_array_equal(printing(X, 100), want[1])
-
-
-EXIT = """
-import atexit, sys, threading, time
-def right():
-    print(bool((f(x, m) == want).all()), flush=True)
-if "before" in sys.argv:
-    atexit.register(right)  # called after fusec's own
-import numpy as np
-import fusec
-fusec.config.logical_cpu_devices = 2
-@fusec.jit
-def f(x, m):
-    with fusec.device("CPU:1"):
-        y = np.sort(x)[::-1]
-    with fusec.device("CPU:0"):
-        z = np.linalg.inv(m + np.eye(3))
-    return y + z[0, 0]
-x, m = np.linspace(0, 1, 500), np.eye(3)
-want = f(x, m)
-def run(calls):
-    for _ in range(calls):
-        f(x, m)
-    right()
-if "after" in sys.argv:
-    atexit.register(right)
-if "thread" in sys.argv:
-    threading.Thread(target=run, args=(500,)).start()
-if "daemons" in sys.argv:
-    for _ in range(3):
-        threading.Thread(target=run, args=(10**9,), daemon=True).start()
-    time.sleep(0.2)
-    print(True)
-"""
-
-
-@pytest.mark.parametrize("when", ["before", "after", "thread", "daemons"])
-def test_steps_at_the_interpreters_end(when: str) -> None:
-    ended = subprocess.run([sys.executable, "-c", EXIT, when], timeout=60, text=True,
-                           capture_output=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
 
 
 def test_a_step_that_begins_on_a_devices_thread() -> None:

@@ -11,6 +11,7 @@ import optree
 from fusec.errors import user_error
 from fusec.ir import dtype_name
 from fusec.ir.types import RUN_TIME_INT
+from fusec.known_structures import flattened_as_before
 from fusec.ops.host_calls import is_generator
 from fusec.placing import Placing
 from fusec.records import dataclass
@@ -87,6 +88,8 @@ def flatten(
     """
     tree: Any = (args, kwargs)
     leaves, treespec = flattened(tree)
+    if leaves and leaves[0] is tree:
+        leaves, treespec = flattened_as_before(tree, signature.layouts)
     if holds_ordered(treespec):
         leaves, treespec = flattened(in_order(tree))
     leaves = [np.asarray(leaf) if type(leaf) is np.memmap else leaf for leaf in leaves]
