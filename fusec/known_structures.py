@@ -30,7 +30,7 @@ def flattened_as_before(tree: Any, known: Iterable[Any]) -> tuple[list[Any], Any
         RuntimeError, "a call at the end of the interpreter whose arguments have another structure "
         "than those of calls before, or containers other than lists, tuples and dicts: optree, "
         "which takes them apart, has ended",
-        cure="register the handler (atexit.register) after import fusec, or make such a call before")
+        cure="register the handler (atexit.register) after importing fusec, or call so earlier")
 
 
 def _leaves(tree: Any) -> Iterator[Any]:
