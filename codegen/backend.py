@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fusec.errors import InternalError
@@ -47,6 +48,22 @@ class DeviceArrays(Protocol):
     def fetch(self, array: Any) -> np.ndarray:
         """A copy in the host's memory, in the same order, of what it holds when all that was asked
         of the device has been done."""
+
+
+class ResidentArrays(DeviceArrays, Protocol):
+    """Such arrays that the program has itself: as arguments and results, in their own memory."""
+
+    def lent(self, array: Any) -> np.ndarray:
+        """An argument as plans take it."""
+
+    def shown(self, value: Any) -> Any:
+        """A result as the program gets it."""
+
+    def write(self, target: np.ndarray, source: np.ndarray) -> None:
+        """Copy elements from one to another."""
+
+    def call(self) -> AbstractContextManager[None]:
+        """What is around a call."""
 
 
 class Backend(ABC):

@@ -86,6 +86,7 @@ class PartitionedSchedule(Schedule):
     placement: Any = None
     runners: Mapping[DeviceName, Any] = field(default_factory=dict)  # the devices of then
     memories: Mapping[str, DeviceArrays] = field(default_factory=dict)  # by their names
+    residents: Any = None  # `ResidentArrays`, where arguments and results are such
 
     @property
     def devices(self) -> Collection[DeviceName]:
@@ -126,7 +127,8 @@ def partitioned_schedule(
 
 def _memories(partition: Partition) -> dict[str, DeviceArrays]:
     """What makes arrays in the memories of its devices that are not the host's."""
-    found = {device.memory: backends.backend(device.backend).arrays for device in partition.parts}
+    devices = (partition.home, *partition.parts)
+    found = {device.memory: backends.backend(device.backend).arrays for device in devices}
     return {memory: arrays for memory, arrays in found.items() if arrays is not None}
 
 
@@ -182,8 +184,8 @@ class _Maker:
             self._finish(action, unit)
         self._tell_sizes()
         self._order_effects(units)
-        home = next(iter(self.partition.parts.values()))
-        backend = backends.backend(home.device.backend)
+        first = next(iter(self.partition.parts), self.partition.home)
+        backend, memories = backends.backend(first.backend), _memories(self.partition)
         results = [None if v.node.op == "Const" else self._result(v) for v in self.whole.outputs]
         writes = [(i, self._result(v)) for i, v in self.whole.updates]
         schedules = [a.schedule for a in self.actions if a.schedule is not None]
@@ -192,7 +194,8 @@ class _Maker:
             [t for each in schedules for t in each.temps], 0,
             [v.node.attrs["value"] if v.node.op == "Const" else None for v in self.whole.outputs],
             self.whole, backend, traced, partition=self.partition, actions=self.actions,
-            values=self.count, results=results, writes=writes, memories=_memories(self.partition))
+            values=self.count, results=results, writes=writes, memories=memories,
+            residents=memories.get(self.partition.home.memory))
 
     # -- values
 
@@ -205,12 +208,9 @@ class _Maker:
     def _result(self, value: Value) -> int:
         """The number of a value of the whole graph, where it ends up."""
         for part in self.partition.parts.values():
-            if value in part.values and part.device.name == self._home():
+            if value in part.values and part.device is self.partition.home:
                 return self._number(part.values[value])
         raise AssertionError(f"internal error: {value.name} does not come home")
-
-    def _home(self) -> DeviceName:
-        return self.partition.home.name
 
     # -- actions
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import replace
 from types import FunctionType
@@ -13,7 +14,9 @@ import optree
 from fusec.trace.call.flat_call import FlatCall, flatten
 from fusec.trace.call.overlap import merged
 from fusec.trace.call.signature import Signature, keywords_of
+from fusec.trace.facts.trees import flattened
 
+from . import gpus
 from .errors import user_error, users_own
 from .input_signature import InputSignature
 from .placing import placing_in, scope_now
@@ -43,6 +46,9 @@ class Binder:
         """The call's leaves and key; raises what Python raises for arguments that do not fit."""
         if self.signature.partial_keywords is not None:
             self._check_keywords(keywords_of(fn), self.signature.partial_keywords)
+        gpu = _arguments_of_gpus() if gpus.may_have_arrays() and _hold(args, kwargs) else None
+        if gpu is not None:
+            args, kwargs = _with_lent(gpu, args, kwargs)
         try:
             bound, keywords = self.signature.bind(args, kwargs)
         except TypeError as error:
@@ -50,7 +56,8 @@ class Binder:
         if self._specs is not None:
             bound = self._specs.applied(bound)
         call = flatten(self.signature, bound, keywords, self._dynamic, self.pinned)
-        return replace(call, form=(len(args), *kwargs), placing=placing_in(self._scope_now()))
+        placed = placing_in if gpu is None else gpu.placing_in
+        return replace(call, form=(len(args), *kwargs), placing=placed(self._scope_now()))
 
     def _check_keywords(self, now: dict[str, Any], before: dict[str, Any]) -> None:
         """A partial's keywords are defaults of the signature, which is made once."""
@@ -106,6 +113,25 @@ class Binder:
     def clear(self) -> None:
         self._int_values.clear()
         self._dynamic = self.pinned = frozenset()
+
+
+def _hold(args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether an array of a GPU is among the arguments."""
+    tree: Any = (args, kwargs)
+    return any(map(gpus.is_on_gpu, flattened(tree)[0]))
+
+
+def _arguments_of_gpus() -> Any:
+    """What takes such arguments, and loads what places programs."""
+    return importlib.import_module("fusec.gpu_arguments")
+
+
+def _with_lent(gpu: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """The arguments with arrays of GPUs as plans take them."""
+    tree: Any = (args, kwargs)
+    leaves, treespec = flattened(tree)
+    made: Any = treespec.unflatten(gpu.lent(leaves))
+    return made
 
 
 def _unflatten(call: FlatCall) -> tuple[tuple, dict[str, Any]]:

@@ -54,6 +54,8 @@ class FastCalls(RecentPlans):
         fast = concrete.executable.fast
         if fast is None or call.separate is not None or concrete.is_for_once or concrete.trial:
             return
+        if call.placing and call.placing.residence:
+            return  # its guards would take arrays of the host for a GPU's
         with _lock:
             if call.placing != placing_in(call.placing and call.placing.scope):
                 return  # a setting has changed since the call began

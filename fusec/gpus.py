@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from typing import Any
 
+import numpy as np
+
 from .errors import FusecError
+
+# Whoever has arrays on GPUs; where none of them is loaded there can be none.
+_LIBRARIES = frozenset({"cupy", "torch", "jax", "numba", "tensorflow", "paddle", "cudf"})
+_CUDA, _CUDA_MANAGED = 2, 13  # DLPack's numbers of devices
+_OF_HOST = (np.ndarray, np.generic, int, float, complex, str)
 
 
 class NoGpuError(FusecError):
@@ -57,3 +65,19 @@ def count() -> int:
     except NoGpuError:
         return 0
     return number
+
+
+def may_have_arrays() -> bool:
+    """Whether there may be an array on a GPU in this process."""
+    return not _LIBRARIES.isdisjoint(sys.modules)
+
+
+def is_on_gpu(x: Any) -> bool:
+    """Whether it is an array in the memory of a GPU, and says so: by ``__cuda_array_interface__``
+    or DLPack."""
+    if isinstance(x, _OF_HOST):
+        return False
+    if hasattr(x, "__cuda_array_interface__"):
+        return True
+    device = getattr(type(x), "__dlpack_device__", None)
+    return device is not None and int(device(x)[0]) in (_CUDA, _CUDA_MANAGED)

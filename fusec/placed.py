@@ -50,7 +50,8 @@ class Placed:
     def divide(self) -> Divide:
         """Schedules sub-graphs that several devices have a part in, for the same devices: when one
         first runs there may be others."""
-        return partial(divide, self.machine, self.devices)
+        on_host = replace(self.machine, residence=None)  # where what contains them runs
+        return partial(divide, on_host, self.devices)
 
     def trial(self, scheduled: Callable[[Placed], Schedule]) -> Trial | None:
         """What times the first calls, where this may have been decided by wrong estimates."""
@@ -109,9 +110,9 @@ def constrain(graph: Graph) -> Graph:
     return resolve_constraints(graph, machine())
 
 
-def place_on(fused: Graph, records: list[PassRecord]) -> Placed | None:
+def place_on(fused: Graph, records: list[PassRecord], residence: str = "") -> Placed | None:
     """The graph placed, with a record as of a pass; None where there was nothing to place."""
-    return _placed(fused, machine(), registry.devices(), records)
+    return _placed(fused, machine().residing(residence), registry.devices(), records)
 
 
 def _placed(

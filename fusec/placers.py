@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 _REGISTRY = "fusec.runtime.devices.registry"
 
 
-def placer_for(graph: Graph) -> Any:
+def placer_for(graph: Graph, residence: str = "") -> Any:
     """The module that places graphs; None where one device, the only one that is chosen without
-    being named, does everything."""
-    if config.logical_cpu_devices == 1 and not _constrained(graph):
+    being named, does everything.  ``residence``: see `fusec.placing`."""
+    if not residence and config.logical_cpu_devices == 1 and not _constrained(graph):
         registry = sys.modules.get(_REGISTRY)  # not loaded: nobody has registered another type
         if registry is None or sum(d.is_automatic for d in registry.devices()) < 2:
             return None
@@ -34,14 +34,14 @@ def placer_for(graph: Graph) -> Any:
 
 
 def optimized(
-    graph: Graph, options: PassOptions, records: list[PassRecord]
+    graph: Graph, options: PassOptions, records: list[PassRecord], residence: str = ""
 ) -> tuple[Graph, Placed | None]:
     """The graph after the passes, and what placement decided of it if there was anything."""
-    placer = placer_for(graph)
+    placer = placer_for(graph, residence)
     if placer is None:
         return run_pipeline(graph, options, records), None
     fused = run_pipeline(graph, replace(options, constrain=placer.constrain), records)
-    return fused, placer.place_on(fused, records)
+    return fused, placer.place_on(fused, records, residence)
 
 
 def scheduled(

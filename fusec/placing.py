@@ -9,12 +9,14 @@ from .device_context import entered
 
 
 class Placing(NamedTuple):
-    """The device scope around a call (None: none), how many devices the CPU is, and whether a
-    constraint that nothing can meet is left out."""
+    """The device scope around a call (None: none), how many devices the CPU is, whether a
+    constraint that nothing can meet is left out, and the device in whose memory arguments and
+    results are (empty: the host's)."""
 
     scope: Any
     cpus: int
     is_soft: bool
+    residence: str = ""
 
 
 USUAL = Placing(None, 1, False)
@@ -27,9 +29,9 @@ class Placed(NamedTuple):
     structure: Any
 
 
-def placing_in(scope: Any) -> Placing | None:
+def placing_in(scope: Any, residence: str = "") -> Placing | None:
     """How calls in this scope are placed now; None: as usual."""
-    placing = Placing(scope, config.logical_cpu_devices, config.soft_placement)
+    placing = Placing(scope, config.logical_cpu_devices, config.soft_placement, residence)
     return None if placing == USUAL else placing
 
 
@@ -49,7 +51,8 @@ def difference(before: Placing, now: Placing) -> str:
     """How two placings differ, in words; empty where they do not."""
     rows = (("device scope", before.scope or "none", now.scope or "none"),
             ("config.logical_cpu_devices", before.cpus, now.cpus),
-            ("config.soft_placement", before.is_soft, now.is_soft))
+            ("config.soft_placement", before.is_soft, now.is_soft),
+            ("memory", before.residence or "the host's", now.residence or "the host's"))
     return "; ".join(f"{what}: {old} before, {new} now" for what, old, new in rows if old != new)
 
 

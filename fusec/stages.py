@@ -52,7 +52,9 @@ class TracedStage:
         """Run the passes, fusion last."""
         start = time.perf_counter()
         records: list[PassRecord] = []
-        fused, placed = optimized(self.graph.made, self.options, records)
+        placing = self.call.placing
+        fused, placed = optimized(self.graph.made, self.options, records,
+                                  "" if placing is None else placing.residence)
         if timeline.on:
             timeline.since("passes", f"passes of {self.name}", start)
         return OptimizedStage(

@@ -1,13 +1,16 @@
 """The driver of a GPU, through CuPy: its memory pool, its streams, its way to the CUDA driver.
 
 Machine code is made by NVRTC for the GPU at hand and kept on disk (`nvrtc`).  All that is asked of
-the device goes to one stream, in order.  Kernels of one program are launched without waiting.
+the device goes to one stream, in order; that of calls with arrays of the GPU goes to the stream
+that CuPy uses there.  Kernels of one program are launched without waiting.
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,6 +40,20 @@ class LoadedModule:
     functions: dict[str, Any]
 
 
+class Lent:
+    """Memory of the GPU that is another's, as NumPy takes it over; ``owner`` is whose it is."""
+
+    def __init__(self, owner: Any, interface: Mapping[str, Any]) -> None:
+        """``interface``: its ``__cuda_array_interface__``, which may be without strides."""
+        self.owner = owner
+        self.__array_interface__ = self.__cuda_array_interface__ = {
+            name: interface[name] for name in ("shape", "typestr", "data", "strides", "version")
+            if interface.get(name) is not None}
+
+
+_current: ContextVar[Any] = ContextVar("stream", default=None)
+
+
 class CupyDriver:
     """See `fusec.codegen.cuda.driver.Driver` and the module docstring."""
 
@@ -51,11 +68,26 @@ class CupyDriver:
                 f"GPU {number} is too old: kernels need compute capability 7.0",
                 values=[("it has", f"{self.capability // 10}.{self.capability % 10}")])
         with self.device:
-            self.stream = self.cupy.cuda.Stream(non_blocking=True)
+            self._own_stream = self.cupy.cuda.Stream(non_blocking=True)
         self._loaded: dict[str, LoadedModule] = {}
         self._memory: dict[int, Any] = {}  # CuPy's pointers, which keep their memory
         self._starts: list[int] = []  # their addresses, sorted
         self._lock = locks.Lock()
+
+    @property
+    def stream(self) -> Any:
+        """What work is asked of now."""
+        return _current.get() or self._own_stream
+
+    @contextmanager
+    def on_current_stream(self) -> Iterator[None]:
+        """Inside the block work is asked of the stream that CuPy uses in this thread."""
+        with self.device:
+            token = _current.set(self.cupy.cuda.get_current_stream())
+        try:
+            yield
+        finally:
+            _current.reset(token)
 
     # -- kernels
 
@@ -131,7 +163,7 @@ class CupyDriver:
             place = bisect.bisect_right(self._starts, address) - 1
             start = self._starts[place] if place >= 0 else 0
             inside = place >= 0 and address < start + int(self._memory[start].mem.size)
-        return address if inside else None
+        return address if inside or _is_lent(array) else None
 
     def copy_in(self, address: int, array: np.ndarray) -> None:
         lying = np.ascontiguousarray(array)
@@ -151,3 +183,10 @@ class CupyDriver:
     def synchronize(self) -> None:
         """Wait for all that has been asked for; a kernel's fault is raised here."""
         self.stream.synchronize()
+
+
+def _is_lent(array: Any) -> bool:
+    """Whether an array shows memory that is lent: NumPy's views know what they are views of."""
+    while (base := getattr(array, "base", None)) is not None:
+        array = base
+    return type(array) is Lent

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fusec.codegen.backend import DeviceArrays
 from fusec.ir.lazy_values import lazy
 
-from .arrays import DriverArrays
 from .backend import CudaBackend
+from .cupy_arrays import CupyArrays
 from .cupy_driver import CupyDriver
 
 
@@ -19,7 +19,7 @@ class GpuBackend(CudaBackend):
     @lazy
     def arrays(self) -> DeviceArrays:
         """Arrays in the GPU's memory."""
-        return DriverArrays(self.driver)
+        return CupyArrays(self.driver)
 
 
 BACKEND = GpuBackend()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from fusec.ir import Node
 from fusec.ir.device_names import DeviceName
-from fusec.records import dataclass, field
+from fusec.records import dataclass, field, replace
 
 
 def _runs_everything(node: Node) -> bool:
@@ -39,7 +39,7 @@ class DeviceModel:
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """The devices, the first of which is where arguments and results live.
+    """The devices.  Arguments and results live on the first of them, or on ``residence``.
 
     ``measured`` are nanoseconds of nodes that have run, by `costs.measured_name`.  ``is_soft``: a
     constraint that nothing can meet is dropped, and reported to ``report``, instead of raised.
@@ -52,10 +52,18 @@ class Machine:
     measured: Mapping[str, float] = field(default_factory=dict)
     is_soft: bool = False
     report: Callable[[str], None] = print
+    residence: DeviceModel | None = None
 
     @property
     def home(self) -> DeviceModel:
-        return self.devices[0]
+        return self.residence or self.devices[0]
+
+    def residing(self, name: str) -> Machine:
+        """The same with arguments and results on the device of that whole name; empty: as usual."""
+        if not name:
+            return self
+        device = next(d for d in self.devices if str(d.name) == name)
+        return replace(self, residence=device, whole=None)
 
     @property
     def automatic(self) -> tuple[DeviceModel, ...]:

@@ -50,7 +50,8 @@ def place(
     ``choose`` decides instead of the simulation, for tests of other placements.
     """
     constraints = {n.name: Constraint.parse(n.device) for n in graph.nodes if is_placed(n)}
-    if len(machine.automatic) == 1 and not any(map(str, constraints.values())):
+    stays = machine.residence is None  # what lives on the host may run there, undivided
+    if stays and len(machine.automatic) == 1 and not any(map(str, constraints.values())):
         return graph, None
     feasible = {name: _feasible(machine, graph[name], c) for name, c in constraints.items()}
     classes = _classes(constraints)
@@ -58,7 +59,7 @@ def place(
         feasible = _chosen(graph, feasible, classes, choose)
     simulator = Simulator(graph, machine, Costs(machine))
     simulation = simulator.run(feasible, classes)
-    alone = None if choose is not None else _on_one(simulator, feasible)
+    alone = None if choose is not None or not stays else _on_one(simulator, feasible)
     if choose is None and (alone is None or alone >= LEAST_GAIN_NS):
         simulation = improved(simulator, simulation, feasible, classes)
     guessed = _guessed(simulator, simulation)
@@ -73,7 +74,7 @@ def place(
     note = "" if alone is None else (
         f"divided: {1e-3 * together:.0f} µs {basis}, on one device {1e-3 * alone:.0f} µs")
     used = {simulation.devices[n.name] for n in simulator.nodes}
-    if used <= {machine.home}:
+    if stays and used <= {machine.home}:
         return graph, Placement(simulation, False, together, is_doubtful,
                                 f"all on {machine.home.name.short}")
     return placed(graph, simulation), Placement(
@@ -134,7 +135,7 @@ def _feasible(
 ) -> tuple[DeviceModel, ...]:
     named = tuple(d for d in machine.devices if constraint.name.admits(d.name) and (
         d.is_automatic or constraint.name.type is not None))
-    return tuple(d for d in named if d.supports(node)) or (machine.home,)
+    return tuple(d for d in named if d.supports(node)) or machine.automatic[:1]
 
 
 def _classes(constraints: Mapping[str, Constraint]) -> dict[str, str]:

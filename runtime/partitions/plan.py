@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen.backend import ResidentArrays
 from fusec.codegen.partitioned_schedule import PartitionedSchedule
 from fusec.codegen.schedule import may_fail
 from fusec.ir import Node
@@ -128,6 +129,7 @@ class PartitionedPlan(CallEndings):
         self.iterations = itertools.count()
         fallible = any(map(may_fail, schedule.graph.nodes))
         self.objects = host_objects(schedule.graph) if fallible else None
+        self.residents: ResidentArrays | None = schedule.residents
         self.last_step: Step | None = None
         self.made_ms = 0.0
 
@@ -136,13 +138,22 @@ class PartitionedPlan(CallEndings):
         times: list[tuple[str, float]] | None = None,
     ) -> list[Any]:
         """The result leaves."""
+        if self.residents is None:
+            return self._called(leaves, sizes, times)
+        with self.residents.call():
+            return [*map(self.residents.shown, self._called(leaves, sizes, times))]
+
+    def _called(
+        self, leaves: Sequence[Any], sizes: dict[str, int],
+        times: list[tuple[str, float]] | None,
+    ) -> list[Any]:
         if self.objects is not None:
             self.begin()
         captured = [c() if callable(c) else c for c in self.spec.captured]
         inputs = self._inputs(leaves, captured)
         self._bind(inputs, sizes)
         self.last_step = step = Step(
-            self.program, inputs, sizes, self._frame(), times is not None)
+            self.program, self._moved(inputs), sizes, self._frame(), times is not None)
         step.run()
         failure, values = step.failure, step.values
         step.close()
@@ -154,6 +165,19 @@ class PartitionedPlan(CallEndings):
         outputs = [place if number is None else values[number] for place, number in zip(
             self.schedule.outputs, self.schedule.results, strict=True)]
         return self.results_of(outputs, leaves, captured, sizes)
+
+    def _moved(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Where the arguments are a device's, what is read from outside is brought there."""
+        first, residents = self.spec.first_captured, self.residents
+        if residents is None:
+            return inputs
+        return [*inputs[:first], *(residents.bring(x) if isinstance(x, np.ndarray) else x
+                                   for x in inputs[first:])]
+
+    def _on_host(self, leaf: Any) -> Any:
+        """An argument as NumPy's, for the program to be repeated."""
+        is_there = self.residents is not None and isinstance(leaf, np.ndarray)
+        return self.residents.fetch(leaf) if is_there and self.residents is not None else leaf
 
     def _frame(self) -> str:
         """The loop or branch that this is a run of, and which one."""
@@ -170,6 +194,18 @@ class PartitionedPlan(CallEndings):
         """The error that the program raises by itself."""
         if not isinstance(error, TaskError):
             return error
+        if self.residents is None:
+            return self._repeated_error(error, leaves, captured)
+        here = [*map(self._on_host, leaves)]
+        explained = self._repeated_error(error, here, captured)
+        for spec, leaf, seen in zip(self.spec.leaves, leaves, here, strict=True):
+            if spec.input in self.spec.updates:  # what the program had written by then
+                self.residents.write(leaf, self.residents.bring(seen))
+        return explained
+
+    def _repeated_error(
+        self, error: TaskError, leaves: Sequence[Any], captured: Sequence[Any]
+    ) -> BaseException:
         node = _whole_node(self.schedule, error)
         if error.error is None or node is None:
             find: Callable[..., Any] = check_error
@@ -182,6 +218,19 @@ class PartitionedPlan(CallEndings):
         written = [(inputs[i], values[number]) for i, number in self.schedule.writes]
         for at, (_, value) in enumerate(written):
             if any(np.may_share_memory(value, array) for array, _ in written):
-                written[at] = written[at][0], value.copy()
-        for array, value in written:
-            np.copyto(array, value)
+                written[at] = written[at][0], self._copied(value)
+        first = self.spec.first_captured
+        for (i, _), (array, value) in zip(self.schedule.writes, written, strict=True):
+            if self.residents is None:
+                np.copyto(array, value)
+            elif i < first:
+                self.residents.write(array, value)
+            else:  # from outside
+                np.copyto(array, self.residents.fetch(value))
+
+    def _copied(self, value: np.ndarray) -> np.ndarray:
+        if self.residents is None:
+            return value.copy()
+        made: np.ndarray = self.residents.empty(value.shape, value.dtype, "C")
+        self.residents.write(made, value)
+        return made

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from fake_arrays import MemoryPointer, UnownedMemory, arrays_of, as_array
 
 from fusec import gpus
 from fusec.codegen.cuda import nvrtc
@@ -49,7 +50,19 @@ class FakeCupy:
         self.cuda = types.SimpleNamespace(
             runtime=runtime, alloc=self._alloc, Device=self._device, Stream=self._stream,
             memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
-            function=types.SimpleNamespace(Module=lambda: Module(self)))
+            function=types.SimpleNamespace(Module=lambda: Module(self)),
+            UnownedMemory=UnownedMemory, MemoryPointer=MemoryPointer,
+            get_current_stream=lambda: self.current)
+        self.current = self._stream(True)
+        self.ndarray = arrays_of(self.driver)
+
+    def asarray(self, x: Any) -> Any:
+        if isinstance(x, np.ndarray):
+            self.calls.append("asarray")
+        return as_array(self.ndarray, x)
+
+    def from_dlpack(self, x: Any) -> Any:
+        return as_array(self.ndarray, x.__dlpack__())
 
     def compile(self, module: CudaModule, architecture: str) -> Compiled:
         """Stands for NVRTC."""

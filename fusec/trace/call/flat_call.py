@@ -149,6 +149,9 @@ def _is_run_time_int(leaf: int) -> bool:
 
 def _static_part(leaf: Any, path: str) -> tuple:
     if isinstance(leaf, np.ndarray):
+        if hasattr(leaf.base, "__cuda_array_interface__"):
+            raise user_error(TypeError, f"argument {path} is static and lies on a GPU", None,
+                             "pass x.get(), whose values are part of the program")
         return ("static array", leaf.dtype.str, leaf.shape, leaf.tobytes())
     return ("static", type(leaf), _static_key(leaf, path))
 

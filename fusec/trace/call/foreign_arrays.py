@@ -21,9 +21,10 @@ _ARRAY_PROTOCOLS = ("__array_namespace__", "__array_interface__", "__array_struc
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _CURES = {
     "pandas": "x.to_numpy()", "xarray": "x.to_numpy()", "polars": "x.to_numpy()",
-    "pyarrow": "x.to_numpy()", "dask": "x.compute()", "torch": "x.numpy()", "cupy": "x.get()",
+    "pyarrow": "x.to_numpy()", "dask": "x.compute()", "torch": "x.numpy()",
+    "cupy": "x.get() (or make it an argument: those may be on a GPU)", "zarr": "x[...]",
     "tensorflow": "x.numpy()", "sparse": "x.todense()", "scipy": "x.toarray()", "h5py": "x[...]",
-    "zarr": "x[...]", "netCDF4": "x[...]", "pint": "x.magnitude",
+    "netCDF4": "x[...]", "pint": "x.magnitude",
 }
 
 

@@ -112,7 +112,8 @@ def _memory(arrays: list[np.ndarray]) -> np.ndarray | None:
         lowest = arrays[[b[0] for b in bounds].index(low)]
         corner = lowest[tuple(slice(None, None, -1 if s < 0 else 1) for s in lowest.strides)]
         memory = np.lib.stride_tricks.as_strided(corner, ((high - low) // size,), (size,))
-    memory.flags.writeable = first.flags.writeable
+    if memory.flags.writeable != first.flags.writeable:
+        memory.flags.writeable = first.flags.writeable
     return memory
 
 

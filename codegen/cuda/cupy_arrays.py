@@ -1,0 +1,73 @@
+"""Arrays that CuPy and others have on the GPU, as arguments and results: their own memory.
+
+The plan of a call sees them as NumPy's arrays over addresses of the GPU (see `.arrays`).  What it
+gives becomes CuPy's arrays over the memory that it is in.  All that such a call asks of the GPU
+goes to the stream that is CuPy's current one where the call is made, so the program's own work
+before and after needs no waiting.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import user_error
+
+from .arrays import DriverArrays
+from .cupy_driver import CupyDriver, Lent
+
+
+class CupyArrays(DriverArrays):
+    """See `fusec.codegen.backend.ResidentArrays`."""
+
+    driver: CupyDriver
+
+    def lent(self, array: Any) -> np.ndarray:
+        """An array of a GPU as plans take it; what has DLPack alone is CuPy's first."""
+        cupy = self.driver.cupy
+        own = array if isinstance(array, cupy.ndarray) else _of_cupy(cupy, array)
+        number = int(own.device.id)
+        if number != self.driver.number:
+            raise user_error(
+                ValueError, f"an argument is on GPU {number}", cure="copy it to the first GPU",
+                values=[("programs use", f"GPU {self.driver.number}")])
+        if not own.size:
+            return np.empty(own.shape, own.dtype)
+        return np.asarray(Lent(array, own.__cuda_array_interface__))
+
+    def shown(self, value: Any) -> Any:
+        """A result as the program gets it: arrays as CuPy's, an argument as it was given."""
+        if type(value) is not np.ndarray:
+            return value
+        if type(value.base) is Lent:
+            return value.base.owner
+        if self.driver.address_of(value) is None:  # a constant, or nothing is in it
+            with self.driver.device:
+                return self.driver.cupy.asarray(value)
+        return self._over(value)
+
+    def _over(self, array: np.ndarray) -> Any:
+        """CuPy's array in the memory of this one, which it keeps."""
+        cuda = self.driver.cupy.cuda
+        low, high = np.lib.array_utils.byte_bounds(array)
+        memory = cuda.UnownedMemory(low, high - low, array, self.driver.number)
+        pointer = cuda.MemoryPointer(memory, array.ctypes.data - low)
+        return self.driver.cupy.ndarray(array.shape, array.dtype, pointer, array.strides)
+
+    def write(self, target: np.ndarray, source: np.ndarray) -> None:
+        """Copy elements on the GPU."""
+        with self.driver.device, self.driver.stream:
+            self._over(target)[...] = self._over(source)
+
+    def call(self) -> AbstractContextManager[None]:
+        """Around a call: work goes to CuPy's current stream."""
+        return self.driver.on_current_stream()
+
+
+def _of_cupy(cupy: Any, array: Any) -> Any:
+    """Another library's array as CuPy's, in the same memory."""
+    if hasattr(array, "__cuda_array_interface__"):
+        return cupy.asarray(array)
+    return cupy.from_dlpack(array)

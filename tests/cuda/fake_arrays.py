@@ -1,0 +1,93 @@
+"""Arrays as CuPy has them, in the memory of the emulated device; what they are told is done late.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.cuda.emulation.driver import EmulatedDriver
+
+
+class UnownedMemory:
+    """CuPy's name for memory that somebody else frees: ``owner`` keeps it."""
+
+    def __init__(self, ptr: int, size: int, owner: Any, device_id: int = -1) -> None:
+        self.ptr, self.size, self.owner = ptr, size, owner
+
+
+class MemoryPointer:
+    def __init__(self, mem: Any, offset: int) -> None:
+        self.mem, self.ptr = mem, mem.ptr + offset
+
+
+class _Memory:
+    """Memory of an array's own."""
+
+    def __init__(self, driver: EmulatedDriver, nbytes: int) -> None:
+        self.driver, self.ptr, self.size = driver, driver.allocate(nbytes), nbytes
+
+    def __del__(self) -> None:
+        self.driver.free(self.ptr)
+
+
+class FakeArray:
+    """What fusec uses of CuPy's arrays; subclasses have the ``driver`` of one GPU."""
+
+    driver: EmulatedDriver
+
+    def __init__(
+        self, shape: Sequence[int], dtype: Any, memptr: Any = None, strides: Any = None,
+    ) -> None:
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        dense = np.empty(self.shape, self.dtype)
+        self.size, self.strides = dense.size, strides or dense.strides
+        self.data = memptr or MemoryPointer(_Memory(self.driver, dense.nbytes), 0)
+        self.device = types.SimpleNamespace(id=0)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": self.shape, "typestr": self.dtype.str, "version": 3,
+                "data": (self.data.ptr, False), "strides": self.strides}
+
+    def _seen(self) -> np.ndarray:
+        """Its elements, for work that is done when the device comes to it."""
+        view: Any = types.SimpleNamespace(__array_interface__=self.__cuda_array_interface__)
+        return np.asarray(view)
+
+    def __setitem__(self, where: Any, source: Any) -> None:
+        assert where is Ellipsis
+        self.driver.streams.ask(lambda: np.copyto(self._seen(), source._seen()))
+
+    def part(self, *where: Any) -> Any:
+        """A view of it."""
+        seen = self._seen()[where]
+        return type(self)(seen.shape, seen.dtype, MemoryPointer(
+            UnownedMemory(seen.ctypes.data, seen.nbytes, self), 0), seen.strides)
+
+    def get(self) -> np.ndarray:
+        self.driver.synchronize()
+        return self._seen().copy()
+
+
+def arrays_of(driver: EmulatedDriver) -> type[FakeArray]:
+    """The class of arrays of one GPU."""
+    return type("ndarray", (FakeArray,), {"driver": driver})
+
+
+def as_array(kind: type[FakeArray], x: Any) -> FakeArray:
+    """``cupy.asarray``: a copy of NumPy's arrays, the memory itself of others."""
+    if isinstance(x, kind):
+        return x
+    if isinstance(x, np.ndarray):
+        made = kind(x.shape, x.dtype)
+        if x.size:
+            kind.driver.copy_in(made.data.ptr, x)
+        return made
+    interface = x.__cuda_array_interface__
+    memory = UnownedMemory(interface["data"][0], 0, x)
+    return kind(interface["shape"], interface["typestr"], MemoryPointer(memory, 0),
+                interface.get("strides"))

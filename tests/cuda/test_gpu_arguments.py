@@ -1,0 +1,249 @@
+"""Programs that are called with arrays of a GPU, on the emulated device in CuPy's place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_arrays import FakeArray
+from fake_cupy import FakeCupy, installed
+
+import fusec
+from fusec.codegen import backends
+from fusec.codegen.cuda.gpu_backend import GpuBackend
+from fusec.runtime.devices import registry
+
+X = np.random.default_rng(0).normal(size=(20, 30))
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCupy]:
+    """A GPU; nothing is copied between it and the host until then."""
+    with installed(FakeCupy(), monkeypatch) as fake:
+        monkeypatch.setitem(sys.modules, "cupy", fake)
+        monkeypatch.setitem(backends._loaded, "cuda", GpuBackend())
+        registry.register("GPU", registry._gpus)
+        try:
+            yield fake
+        finally:
+            monkeypatch.undo()
+            registry.register("GPU", registry._gpus)
+
+
+def copied(fake: FakeCupy) -> list[str]:
+    """Which copies there were between the host and the GPU, since it was asked last."""
+    calls, fake.calls[:] = fake.calls[:], []
+    return [c for c in calls if c in ("to device", "to host", "asarray")]
+
+
+def compiled(f: Any, *args: Any) -> Any:
+    """What the CPU's kernels give."""
+    return fusec.jit(f)(*args)
+
+
+def test_arrays_come_out_as_they_came_in(cupy: FakeCupy) -> None:
+    """Kernels alone: no array is copied, on a first call and on those that follow."""
+    def f(x: np.ndarray) -> Any:
+        return {"y": np.sin(x), "same": x, "part": x[2:], "rows": (x + 1).sum(axis=1)}
+
+    g = fusec.jit(f)
+    for number in range(2):
+        x = cupy.asarray(X + number)
+        copied(cupy)
+        got = g(x)
+        assert copied(cupy) == []
+        assert got["same"] is x and got["part"].data.ptr == x.data.ptr + 2 * 30 * 8
+        assert all(isinstance(each, FakeArray) for each in got.values())
+        np.testing.assert_array_equal(got["y"].get(), compiled(f, X + number)["y"])
+        np.testing.assert_allclose(got["rows"].get(), (X + number + 1).sum(axis=1), rtol=1e-13)
+    assert g.trace_count == 1
+    assert isinstance(g(X)["y"], np.ndarray) and isinstance(g(x)["y"], FakeArray)
+    assert [t.reason for t in g.traces][1].startswith("device scope: /job")
+
+
+def test_numbers_beside_arrays(cupy: FakeCupy) -> None:
+    f = fusec.jit(lambda x, a: (x * a, (x * a).max(), np.ones(3), np.zeros((0, 4)), a))
+    for a in (2.0, 3.5):
+        y, top, ones, none, b = f(cupy.asarray(X), a)
+        np.testing.assert_array_equal(y.get(), X * a)
+        assert top == (X * a).max() and isinstance(top, np.float64) and b == a
+        np.testing.assert_array_equal(ones.get(), np.ones(3))
+        assert none.shape == (0, 4) and isinstance(none, FakeArray)
+
+
+def test_arguments_are_written_where_they_are(cupy: FakeCupy) -> None:
+    def f(x: np.ndarray, y: np.ndarray) -> None:
+        x[1:, ::2] *= 2
+        y[...], x[0] = x[::-1], y[-1]
+
+    x, y = cupy.asarray(np.zeros((20, 60))), cupy.asarray(X)
+    half = x.part(slice(None), slice(None, None, 2))  # every other column
+    half[...] = y
+    want_x, want_y = X.copy(), X.copy()
+    f(want_x, want_y)
+    g = fusec.jit(f)
+    copied(cupy)
+    g(half, y)
+    assert copied(cupy) == []
+    np.testing.assert_array_equal(y.get(), want_y)
+    np.testing.assert_array_equal(x.get()[:, ::2], want_x)
+    np.testing.assert_array_equal(x.get()[:, 1::2], 0)
+
+
+def swapped(x: np.ndarray, y: np.ndarray) -> None:
+    kept = x.copy()
+    x[...] = y
+    y[...] = kept
+
+
+def test_arguments_change_places(cupy: FakeCupy) -> None:
+    x, y = cupy.asarray(X), cupy.asarray(X + 1)
+    fusec.jit(swapped)(x, y)
+    np.testing.assert_array_equal(x.get(), X + 1)
+    np.testing.assert_array_equal(y.get(), X)
+
+
+def test_what_runs_on_the_cpu_is_copied_there_and_back(cupy: FakeCupy) -> None:
+    f = fusec.jit(lambda x: np.sort(x * 2, axis=0) + 1)
+    x = cupy.asarray(X)
+    copied(cupy)
+    np.testing.assert_array_equal(f(x).get(), np.sort(X * 2, axis=0) + 1)
+    assert copied(cupy) == ["to host", "to device"]
+    assert "GPU:0 -> CPU:0" in str(fusec.explain(f, x))
+
+
+def test_what_is_read_from_outside(cupy: FakeCupy) -> None:
+    """Arrays of NumPy are brought; what is written there is written there."""
+    weights, seen = np.arange(30.0), np.zeros(30)
+    with fusec.device("GPU:0"):
+        total = fusec.Variable(np.zeros(30))
+
+    @fusec.jit
+    def f(x: np.ndarray) -> Any:
+        seen[...] = x.sum(axis=0)
+        total.assign_add(x[0])
+        return x * weights
+
+    for number in (1, 2):
+        np.testing.assert_array_equal(f(cupy.asarray(X)).get(), X * weights)
+        np.testing.assert_allclose(seen, X.sum(axis=0), rtol=1e-13)
+        np.testing.assert_array_equal(total.numpy(), number * X[0])
+
+
+def test_objects_keep_arrays_of_the_gpu(cupy: FakeCupy) -> None:
+    class Model:
+        def step(self, x: np.ndarray) -> None:
+            self.last = x * 2
+
+    model, log = Model(), []
+
+    @fusec.jit
+    def f(x: np.ndarray) -> None:
+        model.step(x)
+        log.append(x + 1)
+
+    f(cupy.asarray(X))
+    np.testing.assert_array_equal(model.last.get(), X * 2)
+    np.testing.assert_array_equal(log[0].get(), X + 1)
+
+
+def test_arrays_of_others(cupy: FakeCupy) -> None:
+    """Whoever says where they lie, and DLPack."""
+    x = cupy.asarray(X)
+
+    class Tensor:
+        __cuda_array_interface__ = x.__cuda_array_interface__
+
+    class Packed:
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (2, 0)
+
+        def __dlpack__(self) -> Any:
+            return x
+
+    copied(cupy)
+    for other in (Tensor(), Packed()):
+        y = fusec.jit(lambda x: x + 1)(other)
+        assert isinstance(y, FakeArray) and copied(cupy) == []
+        np.testing.assert_array_equal(y.get(), X + 1)
+
+
+def test_arrays_of_numpy_beside_them_are_refused(cupy: FakeCupy) -> None:
+    x = cupy.asarray(X)
+    with pytest.raises(TypeError, match="array of NumPy, and another is on a GPU") as error:
+        fusec.jit(lambda x, y: x + y)(x, np.ones(30))
+    assert "float64[30]" in str(error.value) and "cupy.asarray(x)" in str(error.value)
+    x.device.id = 1
+    with pytest.raises(ValueError, match="an argument is on GPU 1"):
+        fusec.jit(lambda x: x + 1)(x)
+
+
+def test_static_arguments_are_refused(cupy: FakeCupy) -> None:
+    with pytest.raises(TypeError, match="argument x is static and lies on a GPU"):
+        fusec.jit(lambda x: x + 1, static="x")(cupy.asarray(X))
+
+
+def test_a_check_that_fails_names_the_line(cupy: FakeCupy) -> None:
+    @fusec.jit
+    def f(x: np.ndarray, i: np.ndarray) -> Any:
+        x[0] = 7
+        return x[i]
+
+    x, i = cupy.asarray(X), cupy.asarray(np.array([3, 50]))
+    with pytest.raises(IndexError, match="index 50 is out of bounds for axis 0 with size 20"):
+        f(x, i)
+    np.testing.assert_array_equal(x.get(), X)  # as on the CPU
+    want = X.copy()
+    want[0] = 7
+    np.testing.assert_array_equal(f(x, cupy.asarray(np.array([0, 3]))).get(), want[[0, 3]])
+
+
+def test_loops(cupy: FakeCupy) -> None:
+    """They run on the CPU, and their arrays are copied."""
+    def f(x: np.ndarray) -> Any:
+        while x.sum() < 1000:
+            x = x * 2 + 1
+        return x * 2
+
+    np.testing.assert_array_equal(fusec.jit(f)(cupy.asarray(X)).get(), compiled(f, X))
+
+
+def test_arguments_that_overlap(cupy: FakeCupy) -> None:
+    def f(x: np.ndarray, y: np.ndarray) -> None:
+        x += y
+
+    x = cupy.asarray(X)
+    fusec.jit(f)(x.part(slice(1, None)), x.part(slice(None, -1)))
+    want = X.copy()
+    fusec.jit(f)(want[1:], want[:-1])
+    np.testing.assert_array_equal(x.get(), want)
+
+
+def test_stages_take_them(cupy: FakeCupy) -> None:
+    f, x = fusec.jit(lambda x: np.exp(x) + x), cupy.asarray(X)
+    copied(cupy)
+    assert "Exp" in str(f.trace(x).graph) and f.lower(x).kernels
+    concrete = f.concrete(x)
+    result, _ = concrete.run(x, options=fusec.RunOptions(trace=True))
+    assert isinstance(result, FakeArray) and copied(cupy) == []
+    assert list(concrete.partitions) == ["/job:localhost/task:0/device:GPU:0"]
+    assert "__global__" in concrete.kernels[0].asm["cu"]
+
+
+def test_memory_is_let_go(cupy: FakeCupy) -> None:
+    """A result keeps its memory, and no call keeps an argument."""
+    f = fusec.jit(lambda x: np.sin(x) + 1)
+    x = cupy.asarray(X)
+    y = f(x)
+    cupy.driver.synchronize()
+    before = cupy.driver.arena.used
+    for _ in range(3):
+        f(x)
+    cupy.driver.synchronize()
+    assert cupy.driver.arena.used == before
+    del x, y
+    cupy.driver.synchronize()
+    assert cupy.driver.arena.used == 0
