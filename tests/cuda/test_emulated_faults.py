@@ -9,7 +9,7 @@ from emulated import Run, module
 from fusec import config
 from fusec.codegen.cuda.emulation import loading, toolchain
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
-from fusec.codegen.cuda.emulation.launches import KernelFault
+from fusec.codegen.cuda.emulation.faults import KernelFault
 from fusec.codegen.cuda.emulation.toolchain import CompilationError, NoCompilerError
 
 SOURCE = r"""

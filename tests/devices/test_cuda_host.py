@@ -13,7 +13,7 @@ import pytest
 
 import fusec
 from fusec.codegen.cuda.emulated_backend import BACKEND, DRIVER
-from fusec.codegen.cuda.emulation import launches, toolchain
+from fusec.codegen.cuda.emulation import faults, launches, toolchain
 
 DEVICE = "/device:CUDAHOST:0"
 X = np.random.default_rng(0).normal(size=(7, 50))
@@ -102,11 +102,11 @@ def test_a_fault_is_the_calls_error_and_the_next_call_is_fine(
     want = f(X)
 
     def run(*args: Any) -> None:
-        raise launches.KernelFault("kernel nest_0_0 reads outside of its buffers")
+        raise faults.KernelFault("kernel nest_0_0 reads outside of its buffers")
 
     with monkeypatch.context() as faulty:
-        faulty.setattr(launches, "run", run)
-        with pytest.raises(launches.KernelFault, match="nest_0_0 reads outside") as caught:
+        faulty.setattr(launches.Launch, "run", run)
+        with pytest.raises(faults.KernelFault, match="nest_0_0 reads outside") as caught:
             f(X)
     text = str(caught.value)
     assert "it is a part of fused" in text and "in <lambda>" in text and "f = fusec.jit" in text

@@ -32,7 +32,7 @@ class Arena:
 
     def __init__(self, limit: int) -> None:
         self.limit, self.used = limit, 0
-        self._lock = locks.Lock()
+        self._lock = locks.Lock(quiet=True)  # a fork in the middle would leave half a change
         self._blocks: dict[int, Block] = {}
         self._starts: list[int] = []
 
@@ -41,18 +41,27 @@ class Arena:
         with self._lock:
             if nbytes > self.limit - self.used:
                 raise self._full(nbytes)
-            memory = np.full(max(nbytes, 1) + ALIGNMENT, _GARBAGE, np.uint8)
+            try:
+                memory = np.full(max(nbytes, 1) + ALIGNMENT, _GARBAGE, np.uint8)
+            except MemoryError:
+                raise self._full(nbytes, "the host has no more") from None
             start = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
             self._blocks[start] = Block(start, nbytes, memory)
             bisect.insort(self._starts, start)
             self.used += nbytes
         return start
 
-    def free(self, address: int) -> None:
-        """Give a block back; raises ``KeyError`` for what is none."""
+    def holds(self, block: Block) -> bool:
+        """Whether it has not been given back."""
+        return self._blocks.get(block.start) is block
+
+    def free(self, block: Block) -> None:
+        """Give a block back."""
         with self._lock:
-            self.used -= self._blocks.pop(address).nbytes
-            self._starts.remove(address)
+            if self.holds(block):
+                del self._blocks[block.start]
+                self._starts.remove(block.start)
+                self.used -= block.nbytes
 
     def block_at(self, address: int) -> Block | None:
         """The block that the address lies in, or is the end of; None: it is not the device's."""
@@ -61,10 +70,11 @@ class Arena:
             block = self._blocks[self._starts[at]] if at >= 0 else None
         return block if block is not None and address <= block.end else None
 
-    def _full(self, nbytes: int) -> Exception:
+    def _full(self, nbytes: int, free: str = "") -> Exception:
         largest = sorted((b.nbytes for b in self._blocks.values()), reverse=True)[:3]
         return user_error(
             MemoryError, "the emulated device is out of memory",
             cure="work on smaller arrays, or in parts",
-            values=[("asked for", f"{nbytes} bytes"), ("free", f"{self.limit - self.used} bytes"),
+            values=[("asked for", f"{nbytes} bytes"),
+                    ("free", free or f"{self.limit - self.used} bytes"),
                     ("largest blocks", ", ".join(map(str, largest)) or "none")])

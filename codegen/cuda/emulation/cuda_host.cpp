@@ -7,6 +7,9 @@
 // This file is compiled without instrumentation; kernels are compiled with -fsanitize=thread and
 // -fsanitize=alignment,..., whose functions are at the end of it.  A launch that finds a fault
 // leaves the fibre where it is and returns: nothing of a kernel has to be cleaned up.
+//
+// A launch is run in slices: what schedules the fibres is a fibre itself, and after some thousands of
+// accesses control goes back to the host wherever the launch is, which goes on with it or does not.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -22,21 +25,12 @@ struct uint3 { u32 x, y, z; };
 // ---- what the host hands over; `launches.py` has the same fields ---------------------------------------
 
 struct Range { word start, end; u32 is_written, unused; };
-struct Launch {
-  void (*kernel)(void **);
-  void **args;
-  u32 grid[3], block[3];
-  u64 shared_bytes;
-  const Range *ranges;
-  u64 range_count;
-  char *stacks;  // of stack_count times stack_bytes
-  u64 stack_bytes, stack_count;
-  void *shadow;  // zeros at first, then kept from launch to launch: a `Shadow` for each shared byte
-  u64 shadow_bytes;
-  u64 epoch;  // of the shadow: no launch sees what an earlier one has left there
-  u64 seed;  // 0: blocks and threads in order
+enum Phase { NEW, RUNNING, PAUSED, OVER };
+enum Kind {
+  OUT_OF_BOUNDS = 1, READ_ONLY, MISALIGNED, RACE, DIVERGED, UNDEFINED, TRAPPED, TOO_LARGE,
+  BAD_SHUFFLE, STACK_FULL
 };
-struct Report {  // of the fault that ended a launch
+struct Report {
   u32 kind, line;
   uint3 block, thread, other;
   u64 address, size;
@@ -44,9 +38,20 @@ struct Report {  // of the fault that ended a launch
   u64 code;  // where in the module
   u32 other_line, other_has_left;
 };
-enum Kind {
-  OUT_OF_BOUNDS = 1, READ_ONLY, MISALIGNED, RACE, DIVERGED, UNDEFINED, TRAPPED, TOO_LARGE,
-  BAD_SHUFFLE
+struct Launch {
+  void (*kernel)(void **);
+  void **args;
+  u32 grid[3], block[3];
+  u64 shared_bytes;
+  const Range *ranges;
+  u64 range_count;
+  char *stacks;  // of one more than stack_count times stack_bytes: the last is the scheduler's
+  u64 stack_bytes, stack_count;
+  void *shadow;  // zeros at first, then kept from launch to launch: a `Shadow` for each shared byte
+  u64 shadow_bytes;
+  u64 seed;  // 0: blocks and threads in order
+  u64 phase;  // a `Phase`
+  Report report;  // of the fault that ended it; its kind is 0 where there was none
 };
 
 static const u64 MOST_SHARED = 232448;  // bytes of a block's shared memory on sm_90
@@ -83,17 +88,20 @@ struct Shadow {  // who has used a byte of shared memory last
 };
 
 static const u32 MOST_THREADS = 1024, WARP = 32;
+static const u64 SLICE = 1u << 16;  // accesses and switches, up to some 20 ms
+static const u64 UNTOUCHED = 0x5afe57ac5afe57acull;  // the lowest word of each stack
 static Thread threads[MOST_THREADS];
 static u32 order[MOST_THREADS], thread_count, free_count, warp_epochs[MOST_THREADS / WARP];
 static char *free_stacks[MOST_THREADS];
 static Thread *current;
 static Launch *launch;
 static uint3 block_index;
-static u32 epoch;
+static u32 epoch;  // counts blocks and barriers of all launches: none sees what an earlier one used
 static u64 random_state;
 static Report report;
 static bool has_failed;
-static void *scheduler_stack;
+static void *scheduler_stack, *host_stack, *paused_stack;
+static u64 steps_left;  // of the slice
 static word low, high;  // the stack of the thread that runs
 static const Range *last_range;
 
@@ -133,10 +141,10 @@ fusec_host_switch:
   ret
 .size fusec_host_switch, .-fusec_host_switch
 )");
-static void *fresh_stack(char *top) {
+static void *fresh_stack(char *top, void (*begin)()) {
   void **at = (void **)top;
   *--at = 0;  // nobody is returned to
-  *--at = (void *)fusec_host_begin;
+  *--at = (void *)begin;
   return at - 6;
 }
 #elif defined(__aarch64__)
@@ -174,9 +182,9 @@ fusec_host_switch:
   ret
 .size fusec_host_switch, .-fusec_host_switch
 )");
-static void *fresh_stack(char *top) {
+static void *fresh_stack(char *top, void (*begin)()) {
   void **at = (void **)(top - 160);
-  at[11] = (void *)fusec_host_begin;  // x30, which ret goes to
+  at[11] = (void *)begin;  // x30, which ret goes to
   return at;
 }
 #else
@@ -185,6 +193,18 @@ static void *fresh_stack(char *top) {
 
 static void to_scheduler() { fusec_host_switch(&current->stack_pointer, scheduler_stack); }
 
+// From the scheduler or from a thread: whoever it is goes on here when the host comes back.
+static void to_host(Phase phase) {
+  launch->phase = phase;
+  fusec_host_switch(&paused_stack, host_stack);
+}
+
+static inline void count_step() {
+  if (--steps_left) return;
+  steps_left = SLICE;
+  to_host(PAUSED);
+}
+
 HIDDEN void fusec_host_begin() {
   launch->kernel(launch->args);
   current->state = LEFT;
@@ -192,16 +212,21 @@ HIDDEN void fusec_host_begin() {
   __builtin_unreachable();
 }
 
+static void note(Kind kind, int line);
+
 static void run(Thread *thread) {
+  count_step();
   current = thread;
   if (thread->state == FRESH) {
     thread->stack = free_stacks[--free_count];
-    thread->stack_pointer = fresh_stack(thread->stack + launch->stack_bytes);
+    thread->stack_pointer = fresh_stack(thread->stack + launch->stack_bytes, fusec_host_begin);
+    *(u64 *)thread->stack = UNTOUCHED;
   }
   thread->state = READY;
   low = (word)thread->stack;
   high = low + launch->stack_bytes;
   fusec_host_switch(&scheduler_stack, thread->stack_pointer);
+  if (*(u64 *)thread->stack != UNTOUCHED) note(STACK_FULL, 0);
   if (thread->state == LEFT) free_stacks[free_count++] = thread->stack;
 }
 
@@ -307,6 +332,7 @@ static bool holds(const Range *range, word at, u64 size, bool is_write) {
 }
 
 static void access(word at, u64 size, bool is_write, bool is_atomic, void *code) {
+  count_step();
   if (at >= low && at + size <= high) return;
   if (last_range && holds(last_range, at, size, is_write)) return;
   bool is_read_only = false;
@@ -522,19 +548,21 @@ static Blocks blocks_in_order() {
   return blocks;
 }
 
-static void begin_launch(Launch *of) {
-  launch = of;
+static void begin_launch() {
   has_failed = false;
   current = 0;
   last_range = 0;
   report = {};
-  epoch = (u32)of->epoch;
-  random_state = of->seed * 0x9e3779b97f4a7c15ull | 1;
-  thread_count = of->block[0] * of->block[1] * of->block[2];
+  random_state = launch->seed * 0x9e3779b97f4a7c15ull | 1;
+  thread_count = launch->block[0] * launch->block[1] * launch->block[2];
+  if (epoch >= 1u << 31) {
+    __builtin_memset(launch->shadow, 0, launch->shadow_bytes);
+    epoch = 0;
+  }
   u32 linear = 0;
-  for (u32 z = 0; z < of->block[2]; z++)
-    for (u32 y = 0; y < of->block[1]; y++)
-      for (u32 x = 0; x < of->block[0]; x++) {
+  for (u32 z = 0; z < launch->block[2]; z++)
+    for (u32 y = 0; y < launch->block[1]; y++)
+      for (u32 x = 0; x < launch->block[0]; x++) {
         threads[linear] = {};
         threads[linear].linear = order[linear] = linear;
         threads[linear].index = {x, y, z};
@@ -542,27 +570,49 @@ static void begin_launch(Launch *of) {
       }
 }
 
+static void run_blocks() {
+  Blocks blocks = blocks_in_order();
+  for (u64 n = 0, at = blocks.first; n < blocks.count; n++) {
+    block_index = {(u32)(at % launch->grid[0]), (u32)(at / launch->grid[0] % launch->grid[1]),
+                   (u32)(at / launch->grid[0] / launch->grid[1])};
+    if (!run_block()) return;
+    at = (at + blocks.factor) % blocks.count;
+  }
+}
+
+HIDDEN void fusec_host_schedule() {
+  u64 threads_asked = (u64)launch->block[0] * launch->block[1] * launch->block[2];
+  if (!launch->grid[0] || launch->shared_bytes > MOST_SHARED || threads_asked > launch->stack_count) {
+    report = {};
+    current = 0;
+    note(TOO_LARGE, 0);
+  } else {
+    begin_launch();
+    run_blocks();
+  }
+  launch->report = report;
+  to_host(OVER);
+  __builtin_unreachable();
+}
+
 // Bytes of shadow that a launch with so many bytes of dynamic shared memory needs.
 EXPORT u64 fusec_host_shadow_bytes(u64 shared_bytes) {
   return ((u64)(__stop_fusec_shared - __start_fusec_shared) + shared_bytes) * sizeof(Shadow);
 }
 
-// Runs every block; the fault that has ended it, or null.  `epoch` is left as it is then.
-EXPORT const Report *fusec_host_launch(Launch *of) {
-  begin_launch(of);
-  if (!of->grid[0] || of->shared_bytes > MOST_SHARED || thread_count > of->stack_count) {
-    note(TOO_LARGE, 0);
-    return &report;
-  }
-  Blocks blocks = blocks_in_order();
-  for (u64 n = 0, at = blocks.first; n < blocks.count; n++) {
-    block_index = {(u32)(at % of->grid[0]), (u32)(at / of->grid[0] % of->grid[1]),
-                   (u32)(at / of->grid[0] / of->grid[1])};
-    if (!run_block()) break;
-    at = (at + blocks.factor) % blocks.count;
-  }
-  of->epoch = epoch;
-  return has_failed ? &report : 0;
+// Runs a slice of a launch: the first, or the next of the one that was run before and is not over.
+// Returns the phase that it is in then.
+EXPORT u64 fusec_host_run(Launch *of) {
+  if (of->phase == PAUSED && of != launch) of->phase = RUNNING;  // another has taken its place
+  if (of->phase != NEW && of->phase != PAUSED) return of->phase;
+  launch = of;
+  steps_left = SLICE;
+  if (of->phase == NEW)
+    paused_stack = fresh_stack(of->stacks + (of->stack_count + 1) * of->stack_bytes,
+                               fusec_host_schedule);
+  of->phase = RUNNING;
+  fusec_host_switch(&host_stack, paused_stack);
+  return of->phase;
 }
 
 // ---- what the instrumentation calls --------------------------------------------------------------------

@@ -15,17 +15,15 @@ from fusec.codegen.cuda.module import CudaKernel, CudaModule, CudaParam
 
 from . import launches, loading
 from .arena import Arena
-from .launches import KernelFault, Operand
+from .faults import KernelFault, Operand
 from .loading import LoadedModule
 from .streams import Streams
+from .work import Around, CopyIn, CopyOut, Faults, Kernel, Release
 
 _WORDS: dict[str, Any] = {
     "pointer": ctypes.c_uint64, "int32": ctypes.c_int32, "int64": ctypes.c_int64}
 _LEAST = {"pointer": 0, "int32": -(1 << 31), "int64": -(1 << 63)}
 _MOST = {"pointer": (1 << 64) - 1, "int32": (1 << 31) - 1, "int64": (1 << 63) - 1}
-
-
-Around = Callable[[Callable[[], None]], None]
 
 
 def _simply(run: Callable[[], None]) -> None:
@@ -49,8 +47,7 @@ class EmulatedDriver:
         self.arena = Arena(machine.usable_memory() // 2 if limit is None else limit)
         self.streams = Streams(seed)
         self.launched = 0
-        self._spoilt: dict[int, Exception] = {}  # blocks of memory, by address
-        self._faults: list[Exception] = []  # that nobody has been told of
+        self._faults = Faults()
         self._loaded: weakref.WeakValueDictionary[str, LoadedModule] = (
             weakref.WeakValueDictionary())
 
@@ -74,26 +71,13 @@ class EmulatedDriver:
         """Ask for a launch, which ``around`` is given to call.  What a GPU's driver sees at once is
         raised here (`KernelFault`: sizes that cannot be); what a kernel does wrong, when somebody
         waits for it."""
-        launches.check_sizes(kernel, grid, block, shared_bytes)
         words = _words(kernel, args)
         operands = [self._operand(number, param, arg) for number, (param, arg) in enumerate(
             zip(kernel.params, args, strict=True)) if param.kind == "pointer"]
         self.launched += 1
-        seed = _mixed(self.seed, self.launched)
-        self.streams.ask(lambda: self._run(operands, lambda: around(lambda: launches.run(
-            loaded, kernel, grid, block, shared_bytes, words, operands, seed))), stream)
-
-    def _run(self, operands: Sequence[Operand], run: Callable[[], None]) -> None:
-        """Run a kernel, unless what it reads is spoilt; what it writes may be, then."""
-        error = next((self._spoilt[o.start] for o in operands if o.start in self._spoilt), None)
-        if error is None:
-            try:
-                run()
-                return
-            except Exception as raised:
-                error = raised
-                self._faults.append(error)
-        self._spoilt.update((o.start, error) for o in operands if o.is_written)
+        asked = launches.Launch(loaded, kernel, grid, block, shared_bytes, words, operands,
+                                _mixed(self.seed, self.launched))
+        self.streams.ask(Kernel(asked, operands, self._faults, around), stream)
 
     def _operand(self, number: int, param: CudaParam, address: int) -> Operand:
         """What an argument points to.  That may be nothing, where the kernel does not follow it:
@@ -113,11 +97,10 @@ class EmulatedDriver:
             return self.arena.allocate(nbytes)
 
     def free(self, address: int) -> None:
-        self.streams.ask(lambda: self._free(address))
-
-    def _free(self, address: int) -> None:
-        self._spoilt.pop(address, None)
-        self.arena.free(address)
+        block = self.arena.block_at(address)
+        if block is None or block.start != address:
+            raise ValueError(f"free: nothing of the device's begins at {hex(address)}")
+        self.streams.ask(Release(block, self.arena, self._faults))
 
     def address_of(self, array: Any) -> int | None:
         """Where an array's first element lies in the device's memory; None: it is not there."""
@@ -129,25 +112,17 @@ class EmulatedDriver:
     def copy_in(self, address: int, array: np.ndarray, stream: int = 0) -> None:
         kept = np.array(array, order="C")
         self._check(address, kept.nbytes)
-        self.streams.ask(lambda: ctypes.memmove(address, kept.ctypes.data, kept.nbytes), stream)
+        self.streams.ask(CopyIn(address, kept), stream)
 
     def copy_out(self, array: np.ndarray, address: int, stream: int = 0) -> None:
         if not array.flags.c_contiguous or not array.flags.writeable:
             raise ValueError("copy_out: give a C-contiguous array that may be written")
         start = self._check(address, array.nbytes)
-        errors: list[Exception] = []
-
-        def copy() -> None:
-            if start in self._spoilt:
-                errors.append(self._spoilt[start])
-            else:
-                ctypes.memmove(array.ctypes.data, address, array.nbytes)
-
+        copy = CopyOut(array, address, start, self._faults)
         self.streams.ask(copy, stream)
         self.streams.synchronize()
-        if errors:
-            self._faults = [error for error in self._faults if error is not errors[0]]
-            raise errors[0]
+        if copy.error is not None:
+            raise self._faults.told(copy.error)
 
     def _check(self, address: int, nbytes: int) -> int:
         """The start of the block that holds these bytes; raises `KernelFault` where none does."""
@@ -161,9 +136,9 @@ class EmulatedDriver:
     def synchronize(self) -> None:
         """Do what was asked for; raises the first fault of kernels that nobody was told of."""
         self.streams.synchronize()
-        faults, self._faults = self._faults, []
-        if faults:
-            raise faults[0]
+        error = self._faults.first_untold()
+        if error is not None:
+            raise error
 
 
 def _words(kernel: CudaKernel, args: Sequence[int]) -> list[Any]:

@@ -32,12 +32,11 @@ class LoadedModule:
     def __init__(self, module: CudaModule, library: bytes) -> None:
         self.module, self._bytes = module, library
         self._library = _opened(library)
-        self.run = self._library.fusec_host_launch  # of a launch's address: that of a report
-        self.run.restype, self.run.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+        self.run = self._library.fusec_host_run  # a slice of the launch at an address: its phase
+        self.run.restype, self.run.argtypes = ctypes.c_uint64, (ctypes.c_void_p,)
         self.shadow_bytes = self._library.fusec_host_shadow_bytes
         self.shadow_bytes.restype, self.shadow_bytes.argtypes = ctypes.c_uint64, (ctypes.c_uint64,)
         self.shadow: Any = None  # who has used the module's shared memory, kept between launches
-        self.epoch = 0
 
     def address(self, kernel: str) -> int:
         """Of the function that calls the kernel for one thread."""

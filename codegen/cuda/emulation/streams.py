@@ -4,31 +4,48 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
 
 from fusec import locks
 
-Work = Callable[[], object]
+from .work import Work
 
 
-class Event:
+class Event(Work):
     """A moment of a stream: what was asked of the stream before has been done."""
 
     def __init__(self) -> None:
         self.is_done = False
+
+    def __call__(self) -> None:
+        self.is_done = True
+
+
+class _Wait(Work):
+    """Of a stream for an event."""
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+
+    def __call__(self) -> None:
+        assert self.event.is_done
 
 
 class Streams:
     """Queues of work, done when somebody waits: in each queue in order, between queues in an order
     that is drawn anew each time, so that what relies on another is found.
 
-    With the seed 0 the queue that was asked first does its work first.  Work must not raise.
+    With the seed 0 the queue that was asked first does its work first.
+
+    What interrupts work is raised by `synchronize`, and may have nothing to do with it: the work of
+    several callers is done by the first of them that waits.  So it stays the first to be done, and
+    is begun again, or given up where nobody reads any more what it computes.
     """
 
     def __init__(self, seed: int = 0) -> None:
         self.reseed(seed)
-        self._lock = locks.Lock()
-        self._queues: dict[int, deque[Work | tuple[Event]]] = {}
+        self._working = locks.Lock()  # by who does the work; to ask needs no waiting
+        self._queues: dict[int, deque[Work]] = {}
+        self._begun: tuple[deque[Work], Work] | None = None
 
     def reseed(self, seed: int) -> None:
         """Draw orders from another seed."""
@@ -36,23 +53,17 @@ class Streams:
 
     def ask(self, work: Work, stream: int = 0) -> None:
         """Let the stream do this after what it was asked before."""
-        with self._lock:
-            self._queues.setdefault(stream, deque()).append(work)
+        self._queues.setdefault(stream, deque()).append(work)
 
     def record(self, stream: int = 0) -> Event:
         """The moment when the stream has done what it was asked until now."""
         event = Event()
-
-        def done() -> None:
-            event.is_done = True
-
-        self.ask(done, stream)
+        self.ask(event, stream)
         return event
 
     def wait(self, event: Event, stream: int = 0) -> None:
         """Let the stream do nothing more before the event."""
-        with self._lock:
-            self._queues.setdefault(stream, deque()).append((event,))
+        self.ask(_Wait(event), stream)
 
     def __len__(self) -> int:
         """How much has been asked for and is not done."""
@@ -60,20 +71,40 @@ class Streams:
 
     def synchronize(self) -> None:
         """Do all of it."""
-        with self._lock:
-            while (queue := self._next()) is not None:
-                work = queue.popleft()
-                if callable(work):
-                    work()
+        with self._working:
+            self._give_up_what_is_useless()
+            while (begun := self._first()) is not None:
+                self._begun = begun
+                queue, work = begun
+                work()
+                if queue and queue[0] is work:  # a signal's handler may have waited, too
+                    queue.popleft()
+                self._begun = None
 
-    def _next(self) -> deque[Work | tuple[Event]] | None:
-        """A queue whose first piece may be done now; None: there is nothing to do."""
-        able = [queue for queue in self._queues.values() if queue and _may_go_on(queue[0])]
+    def _give_up_what_is_useless(self) -> None:
+        """Of what was interrupted: who asked for it has gone, else it would not have been."""
+        begun, queues = self._begun, [queue for queue in self._queues.values() if queue]
+        if begun is None or len(queues) != 1 or queues[0][0] is not begun[1]:
+            return
+        unread: set[int] = set()
+        for work in reversed(list(queues[0])):
+            if work.is_useless(unread):
+                work.give_up()
+
+    def _first(self) -> tuple[deque[Work], Work] | None:
+        """What is done next: that which has begun, else the first of a queue that may go on; None:
+        there is nothing to do."""
+        begun, queues = self._begun, [queue for queue in list(self._queues.values()) if queue]
+        if begun is not None and begun[0] and begun[0][0] is begun[1]:
+            return begun
+        able = [queue for queue in queues if _may_go_on(queue[0])]
         if not able:
-            assert not any(self._queues.values()), "streams wait for each other"
+            assert not queues, "streams wait for each other"
             return None
-        return able[0] if self._random is None else self._random.choice(able)
+        draw = self._random
+        queue = able[0] if draw is None else draw.choice(able)
+        return queue, queue[0]
 
 
-def _may_go_on(work: Work | tuple[Event]) -> bool:
-    return work[0].is_done if isinstance(work, tuple) else True
+def _may_go_on(work: Work) -> bool:
+    return not isinstance(work, _Wait) or work.event.is_done
