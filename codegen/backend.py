@@ -51,7 +51,12 @@ class DeviceArrays(Protocol):
 
 
 class ResidentArrays(DeviceArrays, Protocol):
-    """Such arrays that the program has itself: as arguments and results, in their own memory."""
+    """Such arrays that the program has itself: as arguments and results, in their own memory.
+
+    ``kind`` is the class of the results.
+    """
+
+    kind: type
 
     def lent(self, array: Any) -> np.ndarray:
         """An argument as plans take it."""

@@ -49,6 +49,10 @@ class Dispatcher(TracingCompiler):
         trace = current()
         if trace is not None:
             return self._inline(trace, args, kwargs)
+        if not kwargs and len(args) == self.binder.signature.arity:
+            result = self.fast.of_gpus.answer(args, self._target.name)
+            if result is not MISS:
+                return result
         if self._eager is not None:
             return self._eager.call(
                 self._target.python_function, args, kwargs, self._flatten, self._call_compiled)

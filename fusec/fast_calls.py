@@ -11,6 +11,7 @@ from fusec.trace.call.signature import Signature
 from fusec.trace.facts.trees import flattened, holds_ordered, in_order, is_moved, key_types
 
 from . import config, locks, trace_cache
+from .gpu_plans import GpuPlans
 from .placing import placing_in
 from .plans import Plan, RecentPlans
 
@@ -31,23 +32,26 @@ class ByKeys(dict[tuple[Any, ...], list[Plan]]):
 class FastCalls(RecentPlans):
     """The recent plans of one function; `Function.__call__` reads the tables itself."""
 
-    __slots__ = ("__weakref__", "scope_now", "signature")
+    __slots__ = ("__weakref__", "of_gpus", "scope_now", "signature")
 
     def __init__(self, signature: Signature, scope_now: Callable[[], Any]) -> None:
         """``scope_now`` gives the device scope of a call that is made now."""
         super().__init__()
         self.signature, self.scope_now = signature, scope_now
+        self.of_gpus = GpuPlans(signature, scope_now)
         with _lock:
             _every.add(self)
 
     def clear(self) -> None:
         super().__init__()
+        self.of_gpus.clear()
 
     def drop(self, concrete: ConcreteFunction) -> None:
         """Forget the plan of a trace whose Variable is gone; calls that other tables know find
         their plans anew."""
         self.positional = [plan for plan in self.positional if plan[1] is not concrete]
         self.shapes, self.structured = {}, {}
+        self.of_gpus.drop(concrete)
 
     def promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
         """Try this trace first from now on, if its calls need nothing but their leaves."""
@@ -55,7 +59,8 @@ class FastCalls(RecentPlans):
         if fast is None or call.separate is not None or concrete.is_for_once or concrete.trial:
             return
         if call.placing and call.placing.residence:
-            return  # its guards would take arrays of the host for a GPU's
+            self.of_gpus.promote(call, concrete, MAX_FAST)
+            return
         with _lock:
             if call.placing != placing_in(call.placing and call.placing.scope):
                 return  # a setting has changed since the call began

@@ -12,7 +12,7 @@ import numpy as np
 from .errors import FusecError
 
 # Whoever has arrays on GPUs; where none of them is loaded there can be none.
-_LIBRARIES = frozenset({"cupy", "torch", "jax", "numba", "tensorflow", "paddle", "cudf"})
+_LIBRARIES = ("cupy", "torch", "jax", "numba", "tensorflow", "paddle", "cudf")
 _CUDA, _CUDA_MANAGED = 2, 13  # DLPack's numbers of devices
 _OF_HOST = (np.ndarray, np.generic, int, float, complex, str)
 
@@ -69,7 +69,7 @@ def count() -> int:
 
 def may_have_arrays() -> bool:
     """Whether there may be an array on a GPU in this process."""
-    return not _LIBRARIES.isdisjoint(sys.modules)
+    return any(map(sys.modules.__contains__, _LIBRARIES))
 
 
 def is_on_gpu(x: Any) -> bool:

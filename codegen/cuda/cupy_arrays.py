@@ -24,6 +24,12 @@ class CupyArrays(DriverArrays):
 
     driver: CupyDriver
 
+    @property
+    def kind(self) -> type:
+        """The class of CuPy's arrays."""
+        kind: type = self.driver.cupy.ndarray
+        return kind
+
     def lent(self, array: Any) -> np.ndarray:
         """An array of a GPU as plans take it; what has DLPack alone is CuPy's first."""
         cupy = self.driver.cupy

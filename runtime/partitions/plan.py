@@ -15,6 +15,7 @@ import numpy as np
 from fusec.codegen.backend import ResidentArrays
 from fusec.codegen.partitioned_schedule import PartitionedSchedule
 from fusec.codegen.schedule import may_fail
+from fusec.inspect import timeline
 from fusec.ir import Node
 from fusec.ir.bindings import bind
 from fusec.ops.host_calls import host_objects
@@ -24,7 +25,7 @@ from fusec.runtime.executor import Executable
 from fusec.runtime.failed_checks import check_error
 
 from .step import Step
-from .step_program import StepProgram
+from .step_program import Failure, StepProgram, Times
 from .task_runs import TaskError, TaskRun
 
 FAR = 1 << 62
@@ -130,7 +131,11 @@ class PartitionedPlan(CallEndings):
         fallible = any(map(may_fail, schedule.graph.nodes))
         self.objects = host_objects(schedule.graph) if fallible else None
         self.residents: ResidentArrays | None = schedule.residents
+        is_alone = self.residents is not None and [a.kind for a in schedule.actions] == ["task"]
+        self.alone = is_alone and not schedule.actions[0].is_on_caller
         self.last_step: Step | None = None
+        self.open_shapes = [(i, v.shape) for i, v in enumerate(schedule.graph.inputs)
+                            if v.type.kind == "array" and not v.type.is_static]
         self.made_ms = 0.0
 
     def call(
@@ -152,19 +157,44 @@ class PartitionedPlan(CallEndings):
         captured = [c() if callable(c) else c for c in self.spec.captured]
         inputs = self._inputs(leaves, captured)
         self._bind(inputs, sizes)
-        self.last_step = step = Step(
-            self.program, self._moved(inputs), sizes, self._frame(), times is not None)
-        step.run()
-        failure, values = step.failure, step.values
-        step.close()
+        moved = self._moved(inputs)
+        is_alone = self.alone and times is None and not timeline.on
+        failure, values = self._run_alone(moved, sizes) if is_alone else (
+            self._run_step(moved, sizes, times))
         if failure is not None:
             raise self._explained(failure.error, leaves, captured) from None
         self._write(values, inputs)
-        if times is not None and step.times is not None:
-            times += [each for action in self.schedule.tasks for each in step.times[action.number]]
         outputs = [place if number is None else values[number] for place, number in zip(
             self.schedule.outputs, self.schedule.results, strict=True)]
         return self.results_of(outputs, leaves, captured, sizes)
+
+    def _run_step(
+        self, inputs: Sequence[Any], sizes: dict[str, int], times: Times | None
+    ) -> tuple[Failure | None, list[Any]]:
+        """What has failed, and the step's values."""
+        self.last_step = step = Step(self.program, inputs, sizes, self._frame(), times is not None)
+        step.run()
+        failure, values = step.failure, step.values
+        step.close()
+        if failure is None and times is not None and step.times is not None:
+            times += [each for action in self.schedule.tasks for each in step.times[action.number]]
+        return failure, values
+
+    def _run_alone(
+        self, inputs: Sequence[Any], sizes: dict[str, int]
+    ) -> tuple[Failure | None, list[Any]]:
+        """The same where one task is all that there is: on this thread, which need not wait."""
+        action = self.schedule.actions[0]
+        run = self.program.runs[0]
+        assert run is not None
+        values = [*inputs, *[None] * (len(self.program.uses) - len(inputs))]
+        try:
+            results = run([values[i] for i in action.reads], sizes, None)
+        except Exception as error:
+            return Failure(action.position, error), values
+        for at, value in zip(action.writes, results, strict=True):
+            values[at] = value
+        return None, values
 
     def _moved(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """Where the arguments are a device's, what is read from outside is brought there."""
@@ -184,9 +214,8 @@ class PartitionedPlan(CallEndings):
         return f"{self.frame}:{next(self.iterations)}" if self.frame else ""
 
     def _bind(self, inputs: Sequence[Any], sizes: dict[str, int]) -> None:
-        for value, array in zip(self.schedule.graph.inputs, inputs, strict=True):
-            if value.type.kind == "array" and not value.type.is_static:
-                bind(value.shape, array.shape, sizes)
+        for position, shape in self.open_shapes:
+            bind(shape, inputs[position].shape, sizes)
 
     def _explained(
         self, error: BaseException, leaves: Sequence[Any], captured: Sequence[Any]

@@ -247,3 +247,34 @@ def test_memory_is_let_go(cupy: FakeCupy) -> None:
     del x, y
     cupy.driver.synchronize()
     assert cupy.driver.arena.used == 0
+
+
+def test_recent_plans_are_of_arrays_on_the_gpu_in_their_scope(cupy: FakeCupy) -> None:
+    """NumPy's arrays of the same shape do not take them, nor do calls in another scope."""
+    f = fusec.jit(lambda x, y: np.sin(x) + y)
+    x = cupy.asarray(X)
+    want = compiled(lambda x: np.sin(x) + x, X)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(x, x).get(), want)
+        np.testing.assert_array_equal(f(X, X), want)
+        with pytest.raises(TypeError, match="array of NumPy"):
+            f(x, X)
+        with fusec.device("CPU:0"):
+            copied(cupy)
+            np.testing.assert_array_equal(f(x, x).get(), want)
+            assert "to host" in copied(cupy)
+    assert f.trace_count == 3
+    f.clear()
+    np.testing.assert_array_equal(f(x, x).get(), want)
+
+
+def test_calls_are_recorded_as_others(cupy: FakeCupy, tmp_path: Any) -> None:
+    f, x = fusec.jit(lambda x: np.sin(x) + 1), cupy.asarray(X)
+    with fusec.config.override(history=True):
+        f(x), f(x)
+    rows = list(fusec.history())[-2:]
+    assert ["GPU:0" in str(row.device) for row in rows] == [True, True]
+    with fusec.profile(str(tmp_path / "trace.json")):
+        f(x)
+    text = (tmp_path / "trace.json").read_text()
+    assert f.concrete(x).kernels[0].name in text and "GPU:0" in text
