@@ -127,6 +127,8 @@ def _gpu() -> Iterable[str]:
     yield reason or f"{gpus.count()} found by CuPy; programs use the first, /device:GPU:0"
     status = importlib.import_module("fusec.codegen.cuda.nvrtc").status()
     yield f"NVRTC, which compiles kernels: {status}"
+    emulated = importlib.import_module("fusec.codegen.cuda.emulation.toolchain").status()
+    yield f"/device:CUDAHOST:0, which runs a GPU's kernels on the CPU: {emulated}"
 
 
 def package_lines(needs: Iterable[Requirement]) -> list[str]:

@@ -50,7 +50,7 @@ class Fault:
     ) -> None:
         self.loaded, self.kernel, self.operands = loaded, kernel, operands
         self.report = report
-        self.line = report.line or loaded.line_at(report.code)
+        self.lines = (report.line,) if report.line else loaded.lines_at(report.code)
 
     def error(self) -> KernelFault:
         titles = {
@@ -110,8 +110,10 @@ class Fault:
     def _places(self) -> list[tuple[str, str]]:
         report = self.report
         places = [("thread", f"{_dims(report.thread)} of block {_dims(report.block)}")]
-        if self.line:
-            places.append(("line", f"{self.line}{self._text(self.line)}"))
+        if self.lines:
+            places.append(("line", f"{self.lines[0]}{self._text(self.lines[0])}"))
+        if len(self.lines) > 1:
+            places.append(("called at", f"{self.lines[-1]}{self._text(self.lines[-1])}"))
         return places
 
     def _text(self, line: int) -> str:

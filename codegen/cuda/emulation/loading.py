@@ -7,10 +7,8 @@ import functools
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from fusec.codegen import disk_cache
@@ -43,18 +41,21 @@ class LoadedModule:
         function = getattr(self._library, f"fusec_kernel_{kernel}")
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
-    def line_at(self, code: int) -> int:
-        """The line of the source whose code lies before this place of the library; 0: not known."""
+    def lines_at(self, code: int) -> tuple[int, ...]:
+        """The line of the source whose code lies before this place of the library, then those that
+        call it; none where that is not known."""
         program = tools.addr2line()
         if program is None or not code:
-            return 0
-        with tempfile.TemporaryDirectory(prefix="fusec-") as folder:
-            path = Path(folder, "module.so")
-            path.write_bytes(self._bytes)
-            done = subprocess.run([program, "-i", "-e", str(path), hex(code - 1)],
-                                  capture_output=True, text=True, check=False)
-        lines = re.findall(r"kernels\.cu:(\d+)", done.stdout)
-        return int(lines[0]) if lines else 0
+            return ()
+        try:
+            with tools.temporary_folder() as folder:
+                path = folder / "module.so"
+                path.write_bytes(self._bytes)
+                done = subprocess.run([program, "-i", "-e", str(path), hex(code - 1)],
+                                      capture_output=True, text=True, check=False)
+        except tools.NoFolderError:  # what is to be reported is a kernel's fault
+            return ()
+        return tuple(map(int, re.findall(r"kernels\.cu:(\d+)", done.stdout)))
 
 
 def load(module: CudaModule) -> LoadedModule:
@@ -107,8 +108,8 @@ def _part(name: str) -> str:
 
 def _opened(library: bytes) -> ctypes.CDLL:
     """The library in this process; its file is gone when this returns."""
-    with tempfile.TemporaryDirectory(prefix="fusec-") as folder:
-        path = Path(folder, "module.so")
+    with tools.temporary_folder() as folder:
+        path = folder / "module.so"
         path.write_bytes(library)
         path.chmod(0o700)
         return ctypes.CDLL(str(path), mode=getattr(os, "RTLD_NOW", 0))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fusec.errors import FusecError
@@ -35,7 +37,25 @@ class NoCompilerError(FusecError):
 
 
 class CompilationError(FusecError):
-    """The compiler has refused a source, with what it said."""
+    """The compiler has refused a source, with what it said, or has failed at it."""
+
+
+class NoFolderError(FusecError):
+    """There is no folder where modules can be written and loaded."""
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards; raises `NoFolderError` for what goes wrong with files."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="fusec-") as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise NoFolderError(
+            "the emulated device /device:CUDAHOST:0 cannot write its modules and load them",
+            values=[("folder", tempfile.tempdir or "none is found"), ("reason", error)],
+            cure="let TMPDIR name a folder with some megabytes, from which programs may be run "
+                 "(not mounted with noexec)") from None
 
 
 @dataclass(frozen=True)
@@ -62,30 +82,49 @@ class Toolchain:
 
     def module(self, source: str, runtime: bytes) -> bytes:
         """A shared library of kernels, linked with the runtime's object code."""
-        with tempfile.TemporaryDirectory(prefix="fusec-") as folder:
-            own, common = Path(folder, "kernels.o"), Path(folder, "runtime.o")
+        with temporary_folder() as folder:
+            own, common = folder / "kernels.o", folder / "runtime.o"
             own.write_bytes(self._compiled(source, (*_HOW, *_CHECKED, *self._own)))
             common.write_bytes(runtime)
-            library = Path(folder, "module.so")
+            library = folder / "module.so"
             # The instrumentation's functions are the runtime's own: its libraries are not linked.
             self._run([*_LINKED, "-o", str(library), str(own), str(common), "-lm"], "", folder)
             return library.read_bytes()
 
     def _compiled(self, source: str, flags: Sequence[str]) -> bytes:
-        with tempfile.TemporaryDirectory(prefix="fusec-") as folder:
-            text, code = Path(folder, "source.cpp"), Path(folder, "source.o")
+        with temporary_folder() as folder:
+            text, code = folder / "source.cpp", folder / "source.o"
             text.write_text(source, encoding="utf-8")
             self._run([*flags, "-c", "-o", str(code), str(text)], source, folder)
             return code.read_bytes()
 
-    def _run(self, arguments: Sequence[str], source: str, folder: str) -> None:
-        done = subprocess.run(
-            [*self.command, *arguments], capture_output=True, text=True, errors="replace",
-            cwd=folder, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL)
+    def _run(self, arguments: Sequence[str], source: str, folder: Path) -> None:
+        try:
+            done = subprocess.run(
+                [*self.command, *arguments], capture_output=True, text=True, errors="replace",
+                cwd=folder, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            raise CompilationError(f"{self._name} has not ended after {SECONDS} s") from None
+        except OSError as error:
+            raise CompilationError(f"{self._name} cannot be run: {error}") from None
         if done.returncode:
-            raise CompilationError(
-                f"the compiler of the emulated device ({self.version}) refuses a source:\n"
-                f"{done.stderr.strip()}\n{_numbered(source)}".rstrip())
+            raise self._failure(done, source)
+
+    @property
+    def _name(self) -> str:
+        return f"the compiler of the emulated device ({self.version})"
+
+    def _failure(self, done: subprocess.CompletedProcess[str], source: str) -> CompilationError:
+        said = done.stderr.strip()
+        if done.returncode < 0 or "Killed signal" in said:  # g++ says so of the programs it runs
+            name = signal.strsignal(-done.returncode if done.returncode < 0 else signal.SIGKILL)
+            return CompilationError(f"{self._name} was ended by a signal ({name}) {said}".rstrip(),
+                                    cure="see whether there is memory left")
+        if "No space left on device" in said:
+            return CompilationError(f"{self._name} has no space left in {tempfile.gettempdir()}",
+                                    cure="let TMPDIR name a folder with some megabytes")
+        return CompilationError(
+            f"{self._name} refuses a source:\n{said}\n{_numbered(source)}".rstrip())
 
 
 def _numbered(source: str) -> str:
@@ -94,6 +133,8 @@ def _numbered(source: str) -> str:
     return "\n".join(f"{n:5} {line}" for n, line in enumerate(kernels.splitlines(), 1))
 
 
+_NONE = ("C++ compiler, and there is none: install g++ (on Debian: apt-get install g++), or pip "
+         "install ziglang")
 FIRST_LINE = '#line 1 "kernels.cu"\n'  # before the kernels' own text
 
 
@@ -105,8 +146,7 @@ def toolchain() -> Toolchain:
         if version is not None:
             return Toolchain(command, version, "clang" in version)
     raise NoCompilerError(
-        "the emulated device /device:CUDAHOST:0 compiles its kernels with a C++ compiler, and "
-        "there is none: install g++ (on Debian: apt-get install g++), or pip install ziglang")
+        f"the emulated device /device:CUDAHOST:0 compiles its kernels with a {_NONE}")
 
 
 def _candidates() -> list[tuple[str, ...]]:
@@ -132,3 +172,12 @@ def _version(command: Sequence[str]) -> str | None:
 def addr2line() -> str | None:
     """The program that finds source lines of addresses, which comes with g++."""
     return shutil.which("addr2line", path=os.environ.get("PATH"))
+
+
+def status() -> str:
+    """Which compiler there is, or what to install."""
+    try:
+        found = toolchain()
+    except NoCompilerError:
+        return f"it needs a {_NONE}"
+    return f"compiled by {found.version}, {' '.join(found.command)}"
