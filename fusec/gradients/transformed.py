@@ -12,6 +12,7 @@ import numpy as np
 
 from fusec.errors import InternalError, user_error, users_own
 from fusec.function import Function
+from fusec.jitted_methods import Method
 from fusec.trace.values.trace import Trace, current
 
 Run = Callable[[Trace, tuple[Any, ...], dict[str, Any]], Any]
@@ -22,7 +23,7 @@ class Transformed:
     """What is traced in the place of ``f``: ``run`` of the trace and a call's arguments."""
 
     def __init__(self, name: str, f: Callable[..., Any], run: Run, signature: Any = None) -> None:
-        python = f.python_function if isinstance(f, Function) else f
+        python = f.python_function if isinstance(f, Function | Method) else f
         self.run = run
         self.__name__ = self.__qualname__ = f"{name}_{getattr(python, '__name__', 'function')}"
         self.__doc__ = f"The {name} of {getattr(python, '__qualname__', python)}."
@@ -70,10 +71,12 @@ def transformed(
     function: Function | None = table.get((name, key))
     if function is None:
         options: dict[str, Any] = {}
-        if isinstance(f, Function) and signature is None:
-            options = {k: v for k, v in f.options.items() if k != "fallback"}
-        elif isinstance(f, Function):
-            options = {"fp": f.fp, "check_indices": f.check_indices, "device": f.device}
+        jitted = f.function if isinstance(f, Method) else f
+        if isinstance(jitted, Function) and signature is None:
+            options = {k: v for k, v in jitted.options.items() if k != "fallback"}
+        elif isinstance(jitted, Function):
+            options = {"fp": jitted.fp, "check_indices": jitted.check_indices,
+                       "device": jitted.device}
         function = table[name, key] = Function(Transformed(name, f, run, signature), **options)
     return function
 

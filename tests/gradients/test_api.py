@@ -65,6 +65,36 @@ def test_gradients_of_gradients_in_and_around_compiled_functions() -> None:
     np.testing.assert_allclose(fusec.grad(lambda x: outer(x).sum())(X), 2 * X + 2)
 
 
+class Model:
+    def __init__(self) -> None:
+        self.weights, self.shift = np.arange(1.0, 4.0), 0.5
+
+    @fusec.jit
+    def loss(self, x: Any) -> Any:
+        return ((self.weights * x + self.shift) ** 2).sum()
+
+    @fusec.jit(static=("power",))
+    def powers(self, x: Any, power: int) -> Any:
+        return (self.weights * x ** power).sum()
+
+    @fusec.jit
+    def gradient(self, x: Any) -> Any:
+        return fusec.grad(self.loss)(x)
+
+
+def test_jitted_methods() -> None:
+    """Of an instance, whose attributes may change, and of the class."""
+    model, x = Model(), np.array([0.3, 0.7, 1.1])
+    gradient = fusec.grad(model.loss)
+    for shift in (0.5, 2.0):
+        model.shift = shift
+        want = 2 * model.weights * (model.weights * x + shift)
+        for got in (gradient(x), fusec.grad(Model.loss, 1)(model, x), model.gradient(x)):
+            np.testing.assert_allclose(got, want)
+    np.testing.assert_allclose(fusec.grad(model.powers)(x, 3), 3 * model.weights * x**2)
+    np.testing.assert_allclose(fusec.hessian(Model().loss)(x), np.diag(2 * model.weights**2))
+
+
 def test_one_array_as_two_arguments_is_two_variables() -> None:
     np.testing.assert_array_equal(fusec.grad(lambda a, b: (a * b).sum())(X, X), X)
 
