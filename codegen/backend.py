@@ -8,7 +8,7 @@ line in `fusec.codegen.backends`; nothing else names it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -127,6 +127,11 @@ class Backend(ABC):
     def check_control(self, node: Node, strides: Sequence[tuple[int, ...]]) -> None:
         """Raise `NotNativeError` where `compile_control` would; nothing is compiled."""
         raise NotNativeError(f"the back end {self.name!r} has no native loops")
+
+    def library_call(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]:
+        """A node that no kernel computes, on a device with arrays of its own that `has_kernel` for
+        it: a function of its operands, and of functions that give the memory of each result."""
+        raise InternalError(f"the back end {self.name!r} calls no library for {node.op}")
 
     @abstractmethod
     def clear(self) -> None:

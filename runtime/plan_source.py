@@ -152,7 +152,9 @@ class PlanSource(PlanText):
         mark = len(self.lines)
         if step.control is None:
             operands = [self._operand(p, t) for p, t in zip(step.sources, types, strict=True)]
-            if step.node.op == "MatMul":
+            if self.plan.schedule.arrays is not None:
+                self._device_call(step, operands)
+            elif step.node.op == "MatMul":
                 self._product(step, operands)
             else:
                 self._call(step, LibraryRun(step.node, step.targets), operands)
@@ -161,6 +163,15 @@ class PlanSource(PlanText):
                 self._contents(p, t) for p, t in zip(step.sources, types, strict=True)])
         first = mark - self.first_step
         self.nodes.update(dict.fromkeys(range(first, len(self.lines) - self.first_step), step.node))
+
+    def _device_call(self, step: ExternStep, operands: list[str]) -> None:
+        """A call whose arrays are a device's; numbers are in cells, as ever."""
+        call = self._bind("call", self.plan.schedule.backend.library_call(step.node))
+        memory = ", ".join(self._device_memory(place) for place in step.targets)
+        self._add(f"results = {call}([{', '.join(operands)}], [{memory}])")
+        for number, place in enumerate(step.targets):
+            if place.kind != "cell":
+                self._assign((place.kind, place.number), f"results[{number}]")
 
     def _product(self, step: ExternStep, operands: list[str]) -> None:
         target = step.targets[0]

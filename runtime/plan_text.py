@@ -146,6 +146,12 @@ class PlanText:
             return self._cell_array(place)
         return self.assigned.get((place.kind, place.number)) or self._new(place)
 
+    def _device_memory(self, place: Place) -> str:
+        """An expression of a function that returns the memory that a device's call is to write."""
+        if place.kind == "cell" or (place.kind, place.number) in self.assigned:
+            return f"partial(itself, {self._target(place)})"
+        return f"lambda: {self._new(place)}"
+
     def _target_maker(self, place: Place) -> str:
         """An expression of a function that returns that memory."""
         variable = self.assigned.get((place.kind, place.number))

@@ -52,9 +52,9 @@ class CupyArrays(DriverArrays):
         if self.driver.address_of(value) is None:  # a constant, or nothing is in it
             with self.driver.device:
                 return self.driver.cupy.asarray(value)
-        return self._over(value)
+        return self.over(value)
 
-    def _over(self, array: np.ndarray) -> Any:
+    def over(self, array: np.ndarray) -> Any:
         """CuPy's array in the memory of this one, which it keeps."""
         cuda = self.driver.cupy.cuda
         low, high = np.lib.array_utils.byte_bounds(array)
@@ -65,7 +65,7 @@ class CupyArrays(DriverArrays):
     def write(self, target: np.ndarray, source: np.ndarray) -> None:
         """Copy elements on the GPU."""
         with self.driver.device, self.driver.stream:
-            self._over(target)[...] = self._over(source)
+            self.over(target)[...] = self.over(source)
 
     def call(self) -> AbstractContextManager[None]:
         """Around a call: work goes to CuPy's current stream."""

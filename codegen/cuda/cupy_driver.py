@@ -22,6 +22,7 @@ from fusec.records import dataclass
 
 from . import nvrtc
 from .driver import Dim3
+from .gpu_faults import Faults
 from .module import CudaKernel, CudaModule
 
 R = TypeVar("R")
@@ -73,6 +74,9 @@ class CupyDriver:
         self._memory: dict[int, Any] = {}  # CuPy's pointers, which keep their memory
         self._starts: list[int] = []  # their addresses, sorted
         self._lock = locks.Lock()
+        cuda = self.cupy.cuda
+        self.faults = Faults(
+            number, (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError))
 
     @property
     def stream(self) -> Any:
@@ -117,20 +121,21 @@ class CupyDriver:
 
     def allocate(self, nbytes: int) -> int:
         """From CuPy's pool, which is emptied once where the GPU has no more."""
-        pointer = self._with_room(nbytes, lambda: self.cupy.cuda.alloc(max(nbytes, 1)))
+        pointer = self.with_room(nbytes, lambda: self.cupy.cuda.alloc(max(nbytes, 1)))
         address = int(pointer.ptr)
         with self._lock:
             self._memory[address] = pointer
             bisect.insort(self._starts, address)
         return address
 
-    def _with_room(self, nbytes: int, ask: Callable[[], R]) -> R:
+    def with_room(self, nbytes: int, ask: Callable[[], R]) -> R:
+        """What ``ask`` gives, which takes so many bytes; once more with the pool emptied."""
         full = self.cupy.cuda.memory.OutOfMemoryError
         with self.device, self.stream:
             try:
                 return ask()
             except full:
-                self.stream.synchronize()
+                self.synchronize()
                 self.cupy.get_default_memory_pool().free_all_blocks()
             try:
                 return ask()
@@ -182,7 +187,8 @@ class CupyDriver:
 
     def synchronize(self) -> None:
         """Wait for all that has been asked for; a kernel's fault is raised here."""
-        self.stream.synchronize()
+        with self.faults.of_waiting():
+            self.stream.synchronize()
 
 
 def _is_lent(array: Any) -> bool:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from fusec.codegen.backend import DeviceArrays
+from fusec.codegen.native_nest import CompileStats
+from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
 
 from .backend import CudaBackend
+from .compiled import CudaForm, NestCall
 from .cupy_arrays import CupyArrays
 from .cupy_driver import CupyDriver
+from .gpu_faults import GpuDriverFor
+from .gpu_library import GpuCall, is_called_on_gpu
 
 
 class GpuBackend(CudaBackend):
-    """Kernels and arrays on a GPU; what is no kernel stays on the CPU."""
+    """Kernels, arrays and CuPy's libraries on a GPU; everything else stays on the CPU."""
 
     def __init__(self) -> None:
         super().__init__("cuda", CupyDriver)
@@ -19,7 +27,24 @@ class GpuBackend(CudaBackend):
     @lazy
     def arrays(self) -> DeviceArrays:
         """Arrays in the GPU's memory."""
-        return CupyArrays(self.driver)
+        return self._arrays
+
+    @lazy
+    def _arrays(self) -> CupyArrays:
+        driver: Any = self.driver
+        return CupyArrays(driver)
+
+    def compile(self, forms: Sequence[CudaForm], stats: CompileStats) -> list[NestCall]:
+        calls, driver = super().compile(forms, stats), self._arrays.driver
+        for form, call in zip(forms, calls, strict=True):
+            call.driver = GpuDriverFor(driver, form.kernel)
+        return calls
+
+    def has_kernel(self, node: Node) -> bool:
+        return is_called_on_gpu(node) or super().has_kernel(node)
+
+    def library_call(self, node: Node) -> GpuCall:
+        return GpuCall(node, self._arrays)
 
 
 BACKEND = GpuBackend()

@@ -36,7 +36,8 @@ class LibraryCall:
     Of a ``sized`` one the sizes of results depend on data; one that ``selects`` gives no more
     elements than its first array has.  ``is_public``: what users call stands for it, under
     ``called`` where that is no name.  ``tried_on`` says what NumPy answers on while tracing, where
-    zeros, or identity matrices for linear algebra, would not do.
+    zeros, or identity matrices for linear algebra, would not do.  ``gpu``: whether CuPy's function
+    of that name does the same.
     """
 
     op: str
@@ -50,6 +51,7 @@ class LibraryCall:
     tried_on: Literal["", "ones", "points", "square tensors"] = ""
     called: str = ""
     takes: str | tuple[str, ...] = REAL + "c"
+    gpu: bool = False
 
 
 def decode(form: Form, arrays: Sequence[Any]) -> Any:
@@ -198,18 +200,19 @@ _LINALG, _FFT = np.linalg, np.fft
 _OF_ANY_SIZE = ("a", "x", "ar", "ar1", "ar2", "condition", "weights", "arr", "obj")
 _TABLE: tuple[LibraryCall, ...] = (
     # products
-    _row(np.einsum, "operands"), _row(np.dot, "a", "b"),
+    _row(np.einsum, "operands", gpu=True), _row(np.dot, "a", "b", gpu=True),
     # linear algebra
-    _row(_LINALG.solve), _row(_LINALG.inv), _row(_LINALG.det), _row(_LINALG.slogdet),
-    _row(_LINALG.cholesky), _row(_LINALG.qr), _row(_LINALG.svd), _row(_LINALG.svdvals),
-    _row(_LINALG.eigh), _row(_LINALG.eigvalsh), _row(_LINALG.lstsq, "rcond"),
+    *(_row(f, gpu=True) for f in (
+        _LINALG.solve, _LINALG.inv, _LINALG.det, _LINALG.slogdet, _LINALG.cholesky, _LINALG.qr,
+        _LINALG.svd, _LINALG.eigh, _LINALG.eigvalsh)),
+    _row(_LINALG.svdvals), _row(_LINALG.lstsq, "rcond"),
     _row(_LINALG.pinv, "rcond", "rtol"),
     _row(_LINALG.matrix_rank, "tol", "rtol"), _row(_LINALG.norm, "x"),
     _row(_LINALG.cond),
     _row(_LINALG.tensorsolve, tried_on="square tensors"),
     _row(_LINALG.tensorinv, tried_on="square tensors"),
     # order
-    _row(np.sort, raises="never"), _row(np.argsort, raises="never"), _row(np.lexsort),
+    _row(np.sort, raises="never", gpu=True), _row(np.argsort, raises="never"), _row(np.lexsort),
     _row(np.partition, "kth"),
     _row(np.argpartition, "kth"), _row(np.searchsorted, "v"),
     LibraryCall("SortInPlace", np.ndarray.sort, (), True, called="ndarray.sort"),
@@ -230,9 +233,9 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.poly, takes=REAL),
     _row(np.sort_complex, takes=("c8", "c16")),
     # Fourier transforms
-    _row(_FFT.fft), _row(_FFT.ifft), _row(_FFT.fft2), _row(_FFT.ifft2), _row(_FFT.fftn),
-    _row(_FFT.ifftn), _row(_FFT.rfft), _row(_FFT.irfft), _row(_FFT.rfft2), _row(_FFT.irfft2),
-    _row(_FFT.rfftn), _row(_FFT.irfftn), _row(_FFT.hfft), _row(_FFT.ihfft),
+    *(_row(f, gpu=True) for f in (
+        _FFT.fft, _FFT.ifft, _FFT.fft2, _FFT.ifft2, _FFT.fftn, _FFT.ifftn, _FFT.rfft, _FFT.irfft,
+        _FFT.rfft2, _FFT.irfft2, _FFT.rfftn, _FFT.irfftn, _FFT.hfft, _FFT.ihfft)),
     # indices
     _row(np.take, "indices"), _row(np.choose, "a", "choices"),
     _row(np.put_along_axis, "values", writes=True), _row(np.put, "ind", "v", writes=True),

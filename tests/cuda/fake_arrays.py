@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import optree
 
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 
@@ -60,7 +61,10 @@ class FakeArray:
 
     def __setitem__(self, where: Any, source: Any) -> None:
         assert where is Ellipsis
-        self.driver.streams.ask(lambda: np.copyto(self._seen(), source._seen()))
+        if isinstance(source, FakeArray):
+            self.driver.streams.ask(lambda: np.copyto(self._seen(), source._seen()))
+        else:
+            self.driver.streams.ask(lambda: self._seen().fill(source))
 
     def part(self, *where: Any) -> Any:
         """A view of it."""
@@ -91,3 +95,21 @@ def as_array(kind: type[FakeArray], x: Any) -> FakeArray:
     memory = UnownedMemory(interface["data"][0], 0, x)
     return kind(interface["shape"], interface["typestr"], MemoryPointer(memory, 0),
                 interface.get("strides"))
+
+
+class Functions:
+    """Functions of a module of NumPy's on such arrays: they wait, and give new ones."""
+
+    def __init__(self, kind: type[FakeArray], module: Any, calls: list[str]) -> None:
+        self._kind, self._module, self._calls = kind, module, calls
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._module, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._calls.append(f"{self._module.__name__}.{name}")
+            args = optree.tree_map(lambda x: x.get() if isinstance(x, FakeArray) else x, args)
+            return optree.tree_map(lambda x: as_array(self._kind, np.asarray(x)),
+                                   function(*args, **kwargs))
+
+        return call

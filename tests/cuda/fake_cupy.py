@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
-from fake_arrays import MemoryPointer, UnownedMemory, arrays_of, as_array
+from fake_arrays import Functions, MemoryPointer, UnownedMemory, arrays_of, as_array
 
 from fusec import gpus
 from fusec.codegen.cuda import nvrtc
@@ -23,6 +24,10 @@ class OutOfMemoryError(MemoryError):
 
 
 class CUDARuntimeError(RuntimeError):
+    pass
+
+
+class CUDADriverError(RuntimeError):
     pass
 
 
@@ -50,11 +55,16 @@ class FakeCupy:
         self.cuda = types.SimpleNamespace(
             runtime=runtime, alloc=self._alloc, Device=self._device, Stream=self._stream,
             memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+            driver=types.SimpleNamespace(CUDADriverError=CUDADriverError),
             function=types.SimpleNamespace(Module=lambda: Module(self)),
             UnownedMemory=UnownedMemory, MemoryPointer=MemoryPointer,
             get_current_stream=lambda: self.current)
         self.current = self._stream(True)
         self.ndarray = arrays_of(self.driver)
+        self.linalg, self.fft, of_numpy = (
+            Functions(self.ndarray, m, self.calls) for m in (np.linalg, np.fft, np))
+        for name in ("matmul", "dot", "einsum", "sort"):
+            setattr(self, name, getattr(of_numpy, name))
 
     def asarray(self, x: Any) -> Any:
         if isinstance(x, np.ndarray):
@@ -137,4 +147,7 @@ def installed(fake: FakeCupy, monkeypatch: Any) -> Iterator[FakeCupy]:
     with monkeypatch.context() as patch:
         patch.setattr(gpus, "package", lambda: fake)
         patch.setattr(nvrtc, "compile", fake.compile)
+        cupyx: Any = types.ModuleType("cupyx")
+        cupyx.errstate = lambda linalg: nullcontext(fake.calls.append(linalg))
+        patch.setitem(sys.modules, "cupyx", cupyx)
         yield fake

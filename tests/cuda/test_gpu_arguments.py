@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_arrays import FakeArray
-from fake_cupy import FakeCupy, installed
+from fake_cupy import CUDARuntimeError, FakeCupy, OutOfMemoryError, installed
 
 import fusec
 from fusec.codegen import backends
@@ -107,12 +107,41 @@ def test_arguments_change_places(cupy: FakeCupy) -> None:
 
 
 def test_what_runs_on_the_cpu_is_copied_there_and_back(cupy: FakeCupy) -> None:
-    f = fusec.jit(lambda x: np.sort(x * 2, axis=0) + 1)
+    f = fusec.jit(lambda x: np.partition(x * 2, 3, axis=0) + 1)
     x = cupy.asarray(X)
     copied(cupy)
-    np.testing.assert_array_equal(f(x).get(), np.sort(X * 2, axis=0) + 1)
+    np.testing.assert_array_equal(f(x).get(), np.partition(X * 2, 3, axis=0) + 1)
     assert copied(cupy) == ["to host", "to device"]
     assert "GPU:0 -> CPU:0" in str(fusec.explain(f, x))
+
+
+def of_libraries(x: np.ndarray) -> Any:
+    a = x.T @ x + np.eye(30)
+    y = np.linalg.solve(a, x[0] + 1) * 2
+    u, s, _ = np.linalg.svd(x, full_matrices=False)
+    z = np.fft.rfft(np.sort(x, axis=1) - 1)
+    return y, (u * s).sum(axis=0), z * 2, np.linalg.det(a), np.einsum("ij,ik->jk", x, x)
+
+
+def test_libraries_of_the_gpu(cupy: FakeCupy) -> None:
+    f, x = fusec.jit(of_libraries), cupy.asarray(X)
+    f(x)
+    cupy.calls.clear()
+    got = f(x)
+    called = {c for c in cupy.calls if "." in c}
+    assert called == {"numpy.matmul", "numpy.linalg.solve", "numpy.linalg.svd", "numpy.sort",
+                      "numpy.fft.rfft", "numpy.linalg.det", "numpy.einsum"}
+    assert "raise" in cupy.calls and "GPU:0 -> CPU:0" not in str(fusec.explain(f, x))
+    for one, other in zip(got, of_libraries(X), strict=True):
+        one = one.get() if isinstance(one, FakeArray) else one
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_what_numpy_refuses_is_refused(cupy: FakeCupy) -> None:
+    f = fusec.jit(lambda a: np.linalg.inv(a * 1.0) + 1)
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        f(cupy.asarray(np.zeros((3, 3))))
+    np.testing.assert_allclose(f(cupy.asarray(np.eye(3))).get(), np.eye(3) + 1)
 
 
 def test_what_is_read_from_outside(cupy: FakeCupy) -> None:
@@ -278,3 +307,32 @@ def test_calls_are_recorded_as_others(cupy: FakeCupy, tmp_path: Any) -> None:
         f(x)
     text = (tmp_path / "trace.json").read_text()
     assert f.concrete(x).kernels[0].name in text and "GPU:0" in text
+
+
+def test_a_fault_names_the_kernel_and_the_line(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is known when somebody waits; a launch that is refused, at once."""
+    f = fusec.jit(lambda x: (np.sin(x) + 1).max())
+    x = cupy.asarray(X)
+    f(x)
+
+    def fails(*args: Any) -> None:
+        raise CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access")
+
+    monkeypatch.setattr(cupy.current, "synchronize", fails)
+    with pytest.raises(RuntimeError, match="work on GPU 0 has failed: cudaErrorIll") as error:
+        f(x)
+    text = str(error.value)
+    assert f"kernel: {f.concrete(x).kernels[0].name}, line " in text and "(np.sin(x) + 1)" in text
+    monkeypatch.setattr(cupy.driver, "launch", fails)
+    with pytest.raises(RuntimeError, match="work on GPU 0 has failed"):
+        fusec.jit(lambda x: np.cos(x) * 3)(x)
+
+
+def test_a_library_without_room(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, x = fusec.jit(lambda x: x @ x.T), cupy.asarray(X)
+    monkeypatch.setattr(cupy, "matmul", lambda *a: (_ for _ in ()).throw(OutOfMemoryError()))
+    with pytest.raises(MemoryError, match="GPU 0 has no room for 3200 bytes"):
+        f(x)
+    assert "free_all_blocks" in cupy.calls

@@ -1,0 +1,88 @@
+"""What kernels on a GPU do wrong is known when somebody waits for them: which they were.
+
+After such a fault CUDA refuses everything else in the process.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from fusec.codegen.loop_ir import Kernel
+from fusec.errors import FusecError, user_error
+from fusec.inspect import timeline
+
+from .driver import Dim3
+from .module import CudaKernel
+
+if TYPE_CHECKING:
+    from .cupy_driver import CupyDriver, LoadedModule
+
+MOST_NAMED = 16
+
+
+class Faults:
+    """The kernels that a GPU was asked to run since somebody waited for it last."""
+
+    def __init__(self, number: int, kinds: tuple[type[Exception], ...]) -> None:
+        """``kinds`` are the classes of errors that CUDA raises."""
+        self.number, self.kinds = number, kinds
+        self._asked: deque[Kernel] = deque(maxlen=MOST_NAMED)
+
+    @contextmanager
+    def of_waiting(self) -> Iterator[None]:
+        """Around a wait."""
+        try:
+            yield
+        except self.kinds as error:
+            raise self._error(error, [*self._asked]) from error
+        self._asked.clear()
+
+    @contextmanager
+    def of_launch(self, kernel: Kernel) -> Iterator[None]:
+        """Around a launch, which may be refused."""
+        self._asked.append(kernel)
+        try:
+            yield
+        except self.kinds as error:
+            raise self._error(error, [kernel]) from error
+
+    def _error(self, error: Exception, kernels: Sequence[Kernel]) -> FusecError:
+        named = dict.fromkeys(
+            f"{k.name}{f', line {k.locs[0]}' if k.locs else ''}" for k in kernels)
+        which = [("kernel" if len(named) == 1 else "one of these kernels", "; ".join(named))]
+        loc = kernels[0].locs[0] if len(named) == 1 and kernels[0].locs else None
+        return user_error(
+            RuntimeError, f"work on GPU {self.number} has failed: {error}", loc,
+            "this is a fault of fusec, or of the machine: report it with kernel.asm['cu']; the "
+            "process cannot use the GPU any more", values=which if named else [])
+
+
+class GpuDriverFor:
+    """The GPU's driver for one kernel of a program.
+
+    While a profile is taken each launch is waited for, so that the timeline shows how long it runs.
+    """
+
+    def __init__(self, driver: CupyDriver, kernel: Kernel) -> None:
+        self._driver, self._kernel = driver, kernel
+        self._device = f"/job:localhost/task:0/device:GPU:{driver.number}"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._driver, name)
+
+    def launch(
+        self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
+        shared_bytes: int, args: Sequence[int],
+    ) -> None:
+        """See `CupyDriver.launch`."""
+        start = timeline.now() if timeline.on else 0
+        with self._driver.faults.of_launch(self._kernel):
+            self._driver.launch(loaded, kernel, grid, block, shared_bytes, args)
+        if start:
+            self._driver.synchronize()
+            loc = self._kernel.locs[0] if self._kernel.locs else None
+            timeline.span(self._device, "kernel", f"{self._kernel.name} runs", start,
+                          timeline.now(), loc)
