@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 
 from fusec import locks
+from fusec.codegen.code_cache import CodeCache
 from fusec.codegen.llvm import NativeCode, compile_ir
 from fusec.codegen.native_nest import CompileStats, NativeNest
 from fusec.codegen.specialise import LoopForm, structure_key
 
-from .code_cache import CodeCache
 from .emitter import METADATA, UNLIKELY, Emitter
 from .modes import emit_nest
 

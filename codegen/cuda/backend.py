@@ -9,6 +9,7 @@ import numpy as np
 
 from fusec import locks
 from fusec.codegen.backend import Backend, Strides
+from fusec.codegen.code_cache import CodeCache
 from fusec.codegen.control_program import ControlCode
 from fusec.codegen.kernel_nodes import is_of_kernels
 from fusec.codegen.loop_ir import Kernel
@@ -19,7 +20,7 @@ from fusec.ir.lazy_values import lazy
 from fusec.ops import get
 from fusec.ops.scalar_calls import CALLS
 
-from .compiled import CudaForm, LoadedKernel, NestCall, code_key
+from .compiled import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
 from .driver import Driver
 from .loops.program import compile_control
 from .scalar_ops import supports
@@ -31,7 +32,7 @@ class CudaBackend(Backend):
 
     def __init__(self, name: str, make_driver: Callable[[], Driver]) -> None:
         self.name, self._make_driver = name, make_driver
-        self.kernels: dict[tuple, list[LoadedKernel]] = {}
+        self.kernels: CodeCache[tuple, NestKernels] = CodeCache()
         self._lock = locks.Lock()
 
     @lazy
@@ -56,13 +57,14 @@ class CudaBackend(Backend):
         driver = self.driver
         keys = [code_key(form) for form in forms]
         with self._lock:
-            missing = {k: f for k, f in zip(keys, forms, strict=True) if k not in self.kernels}
+            known = {key: kernels for key in keys if (kernels := self.kernels.get(key))}
+            missing = {k: f for k, f in zip(keys, forms, strict=True) if k not in known}
             stats.compiled += len(missing)
             stats.reused += len(forms) - len(missing)
             if missing:
-                self.kernels |= _loaded(missing, driver, stats)
-            return [NestCall(f, self.kernels[k], driver)
-                    for k, f in zip(keys, forms, strict=True)]
+                for key, kernels in _loaded(missing, driver, stats).items():
+                    known[key] = self.kernels.add(key, kernels)
+            return [NestCall(f, known[k], driver) for k, f in zip(keys, forms, strict=True)]
 
     def compile_control(
         self, node: Node, strides: Sequence[Strides], stats: CompileStats
@@ -76,7 +78,7 @@ class CudaBackend(Backend):
 
 def _loaded(
     forms: dict[tuple, CudaForm], driver: Driver, stats: CompileStats
-) -> dict[tuple, list[LoadedKernel]]:
+) -> dict[tuple, NestKernels]:
     """All forms in one module."""
     start = time.perf_counter()
     written: dict[tuple, list[WrittenKernel]] = {
@@ -87,5 +89,5 @@ def _loaded(
     loaded = driver.compile(module)
     stats.codegen_ms += 1e3 * (emitted - start)
     stats.llvm_ms += 1e3 * (time.perf_counter() - emitted)
-    return {key: [LoadedKernel(loaded, w.kernel, w) for w in each]
+    return {key: NestKernels(LoadedKernel(loaded, w.kernel, w) for w in each)
             for key, each in written.items()}

@@ -76,6 +76,11 @@ class LoadedKernel:
     written: WrittenKernel
 
 
+class NestKernels(list[LoadedKernel]):
+    """The kernels of a nest, in the order in which they are launched; while somebody holds them
+    they stay loaded."""
+
+
 def raw_bits(param: Param, sizes: Bindings) -> int:
     """A constant's bytes, zero-extended."""
     value = resolve(param.value, sizes)
@@ -86,7 +91,7 @@ def raw_bits(param: Param, sizes: Bindings) -> int:
 class NestCall:
     """``call(buffers, sizes)``: the kernels of one nest on arrays, in order."""
 
-    def __init__(self, form: CudaForm, kernels: Sequence[LoadedKernel], driver: Driver) -> None:
+    def __init__(self, form: CudaForm, kernels: NestKernels, driver: Driver) -> None:
         self.form, self.kernels, self.driver = form, kernels, driver
         self._has_checks = form.loops.nest.has_checks
         self._plans = self._planned(form.loops, {}) if form.is_static else None

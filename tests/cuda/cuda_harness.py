@@ -11,6 +11,7 @@ from kernel_harness import build, kernels_of, run_graph, run_on_cpu
 import fusec
 from fusec.codegen import backends
 from fusec.codegen.cuda.backend import CudaBackend
+from fusec.codegen.cuda.compiled import NestCall
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 from fusec.codegen.loop_ir import Kernel
 from fusec.codegen.native_nest import CompileStats
@@ -27,8 +28,9 @@ def run_on_cuda(kernel: Kernel, buffers: Sequence[np.ndarray]) -> None:
         assert code(list(buffers), {})
 
 
-def compile_all(graphs: Sequence[tuple[Graph, Sequence[np.ndarray]]]) -> None:
-    """All of their kernels in one module, which is quicker than one by one."""
+def compile_all(graphs: Sequence[tuple[Graph, Sequence[np.ndarray]]]) -> list[NestCall]:
+    """All of their kernels in one module, which is quicker than one by one; they stay loaded while
+    the result is held."""
     forms = []
     for graph, arrays in graphs:
         strides = {v: a.strides for v, a in zip(graph.inputs, arrays, strict=True)}
@@ -36,17 +38,18 @@ def compile_all(graphs: Sequence[tuple[Graph, Sequence[np.ndarray]]]) -> None:
             inputs = {v.node.name: s for v, s in strides.items()}
             forms += BACKEND.specialise(kernel, [
                 inputs.get(b.value, np.empty(b.shape, b.dtype).strides) for b in kernel.buffers])
-    BACKEND.compile(forms, CompileStats())
+    return BACKEND.compile(forms, CompileStats())
 
 
 def assert_same_bits(cases: Sequence[Case]) -> None:
     """What the CUDA back end computes is what the CPU back end does; any NaN is any NaN."""
     graphs = [(build(function, *arrays), arrays) for function, arrays in cases]
-    compile_all(graphs)
+    kept = compile_all(graphs)
     for graph, arrays in graphs:
         wanted = run_graph(graph, arrays, run_on_cpu)
         for got, want in zip(run_graph(graph, arrays, run_on_cuda), wanted, strict=True):
             assert_equal_bits(got, want, f"{[n.op for n in graph.nodes]}")
+    del kept
 
 
 def assert_equal_bits(got: np.ndarray, want: np.ndarray, what: str) -> None:

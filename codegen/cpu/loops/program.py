@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 
 from fusec import config, locks
+from fusec.codegen.code_cache import CodeCache
 from fusec.codegen.control_program import ControlProgram, LoopNest
 from fusec.codegen.cpu.abi import nest_block
-from fusec.codegen.cpu.code_cache import CodeCache
 from fusec.codegen.cpu.compile import compile_forms
 from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, Emitter
 from fusec.codegen.llvm import NativeCode, compile_ir

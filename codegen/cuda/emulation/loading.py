@@ -7,6 +7,7 @@ import functools
 import os
 import re
 import subprocess
+import weakref
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any
@@ -30,6 +31,7 @@ class LoadedModule:
     def __init__(self, module: CudaModule, library: bytes) -> None:
         self.module, self._bytes = module, library
         self._library = _opened(library)
+        weakref.finalize(self, _close, self._library._handle).atexit = False
         self.run = self._library.fusec_host_run  # a slice of the launch at an address: its phase
         self.run.restype, self.run.argtypes = ctypes.c_uint64, (ctypes.c_void_p,)
         self.shadow_bytes = self._library.fusec_host_shadow_bytes
@@ -56,6 +58,13 @@ class LoadedModule:
         except tools.NoFolderError:  # what is to be reported is a kernel's fault
             return ()
         return tuple(map(int, re.findall(r"kernels\.cu:(\d+)", done.stdout)))
+
+
+def _close(handle: int) -> None:
+    """Unload a library: a process has room for some ten thousand."""
+    close = ctypes.CDLL(None).dlclose
+    close.argtypes = (ctypes.c_void_p,)
+    close(handle)
 
 
 def load(module: CudaModule) -> LoadedModule:
