@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from fusec import gpus
 from fusec.codegen.cuda.nvrtc import NoNvrtcError
 
-from . import cold_start, gpu_figures, host, ops, page, peers, plot, table
+from . import cold_start, gpu_figures, gpu_suite, host, ops, page, peers, plot, table
 from .adapter import Backend, FusecBackend
 from .measure import benchmark
 from .program import DTYPES, Program
@@ -44,8 +45,9 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("--ops", action="store_true",
                         help="time every op alone, not the programs; names pick ops")
     parser.add_argument("--suite", choices=("cpu", "gpu"), default="cpu",
-                        help="gpu: what CUDA kernels take of a GPU, from NVIDIA's compiler; "
-                             "nothing is run")
+                        help="gpu: times on the first GPU, beside CuPy, JAX and torch where they "
+                             "are installed; and what kernels take of one, from NVIDIA's compiler, "
+                             "for which none is needed")
     parser.add_argument("--quick", action="store_true", help="two sizes each, short timings")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--plot", type=_figure, nargs="?", const=Path("bench.svg"),
@@ -149,7 +151,8 @@ def run(args: argparse.Namespace, backend: Backend | None = None) -> int:
         console.print(f"[red]error[/red]: {error.args[0]}")
         return 2
     if args.suite == "gpu":
-        return _show_gpu_figures(programs, args, console)
+        return max(_measure_gpu(programs, args, console),
+                   _show_gpu_figures(programs, args, console))
     requested = list(rows(programs, args))
     reports, failures = _measure_all(requested, args, backend or FusecBackend(), console)
     _show(reports, console)
@@ -158,6 +161,21 @@ def run(args: argparse.Namespace, backend: Backend | None = None) -> int:
     if reports:
         _write(reports, args, backend or FusecBackend(), console)
     return 0 if not failures and all(r.equality.equal and r.fused for r in reports) else 1
+
+
+def _measure_gpu(programs: Sequence[Program], args: argparse.Namespace, console: Any) -> int:
+    """The suite on a GPU, where there is one; 1 when a result is wrong."""
+    reason = gpus.missing()
+    if reason:
+        print(f"nothing was measured: {reason}")
+        return 0
+    try:
+        for line in gpu_suite.run(programs, args.dtypes, args.quick):
+            print(line, flush=True)
+    except gpu_suite.Failed as error:
+        console.print(f"[red]error[/red]: {error}")
+        return 1
+    return 0
 
 
 def _show_gpu_figures(

@@ -13,10 +13,13 @@ import numpy as np
 from fake_arrays import Functions, MemoryPointer, UnownedMemory, arrays_of, as_array
 
 from fusec import gpus
+from fusec.codegen import backends
 from fusec.codegen.cuda import nvrtc
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
+from fusec.codegen.cuda.gpu_backend import GpuBackend
 from fusec.codegen.cuda.module import CudaModule
 from fusec.codegen.cuda.nvrtc import Compiled
+from fusec.runtime.devices import registry
 
 
 class OutOfMemoryError(MemoryError):
@@ -51,7 +54,8 @@ class FakeCupy:
         self.capability, self.count = capability, count
         runtime = types.SimpleNamespace(
             getDeviceCount=self._count, memcpyAsync=self._copy, CUDARuntimeError=CUDARuntimeError,
-            memGetInfo=lambda: (self.room, 1 << 30))
+            memGetInfo=lambda: (self.room, 1 << 30), driverGetVersion=lambda: 12000,
+            getDeviceProperties=lambda number: {"name": b"Emulated GPU"})
         self.cuda = types.SimpleNamespace(
             runtime=runtime, alloc=self._alloc, Device=self._device, Stream=self._stream,
             memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
@@ -60,6 +64,7 @@ class FakeCupy:
             UnownedMemory=UnownedMemory, MemoryPointer=MemoryPointer,
             get_current_stream=lambda: self.current)
         self.current = self._stream(True)
+        self.__version__ = "0"
         self.ndarray = arrays_of(self.driver)
         self.linalg, self.fft, of_numpy = (
             Functions(self.ndarray, m, self.calls) for m in (np.linalg, np.fft, np))
@@ -151,3 +156,18 @@ def installed(fake: FakeCupy, monkeypatch: Any) -> Iterator[FakeCupy]:
         cupyx.errstate = lambda linalg: nullcontext(fake.calls.append(linalg))
         patch.setitem(sys.modules, "cupyx", cupyx)
         yield fake
+
+
+@contextmanager
+def as_gpu(monkeypatch: Any) -> Iterator[FakeCupy]:
+    """A GPU of this process, ``/device:GPU:0``, and CuPy imported."""
+    with installed(FakeCupy(), monkeypatch) as fake, monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "cupy", fake)
+        patch.setitem(backends._loaded, "cuda", GpuBackend())
+        registry.register("GPU", registry._gpus)
+        try:
+            yield fake
+        finally:
+            patch.undo()
+            patch.setattr(gpus, "package", lambda: None)
+            registry.register("GPU", registry._gpus)

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from fake_arrays import FakeArray
-from fake_cupy import CUDARuntimeError, FakeCupy, OutOfMemoryError, installed
+from fake_cupy import CUDARuntimeError, FakeCupy, OutOfMemoryError, as_gpu
 
 import fusec
-from fusec.codegen import backends
-from fusec.codegen.cuda.gpu_backend import GpuBackend
-from fusec.runtime.devices import registry
 
 X = np.random.default_rng(0).normal(size=(20, 30))
 
 
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCupy]:
-    """A GPU; nothing is copied between it and the host until then."""
-    with installed(FakeCupy(), monkeypatch) as fake:
-        monkeypatch.setitem(sys.modules, "cupy", fake)
-        monkeypatch.setitem(backends._loaded, "cuda", GpuBackend())
-        registry.register("GPU", registry._gpus)
-        try:
-            yield fake
-        finally:
-            monkeypatch.undo()
-            registry.register("GPU", registry._gpus)
+    with as_gpu(monkeypatch) as fake:
+        yield fake
 
 
 def copied(fake: FakeCupy) -> list[str]:
