@@ -13,6 +13,8 @@
 #   make test-cuda-host
 #                      the differential suite, programs of the corpus and random ones on the emulated
 #                      CUDA device (docs/cuda.md), which needs g++ or ziglang; PROGRAMS=2000
+#   make test-gpu      the same on the first GPU, some of it under NVIDIA's compute-sanitizer; it needs
+#                      a GPU with its driver, and compute-sanitizer (of the CUDA toolkit) on PATH
 #   make clean         remove the environments
 #
 # PYTHON=/path/to/python picks the interpreter, VENV=dir the environment's folder.
@@ -35,9 +37,11 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
 endif
 
 CUDA_HOST := --on-device /device:CUDAHOST:0 -m "not alone" tests/differential
+GPU := /device:GPU:0
+SANITIZER := compute-sanitizer --error-exitcode 1 --tool
 PROGRAMS ?= 2000
 
-.PHONY: demo test test-versions test-cuda-host lint style types fuzz clean
+.PHONY: demo test test-versions test-cuda-host test-gpu lint style types fuzz clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/stamp-bench
@@ -54,6 +58,17 @@ test-cuda-host: $(VENV)/stamp-test
 	$(BIN) tests/cuda/emulated_campaign.py -n $(PROGRAMS) --seed $(SEED)
 	$(BIN) -m pytest -n auto --maxprocesses 8 $(CUDA_HOST)
 	$(BIN) -m pytest tests/cuda tests/devices/test_cuda_host.py tests/devices/test_own_memory.py
+
+test-gpu: $(VENV)/stamp-gpu
+	@$(BIN) -c 'import sys; from fusec import gpus; sys.exit(gpus.missing() or 0)'
+	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not on PATH: it is a" \
+	  "part of NVIDIA's CUDA toolkit" >&2; exit 1; }
+	$(BIN) tests/cuda/emulated_campaign.py --device $(GPU) --published
+	$(BIN) tests/cuda/emulated_campaign.py --device $(GPU) -n $(PROGRAMS) --seed $(SEED)
+	$(BIN) -m pytest --on-device $(GPU) -m "not alone" tests/differential
+	$(BIN) -m pytest tests/cuda tests/devices/test_own_memory.py
+	for tool in memcheck racecheck synccheck; do $(SANITIZER) $$tool \
+	  $(BIN) tests/cuda/emulated_campaign.py --device $(GPU) -n 40 --seed $(SEED) || exit 1; done
 
 # TESTED=python names an interpreter that has just run the whole suite.
 test-versions: $(VENV)/stamp-venv
@@ -96,6 +111,10 @@ $(VENV)/stamp-bench: pyproject.toml $(VENV)/stamp-venv
 $(VENV)/stamp-test: pyproject.toml $(VENV)/stamp-venv
 	$(BIN) -m pip install $(PIP_FLAGS) -e '.[test,bench,packages]'
 	@touch $@ $(VENV)/stamp-bench
+
+$(VENV)/stamp-gpu: pyproject.toml $(VENV)/stamp-test
+	$(BIN) -m pip install $(PIP_FLAGS) -e '.[test,bench,packages,cuda]'
+	@touch $@
 
 $(TYPES_VENV)/stamp-dev: pyproject.toml $(TYPES_VENV)/stamp-venv
 	rm -rf build

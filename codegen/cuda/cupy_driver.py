@@ -70,6 +70,7 @@ class CupyDriver:
                 values=[("it has", f"{self.capability // 10}.{self.capability % 10}")])
         with self.device:
             self._own_stream = self.cupy.cuda.Stream(non_blocking=True)
+        self.launched = 0
         self._loaded: dict[str, LoadedModule] = {}
         self._memory: dict[int, Any] = {}  # CuPy's pointers, which keep their memory
         self._starts: list[int] = []  # their addresses, sorted
@@ -111,6 +112,7 @@ class CupyDriver:
         self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
         shared_bytes: int, args: Sequence[int],
     ) -> None:
+        self.launched += 1
         words = tuple(_WORDS[param.kind](arg) for param, arg in zip(
             kernel.params, args, strict=True))
         with self.device:

@@ -33,9 +33,22 @@ from own_order import OwnOrder, has_own_order  # noqa: E402
 from random_placements import bits, published  # noqa: E402
 
 import fusec  # noqa: E402
+from fusec.codegen import backends  # noqa: E402
 from fusec.codegen.cuda.emulated_backend import DRIVER  # noqa: E402
 
-DEVICE = "/device:CUDAHOST:0"
+
+class Device:
+    """What programs run on besides the CPU."""
+
+    name = "/device:CUDAHOST:0"
+
+    @classmethod
+    def launched(cls) -> int:
+        """How many kernels it was asked for."""
+        driver: Any = DRIVER if "HOST" in cls.name else backends.backend("cuda").driver
+        return driver.launched
+
+
 KINDS = ("", "", "c", "w")  # of the fuzzers, in turn
 
 
@@ -44,13 +57,13 @@ def agree(function: Any, args: Any, counts: Counter[str], **options: Any) -> Out
 
     Raises `Failure`, and what both refuse.
     """
-    here, there = fusec.jit(function, **options), fusec.jit(function, device=DEVICE, **options)
-    want, launched = run(here, args), DRIVER.launched
+    here, there = fusec.jit(function, **options), fusec.jit(function, device=Device.name, **options)
+    want, launched = run(here, args), Device.launched()
     if isinstance(want.error, REFUSALS):
         raise want.error
     got = run(there, args)
-    counts["launches"] += DRIVER.launched - launched
-    counts["on the device"] += DRIVER.launched > launched
+    counts["launches"] += Device.launched() - launched
+    counts["on the device"] += Device.launched() > launched
     if (type(got.error), str(got.error)) != (type(want.error), str(want.error)):
         raise Failure(f"{got.error!r} there, {want.error!r} here") from got.error
     try:
@@ -100,13 +113,13 @@ def check_published(name: str, counts: Counter[str]) -> None:
     """A program of the corpus or of the benchmark: what it returns and does to its arguments."""
     case = next(case for case in published() if case.name == name)
     here = fusec.jit(case.function, **case.options)
-    there = fusec.jit(case.function, device=DEVICE, **case.options)
-    launched, outcomes = DRIVER.launched, []
+    there = fusec.jit(case.function, device=Device.name, **case.options)
+    launched, outcomes = Device.launched(), []
     for function in (here, there):
         args = case.arguments()
         outcomes.append((function(*args), args))
-    counts["launches"] += DRIVER.launched - launched
-    counts["on the device"] += DRIVER.launched > launched
+    counts["launches"] += Device.launched() - launched
+    counts["on the device"] += Device.launched() > launched
     if bits(outcomes[0]) == bits(outcomes[1]):
         counts["same bits"] += 1
         return
@@ -155,8 +168,10 @@ def main() -> int:
     parser.add_argument("-n", "--programs", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0, help="the first")
     parser.add_argument("--published", action="store_true", help="the corpus and the benchmark")
+    parser.add_argument("--device", default=Device.name, help="such as /device:GPU:0")
     parser.add_argument("--only", nargs="*", help="seeds, or names of published programs")
     given = parser.parse_args()
+    Device.name = given.device
     warnings.simplefilter("ignore")
     names = given.only or seeds(given.seed, given.programs)
     if given.published:
