@@ -16,6 +16,7 @@ from fusec.codegen.cuda.nvrtc import NoNvrtcError
 
 from . import cold_start, gpu_figures, gpu_suite, host, ops, page, peers, plot, table
 from .adapter import Backend, FusecBackend
+from .gradients import suite
 from .measure import benchmark
 from .program import DTYPES, Program
 from .programs import NAMES, all_programs
@@ -44,10 +45,10 @@ def add_parser(subparsers: Any) -> argparse.ArgumentParser:
                         help="add JAX, torch.compile, numexpr and Numba where installed")
     parser.add_argument("--ops", action="store_true",
                         help="time every op alone, not the programs; names pick ops")
-    parser.add_argument("--suite", choices=("cpu", "gpu"), default="cpu",
+    parser.add_argument("--suite", choices=("cpu", "gpu", "gradients"), default="cpu",
                         help="gpu: times on the first GPU, beside CuPy, JAX and torch where they "
                              "are installed; and what kernels take of one, from NVIDIA's compiler, "
-                             "for which none is needed")
+                             "for which none is needed; gradients: what they cost, beside JAX")
     parser.add_argument("--quick", action="store_true", help="two sizes each, short timings")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--plot", type=_figure, nargs="?", const=Path("bench.svg"),
@@ -145,6 +146,9 @@ def run(args: argparse.Namespace, backend: Backend | None = None) -> int:
         return _draw_page(args, console)
     if args.ops:
         return _run_ops(args, console)
+    if args.suite == "gradients":
+        budget = QUICK_BUDGET if args.quick else args.budget
+        return suite.run(args.programs, args.quick, budget, args.markdown)
     try:
         programs = all_programs(args.programs)
     except KeyError as error:
@@ -269,7 +273,7 @@ def _write(
     if args.markdown:
         old = args.markdown.read_text() if args.markdown.exists() else ""
         text = page.render(reports, cold_start.cold_compile(backend))
-        args.markdown.write_text(ops.with_section(text, ops.section_of(old)))
+        args.markdown.write_text(page.with_others(text, old))
         console.print(f"wrote {args.markdown}", highlight=False)
 
 

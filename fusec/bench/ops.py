@@ -226,30 +226,30 @@ def _how(row: Sequence[Result]) -> str:
     return f"calls {', '.join(row[0].externs)}" if row[0].externs else "fused"
 
 
-def section_of(page: str) -> str:
+def section_of(page: str, title: str = TITLE) -> str:
     """The section of a page; empty when it has none."""
-    start = page.find(TITLE + "\n")
+    start = page.find(title + "\n")
     if start < 0:
         return ""
-    end = page.find("\n## ", start + len(TITLE))
+    end = page.find("\n## ", start + len(title))
     return page[start:] if end < 0 else page[start:end + 1]
 
 
-def with_section(page: str, section: str) -> str:
+def with_section(page: str, section: str, title: str = TITLE) -> str:
     """The page with this section in the place of the one it had, or at its end."""
     if not section:
         return page
-    old = section_of(page)
+    old = section_of(page, title)
     if not old:
         return page.rstrip() + "\n\n" + section.rstrip() + "\n"
     before, _, after = page.partition(old)
     return before + section.rstrip() + "\n" + ("\n" + after if after else "")
 
 
-def write(path: Path, section: str) -> None:
+def write(path: Path, section: str, title: str = TITLE) -> None:
     """Put the section into a page, which may not exist yet."""
     page = path.read_text(encoding="utf-8") if path.exists() else "# Performance\n"
-    path.write_text(with_section(page, section), encoding="utf-8")
+    path.write_text(with_section(page, section, title), encoding="utf-8")
 
 
 __all__ = ["Result", "measure", "measure_all", "render", "section_of", "with_section", "write"]

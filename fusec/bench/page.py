@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from . import host, table
+from . import host, ops, table
 from .cold_start import Cold, lines
 from .programs import program
 from .report import PeerResult, Report
@@ -45,6 +46,14 @@ def render(reports: Sequence[Report], cold: dict[str, Cold] | None = None) -> st
                   *(f"- {line}" for line in lines(cold)), ""]
     parts += ["## The programs\n", *_sources(reports), ""]
     return "\n".join(parts)
+
+
+def with_others(text: str, old: str) -> str:
+    """The page with those sections of an old one that other commands wrote, or people."""
+    for title in dict.fromkeys(re.findall(r"^## .*$", old, re.MULTILINE)):
+        if f"{title}\n" not in text:
+            text = ops.with_section(text, ops.section_of(old, title), title)
+    return text
 
 
 def _bare(report: Report) -> Report:

@@ -1,0 +1,1 @@
+"""Gradients against JAX and against the function's own time: ``bench --suite gradients``."""
