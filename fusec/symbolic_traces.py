@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from fusec.ir import Graph
@@ -28,6 +29,7 @@ from fusec.trace.call.symbolic_arguments import (
     symbolic_arguments,
 )
 
+from .held_sizes import MOST_EARLIER, EarlierCall, HeldGuards, HeldLayouts, shapes_outside
 from .open_schedules import OpenSchedules
 from .placers import placer_for
 from .placing import trace_key
@@ -66,6 +68,9 @@ class SymbolicTrace:
     optimised: list[_Optimised] = field(default_factory=list)
     refusal: str = ""  # why the passes run for each combination of sizes
 
+    def __post_init__(self) -> None:
+        self.guards = HeldGuards(self.traced)
+
     @property
     def arguments(self) -> OpenArguments:
         assert self.traced.symbolic is not None
@@ -79,12 +84,14 @@ class SymbolicTrace:
     def serves(self, sizes: _Sized) -> bool:
         """Whether calls of these sizes do what the trace has, while what it read stands."""
         return self.is_alive and self.arguments.sizes.hold(sizes) and all(
-            guard.holds() for guard in self.traced.guards)
+            guard.holds() for guard in self.guards.at(sizes))
 
     def at_sizes(self, call: FlatCall, sizes: _Sized) -> OptimizedStage:
         """The stage after the passes, for a call of these sizes."""
         optimised, instantiation = self._optimised(sizes), Instantiation(sizes)
-        stage = TracedStage(self.name, call, self.traced.instantiated(instantiation), self.options)
+        traced = self.traced.instantiated(instantiation)
+        traced.guards = self.guards.at(sizes)
+        stage = TracedStage(self.name, call, traced, self.options)
         if optimised is None:
             if self.refusal:
                 stage.traced.notes = [*stage.traced.notes, f"passes for each size: {self.refusal}"]
@@ -200,9 +207,10 @@ class SymbolicTraces:
 
     def make(
         self, name: str, call: FlatCall, tracer: _Tracer, options: PassOptions, *, at_once: bool,
+        others: Callable[[], Iterator[ConcreteFunction]] = lambda: iter(()),
     ) -> tuple[SymbolicTrace, _Sized] | None:
         """A new trace with symbols; None where the call is the first of its kind (unless
-        ``at_once``), or sizes cannot be symbols."""
+        ``at_once``), or sizes cannot be symbols.  ``others``: plans that there are."""
         arguments = _arguments(call)
         if arguments is None:
             return None
@@ -213,7 +221,7 @@ class SymbolicTraces:
         if (first == arguments.sizes and not at_once) or family.refusal or is_full:
             return None
         try:
-            trace = SymbolicTrace(name, tracer(replace(call, symbolic=arguments.opened())), options)
+            trace = _made(name, call, tracer, options, arguments, _earlier_calls(call, others()))
         except Exception as error:  # the trace without symbols says what is wrong, if anything is
             family.refusal = _reason(error)
             return None
@@ -229,7 +237,9 @@ class SymbolicTraces:
             for values, traces in family.traces.items():
                 family.traces[values] = [trace for trace in traces if trace.is_alive]
 
-    def supersede(self, concrete: ConcreteFunction, others: Iterator[ConcreteFunction]) -> None:
+    def supersede(
+        self, concrete: ConcreteFunction, others: Iterator[ConcreteFunction], guards: HeldGuards,
+    ) -> None:
         """What was traced without symbols, and this trace serves too, counts as its plans."""
         symbolic = concrete.build.traced.symbolic
         assert symbolic is not None
@@ -237,7 +247,7 @@ class SymbolicTraces:
             arguments = _seen_as(concrete.build.call, other.build.call)
             if arguments is not None and other.build.traced.symbolic is None and (
                     arguments.key == symbolic.key and symbolic.sizes.hold(arguments.sizes)) and (
-                    other.guards_hold()):
+                    guards.held_for(arguments.sizes, other.guards)):
                 other.build.traced.symbolic = symbolic
 
     def take_back_refusal(self, call: FlatCall) -> None:
@@ -260,6 +270,31 @@ class SymbolicTraces:
     def _family(self, call: FlatCall) -> tuple[SymbolicArguments | None, Family | None]:
         arguments = _arguments(call)
         return arguments, None if arguments is None else self._families.get(arguments.key)
+
+
+def _made(
+    name: str, call: FlatCall, tracer: _Tracer, options: PassOptions,
+    arguments: SymbolicArguments, earlier: list[EarlierCall],
+) -> SymbolicTrace:
+    """The trace of a call; arrays from outside have its symbols where all of these are compared."""
+    opened = arguments.opened()
+    opened.layout_outside = HeldLayouts(opened, earlier).of
+    trace = SymbolicTrace(name, tracer(replace(call, symbolic=opened)), options)
+    if trace.guards.are_complete:
+        return trace
+    trace.traced.container_changes.take_back()
+    return SymbolicTrace(name, tracer(replace(call, symbolic=arguments.opened())), options)
+
+
+def _earlier_calls(call: FlatCall, others: Iterator[ConcreteFunction]) -> list[EarlierCall]:
+    """Of calls like this one: their sizes, and the shapes of what they read from outside."""
+    found = []
+    for other in islice(others, MOST_EARLIER):
+        traced, arguments = other.build.traced, _seen_as(call, other.build.call)
+        if traced.captured and arguments is not None:
+            first = len(traced.graph.inputs) - len(traced.captured)
+            found.append(EarlierCall(arguments.sizes, shapes_outside(traced.graph, first)))
+    return found
 
 
 def _arguments(call: FlatCall) -> SymbolicArguments | None:

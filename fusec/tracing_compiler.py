@@ -150,7 +150,7 @@ class TracingCompiler:
     def _trace_and_compile(self, call: FlatCall) -> ConcreteFunction:
         symbolic = self.symbolic.make(
             self._target.name, call, self._traced, self._options,
-            at_once=self._has_open_sizes or bool(call.needed),
+            at_once=self._has_open_sizes or bool(call.needed), others=self.traces.every,
         ) if self.binder.reduce_retracing else None
         if symbolic is None:
             return self._compiled(call, self._stage_by_itself(call))
@@ -159,7 +159,7 @@ class TracingCompiler:
         sized = trace.at_sizes(call, sizes)
         sized.before.traced.container_changes = trace.traced.container_changes
         compiled = self._compiled(call, sized)
-        self.symbolic.supersede(compiled, self.traces.every())
+        self.symbolic.supersede(compiled, self.traces.every(), trace.guards)
         return compiled
 
     def _stage_by_itself(self, call: FlatCall) -> TracedStage:

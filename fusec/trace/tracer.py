@@ -161,6 +161,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     if call.symbolic is not None:
         trace.builder.is_symbolic = True
         call.symbolic.sizes.where = lambda: str(trace.loc or "")
+        trace.feeds.layout_of = call.symbolic.layout_outside
     hooks = hooks_of_program(trace)
     args, kwargs, positions = traced_arguments(trace, call)
     _enter(trace, fn, name)

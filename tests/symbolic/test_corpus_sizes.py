@@ -17,7 +17,6 @@ TRACES = {
     "multigrid_poisson": (5, LEVELS),
     "fft_radix2": (5, LEVELS),
     "fft_recursive": (4, LEVELS),
-    "adam_rosenbrock": (5, HELD),
     "advect": (5, HELD),
     "double_pendulum": (5, "it appends to a list, whose length Python has to know"),
     "csr_matvec_slices": (2, "a length that data decides was that of an operand but 12, by chance"),

@@ -5,7 +5,7 @@ So are Python's ints that a trace needs, and strides that do not follow from siz
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class OpenArguments:
 
     def __init__(self, key: tuple, sizes: Sizes) -> None:
         self.key, self.sizes = key, sizes
+        self.layout_outside: Callable[[str, np.ndarray], Any] = lambda path, array: None
         symbols = sizes.symbols()
         self.layouts: dict[int, Layout] = {}
         self.ints: dict[int, Any] = {}

@@ -32,6 +32,7 @@ class Feeds:
         # Of arrays that attributes hold, by id: what reads them anew, and their names in messages.
         self.readers: dict[int, Callable[[], Any]] = {}
         self.titles: dict[int, str] = {}
+        self.layout_of: Callable[[str, np.ndarray], Any] = lambda path, array: None  # with symbols
 
 
 class Record:

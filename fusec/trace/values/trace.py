@@ -174,7 +174,10 @@ class Trace:
             what = self.feeds.titles.get(id(array)) or self.name_outside(array) or (
                 "an array from outside the function")
             self.feeds.outside[len(self.feeds.inputs)] = what
-            storage = self.add_array(check_array(array, what, self.loc), access_path(what))
+            array, path = check_array(array, what, self.loc), access_path(what)
+            is_anew = id(array) in self.feeds.readers and id(array) not in self.local.arrays
+            layout = self.feeds.layout_of(path, array) if is_anew else None
+            storage = self.add_array(array, path, layout)
             storage.born = 0  # older than any branch or loop that reads it first
             if id(array) in self.local.arrays:
                 storage.is_constant = True
