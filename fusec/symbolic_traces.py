@@ -10,7 +10,7 @@ is a constant, as if the argument were another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -29,7 +29,14 @@ from fusec.trace.call.symbolic_arguments import (
     symbolic_arguments,
 )
 
-from .held_sizes import MOST_EARLIER, EarlierCall, HeldGuards, HeldLayouts, shapes_outside
+from .held_sizes import (
+    MOST_EARLIER,
+    EarlierCall,
+    HeldGuards,
+    HeldLayouts,
+    differ_in_sizes,
+    varying_attributes,
+)
 from .open_schedules import OpenSchedules
 from .placers import placer_for
 from .placing import trace_key
@@ -65,6 +72,7 @@ class SymbolicTrace:
     name: str
     traced: Traced
     options: PassOptions
+    named: frozenset[str]  # symbols that arguments have; others are sizes of arrays outside
     optimised: list[_Optimised] = field(default_factory=list)
     refusal: str = ""  # why the passes run for each combination of sizes
 
@@ -81,10 +89,18 @@ class SymbolicTrace:
         """Whether the Variables that it uses are."""
         return all(met.reference() is not None for met in self.traced.variables)
 
-    def serves(self, sizes: _Sized) -> bool:
-        """Whether calls of these sizes do what the trace has, while what it read stands."""
-        return self.is_alive and self.arguments.sizes.hold(sizes) and all(
-            guard.holds() for guard in self.guards.at(sizes))
+    @property
+    def constants(self) -> set[str]:
+        """The symbols of arguments of which it needs the values."""
+        return self.arguments.sizes.constants() & self.named
+
+    def served(self, sizes: _Sized) -> _Sized | None:
+        """The sizes of a call whose arguments have these, if it does what the trace has, while what
+        it read stands."""
+        bound = self.guards.bound(sizes) if self.is_alive else None
+        holds = bound is not None and self.arguments.sizes.hold(bound) and all(
+            guard.holds() for guard in self.guards.at(bound))
+        return bound if holds else None
 
     def at_sizes(self, call: FlatCall, sizes: _Sized) -> OptimizedStage:
         """The stage after the passes, for a call of these sizes."""
@@ -148,6 +164,7 @@ class Family:
         self.traces: dict[tuple[int, ...], list[SymbolicTrace]] = {}  # by the constants' values
         self.seen: dict[tuple[int, ...], _Sized] = {}  # the first call traced of each
         self.refusal = ""  # why sizes are no symbols
+        self.follows_outside = True  # whether sizes and numbers outside are, where they vary
 
     def values(self, sizes: _Sized) -> tuple[int, ...]:
         """The sizes of a call that are constants of its trace."""
@@ -163,9 +180,8 @@ class Family:
 
     def add(self, trace: SymbolicTrace) -> None:
         """Keep a trace; the sizes that it needs the values of are constants from now on."""
-        trace_sizes = trace.arguments.sizes
-        if not trace_sizes.constants() <= self.constants:
-            self.constants |= trace_sizes.constants()
+        if not trace.constants <= self.constants:
+            self.constants |= trace.constants
             everything = [t for traces in self.traces.values() for t in reversed(traces)]
             self.traces.clear()
             first = list(self.seen.values())
@@ -194,8 +210,9 @@ class SymbolicTraces:
         if arguments is None or family is None:
             return None
         for trace in family.traces.get(family.values(arguments.sizes), ()):
-            if trace.serves(arguments.sizes):
-                return trace, arguments.sizes
+            sizes = trace.served(arguments.sizes)
+            if sizes is not None:
+                return trace, sizes
         return None
 
     def foresee(self, call: FlatCall) -> None:
@@ -218,17 +235,21 @@ class SymbolicTraces:
         values = family.values(arguments.sizes)
         first = family.first_of(values, arguments.sizes)
         is_full = len(family.traces.get(values, ())) >= MOST_TRACES
-        if (first == arguments.sizes and not at_once) or family.refusal or is_full:
+        if family.refusal or is_full:
+            return None
+        earlier = list(islice(_like(call, others()), MOST_EARLIER if family.follows_outside else 0))
+        is_first = first == arguments.sizes and not (at_once and first)
+        if is_first and not any(differ_in_sizes(other.guards) for other, _ in earlier):
             return None
         try:
-            trace = _made(name, call, tracer, options, arguments, _earlier_calls(call, others()))
+            trace = _made(name, call, tracer, options, arguments, earlier, family)
         except Exception as error:  # the trace without symbols says what is wrong, if anything is
             family.refusal = _reason(error)
             return None
         is_for_once = trace.traced.created or any(g.is_once for g in trace.traced.guards)
         if not is_for_once:
             family.add(trace)
-        return trace, arguments.sizes
+        return trace, trace.arguments.sizes.hints
 
     def drop_dead(self) -> None:
         """Forget traces of which a Variable is gone.  This may happen at any moment: no table
@@ -243,10 +264,8 @@ class SymbolicTraces:
         """What was traced without symbols, and this trace serves too, counts as its plans."""
         symbolic = concrete.build.traced.symbolic
         assert symbolic is not None
-        for other in others:
-            arguments = _seen_as(concrete.build.call, other.build.call)
-            if arguments is not None and other.build.traced.symbolic is None and (
-                    arguments.key == symbolic.key and symbolic.sizes.hold(arguments.sizes)) and (
+        for other, arguments in _like(concrete.build.call, others):
+            if other.build.traced.symbolic is None and arguments.key == symbolic.key and (
                     guards.held_for(arguments.sizes, other.guards)):
                 other.build.traced.symbolic = symbolic
 
@@ -255,6 +274,21 @@ class SymbolicTraces:
         _, family = self._family(call)
         if family is not None:
             family.refusal = ""
+
+    def varying(
+        self, call: FlatCall, others: Callable[[], Iterator[ConcreteFunction]],
+    ) -> frozenset[str]:
+        """The attributes whose numbers varied from call to call, where traces follow them."""
+        _, family = self._family(call)
+        if family is None or not family.follows_outside:
+            return frozenset()
+        return _varying(islice(_like(call, others()), MOST_EARLIER))
+
+    def give_up_outside(self, call: FlatCall) -> None:
+        """Traces that follow what is outside fail."""
+        _, family = self._family(call)
+        if family is not None:
+            family.follows_outside = False
 
     def refusal(self, call: FlatCall) -> str:
         """Why calls that differ from this one in sizes alone are traced each by itself."""
@@ -272,29 +306,46 @@ class SymbolicTraces:
         return arguments, None if arguments is None else self._families.get(arguments.key)
 
 
+_Like = tuple["ConcreteFunction", SymbolicArguments]
+
+
 def _made(
     name: str, call: FlatCall, tracer: _Tracer, options: PassOptions,
-    arguments: SymbolicArguments, earlier: list[EarlierCall],
+    arguments: SymbolicArguments, earlier: list[_Like], family: Family,
 ) -> SymbolicTrace:
-    """The trace of a call; arrays from outside have its symbols where all of these are compared."""
-    opened = arguments.opened()
-    opened.layout_outside = HeldLayouts(opened, earlier).of
-    trace = SymbolicTrace(name, tracer(replace(call, symbolic=opened)), options)
-    if trace.guards.are_complete:
-        return trace
-    trace.traced.container_changes.take_back()
-    return SymbolicTrace(name, tracer(replace(call, symbolic=arguments.opened())), options)
+    """The trace of a call.  What is read from outside has symbols where it varied and all of it is
+    compared, which in lists is not."""
+    def traced(opened: OpenArguments, varying: frozenset[str] = frozenset()) -> SymbolicTrace:
+        traced = tracer(replace(call, symbolic=opened, varying=varying))
+        return SymbolicTrace(name, traced, options, frozenset(arguments.sizes))
+
+    opened, varying = arguments.opened(), _varying(earlier)
+    layouts = HeldLayouts(opened, [
+        EarlierCall.of(other.build.traced, sizes.sizes) for other, sizes in earlier])
+    opened.layout_outside = layouts.of
+    try:
+        trace = traced(opened, varying)
+        if trace.guards.are_complete:
+            return trace
+        trace.traced.container_changes.take_back()
+    except Exception:  # perhaps only so
+        if not (layouts.are_used or varying):
+            raise
+    trace = traced(arguments.opened())
+    family.follows_outside = False
+    return trace
 
 
-def _earlier_calls(call: FlatCall, others: Iterator[ConcreteFunction]) -> list[EarlierCall]:
-    """Of calls like this one: their sizes, and the shapes of what they read from outside."""
-    found = []
-    for other in islice(others, MOST_EARLIER):
-        traced, arguments = other.build.traced, _seen_as(call, other.build.call)
-        if traced.captured and arguments is not None:
-            first = len(traced.graph.inputs) - len(traced.captured)
-            found.append(EarlierCall(arguments.sizes, shapes_outside(traced.graph, first)))
-    return found
+def _varying(earlier: Iterable[_Like]) -> frozenset[str]:
+    return frozenset().union(*(varying_attributes(other.guards) for other, _ in earlier))
+
+
+def _like(call: FlatCall, others: Iterator[ConcreteFunction]) -> Iterator[_Like]:
+    """Those for calls with arguments of the same structure, and what these were."""
+    for other in others:
+        arguments = _seen_as(call, other.build.call)
+        if arguments is not None:
+            yield other, arguments
 
 
 def _arguments(call: FlatCall) -> SymbolicArguments | None:

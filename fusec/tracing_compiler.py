@@ -29,6 +29,7 @@ from .jitted_methods import Target
 from .open_function import OpenFunction, open_function
 from .placing import scope_now, trace_key
 from .quiet_gc import no_collections_inside
+from .records import replace
 from .specs import example_of, has_open_size
 from .stages import OptimizedStage, TracedStage, pass_options
 from .symbolic_traces import SymbolicTraces
@@ -165,7 +166,7 @@ class TracingCompiler:
     def _stage_by_itself(self, call: FlatCall) -> TracedStage:
         """The call traced for its own sizes."""
         try:
-            stage = self._stage(call)
+            stage = self._stage(call, self.symbolic.varying(call, self.traces.every))
         except Exception:
             self.symbolic.take_back_refusal(call)
             raise
@@ -211,9 +212,17 @@ class TracingCompiler:
         traced.container_changes.take_back()
         raise overlap_error(*(call.paths[i] for i in pair))
 
-    def _stage(self, call: FlatCall) -> TracedStage:
+    def _stage(self, call: FlatCall, varying: frozenset[str] = frozenset()) -> TracedStage:
+        """``varying``: attributes whose numbers are inputs, if the call can be traced so."""
         check_supported(self._target.fn)
-        return TracedStage(self._target.name, call, self._traced(call), self._options)
+        try:
+            traced = self._traced(replace(call, varying=varying))
+        except Exception:
+            if not varying:
+                raise
+            traced = self._traced(call)
+            self.symbolic.give_up_outside(call)
+        return TracedStage(self._target.name, call, traced, self._options)
 
     # -- stages
 

@@ -135,7 +135,8 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     """Run ``fn`` on traced arguments; raises the user's errors at the user's lines."""
     start = time.perf_counter()
     try:
-        traced = _traced_again(lambda: until_known(lambda names: _traced(fn, name, call, names)))
+        traced = _traced_again(lambda: until_known(
+            lambda names: _traced(fn, name, call, names), call.varying))
     except RecursionError as error:
         if not _is_of_walk(error):
             raise

@@ -12,12 +12,10 @@ from tests.programs.five_sizes import Sized, built, renewed, sized_programs
 
 PROGRAMS = sized_programs()
 LEVELS = "it halves its arrays until nothing is left: each size is another program"
-HELD = "an array that an object holds is of its own size, which no argument says"
 TRACES = {
     "multigrid_poisson": (5, LEVELS),
     "fft_radix2": (5, LEVELS),
     "fft_recursive": (4, LEVELS),
-    "advect": (5, HELD),
     "double_pendulum": (5, "it appends to a list, whose length Python has to know"),
     "csr_matvec_slices": (2, "a length that data decides was that of an operand but 12, by chance"),
     "csr_product": (2, "the same"),

@@ -36,6 +36,7 @@ class FlatCall:
     ``form``: how many arguments came by position, and the names of the others.
     ``needed``: the leaves that are Python's ints of which a trace needed the value.
     ``symbolic``: in a trace for more sizes than the call's, the shapes of its arrays.
+    ``varying``: the names of attributes whose numbers are inputs of the trace.
     ``placing``: see `fusec.placing`.
     """
 
@@ -48,6 +49,7 @@ class FlatCall:
     form: tuple[Any, ...] = ()
     needed: frozenset[int] = frozenset()
     symbolic: OpenArguments | None = None
+    varying: frozenset[str] = frozenset()
     placing: Placing | None = None
 
 

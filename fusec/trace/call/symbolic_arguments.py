@@ -96,8 +96,7 @@ class _Symbols:
 
 
 def symbolic_arguments(key: tuple, ints: Collection[int] = ()) -> SymbolicArguments | None:
-    """The arguments of a call with this key, of which these leaves are ints that a trace needs;
-    None where there is nothing to be a symbol, or arrays overlap."""
+    """The arguments of a call with this key, which needs these ints; None where arrays overlap."""
     symbols = _Symbols()
     parts: list[tuple] = []
     for position, part in enumerate(key[1:]):
@@ -109,4 +108,4 @@ def symbolic_arguments(key: tuple, ints: Collection[int] = ()) -> SymbolicArgume
             return None
         else:
             parts.append(symbols.layout(part))
-    return SymbolicArguments((key[0], *parts), symbols.sizes) if symbols.sizes else None
+    return SymbolicArguments((key[0], *parts), symbols.sizes)

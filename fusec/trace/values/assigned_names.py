@@ -75,9 +75,9 @@ class AssignedLater(BaseException):
         names.appended.update(self.appended)
 
 
-def until_known(trace: Callable[[AssignedNames], Result]) -> Result:
-    """The trace's result, begun anew for every name that is found to be assigned late."""
-    names = AssignedNames()
+def until_known(trace: Callable[[AssignedNames], Result], known: frozenset[str]) -> Result:
+    """The trace's result, begun anew for every name, besides ``known``, that is assigned late."""
+    names = AssignedNames(set(known))
     for _ in range(_MOST_ATTEMPTS):
         try:
             return trace(names)
