@@ -29,8 +29,8 @@ def names_in(code: CodeType) -> tuple[str, ...]:
 
 
 @functools.lru_cache(1000)
-def globals_in(code: CodeType) -> tuple[str, ...]:
-    """The names that code, and code inside it, looks up among globals and builtins."""
+def globals_in(code: CodeType, *more: str) -> tuple[str, ...]:
+    """The names that code, and code inside it, looks up, or does ``more`` with, in its globals."""
     return tuple(dict.fromkeys(
         i.argval for inner in with_inner(code) for i in dis.get_instructions(inner)
-        if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")))
+        if i.opname in ("LOAD_GLOBAL", "LOAD_NAME", *more)))

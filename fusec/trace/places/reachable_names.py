@@ -17,7 +17,7 @@ import numpy as np
 from fusec.code_roles import is_ours
 from fusec.records import dataclass
 
-from ..facts.code_names import names_in
+from ..facts.code_names import globals_in
 from ..guards.array_values import GuardedArrays
 from ..guards.contents import (
     ArrayContent,
@@ -218,7 +218,7 @@ def names_of(fn: Any) -> Iterator[Place]:
     function = getattr(fn, "__func__", fn)
     if not isinstance(function, FunctionType) or is_ours(function.__globals__):
         return
-    for name in names_in(function.__code__):
+    for name in globals_in(function.__code__, "STORE_GLOBAL", "DELETE_GLOBAL"):
         if name in function.__globals__:
             yield Global(function.__globals__, name)
     if HOOKS_NAME in function.__code__.co_freevars:

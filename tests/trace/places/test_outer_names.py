@@ -202,3 +202,17 @@ def test_variables_that_hold_one_array_at_first() -> None:
 
     assert [program()[0] for _ in range(3)] == [3, 6, 9]
     assert (one[0], other[0]) == (3, 6)
+
+
+def test_a_global_named_as_an_attribute_is_not_read() -> None:
+    """In a notebook ``x`` is bound anew in many a cell: functions that read ``self.x`` are not
+    traced again for that."""
+    class Model:
+        LAST = np.ones(3)
+
+    model, program = Model(), fusec.jit(lambda model: model.LAST * 2)
+    for n in range(4):
+        globals()["LAST"] = np.ones(n)
+        np.testing.assert_array_equal(program(model), np.full(3, 2.0))
+    reset()
+    assert program.trace_count == 1
