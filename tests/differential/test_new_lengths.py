@@ -333,14 +333,55 @@ def test_strides_of_run_time_lengths() -> None:
     check(lambda a: (np.zeros((2, a[0])).strides, np.zeros((2, a[0])).nbytes), np.array([3]))
 
 
-def test_a_range_with_a_step_of_data_is_no_error_of_the_program() -> None:
-    def program(a: Any) -> Any:
-        try:
-            for _ in range(0, 9, a[0]):
-                pass
-            return 1
-        except ValueError:
-            return 0
+def over_range(k: Any, x: Any) -> Any:
+    """What the loop writes, and its last item."""
+    last = 0
+    for i in range(k[0], k[1], k[2]):
+        x[i] += i
+        last = last * 3 % 1001 + i
+    return last
 
-    with pytest.raises(UnsupportedError, match="range with a step"):
-        fusec.jit(program)(np.array([2]))
+
+@pytest.mark.parametrize("numbers", [
+    [0, 20, 1], [0, 20, 3], [3, 20, 7], [5, 5, 2], [9, 2, 2], [0, 20, 100], [0, 20, (1 << 63) - 1],
+    [-4, 4, 3]])
+def test_ranges_of_data(numbers: list[int]) -> None:
+    check(over_range, np.array(numbers), X.copy())
+
+
+def test_ranges_to_ends_of_data_with_steps_that_python_knows() -> None:
+    """The end may be any int of 64 bits, so its distance plus a step may be none."""
+    def program(k: Any, x: Any) -> Any:
+        count = 0
+        for i in range(0, k[0], 3):
+            count = count * 2 % 1001 + i
+        for i in range(k[0], -2, -4):
+            count = count * 2 % 1001 + i
+        for _ in range(0, int(x.sum()), 5):
+            count += 1
+        return count
+
+    for end in (17, 18, 0, -5):
+        check(program, np.array([end]), np.array([end + 0.5]))
+
+
+def test_a_range_by_a_symbol_to_an_end_of_data() -> None:
+    def program(x: Any) -> Any:
+        total = 0.0
+        for i in range(0, int(x[0]), len(x)):
+            total += i
+        return total
+
+    jitted = fusec.jit(program)
+    for n in (3, 4, 5, 9):
+        assert jitted(np.full(n, 19.0)) == program(np.full(n, 19.0))
+    assert jitted.trace_count == 1
+
+
+def test_a_range_with_a_step_of_data_that_is_not_positive() -> None:
+    x = np.zeros(20)
+    with pytest.raises(ValueError, match=r"range\(\) arg 3 must not be zero"):
+        fusec.jit(over_range)(np.array([0, 9, 0]), x)
+    with pytest.raises(UnsupportedError, match="range with a negative step"):
+        fusec.jit(over_range)(np.array([9, 0, -1]), x)
+    assert not x.any()

@@ -14,8 +14,9 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ir.symbolic_numbers import Symbolic, is_int
 from fusec.ir.symbolic_sizes import length_of_range
-from fusec.records import dataclass
+from fusec.records import dataclass, replace
 
+from ..index.windows import positive_step
 from ..operands import sizes
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import Intervals, interval, weak
@@ -24,6 +25,7 @@ from ..values.trace import Trace
 from .sequences import PythonIterator, Table, TracedRange, progression, table
 
 I64 = np.dtype(np.int64)
+_NO_STEP = "range() arg 3 must not be zero"
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ def sequence(trace: Trace, over: Any) -> Counted | None:
         return Counted(length_of_range(over.start, over.stop, over.step),
                        numbers_from(over.start, over.step))
     if type(over) is TracedRange:
+        if type(over.step) is TracedArray:
+            over = replace(over, step=positive_step(trace, over.step, "range", _NO_STEP))
         return Counted(_trips(over), partial(_bounded, over, numbers_from(over.start, over.step)))
     if type(over) is TracedArray and over.ndim:
         return Counted(sizes.number(trace, over.shape[0]), lambda k: over[k])
@@ -129,10 +133,10 @@ def _looked_up(over: Table, k: TracedArray, steps: range | None) -> TracedArray:
     return number(trace, value)
 
 
-def numbers_from(start: Any, step: int) -> Callable[[Any], Any]:
+def numbers_from(start: Any, step: Any) -> Callable[[Any], Any]:
     """``start + k * step``."""
     def item(k: Any) -> Any:
-        moved = k if step == 1 else k * step
+        moved = k if type(step) is not TracedArray and step == 1 else k * step
         return moved if type(start) is int and start == 0 else start + moved
 
     return item
@@ -144,8 +148,8 @@ def _bounded(over: TracedRange, item: Callable[[Any], Any], k: Any) -> Any:
     ends = [_ends(over.trace, e) for e in (over.start, over.stop)]
     if type(value) is TracedArray and None not in ends:
         (start_low, start_high), (stop_low, stop_high) = ends  # type: ignore[misc]
-        up = over.step > 0
-        bounds = (start_low, stop_high - 1) if up else (stop_low + 1, start_high)
+        is_up = type(over.step) is TracedArray or over.step > 0
+        bounds = (start_low, stop_high - 1) if is_up else (stop_low + 1, start_high)
         over.trace.part(Intervals)[value.value] = bounds
     return value
 
@@ -164,11 +168,12 @@ def most_trips(trace: Trace, count: Any) -> int:
 
 def _trips(over: TracedRange) -> Any:
     """How often it runs, at least 0."""
-    step = over.step
-    if type(step) is not int:
-        raise unsupported("range with a step that is only known when the code runs",
-                          loc=over.trace.loc, cure="loop over range(n), and multiply in the body")
-    if step == 0:
-        raise over.trace.error(ValueError("range() arg 3 must not be zero"))
-    distance = over.stop - over.start if step > 0 else over.start - over.stop
-    return distance if abs(step) == 1 else (distance + (abs(step) - 1)) // abs(step)
+    first, last, step = over.start, over.stop, over.step
+    if type(step) is not TracedArray:
+        if step == 0:
+            raise over.trace.error(ValueError(_NO_STEP))
+        first, last, step = (first, last, step) if step > 0 else (last, first, -step)
+        if step == 1:
+            return last - first
+    distance = last - first
+    return distance // step + (distance % step != 0)  # adding step - 1 may need a 65th bit
