@@ -255,6 +255,11 @@ def error_class(base: type[Exception]) -> type[FusecError]:
     return _classes[base]
 
 
+def importable(kind: type[Exception]) -> type[Exception]:
+    """The nearest public class: NumPy's UFuncTypeError and its like are private TypeErrors."""
+    return next(c for c in kind.__mro__ if not c.__module__.startswith("numpy._core"))
+
+
 def _reduce_user_error(error: FusecError) -> tuple[Any, ...]:
     """Pickle by the base class, which the reading process can import."""
     return _rebuild, (type(error).__bases__[1], error.diagnostic)

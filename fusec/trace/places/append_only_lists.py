@@ -14,6 +14,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..facts.code_names import names_in
+from ..guards.places import Cell
 from ..rewrite.transformer import Where
 
 _LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF")
@@ -72,11 +73,8 @@ def _named(container: Any, functions: Iterable[FunctionType]) -> Iterable[tuple[
             if fn.__globals__.get(name) is container:
                 yield fn.__code__, name
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
-            try:
-                if cell.cell_contents is container:
-                    yield fn.__code__, name
-            except ValueError:  # an empty cell
-                continue
+            if Cell(cell, name)() is container:
+                yield fn.__code__, name
         for value in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()):
             if value is container:
                 yield fn.__code__, ""

@@ -14,7 +14,7 @@ import numpy as np
 
 from fusec import stack
 from fusec.code_roles import converted_files, is_ours
-from fusec.errors import FusecError, user_error
+from fusec.errors import FusecError, importable, user_error
 from fusec.ir import Loc, TensorType, Value
 from fusec.ir.dims import Size, UndecidedSizeError
 from fusec.ops import Builder
@@ -133,7 +133,7 @@ class Trace:
         values = [(label, describe(v, loc, self.feeds.outside))
                   for label, v in zip(
                       labels or _labels(len(operands)), operands, strict=True)]
-        kind = _importable(type(error))
+        kind = importable(type(error))
         failure = user_error(kind, message, loc, cure_for(message), values=values)
         failure.in_numpys_words = kind(message)
         return failure
@@ -179,8 +179,7 @@ class Trace:
             layout = self.feeds.layout_of(path, array) if is_anew else None
             storage = self.add_array(array, path, layout)
             storage.born = 0  # older than any branch or loop that reads it first
-            if id(array) in self.local.arrays:
-                storage.is_constant = True
+            storage.is_constant = id(array) in self.local.arrays
             self.feeds.captured.append(self.feeds.readers.get(id(array), array))
             self.feeds.by_array[id(array)] = storage
         return storage
@@ -234,11 +233,6 @@ def _labels(count: int) -> list[str]:
     if count <= 2:
         return ["left", "right"] if count == 2 else ["operand"] * count
     return [f"operand {i}" for i in range(count)]
-
-
-def _importable(kind: type[Exception]) -> type[Exception]:
-    """The nearest public class: NumPy's UFuncTypeError and its like are private TypeErrors."""
-    return next(c for c in kind.__mro__ if not c.__module__.startswith("numpy._core"))
 
 
 def _identifier(path: str) -> str:
