@@ -84,6 +84,7 @@ class OptimizedStage:
         schedule = None if self.planned is None else self.planned(self, stats)
         if schedule is None:
             schedule = self.schedule()
+        schedule.states = self.before.traced.states or None
         if timeline.on:
             timeline.since("codegen", f"lowering of {self.before.name}", start)
         return LoweredStage(self, schedule, 1e3 * (time.perf_counter() - start), stats)
@@ -91,10 +92,8 @@ class OptimizedStage:
     def schedule(self) -> Schedule:
         """What lowering makes of the graph itself."""
         traced = self.before.traced
-        schedule = scheduled(self.graph.made, self.placed, traced.input_strides,
-                             traced.output_strides, traced.graph)
-        schedule.states = traced.states if traced.states.noted else None
-        return schedule
+        return scheduled(self.graph.made, self.placed, traced.input_strides,
+                         traced.output_strides, traced.graph)
 
     def without_arguments(self) -> OptimizedStage:
         """The same for what outlives the call, whose arrays are not ours to keep."""
@@ -104,6 +103,7 @@ class OptimizedStage:
     def placed_anew(self, placed: Placed) -> Schedule:
         """The compiled schedule of another placement."""
         schedule = replace(self, placed=placed).schedule()
+        schedule.states = self.before.traced.states or None
         compile_schedule(schedule, CompileStats())
         return schedule
 

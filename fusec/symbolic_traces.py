@@ -124,7 +124,7 @@ class SymbolicTrace:
     def _optimised(self, sizes: _Sized) -> _Optimised | None:
         """The graph after passes whose questions have the same answers for these sizes; None where
         the passes must run on the graph of these sizes."""
-        if self.refusal or self.traced.states.noted:  # states name nodes of the graph as traced
+        if self.refusal:
             return None
         if placer_for(self.traced.graph) is not None:  # sizes decide where nodes run
             return None

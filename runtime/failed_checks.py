@@ -40,13 +40,18 @@ def _unexplained(graph: Graph) -> Exception:
 
 def numpy_error(schedule: Schedule, inputs: Sequence[Any]) -> Exception | None:
     """What NumPy raises on these inputs, or None."""
-    graphs = (schedule.graph,) if schedule.traced is None else (schedule.traced, schedule.graph)
-    for graph in graphs:
-        table, sizes = _arguments(graph, inputs)
-        error = _first_error(graph.nodes, table, sizes)
+    if schedule.traced is not None:
+        error = _first_error(_program(schedule), *_arguments(schedule.traced, inputs))
         if error is not None:
             return error
-    return None
+    return _first_error(schedule.graph.nodes, *_arguments(schedule.graph, inputs))
+
+
+def _program(schedule: Schedule) -> Sequence[Node]:
+    """The nodes of the graph as it was traced, in the program's order."""
+    assert schedule.traced is not None
+    nodes = schedule.traced.nodes
+    return nodes if schedule.states is None else schedule.states.in_order(nodes)
 
 
 def do_before(error: Exception, schedule: Schedule, inputs: Sequence[Any]) -> None:
@@ -88,10 +93,11 @@ def earlier_error(
     graph = schedule.traced
     if graph is None or not any(op == "Cond" or get(op).checks for op in graph.ops):
         return None
-    until = next((i for i, node in enumerate(graph.nodes)
-                  if node.op == failed.op and node.loc == failed.loc), len(graph.nodes))
+    nodes = _program(schedule)
+    until = next((i for i, node in enumerate(nodes)
+                  if node.op == failed.op and node.loc == failed.loc), len(nodes))
     table, sizes = _arguments(graph, inputs)
-    for node in graph.nodes[:until]:
+    for node in nodes[:until]:
         if not has_loops(node) and all(v in table for v in node.inputs):
             error = _first_error([node], table, sizes)
             if error is not None:

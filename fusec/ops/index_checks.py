@@ -27,7 +27,8 @@ from .sizes import size_value
 class IndexUse:
     """An index of an axis, and its length as a number of the graph.
 
-    ``checked`` is what comes of it where an op of its own checks it (`CheckIndex`).
+    ``checked`` is what comes of it where an op of its own checks it (`CheckIndex`).  ``state``:
+    what the program has assigned by then, of a use in no branch or loop (``is_outermost``).
     """
 
     index: Value
@@ -36,6 +37,8 @@ class IndexUse:
     loc: Loc | None
     limit: Value
     checked: Value | None = None
+    is_outermost: bool = False
+    state: Any = None
 
 
 Use = IndexUse | Node  # a node: a branch or loop in which indices are used

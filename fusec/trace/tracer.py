@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fusec.code_roles import is_ours
+from fusec.error_states import States, StatesAtSizes
 from fusec.errors import (
     ConcreteValueError,
     FusecError,
@@ -31,7 +32,7 @@ from fusec.records import dataclass, field, replace
 from fusec.variable import snapshot
 
 from .boundary.arguments import input_strides, layout_guards, read_only, traced_arguments
-from .boundary.at_sizes import output_at, states_at
+from .boundary.at_sizes import output_at
 from .boundary.leftovers import check_containers, check_kept
 from .boundary.results import Output, outputs_of
 from .call.flat_call import FlatCall
@@ -71,7 +72,6 @@ from .ufuncs import operators  # noqa: F401 (as above)
 from .values.assigned_names import AssignedNames, until_known
 from .values.exception_handlers import raised_at
 from .values.own_arrays import OwnArrays
-from .values.states import States
 from .values.trace import Trace, tracing
 
 _WALK = 50  # frames of fusec in a row; between two of the program's there are fewer
@@ -97,7 +97,8 @@ class Traced:
     assignments: list[tuple[Any, Any]] = field(default_factory=list)
     calls_host: bool = False  # whether it calls objects of the user's: generators, print
     container_changes: ContainerChanges = field(default_factory=ContainerChanges)
-    states: States = field(default_factory=States)  # what was assigned where it may raise
+    # What was assigned where it may raise.
+    states: States | StatesAtSizes = field(default_factory=States)
     variables: list[Met] = field(default_factory=list)
     created: list[Created] = field(default_factory=list)
     symbolic: OpenArguments | None = None  # where sizes are, or were, symbols
@@ -114,14 +115,14 @@ class Traced:
         """The same, of nodes that another graph may share."""
         start = time.perf_counter()
         graph = GraphAtSizes(self.graph, mapping)
-        if self.states.noted or any(step.operands for o in self.outputs for step in o.steps):
+        if any(step.operands for o in self.outputs for step in o.steps):
             graph.made  # noqa: B018  # which they name the nodes of
         return replace(
             self, graph=graph, outputs=[output_at(mapping, output) for output in self.outputs],
             output_strides=[mapping.data(row) for row in self.output_strides],
             input_strides=[mapping.data(row) for row in self.input_strides],
             captured=[mapping.data(source) for source in self.captured],
-            states=states_at(mapping, self.states), container_changes=ContainerChanges(),
+            states=StatesAtSizes(self.states, mapping), container_changes=ContainerChanges(),
             ms=1e3 * (time.perf_counter() - start))
 
     @property

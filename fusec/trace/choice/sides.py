@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fusec.error_states import State
 from fusec.ir import Node, Value
 from fusec.ops.index_checks import Use
 from fusec.records import dataclass, field, replace
@@ -18,7 +19,6 @@ from ..operands.python_numbers import Intervals, hull, interval
 from ..values.array import TracedArray, from_value
 from ..values.selected_arrays import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
 from ..values.selected_arrays import roots as memory_of
-from ..values.states import State
 from ..values.storage import Storage, ViewStep
 from ..values.trace import Trace
 from .joined_containers import Contents

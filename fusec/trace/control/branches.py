@@ -31,7 +31,7 @@ from ..places.container_contents import Tail
 from ..rewrite.definitions import RESULT
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
-from .raised_exceptions import as_checked, is_programs, note_state, state_now
+from .raised_exceptions import as_checked, is_programs, state_now
 
 SELECT_COST = 60.0  # scalar work of both sides up to which computing both beats a jump
 
@@ -243,7 +243,6 @@ def _emit(
                        changed=len(before))
     if checked:
         trace.record.checks.append(value.node)
-        note_state(trace, value.node)
     note_inside(trace, value.node)
     return list(value.node.outputs) if gives[0] is pairs.sides[0] else []
 

@@ -37,7 +37,6 @@ from ..values.trace import Trace, assign
 from .attempts import Attempt
 from .finals import of_one_memory
 from .loop_facts import Carried, Known, Leaf, LoopParts
-from .raised_exceptions import note_state
 
 MAX_ATTEMPTS = 12
 
@@ -103,7 +102,6 @@ class LoopResult:
                            carried=len(self.carried), names=names)
         if self.attempt.checks:
             trace.record.checks.append(value.node)
-            note_state(trace, value.node)
         note_inside(trace, value.node)
         self.at_entry = [*initial, *self.outer]
         outputs = dict(zip((c.leaf for c in self.carried), value.node.outputs, strict=True))

@@ -10,6 +10,7 @@ from traceback import walk_tb
 from typing import Any
 
 from fusec.code_roles import is_on_behalf
+from fusec.error_states import Computed, State, States
 from fusec.errors import FusecError, unsupported
 from fusec.ir import Node, Value
 from fusec.ir.dims import UndecidedSizeError
@@ -18,16 +19,18 @@ from fusec.ops.checks import describe_error
 from ..choice.choice import unbound
 from ..choice.flat_results import flat_results
 from ..choice.half_choices import UnboundReads
+from ..facts.trees import flattened
 from ..guards.places import Places
 from ..operands.texts import without_values
 from ..places.shared_results import linked
 from ..values.array import TracedArray
 from ..values.exception_handlers import check_caused, is_raised_there, raised_at
 from ..values.operations import operation
-from ..values.states import Computed, State, States
+from ..values.selected_arrays import Selected
 from ..values.trace import Trace
 
 _LIBRARIES = ("numpy", "optree")
+_LEAF = flattened(0)[1]
 
 
 def check_not(trace: Trace, test: Value, error: BaseException) -> None:
@@ -101,8 +104,10 @@ def note_state(trace: Trace, node: Node, state: State | None = None) -> None:
         trace.part(States).noted.append((node, state))
 
 
+@operation
 def state_now(trace: Trace) -> State | None:
-    """What has been assigned by now; None: nothing, or the place is inside of several branches."""
+    """What has been assigned by now; None: nothing, the place is inside of several branches, or
+    what is assigned now could not be put together after a call (it may be later)."""
     world = trace.world
     changed = trace.part(Places).before or world.containers.held
     if len(trace.record.regions) > 1 or not (changed or trace.record.journal):
@@ -112,12 +117,24 @@ def state_now(trace: Trace) -> State | None:
                if s is not None and s.version > 0 and s.origin is not None]
     if not effects and not written:
         return None
-    values, _ = linked(trace, [value for _, value in effects], None)
-    assigned = []
-    for (assignment, _), value in zip(effects, values, strict=True):
-        leaves, tree = flat_results(trace, value)
-        assigned.append((assignment, tree, [_noted(x) for x in leaves]))
-    return State(assigned, written)
+    try:
+        parts = _parts(trace, [value for _, value in effects])
+    except FusecError:
+        return None
+    return State([(assignment, tree, [_noted(x) for x in leaves])
+                  for (assignment, _), (leaves, tree) in zip(effects, parts, strict=True)], written)
+
+
+def _parts(trace: Trace, values: list[Any]) -> list[tuple[list[Any], Any]]:
+    """The leaves and structure of each; mostly they are leaves."""
+    if all(map(_is_leaf, values)):
+        return [([value], _LEAF) for value in values]
+    return [flat_results(trace, value) for value in linked(trace, values, None)[0]]
+
+
+def _is_leaf(value: Any) -> bool:
+    return type(value) in (bool, int, float, str) or (
+        type(value) is TracedArray and not isinstance(value.storage, Selected))
 
 
 def _noted(leaf: Any) -> Any:

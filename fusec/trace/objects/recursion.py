@@ -306,6 +306,5 @@ class _Body:
                           function=self.recursive.name, **fp).node
         if self.checks:
             trace.record.checks.append(node)
-            note_state(trace, node)
         note_inside(trace, node)
         return _returned(trace, self.recursive, node, arguments)

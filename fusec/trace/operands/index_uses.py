@@ -8,17 +8,21 @@ index is noted here, and where the finished graph has lost its node, a `BoundsCh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
+from fusec.error_states import States
 from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, Size
 from fusec.ir.symbolic_numbers import applied, stored
 from fusec.ops.index_checks import IndexUse, Use, bounds_check, only_checks, uses_indices
 from fusec.ops.picking import PICKS, picked_axes
+from fusec.records import replace
 
 from ..values.array import TracedArray
+from ..values.operations import OPERATIONS
 from ..values.trace import Trace
 from .operands import as_traced, cast
 from .sizes import number
@@ -32,16 +36,21 @@ def note_pick(
     for axis, index in zip(axes, indices, strict=True):
         size = shape[axis]
         if axis not in safe and (index.node.op != "Const" or isinstance(size, Dim)):
-            trace.record.index_uses.append(
-                IndexUse(index, size, axis, trace.loc, _limit(trace, size)))
+            _note(trace, IndexUse(index, size, axis, trace.loc, _limit(trace, size)))
 
 
 def note_checked(trace: Trace, checked: Value) -> Value:
     """Note the use of a `CheckIndex` node, which is returned."""
     index, limit = checked.node.inputs
-    trace.record.index_uses.append(IndexUse(
-        index, 0, checked.node.attrs["axis"], trace.loc, limit, checked))
+    _note(trace, IndexUse(index, 0, checked.node.attrs["axis"], trace.loc, limit, checked))
     return checked
+
+
+def _note(trace: Trace, use: IndexUse) -> None:
+    """Note the use; of one in a branch or loop the state before that is noted."""
+    if not trace.in_region:
+        use = replace(use, is_outermost=True, state=OPERATIONS.state_now(trace))
+    trace.record.index_uses.append(use)
 
 
 def written_indices(array: Any, key: Any) -> list[Value]:
@@ -59,7 +68,7 @@ def note_written(array: Any, indices: Sequence[Value]) -> None:
     """Note the indices of a library call that writes; it checks them, if the graph keeps it."""
     for axis, index in enumerate(indices):
         trace = array.trace
-        trace.record.index_uses.append(IndexUse(
+        _note(trace, IndexUse(
             index, 0, axis, trace.loc, _limit(trace, array.shape[axis]), array.storage.value))
 
 
@@ -78,15 +87,22 @@ def lost_checks(trace: Trace, uses: Sequence[Use], needed: Iterable[Node]) -> li
     """Checks for the uses whose nodes are not among the needed ones and their operands."""
     if not uses:
         return []
-    nodes = _nodes_behind(needed, min(map(_first_id, uses)))
-    ids = {node.id for node in nodes}
-    pairs = {pair for node in nodes if node.op in PICKS for pair in _indices_with_sizes(node)}
-    lost = [use for use in uses if not _is_kept(use, ids, pairs)]
+    nodes = sorted(_nodes_behind(needed, min(map(_first_id, uses))), key=attrgetter("id"))
+    kept: dict[Any, Node] = {node.id: node for node in nodes}
+    for node in nodes:
+        for pair in _indices_with_sizes(node) if node.op in PICKS else ():
+            kept.setdefault(pair, node)
     checks: dict[Any, Node] = {}
-    for use in lost:
-        key = use.id if isinstance(use, Node) else (use.index, use.limit, use.axis)
-        if key not in checks:
-            checks[key] = _check(trace, use)
+    states = trace.part(States)
+    for use in uses:
+        node = kept.get(_key_of_kept(use))
+        if node is None:
+            key = use.id if isinstance(use, Node) else (use.index, use.limit, use.axis)
+            node = checks[key] if key in checks else checks.setdefault(key, _check(trace, use))
+        if not isinstance(use, Node) and use.is_outermost:
+            states.at_checks.setdefault(node, use.state)
+        elif isinstance(use, Node) and node is not use and (state := states.at(use)) is not None:
+            states.at_checks.setdefault(node, state)
     return list(checks.values())
 
 
@@ -95,12 +111,11 @@ def _first_id(use: Use) -> int:
     return use.id if isinstance(use, Node) else use.index.node.id
 
 
-def _is_kept(use: Use, ids: set[int], pairs: set[tuple[Value, Size]]) -> bool:
+def _key_of_kept(use: Use) -> Any:
+    """Of the node that checks it, as long as the graph has that."""
     if isinstance(use, Node):
-        return use.id in ids
-    if use.checked is not None:
-        return use.checked.node.id in ids
-    return (use.index, stored(use.size)) in pairs
+        return use.id
+    return (use.index, stored(use.size)) if use.checked is None else use.checked.node.id
 
 
 def _indices_with_sizes(node: Node) -> Iterator[tuple[Value, Size]]:
@@ -129,3 +144,4 @@ def note_inside(trace: Trace, node: Node) -> None:
     """Note a branch or loop in which indices are used: the graph may not need it."""
     if uses_indices(node):
         trace.record.index_uses.append(node)
+    OPERATIONS.note_state(trace, node)

@@ -43,6 +43,7 @@ class Operations:
     call_by_name: Callable[..., Any]
     # Of the trace: what has been assigned where it may raise.
     note_state: Callable[..., None]
+    state_now: Callable[..., Any]
 
 
 _NAMES = frozenset(Operations.__annotations__)

@@ -14,6 +14,7 @@ import numpy as np
 
 from fusec import stack
 from fusec.code_roles import converted_files, is_ours
+from fusec.error_states import State
 from fusec.errors import FusecError, importable, user_error
 from fusec.ir import Loc, TensorType, Value
 from fusec.ir.dims import Size, UndecidedSizeError
@@ -30,7 +31,6 @@ from ..facts.refusals import check_array
 from .exception_handlers import Handlers, under_handlers
 from .operations import OPERATIONS
 from .parts import Feeds, Local, Record, World
-from .states import State
 from .storage import Storage
 
 Layout = tuple[tuple[Size, ...], Strides]  # shape and strides of an array
