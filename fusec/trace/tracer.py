@@ -114,6 +114,7 @@ class Traced:
     def instantiated(self, mapping: Instantiation) -> Traced:
         """The same, of nodes that another graph may share."""
         start = time.perf_counter()
+        assert isinstance(self.states, States)
         graph = GraphAtSizes(self.graph, mapping)
         if any(step.operands for o in self.outputs for step in o.steps):
             graph.made  # noqa: B018  # which they name the nodes of

@@ -95,14 +95,14 @@ def lost_checks(trace: Trace, uses: Sequence[Use], needed: Iterable[Node]) -> li
     checks: dict[Any, Node] = {}
     states = trace.part(States)
     for use in uses:
-        node = kept.get(_key_of_kept(use))
-        if node is None:
+        check = kept.get(_key_of_kept(use))
+        if check is None:
             key = use.id if isinstance(use, Node) else (use.index, use.limit, use.axis)
-            node = checks[key] if key in checks else checks.setdefault(key, _check(trace, use))
+            check = checks[key] if key in checks else checks.setdefault(key, _check(trace, use))
         if not isinstance(use, Node) and use.is_outermost:
-            states.at_checks.setdefault(node, use.state)
-        elif isinstance(use, Node) and node is not use and (state := states.at(use)) is not None:
-            states.at_checks.setdefault(node, state)
+            states.at_checks.setdefault(check, use.state)
+        elif isinstance(use, Node) and check is not use and (state := states.at(use)) is not None:
+            states.at_checks.setdefault(check, state)
     return list(checks.values())
 
 
