@@ -84,7 +84,10 @@ class Function:
         receiver: Callable[[], Any] | None = None, fallback: str = "error",
         device: str | None = None,
     ) -> None:
-        """``receiver``, for methods, gives the instance; it is called, not kept."""
+        """``receiver``, for methods, gives the instance; it is called, not kept.  A jitted ``fn``
+        is compiled anew, with these options."""
+        if isinstance(fn, Function):
+            fn = fn.python_function
         if fallback != "eager":
             check_supported(fn)
         self._fn, self._receiver = fn, receiver

@@ -62,6 +62,10 @@ def _as_function(fn: Any) -> Callable[..., Any]:
     return fn if is_function else type(fn).__call__.__get__(fn)
 
 
+_DEFAULTS = {"static": (), "fp": "contract", "check_indices": True, "device": None,
+             "reduce_retracing": True, "input_signature": None, "fallback": "error"}
+
+
 def jit(
     f: Callable[..., Any] | None = None, *, input_signature: Sequence[Any] | None = None,
     static: Sequence[str | int] | str | int = (), autograph: bool = True, fp: str = "contract",
@@ -87,22 +91,26 @@ def jit(
     the name of a device, as ``with fusec.device(...):`` around all that the function does.
     ``fallback="eager"``: calls that fusec refuses to compile run as Python runs them, with one
     `FallbackWarning`; ``F.eager_calls`` counts them.
-    Functions called from this one, jitted or not, follow its options.
+    Functions called from this one, jitted or not, follow its options.  A jitted ``f`` is given
+    back, or with options other than these defaults compiled anew.
 
     Raises ``ValueError`` for unknown options (for devices at the first call), ``TypeError`` for
     what is no signature, ``UnsupportedError`` for generators and coroutines without a fallback.
     """
     _check_options(fp, fallback, check_indices, autograph=autograph, compile=compile)
     statics = (static,) if isinstance(static, (str, int)) else tuple(static)
+    options = {"static": statics, "fp": fp, "check_indices": check_indices, "device": device,
+               "reduce_retracing": reduce_retracing, "input_signature": input_signature,
+               "fallback": fallback}
 
     def wrap(fn: Callable[..., Any]) -> Function:
         if isinstance(fn, Function):
-            return fn
+            if options == _DEFAULTS:
+                return fn
+            fn = fn.python_function
         with short_errors:
             _check_compilable(fn)
-            jitted = Function(_as_function(fn), static=statics, fp=fp, check_indices=check_indices,
-                              reduce_retracing=reduce_retracing, input_signature=input_signature,
-                              fallback=fallback, device=device)
+            jitted = Function(_as_function(fn), **options)
         if not isinstance(fn, (FunctionType, MethodType, functools.partial)):
             jitted.__name__ = jitted.__qualname__ = type(fn).__name__
         return jitted

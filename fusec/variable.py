@@ -336,9 +336,11 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     def check_dtype(self, dtype: np.dtype, loc: Any = None, casting: Any = "safe") -> None:
         """Raise unless values of this dtype are values of the Variable's."""
         if not np.can_cast(dtype, self.dtype, casting):
+            cure = f"assign x.astype(np.{self.dtype})"
             raise user_error(
                 TypeError, f"{self.title} keeps its dtype, and {dtype} does not fit into "
-                f"{self.dtype} without loss", loc, f"assign x.astype(np.{self.dtype})",
+                f"{self.dtype} without loss", loc,
+                cure if dtype.kind in "biufc" else "assign numbers, or an array of them",
                 values=[(self.name, describe(self.dtype, self.shape)), ("assigned", dtype)])
 
     # -- copies: another Variable with the same value

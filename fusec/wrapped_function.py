@@ -19,6 +19,8 @@ from .run_metadata import RunMetadata, RunOptions
 from .specs import PYTHON_VALUE, TensorSpec
 from .variable import Variable
 
+_OPTIONS = ("fp", "check_indices", "device")  # of a jitted function, that its one trace has
+
 
 class WrappedFunction:
     """A function traced once; made by `wrap_function`.
@@ -32,7 +34,8 @@ class WrappedFunction:
         self._is_tensor = [_has_spec(arg) for arg in args]
         specs = [arg if is_tensor else PYTHON_VALUE
                  for arg, is_tensor in zip(args, self._is_tensor, strict=True)]
-        self._function = Function(f, input_signature=specs)
+        options = {name: getattr(f, name) for name in _OPTIONS} if isinstance(f, Function) else {}
+        self._function = Function(f, input_signature=specs, **options)
         self._concrete, created = self._function._traced_once(*args)
         for creation in created:
             if not creation.is_known:

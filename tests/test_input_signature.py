@@ -227,3 +227,12 @@ def test_what_is_no_shape_or_no_dtype(arguments: Any, said: str) -> None:
     with pytest.raises(TypeError) as caught:
         TensorSpec(*arguments)
     assert said in str(caught.value) and "given: " in str(caught.value)
+
+
+def test_a_jitted_function_with_other_options_is_compiled_anew() -> None:
+    """They were ignored."""
+    plain = fusec.jit(lambda x: x * 2)
+    assert fusec.jit(plain) is plain
+    with_specs = fusec.jit(plain, input_signature=[fusec.TensorSpec((), np.float64)])
+    assert type(with_specs(1)) is np.float64 and type(plain(1)) is int
+    assert fusec.jit(plain, fp="strict").fp == "strict" and plain.fp == "contract"

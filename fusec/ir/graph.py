@@ -174,6 +174,12 @@ class Graph:
         roots = [v.node for v in (*inputs, *outputs)] + [v.node for _, v in updates] + list(extra)
         return cls(inputs, outputs, updates, tuple(topological_order(roots)), name)
 
+    def __repr__(self) -> str:
+        """One line, as notebooks show it; ``print(graph)`` is the text."""
+        inputs = ", ".join(f"{v.node.name}: {v.type}" for v in self.inputs)
+        return (f"<graph {self.name}({inputs}) -> {', '.join(v.name for v in self.outputs)}, "
+                f"{len(self.nodes)} nodes>")
+
     @property
     def made(self) -> Graph:
         """Itself; of a graph that is yet to be made, that."""

@@ -201,3 +201,15 @@ def test_arguments_are_not_kept_alive() -> None:
     assert gone() is None and (f.trace_count, g.trace_count) == (1, 0)
     for _ in range(3):
         assert f(fusec.Variable(np.ones(2)), 1.0).tolist() == [2, 2]
+
+
+def test_jitted_functions_are_wrapped_like_others() -> None:
+    """With their rounding, and numbers are converted to what the specs say."""
+    @fusec.jit(fp="strict")
+    def count(x: Any, up: bool) -> Any:
+        total = fusec.Variable(5.0)
+        return total.assign_add(x) if up else total.assign_sub(x)
+
+    wrapped = fusec.wrap_function(count, fusec.TensorSpec(()), True)
+    assert [float(wrapped(x)) for x in (1.0, 2, np.float64(3))] == [6.0, 8.0, 11.0]
+    assert wrapped._function.fp == "strict"

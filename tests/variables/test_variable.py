@@ -154,3 +154,9 @@ def test_updates_of_several_threads_are_all_there() -> None:
     for thread in threads:
         thread.join()
     assert (v.numpy() == 1600).all()
+
+
+@pytest.mark.parametrize("value", ["text", None, object()])
+def test_the_cure_for_what_is_no_number(value: Any) -> None:
+    with pytest.raises(TypeError, match="cure: assign numbers, or an array of them"):
+        three().assign(value)
