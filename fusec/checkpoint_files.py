@@ -228,7 +228,8 @@ def _checked(path: Path, name: str, entry: Any) -> _Entry:
     if not isinstance(entry, dict) or entry.keys() != set(_Entry._fields):
         raise refused(path, f"its entry for {name} has not the fields of one")
     shape = entry["shape"]
-    if entry["dtype"] not in _DTYPES or not isinstance(shape, list) or len(shape) > 64 or not all(
+    is_known = isinstance(entry["dtype"], str) and entry["dtype"] in _DTYPES
+    if not is_known or not isinstance(shape, list) or len(shape) > 64 or not all(
             type(size) is int and 0 <= size < 1 << 62 for size in shape):
         raise refused(path, f"its entry for {name} has no dtype and shape of a Variable")
     pairs = "real pairs" if entry["dtype"] in _PARTS else "as they are"
@@ -244,6 +245,8 @@ def read_values(
 
     Raises ``ValueError`` for a file that is damaged, or not what the entries say.
     """
+    if path.exists() and not path.is_file():  # opening a pipe would wait for ever
+        raise refused(path, "it is no ordinary file")
     errors = library().SafetensorError
     try:
         with library().safe_open(path, framework="np") as file:
