@@ -23,6 +23,7 @@ TRACES = {
 FOLDED = "arrays such as np.arange(n) * 2 are computed by a kernel, not while tracing"
 RUN = "an int is a value of the run in the plan, a constant in the static trace"
 OTHER_KERNELS = {
+    "advect": "its grid's dx is a value of the run in the plan, a constant in the static trace",
     "buffon_pi": FOLDED, "dct_denoise": FOLDED, "dpss_like_multitaper": FOLDED,
     "fft_recursive": FOLDED,
     "ising_checkerboard": FOLDED, "levinson_durbin": FOLDED, "viterbi": FOLDED, "welch": FOLDED,
