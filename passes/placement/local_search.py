@@ -60,7 +60,7 @@ class _Search:
             before = best.makespan
             for unit in self.units:
                 best = self._moved(best, unit)
-            if best.makespan > before * (1 - LEAST_GAIN):
+            if best.makespan >= before * (1 - LEAST_GAIN):  # equal where nothing takes time
                 return best
 
     def _moved(self, best: Simulation, unit: Sequence[str]) -> Simulation:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 from fake_arrays import FakeArray
 from fake_cupy import CUDARuntimeError, FakeCupy, OutOfMemoryError, as_gpu
@@ -60,6 +61,30 @@ def test_numbers_beside_arrays(cupy: FakeCupy) -> None:
         assert top == (X * a).max() and isinstance(top, np.float64) and b == a
         np.testing.assert_array_equal(ones.get(), np.ones(3))
         assert none.shape == (0, 4) and isinstance(none, FakeArray)
+
+
+def strided(fake: FakeCupy, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    """A view of the first numbers of ``X``."""
+    whole = fake.asarray(X)
+    return type(whole)(shape, X.dtype, whole.data, strides)
+
+
+def test_layouts_and_kinds(cupy: FakeCupy) -> None:
+    """Results that no kernel computes, arrays of Fortran's order and with repeated elements."""
+    for f, x, want in (
+        (lambda x: (np.arange(5) * 2.0, None, 3), cupy.asarray(X), (np.arange(5) * 2.0, None, 3)),
+        (lambda x: (x + 1, x.T[1:]), strided(cupy, (3, 4), (8, 24)), None),
+        (lambda x: x * 2 + 1, strided(cupy, (3, 4), (0, 8)), None),
+        (lambda z: (np.exp(z) * z.conj(), z.real), cupy.asarray(X + 1j * X), None),
+        (lambda x: (x * 2, x.sum(axis=0), x[:, 0]), cupy.asarray(np.zeros((0, 4))), None),
+        (lambda x: ~(x > 1), cupy.asarray(np.array(3.0, np.float16)), None),
+    ):
+        host = x.get()
+        wanted = compiled(f, host) if want is None else want
+        got = fusec.jit(f)(x)
+        for one, other in zip(*map(optree.tree_leaves, (got, wanted)), strict=True):
+            np.testing.assert_array_equal(one.get() if isinstance(one, FakeArray) else one, other)
+            assert not isinstance(one, np.ndarray)
 
 
 def test_arguments_are_written_where_they_are(cupy: FakeCupy) -> None:
