@@ -233,6 +233,11 @@ def numbers_of(argnums: Argnums) -> int | tuple[int, ...]:
         ) from None
 
 
+# In a trace they are given the Variables themselves, and not what these hold.
+for _function in (grad, value_and_grad):
+    vars(_function)["takes_variables"] = True
+
+
 def _key(wrt: Any) -> Any:
     """What tells two sets of Variables apart; the transformed function keeps them alive."""
     if wrt is None:

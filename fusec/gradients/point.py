@@ -14,6 +14,7 @@ from fusec.trace.facts.trees import flattened
 from fusec.trace.operands.operands import as_traced, cast, spread
 from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.trace import Trace
+from fusec.variable import Variable
 
 from .independent import Independent, check_apart, independent
 
@@ -53,6 +54,7 @@ def call_at(
     """Call ``f`` with variables in the place of the arguments ``argnums``; or, where ``wrt`` is
     not None, of Variables."""
     if wrt is not None:
+        _check_variables(trace, wrt, name)
         variables, structure, taken = _separated(trace, wrt, "wrt", name)
     else:
         chosen = _chosen(trace, argnums, args, name)
@@ -70,6 +72,16 @@ def call_at(
     for variable in variables:
         variable.returned()
     return Point(trace, name, variables, structure, result)
+
+
+def _check_variables(trace: Trace, wrt: Tree, name: str) -> None:
+    """Raise ``TypeError`` for what is no Variable: ``f`` does not read it by what ``wrt`` is."""
+    wrong = [type(x).__name__ for x in flattened(wrt)[0] if not isinstance(x, Variable)]
+    if wrong:
+        raise user_error(
+            TypeError, f"{name}: wrt is no Variable", trace.loc,
+            "give a Variable, or a list, tuple or dict of Variables; by arguments differentiate "
+            "with argnums", values=[("wrt", wrong[0])])
 
 
 def called(

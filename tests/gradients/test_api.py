@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,34 @@ def test_variables() -> None:
     start = w.numpy()
     np.testing.assert_allclose(fusec.grad(assigned, wrt=w)(X), 2 * start * X)
     np.testing.assert_allclose(w.numpy(), start * X)
+
+
+def test_variables_in_compiled_functions() -> None:
+    """Whichever way `grad` is called there, it is by the Variable, and not by what that holds."""
+    w = fusec.Variable(Y, name="w")
+
+    def loss(x: Any) -> Any:
+        return (w * x**2).sum()
+
+    made_outside = fusec.grad(loss, wrt=w)
+
+    @fusec.jit
+    def inside(x: Any) -> Any:
+        return (fusec.grad(loss, wrt=w)(x), fusec.value_and_grad(loss, 0, False, w)(x)[1],
+                fusec.grad(loss, wrt=[w])(x)[0], partial(fusec.grad, wrt=w)(loss)(x),
+                made_outside(x))
+
+    @fusec.jit
+    def descend(x: Any) -> Any:
+        w.assign_sub(0.1 * fusec.grad(loss, wrt=w)(x))
+
+    for gradient in inside(X):
+        np.testing.assert_allclose(gradient, X**2)
+    descend(X)
+    np.testing.assert_allclose(w.numpy(), Y - 0.1 * X**2)
+    for wrong in (X, [w, 2.0]):
+        with pytest.raises(TypeError, match="wrt is no Variable"):
+            fusec.grad(loss, wrt=wrong)(X)
 
 
 def test_vjp_and_jvp() -> None:

@@ -26,7 +26,8 @@ _GOING_OVER = _ITERTOOLS | {
 
 
 def takes_values(fn: Any) -> bool:
-    """Whether ``fn`` is not converted, and computes with what it is given."""
+    """Whether ``fn`` is not converted, and computes with what it is given (``takes_variables``: of
+    Variables it needs which they are)."""
     kind = type(fn)
     if kind is type:
         is_pythons = not fn.__flags__ & HEAP_TYPE or fn in _ITERTOOLS
@@ -34,7 +35,7 @@ def takes_values(fn: Any) -> bool:
             fn.__module__ != "weakref")
     if kind is BuiltinFunctionType:
         return fn not in LOOKING and isinstance(fn.__self__, (ModuleType, str, bytes, type(None)))
-    return kind is FunctionType and stays_plain(fn)
+    return kind is FunctionType and stays_plain(fn) and not hasattr(fn, "takes_variables")
 
 
 def goes_over(fn: Any) -> bool:
