@@ -19,7 +19,7 @@ from fusec.ops.index_maps import AxisIndex, IndexMap, identity, without_loop
 from fusec.ops.picking import PICKS
 from fusec.records import dataclass, field
 
-from .kernel_work import MAX_WORK, work_of
+from .kernel_work import MAX_ENTANGLED_WORK, MAX_EXCHANGED, MAX_WORK, work_of
 
 MAX_OPERANDS = 48  # more pointers than this in one loop spill registers
 MAX_CANDIDATES = 32  # groups looked at per root: keeps huge graphs linear
@@ -202,9 +202,16 @@ def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | Non
         return "a path leads through another kernel or library call"
     if len(unit.operands) + len(reach.reads) > MAX_OPERANDS:
         return f"together they read more than {MAX_OPERANDS} operands"
-    if unit.work + unit.work_added(root, reach) > MAX_WORK:
+    if unit.work + unit.work_added(root, reach) > _most_work(unit, reach):
         return "one kernel of both computes so much that it compiles and runs slower than two"
     return None if unit not in deps else _exchange_refusal(unit, root, reach)
+
+
+def _most_work(unit: Unit, reach: Cone) -> float:
+    """How much the group may compute with this cone: more where they share so many values that
+    storing or recomputing them would take longer."""
+    shared = sum(1 for v in reach.inlined if v in unit.computed and work_of(v))
+    return MAX_ENTANGLED_WORK if shared > MAX_EXCHANGED else MAX_WORK
 
 
 def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | None:
