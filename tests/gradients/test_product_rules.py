@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from rule_harness import judge
 
+import fusec
+
 RNG = np.random.default_rng(3)
 
 
@@ -74,3 +76,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_rules_are_derivatives(name: str) -> None:
     program, arguments = PROGRAMS[name]
     judge(program, *arguments)
+
+
+def test_products_of_a_column_and_a_row_are_left_to_kernels() -> None:
+    x, w = np.arange(12.0).reshape(4, 3), np.arange(3.0) - 1
+    gradient = fusec.grad(lambda x, w: np.tanh(x @ w).sum())
+    np.testing.assert_allclose(
+        gradient(x, w), np.outer(1 - np.tanh(x @ w) ** 2, w), rtol=1e-13)
+    nodes = gradient.concrete(x, w).graph.nodes
+    assert [node.op for node in nodes].count("MatMul") == 1

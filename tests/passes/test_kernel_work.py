@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.passes.kernel_work import MAX_WORK, work_of
+from fusec.passes.kernel_work import MAX_ENTANGLED_WORK, MAX_WORK, work_of
 
 X = np.linspace(0.1, 2.0, 50)
 
@@ -38,6 +38,15 @@ def every_sine(x, steps):
         x = np.sin(x)
         made.append(x)
     return made
+
+
+def entangled(x, factors):
+    """Halfway all curves are in use: each of two results needs every one."""
+    curves = [np.arctan(np.sin(np.exp(x * factor))) for factor in factors]
+    up = down = 0.0
+    for one, other in zip(curves, reversed(curves), strict=True):
+        up, down = up * one + 1.0, down * other - 1.0
+    return up, down
 
 
 def distances(p, factors):
@@ -78,6 +87,14 @@ def test_a_kernel_in_parts_gives_numpys_values(f, count):
 def test_what_fits_is_one_kernel():
     assert len(kernels(sines, X, rows(20))) == 1
     assert len(kernels(averaged, X, rows(150))) == 1
+
+
+def test_kernels_that_would_exchange_many_values_are_one_up_to_another_bound():
+    table = rows(22)
+    [kernel] = kernels(entangled, X, table)
+    assert MAX_WORK < work(kernel) <= MAX_ENTANGLED_WORK
+    np.testing.assert_allclose(
+        fusec.jit(entangled)(X, table), entangled(X, table), rtol=1e-11)
 
 
 def test_nothing_larger_than_the_arrays_of_the_call_is_stored():

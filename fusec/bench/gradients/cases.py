@@ -157,4 +157,5 @@ def all_cases(names: Sequence[str] = (), is_quick: bool = False) -> list[Case]:
 
 
 def leaves(tree: Any) -> list[np.ndarray]:
-    return [np.asarray(x) for x in optree.tree_leaves(tree)]
+    """Copies, for JAX's arrays are read-only."""
+    return [np.array(x) for x in optree.tree_leaves(tree)]

@@ -37,11 +37,13 @@ CALLS = ("f", "gradient", "f in JAX", "gradient in JAX")
 
 @dataclass
 class Finding:
-    """The smallest seconds of each call; ``failure``: why there are none."""
+    """The smallest seconds of each call; ``failure``: why there are none; ``nans``: how many
+    elements of the derivative are NaN in JAX alone."""
 
     case: Case
     seconds: dict[str, float] = field(default_factory=dict)
     failure: str = ""
+    nans: int = 0
 
     @property
     def cost(self) -> float:
@@ -62,12 +64,23 @@ def measure(case: Case, budget: float) -> Finding:
         wanted = leaves(calls["gradient"]())
     except fusec.FusecError as error:
         return Finding(case, failure=str(error).splitlines()[0])
+    nans = 0
     if installed("jax"):
         calls |= _of_jax(case)
-        wrong = disagreement(leaves(calls["gradient in JAX"]()), wanted)
+        theirs = leaves(calls["gradient in JAX"]())
+        nans = sum(map(_fill_nans, theirs, wanted))
+        wrong = disagreement(theirs, wanted)
         if wrong:
             return Finding(case, failure=f"JAX {wrong}")
-    return Finding(case, _smallest(calls, budget))
+    return Finding(case, _smallest(calls, budget), nans=nans)
+
+
+def _fill_nans(theirs: np.ndarray, ours: np.ndarray) -> int:
+    """Put our elements where JAX has NaN and we have not, as on a side of ``where`` that is not
+    taken; gives how many."""
+    alone = np.isnan(theirs) & ~np.isnan(ours)
+    theirs[alone] = ours[alone]
+    return int(alone.sum())
 
 
 def _bound(f: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], Any]:
@@ -137,7 +150,8 @@ def _row(finding: Finding) -> str:
     if finding.failure:
         return f"| {case.name} | {case.size} | {finding.failure} | | | | | |"
     times = [duration(seconds[name]) if name in seconds else "-" for name in CALLS]
-    return (f"| {case.name} | {case.size} | {' | '.join(times)} | {finding.cost:.2f} "
+    note = f" (JAX gives {finding.nans} NaN)" if finding.nans else ""
+    return (f"| {case.name}{note} | {case.size} | {' | '.join(times)} | {finding.cost:.2f} "
             f"| {finding.ratio:.2f} |")
 
 

@@ -29,6 +29,9 @@ def adjoint(x: Term) -> Term:
 
 
 def matmul(a: Term, b: Term) -> Term:
+    """Of a column and a row it is their products, which a kernel computes where they are read."""
+    if a.rank > 1 and b.rank > 1 and a.shape[-1] == b.shape[-2] == 1:
+        return a * b
     return a.emit("MatMul", b)
 
 
