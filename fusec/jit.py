@@ -62,6 +62,20 @@ def _as_function(fn: Any) -> Callable[..., Any]:
     return fn if is_function else type(fn).__call__.__get__(fn)
 
 
+def _jitted(options: dict[str, Any], fn: Callable[..., Any]) -> Function:
+    """What `jit` gives for these options."""
+    if isinstance(fn, Function):
+        if options == _DEFAULTS:
+            return fn
+        fn = fn.python_function
+    with short_errors:
+        _check_compilable(fn)
+        jitted = Function(_as_function(fn), **options)
+    if not isinstance(fn, (FunctionType, MethodType, functools.partial)):
+        jitted.__name__ = jitted.__qualname__ = type(fn).__name__
+    return jitted
+
+
 _DEFAULTS = {"static": (), "fp": "contract", "check_indices": True, "device": None,
              "reduce_retracing": True, "input_signature": None, "fallback": "error"}
 
@@ -102,19 +116,7 @@ def jit(
     options = {"static": statics, "fp": fp, "check_indices": check_indices, "device": device,
                "reduce_retracing": reduce_retracing, "input_signature": input_signature,
                "fallback": fallback}
-
-    def wrap(fn: Callable[..., Any]) -> Function:
-        if isinstance(fn, Function):
-            if options == _DEFAULTS:
-                return fn
-            fn = fn.python_function
-        with short_errors:
-            _check_compilable(fn)
-            jitted = Function(_as_function(fn), **options)
-        if not isinstance(fn, (FunctionType, MethodType, functools.partial)):
-            jitted.__name__ = jitted.__qualname__ = type(fn).__name__
-        return jitted
-
+    wrap = functools.partial(_jitted, options)
     if f is None:
         return wrap
     with short_errors:
