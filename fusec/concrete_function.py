@@ -17,10 +17,12 @@ from fusec.trace.call.overlap import merged
 from fusec.trace.facts.trees import flattened
 from fusec.trace.guards.guard import check_of
 from fusec.trace.guards.relations import SameCode
+from fusec.trace.values.array import TracedArray
+from fusec.trace.values.trace import current
 
 from .assignments import assigner
 from .compiled_trace import Build, CompiledTrace
-from .errors import user_error
+from .errors import unsupported, user_error
 from .ir.lazy_values import lazy
 from .run_metadata import RunMetadata, RunOptions, Times, run_with
 from .structure import inputs_of, outputs_of
@@ -169,6 +171,7 @@ class ConcreteFunction(CompiledTrace):
         ``TimeoutError`` after the timeout of the options.
         """
         self.check_alive()
+        self._check_untraced(args, kwargs)
         call = self.call_of(args, kwargs)
         if call.key != self.build.call.key:
             raise user_error(
@@ -178,6 +181,15 @@ class ConcreteFunction(CompiledTrace):
             )
         return run_with(options, self.build.schedule,
                         lambda times: self.run_leaves(call.leaves, times), self.name)
+
+    def _check_untraced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise where another function that is being traced calls this with its values."""
+        trace = current()
+        if trace is not None and any(
+                isinstance(leaf, TracedArray) for leaf in flattened((args, kwargs))[0]):
+            raise unsupported(
+                f"a call of {self.name} for one signature in a function that is traced",
+                loc=trace.loc, cure="call the jitted function itself, or this one outside")
 
 
 def _call_spec(build: Build) -> CallSpec:

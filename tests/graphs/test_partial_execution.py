@@ -323,8 +323,11 @@ def test_graphs_are_pickled_and_admitted_where_they_arrive() -> None:
     assert copy.deepcopy(graph) is graph and copy.deepcopy(function) is function
 
 
-def test_a_call_while_tracing_is_refused_with_its_line() -> None:
-    function = square_twice().concrete(np.ones(3)).graph.function()
+@pytest.mark.parametrize("kind", ["graph", "concrete", "gradient"])
+def test_a_call_while_tracing_is_refused_with_its_line(kind: str) -> None:
+    concrete = square_twice().concrete(np.ones(3))
+    function = {"graph": concrete.graph.function(), "concrete": concrete,
+                "gradient": lambda x: fusec.jvp(concrete, (x,), (x,))[1]}[kind]
 
     @fusec.jit
     def g(x):
@@ -332,7 +335,7 @@ def test_a_call_while_tracing_is_refused_with_its_line() -> None:
 
     with pytest.raises(UnsupportedError, match="in a function that is traced") as caught:
         g(np.ones(3))
-    assert "function(x) + 1.0" in str(caught.value)
+    assert ("function(x) + 1.0" if kind != "gradient" else "fusec.jvp") in str(caught.value)
 
 
 def test_updates_of_variables_are_parameters() -> None:
