@@ -31,8 +31,8 @@ def test_programs_that_go_in_an_order(f: Any, args: Any) -> None:
 
 def test_every_case_has_a_twin() -> None:
     every = cases.all_cases(is_quick=True)
-    assert len(every) == 20 and {c.group for c in every} == {
-        cases.PROGRAMS, cases.SEQUENTIAL, cases.ADBENCH}
+    assert len(every) == 23 and {c.group for c in every} == {
+        cases.PROGRAMS, cases.SEQUENTIAL, cases.LOOPS, cases.ADBENCH}
     twins = [c.f.__name__ for c in every if c.group == cases.SEQUENTIAL]
     assert set(twins) <= set(jax_twins.TWINS)
 

@@ -17,11 +17,12 @@ from ..other_numpy import with_numpy
 from ..program import Program
 from ..programs import all_programs
 from ..stats import count
-from . import adbench, jax_twins, sequential
+from . import adbench, jax_loops, jax_twins, sequential
 
 FUSEC_ROLE = AS_USERS
 Twin = Callable[..., Any]
 PROGRAMS, SEQUENTIAL, ADBENCH = "The benchmark's programs", "In an order, in place", "ADBench"
+LOOPS = "In an order, for JAX with the same loops"
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,12 @@ def loss(
     group: str, name: str, size: str, f: Callable[..., Any], args: tuple[Any, ...],
     numbers: tuple[int, ...] = (0,), static: tuple[int, ...] = (),
 ) -> Case:
+    made = (jax_loops.LOOPS if group == LOOPS else jax_twins.TWINS)[f.__name__]
+
     def twins() -> tuple[Twin, Twin]:
         import jax
 
-        twin = jax_twins.TWINS[f.__name__]()
+        twin = made()
         return twin, jax.grad(twin, numbers)
 
     return Case(group, name, size, f, fusec.grad(f, numbers), args, twins, static)
@@ -107,6 +110,17 @@ def in_an_order(rng: np.random.Generator, n: int) -> list[Case]:
         case(sequential.durbin, f"{4 * n}", 0.1 / n * rng.random(4 * n)),
         case(sequential.soft_dtw, f"{2 * n} x {2 * n}", rng.random(2 * n), rng.random(2 * n),
              numbers=(0, 1)),
+    ]
+
+
+def with_the_same_loops(rng: np.random.Generator, n: int) -> list[Case]:
+    """Some of them again, smaller."""
+    return [
+        loss(LOOPS, "seidel", f"{n} x {n}, 5 sweeps", sequential.seidel, (rng.random((n, n)), 5),
+             static=(1,)),
+        loss(LOOPS, "cholesky", f"{n}", sequential.cholesky, (positive(rng, n),)),
+        loss(LOOPS, "soft_dtw", f"{n} x {n}", sequential.soft_dtw, (rng.random(n), rng.random(n)),
+             (0, 1)),
     ]
 
 
@@ -152,7 +166,9 @@ def all_cases(names: Sequence[str] = (), is_quick: bool = False) -> list[Case]:
     programs = [p for p in all_programs() if p.name != "mandelbrot"]
     found = [of_program(p, size) for p in programs
              for size in (p.quick_sizes[:1] if is_quick else p.quick_sizes)]
-    found += in_an_order(rng, 20 if is_quick else 100) + of_adbench(rng, 10 if is_quick else 100)
+    found += in_an_order(rng, 20 if is_quick else 100)
+    found += with_the_same_loops(rng, 10 if is_quick else 40)
+    found += of_adbench(rng, 10 if is_quick else 100)
     return [case for case in found if not names or case.name in names]
 
 

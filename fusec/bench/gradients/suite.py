@@ -30,8 +30,9 @@ HEAD = (
     "smallest of several times, all in one process and in turn. *cost* is the gradient's over the",
     "function's, *to JAX* JAX's for the gradient over fusec's. JAX has the functions as one writes",
     "them for it (`fusec/bench/gradients/jax_twins.py`): scans for loops, whole arrays and masks",
-    "for slices that grow, antidiagonals for a dynamic program; `jit(grad(f))`, 64-bit types.",
-    "fusec has the NumPy functions as NumPy runs them.")
+    "for slices that grow, antidiagonals for a dynamic program; `jit(grad(f))`, 64-bit types. Some",
+    "are there again with the program's own loops as `fori_loop` (`jax_loops.py`), at sizes where",
+    "JAX can keep the array of each step. fusec has the NumPy functions as NumPy runs them.")
 CALLS = ("f", "gradient", "f in JAX", "gradient in JAX")
 
 
