@@ -26,6 +26,7 @@ from fusec.trace.source.texts import remember
 from . import locks
 from .jitted_methods import Jitted, method_name
 
+_MADE_BY = "__fusec_made_by__"  # of what is traced for a derivative: what makes it, and of what
 _MAIN = ("__main__", "__mp_main__")
 _MOST_KEPT = 256
 _MOST_TEXT = 1 << 20  # characters of source that travel with a function
@@ -55,6 +56,9 @@ def reduced(function: Jitted) -> tuple[Any, ...]:
     if function._receiver is not None:
         return _function_of, (function._receiver(), method_name(function))
     fn = function._fn
+    made_by: tuple[Any, ...] | None = getattr(fn, _MADE_BY, None)
+    if made_by is not None:  # a derivative, which is made of its function where that arrives
+        return made_by
     module, name = str(getattr(fn, "__module__", "")), str(getattr(fn, "__qualname__", ""))
     is_named = _target_of(module, name) is function
     if is_named and module not in _MAIN:
@@ -206,6 +210,9 @@ def _parts(code: CodeType) -> Any:
 def tokenized(function: Jitted) -> Any:
     """What `dask.base.tokenize` makes its token of: equal for the same function in any process."""
     fn: Any = function.python_function
+    made_by = getattr(fn, _MADE_BY, None)
+    if made_by is not None:
+        return made_by[0].__qualname__, *map(_token, made_by[1])
     plain = getattr(fn, "__func__", fn)
     name = f"{getattr(plain, '__module__', '')}.{getattr(plain, '__qualname__', '')}"
     head = "fusec.jit", name, code_mark(plain), repr(sorted(function.options.items()))

@@ -60,7 +60,8 @@ def grad(
         (_, *others), gradient = both(trace, args, kwargs)
         return (gradient, others[0]) if has_aux else gradient
 
-    return transformed(name, f, run, (chosen, has_aux, _key(wrt)))
+    return transformed(name, f, run, (chosen, has_aux, _key(wrt)),
+                       made_by=(grad, (f, chosen, has_aux, wrt)))
 
 
 def value_and_grad(
@@ -75,7 +76,8 @@ def value_and_grad(
         results, gradient = both(trace, args, kwargs)
         return (tuple(results) if has_aux else results[0]), gradient
 
-    return transformed(name, f, run, (chosen, has_aux, _key(wrt)))
+    return transformed(name, f, run, (chosen, has_aux, _key(wrt)),
+                       made_by=(value_and_grad, (f, chosen, has_aux, wrt)))
 
 
 def _value_and_grad(name: str, f: Any, argnums: Any, has_aux: bool, wrt: Any) -> Any:

@@ -38,7 +38,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Function:
         table = (_forward if is_forward else _back)(point, inputs, leaves)
         return structure.unflatten([point.structure.unflatten(row) for row in table])
 
-    return transformed("jacobian", f, run, chosen)
+    return transformed("jacobian", f, run, chosen, made_by=(jacobian, (f, chosen)))
 
 
 def _check(point: Point, leaves: Sequence[TracedArray]) -> None:

@@ -20,7 +20,12 @@ _KEPT = "__fusec_derivatives__"
 
 
 class Transformed:
-    """What is traced in the place of ``f``: ``run`` of the trace and a call's arguments."""
+    """What is traced in the place of ``f``: ``run`` of the trace and a call's arguments.
+
+    ``__fusec_made_by__``: a function and its arguments that make the jitted function again.
+    """
+
+    __fusec_made_by__: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
     def __init__(self, name: str, f: Callable[..., Any], run: Run, signature: Any = None) -> None:
         python = f.python_function if isinstance(f, Function | Method) else f
@@ -60,12 +65,14 @@ def check_sequences(name: str, **given: Any) -> None:
 
 
 def transformed(
-    name: str, f: Callable[..., Any], run: Run, key: Hashable, signature: Any = None
+    name: str, f: Callable[..., Any], run: Run, key: Hashable, signature: Any = None,
+    made_by: tuple[Callable[..., Any], tuple[Any, ...]] | None = None,
 ) -> Function:
     """The jitted function that does ``run`` where ``f`` would be called.
 
     The same one for the same ``f`` and ``key``, as long as ``f`` lives: `grad` in a loop of Python
-    compiles once.  It takes over the options of an ``f`` that is jitted.
+    compiles once.  It takes over the options of an ``f`` that is jitted.  Pickled, it is the call
+    ``made_by``.
     """
     table = _table(f)
     function: Function | None = table.get((name, key))
@@ -77,18 +84,37 @@ def transformed(
         elif isinstance(jitted, Function):
             options = {"fp": jitted.fp, "check_indices": jitted.check_indices,
                        "device": jitted.device}
-        function = table[name, key] = Function(Transformed(name, f, run, signature), **options)
+        python = Transformed(name, f, run, signature)
+        python.__fusec_made_by__ = made_by
+        function = table[name, key] = Function(python, **options)
     return function
+
+
+class _Kept:
+    """What was made of the function ``f``, an attribute of it.
+
+    Attributes of a function are copied to its wrappers, and travel with it where it is pickled by
+    value: there nothing has been made yet.
+    """
+
+    def __init__(self, f: Callable[..., Any] | None = None) -> None:
+        self.f = None if f is None else weakref.ref(f)
+        self.table: dict[Any, Function] = {}
+
+    def is_of(self, f: Callable[..., Any]) -> bool:
+        return self.f is not None and self.f() is f
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Kept, ()
 
 
 def _table(f: Callable[..., Any]) -> dict[Any, Function]:
     """What was made of ``f``, kept with it: nothing that is not collected with it."""
     kept: Any = getattr(f, _KEPT, None)
-    if kept is not None and kept[0]() is f:  # attributes of a function are copied to its wrappers
-        found: dict[Any, Function] = kept[1]
-        return found
-    table: dict[Any, Function] = {}
+    if isinstance(kept, _Kept) and kept.is_of(f):
+        return kept.table
     with suppress(AttributeError, TypeError):  # methods, NumPy's functions: made each time
-        setattr(f, _KEPT, (weakref.ref(f), table))
-    return table
-
+        kept = _Kept(f)
+        setattr(f, _KEPT, kept)
+        return kept.table
+    return {}

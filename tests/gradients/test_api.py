@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 from typing import Any
 
@@ -259,3 +260,31 @@ def test_a_cached_call_takes_the_short_way() -> None:
     gradient(X)
     assert len(gradient._fast.positional) == 1
     assert fusec.grad(f) is gradient
+
+
+def at_the_top(x: Any) -> Any:
+    return (x * x * x).sum()
+
+
+def test_derivatives_are_pickled_as_what_they_are_of() -> None:
+    for function in (fusec.grad(at_the_top), fusec.hessian(fusec.jit(at_the_top))):
+        again = pickle.loads(pickle.dumps(function))
+        np.testing.assert_array_equal(again(X), function(X))
+    assert pickle.loads(pickle.dumps(fusec.grad(at_the_top))) is fusec.grad(at_the_top)
+
+
+def test_a_function_that_has_a_gradient_goes_by_value() -> None:
+    cloudpickle = pytest.importorskip("cloudpickle")
+    square = lambda x: (x * x).sum()  # noqa: E731
+    gradient = fusec.grad(square)(X)
+    again = cloudpickle.loads(cloudpickle.dumps(square))
+    assert again(X) == square(X)
+    np.testing.assert_array_equal(fusec.grad(again)(X), gradient)
+    np.testing.assert_array_equal(
+        cloudpickle.loads(cloudpickle.dumps(fusec.grad(square)))(X), gradient)
+
+
+def test_tokens_tell_derivatives_apart() -> None:
+    tokens = [repr(f.__dask_tokenize__()) for f in (
+        fusec.grad(at_the_top), fusec.grad(f), fusec.grad(f, 1), fusec.jacobian(f))]
+    assert len(set(tokens)) == 4
