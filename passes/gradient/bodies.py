@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from fusec.ir import Graph, Node, TensorType, Value
+from fusec.ir.dims import symbols_of
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder
-from fusec.ops.derivatives import Term
+from fusec.ops.derivatives import Term, refusal
+from fusec.ops.sizes import defined_symbols, learnt_symbols, needed_symbols
 from fusec.records import dataclass
 
 
@@ -85,6 +87,22 @@ class Body:
         """The graph that gives ``outputs`` and leaves ``updates`` in its parameters."""
         changed = [(i, v) for i, v in (updates or {}).items() if v != self.inputs[i]]
         return Graph.build(self.inputs, outputs, changed, name, extra)
+
+
+def check_sizes(node: Node, graph: Graph, side: Graph) -> None:
+    """Raise where a graph of the way back, of a branch or loop, has a size that data decide in the
+    graph of the way there, and does not decide it anew."""
+    own = _union(defined_symbols(n) for n in side.nodes if n.op != "Input")
+    known: frozenset[str] = frozenset()
+    for n in graph.nodes:
+        known |= learnt_symbols(n)
+        used = symbols_of(tuple(t.shape for t in n.types)) | needed_symbols(n)
+        if own & used - known:
+            raise refusal(node, "the way back needs arrays of a size that data decide in it")
+
+
+def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*sets)
 
 
 def name_of(value: Value) -> str:

@@ -16,7 +16,7 @@ from fusec.ops.derivatives import Term, full
 from fusec.ops.integer_ranges import Around, interval
 from fusec.records import dataclass, field
 
-from .bodies import Body, Opened, adjoint_type, name_of, of_kind, opened, placeholder
+from .bodies import Body, Opened, adjoint_type, check_sizes, name_of, of_kind, opened, placeholder
 from .reverse import Reverse, control_rule, pull
 from .stacks import Inside, Stack, continued
 from .tape import is_of_known_size, kept_values, read_by_derivatives
@@ -304,6 +304,7 @@ def _back(reverse: Reverse, sides: Sequence[Side], plan: _Plan, kept: _Kept) -> 
         ends = {k: body.copied([side.totals[n]])[0] for k, n in enumerate(starts)
                 if n in side.totals}
         graphs[name] = body.graph(name, outputs, ends)
+        check_sizes(node, graphs[name], side.graph)
     back = builder.emit(
         "Cond", node.inputs[0], *starts.values(), *cts.values(),
         *(value for values in kept.values for value in values),

@@ -16,7 +16,7 @@ from fusec.ops import Builder
 from fusec.ops.derivatives import Term, full, refusal
 from fusec.records import dataclass, field
 
-from .bodies import Body, adjoint_type, name_of, of_kind, placeholder
+from .bodies import Body, adjoint_type, check_sizes, name_of, of_kind, placeholder
 from .loop_parts import LoopParts, More, counting_loop, extended_loop, varied_values
 from .reverse import Reverse, control_rule, pull
 from .stacks import Inside, Stack, begin, continued
@@ -132,12 +132,12 @@ class _Tape:
         self.builder.loc, self.builder.device = parts.node.loc, parts.node.device
         self.exact = parts.trips if parts.trips is not None and parts.trips.is_exact else None
         self._counts: list[Value] | None = None
+        self.outer: list[Stack] = []
         self.own = Stack([v.type for v in kept], lambda: self._counted(0))
         if kept:
             begin(self.builder, self.own, reverse.inside, parts.nested(around))
         else:
             self.own.pointer = self.builder.const(0)
-        self.outer: list[Stack] = []
         for number, stack in enumerate(self.inner, 1):
             self.outer.append(continued(self.builder, stack, reverse.inside,
                                         self._count_of(number)))
@@ -217,10 +217,12 @@ class _Back:
         outputs += [v for v in ends if v.type.kind != "array"]
         updates = {k: v for k, v in enumerate(ends, 1) if v.type.kind == "array"}
         go_on = builder.emit("GreaterEqual", test.inputs[0], builder.const(0))
+        back = body.graph("back", outputs, updates)
+        check_sizes(self.parts.node, back, self.parts.node.attrs["body"])
         names = ("iteration", *(name_of(adjoint.seeds[n]) for n in adjoint.numbers))
         loop = builder.emit(
             "Loop", first, *starts, *outer, test=test.graph("test", [go_on]),
-            body=body.graph("back", outputs, updates), carried=1 + len(starts), names=names)
+            body=back, carried=1 + len(starts), names=names)
         return [loop.node.out(1 + k) for k in range(len(starts))]
 
     def _start(self, reverse: Reverse, given: Sequence[Term | None], number: int) -> Value:

@@ -9,6 +9,7 @@ the float arrays among its arguments as it leaves them, by its float arguments.
 from __future__ import annotations
 
 import itertools
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ import fusec
 from tests.programs.corpus import Program, programs
 
 TOLERANCE = 2e-6
+PATIENCE = 25  # seconds for a program
 STEPS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 1e-6)
 
 
@@ -139,16 +141,25 @@ def verdict(program: Program) -> str:
     return "right"
 
 
+def give_up(*_: Any) -> None:
+    raise TimeoutError
+
+
 def main(names: list[str]) -> int:
+    signal.signal(signal.SIGALRM, give_up)
     counts: dict[str, int] = {}
     for program in programs():
         if names and program.name not in names and program.field not in names:
             continue
         start = time.process_time()
+        signal.alarm(PATIENCE)
         try:
             text = verdict(program)
+        except TimeoutError:
+            text = f"slow: no answer in {PATIENCE} s"
         except Exception as error:
             text = f"FAILED: {type(error).__name__}: {str(error)[:300]}"
+        signal.alarm(0)
         kind = text.partition(":")[0]
         counts[kind] = counts.get(kind, 0) + 1
         print(f"{program.field:20} {program.name:26} {time.process_time() - start:5.1f} s  {text}",
