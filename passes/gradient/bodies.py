@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.dims import symbols_of
@@ -46,13 +47,29 @@ def placeholder(builder: Builder, type_: TensorType, name: str) -> Value:
     return Node("Input", (), (type_,), attrs, name=builder.namer.fresh(name)).out()
 
 
-def copy_nodes(nodes: Iterable[Node], values: dict[Value, Value]) -> None:
+class Ties(Protocol):
+    """What else nodes wait for: see `run_sizes`."""
+
+    def before(self, node: Node, inputs: Sequence[Value]) -> list[Node]:
+        """The nodes before one of these operands."""
+
+    def made(self, node: Node) -> None:
+        """Note a node."""
+
+
+def copy_nodes(
+    nodes: Iterable[Node], values: dict[Value, Value], ties: Ties | None = None
+) -> None:
     """Copy nodes, in order, that read the values that others became; the copies are added."""
     copies: dict[int, Node] = {}
     for node in nodes:
-        copy = Node(node.op, [values[v] for v in node.inputs], node.types, node.attrs,
-                    name=node.name, loc=node.loc, device=node.device,
-                    control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies])
+        inputs = [values[v] for v in node.inputs]
+        control = [copies[n.id] for n in node.control_inputs if n.id in copies]
+        control += [] if ties is None else ties.before(node, inputs)
+        copy = Node(node.op, inputs, node.types, node.attrs, name=node.name, loc=node.loc,
+                    device=node.device, control_inputs=control)
+        if ties is not None:
+            ties.made(copy)
         copies[node.id] = copy
         for before, after in zip(node.outputs, copy.outputs, strict=True):
             values.setdefault(before, after)

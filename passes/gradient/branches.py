@@ -18,6 +18,7 @@ from fusec.records import dataclass, field
 
 from .bodies import Body, Opened, adjoint_type, check_sizes, name_of, of_kind, opened, placeholder
 from .reverse import Reverse, control_rule, pull
+from .run_sizes import copied_after_sizes, decided_in, numbers_of
 from .stacks import Inside, Stack, continued
 from .tape import is_of_known_size, kept_values, read_by_derivatives
 from .trips import as_int
@@ -36,6 +37,7 @@ class Side:
     seeds: dict[int, Value] = field(default_factory=dict)  # of results, then of arrays
     totals: dict[int, Value] = field(default_factory=dict)  # by parameter
     kept: list[Value] = field(default_factory=list)
+    sizes: dict[str, Value] = field(default_factory=dict)  # see `numbers_of`
     stacks: list[Stack] = field(default_factory=list)
 
     @classmethod
@@ -139,8 +141,11 @@ def _differentiate(reverse: Reverse, node: Node, side: Side, plan: _Plan) -> Non
         side.totals[n] = of_kind(term, adjoint_type(inside[n]).kind)
     known = {v for v in inside if not v.shape} | own.placeholders | {
         stack.first for stack in own.stacks}
-    read = read_by_derivatives(list(side.totals.values()), list(side.seeds.values()))
+    roots, seeds = list(side.totals.values()), set(side.seeds.values())
+    read = read_by_derivatives(roots, seeds)
     kept = kept_values(read, known.__contains__)
+    side.sizes = numbers_of(builder, side.body, roots, seeds.union(kept).__contains__)
+    kept = kept_values({*read, *side.sizes.values()}, known.__contains__) if side.sizes else kept
     side.kept = [v for v in kept if v not in inside and is_of_known_size(v)]
 
 
@@ -300,6 +305,7 @@ def _back(reverse: Reverse, sides: Sequence[Side], plan: _Plan, kept: _Kept) -> 
         _give_kept(body, kept, at)
         for n in read:
             body.parameter(node.inputs[1 + n].type, "read", side.body.parameters[n])
+        copied_after_sizes(body, list(side.totals.values()), side.sizes, decided_in(side.graph))
         outputs = body.copied([side.totals[n] for n in numbers])
         ends = {k: body.copied([side.totals[n]])[0] for k, n in enumerate(starts)
                 if n in side.totals}
@@ -339,7 +345,8 @@ def _reads(side: Side, number: int) -> bool:
     """Whether the way back reads an operand."""
     from_seeds = {*side.kept, *side.seeds.values()}
     parameter = side.body.parameters[number]
-    return parameter in _behind(list(side.totals.values()), from_seeds)
+    roots = [*side.totals.values(), *side.sizes.values()]
+    return parameter in _behind(roots, from_seeds)
 
 
 def _behind(roots: Sequence[Value], known: set[Value]) -> set[Value]:

@@ -209,7 +209,8 @@ def _deciding(parts: LoopParts, ends: Sequence[Value]) -> list[int]:
 
 def _check_repeatable(parts: LoopParts, roots: Sequence[Value]) -> None:
     for node in nodes_behind(roots):
-        if any(get(op).stateful for op in {node.op}.union(*(g.ops for g in node.graphs))):
+        rows = map(get, {node.op}.union(*(g.ops for g in node.graphs)))
+        if any(row.stateful and not row.checks for row in rows):  # a check holds again
             raise refusal(parts.node, "how often it runs is decided by what cannot be repeated: "
                                       f"{node.op}")
 

@@ -19,6 +19,7 @@ from fusec.records import dataclass, field
 from .bodies import Body, adjoint_type, check_sizes, name_of, of_kind, placeholder
 from .loop_parts import LoopParts, More, counting_loop, extended_loop, varied_values
 from .reverse import Reverse, control_rule, pull
+from .run_sizes import copied_after_sizes, decided_in, numbers_of
 from .stacks import Inside, Stack, begin, continued
 from .tape import is_of_known_size, kept_values, read_by_derivatives
 from .trips import Counter
@@ -46,9 +47,9 @@ def reverse_loop(reverse: Reverse, node: Node, given: Sequence[Term | None]) -> 
     adjoint = _adjoint(reverse, parts, given, inside)
     if not adjoint.numbers:
         return
-    kept = _kept(parts, adjoint, inside)
+    kept, sizes = _kept(parts, adjoint, inside)
     tape = _Tape(reverse, parts, kept, inside)
-    results = _Back(parts, adjoint, tape).loop(reverse, given)
+    results = _Back(parts, adjoint, tape, sizes).loop(reverse, given)
     _deliver(reverse, parts, adjoint, results)
 
 
@@ -59,23 +60,29 @@ def _inside(parts: LoopParts, outer: Inside | None) -> Inside:
     return Inside(parts.around(around), (*nest, parts.nested(around)))
 
 
-def _kept(parts: LoopParts, adjoint: _Adjoint, inside: Inside) -> list[Value]:
-    """What each iteration keeps."""
+def _kept(
+    parts: LoopParts, adjoint: _Adjoint, inside: Inside
+) -> tuple[list[Value], dict[str, Value]]:
+    """What each iteration keeps, and by name the sizes among it that the way back must be told."""
     numbers = {v: n for n, v in enumerate(parts.body.parameters)}
-    arrays = inside.placeholders
+    arrays, seeds = inside.placeholders, set(adjoint.seeds.values())
 
     def is_known(value: Value) -> bool:
         number = numbers.get(value, -1)
         return number >= parts.carried or number in parts.counters or value in arrays
 
-    read = read_by_derivatives([adjoint.totals[n] for n in adjoint.numbers],
-                               [adjoint.seeds[n] for n in adjoint.numbers])
+    roots = [adjoint.totals[n] for n in adjoint.numbers]
+    read = read_by_derivatives(roots, seeds)
     kept = kept_values(read, is_known)
+    given = seeds.union(kept)
+    sizes = numbers_of(parts.builder, parts.body, roots, given.__contains__)
+    if sizes:
+        kept = kept_values({*read, *sizes.values()}, is_known)
     for value in kept:
         if not is_of_known_size(value):
             raise refusal(parts.node, f"the way back needs {value.type} of each iteration, of a "
                                       "size that only the run knows")
-    return kept
+    return kept, sizes
 
 
 def _adjoint(
@@ -196,6 +203,7 @@ class _Back:
     parts: LoopParts
     adjoint: _Adjoint
     tape: _Tape
+    sizes: dict[str, Value]  # by name, what the way back learns them from
 
     def loop(self, reverse: Reverse, given: Sequence[Term | None]) -> list[Value]:
         """Its results: the cotangents of carried values, then the totals of others."""
@@ -212,7 +220,8 @@ class _Back:
         outer = self._others(body, index)
         for value in outer:
             test.parameter(value.type, name_of(value))
-        ends = body.copied([adjoint.totals[n] for n in adjoint.numbers])
+        ends = copied_after_sizes(body, [adjoint.totals[n] for n in adjoint.numbers], self.sizes,
+                                  decided_in(self.parts.node.attrs["body"]))
         outputs = [builder.emit("Sub", index, builder.const(1))]
         outputs += [v for v in ends if v.type.kind != "array"]
         updates = {k: v for k, v in enumerate(ends, 1) if v.type.kind == "array"}
@@ -282,7 +291,7 @@ class _Back:
     def _needed_parameters(self) -> list[int]:
         """The parameters of the body that the way back reads."""
         known = {*self.tape.kept, *self.adjoint.seeds.values()}
-        roots = [self.adjoint.totals[n] for n in self.adjoint.numbers]
+        roots = [*(self.adjoint.totals[n] for n in self.adjoint.numbers), *self.sizes.values()]
         nodes = nodes_behind(roots, known.__contains__)
         read = {v for node in nodes for v in node.inputs} | set(roots)
         return [n for n, v in enumerate(self.parts.body.parameters)

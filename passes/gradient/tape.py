@@ -59,9 +59,14 @@ def kept_values(read: Collection[Value], is_known: Callable[[Value], bool]) -> l
 def _operands_instead(
     value: Value, needed: set[Value], known: _Known
 ) -> set[Value] | None:
-    """What more must be kept to compute the value again; None where that is more than itself."""
+    """What more must be kept to compute the value again; None where that is more than itself.
+
+    An array whose size only the run knows is always computed again: no memory could be set aside.
+    """
     node = value.node
     row = get(node.op)
+    if not is_of_known_size(value) and node.op != "Input" and not has_effects(node):
+        return {v for v in node.inputs if not known(v) and v not in needed}
     is_view = row.kind in _MOVES or row.picks == "read"
     if not (is_view or (row.kind == "elementwise" and not row.stateful)):
         return None

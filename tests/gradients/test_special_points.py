@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from gradients.differences import differences
 from test_elementwise_rules import partials_at
+
+import fusec
 
 INF = np.inf
 
@@ -43,3 +48,23 @@ def test_partials_at_special_points(
     found = partials_at(name, [[x] for x in operands], np.dtype(np.float64))
     for value, expected in zip(found, right, strict=True):
         np.testing.assert_allclose(value[0], expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("norm", [
+    lambda x: np.sqrt(np.sum(x**2)), lambda x: np.sqrt((x * x).mean()), lambda x: np.sqrt(x @ x),
+    lambda x: np.sqrt(2.0 * x[0] ** 2 + x[1] ** 4 / 3), lambda x: np.sqrt(np.var(x)),
+    lambda x: np.sqrt(np.sum((x[:, None] - x[None, :]) ** 2)),
+])
+def test_the_root_of_a_sum_of_squares_is_a_norm(norm: Any) -> None:
+    """At 0, where the root has an infinite slope, it has the derivative of norms."""
+    gradient = fusec.grad(norm)
+    np.testing.assert_array_equal(gradient(np.zeros(3)), np.zeros(3))
+    x = np.array([3.0, 4.0, 5.0])
+    np.testing.assert_allclose(gradient(x), differences(norm, (x,)), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("root", [
+    lambda x: np.sqrt(x).sum(), lambda x: np.sqrt(x * x[0] + x).sum(),
+    lambda x: np.sqrt(1 / x**2 - 1 / x**2 + x).sum()])
+def test_other_roots_have_their_slope(root: Any) -> None:
+    assert not np.isfinite(fusec.grad(root)(np.zeros(2))).any()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from fusec.ir import Node, Value
+from fusec.ir.symbolic_numbers import Symbolic
 
 from .protocol import ZERO, declare
 from .terms import Number, Term, log, reciprocal, square, where
@@ -47,6 +51,64 @@ def _by_side(x: Term, y: Term) -> Term:
     return where(nothing, 0, x / where(nothing, 1, y))
 
 
+def _by_root(x: Term, y: Term) -> Term:
+    """``0.5 / y``: infinite at 0.
+
+    Where the operand is a sum of squares the root is a norm, and at 0 has the derivative that norms
+    have there: distances of points from themselves, and what is made of them, stay numbers.
+    """
+    if x.dtype.kind == "c" or not _is_sum_of_squares(x.value, DEEPEST):
+        return 0.5 / y
+    nothing = y.equals(0)
+    return where(nothing, 0, 0.5 / where(nothing, 1, y))
+
+
+def _is_sum_of_squares(value: Value, depth: int) -> bool:
+    """Whether a real value is a sum of squares with positive weights: nowhere negative, and where
+    it is 0 so is the derivative of each summand."""
+    node = value.node
+    if not depth:
+        return False
+    if node.op in _SQUARES or (node.op == "Mul" and node.inputs[0] == node.inputs[1]):
+        return node.inputs[0].dtype.kind == "f" and _SQUARES.get(node.op, _always)(node)
+    operands = [v for k, v in enumerate(node.inputs) if not _is_weight(node, k)]
+    return node.op in _SUMS and len(operands) == _SUMS[node.op] and all(
+        _is_sum_of_squares(v, depth - 1) for v in operands)
+
+
+def _always(node: Node) -> bool:
+    return True
+
+
+def _is_even(node: Node) -> bool:
+    exponent = node.inputs[1].node
+    number = exponent.attrs["value"] if exponent.op == "Const" else None
+    return type(number) is not Symbolic and number is not None and number > 0 and number % 2 == 0
+
+
+def _is_dot_of_one(node: Node) -> bool:
+    return node.inputs[0] == node.inputs[1] and node.inputs[0].type.rank == 1
+
+
+def _is_weight(node: Node, operand: int) -> bool:
+    """Whether the operand is a positive constant by which a sum is multiplied or divided."""
+    if node.op not in ("Mul", "Div") or (node.op, operand) == ("Div", 0):
+        return False
+    weight = node.inputs[operand].node
+    number = weight.attrs["value"] if weight.op == "Const" else None
+    return isinstance(number, int | float | np.number) and getattr(number, "hint", number) > 0
+
+
+# Ops of squares, and of which nodes; ops that sums of squares go through, and how many of their
+# operands are such.
+_SQUARES: dict[str, Callable[[Node], bool]] = {
+    "Square": _always, "Var": _always, "Pow": _is_even,
+    "MatMul": _is_dot_of_one, "Dot": _is_dot_of_one}
+_SUMS = {"Add": 2, "Sum": 1, "Mean": 1, "Mul": 1, "Div": 1, "Reshape": 1, "ExpandDims": 1,
+         "Squeeze": 1, "BroadcastTo": 1, "Transpose": 1, "Slice": 1}
+DEEPEST = 12  # sums in sums that are looked through
+
+
 declare("Div", partials=(lambda a, b, y: reciprocal(b), lambda a, b, y: -y / b))
 declare("FloorDiv", partials=ZERO)
 declare("Mod", partials=(lambda a, b, y: 1, lambda a, b, y: -a.emit("FloorDiv", b)))
@@ -54,7 +116,7 @@ declare("Fmod", partials=(lambda a, b, y: 1, lambda a, b, y: ((y - a) / b).emit(
 declare("Pow", partials=(_by_base, _by_exponent))
 declare("Square", partials=(lambda x, y: 2 * x,))
 declare("Reciprocal", partials=(lambda x, y: -square(y),))
-declare("Sqrt", partials=(lambda x, y: 0.5 / y,))
+declare("Sqrt", partials=(_by_root,))
 declare("Cbrt", partials=(lambda x, y: 1 / (3 * square(y)),))
 declare("Hypot", partials=(lambda a, b, y: _by_side(a, y), lambda a, b, y: _by_side(b, y)))
 declare("Fma", partials=(lambda a, b, c, y: b, lambda a, b, c, y: a, lambda a, b, c, y: 1))

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import TensorType
+from fusec.ir.dims import Dim
 
 from ..library import called_name, decode
 from ..shapes import broadcast
+from ..sizes import size_value
 from .calls import call
+from .indices import counter
 from .matrices import as_like
 from .products import conjugated
 from .protocol import Cotangents, Site, Tangents, broadcast_to, declare, linear, sum_to
@@ -244,12 +247,38 @@ def _ufunc_at(site: Site, cotangents: Tangents) -> Cotangents:
         site.refuse(f"of np.add.at and np.subtract.at alone, not of np.{name}.at, fusec knows the "
                     "derivative")
     value = rest[0]
-    if not isinstance(key, Term) or key.rank != 1:
-        site.refuse("the indices are not one array of one axis")
-    found = ct.emit("Gather", key.cast(_INT64), axes=(0,), at=0)
-    found = sum_to(found if name == "add" else -found, value.shape)
+    if not isinstance(key, Term) or key.rank != 1 or key.dtype.kind == "b":
+        site.refuse("the indices are not one array of integers of one axis")
+    index = key.cast(_INT64).emit("CheckIndex", _length(ct, 0), axis=0)  # wraps negative ones
+    found = ct.emit("Gather", index, axes=(0,), at=0)
+    found = _sum_to_operand(site, found if name == "add" else -found, value)
     return [ct if k == 0 else found if x.value == value.value else None
             for k, x in enumerate(site.operands)]
+
+
+def _length(term: Term, axis: int) -> Term:
+    """The length of an axis, int64."""
+    builder, size = term.builder, term.shape[axis]
+    if isinstance(size, Dim):
+        return Term(builder, size_value(builder, size, [term.value])).cast(_INT64)
+    return Term(builder, builder.const(_INT64.type(size)))
+
+
+def _sum_to_operand(site: Site, term: Term, operand: Term) -> Term:
+    """`sum_to` an operand of which the run alone may know whether it was broadcast: what lies
+    behind its last element is added to that."""
+    added = term.rank - operand.rank
+    unclear = [d for d, (n, m) in enumerate(zip(term.shape[added:], operand.shape, strict=True))
+               if n != m and m != 1]
+    if not unclear:
+        return sum_to(term, operand.shape)
+    if len(unclear) > 1:
+        site.refuse("two of its axes have sizes that only the run knows")
+    (axis,) = unclear
+    summed = sum_to(term, (*operand.shape[:axis], term.shape[added + axis],
+                           *operand.shape[axis + 1:]))
+    place = counter(term, summed.shape[axis]).emit("Minimum", _length(operand, axis) - 1)
+    return operand.filled(0).emit("Scatter", summed, place, axes=(axis,), at=axis, combine="Add")
 
 
 def _is_linear_at(site: Site, tangents: Tangents) -> Tangents:
