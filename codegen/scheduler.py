@@ -10,11 +10,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fusec.ir import Graph, Node, Value
 from fusec.ir.bindings import attrs_evaluator, evaluator
+from fusec.ir.dims import is_static
 from fusec.ops import get
 from fusec.ops.cones import is_copied_whole
 from fusec.ops.structured import changed_operands
+from fusec.ops.windows import is_unset
 
 from .backend import Backend
 from .in_place_updates import (
@@ -92,6 +96,8 @@ class Scheduler:
                 self._view(node)
             elif get(node.op).is_control:
                 self._control(node, position)
+            elif is_unset(node) and is_static(node.types[0].shape):
+                self._unset(node.out())
             elif get(node.op).kind == "extern" or is_copied_whole(node):
                 self._extern(node)
         outputs = [
@@ -229,6 +235,11 @@ class Scheduler:
             place.kind, place.number, (), value.shape, value.dtype,
             (*place.views, lambda array, sizes: reference(array, **attrs_at(sizes))),
         )
+
+    def _unset(self, value: Value) -> None:
+        """What stands for memory until something writes to it: see `is_unset`."""
+        zero = np.zeros((), value.dtype)
+        self.views[value] = np.broadcast_to(zero, tuple(map(int, value.shape)))
 
     def _reshape(self, node: Node) -> None:
         if node.inputs[0].node.op == "Const" or node.inputs[0] in self.views:

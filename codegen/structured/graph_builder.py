@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from fusec import config
 from fusec.ir import Graph, Node, Value
+from fusec.ir.dims import symbols_of
 from fusec.ops import get
 from fusec.passes.pipeline import native_loop, run_passes
 from fusec.records import dataclass, field
 
+from .bounds import bound_of
 from .builder import Builder
 from .memory import I64, Location, Memory, Operand, Origin, View
 from .order import ordered
@@ -127,6 +130,11 @@ class GraphBuilder:
 
         The step at ``except_at`` does not count, nor does one read of each of ``but`` by this step.
         """
+        return next(self._read_later(memory, but, except_at), None) is not None
+
+    def _read_later(
+        self, memory: Memory, but: Sequence[Value] = (), except_at: int | None = None
+    ) -> Iterator[Value]:
         for value, location in self.env.items():
             if isinstance(location, View) and location.memory is memory and (
                     value not in self.put_back):
@@ -134,8 +142,35 @@ class GraphBuilder:
                 own = 1 if value in but else 0
                 reads_now = sum(1 for p in uses if p == self.position)
                 if any(p > self.position and p != except_at for p in uses) or reads_now > own:
-                    return True
-        return False
+                    yield value
+
+    def may_change(self, view: View, but: Sequence[Value] = ()) -> bool:
+        """Whether what the view shows may be changed now, in its own memory.
+
+        Parts of that memory which are read later are copied for it, where they are less than the
+        view: a row that is read, replaced, and computed with is a row to copy, not an array.
+        """
+        if view.memory not in self.owned or view.repeats:
+            return False
+        parts = list(self._read_later(view.memory, but))
+        if any(not self._is_bounded(self.array(v)) for v in parts) or (
+                parts and not self._is_bounded(view)):
+            return False
+        if sum(self._most_bytes(self.array(v)) for v in parts) > self._most_bytes(view):
+            return False
+        for value in parts:
+            shown = self.array(value)
+            own = self.temporary(shown.shape, shown.dtype)
+            self.builder.copy(own, shown)
+            self.env[value] = own
+        return True
+
+    def _is_bounded(self, view: View) -> bool:
+        return symbols_of(view.shape) <= self.builder.limits.keys()
+
+    def _most_bytes(self, view: View) -> int:
+        sizes = (bound_of(size, self.builder.limits) for size in view.shape)
+        return int(math.prod(sizes) * view.dtype.itemsize)
 
     def part_to_change(self, node: Node) -> tuple[View, bool]:
         """The first operand's memory if the update may change it, else a copy.
@@ -171,8 +206,7 @@ class GraphBuilder:
         This step reads ``written`` before it changes the array.
         """
         view = self.array(value)
-        if view.memory in self.owned and not view.repeats and not self.is_read_later(
-                view.memory, (value, *written)):
+        if self.may_change(view, (value, *written)):
             return view
         own = self.temporary(view.shape, view.dtype)
         self.builder.copy(own, view)

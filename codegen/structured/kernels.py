@@ -197,14 +197,12 @@ def _in_place(
     view = graph.location(node.inputs[source])
     if not isinstance(view, View) or view.memory not in graph.owned:
         return None
-    if graph.is_read_later(view.memory, (node.inputs[source],)):
-        return None
     written = len(node.inputs) + out
     if not may_run_in_place(kernel, {written: source}):
         return None
     if stores_at_computed(kernel, written) and not checks_come_first(kernel, written):
         return None
-    return view
+    return view if graph.may_change(view, (node.inputs[source],)) else None
 
 
 def _use(build: Builder, node: Node, kernel: Kernel, form: LoopForm) -> NestUse:

@@ -8,6 +8,7 @@ from fusec.codegen.control_program import ErrorExit, HostSite
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.structured import changed_operands
+from fusec.ops.windows import is_unset
 from fusec.records import dataclass
 
 from . import steps
@@ -59,7 +60,8 @@ def build_program(node: Node, strides: Sequence[Strides]) -> StructuredProgram:
     graph = GraphBuilder.of(builder, _wrapped(node), operands, owned)
     steps.build(graph)
     _finish(graph)
-    return StructuredProgram(node, tuple(builder.statements), shared.exits, shared.sites, copied,
+    begun = [-1 if k < 0 or is_unset(node.inputs[k].node) else k for k in copied]
+    return StructuredProgram(node, tuple(builder.statements), shared.exits, shared.sites, begun,
                              shared.outer, _has_loops(node))
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import TensorType
+from fusec.ir import Node, TensorType
 from fusec.ir.dims import symbol
 from fusec.records import dataclass
 
@@ -115,6 +115,12 @@ def reserve_reference(x: Any, *, shape: tuple[int, ...]) -> Any:
     result = np.full(shape, _undefined(x.dtype), x.dtype)
     result[tuple(map(slice, x.shape))] = x
     return result
+
+
+def is_unset(node: Node) -> bool:
+    """Whether nobody reads an element of the result before it is written: an array that begins with
+    nothing."""
+    return node.op == "Reserve" and 0 in node.inputs[0].shape
 
 
 def _undefined(dtype: np.dtype) -> Any:

@@ -335,7 +335,7 @@ def _give_kept(body: Body, kept: _Kept, number: int) -> None:
 def _start(reverse: Reverse, node: Node, plan: _Plan, number: int) -> Value:
     outer = node.inputs[1 + number]
     term = plan.changed.get(number) if number < node.attrs["changed"] else (
-        reverse.totals.get(outer))
+        reverse.total(outer))
     if term is None:
         term = full(reverse.builder, outer.dtype.type(0), outer)
     return of_kind(term, "array")

@@ -237,7 +237,7 @@ class _Back:
     def _start(self, reverse: Reverse, given: Sequence[Term | None], number: int) -> Value:
         """A cotangent before the last iteration; a total so far."""
         builder, outer = reverse.builder, self.parts.node.inputs[number]
-        term = given[number] if number < self.parts.carried else reverse.totals.get(outer)
+        term = given[number] if number < self.parts.carried else reverse.total(outer)
         if number >= self.parts.carried and outer in self.parts.node.inputs[:number]:
             term = None  # it stands among the operands twice
         if term is None:

@@ -22,13 +22,11 @@ def partial_of(site: Site, partials: Any, number: int) -> Term | int | float | c
 
 
 def product(factor: Term | int | float | complex, term: Term) -> Term | None:
-    """A tangent or cotangent times a partial derivative; None for zero.  Where the cotangent's mask
-    is false it stays zero, whatever the factor is there."""
+    """A tangent or cotangent times a partial derivative; None for zero.  It keeps its mask: where
+    that is false the factor may be anything."""
     if not isinstance(factor, Term):
         return _scaled(factor, term)
-    result = _chosen(factor, term)
-    return result if term.mask is None else with_mask(
-        where(Term(term.builder, term.mask), result, 0), term)
+    return with_mask(_chosen(factor, term), term)
 
 
 def _chosen(factor: Term, term: Term) -> Term:

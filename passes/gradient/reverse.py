@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fusec.errors import InternalError
 from fusec.ir import Node, Value
 from fusec.ops import Builder, get
-from fusec.ops.derivatives import Addend, Refused, Site, Term, refusal, sum_to
+from fusec.ops.derivatives import MASKED, Addend, Refused, Site, Term, refusal, sum_to
 
 from .dependents import Dependents, dependents
 from .partial_rules import conjugate, partial_of, product, with_mask
@@ -48,7 +48,7 @@ def pull(
         if value in reverse.found.values:
             reverse.add(value, ct)
     reverse.run(frozenset(variables))
-    return [reverse.totals.get(value) for value in variables]
+    return [reverse.total(value) for value in variables]
 
 
 class Reverse:
@@ -69,10 +69,15 @@ class Reverse:
                 if value not in kept:
                     self.totals.pop(value, None)
 
+    def total(self, value: Value) -> Term | None:
+        """What a value has so far, zeros where its mask is false."""
+        ct = self.totals.get(value)
+        return None if ct is None else ct.settled()
+
     def _visit(self, node: Node, given: Sequence[Term | None]) -> None:
         rule = CONTROL.get(node.op)
         if rule is not None:
-            rule(self, node, given)
+            rule(self, node, _settled(given))
             return
         for value, ct in zip(node.inputs, self._operands(node, given), strict=True):
             if value in self.found.values:
@@ -85,7 +90,7 @@ class Reverse:
         total = self.totals.get(value)
         if isinstance(ct, Addend):
             like = Term(self.builder, value)
-            total = ct.add_to(like.filled(0) if total is None else total)
+            total = ct.add_to(like.filled(0) if total is None else total.settled())
         else:
             total = ct if total is None else _sum(total, ct)
         _check(value, total)
@@ -100,11 +105,12 @@ class Reverse:
         if isinstance(row.vjp, Refused):
             raise refusal(node, row.vjp.reason)
         if row.vjp is not None:
-            cotangents: Sequence[Cotangent] = row.vjp(site, given)
+            cotangents: Sequence[Cotangent] = row.vjp(
+                site, given if row.vjp in MASKED else _settled(given))
             return cotangents
         if row.decompose is not None:
             values = row.decompose(self.builder, node)
-            return self._of_parts(site, dict(zip(values, given, strict=True)))
+            return self._of_parts(site, dict(zip(values, _settled(given), strict=True)))
         raise refusal(node, "fusec has no rule for it")
 
     def _of_parts(self, site: Site, results: Mapping[Value, Term | None]) -> Sequence[Cotangent]:
@@ -128,21 +134,23 @@ def _elementwise(site: Site, partials: object, ct: Term | None) -> list[Cotangen
     return result
 
 
+def _settled(given: Sequence[Term | None]) -> list[Term | None]:
+    return [None if ct is None else ct.settled() for ct in given]
+
+
 def _unbroadcast(term: Term, operand: Term) -> Term:
-    """See `sum_to`; of a mask, whether it is true anywhere there."""
-    if term.shape == operand.shape:
-        return term
-    return sum_to(term, operand.shape)
+    """See `sum_to`."""
+    return term if term.shape == operand.shape else sum_to(term.settled(), operand.shape)
 
 
 def _sum(a: Term, b: Term) -> Term:
     """Two cotangents of one value; it counts where either does."""
-    if a.mask is None or b.mask is None:
-        return Term(a.builder, (a + b).value)
-    if a.mask is b.mask or a.mask == b.mask:
+    if a.mask is not None and a.mask == b.mask:
         return with_mask(a + b, a)
-    either = a.builder.emit("LogicalOr", a.mask, b.mask)
-    return Term(a.builder, (a + b).value, either)
+    total = a.settled() + b.settled()
+    if a.mask is None or b.mask is None:
+        return total
+    return Term(a.builder, total.value, a.builder.emit("LogicalOr", a.mask, b.mask))
 
 
 def _check(value: Value, ct: Term) -> None:

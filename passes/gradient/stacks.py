@@ -80,7 +80,7 @@ def begin(
     size = _static_size((*nest, own), stack.entries)
     if inside is None:
         stack.pointer = builder.const(0)
-        stack.arrays = [_zeros(builder, entry, size) for entry in stack.entries] if (
+        stack.arrays = [_memory(builder, entry, size) for entry in stack.entries] if (
             size is not None) else allocated(builder, stack.entries, stack.counted(), None)
         return
     first = symbol(f"n{new_id()}") if size is None else size
@@ -100,9 +100,13 @@ def _static_size(nest: Sequence[Nested], entries: Sequence[TensorType]) -> Any:
     return count if int(getattr(count, "hint", count)) * bytes_each <= STATIC else None
 
 
-def _zeros(builder: Builder, entry: TensorType, count: Any) -> Value:
-    zero = builder.const(entry.dtype.type(0))
-    return builder.emit("BroadcastTo", zero, shape=(count, *entry.shape))
+def _memory(builder: Builder, entry: TensorType, count: Any) -> Value:
+    """An array for so many entries, of which none is set where sizes are numbers."""
+    zero, shape = builder.const(entry.dtype.type(0)), (count, *entry.shape)
+    if not all(type(n) is int for n in shape):
+        return builder.emit("BroadcastTo", zero, shape=shape)
+    nothing = builder.emit("BroadcastTo", zero, shape=(0,) * len(shape))
+    return builder.emit("Reserve", nothing, shape=shape)
 
 
 def allocated(
@@ -136,5 +140,5 @@ def continued(
     if isinstance(size, Dim) and size.symbols:
         stack.arrays = allocated(builder, inner.entries, counted(), size)
     else:
-        stack.arrays = [_zeros(builder, entry, size) for entry in inner.entries]
+        stack.arrays = [_memory(builder, entry, size) for entry in inner.entries]
     return stack

@@ -3,12 +3,12 @@
 The nodes of a derivative read values of the program.  Each is kept, or follows from others that are
 kept or known anyway; whatever takes fewer bytes.  So an array that a loop changes is not kept for
 each iteration, but the elements that products and functions of it read (the "to be recorded"
-analysis of Hascoët, Naumann and Pascual, FGCS 2005, for values instead of assignments).
+analysis of Hascoët, Naumann and Pascual, FGCS 2005, for values instead of assignments), or the few
+from which all of these follow.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Collection, Sequence
 
@@ -19,6 +19,9 @@ from fusec.ir.walks import nodes_behind
 from fusec.ops import get
 from fusec.ops.checks import has_effects
 
+from .cuts import INFINITE, Network
+
+OVERHEAD = 4  # bytes that keeping a value by itself is worth, beside its own
 CHEAP = 8.0  # additions: what an element may cost that is computed again, rather than kept
 UNKNOWN = 1 << 40  # bytes of an array whose size only the run knows
 _MOVES = ("view", "gather", "piecewise")
@@ -37,43 +40,57 @@ def read_by_derivatives(roots: Sequence[Value], seeds: Collection[Value]) -> set
 
 
 def kept_values(read: Collection[Value], is_known: Callable[[Value], bool]) -> list[Value]:
-    """The values to keep so that all that are read can be had, the oldest first.
+    """The values to keep so that all that are read can be had, the oldest first: those of the least
+    bytes that stand between what is read and what cannot be computed again.
 
     ``is_known``: of parameters, whether they are there on the way back.
     """
     known = _Known(is_known)
-    needed = {v for v in read if not known(v)}
-    heap = [(-v.node.id, v.index, v) for v in needed]
-    heapq.heapify(heap)
-    while heap:
-        value = heapq.heappop(heap)[2]
-        instead = _operands_instead(value, needed, known)
-        if instead is not None:
-            needed.remove(value)
-            for operand in instead:
-                needed.add(operand)
-                heapq.heappush(heap, (-operand.node.id, operand.index, operand))
-    return sorted(needed, key=lambda v: (v.node.id, v.index))
+    needed = [v for v in read if not known(v)]
+    cone = _values_behind(needed, known)
+    network = Network(2 + 2 * len(cone))
+    number = {v: 2 + 2 * k for k, v in enumerate(cone)}
+    for value in cone:
+        network.add(number[value], number[value] + 1, bytes_of(value) + OVERHEAD)
+        if not _is_computed_again(value):
+            network.add(0, number[value], INFINITE)
+            continue
+        for operand in dict.fromkeys(value.node.inputs):
+            if operand in number:
+                network.add(number[operand] + 1, number[value], INFINITE)
+    for value in needed:
+        network.add(number[value] + 1, 1, INFINITE)
+    network.saturate()
+    behind = network.sink_side()
+    return sorted((v for v in cone if number[v] not in behind and number[v] + 1 in behind),
+                  key=lambda v: (v.node.id, v.index))
 
 
-def _operands_instead(
-    value: Value, needed: set[Value], known: _Known
-) -> set[Value] | None:
-    """What more must be kept to compute the value again; None where that is more than itself.
+def _values_behind(needed: Collection[Value], known: _Known) -> list[Value]:
+    """These, and all of which they may be computed again."""
+    found = dict.fromkeys(needed)
+    stack = list(found)
+    while stack:
+        value = stack.pop()
+        if _is_computed_again(value):
+            more = [v for v in value.node.inputs if v not in found and not known(v)]
+            found.update(dict.fromkeys(more))
+            stack += more
+    return list(found)
 
-    An array whose size only the run knows is always computed again: no memory could be set aside.
-    """
+
+def _is_computed_again(value: Value) -> bool:
+    """Whether it may be: an array whose size only the run knows always is, for no memory could be
+    set aside."""
     node = value.node
     row = get(node.op)
-    if not is_of_known_size(value) and node.op != "Input" and not has_effects(node):
-        return {v for v in node.inputs if not known(v) and v not in needed}
-    is_view = row.kind in _MOVES or row.picks == "read"
-    if not (is_view or (row.kind == "elementwise" and not row.stateful)):
-        return None
-    more = {v for v in node.inputs if not known(v) and v not in needed}
-    if not more and (is_view or row.cost <= CHEAP):
-        return more
-    return more if sum(map(bytes_of, more)) < bytes_of(value) else None
+    if node.op == "Input" or has_effects(node):
+        return False
+    if not is_of_known_size(value) or row.kind in _MOVES or row.picks == "read":
+        return True
+    if row.kind != "elementwise":
+        return False
+    return row.cost <= CHEAP or sum(map(bytes_of, node.inputs)) < bytes_of(value)
 
 
 class _Known:

@@ -28,8 +28,8 @@ gives for them; rows whose results are such need ``ZERO``.
 
 **Branches that were not taken.**  ``np.where(x > 0, np.log(x), 0)`` has the cotangent 0 for the
 logarithm where x is 0, and the logarithm the derivative infinity.  `Where` says of a cotangent
-where it counts (`Site.masked`); the engine gives 0 elsewhere, whatever a partial is there, and
-carries the mask to the operands.  A rule of any other row need not know of it.
+where it counts (`Site.masked`); elementwise rows carry the mask to their operands, and whatever a
+partial is elsewhere does not matter.  Other rows are given zeros there, and need not know of it.
 
 **Complex numbers.**  A cotangent is the gradient for the inner product ``Re(sum(conj(u) * v))`` of
 pairs of reals: of a real function it is ``df/dx + i df/dy``, the direction of steepest ascent.
@@ -40,6 +40,7 @@ The rules of a subject stand in a file of its own here.
 from . import subjects
 from .protocol import (
     DIFFERENTIABLE,
+    MASKED,
     ZERO,
     Addend,
     Cotangents,
@@ -63,6 +64,7 @@ from .terms import Number, Term, full, where
 
 __all__ = [
     "DIFFERENTIABLE",
+    "MASKED",
     "ZERO",
     "Addend",
     "Cotangents",

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from .protocol import Site, Tangents, broadcast_to, declare, linear, sum_to, zero_by_nature
+from .protocol import (
+    Site,
+    Tangents,
+    broadcast_to,
+    declare,
+    linear,
+    sum_to,
+    takes_masks,
+    zero_by_nature,
+)
 from .terms import Term, where
 
 declare("Add", partials=(lambda a, b, y: 1, lambda a, b, y: 1))
@@ -12,16 +21,15 @@ declare("Neg", partials=(lambda x, y: -1,))
 declare("Pos", "Copy", partials=(lambda x, y: 1,))
 
 
+@takes_masks
 def _where(site: Site, cotangents: Tangents) -> Tangents:
     """A cotangent goes to the side that was chosen, and to that alone: see `Term.mask`."""
     (ct,), (condition, *sides) = cotangents, site.operands
     assert ct is not None
     condition = _like(condition, ct)
-    chosen = (condition, condition.emit("LogicalNot"))
-    parts = (where(condition, ct, 0), where(condition, 0, ct))
-    return [None, *(
-        site.masked(part, mask) if side.shape == ct.shape else sum_to(part, side.shape)
-        for part, mask, side in zip(parts, chosen, sides, strict=True))]
+    parts = (site.masked(ct, condition), site.masked(ct, condition.emit("LogicalNot")))
+    return [None, *(part if side.shape == ct.shape else sum_to(part.settled(), side.shape)
+                    for part, side in zip(parts, sides, strict=True))]
 
 
 def _like(condition: Term, ct: Term) -> Term:

@@ -18,6 +18,9 @@ from .terms import Number, Term
 DIFFERENTIABLE = "fc"  # kinds of dtypes that have tangents and cotangents; others have none
 
 
+MASKED: list[object] = []  # rules whose cotangents may have masks: see `Term`
+
+
 class Zero:
     """The derivative is zero by nature: of `np.floor`, of a comparison, of an index."""
 
@@ -93,7 +96,9 @@ class Site:
 
     def masked(self, term: Term, condition: Term) -> Term:
         """A cotangent that is zero where the condition, of its shape, is false: see `Term`."""
-        return Term(self.builder, term.value, condition.value)
+        mask = condition.value if term.mask is None else self.builder.emit(
+            "LogicalAnd", term.mask, condition.value)
+        return Term(self.builder, term.value, mask)
 
     def refuse(self, reason: str) -> NoReturn:
         """There is no derivative of this node, for this reason: ``UnsupportedError``."""
@@ -134,6 +139,12 @@ def broadcast_to(term: Term, shape: Sequence[Size]) -> Term:
     """The term with that shape, to which it broadcasts."""
     same = term.shape == tuple(shape)
     return term if same else term.emit("BroadcastTo", shape=tuple(shape))
+
+
+def takes_masks(rule: Rule) -> Rule:
+    """The `vjp` below is given cotangents with their masks, where they have any."""
+    MASKED.append(rule)
+    return rule
 
 
 def linear(site: Site, tangents: Tangents) -> Tangents:
@@ -193,7 +204,7 @@ def _same(names: Sequence[str], rule: Zero | Refused) -> None:
 
 
 __all__ = [
-    "DIFFERENTIABLE", "ZERO", "Addend", "Cotangents", "Partial", "Partials", "Refused", "Rule",
+    "DIFFERENTIABLE", "MASKED", "ZERO", "Addend", "Cotangents", "Partial", "Partials", "Refused", "Rule",
     "Site", "Tangents", "Zero", "broadcast_to", "declare", "linear", "multilinear", "refusal",
-    "refused", "sum_to", "zero_by_nature",
+    "refused", "sum_to", "takes_masks", "zero_by_nature",
 ]

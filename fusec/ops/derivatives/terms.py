@@ -26,9 +26,9 @@ class Term:
     """A value, and the builder to which operations on it go.
 
     Numbers beside it become constants of its dtype.  Both operands of an operator have one dtype
-    and broadcast as NumPy's do.  ``mask``: of a cotangent, where it may be other than zero (a
-    boolean of its shape): what is multiplied by it there alone counts, so that the derivative of a
-    branch that `np.where` did not take may be infinite.
+    and broadcast as NumPy's do.  ``mask``: of a cotangent, where it counts (a boolean of its
+    shape); elsewhere it stands for zero, whatever the value is there, so that the derivative of a
+    branch that `np.where` did not take may be infinite.  `settled` makes the zeros.
     """
 
     builder: Builder
@@ -46,6 +46,12 @@ class Term:
     @property
     def rank(self) -> int:
         return len(self.shape)
+
+    def settled(self) -> Term:
+        """The same without a mask, 0 where that is false."""
+        if self.mask is None:
+            return self
+        return where(Term(self.builder, self.mask), Term(self.builder, self.value), 0)
 
     def emit(self, op: str, *others: Term | Number, **attrs: Any) -> Term:
         """The first result of a node ``op`` of this term and others."""

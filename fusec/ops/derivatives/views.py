@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
-from .protocol import Site, Tangents, declare, linear, sum_to
+from fusec.ir.dims import Dim, Size
+
+from .protocol import Addend, Cotangents, Site, Tangents, declare, linear, sum_to
 from .terms import Term
 
+SMALL = 4  # parts of an array are small that are no more than one of so many
 
-def _slice(site: Site, cotangents: Tangents) -> Tangents:
+
+def _slice(site: Site, cotangents: Tangents) -> Cotangents:
+    """A small part is added to what is there, in place; a large one padded, so that the sum of
+    several is one kernel."""
     (ct,), (x,) = cotangents, site.operands
     assert ct is not None
-    return [x.filled(0).emit("SliceUpdate", ct, **site.attrs)]
+    if not _is_small(ct.shape, x.shape):
+        return [x.filled(0).emit("SliceUpdate", ct, **site.attrs)]
+
+    def add_to(total: Term) -> Term:
+        now = total.emit("Slice", **site.attrs)
+        return total.emit("SliceUpdate", now + ct, **site.attrs)
+
+    return [Addend(add_to)]
+
+
+def _is_small(part: Sequence[Size], whole: Sequence[Size]) -> bool:
+    sizes = [int(getattr(n, "hint", n)) for n in (*part, *whole) if not (
+        isinstance(n, Dim))]
+    return len(sizes) == 2 * len(part) and SMALL * math.prod(sizes[:len(part)]) <= math.prod(
+        sizes[len(part):])
 
 
 def _slice_update(site: Site, cotangents: Tangents) -> Tangents:
