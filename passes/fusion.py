@@ -24,23 +24,26 @@ from .unrolled_axes import unrolled_axes
 MAX_ROUNDS, MAX_VISITS, MIN_ROUNDS = 64, 40_000, 8
 
 
-def fuse(graph: Graph) -> Graph:
-    """Replace groups of nodes by ``Fused`` nodes; see the module docstring."""
+def fuse(graph: Graph, has_registers: bool = False) -> Graph:
+    """Replace groups of nodes by ``Fused`` nodes; see the module docstring.
+
+    ``has_registers``: the kernels run in one native function, in which a number costs no memory.
+    """
     tied = tied_values(graph)
     stored = required_values(graph, tied)
     unrolled = unrolled_axes(graph, stored)
-    materialised = materialised_values(graph, stored, unrolled)
+    materialised = materialised_values(graph, stored, unrolled, has_registers)
     extra = cuts(graph, materialised)
     if extra:
         stored |= extra
-        materialised = materialised_values(graph, stored, unrolled)
+        materialised = materialised_values(graph, stored, unrolled, has_registers)
     for _ in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
         units, home = group(graph, materialised, unrolled, tied)
         extra = duplicates(units, materialised, len(graph.nodes))
         if not extra:
             break
         stored |= extra
-        materialised = materialised_values(graph, stored, unrolled)
+        materialised = materialised_values(graph, stored, unrolled, has_registers)
     if all(unit.opaque is not None for unit in units):
         return graph
     return with_fused_nodes(graph, units, home, unrolled, tied)

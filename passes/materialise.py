@@ -88,12 +88,12 @@ def _sources(value: Value) -> set[Value]:
 
 
 def materialised_values(
-    graph: Graph, required: set[Value], unrolled: Mapping[Value, int]
+    graph: Graph, required: set[Value], unrolled: Mapping[Value, int], has_registers: bool = False
 ) -> set[Value]:
     """The values that get storage of their own, ``required`` ones and others, decided from the
     results backwards.
 
-    ``unrolled``: see `unrolled_axes`.
+    ``unrolled``: see `unrolled_axes`.  ``has_registers``: numbers between kernels cost nothing.
     """
     stored = set(required)
     contexts: dict[Value, set[Context]] = {}
@@ -106,7 +106,8 @@ def materialised_values(
             continue
         value = node.out()
         uses = contexts.get(value, set())
-        if value not in stored and _is_worth_storing(value, uses, stored):
+        if value not in stored and (_is_worth_storing(value, uses, stored) or (
+                has_registers and _is_number_of_its_own(value, uses, stored))):
             stored.add(value)
         if value in stored:
             _start(value, contexts, unrolled, reduction=False)
@@ -172,6 +173,13 @@ def _is_worth_storing(value: Value, uses: set[Context], stored: set[Value]) -> b
         return False
     cost = cone_cost(value, stored, RECOMPUTE_LIMIT + 1)
     return (distinct - 1) * cost > RECOMPUTE_LIMIT or (is_repeated and cost > BROADCAST_LIMIT)
+
+
+def _is_number_of_its_own(value: Value, uses: set[Context], stored: set[Value]) -> bool:
+    """Whether a number that loops would compute is better computed before them: a loop with more to
+    hoist out of it is not written out in parts, nor vectorised as well."""
+    return not value.shape and any(domain for domain, *_ in uses) and (
+        cone_cost(value, stored, BROADCAST_LIMIT + 1) > BROADCAST_LIMIT)
 
 
 def _is_partial(value: Value, use: Context) -> bool:

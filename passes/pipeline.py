@@ -129,7 +129,8 @@ def _contracted(options: PassOptions, graph: Graph) -> Graph:
 
 def native_loop() -> list[Pass]:
     """What a simplified sub-graph goes through in a native loop, which knows where arrays live."""
-    return [Pass("open_products", open_products), Pass("fusion", fuse)]
+    return [Pass("open_products", open_products),
+            Pass("fusion", partial(fuse, has_registers=True))]
 
 
 def step_by_step(as_native: bool = False) -> list[Pass]:

@@ -15,6 +15,7 @@ from ..build import Builder
 from ..library import LIBRARY, called_name
 from .terms import Number, Term
 
+SHORT = 16  # elements of an axis that is summed first
 DIFFERENTIABLE = "fc"  # kinds of dtypes that have tangents and cotangents; others have none
 
 
@@ -130,9 +131,20 @@ def sum_to(term: Term, shape: Sequence[Size]) -> Term:
     added = term.rank - len(shape)
     axes = tuple(d for d in range(term.rank)
                  if d < added or (shape[d - added] == 1 and term.shape[d] != 1))
-    total = term.emit("Sum", axes=axes) if axes else term
+    total = summed(term, axes)
     kept = tuple(d - added for d in axes if d >= added)
     return total.emit("ExpandDims", axes=kept) if kept else total
+
+
+def summed(term: Term, axes: Sequence[int]) -> Term:
+    """The sum over axes; over a short last one first, which kernels do in registers."""
+    if not axes:
+        return term
+    last = term.rank - 1
+    if len(axes) > 1 and last in axes and type(term.shape[last]) is int and (
+            2 <= term.shape[last] <= SHORT):
+        term, axes = term.emit("Sum", axes=(last,)), tuple(d for d in axes if d != last)
+    return term.emit("Sum", axes=tuple(axes))
 
 
 def broadcast_to(term: Term, shape: Sequence[Size]) -> Term:
