@@ -8,7 +8,7 @@ from typing import Any
 
 from fusec import config
 from fusec.ir import Graph
-from fusec.ir.dims import is_static
+from fusec.ir.dims import is_static, symbols_of
 from fusec.ops.recursion import is_repeated
 from fusec.passes.pipeline import run_passes, step_by_step
 
@@ -95,9 +95,11 @@ def _sub_plan(
 
 
 def _sizes_are_passed(run: ControlRun) -> bool:
-    """Whether results have sizes known now, and operands at least strides."""
-    return all(t.is_static for t in run.node.types) and is_static(tuple(
-        step for row in run.strides for step in row))
+    """Whether operands have strides known now, and results at least those: of a size that only the
+    run knows, a first axis that an operand has, too."""
+    outer = symbols_of(tuple(v.shape for v in run.node.inputs))
+    return all(is_static(t.shape[1:]) and symbols_of(t.shape) <= outer for t in run.node.types) and (
+        is_static(tuple(step for row in run.strides for step in row)))
 
 
 def _sub_schedule(

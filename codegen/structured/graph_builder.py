@@ -153,10 +153,7 @@ class GraphBuilder:
         if view.memory not in self.owned or view.repeats:
             return False
         parts = list(self._read_later(view.memory, but))
-        if any(not self._is_bounded(self.array(v)) for v in parts) or (
-                parts and not self._is_bounded(view)):
-            return False
-        if sum(self._most_bytes(self.array(v)) for v in parts) > self._most_bytes(view):
+        if parts and not self._are_smaller([self.array(v) for v in parts], view):
             return False
         for value in parts:
             shown = self.array(value)
@@ -165,12 +162,15 @@ class GraphBuilder:
             self.env[value] = own
         return True
 
-    def _is_bounded(self, view: View) -> bool:
-        return symbols_of(view.shape) <= self.builder.limits.keys()
+    def _are_smaller(self, parts: Sequence[View], whole: View) -> bool:
+        limits = self.builder.limits
+        if not symbols_of(tuple(v.shape for v in (*parts, whole))) <= limits.keys():
+            return False
 
-    def _most_bytes(self, view: View) -> int:
-        sizes = (bound_of(size, self.builder.limits) for size in view.shape)
-        return int(math.prod(sizes) * view.dtype.itemsize)
+        def most(view: View) -> int:
+            return math.prod(bound_of(size, limits) for size in view.shape)
+
+        return sum(map(most, parts)) <= most(whole)
 
     def part_to_change(self, node: Node) -> tuple[View, bool]:
         """The first operand's memory if the update may change it, else a copy.

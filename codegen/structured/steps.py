@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fusec.codegen.backend import NotNativeError
 from fusec.ir import Graph, Node, Value
-from fusec.ir.dims import is_static
+from fusec.ir.dims import is_static, symbols_of
 from fusec.ops import get
 
 from . import callbacks, functions, kernels, picks, selections, slices
@@ -88,9 +88,9 @@ def _loop_of_any_kind(
 
 def _home(graph: GraphBuilder, value: Value) -> Home:
     if value.type.kind == "array":
-        if not value.type.is_static:
+        if not symbols_of(value.shape) <= graph.builder.shared.outer:
             raise NotNativeError("a carried array of a size that only the run knows")
-        return graph.whole(value)
+        return _changed(graph, value)
     variable = graph.builder.variable(value.dtype)
     graph.builder.set(variable, graph.scalar(value))
     return variable

@@ -26,7 +26,7 @@ from tests.gradients.corpus import leaf, leaves, positions
 from tests.programs.corpus import Program, programs
 from tests.programs.measure import renewed
 
-BUDGET = 0.5  # seconds of repeated calls
+BUDGET = 0.3  # seconds of repeated calls
 LONGEST = 0.1  # seconds of a call of the function
 PATIENCE = 200  # seconds for a program
 STENCILS = ("heat_plate", "burgers_maccormack", "poisson_sor", "gray_scott", "cavity_flow",
