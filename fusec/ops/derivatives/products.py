@@ -8,6 +8,7 @@ summed over the axes of a stack that broadcasting made.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from .protocol import Cotangents, Site, Tangents, declare, multilinear, sum_to
 from .terms import Term, conj
@@ -49,19 +50,38 @@ def _by_right(a: Term, b: Term, ct: Term) -> Term:
 
 
 def _matmul(site: Site, cotangents: Tangents) -> Cotangents:
-    """Vectors are matrices of one row, or one column."""
+    """Vectors beside stacks are matrices of one row, or one column."""
     (ct,), (a, b) = cotangents, site.operands
     assert ct is not None
+    ranks = a.rank, b.rank
+    if ranks == (1, 1):
+        return [ct * conjugated(b), ct * conjugated(a)]
+    if ranks == (1, 2):
+        return _if_wanted(site, lambda: matmul(conjugated(b), ct), lambda: _outer(conjugated(a), ct))
+    if ranks == (2, 1):
+        return _if_wanted(site, lambda: _outer(ct, conjugated(b)), lambda: matmul(adjoint(a), ct))
     left = a if a.rank > 1 else a.emit("ExpandDims", axes=(0,))
     right = b if b.rank > 1 else b.emit("ExpandDims", axes=(1,))
-    if a.rank == 1 and b.rank == 1:
-        return [ct * conjugated(b), ct * conjugated(a)]
     if a.rank == 1:
         ct = ct.emit("ExpandDims", axes=(ct.rank - 1,))
     if b.rank == 1:
         ct = ct.emit("ExpandDims", axes=(ct.rank,))
-    return [_by_left(left, right, ct).emit("Reshape", shape=a.shape) if site.wanted[0] else None,
-            _by_right(left, right, ct).emit("Reshape", shape=b.shape) if site.wanted[1] else None]
+    return _if_wanted(site, lambda: _shaped(_by_left(left, right, ct), a),
+                      lambda: _shaped(_by_right(left, right, ct), b))
+
+
+def _if_wanted(site: Site, *cotangents: Callable[[], Term]) -> Cotangents:
+    return [ct() if is_wanted else None
+            for ct, is_wanted in zip(cotangents, site.wanted, strict=True)]
+
+
+def _outer(a: Term, b: Term) -> Term:
+    """Of vectors, as a product of elements, which kernels take in."""
+    return a.emit("ExpandDims", axes=(1,)) * b.emit("ExpandDims", axes=(0,))
+
+
+def _shaped(term: Term, like: Term) -> Term:
+    return term if term.shape == like.shape else term.emit("Reshape", shape=like.shape)
 
 
 declare("MatMul", vjp=_matmul, jvp=multilinear)

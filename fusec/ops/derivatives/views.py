@@ -63,6 +63,18 @@ def _reshape(site: Site, cotangents: Tangents) -> Tangents:
     return [ct.emit("Reshape", shape=x.shape)]
 
 
+def _expand_dims(site: Site, cotangents: Tangents) -> Tangents:
+    (ct,) = cotangents
+    assert ct is not None
+    return [ct.emit("Squeeze", axes=site.attrs["axes"])]
+
+
+def _squeeze(site: Site, cotangents: Tangents) -> Tangents:
+    (ct,) = cotangents
+    assert ct is not None
+    return [ct.emit("ExpandDims", axes=site.attrs["axes"]) if site.attrs["axes"] else ct]
+
+
 def _concat(site: Site, cotangents: Tangents) -> Tangents:
     (ct,), axis, start = cotangents, site.attrs["axis"], 0
     assert ct is not None
@@ -78,5 +90,7 @@ declare("Slice", vjp=_slice, jvp=linear)
 declare("SliceUpdate", vjp=_slice_update, jvp=linear)
 declare("Transpose", vjp=_transpose, jvp=linear)
 declare("BroadcastTo", vjp=_broadcast, jvp=linear)
-declare("Reshape", "ExpandDims", "Squeeze", vjp=_reshape, jvp=linear)
+declare("Reshape", vjp=_reshape, jvp=linear)
+declare("ExpandDims", vjp=_expand_dims, jvp=linear)
+declare("Squeeze", vjp=_squeeze, jvp=linear)
 declare("Concat", vjp=_concat, jvp=linear)
