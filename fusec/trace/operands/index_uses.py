@@ -89,7 +89,10 @@ def lost_checks(trace: Trace, uses: Sequence[Use], needed: Iterable[Node]) -> li
         return []
     nodes = sorted(_nodes_behind(needed, min(map(_first_id, uses))), key=attrgetter("id"))
     kept: dict[Any, Node] = {node.id: node for node in nodes}
+    names = {use.name: use.id for use in uses if isinstance(use, Node)}
     for node in nodes:
+        if node.attrs.get("extends") in names:  # it does the same, the checks too
+            kept.setdefault(names[node.attrs["extends"]], node)
         for pair in _indices_with_sizes(node) if node.op in PICKS else ():
             kept.setdefault(pair, node)
     checks: dict[Any, Node] = {}
