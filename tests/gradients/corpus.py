@@ -26,7 +26,7 @@ import fusec
 from tests.programs.corpus import Program, programs
 
 TOLERANCE = 2e-6
-PATIENCE = 25  # seconds for a program
+PATIENCE = 90  # seconds for a program
 STEPS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11)
 # By program an argument, what is in its place, and why.
 ELSEWHERE: dict[str, tuple[str, Callable[[Any], Any], str]] = {
