@@ -98,8 +98,8 @@ def _sizes_are_passed(run: ControlRun) -> bool:
     """Whether operands have strides known now, and results at least those: of a size that only the
     run knows, a first axis that an operand has, too."""
     outer = symbols_of(tuple(v.shape for v in run.node.inputs))
-    return all(is_static(t.shape[1:]) and symbols_of(t.shape) <= outer for t in run.node.types) and (
-        is_static(tuple(step for row in run.strides for step in row)))
+    fit = all(is_static(t.shape[1:]) and symbols_of(t.shape) <= outer for t in run.node.types)
+    return fit and is_static(tuple(step for row in run.strides for step in row))
 
 
 def _sub_schedule(

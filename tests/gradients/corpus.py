@@ -180,7 +180,8 @@ def _along(
     got = float(sum(np.sum(p) for p in products))
     if np.isnan(got):
         return "NaN"
-    scale = 1e-9 * sum(float(np.sum(np.abs(p))) for p in products)
+    value = abs(float(f(*arguments(program))))
+    scale = 1e-9 * (value + sum(float(np.sum(np.abs(p))) for p in products))
     found = []
     for d in differences(f, program, chosen, v):
         found.append(d)

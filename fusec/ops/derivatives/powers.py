@@ -83,7 +83,7 @@ def _always(node: Node) -> bool:
 def _is_even(node: Node) -> bool:
     exponent = node.inputs[1].node
     number = exponent.attrs["value"] if exponent.op == "Const" else None
-    return type(number) is not Symbolic and number is not None and number > 0 and number % 2 == 0
+    return type(number) is not Symbolic and bool(number) and number > 0 and bool(number % 2 == 0)
 
 
 def _is_dot_of_one(node: Node) -> bool:
@@ -96,7 +96,7 @@ def _is_weight(node: Node, operand: int) -> bool:
         return False
     weight = node.inputs[operand].node
     number = weight.attrs["value"] if weight.op == "Const" else None
-    return isinstance(number, int | float | np.number) and getattr(number, "hint", number) > 0
+    return isinstance(number, int | float | np.number) and bool(getattr(number, "hint", number) > 0)
 
 
 # Ops of squares, and of which nodes; ops that sums of squares go through, and how many of their

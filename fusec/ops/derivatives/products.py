@@ -50,24 +50,27 @@ def _by_right(a: Term, b: Term, ct: Term) -> Term:
 
 
 def _matmul(site: Site, cotangents: Tangents) -> Cotangents:
-    """Vectors beside stacks are matrices of one row, or one column."""
     (ct,), (a, b) = cotangents, site.operands
     assert ct is not None
+    return _of_product(site, a, b, ct)
+
+
+def _of_product(site: Site, a: Term, b: Term, ct: Term) -> Cotangents:
+    """Vectors beside stacks are matrices of one row, or one column."""
     ranks = a.rank, b.rank
     if ranks == (1, 1):
         return [ct * conjugated(b), ct * conjugated(a)]
     if ranks == (1, 2):
-        return _if_wanted(site, lambda: matmul(conjugated(b), ct), lambda: _outer(conjugated(a), ct))
+        return _if_wanted(
+            site, lambda: matmul(conjugated(b), ct), lambda: _outer(conjugated(a), ct))
     if ranks == (2, 1):
         return _if_wanted(site, lambda: _outer(ct, conjugated(b)), lambda: matmul(adjoint(a), ct))
     left = a if a.rank > 1 else a.emit("ExpandDims", axes=(0,))
     right = b if b.rank > 1 else b.emit("ExpandDims", axes=(1,))
-    if a.rank == 1:
-        ct = ct.emit("ExpandDims", axes=(ct.rank - 1,))
-    if b.rank == 1:
-        ct = ct.emit("ExpandDims", axes=(ct.rank,))
-    return _if_wanted(site, lambda: _shaped(_by_left(left, right, ct), a),
-                      lambda: _shaped(_by_right(left, right, ct), b))
+    whole = ct if a.rank > 1 else ct.emit("ExpandDims", axes=(ct.rank - 1,))
+    whole = whole if b.rank > 1 else whole.emit("ExpandDims", axes=(whole.rank,))
+    return _if_wanted(site, lambda: _shaped(_by_left(left, right, whole), a),
+                      lambda: _shaped(_by_right(left, right, whole), b))
 
 
 def _if_wanted(site: Site, *cotangents: Callable[[], Term]) -> Cotangents:

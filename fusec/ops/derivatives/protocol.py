@@ -216,7 +216,7 @@ def _same(names: Sequence[str], rule: Zero | Refused) -> None:
 
 
 __all__ = [
-    "DIFFERENTIABLE", "MASKED", "ZERO", "Addend", "Cotangents", "Partial", "Partials", "Refused", "Rule",
-    "Site", "Tangents", "Zero", "broadcast_to", "declare", "linear", "multilinear", "refusal",
-    "refused", "sum_to", "takes_masks", "zero_by_nature",
+    "DIFFERENTIABLE", "MASKED", "ZERO", "Addend", "Cotangents", "Partial", "Partials", "Refused",
+    "Rule", "Site", "Tangents", "Zero", "broadcast_to", "declare", "linear", "multilinear",
+    "refusal", "refused", "sum_to", "summed", "takes_masks", "zero_by_nature",
 ]
