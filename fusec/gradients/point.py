@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fusec.errors import user_error
@@ -22,13 +22,31 @@ Tree = Any
 
 
 @dataclass
+class Places:
+    """A tree's structure, of whose leaves those that are None are not there for a derivative."""
+
+    structure: Any
+    is_there: tuple[bool, ...]
+
+    def unflatten(self, values: Iterable[Any]) -> Tree:
+        """The tree with these values, and None in the other places."""
+        given = iter(values)
+        return self.structure.unflatten([next(given) if x else None for x in self.is_there])
+
+    def flatten_up_to(self, tree: Tree) -> list[Any]:
+        """The parts of a tree in the places of the values."""
+        parts = self.structure.flatten_up_to(tree)
+        return [part for part, x in zip(parts, self.is_there, strict=True) if x]
+
+
+@dataclass
 class Point:
     """``result`` of a call whose variables are ``variables``, leaves of ``structure``."""
 
     trace: Trace
     name: str  # of the function, in messages
     variables: list[Independent]
-    structure: Any
+    structure: Places
     result: Any
 
     def pulled(self, results: Sequence[tuple[Value, Term]]) -> Tree:
@@ -94,12 +112,14 @@ def called(
 
 def _separated(
     trace: Trace, tree: Tree, path: str, name: str
-) -> tuple[list[Independent], Any, Tree]:
+) -> tuple[list[Independent], Places, Tree]:
     """The variables that a tree's leaves are, its structure, and the tree for the function."""
     leaves, structure = flattened(tree)
+    places = Places(structure, tuple(leaf is not None or leaf is tree for leaf in leaves))
     variables = [independent(trace, leaf, f"{path}{_place(place)}", name)
-                 for leaf, place in zip(leaves, structure.paths(), strict=True)]
-    return variables, structure, structure.unflatten([v.inside for v in variables])
+                 for leaf, place, is_there in zip(
+                     leaves, structure.paths(), places.is_there, strict=True) if is_there]
+    return variables, places, places.unflatten([v.inside for v in variables])
 
 
 def _place(path: Sequence[Any]) -> str:
@@ -173,6 +193,10 @@ def directions(
     value.
     """
     leaves, given = flattened(tree)
+    if isinstance(structure, Places):
+        if given == structure.structure:
+            leaves = structure.flatten_up_to(tree)
+        structure = structure.structure
     if given != structure and not (len(leaves) == len(likes) == 1):
         raise user_error(
             ValueError, f"{name}: the {what} have another structure than the values", trace.loc,

@@ -53,6 +53,22 @@ def test_trees_and_auxiliary_results() -> None:
     np.testing.assert_allclose(gradient["w"], 2 * y * X)
 
 
+def test_what_is_none_in_a_tree_has_none_for_a_gradient() -> None:
+    def layer(parameters: Any, x: Any) -> Any:
+        y = parameters["w"] * x
+        return (y * y).sum() if parameters["b"] is None else (y + parameters["b"]).sum()
+
+    parameters = {"w": Y, "b": None}
+    gradient = fusec.grad(layer)(parameters, X)
+    assert gradient["b"] is None
+    np.testing.assert_allclose(gradient["w"], 2 * Y * X * X)
+    np.testing.assert_allclose(fusec.jacobian(layer)(parameters, X)["w"], 2 * Y * X * X)
+    _, tangent = fusec.jvp(lambda p: layer(p, X), (parameters,), ({"w": Y, "b": None},))
+    assert tangent == pytest.approx(2 * (Y * X) @ (Y * X))
+    with pytest.raises(TypeError, match="no float"):
+        fusec.grad(layer)(None, X)
+
+
 def test_gradients_of_gradients_in_and_around_compiled_functions() -> None:
     cube = fusec.jit(lambda x: x * x * x)
     assert fusec.grad(fusec.grad(cube))(2.0) == 12.0
