@@ -19,7 +19,9 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize(("f", "args"), [
     (sequential.seidel, (RNG.random((5, 6)), 2)),
     (sequential.adi, (RNG.random((5, 5)), 0.3, 2)),
+    (sequential.lu, (cases.positive(RNG, 5),)),
     (sequential.cholesky, (cases.positive(RNG, 5),)),
+    (sequential.durbin, (0.1 * RNG.random(7),)),
     (sequential.soft_dtw, (RNG.random(5), RNG.random(4))),
 ])
 def test_programs_that_go_in_an_order(f: Any, args: Any) -> None:
