@@ -48,6 +48,21 @@ def compile_scalar(
     return ScalarFunction(symbol, python, tuple(arguments), result, raises, ir)
 
 
+def items_of(python: Callable[..., Any], count: int) -> list[Any]:
+    """Functions that give the items of the tuple that one returns; of one alone it is itself."""
+    return [python] if count == 1 else [_item_of(python, number) for number in range(count)]
+
+
+def _item_of(python: Callable[..., Any], number: int) -> Any:
+    """Numba takes functions of a fixed number of parameters alone, so it is written as text."""
+    names = ", ".join(python.__code__.co_varnames[: python.__code__.co_argcount])
+    scope = {"derivative": numba.njit(python)}
+    exec(f"def item({names}):\n    return derivative({names})[{number}]", scope)
+    item: Any = scope["item"]
+    item.__name__ = python.__name__
+    return item
+
+
 def _result_dtype(python: Callable[..., Any], kind: Any, loc: Loc) -> np.dtype:
     if isinstance(kind, (types.Number, types.Boolean)) and not isinstance(kind, types.Complex):
         return np.dtype(as_dtype(getattr(kind, "literal_type", kind)))

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from .function import Function
     from .gradients import (
         check_grads,
+        custom_jvp,
+        custom_vjp,
         grad,
         hessian,
         hvp,
@@ -82,7 +84,7 @@ _LAZY = {
     "Checkpoint": "checkpoint",
     "wrap_function": "wrapped_function",
     **dict.fromkeys(("grad", "value_and_grad", "vjp", "jvp", "jacobian", "hessian", "hvp",
-                     "stop_gradient", "check_grads"), "gradients"),
+                     "stop_gradient", "check_grads", "custom_jvp", "custom_vjp"), "gradients"),
     "load_ipython_extension": "magics",
 }
 __all__ = [
@@ -113,6 +115,8 @@ __all__ = [
     "config",
     "container",
     "control_dependencies",
+    "custom_jvp",
+    "custom_vjp",
     "device",
     "devices",
     "explain",

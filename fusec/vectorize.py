@@ -15,6 +15,7 @@ from fusec.trace.operands.operands import as_traced
 from fusec.trace.values.array import from_value
 from fusec.trace.values.trace import current
 
+from .differentiated import Differentiated
 from .errors import unsupported, user_error, users_own
 from .ir import Loc
 from .ir.lazy_values import lazy
@@ -31,7 +32,7 @@ _compiled: dict[tuple[Any, ...], ScalarFunction] = {}
 
 
 def vectorize(
-    f: Callable[..., Any] | None = None, *, gradient: Callable[..., Any] | None = None
+    f: Callable[..., Any] | None = None, *, derivative: Callable[..., Any] | None = None
 ) -> Any:
     """A function of numbers, with ``if`` and loops, as one of arrays: like ``np.vectorize``.
 
@@ -41,26 +42,32 @@ def vectorize(
     their domain give NaN, and integers wrap at 64 bits.  Constants that ``f`` reads from globals
     and closures are compiled in; it is compiled anew when they change.  Arrays must be arguments.
 
-    ``gradient(*arguments)`` gives the derivatives by each argument; it is kept for `fusec.grad`.
+    ``derivative(*arguments)``, a function of numbers like ``f``, gives `fusec.grad` and its like
+    the tuple of derivatives by each argument; of one argument a number.
+
     Raises ``UnsupportedError`` at the first call, with Numba's reason, for what cannot be compiled;
     ``TypeError`` for what is no Python function.
     """
     if f is None:
-        return functools.partial(vectorize, gradient=gradient)
-    return Vectorized(f, gradient)
+        return functools.partial(vectorize, derivative=derivative)
+    return Vectorized(f, derivative)
 
 
 class Vectorized:
     """What `vectorize` gives; ``python`` is the function itself."""
 
-    def __init__(self, f: Callable[..., Any], gradient: Callable[..., Any] | None = None) -> None:
+    def __init__(
+        self, f: Callable[..., Any], derivative: Callable[..., Any] | None = None
+    ) -> None:
         if not isinstance(f, FunctionType):
             raise users_own(TypeError(f"fusec.vectorize needs a Python function, got a "
                                       f"{type(f).__name__}"))
-        if gradient is not None and not callable(gradient):
-            raise users_own(TypeError(f"gradient is a {type(gradient).__name__}, not a function"))
+        if not isinstance(derivative, FunctionType | None):
+            raise users_own(TypeError(f"derivative is a {type(derivative).__name__}, not a Python "
+                                      "function of numbers"))
         functools.update_wrapper(self, f)
-        self.python, self.gradient = f, gradient
+        self.python = self.shown = f
+        self.derivative = derivative
         self.signature = inspect.signature(f)
         if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in self.signature.parameters.values()):
             raise users_own(TypeError(f"{f.__name__}: fusec.vectorize takes plain parameters only, "
@@ -93,17 +100,33 @@ class Vectorized:
     def _traced(self, trace: Trace, args: tuple[Any, ...]) -> Any:
 
         if trace.hooks is not None:  # its globals and closure are watched
-            getattr(trace.hooks, "functions", {})[self.python] = None
+            getattr(trace.hooks, "functions", {})[self.shown] = None
+        level = trace.part(Differentiated)
+        if self.derivative is None or not level.times or level.with_partials is None:
+            return self._called(trace, *args)
+        return level.with_partials(
+            trace, repr(self), [as_traced(trace, a) for a in args],
+            *(functools.partial(f._called, trace) for f in (self, *self._partials())))
+
+    def _called(self, trace: Trace, *args: Any) -> Any:
+        """A node that calls it."""
         values = [as_traced(trace, a).value for a in args]
         function = self.compiled(tuple(v.dtype for v in values), trace.loc)
         return from_value(trace, trace.emit(
             "ScalarCall", *values, function=FunctionName.of(function), dtype=function.result,
             raises=function.raises))
 
+    def _partials(self) -> list[Vectorized]:
+        """The derivatives by each argument; made anew for each trace, as they read constants."""
+        assert isinstance(self.derivative, FunctionType)
+        count = len(self.signature.parameters)
+        items = _numba().items_of(self.derivative, count)
+        return [_Partial(item, self.derivative) for item in items]
+
     def compiled(self, dtypes: tuple[np.dtype, ...], loc: Loc | None = None) -> ScalarFunction:
         """The machine code's source for arguments of these dtypes."""
-        python = self.python
-        own = Loc(python.__code__.co_filename, python.__code__.co_firstlineno, -1, python.__name__)
+        python, code = self.python, self.shown.__code__
+        own = Loc(code.co_filename, code.co_firstlineno, -1, python.__name__)
         _check(self, own)
         for dtype in dtypes:
             if dtype.kind not in "biuf" or dtype == np.float16:
@@ -112,10 +135,22 @@ class Vectorized:
         name = _name_of(python)
         key = (name, *(d.char for d in dtypes))
         if key not in _compiled:
-            from .codegen.numba_functions import compile_scalar
-
-            _compiled[key] = compile_scalar(python, name, dtypes, own)
+            _compiled[key] = _numba().compile_scalar(python, name, dtypes, own)
         return _compiled[key]
+
+
+class _Partial(Vectorized):
+    """One item of what the derivative of a function returns."""
+
+    def __init__(self, item: FunctionType, derivative: FunctionType) -> None:
+        self.python, self.shown, self.derivative = item, derivative, None
+
+
+def _numba() -> Any:
+    """What compiles functions of numbers; imported when one is first compiled."""
+    from .codegen import numba_functions
+
+    return numba_functions
 
 
 # ---------------------------------------------------------------------------- what a function is

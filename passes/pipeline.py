@@ -27,6 +27,7 @@ from .cse import cse
 from .decompose import decompose
 from .fma import form_fmas
 from .fusion import fuse
+from .given_derivatives import without_rules
 from .kernel_checks import kernel_checks
 from .open_products import open_products
 from .options import PassOptions
@@ -108,6 +109,7 @@ def before_contraction(options: PassOptions) -> list[Pass | Repeat]:
     unchecked = [] if options.check_indices else [Pass("unchecked_indices", unchecked_indices)]
     return [
         Pass("twins", merge_twins),
+        Pass("given_derivatives", without_rules),
         Pass("prune", prune),
         Pass("place_bodies", place_bodies),
         Pass("complex_calls", complex_calls),

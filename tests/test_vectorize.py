@@ -21,6 +21,7 @@ from fusec.errors import FusecError, UnsupportedError
 
 LIMIT = 4.0
 TABLE = np.arange(5.0)
+SLOPE = 0.5
 RNG = np.random.default_rng(0)
 
 
@@ -297,13 +298,36 @@ def test_a_second_process_takes_the_machine_code_from_disk() -> None:
     assert runs[1] == "True"
 
 
-def test_the_gradient_is_kept() -> None:
-    @fusec.vectorize(gradient=lambda x: 2 * x)
+def test_the_derivative_is_a_function_of_numbers_too() -> None:
+    @fusec.vectorize(derivative=lambda x: 2 * x if x > 0 else -SLOPE)
     def square(x: float) -> float:
-        return x * x
+        return x * x if x > 0 else -SLOPE * x
 
-    assert square.gradient(3.0) == 6.0 and square(3.0) == 9.0
-    assert square.__name__ == "square" and "square" in repr(square)
+    x = np.array([3.0, -1.0])
+    assert square(3.0) == 9.0 and square.__name__ == "square" and "square" in repr(square)
+    np.testing.assert_array_equal(fusec.grad(lambda x: square(x).sum())(x), [6.0, -SLOPE])
+    np.testing.assert_array_equal(fusec.jvp(square, (x,), (x,))[1], [18.0, SLOPE])
+
+
+def test_derivatives_by_several_arguments() -> None:
+    def derivative(x: float, y: float) -> tuple[float, float]:
+        return (y, x) if x > y else (2 * x * y, x * x)
+
+    @fusec.vectorize(derivative=derivative)
+    def product(x: float, y: float) -> float:
+        return x * y if x > y else x * x * y
+
+    x, y = np.array([[3.0], [1.0]]), np.array([2.0, 5.0, 0.5])
+    by_x, by_y = fusec.grad(lambda x, y: product(x, y).sum(), (0, 1))(x, y)
+    steps = np.where(x > y, y, 2 * x * y), np.where(x > y, x, x * x)
+    np.testing.assert_allclose(by_x, steps[0].sum(1, keepdims=True))
+    np.testing.assert_allclose(by_y, steps[1].sum(0))
+
+
+def test_a_function_without_a_derivative_is_refused() -> None:
+    twice = fusec.vectorize(lambda x: 2 * x)
+    with pytest.raises(UnsupportedError, match=r"(?s)derivative of.*fusec\.vectorize.*derivative="):
+        fusec.grad(lambda x: twice(x).sum())(np.ones(2))
 
 
 # --- bad input ----------------------------------------------------------------------------------
@@ -367,7 +391,7 @@ def test_numbas_reason_and_line_are_shown() -> None:
 @pytest.mark.parametrize(("make", "words"), [
     (lambda: fusec.vectorize(np.sin), "needs a Python function, got a ufunc"),
     (lambda: fusec.vectorize(lambda *x: x), "plain parameters only"),
-    (lambda: fusec.vectorize(collatz, gradient=3), "gradient is a int"),
+    (lambda: fusec.vectorize(collatz, derivative=3), "derivative is a int"),
     (lambda: fusec.vectorize(collatz)(), "missing a required argument"),
     (lambda: fusec.vectorize(collatz)(np.array(["a"])), "dtype|array"),
     (lambda: fusec.vectorize(clipped)(np.float16(1.0)), "convert it"),

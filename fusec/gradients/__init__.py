@@ -2,7 +2,8 @@
 
 from .api import grad, jvp, stop_gradient, value_and_grad, vjp
 from .checks import check_grads
+from .custom import custom_jvp, custom_vjp
 from .jacobians import hessian, hvp, jacobian
 
-__all__ = ["check_grads", "grad", "hessian", "hvp", "jacobian", "jvp", "stop_gradient",
-           "value_and_grad", "vjp"]
+__all__ = ["check_grads", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacobian", "jvp",
+           "stop_gradient", "value_and_grad", "vjp"]

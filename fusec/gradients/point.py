@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from fusec.differentiated import Differentiated
 from fusec.errors import user_error
 from fusec.ir import Value
 from fusec.ops.derivatives import DIFFERENTIABLE, Term, full
@@ -85,7 +86,8 @@ def call_at(
         for number, part in zip(chosen, parts, strict=True):
             new[number] = part
         args = tuple(new)
-    result = called(trace, f, args, kwargs)
+    with trace.part(Differentiated).more(1):
+        result = called(trace, f, args, kwargs)
     check_apart(variables)
     for variable in variables:
         variable.returned()
@@ -201,8 +203,8 @@ def directions(
         raise user_error(
             ValueError, f"{name}: the {what} have another structure than the values", trace.loc,
             f"give {what} in the tuples, lists and dicts of the values, an array for each *",
-            values=[("values", _drawn(structure)), (what, _drawn(given))])
-    return [_direction(trace, name, leaf, like, what)
+            values=[("values", drawn(structure)), (what, drawn(given))])
+    return [direction(trace, name, leaf, like, what)
             for leaf, like in zip(leaves, likes, strict=True)]
 
 
@@ -213,11 +215,13 @@ class _Leaf:
         return "*"
 
 
-def _drawn(structure: Any) -> str:
+def drawn(structure: Any) -> str:
+    """The structure as tuples, lists and dicts of stars."""
     return repr(structure.unflatten([_Leaf()] * structure.num_leaves))
 
 
-def _direction(trace: Trace, name: str, leaf: Any, like: TracedArray, what: str) -> Term:
+def direction(trace: Trace, name: str, leaf: Any, like: TracedArray, what: str) -> Term:
+    """A leaf of tangents or cotangents with the dtype and shape of the value whose it is."""
     given = as_traced(trace, leaf)
     if given.shape != like.shape:
         raise user_error(ValueError, f"{name}: {what} of another shape", trace.loc,

@@ -94,6 +94,7 @@ def call_reference(*arrays: Any, function: str, dtype: np.dtype, raises: bool) -
 register(Op(
     name="ScalarCall", kind="elementwise", scalar="scalar_call", infer=infer_call,
     reference=call_reference, cost=60.0, takes="f", admits=SCALAR,
+    called="a function of fusec.vectorize",
     doc="A function of fusec.vectorize on each element. attrs: function, dtype (of its result), "
         "raises.",
 ))

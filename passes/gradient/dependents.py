@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from fusec.ir import Node, Value
-from fusec.ir.walks import nodes_behind
 from fusec.ops import get
 from fusec.ops.derivatives import DIFFERENTIABLE, Refused, Zero, refusal
+from fusec.ops.given_derivatives import GIVEN, Operands
 from fusec.records import dataclass
 
 
@@ -27,7 +27,7 @@ def dependents(results: Sequence[Value], variables: Collection[Value]) -> Depend
     """
     given = set(variables)
     oldest = min((v.node.id for v in given), default=0)
-    behind = nodes_behind(results, lambda v: v in given or v.node.id < oldest)
+    behind = _nodes_behind(results, lambda v: v in given or v.node.id < oldest)
     values, nodes = {v for v in given if is_differentiable(v)}, []
     for node in behind:
         if not values.isdisjoint(node.inputs) and not is_zero(node):
@@ -38,6 +38,27 @@ def dependents(results: Sequence[Value], variables: Collection[Value]) -> Depend
             else:
                 _check_has_rule(node)
     return Dependents(nodes, values)
+
+
+def _nodes_behind(results: Sequence[Value], is_known: Callable[[Value], bool]) -> list[Node]:
+    """The nodes behind the results, without those of which a rule of the program's says the
+    derivative: these may have none."""
+    nodes: dict[int, Node] = {}
+    todo = [v.node for v in results if not is_known(v)]
+    while todo:
+        node = todo.pop()
+        if node.id not in nodes:
+            nodes[node.id] = node
+            todo += [v.node for v in _followed(node) if not is_known(v)]
+    return [nodes[i] for i in sorted(nodes)]
+
+
+def _followed(node: Node) -> Sequence[Value]:
+    """The operands that derivatives go through."""
+    if node.op != GIVEN:
+        return node.inputs
+    operands = Operands.of(node)
+    return (*operands.closed, *operands.primals)
 
 
 def is_differentiable(value: Value) -> bool:

@@ -17,7 +17,7 @@ from fusec.ops.derivatives.ufuncs import PARTIALS
 DOCS = Path(__file__).parents[2] / "docs" / "gradients.md"
 START, END = "<!-- rules: tests/gradients/rule_tables.py -->", "<!-- end of rules -->"
 # Rows that hold graphs, and calls of users' functions: the engine's own affair.
-OF_GRAPHS = {"Cond", "Loop", "Call", "Recursion", "CheckedRecursion", "ScalarCall"}
+OF_GRAPHS = {"Cond", "Loop", "Call", "Recursion", "CheckedRecursion", "GivenDerivative"}
 
 
 def kind_of(row: Op) -> str:

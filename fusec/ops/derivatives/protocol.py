@@ -110,8 +110,8 @@ def refusal(node: Node, reason: str, cure: str = "") -> Exception:
     """The error for a node that has no derivative."""
     return unsupported(
         f"the derivative of {_called(node)}", loc=node.loc, notes=(reason,),
-        cure=cure or "write what it computes with other functions; or, where it is to count as a "
-                     "constant, fusec.stop_gradient(x)")
+        cure=cure or "give the derivative of a function that does it with fusec.custom_vjp; or, "
+                     "where it is to count as a constant, fusec.stop_gradient(x)")
 
 
 def _called(node: Node) -> str:

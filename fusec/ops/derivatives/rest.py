@@ -105,6 +105,8 @@ refused("fusec has no rule for it: multiply out (np.convolve)", "Poly", "Polymul
 refused("fusec has no rule for it: write start * (stop / start) ** np.linspace(0, 1, n)",
         "Geomspace")
 refused("fusec has no rule for calls with out=: assign the result (x[:] = y)", "CallInto")
+refused("Numba compiles it, and nothing differentiates that: give its derivatives, "
+        "fusec.vectorize(f, derivative=...)", "ScalarCall")
 refused("what an object outside of the graph makes of a number is not known: draw standard "
         "numbers and scale them", "HostCall")
 refused("a pass made it, and derivatives are taken of graphs as they are traced", "NumPy", "Fused",
