@@ -37,6 +37,7 @@ dump_dir: str | None
 num_threads: int
 parallel_threshold: int
 memory_cap_bytes: int
+gradient_memory: int
 logical_cpu_devices: int
 soft_placement: bool
 cuda_host_seed: int
@@ -96,6 +97,10 @@ _ROWS = (
     Setting("memory_cap_bytes", int, machine.default_memory_cap, "FUSEC_MEMORY_CAP",
             "bytes of freed results kept for reuse (the variable takes K, M and G); 0 keeps "
             "nothing; starts as an eighth of the memory, at most 1 GiB", 0, _MOST),
+    Setting("gradient_memory", int, machine.default_gradient_memory, "FUSEC_GRADIENT_MEMORY",
+            "bytes that the loops of a gradient may keep for the way back (the variable takes K, M "
+            "and G); what is more is computed again; read when a gradient is traced; starts as a "
+            "quarter of the memory", 0, _MOST),
     Setting("logical_cpu_devices", int, lambda: 1, "FUSEC_LOGICAL_CPU_DEVICES",
             "devices CPU:0, CPU:1, ... that this machine's CPU is presented as", 1, 64),
     Setting("soft_placement", bool, lambda: False, "FUSEC_SOFT_PLACEMENT",

@@ -97,6 +97,11 @@ def default_memory_cap() -> int:
     return min(_MAX_MEMORY_CAP, memory // 8) if memory else _MAX_MEMORY_CAP
 
 
+def default_gradient_memory() -> int:
+    """Bytes that loops may keep for gradients: a quarter of the memory, or 4 GiB."""
+    return physical_memory() // 4 or 4 << 30
+
+
 def physical_memory() -> int:
     """Bytes of memory of this machine; 0 where the system does not say."""
     if not hasattr(os, "sysconf"):

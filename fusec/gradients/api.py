@@ -46,8 +46,9 @@ def grad(
     gradients; an argument may be a list, tuple or dict of arrays (a pytree), and its gradient is
     one of the same structure.  A gradient has the shape and dtype of what it is by; of complex
     arguments it is ``df/dx + i df/dy``.  ``has_aux``: ``f`` returns ``(y, others)``, and what this
-    returns is ``(gradient, others)``.  ``wrt``: a Variable, or a pytree of Variables, by which to
-    differentiate instead of by arguments.
+    returns is ``(gradient, others)``.  ``wrt``: by what to differentiate instead of by arguments: a
+    Variable, the path of an array that an argument holds (``"model.layers[0].w"``, or ``"self.w"``
+    of a method), or a pytree of these.
 
     The gradient is by the values at entry, also of arrays that ``f`` writes to; these are written
     as in a plain call.  Raises ``TypeError`` where an argument or the result is no float, and
@@ -245,7 +246,7 @@ def _key(wrt: Any) -> Any:
     if wrt is None:
         return None
     leaves, structure = flattened(wrt)
-    return structure, tuple(map(id, leaves))
+    return structure, tuple(x if isinstance(x, str) else id(x) for x in leaves)
 
 
 __all__ = ["grad", "jvp", "stop_gradient", "value_and_grad", "vjp"]

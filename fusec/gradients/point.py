@@ -18,6 +18,7 @@ from fusec.trace.values.trace import Trace
 from fusec.variable import Variable
 
 from .independent import Independent, check_apart, independent
+from .paths import by_path
 
 Tree = Any
 
@@ -71,10 +72,10 @@ def call_at(
     argnums: int | tuple[int, ...], wrt: Tree, name: str,
 ) -> Point:
     """Call ``f`` with variables in the place of the arguments ``argnums``; or, where ``wrt`` is
-    not None, of Variables."""
+    not None, of Variables and arrays that objects hold."""
     if wrt is not None:
         _check_variables(trace, wrt, name)
-        variables, structure, taken = _separated(trace, wrt, "wrt", name)
+        variables, structure = _named(trace, wrt, f, args, kwargs, name)
     else:
         chosen = _chosen(trace, argnums, args, name)
         given: Any = args[chosen[0]] if isinstance(argnums, int) else tuple(
@@ -95,13 +96,14 @@ def call_at(
 
 
 def _check_variables(trace: Trace, wrt: Tree, name: str) -> None:
-    """Raise ``TypeError`` for what is no Variable: ``f`` does not read it by what ``wrt`` is."""
-    wrong = [type(x).__name__ for x in flattened(wrt)[0] if not isinstance(x, Variable)]
+    """Raise ``TypeError`` for what is no Variable and no path: ``f`` does not read it by what
+    ``wrt`` is."""
+    wrong = [type(x).__name__ for x in flattened(wrt)[0] if not isinstance(x, (Variable, str))]
     if wrong:
         raise user_error(
             TypeError, f"{name}: wrt is no Variable", trace.loc,
-            "give a Variable, or a list, tuple or dict of Variables; by arguments differentiate "
-            "with argnums", values=[("wrt", wrong[0])])
+            "give a Variable, a path (\"model.w\"), or a list, tuple or dict of these; by "
+            "arguments differentiate with argnums", values=[("wrt", wrong[0])])
 
 
 def called(
@@ -110,6 +112,17 @@ def called(
     """What the function returns that is traced with the program around it."""
     assert trace.hooks is not None
     return trace.hooks.call(trace.hooks.where, f, *args, **kwargs)
+
+
+def _named(
+    trace: Trace, wrt: Tree, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+    name: str,
+) -> tuple[list[Independent], Any]:
+    """Variables that are not passed: those of fusec, and paths to arrays that objects hold."""
+    leaves, structure = flattened(wrt)
+    return [by_path(trace, leaf, f, args, kwargs, name) if isinstance(leaf, str) else
+            independent(trace, leaf, f"wrt{_place(place)}", name)
+            for leaf, place in zip(leaves, structure.paths(), strict=True)], structure
 
 
 def _separated(

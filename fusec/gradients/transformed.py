@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec import config
 from fusec.errors import InternalError, user_error, users_own
 from fusec.function import Function
 from fusec.jitted_methods import Method
@@ -74,7 +75,7 @@ def transformed(
     compiles once.  It takes over the options of an ``f`` that is jitted.  Pickled, it is the call
     ``made_by``.
     """
-    table = _table(f)
+    table, key = _table(f), (key, config.gradient_memory)
     function: Function | None = table.get((name, key))
     if function is None:
         options: dict[str, Any] = {}

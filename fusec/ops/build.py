@@ -52,6 +52,7 @@ class Builder:
         self.devices: Devices | None = None
         self.control_inputs: tuple[Node, ...] = ()
         self.is_symbolic = False  # whether sizes of arguments are symbols
+        self.notes: list[str] = []  # decisions that `fusec.explain` tells
 
     def emit(self, op: str, *inputs: Value, name: str = "", **attrs: Any) -> Value:
         """A new node's first output.  Raises what the op's type rule raises for bad shapes."""

@@ -52,6 +52,7 @@ def _admitted(node: Node) -> None:
 
 register(Op(
     name=GIVEN, kind="call", infer=infer_given, reference=given_reference, raises="never",
+    takes="fc",
     called="a function with a rule of its own",
     admits=Admission({"rule": GRAPH, "direction": TEXT, "values": INT, "read": INT, "closed": INT},
                      rule=_admitted),

@@ -200,7 +200,8 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     trace.world.reachable.close()
     return Traced(
         graph, outputs, treespec, strides, input_strides(trace), trace.feeds.captured,
-        read_only(trace), positions, guards, 0.0, [*trace.record.notes, *map(str, once)],
+        read_only(trace), positions, guards, 0.0,
+        [*trace.record.notes, *trace.builder.notes, *map(str, once)],
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
         *trace.part(Variables).close(trace), call.symbolic,

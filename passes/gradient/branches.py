@@ -19,7 +19,7 @@ from fusec.records import dataclass, field
 from .bodies import Body, Opened, adjoint_type, check_sizes, name_of, of_kind, opened, placeholder
 from .reverse import Reverse, control_rule, pull
 from .run_sizes import copied_after_sizes, decided_in, numbers_of
-from .stacks import Inside, Stack, continued
+from .stacks import Inside, Stack, continued, is_beside
 from .tape import is_of_known_size, kept_values, read_by_derivatives
 from .trips import as_int
 
@@ -163,7 +163,7 @@ class _Kept:
 
     def __init__(self, reverse: Reverse, node: Node, sides: Sequence[Side]) -> None:
         self.builder, self.node, self.sides = reverse.builder, node, sides
-        self.is_outermost = reverse.inside is None
+        self.is_beside = is_beside(reverse.inside)
         self.inner = [(number, stack) for number, side in enumerate(sides)
                       for stack in side.stacks]
         self.outer: list[Stack] = []
@@ -209,7 +209,7 @@ class _Kept:
         """What the way back is given of the stacks: values, the side, and what they are there."""
         found = []
         for (owner, inner), outer in zip(self.inner, self.outer, strict=True):
-            arrays = outer.arrays_after if self.is_outermost else outer.arrays
+            arrays = outer.arrays_after if self.is_beside else outer.arrays
             pairs = zip([*arrays, outer.first], [*inner.arrays, inner.first], strict=True)
             found += [(value, owner, there) for value, there in pairs]
         return found

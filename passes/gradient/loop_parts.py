@@ -28,6 +28,7 @@ class LoopParts:
     ends: list[Value]
     counters: dict[int, Counter]
     trips: Trips | None
+    name: str  # of the loop in the program that it stands for
 
     @classmethod
     def of(cls, builder: Builder, node: Node) -> LoopParts:
@@ -37,7 +38,8 @@ class LoopParts:
         scalars = iter(graph.outputs)
         ends = [updates.get(i, v) if v.type.kind == "array" else body.values[next(scalars)]
                 for i, v in enumerate(body.parameters[: node.attrs["carried"]])]
-        return cls(builder, node, body, ends, {c.position: c for c in counters(node)}, trips(node))
+        return cls(builder, node, body, ends, {c.position: c for c in counters(node)}, trips(node),
+                   node.name)
 
     @property
     def carried(self) -> int:
@@ -56,6 +58,19 @@ class LoopParts:
             elif counter is not None:
                 known[inner] = self._counted(counter, outer, known)
         return known
+
+    def most_trips(self, around: Around) -> int | None:
+        """Iterations, of the sizes that are traced, if nothing but a counter ends the loop."""
+        most = None if self.trips is None or not self.trips.is_exact else self.trips.most(around)
+        most = getattr(most, "hint", most)
+        return most if isinstance(most, int) else None
+
+    def number_of_trips(self, around: Around) -> int | None:
+        """How often the loop runs, where that is known now."""
+        ends = [] if self.trips is None else [
+            interval(v, around) for v in (self.trips.start, self.trips.end)]
+        is_known = all(type(low) is int and low == high for low, high in ends)
+        return self.most_trips(around) if is_known else None
 
     def nested(self, around: Around) -> Nested:
         """The loop as one of several that are in one another."""
@@ -112,7 +127,7 @@ def extended_loop(parts: LoopParts, more: More) -> Node:
     return builder.emit(
         "Loop", *node.inputs[:n], *firsts, *node.inputs[n:], test=_extended_test(parts, firsts),
         body=_extended_body(parts, more, firsts), carried=n + len(firsts),
-        names=(*names, *("tape",) * len(firsts)), extends=node.name).node
+        names=(*names, *("tape",) * len(firsts)), extends=parts.name).node
 
 
 def _extended_test(parts: LoopParts, firsts: Sequence[Value]) -> Graph:

@@ -20,7 +20,8 @@ from .bodies import Body, adjoint_type, check_sizes, name_of, of_kind, placehold
 from .loop_parts import LoopParts, More, counting_loop, extended_loop, varied_values
 from .reverse import Reverse, control_rule, pull
 from .run_sizes import copied_after_sizes, decided_in, numbers_of
-from .stacks import Inside, Stack, begin, continued
+from .segments import in_segments, plan_of, state_of
+from .stacks import Inside, Stack, begin, continued, is_beside, use
 from .tape import is_of_known_size, kept_values, read_by_derivatives
 from .trips import Counter
 
@@ -43,14 +44,43 @@ class _Adjoint:
 def reverse_loop(reverse: Reverse, node: Node, given: Sequence[Term | None]) -> None:
     """Add to the totals of the loop's operands."""
     parts = LoopParts.of(reverse.builder, node)
-    inside = _inside(parts, reverse.inside)
+    inside, outer = _inside(parts, reverse.inside), reverse.inside
+    if outer is not None and outer.lengths:
+        _in_segments(reverse, parts, given, outer.lengths, outer.budget)
+        return
     adjoint = _adjoint(reverse, parts, given, inside)
     if not adjoint.numbers:
         return
     kept, sizes = _kept(parts, adjoint, inside)
+    is_decided = outer is not None and outer.lengths is not None
+    plan = None if is_decided else plan_of(reverse, parts, kept, inside)
+    if plan is not None:
+        _in_segments(reverse, parts, given, plan.lengths, plan.rest)
+        return
     tape = _Tape(reverse, parts, kept, inside)
-    results = _Back(parts, adjoint, tape, sizes).loop(reverse, given)
+    results = _Back(parts, adjoint, tape, sizes, []).loop(reverse, given)
     _deliver(reverse, parts, adjoint, results)
+
+
+def _in_segments(
+    reverse: Reverse, parts: LoopParts, given: Sequence[Term | None], lengths: Sequence[int],
+    budget: int,
+) -> None:
+    """The way back by segments of the first of these lengths; of 1 it is each iteration that runs
+    again, and loops in it keep what ``budget`` allows."""
+    around = _inside(parts, reverse.inside).around
+    length, rest = lengths[0], tuple(lengths[1:])
+    whole = parts if length == 1 else in_segments(parts, around, length)
+    inside = Inside(whole.around(around), again=[], budget=budget,
+                    lengths=None if length == 1 else rest)
+    given = [*given, None][: whole.carried]
+    adjoint = _adjoint(reverse, whole, given, inside)
+    if not adjoint.numbers:
+        return
+    state = state_of(whole, list(adjoint.totals.values()), list(adjoint.seeds.values()))
+    tape = _Tape(reverse, whole, state, inside)
+    results = _Back(whole, adjoint, tape, {}, inside.again or []).loop(reverse, given)
+    _deliver(reverse, whole, adjoint, results)
 
 
 def _inside(parts: LoopParts, outer: Inside | None) -> Inside:
@@ -133,7 +163,7 @@ class _Tape:
         self, reverse: Reverse, parts: LoopParts, kept: Sequence[Value], inside: Inside
     ) -> None:
         self.parts, self.kept, self.builder = parts, kept, reverse.builder
-        self.is_outermost = reverse.inside is None
+        self.is_beside = is_beside(reverse.inside)
         self.inner = inside.stacks
         around = {} if reverse.inside is None else reverse.inside.around
         self.builder.loc, self.builder.device = parts.node.loc, parts.node.device
@@ -190,7 +220,7 @@ class _Tape:
 
     def read(self, stack: Stack) -> list[Value]:
         """The arrays of a stack for the way back, when everything has been added."""
-        return stack.arrays_after if self.is_outermost else stack.arrays
+        return stack.arrays_after if self.is_beside else stack.arrays
 
 
 # ------------------------------------------------------------------------------ the way back
@@ -204,6 +234,7 @@ class _Back:
     adjoint: _Adjoint
     tape: _Tape
     sizes: dict[str, Value]  # by name, what the way back learns them from
+    again: Sequence[Stack]  # memory that each iteration uses anew
 
     def loop(self, reverse: Reverse, given: Sequence[Term | None]) -> list[Value]:
         """Its results: the cotangents of carried values, then the totals of others."""
@@ -214,13 +245,19 @@ class _Back:
         body, test = Body(builder), Body(builder)
         index = body.parameter(first.type, "iteration")
         test.parameter(first.type, "iteration")
-        for n, start in zip(adjoint.numbers, starts, strict=True):
-            body.parameter(start.type, name_of(adjoint.seeds[n]), adjoint.seeds[n])
-            test.parameter(start.type, name_of(adjoint.seeds[n]))
+        seeds = [adjoint.seeds[n] for n in adjoint.numbers]
+        memory = [array for stack in self.again for array in stack.arrays]
+        room = [_room(builder, stack, reverse.inside) for stack in self.again]
+        starts += [array for stack in room for array in stack.arrays]
+        for seed, start in zip((*seeds, *memory), starts, strict=True):
+            body.parameter(start.type, name_of(seed), seed)
+            test.parameter(start.type, name_of(seed))
         outer = self._others(body, index)
         for value in outer:
             test.parameter(value.type, name_of(value))
-        ends = copied_after_sizes(body, [adjoint.totals[n] for n in adjoint.numbers], self.sizes,
+        roots = [*(adjoint.totals[n] for n in adjoint.numbers),
+                 *(array for stack in self.again for array in stack.arrays_after)]
+        ends = copied_after_sizes(body, roots, self.sizes,
                                   decided_in(self.parts.node.attrs["body"]))
         outputs = [builder.emit("Sub", index, builder.const(1))]
         outputs += [v for v in ends if v.type.kind != "array"]
@@ -228,11 +265,15 @@ class _Back:
         go_on = builder.emit("GreaterEqual", test.inputs[0], builder.const(0))
         back = body.graph("back", outputs, updates)
         check_sizes(self.parts.node, back, self.parts.node.attrs["body"])
-        names = ("iteration", *(name_of(adjoint.seeds[n]) for n in adjoint.numbers))
+        names = ("iteration", *map(name_of, (*seeds, *memory)))
         loop = builder.emit(
             "Loop", first, *starts, *outer, test=test.graph("test", [go_on]),
             body=back, carried=1 + len(starts), names=names)
-        return [loop.node.out(1 + k) for k in range(len(starts))]
+        results = iter(loop.node.outputs[1:])
+        found = [next(results) for _ in seeds]
+        for stack in room:
+            stack.arrays_after = [next(results) for _ in stack.arrays]
+        return found
 
     def _start(self, reverse: Reverse, given: Sequence[Term | None], number: int) -> Value:
         """A cotangent before the last iteration; a total so far."""
@@ -296,6 +337,13 @@ class _Back:
         read = {v for node in nodes for v in node.inputs} | set(roots)
         return [n for n, v in enumerate(self.parts.body.parameters)
                 if v in read and v not in known]
+
+
+def _room(builder: Builder, stack: Stack, inside: Inside | None) -> Stack:
+    """Memory for what iterations that run again keep."""
+    room = Stack(stack.entries, stack.counted)
+    use(builder, room, stack.arrays[0].shape[0], inside)
+    return room
 
 
 def _replayed(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fusec import config
 from fusec.errors import InternalError
 from fusec.ir import Node, Value
 from fusec.ops import Builder, get
@@ -57,6 +58,8 @@ class Reverse:
     def __init__(self, builder: Builder, found: Dependents, inside: Inside | None) -> None:
         self.builder, self.found, self.inside = builder, found, inside
         self.totals: dict[Value, Term] = {}
+        # Bytes that loops may still keep for the way back.
+        self.budget = config.gradient_memory if inside is None else inside.budget
 
     def run(self, kept: frozenset[Value]) -> None:
         """Visit all nodes; the totals of values that are not kept are forgotten on the way."""

@@ -60,16 +60,29 @@ class Stack:
 @dataclass
 class Inside:
     """What is known in the body of a loop, or in a branch in one: of numbers, and the stacks that
-    loops in it add to."""
+    loops in it add to.
+
+    ``again``: of an iteration that runs again to go back, the stacks that each fills anew;
+    ``budget``: the bytes that they may have; ``lengths``: of a segment, the lengths of segments in
+    it, see `segments.Plan`.
+    """
 
     around: Around
     nest: tuple[Nested, ...] = ()  # the loops around, the outermost first
     stacks: list[Stack] = field(default_factory=list)
+    again: list[Stack] | None = None
+    budget: int = 0
+    lengths: tuple[int, ...] | None = None
 
     @property
     def placeholders(self) -> set[Value]:
         """The arrays of its stacks, which the way back has in the end."""
         return {array for stack in self.stacks for array in stack.arrays}
+
+
+def is_beside(inside: Inside | None) -> bool:
+    """Whether the way back of what is there is in the same graph as its way there."""
+    return inside is None or inside.again is not None
 
 
 def begin(
@@ -78,16 +91,29 @@ def begin(
     """Give the stack its arrays: placeholders in a loop's body, else memory."""
     nest = () if inside is None else inside.nest
     size = _static_size((*nest, own), stack.entries)
-    if inside is None:
+    if inside is None or inside.again is not None:
         stack.pointer = builder.const(0)
-        stack.arrays = [_memory(builder, entry, size) for entry in stack.entries] if (
-            size is not None) else allocated(builder, stack.entries, stack.counted(), None)
+        if size is None:
+            stack.arrays = allocated(builder, stack.entries, stack.counted(), None)
+        else:
+            use(builder, stack, size, inside)
         return
     first = symbol(f"n{new_id()}") if size is None else size
     stack.arrays = [placeholder(builder, TensorType(e.dtype, (first, *e.shape)), "stack")
                     for e in stack.entries]
     stack.pointer = placeholder(builder, builder.const(0).type, "pointer")
     inside.stacks.append(stack)
+
+
+def use(builder: Builder, stack: Stack, size: Any, inside: Inside | None) -> None:
+    """Give the stack arrays of so many entries: memory, or in an iteration that runs again what
+    stands for memory that they all use."""
+    if inside is None or inside.again is None:
+        stack.arrays = [_memory(builder, entry, size) for entry in stack.entries]
+        return
+    stack.arrays = [placeholder(builder, TensorType(e.dtype, (size, *e.shape)), "again")
+                    for e in stack.entries]
+    inside.again.append(stack)
 
 
 def _static_size(nest: Sequence[Nested], entries: Sequence[TensorType]) -> Any:
@@ -130,7 +156,7 @@ def continued(
 ) -> Stack:
     """The stack of a loop inside, as it is in the graph around the loop whose body it is in."""
     stack = Stack(inner.entries, counted)
-    if inside is not None:
+    if inside is not None and inside.again is None:
         stack.arrays = [placeholder(builder, a.type, "stack") for a in inner.arrays]
         stack.pointer = placeholder(builder, inner.first.type, "pointer")
         inside.stacks.append(stack)
@@ -140,5 +166,5 @@ def continued(
     if isinstance(size, Dim) and size.symbols:
         stack.arrays = allocated(builder, inner.entries, counted(), size)
     else:
-        stack.arrays = [_memory(builder, entry, size) for entry in inner.entries]
+        use(builder, stack, size, inside)
     return stack

@@ -203,6 +203,45 @@ def test_variables_in_compiled_functions() -> None:
             fusec.grad(loss, wrt=wrong)(X)
 
 
+class Layer:
+    def __init__(self, w: Any) -> None:
+        self.w, self.rates = w, {"b": np.array(0.5), "c": 3.0}
+
+    def loss(self, x: Any) -> Any:
+        y = self.w * x + self.rates["b"]
+        self.w *= 0.5
+        return (y * y).sum()
+
+
+def test_arrays_that_objects_hold_by_their_paths() -> None:
+    layers = [Layer(Y.copy()), Layer(X.copy())]
+
+    def loss(models: Any, x: Any) -> Any:
+        return models[0].loss(x) + models[1].loss(x)
+
+    gradient = fusec.grad(loss, wrt={"w": "models[1].w", "b": "models[0].rates['b']"})
+    assert fusec.grad(loss, wrt={"w": "models[1].w", "b": "models[0].rates['b']"}) is gradient
+    for k in range(2):
+        found = gradient(layers, X)
+        np.testing.assert_allclose(found["w"], 2 * (X * X / 2 ** k + 0.5) * X)
+        np.testing.assert_allclose(found["b"], 2 * (Y * X / 2 ** k + 0.5).sum())
+        np.testing.assert_array_equal(layers[0].w, Y / 2 ** (k + 1))  # as in a plain call
+    assert gradient.trace_count == 1
+    layer = Layer(Y.copy())
+    np.testing.assert_allclose(
+        fusec.grad(layer.loss, wrt="self.w")(X), 2 * (Y * X + 0.5) * X)
+
+
+@pytest.mark.parametrize(("path", "error", "text"), [
+    ("layer.rates[c]", TypeError, "is a number.*\n.*make it an array"),
+    ("model.w", ValueError, "begins with no parameter.*\n.*layer, x"),
+    ("layer..w", ValueError, "no path"), ("layer.v", AttributeError, "'v'"),
+    ("layer.rates", TypeError, "no float")])
+def test_what_is_no_path_of_an_array(path: str, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        fusec.grad(lambda layer, x: layer.loss(x), wrt=path)(Layer(Y.copy()), X)
+
+
 def test_vjp_and_jvp() -> None:
     def g(x: Any, y: Any) -> Any:
         return {"a": x * y, "b": x[1:] * 3.0}

@@ -27,6 +27,19 @@ OPERANDS: dict[str, np.ndarray] = {
 }
 
 
+@fusec.custom_vjp
+def _doubled(x: Any) -> Any:
+    return x + x
+
+
+_doubled.defvjp(lambda x: (x + x, None), lambda _, ct: (ct + ct,))
+
+
+def _with_derivative(x: Any) -> Any:
+    y, pull = fusec.vjp(_doubled, x)
+    return y + pull(x)[0]
+
+
 @fusec.vectorize
 def _halved(x: float) -> float:
     return x * 0.5 if x > 1 else x
@@ -158,6 +171,7 @@ OWN: dict[str, Sample] = {
     "Reinterpret": (lambda x: x.view(f"u{x.itemsize}") + 1, "grid"),
     "Fma": (lambda x: x * 3 + x, "grid"), "Copy": (lambda x: np.array(x), "grid"),
     "StopGradient": (lambda x: np.array(fusec.stop_gradient(x)), "grid"),
+    "GivenDerivative": (_with_derivative, "grid"),
     "PopulationCount": (lambda x: np.bitwise_count(x), "grid"),
     "MulHigh": (lambda x: fusec.random.bits(x[0, :2], 5), "grid"),
     "Real": (lambda x: x.real + 0, "grid"), "Imag": (lambda x: x.imag + 0, "grid"),

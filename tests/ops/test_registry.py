@@ -16,7 +16,7 @@ from fusec.trace.values.handlers import FUNCTIONS
 
 ROWS = list(all_ops())
 VARIADIC = {"Gather", "Scatter", "Fused", "Cond", "Loop", "Concat", "ScalarCall",
-            "Call", "Recursion", "CheckedRecursion"}
+            "Call", "Recursion", "CheckedRecursion", "GivenDerivative"}
 FRONT_ENDS = Path(fusec.__file__).parent / "trace"
 
 
