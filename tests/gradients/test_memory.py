@@ -67,7 +67,7 @@ PROGRAMS = [drawing_by_key, heat, several_states, loops_in_a_loop, two_loops, tr
             rows_of_any_length, called]
 
 
-@pytest.mark.parametrize("budget", [0, 1500])
+@pytest.mark.parametrize("budget", [0, 1000])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_the_gradient_is_the_same(
     program: Callable[..., Any], budget: int, monkeypatch: pytest.MonkeyPatch
@@ -105,10 +105,10 @@ def test_trips_that_the_call_says(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_explain_says_what_is_kept_and_what_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
     text = str(fusec.explain(fusec.grad(loops_in_a_loop), X.copy()))
     assert "of 13 iterations" in text and "again" not in text
-    monkeypatch.setattr(fusec.config, "gradient_memory", 2200)
+    monkeypatch.setattr(fusec.config, "gradient_memory", 1500)
     text = str(fusec.explain(fusec.grad(loops_in_a_loop), X.copy()))
-    assert "of 13 iterations, and may keep 2.2 kB (config.gradient_memory): it keeps" in text
-    assert "the beginning of each iteration, and computes the rest again" in text
+    assert "of 13 iterations, and may keep 1.5 kB (config.gradient_memory): it keeps" in text
+    assert "1.28 kB, the beginning of each 4 iterations, and computes the rest again" in text
 
 
 def test_draws_from_a_stream_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
