@@ -183,9 +183,13 @@ class ConcreteFunction(CompiledTrace):
                         lambda times: self.run_leaves(call.leaves, times), self.name)
 
     def _check_untraced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Raise where another function that is being traced calls this with its values."""
+        """Raise where this is called in a trace, for which its result would be a constant: with
+        values of the trace, or though the function does more than compute with its arguments."""
         trace = current()
-        if trace is not None and any(
+        if trace is None:
+            return
+        spec = self.executable.spec
+        if spec.captured or spec.updates or spec.calls_host or any(
                 isinstance(leaf, TracedArray) for leaf in flattened((args, kwargs))[0]):
             raise unsupported(
                 f"a call of {self.name} for one signature in a function that is traced",

@@ -6,6 +6,7 @@ import functools
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from fusec.runtime.outcomes import BUSY, FAILED, MISS
@@ -19,6 +20,7 @@ from .jitted_methods import BoundFunctions, Method, Target
 from .plans import RecentPlans, answer
 from .quiet_gc import no_collections
 from .specs import checked_specs, python_values
+from .tracers import TRACERS
 
 if TYPE_CHECKING:
     from .concrete_function import ConcreteFunction
@@ -128,6 +130,9 @@ class Function:
     # -- calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if TRACERS and get_ident() in TRACERS:  # else what is traced would take it for a constant
+            with short_errors:
+                return self._call(args, kwargs)
         leaves: Any = args
         recent = self._fast
         plans = recent.positional

@@ -5,5 +5,9 @@ from .checks import check_grads
 from .custom import custom_jvp, custom_vjp
 from .jacobians import hessian, hvp, jacobian
 
+# In a trace they are given Variables themselves, and not what these hold.
+for _function in (grad, value_and_grad, vjp, jvp, jacobian, hessian, hvp):
+    vars(_function)["takes_variables"] = True
+
 __all__ = ["check_grads", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacobian", "jvp",
            "stop_gradient", "value_and_grad", "vjp"]

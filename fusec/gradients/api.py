@@ -190,7 +190,7 @@ def _traced_jvp(
     point = call_at(trace, f, primals, {}, tuple(range(len(primals))), None, "jvp")
     others = _apart(point)[1:] if has_aux else []
     leaves, structure = result_leaves(point)
-    likes = [variable.inside for variable in point.variables]
+    likes = [variable.like for variable in point.variables]
     given = _tangents(point, tangents, likes)
     pushed = point.pushed(given, [x.value for x in leaves])
     tangent = structure.unflatten([
@@ -234,11 +234,6 @@ def numbers_of(argnums: Argnums) -> int | tuple[int, ...]:
             "give a position, or several in a tuple: argnums=0, argnums=(0, 2); arguments are "
             "counted from 0, by name they are constants", values=[("argnums", repr(argnums))],
         ) from None
-
-
-# In a trace they are given the Variables themselves, and not what these hold.
-for _function in (grad, value_and_grad):
-    vars(_function)["takes_variables"] = True
 
 
 def _key(wrt: Any) -> Any:

@@ -41,6 +41,12 @@ class Independent:
     inside: Any
     versions: list[tuple[Storage, int]] = field(default_factory=list)
 
+    @property
+    def like(self) -> TracedArray:
+        """An array or number of its type."""
+        inside = self.inside
+        return from_value(self.trace, self.value) if isinstance(inside, Variable) else inside
+
     def derivative(self, ct: Term | None) -> TracedArray:
         """A gradient with this shape, dtype and kind; None is zero."""
         builder, type_ = self.trace.builder, self.value.type

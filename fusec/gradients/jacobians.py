@@ -33,7 +33,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Function:
         point = call_at(trace, f, args, kwargs, chosen, None, "jacobian")
         leaves, structure = result_leaves(point)
         _check(point, leaves)
-        inputs = [variable.inside for variable in point.variables]
+        inputs = [variable.like for variable in point.variables]
         is_forward = sum(x.size for x in inputs) <= sum(y.size for y in leaves)
         table = (_forward if is_forward else _back)(point, inputs, leaves)
         return structure.unflatten([point.structure.unflatten(row) for row in table])
@@ -42,7 +42,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Function:
 
 
 def _check(point: Point, leaves: Sequence[TracedArray]) -> None:
-    for x in [*(v.inside for v in point.variables), *leaves]:
+    for x in [*(v.like for v in point.variables), *leaves]:
         if x.dtype.kind != "f":
             raise user_error(TypeError, "jacobian of values that are no real floats",
                              point.trace.loc, "take the real and the imaginary part",

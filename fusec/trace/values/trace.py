@@ -21,6 +21,7 @@ from fusec.ir.dims import Size, UndecidedSizeError
 from fusec.ops import Builder
 from fusec.ops.checks import describe_error
 from fusec.signal_handlers import handlers_around
+from fusec.tracers import TRACERS
 
 from ..convert.hooks import Hooks
 from ..facts.code_names import names_in
@@ -265,10 +266,13 @@ def tracing(trace: Trace) -> Iterator[Trace]:
         _state.stack = []
     # Two frames below is the function with the block.
     _state.stack.append((trace, handlers_around(sys._getframe(2).f_code)))
+    thread = threading.get_ident()
+    TRACERS.append(thread)
     try:
         with stack.deeper():
             yield trace
     finally:
+        TRACERS.remove(thread)
         _state.stack.pop()
         trace.active = False
 
