@@ -349,10 +349,14 @@ def _shown(types: Any) -> str:
     return f"({', '.join(map(str, types))})"
 
 
+def _is_truth(type_: TensorType) -> bool:
+    return not type_.shape and type_.dtype == np.bool_
+
+
 def _cond(node: Node) -> None:
     require(bool(node.inputs), "it needs a test")
     test, rest = node.inputs[0].type, [v.type for v in node.inputs[1:]]
-    require(not test.shape, f"its test is {test}, not a number")
+    require(_is_truth(test), f"its test is {test}, not one bool")
     changed = node.attrs["changed"]
     require(0 <= changed <= len(rest) and all(t.kind == "array" for t in rest[:changed]),
             f"{changed} of its operands are not arrays that it changes")
@@ -367,7 +371,7 @@ def _loop(node: Node) -> None:
     _fits(node.attrs["test"], types, 0, "its test")
     _fits(node.attrs["body"], types, carried, "its body")
     outputs = node.attrs["test"].outputs
-    require(len(outputs) == 1 and not outputs[0].shape, "its test does not give one number")
+    require(len(outputs) == 1 and _is_truth(outputs[0].type), "its test does not give one bool")
 
 
 COND = Admission({"then": GRAPH, "orelse": GRAPH, "changed": INT}, {"extends": TEXT}, rule=_cond)

@@ -6,6 +6,7 @@ More of the same: `hostile_graphs.outcome(mutated(text, random.Random(n)))` for 
 from __future__ import annotations
 
 import functools
+import json
 import random
 import re
 import signal
@@ -347,6 +348,29 @@ class _at_most:
 
 def _ring(number: int, frame: object) -> None:
     raise _Hang("a hostile graph takes too long")
+
+
+def test_tests_of_branches_and_loops_are_one_bool() -> None:
+    """LLVM refused the code of others."""
+    def program(x):
+        for k in range(40):
+            x[k % 2] += k
+        return x * 2 if x.sum() > 3 else x
+
+    text = fusec.jit(program).concrete(np.ones(4)).graph.to_json()
+    form = json.loads(text)
+    control = {node["op"]: node for node in form["nodes"] if node["op"] in ("Loop", "Cond")}
+    admit(text)
+    assert set(control) == {"Loop", "Cond"}
+    test = control["Loop"]["attrs"]["test"]["graph"]
+    test["outputs"] = [f"{next(n['name'] for n in test['nodes'] if n['op'] == 'Const')}:0"]
+    with pytest.raises(ValueError, match="its test does not give one bool"):
+        admit(json.dumps(form))
+    form = json.loads(text)
+    cond = next(node for node in form["nodes"] if node["op"] == "Cond")
+    cond["inputs"][0] = next(f"{n['name']}:0" for n in form["nodes"] if n["op"] == "Const")
+    with pytest.raises(ValueError, match=r"its test is .*, not one bool"):
+        admit(json.dumps(form))
 
 
 def test_a_loop_without_end_is_ended_by_its_timeout() -> None:
