@@ -81,7 +81,7 @@ class OptimizedStage:
     def lower(self) -> LoweredStage:
         """Lower every fusion group to loop IR and decide where values live."""
         start, stats = time.perf_counter(), CompileStats()
-        schedule = None if self.planned is None else self.planned(self, stats)
+        schedule = None if self.planned is None else self.planned(self.without_arguments(), stats)
         if schedule is None:
             schedule = self.schedule()
         schedule.states = self.before.traced.states or None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -294,6 +296,18 @@ def test_many_shapes_leave_few_plans() -> None:
         assert jitted(np.ones(n)).shape == (n,)
     assert jitted.trace_count == 1
     assert len(list(jitted._dispatching().traces.every())) <= 256
+
+
+def test_plans_keep_no_arguments() -> None:
+    """256 plans kept the arrays of their first calls."""
+    jitted, alive = fusec.jit(normalised), []
+    for n in range(40, 48):
+        x = matrix(n)
+        jitted(x)
+        alive.append(weakref.ref(x))
+    del x
+    gc.collect()
+    assert jitted.trace_count == 1 and [reference() for reference in alive] == [None] * 8
 
 
 def test_threads_that_ask_for_different_sizes() -> None:
