@@ -9,7 +9,6 @@ from fusec.runtime.devices import calibration, registry
 from fusec.runtime.devices.blas import blas_threads
 from fusec.runtime.devices.device import Device
 
-from . import machine
 from .inspect import history
 from .inspect.history import Rates
 from .inspect.tables import Column, Tabular
@@ -53,8 +52,9 @@ class DeviceInfo:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of the memory that it uses, which devices of the host share; 0: not known."""
-        return machine.usable_memory()
+        """Bytes of the memory that it uses, which devices of the host share; 0: not known.
+        CUDAHOST takes at most half of theirs."""
+        return self._device.memory_bytes()
 
     @property
     def bandwidth(self) -> float | None:

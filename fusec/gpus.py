@@ -67,6 +67,12 @@ def count() -> int:
     return number
 
 
+def memory() -> int:
+    """Bytes of the first one's memory."""
+    total: int = cupy().cuda.runtime.memGetInfo()[1]
+    return total
+
+
 def may_have_arrays() -> bool:
     """Whether there may be an array on a GPU in this process."""
     return any(map(sys.modules.__contains__, _LIBRARIES))

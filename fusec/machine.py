@@ -125,6 +125,11 @@ def usable_memory(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> int:
     return min((limit for limit in limits if limit > 0), default=0)
 
 
+def emulated_memory() -> int:
+    """Bytes that the emulated CUDA device may use: half of the process's; 0 where nothing says."""
+    return usable_memory() // 2
+
+
 def default_cache_dir(environ: Mapping[str, str] = os.environ) -> str:
     """Where this platform wants a user's caches; ``off`` when the user has no home folder."""
     if sys.platform == "win32":

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from fusec import machine
 from fusec.ir.device_names import DeviceName
 from fusec.runtime.threads import Pool
 
 from .device_thread import DeviceThread, Work
+
+
+def _of_process() -> int:
+    return machine.usable_memory()
 
 
 class Device:
@@ -17,14 +24,16 @@ class Device:
     devices that placement may choose.
     ``cores`` are the CPUs that it keeps to, ``threads`` how many of them its kernels use at once;
     where that is None, they use the threads of the process on any CPU.
+    ``memory_bytes`` says how large its memory is; 0: not known.
     """
 
     def __init__(
         self, name: DeviceName, backend: str, cores: tuple[int, ...] = (), memory: str = "host",
         is_automatic: bool = True, threads: int | None = None, runs_kernels_alone: bool = False,
+        memory_bytes: Callable[[], int] = _of_process,
     ) -> None:
         self.name, self.backend, self.cores, self.memory = name, backend, cores, memory
-        self.is_automatic, self.threads = is_automatic, threads
+        self.is_automatic, self.threads, self.memory_bytes = is_automatic, threads, memory_bytes
         self.runs_kernels_alone = runs_kernels_alone
         self._pool = None if threads is None else Pool(f"{name.short}-worker", threads, cores)
         self._thread = DeviceThread(str(name), () if threads is None else cores, self._pool)

@@ -73,13 +73,14 @@ def _oracle(type_: str) -> Driver:
 
 def _cuda_host() -> list[Device]:
     return [Device(DeviceName(JOB, TASK, "CUDAHOST", 0), "cudahost", memory="cudahost:0",
-                   is_automatic=False, runs_kernels_alone=True)]
+                   is_automatic=False, runs_kernels_alone=True,
+                   memory_bytes=machine.emulated_memory)]
 
 
 def _gpus() -> list[Device]:
     """The first one: a back end has the driver of one."""
     return [Device(DeviceName(JOB, TASK, "GPU", number), "cuda", memory=f"gpu:{number}",
-                   is_automatic=False, runs_kernels_alone=True)
+                   is_automatic=False, runs_kernels_alone=True, memory_bytes=gpus.memory)
             for number in range(min(gpus.count(), 1))]
 
 

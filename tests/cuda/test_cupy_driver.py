@@ -100,7 +100,8 @@ def test_a_program_runs_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(backends._loaded, "cuda", GpuBackend())
         registry.register("GPU", registry._gpus)
         try:
-            assert "GPU" in [device.type for device in fusec.devices()]
+            memory = {device.type: device.memory_bytes for device in fusec.devices()}
+            assert memory["GPU"] == 1 << 30 and memory["CUDAHOST"] == memory["CPU"] // 2
             f = fusec.jit(damped, device="/device:GPU:0")
             for _ in range(2):
                 for got, want in zip(f(x), damped(x), strict=True):

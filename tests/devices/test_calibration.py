@@ -256,7 +256,7 @@ device               cores  threads  memory GB  GB/s  GFLOP/s  transfer GB/s
 /device:CPU:0        0-3,8        4       16.0  20.0     50.0           10.0
 /device:REFERENCE:0                       16.0
 /device:NULL:0                            16.0
-/device:CUDAHOST:0                        16.0"""
+/device:CUDAHOST:0                         8.0"""
         console = Console(file=io.StringIO(), width=100)
         console.print(fusec.devices())
         assert "/device:CPU:0" in console.file.getvalue()  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -44,7 +45,7 @@ class EmulatedDriver:
 
     def __init__(self, seed: int = 0, limit: int | None = None) -> None:
         self.seed = seed
-        self.arena = Arena(machine.usable_memory() // 2 if limit is None else limit)
+        self.arena = Arena(machine.emulated_memory() or sys.maxsize if limit is None else limit)
         self.streams = Streams(seed)
         self.launched = 0
         self._faults = Faults()
