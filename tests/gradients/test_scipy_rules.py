@@ -22,6 +22,7 @@ def _complex(*shape: int) -> np.ndarray:
 
 
 A, B, MORE = RNG.standard_normal((4, 4)), RNG.standard_normal(4), RNG.standard_normal((4, 2))
+BANDS = RNG.standard_normal((4, 4)) + np.array([[1.0], [8.0], [9.0], [1.0]])
 T = A + 4 * np.eye(4)
 S = A @ A.T + 3 * np.eye(4)
 Z, Y = _complex(3, 3) + 3 * np.eye(3), _complex(3, 2)
@@ -42,6 +43,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "solve": (lambda a, b, s: (
         linalg.solve(a, b), linalg.solve(s, b, assume_a="pos"), linalg.solve(
             s, b, assume_a="sym", lower=True)), (T, B, S)),
+    "solve_banded": (lambda d, e, b, c: (
+        linalg.solve_banded((1, 1), d, b), linalg.solve_banded((0, 2), d, c),
+        linalg.solve_banded((2, 1), e, c)), (
+        BANDS[:3], BANDS, B, MORE)),
+    "solve_banded of complex diagonals": (lambda d, b: linalg.solve_banded((1, 1), d, b), (
+        BANDS[:3] + 1j * BANDS[:3][::-1], RNG.standard_normal(4))),
     "inv, det": (lambda a: (linalg.inv(a), linalg.det(a)), (T,)),
     "solve_triangular": (_solve_triangular, (T, B, MORE)),
     "solve complex triangular systems": (lambda a, b: [

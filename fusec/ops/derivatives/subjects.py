@@ -18,6 +18,7 @@ from . import (
     reductions,
     rest,
     scans,
+    scipy_banded,
     scipy_calls,
     scipy_equations,
     scipy_factors,
@@ -33,6 +34,6 @@ from . import (
 __all__ = [
     "arithmetic", "choices", "cumulative", "einsum", "elementary", "fourier", "indices",
     "linear_algebra", "moves", "norms", "order", "parts", "powers", "products", "reductions",
-    "rest", "scans", "scipy_calls", "scipy_equations", "scipy_factors", "scipy_signals",
-    "scipy_systems", "signals", "special", "spectral", "ufuncs", "views",
+    "rest", "scans", "scipy_banded", "scipy_calls", "scipy_equations", "scipy_factors",
+    "scipy_signals", "scipy_systems", "signals", "special", "spectral", "ufuncs", "views",
 ]
