@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from variables.nested_calls import difference
 
 import fusec
 
@@ -115,3 +116,8 @@ def test_a_call_for_one_signature_would_be_a_constant(name: str) -> None:
     concrete = function.concrete(*args)  # type: ignore[attr-defined]
     with pytest.raises(fusec.UnsupportedError, match="for one signature in a function"):
         fusec.jit(lambda x: x + concrete(*args))(X)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_programs_of_functions_that_call_each_other(seed: int) -> None:
+    assert not difference(seed)
