@@ -82,7 +82,7 @@ def _always(node: Node) -> bool:
 
 def _is_even(node: Node) -> bool:
     exponent = node.inputs[1].node
-    number = exponent.attrs["value"] if exponent.op == "Const" else None
+    number: Any = exponent.attrs["value"] if exponent.op == "Const" else None
     return type(number) is not Symbolic and bool(number) and number > 0 and bool(number % 2 == 0)
 
 
