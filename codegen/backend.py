@@ -45,6 +45,9 @@ class DeviceArrays(Protocol):
     def bring(self, array: np.ndarray) -> Any:
         """A copy there of an array of the host's, in the same order; it may change afterwards."""
 
+    def write(self, target: Any, source: Any) -> None:
+        """Copy elements there; what is to be copied may be the host's."""
+
     def fetch(self, array: Any) -> np.ndarray:
         """A copy in the host's memory, in the same order, of what it holds when all that was asked
         of the device has been done."""
@@ -63,9 +66,6 @@ class ResidentArrays(DeviceArrays, Protocol):
 
     def shown(self, value: Any) -> Any:
         """A result as the program gets it."""
-
-    def write(self, target: np.ndarray, source: np.ndarray) -> None:
-        """Copy elements from one to another."""
 
     def call(self) -> AbstractContextManager[None]:
         """What is around a call."""

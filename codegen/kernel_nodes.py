@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fusec.ir import Node
 from fusec.ops import get
+from fusec.ops.checks import is_check
 from fusec.ops.cones import is_copied_whole
 
 
@@ -15,3 +18,20 @@ def is_of_kernels(node: Node) -> bool:
     row = get(node.op)
     return row.lowering == "fused" and not row.is_control and node.op != "Reshape" and (
         not is_copied_whole(node))
+
+
+def is_control_of(node: Node, has_kernel: Callable[[Node], bool]) -> bool:
+    """Whether it is a branch or loop in which everything has kernels: it runs on their device,
+    each kernel launched by itself."""
+    return get(node.op).is_control and bool(node.graphs) and _has_sizes(node) and all(
+        _is_inside(n, has_kernel) for graph in node.graphs for n in graph.nodes)
+
+
+def _is_inside(node: Node, has_kernel: Callable[[Node], bool]) -> bool:
+    is_of_numbers = all(v.type.kind != "array" for v in node.inputs)
+    return _has_sizes(node) and (get(node.op).is_given or has_kernel(node) or (
+        is_check(node) and is_of_numbers))
+
+
+def _has_sizes(node: Node) -> bool:
+    return all(t.is_static for t in node.types)

@@ -108,10 +108,10 @@ class PartitionedSchedule(Schedule):
         merged: dict[str, Schedule] = {}
         for action in self.tasks:
             assert action.schedule is not None
-            backend = action.schedule.backend
-            whole = merged.setdefault(backend.name, Schedule(
-                [], [], 0, [], self.graph, backend, divide=self.divide))
-            whole.steps.extend(action.schedule.steps)
+            part = action.schedule
+            whole = merged.setdefault(part.backend.name, Schedule(
+                [], [], 0, [], self.graph, part.backend, arrays=part.arrays, divide=self.divide))
+            whole.steps.extend(part.steps)
         return [*merged.values()]
 
 

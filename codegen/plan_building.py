@@ -13,7 +13,7 @@ from fusec.ops.recursion import is_repeated
 from fusec.passes.pipeline import run_passes, step_by_step
 
 from . import backends
-from .backend import Backend, NotNativeError
+from .backend import Backend, DeviceArrays, NotNativeError
 from .complex_pairs import buffer_strides
 from .native_nest import CompileStats
 from .schedule import ControlRun, Divide, Schedule, Strides, SubPlan, contiguous_strides
@@ -50,7 +50,10 @@ def _compile(schedule: Schedule, stats: CompileStats) -> None:
     codes = backend.compile(forms, stats)
     for extern in schedule.externs:
         if extern.run is not None:
-            _compile_control(extern.run, backend, stats, schedule.divide)
+            if schedule.arrays is not None:
+                _plan_on_device(extern.run, backend, schedule.arrays)
+            else:
+                _compile_control(extern.run, backend, stats, schedule.divide)
     for step in steps:
         step.code, codes = codes[: len(step.forms)], codes[len(step.forms):]
 
@@ -80,6 +83,16 @@ def _compile_control(
                  for name, value in run.node.attrs.items() if isinstance(value, Graph)}
 
 
+def _plan_on_device(run: ControlRun, backend: Backend, arrays: DeviceArrays) -> None:
+    """Step by step on arrays of a device: each of its kernels is launched by itself."""
+    run.reason = "each of its kernels is launched by itself"
+    for name, value in run.node.attrs.items():
+        if isinstance(value, Graph):
+            plans: dict[str, SubPlan] = value.__dict__.setdefault("plans", {})
+            run.plans[name] = plans.setdefault(f"{backend.name}, its arrays", SubPlan(
+                value, partial(_sub_schedule, backend=backend, arrays=arrays)))
+
+
 def _sub_plan(
     graph: Graph, backend: Backend, divide: Divide | None, as_native: bool = False
 ) -> SubPlan:
@@ -103,7 +116,8 @@ def _sizes_are_passed(run: ControlRun) -> bool:
 
 
 def _sub_schedule(
-    graph: Graph, backend: Backend, divide: Divide | None = None, as_native: bool = False
+    graph: Graph, backend: Backend, divide: Divide | None = None, as_native: bool = False,
+    arrays: DeviceArrays | None = None,
 ) -> Schedule:
     """A sub-graph that runs as a plan of its own: its operands and results lie in C order."""
     fused = run_passes(step_by_step(as_native), graph, verified=config.verify)
@@ -112,6 +126,6 @@ def _sub_schedule(
         for values in (fused.inputs, fused.outputs))
     schedule = None if divide is None else divide(fused, inputs, outputs)
     schedule = schedule or make_schedule(fused, inputs, outputs, backend=backend)
-    schedule.divide = divide
+    schedule.divide, schedule.arrays = divide, arrays
     compile_schedule(schedule, CompileStats())
     return schedule

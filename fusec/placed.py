@@ -105,9 +105,9 @@ def divide(
     return placed.schedule(input_strides, output_strides, None)
 
 
-def constrain(graph: Graph) -> Graph:
+def constrain(graph: Graph, residence: str = "") -> Graph:
     """The pass that resolves where nodes are to run, on this machine."""
-    return resolve_constraints(graph, machine())
+    return resolve_constraints(graph, machine().residing(residence))
 
 
 def place_on(fused: Graph, records: list[PassRecord], residence: str = "") -> Placed | None:

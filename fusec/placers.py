@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fusec.codegen.plan_building import make_schedule
@@ -40,7 +41,8 @@ def optimized(
     placer = placer_for(graph, residence)
     if placer is None:
         return run_pipeline(graph, options, records), None
-    fused = run_pipeline(graph, replace(options, constrain=placer.constrain), records)
+    constrain = partial(placer.constrain, residence=residence)
+    fused = run_pipeline(graph, replace(options, constrain=constrain), records)
     return fused, placer.place_on(fused, records, residence)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fusec import config, stack
+from fusec.codegen.backend import DeviceArrays
 from fusec.codegen.control_program import (
     CALLS,
     OF_NOTHING,
@@ -51,15 +52,18 @@ MOST = 1 << 62
 class LoopRun:
     """A loop over two plans."""
 
-    def __init__(self, run: ControlRun, planner: Planner) -> None:
-        self.node, self.reused = run.node, run.reused
+    def __init__(
+        self, run: ControlRun, planner: Planner, arrays: DeviceArrays | None = None
+    ) -> None:
+        self.node, self.reused, self.arrays = run.node, run.reused, arrays
         self.test, self.body = (SubProgram(run.plans[k], planner) for k in ("test", "body"))
         self.carried: int = run.node.attrs["carried"]
 
     def __call__(
         self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
     ) -> list[np.ndarray]:
-        now = [own(x, v.type, memory[i] if i < self.carried and i not in self.reused else None)
+        fresh = {i for i in range(self.carried) if i not in self.reused}
+        now = [own(x, v.type, memory[i] if i in fresh else None, self.arrays)
                for i, (x, v) in enumerate(zip(operands, self.node.inputs, strict=True))]
         scalars = [i for i in range(self.carried) if self.node.types[i].kind != "array"]
         while bool(self.test.run(now, sizes)[0]):
@@ -71,8 +75,10 @@ class LoopRun:
 class CondRun:
     """A branch over two plans, of which one is run, and made when it is first needed."""
 
-    def __init__(self, run: ControlRun, planner: Planner) -> None:
-        self.node, self.reused = run.node, run.reused
+    def __init__(
+        self, run: ControlRun, planner: Planner, arrays: DeviceArrays | None = None
+    ) -> None:
+        self.node, self.reused, self.arrays = run.node, run.reused, arrays
         self.sides = tuple(SubProgram(run.plans[k], planner) for k in ("orelse", "then"))
         self.changed: int = run.node.attrs["changed"]
 
@@ -82,7 +88,7 @@ class CondRun:
         test, *rest = operands
         first = len(self.node.types) - self.changed
         fresh = {i for i in range(self.changed) if first + i not in self.reused}
-        now = [own(x, v.type, memory[first + i] if i in fresh else None)
+        now = [own(x, v.type, memory[first + i] if i in fresh else None, self.arrays)
                for i, (x, v) in enumerate(zip(rest, self.node.inputs[1:], strict=True))]
         outputs = self.sides[bool(test)].run(now, sizes)
         return [as_array(x, t) for x, t in zip(
@@ -326,8 +332,13 @@ def _of_nothing(node: Node) -> Exception:
     raise AssertionError(f"internal error: {node.op} of nothing has a value")
 
 
-def run_of(control: ControlRun, planner: Planner) -> Callable[..., list[np.ndarray]]:
-    """The function that runs a control node: ``run(operands, memory, sizes)`` -> results."""
+def run_of(
+    control: ControlRun, planner: Planner, arrays: DeviceArrays | None = None
+) -> Callable[..., list[np.ndarray]]:
+    """The function that runs a control node: ``run(operands, memory, sizes)`` -> results.
+
+    ``arrays``: of the device in whose memory it runs.
+    """
     if isinstance(control.program, ControlCode):
         return CodeRun(control, control.program)
     if control.program is not None:
@@ -336,4 +347,4 @@ def run_of(control: ControlRun, planner: Planner) -> Callable[..., list[np.ndarr
         return RecursionRun(control, planner)
     if control.node.op == "Call":
         return (RepeatedRun if is_repeated(control.node) else CallRun)(control, planner)
-    return (LoopRun if control.node.op == "Loop" else CondRun)(control, planner)
+    return (LoopRun if control.node.op == "Loop" else CondRun)(control, planner, arrays)

@@ -152,7 +152,8 @@ class PlanSource(PlanText):
         mark = len(self.lines)
         if step.control is None:
             operands = [self._operand(p, t) for p, t in zip(step.sources, types, strict=True)]
-            if self.plan.schedule.arrays is not None:
+            is_of_numbers = all(t.kind != "array" for t in (*types, *step.node.types))
+            if self.plan.schedule.arrays is not None and not is_of_numbers:
                 self._device_call(step, operands)
             elif step.node.op == "MatMul":
                 self._product(step, operands)
@@ -226,8 +227,10 @@ class PlanSource(PlanText):
         """A step that takes the memory of its results and returns all of them at once."""
         from .control_flow import run_of  # few plans have branches or loops
 
-        name = self._bind("step", run_of(control, self.plan.of_graph))
-        memory = ", ".join(self._target_maker(p) for p in step.targets)
+        arrays = self.plan.schedule.arrays
+        name = self._bind("step", run_of(control, self.plan.of_graph, arrays))
+        maker = self._target_maker if arrays is None else self._device_memory
+        memory = ", ".join(map(maker, step.targets))
         self._add(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
         for number, place in enumerate(step.targets):
             if place.kind != "cell":

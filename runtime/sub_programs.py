@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fusec.codegen.backend import DeviceArrays
 from fusec.codegen.schedule import Schedule, SubPlan
 from fusec.ir import TensorType
 
@@ -48,14 +49,29 @@ def shared(plan: SubPlan, planner: Planner) -> SubProgram:
     return program
 
 
-def own(operand: Any, type_: TensorType, memory: Memory | None) -> Any:
-    """An operand as a sub-plan takes it; with ``memory`` a copy there, which it may change."""
+def own(
+    operand: Any, type_: TensorType, memory: Memory | None, arrays: DeviceArrays | None = None
+) -> Any:
+    """An operand as a sub-plan takes it; with ``memory`` a copy there, which it may change.
+
+    ``arrays``: of the device in whose memory operands are.
+    """
     if type_.kind != "array":
         return operand.item() if type_.is_weak and isinstance(operand, np.generic) else operand
+    if arrays is not None:
+        return _on_device(operand, memory, arrays)
     if memory is None:
         return np.ascontiguousarray(operand).reshape(np.shape(operand))
     out = memory()
     np.copyto(out, operand)
+    return out
+
+
+def _on_device(operand: np.ndarray, memory: Memory | None, arrays: DeviceArrays) -> np.ndarray:
+    if memory is None and operand.flags.c_contiguous:
+        return operand
+    out = arrays.empty(operand.shape, operand.dtype, "C") if memory is None else memory()
+    arrays.write(out, operand)
     return out
 
 

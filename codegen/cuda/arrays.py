@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.errors import InternalError
+
 from .driver import Driver
 
 
@@ -46,6 +48,16 @@ class DriverArrays:
         there = self.empty(array.shape, array.dtype, order)
         self.driver.copy_in(there.ctypes.data, array.transpose(order))
         return there
+
+    def write(self, target: np.ndarray, source: np.ndarray) -> None:
+        """Copy elements, by way of the host, to fresh memory, which has no gaps."""
+        is_there = self.driver.address_of(source) is not None
+        order = _axes(target)
+        lying = (self.fetch(source) if is_there else source).transpose(order)
+        if _span(target) != lying.nbytes:
+            raise InternalError("a copy on a device to memory with gaps")
+        if lying.size:
+            self.driver.copy_in(_first(target), lying)
 
     def fetch(self, array: np.ndarray) -> np.ndarray:
         """A copy in the host's memory; the device has done then what it was asked."""

@@ -11,7 +11,7 @@ from fusec import locks
 from fusec.codegen.backend import Backend, Strides
 from fusec.codegen.code_cache import CodeCache
 from fusec.codegen.control_program import ControlCode
-from fusec.codegen.kernel_nodes import is_of_kernels
+from fusec.codegen.kernel_nodes import is_control_of, is_of_kernels
 from fusec.codegen.loop_ir import Kernel
 from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.specialise import specialise
@@ -44,9 +44,11 @@ class CudaBackend(Backend):
         return supports(op, dtype)
 
     def has_kernel(self, node: Node) -> bool:
-        """What is computed element by element, but for functions that are LLVM IR."""
+        """What is computed element by element, but for functions that are LLVM IR; branches and
+        loops of that."""
         inside = node.attrs["body"].nodes if node.op == "Fused" else (node,)
-        return is_of_kernels(node) and not any(get(n.op).scalar in CALLS for n in inside)
+        is_one = is_of_kernels(node) and not any(get(n.op).scalar in CALLS for n in inside)
+        return is_one or is_control_of(node, self.has_kernel)
 
     def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[CudaForm]:
         return [CudaForm(specialise(kernel, nest, strides), kernel) for nest in kernel.nests]

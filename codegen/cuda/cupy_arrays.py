@@ -63,7 +63,9 @@ class CupyArrays(DriverArrays):
         return self.driver.cupy.ndarray(array.shape, array.dtype, pointer, array.strides)
 
     def write(self, target: np.ndarray, source: np.ndarray) -> None:
-        """Copy elements on the GPU."""
+        """Copy elements on the GPU, or to it."""
+        if self.driver.address_of(source) is None and source.size:
+            source = self.bring(source)
         with self.driver.device, self.driver.stream:
             self.over(target)[...] = self.over(source)
 

@@ -63,7 +63,8 @@ def _resolved(graph: Graph, machine: Machine) -> Graph:
     nodes: dict[int, Node] = {}
     for node in graph.nodes:
         device = classes.canonical(node)
-        inner = _stripped if classes.is_whole(node) else partial(_resolved, machine=machine)
+        is_whole = classes.is_whole(node) or classes.is_left_whole(node)
+        inner = _stripped if is_whole else partial(_resolved, machine=machine)
         attrs = {k: inner(v) if isinstance(v, Graph) and constrained(v) else v
                  for k, v in node.attrs.items()}
         inputs = [replaced.get(v, v) for v in node.inputs]
@@ -183,6 +184,13 @@ class _Classes:
         devices = self.feasible[self._root(node.name)]
         return get(node.op).is_control and all(
             name.admits(d.name) for name in _inside(node) for d in devices)
+
+    def is_left_whole(self, node: Node) -> bool:
+        """Whether a device on which the arguments are leaves all of a branch or loop to others: its
+        arrays are copied once, and not for each iteration."""
+        residence = self.machine.residence
+        return residence is not None and node.name in self.left and all(
+            name.admits(residence.name) for name in _inside(node))
 
     def _named(self, name: DeviceName) -> tuple[DeviceModel, ...]:
         """Devices whose type is not named are automatic ones."""

@@ -31,15 +31,31 @@ class TaskError(Exception):
 class _TaskPlan(StepByStep):
     """The steps of a task.  Its errors are explained by the plan that it is a part of."""
 
+    @staticmethod
+    def of_graph(schedule: Schedule) -> Any:
+        """What runs on a device's arrays cannot be repeated by itself either."""
+        if schedule.arrays is not None:
+            return _InnerPlan(schedule, spec_of(schedule.graph))
+        return StepByStep.of_graph(schedule)
+
     def failure(
         self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
     ) -> Exception:
-        return TaskError(error, node)
+        return error if isinstance(error, TaskError) else TaskError(error, node)
 
     def repeated(
         self, find: Callable[[Schedule, Sequence[Any]], Any], leaves: Sequence[Any],
         captured: Sequence[Any],
     ) -> Any:
+        return TaskError()
+
+
+class _InnerPlan(_TaskPlan):
+    """The steps of a branch or loop in a task, whose nodes the whole graph has not."""
+
+    def failure(
+        self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
+    ) -> Exception:
         return TaskError()
 
 

@@ -46,7 +46,8 @@ class Pointer:
 
 
 class FakeCupy:
-    """A GPU with ``room`` bytes; ``calls`` are what was asked of it, in order."""
+    """A GPU with ``room`` bytes; ``calls`` are what was asked of it, in order, ``sent`` the bytes of
+    each copy."""
 
     def __init__(self, room: int = 1 << 30, capability: str = "90", count: int = 1) -> None:
         self.driver, self.room, self.cached, self.calls = EmulatedDriver(), room, 0, []
@@ -64,7 +65,7 @@ class FakeCupy:
             UnownedMemory=UnownedMemory, MemoryPointer=MemoryPointer,
             get_current_stream=lambda: self.current)
         self.current = self._stream(True)
-        self.__version__ = "0"
+        self.__version__, self.sent = "0", []
         self.ndarray = arrays_of(self.driver)
         self.linalg, self.fft, of_numpy = (
             Functions(self.ndarray, m, self.calls) for m in (np.linalg, np.fft, np))
@@ -105,6 +106,7 @@ class FakeCupy:
 
     def _copy(self, to: int, source: int, nbytes: int, kind: int, stream: int) -> None:
         self.calls.append({1: "to device", 2: "to host"}[kind])
+        self.sent.append(nbytes)
         self.driver.synchronize()
         ctypes.memmove(to, source, nbytes)
 

@@ -243,14 +243,31 @@ def test_a_check_that_fails_names_the_line_and_leaves_the_rest(cupy: FakeCupy) -
     np.testing.assert_array_equal(f(x, cupy.asarray(np.array([0, 3]))).get(), want[[0, 3]])
 
 
-def test_loops(cupy: FakeCupy) -> None:
-    """They run on the CPU, and their arrays are copied."""
-    def f(x: np.ndarray) -> Any:
-        while x.sum() < 1000:
-            x = x * 2 + 1
-        return x * 2
+def doubled(x: np.ndarray, most: Any) -> Any:
+    while x.sum() < most:
+        x = x * 2 + 1
+    return x * 2
 
-    np.testing.assert_array_equal(fusec.jit(f)(cupy.asarray(X)).get(), compiled(f, X))
+
+def running(x: np.ndarray, most: Any) -> Any:
+    for i in range(1, x.shape[0]):
+        x[i] += x[i - 1] * most
+    return x + 1
+
+
+def test_loops(cupy: FakeCupy) -> None:
+    """On the GPU, where it has kernels for all that is inside: nothing but a number a test is
+    copied.  Else on the CPU as a whole, with a copy each way."""
+    many = np.abs(np.random.default_rng(1).normal(size=(200, 3)))
+    for f, copies in ((doubled, 0), (running, 1)):
+        g, x, want = fusec.jit(f), cupy.asarray(many), many.copy()
+        wanted = compiled(f, want, 1000.0)
+        g(cupy.asarray(many), 1000.0)
+        cupy.sent.clear()
+        got = g(x, 1000.0)
+        assert sum(n >= many.nbytes for n in cupy.sent) == 2 * copies, cupy.sent
+        np.testing.assert_allclose(got.get(), wanted, rtol=1e-12)
+        np.testing.assert_allclose(x.get(), want, rtol=1e-12)
 
 
 def test_arguments_that_overlap(cupy: FakeCupy) -> None:
