@@ -263,7 +263,7 @@ class PlanSource(PlanText):
 
     def _output(self, place: Any, type_: TensorType) -> str:
         if type_.kind != "weak":
-            return self._read(place)
+            return self._read(place, type_)
         return self._operand(place, type_)
 
 

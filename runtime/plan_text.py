@@ -99,8 +99,8 @@ class PlanText:
 
     # -- memory
 
-    def _read(self, place: Any) -> str:
-        """What a place holds: an array, or a cell's NumPy scalar."""
+    def _read(self, place: Any, type_: TensorType) -> str:
+        """What a place holds: an array, or a NumPy scalar of a cell or an array's element."""
         if not isinstance(place, Place):
             return self._bind("constant", place)
         if place.kind != "cell":
@@ -110,13 +110,16 @@ class PlanText:
             if place.views:
                 text = f"asarray({text}, {self._bind('dtype', place.dtype)})"
         if place.views:
-            text = f"{self._bind('view', _composed(place.views))}({text}, sizes)"
+            views, arrays = place.views, self.plan.schedule.arrays
+            if arrays is not None and place.kind != "cell" and type_.kind != "array":
+                views = (*views[:-1], lambda array, sizes: arrays.fetch(array), views[-1])
+            text = f"{self._bind('view', _composed(views))}({text}, sizes)"
         return text
 
     def _contents(self, place: Any, type_: TensorType) -> str:
         """What a place holds; for an array of rank 0 its memory, not a copy of the number."""
         is_array = isinstance(place, Place) and place.kind == "cell" and type_.kind == "array"
-        return self._cell_array(place) if is_array and not place.views else self._read(place)
+        return self._cell_array(place) if is_array and not place.views else self._read(place, type_)
 
     def _operand(self, place: Any, type_: TensorType) -> str:
         """The same as NumPy would have it: an array, a scalar, a Python number."""
@@ -124,7 +127,7 @@ class PlanText:
             return self._bind("constant", _as_operand(place, type_))
         if type_.is_weak and place.kind == "cell" and not place.views:
             return f"{self._cell(place.number, place.dtype)}.item()"
-        text = self._read(place)
+        text = self._read(place, type_)
         if type_.kind == "array" and (place.kind == "cell" or place.views):
             return f"asarray({text})"
         return text if not type_.is_weak else f"{self._bind('number', _number)}({text})"

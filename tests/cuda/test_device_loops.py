@@ -62,9 +62,19 @@ def nested(x: Any, steps: Any) -> Any:
     return x
 
 
+def elements(x: Any, steps: Any) -> Any:
+    """Numbers that are elements of arrays go into loops and branches."""
+    first = x[0, 0]
+    y = x + 1
+    for _ in range(steps):
+        first = first + y[-1, 2]
+        y = y * first if first < 3 else y + x[1, 1]
+    return y, first
+
+
 PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
     (relaxed, 4), (until, 7.5), (exchanged, 3), (in_place, 5), (chosen, 2), (chosen, 0),
-    (nested, 4)]
+    (nested, 4), (elements, 3)]
 DIVIDED = (in_place,)  # elements at an index of the run are the CPU's
 
 

@@ -216,7 +216,8 @@ def test_loops_raise_as_numpy_does(f: Callable[..., Any], args: tuple[Any, ...])
             for a, b in zip(args if before else numpys, mine, strict=True):
                 np.testing.assert_array_equal(a, b)
     runs = [s.run for s in jitted.traces[-1].build.schedule.externs]
-    assert [r.reason for r in runs if isinstance(r, ControlRun) and f is not put] in ([""], [])
+    reasons = {r.reason for r in runs if isinstance(r, ControlRun) and f is not put}
+    assert reasons <= {"", "each of its kernels is launched by itself"}  # of devices, see conftest
 
 
 def test_the_note_shows_the_line_and_nothing_twice() -> None:
