@@ -64,9 +64,9 @@ class DriverArrays:
         order = _axes(array)
         lying = np.empty([array.shape[axis] for axis in order], array.dtype)
         span = _span(array)
-        if span == lying.nbytes:
+        if span == lying.nbytes and min(array.strides, default=0) >= 0:
             self.driver.copy_out(lying, _first(array))
-        else:  # it shows a part of its memory
+        else:  # it shows a part of its memory, or from the end on
             whole = np.empty(span, np.uint8)
             self.driver.copy_out(whole, _first(array))
             offset = array.ctypes.data - _first(array)

@@ -46,8 +46,8 @@ class Pointer:
 
 
 class FakeCupy:
-    """A GPU with ``room`` bytes; ``calls`` are what was asked of it, in order, ``sent`` the bytes of
-    each copy."""
+    """A GPU with ``room`` bytes; ``calls`` are what was asked of it, in order, ``sent`` the bytes
+    of each copy."""
 
     def __init__(self, room: int = 1 << 30, capability: str = "90", count: int = 1) -> None:
         self.driver, self.room, self.cached, self.calls = EmulatedDriver(), room, 0, []

@@ -1,4 +1,4 @@
-"""Branches and loops on devices with arrays of their own: each of their kernels is launched by itself."""
+"""Branches and loops on devices with arrays of their own, each kernel launched by itself."""
 
 from __future__ import annotations
 
@@ -72,9 +72,19 @@ def elements(x: Any, steps: Any) -> Any:
     return y, first
 
 
+def turned(x: Any, steps: Any) -> Any:
+    """Views from the end on, and with gaps, that only loops read."""
+    y, z = x[::-1], x.T[::2, ::-1]
+    for _ in range(steps):
+        x = x + y
+    while z.sum() < 20:
+        z = z + 1
+    return x, z
+
+
 PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
     (relaxed, 4), (until, 7.5), (exchanged, 3), (in_place, 5), (chosen, 2), (chosen, 0),
-    (nested, 4), (elements, 3)]
+    (nested, 4), (elements, 3), (turned, 2)]
 DIVIDED = (in_place,)  # elements at an index of the run are the CPU's
 
 
