@@ -43,6 +43,9 @@ class Operand:
         return self.text
 
 
+_TYPES = {f"{kind}{bits}" for kind in "iuf" for bits in (8, 16, 32, 64, 128)}
+
+
 class Emitter:
     """The body of a kernel as it grows; ``math`` are the functions that it calls."""
 
@@ -52,8 +55,10 @@ class Emitter:
         self._depth, self._count = 1, 0
 
     def fresh(self, prefix: str = "t") -> str:
+        """A name that nothing has; a counter ``i8`` would hide the type."""
         self._count += 1
-        return f"{prefix}{self._count}"
+        name = f"{prefix}{self._count}"
+        return self.fresh(prefix) if name in _TYPES else name
 
     def line(self, text: str) -> None:
         self.lines.append("  " * self._depth + text)

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_harness import Case, assert_same_bits
+from cuda_harness import Case, assert_same_bits, run_program
 from kernel_harness import build, kernels_of
 from test_cpu_ops import emit_all, operands_of, takes
 
 from fusec.codegen import backends
 from fusec.codegen.cuda.compiled import CudaForm
+from fusec.codegen.cuda.emitter import Emitter
 from fusec.codegen.cuda.scalar_ops import supports
 from fusec.codegen.cuda.tiles import Tiles, tiles_of
 from fusec.codegen.cuda.written import module_of, write_form
@@ -136,3 +137,13 @@ def test_transposed_operands_go_through_tiles() -> None:
     assert tiles_of(form) == Tiles(0, (0,)), "the operand that is read first"
     (written,) = write_form(form, "i32", "k")
     assert written.kernel.static_shared == 32 * 33 * 8
+
+
+def test_names_hide_no_types() -> None:
+    """A counter that was the eighth name of a kernel was called as the type of its operands."""
+    names = [Emitter().fresh("i"), *map(Emitter().fresh, ["i", "f", "u"] * 50)]
+    assert not {"i8", "u8", "i16", "f32", "u64", "i64", "f64", "i128"} & {*names}
+    grid = np.stack([np.arange(33), np.arange(33)[::-1]]).astype(np.int8)
+    got = run_program(lambda x: (x.argmax(0), x.argmin(1), x.T.argmax(0)), grid)
+    assert [r.tolist() for r in got] == [
+        grid.argmax(0).tolist(), [0, 32], [32, 0]]
