@@ -96,7 +96,7 @@ class Scheduler:
                 self._view(node)
             elif get(node.op).is_control:
                 self._control(node, position)
-            elif is_unset(node) and is_static(node.types[0].shape):
+            elif self._is_only_written(node):
                 self._unset(node.out())
             elif get(node.op).kind == "extern" or is_copied_whole(node):
                 self._extern(node)
@@ -235,6 +235,12 @@ class Scheduler:
             place.kind, place.number, (), value.shape, value.dtype,
             (*place.views, lambda array, sizes: reference(array, **attrs_at(sizes))),
         )
+
+    def _is_only_written(self, node: Node) -> bool:
+        """Whether nobody reads what the node makes before it is written, here or elsewhere: what
+        goes to another device is memory there."""
+        return is_unset(node) and is_static(node.types[0].shape) and not (
+            node.out() in self.results or node.out() in self.updated)
 
     def _unset(self, value: Value) -> None:
         """What stands for memory until something writes to it: see `is_unset`."""

@@ -12,7 +12,8 @@ import pytest
 from conftest import rotation
 from emulated_campaign import campaign, seeds
 
-FOUND = ("45", "69", "w691")  # by the campaign: pointers to the first of no elements
+# By the campaign: pointers to the first of no elements; memory that is sent before it is written.
+FOUND = ("45", "69", "w691", "w400107")
 COUNT = 10
 
 
