@@ -55,7 +55,7 @@ def main(steps: int = 10_000, size: int = 512, budget: int = 200_000_000) -> int
     print(f"gradient: {back[0]:.2f} s ({back[1]:.2f} s), {back[0] / forward[0]:.2f} times as long")
     notes = str(fusec.explain(gradient, diffusivity, start, steps)).splitlines()
     print(*(line.strip() for line in notes if "gradients:" in line), sep="\n")
-    direction, h = rng.normal(size=(size, size)), 1e-6
+    direction, h = rng.normal(size=(size, size)), 1e-8
     ends = [plain(diffusivity + sign * h * direction, start, steps) for sign in (1, -1)]
     slope, expected = (found * direction).sum(), (ends[0] - ends[1]) / (2 * h)
     print(f"along a direction: {slope:.10g}, differences {expected:.10g}")
