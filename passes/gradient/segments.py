@@ -26,7 +26,7 @@ from .tape import UNKNOWN, bytes_of, is_of_known_size
 from .trips import Around
 
 MOST_LEVELS = 5  # of segments in segments
-MANY = 10_000  # iterations
+MANY = 1000  # iterations, where the run says how many there are
 
 
 @dataclass(frozen=True)

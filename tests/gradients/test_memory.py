@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gradients import heat_memory
 from gradients.differences import differences
 from gradients.test_control_flow import called, rows_of_any_length, triangle
 
@@ -129,6 +130,14 @@ def test_draws_from_a_stream_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(fusec.grad(drawing)(X.copy(), rng), expected, rtol=1e-7,
                                    atol=1e-9)
         assert rng.random() == plain.random()  # the stream went on as in a plain call
+
+
+def test_the_script_of_the_heat_equation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fusec.config, "gradient_memory", 1 << 30)  # which the script sets
+    assert heat_memory.main(60, 12, 20_000) == 0
+    assert "beginning of each 9 iterations" in capsys.readouterr().out
 
 
 def test_what_prints_does_not_run_again(
