@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fusec.trace.operands.operands import as_traced
+from fusec.trace.source.source import HOOKS_NAME
 from fusec.trace.values.array import from_value
 from fusec.trace.values.trace import current
 
@@ -171,7 +172,11 @@ def _names(code: CodeType) -> tuple[str, ...]:
 
 
 def _check(function: Vectorized, loc: Loc) -> None:
-    """Refuse what Numba would take and compiled kernels must not do."""
+    """Refuse what Numba would take and compiled kernels must not do, and what it cannot read."""
+    if HOOKS_NAME in function.python.__code__.co_freevars:
+        raise unsupported(
+            f"defining {function.python.__name__} for fusec.vectorize", loc=loc,
+            cure="define it outside of the compiled function; what it reads there, pass to it")
     names = _names(function.python.__code__)
     read = dict(_read(function.python))
     what = f"{function.python.__name__} of fusec.vectorize"

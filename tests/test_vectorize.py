@@ -380,6 +380,15 @@ def test_what_cannot_be_compiled_names_the_line(f: Callable[..., Any], words: st
             f"test_vectorize.py:{first + 2}" in str(found.value))
 
 
+def test_functions_that_a_compiled_one_defines_are_refused() -> None:
+    @fusec.jit
+    def outer(x: Any) -> Any:
+        return fusec.vectorize(lambda a: a * 2)(x)
+
+    with pytest.raises(UnsupportedError, match="(?s)defining <lambda> .* outside of the compiled"):
+        outer(np.arange(3.0))
+
+
 def test_numbas_reason_and_line_are_shown() -> None:
     with pytest.raises(UnsupportedError) as found:
         fusec.vectorize(unknown_method)(np.arange(3.0))
