@@ -385,7 +385,7 @@ def test_functions_that_a_compiled_one_defines_are_refused() -> None:
     def outer(x: Any) -> Any:
         return fusec.vectorize(lambda a: a * 2)(x)
 
-    with pytest.raises(UnsupportedError, match="(?s)defining <lambda> .* outside of the compiled"):
+    with pytest.raises(UnsupportedError, match=r"(?s)defining <lambda> .* outside of the compiled"):
         outer(np.arange(3.0))
 
 
