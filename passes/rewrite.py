@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.dims import symbols_of
 from fusec.ops import Builder, Namer, registry
 from fusec.ops.checks import has_effects
 from fusec.ops.sizes import defined_symbols
@@ -144,10 +145,14 @@ class Rewriter(Builder):
 
 
 def _is_adrift(value: Value) -> bool:
-    """Whether nothing that the value is made of defines its size."""
-    if value.type.is_static or registry.get(value.node.op).kind == "extern":
+    """Whether nothing that the value is made of defines its size, or where it begins."""
+    node = value.node
+    if registry.get(node.op).kind == "extern" or node.op == "Input":
         return False
-    return bool(defined_symbols(value.node)) and value.node.op != "Input"
+    if node.op == "Slice" and not symbols_of(node.attrs["starts"]) <= symbols_of(
+            node.inputs[0].shape):
+        return True
+    return not value.type.is_static and bool(defined_symbols(node))
 
 
 def _may_alias(node: Node) -> bool:

@@ -18,7 +18,7 @@ from fusec.records import dataclass, field
 
 from .bodies import Body, Opened, adjoint_type, check_sizes, name_of, of_kind, opened, placeholder
 from .reverse import Reverse, control_rule, pull
-from .run_sizes import copied_after_sizes, decided_in, numbers_of
+from .run_sizes import copied_after_sizes, numbers_of
 from .stacks import Inside, Stack, continued, is_beside
 from .tape import is_of_known_size, kept_values, read_by_derivatives
 from .trips import as_int
@@ -305,7 +305,7 @@ def _back(reverse: Reverse, sides: Sequence[Side], plan: _Plan, kept: _Kept) -> 
         _give_kept(body, kept, at)
         for n in read:
             body.parameter(node.inputs[1 + n].type, "read", side.body.parameters[n])
-        copied_after_sizes(body, list(side.totals.values()), side.sizes, decided_in(side.graph))
+        copied_after_sizes(body, list(side.totals.values()), side.sizes, side.graph)
         outputs = body.copied([side.totals[n] for n in numbers])
         ends = {k: body.copied([side.totals[n]])[0] for k, n in enumerate(starts)
                 if n in side.totals}

@@ -19,7 +19,7 @@ from fusec.records import dataclass, field
 from .bodies import Body, adjoint_type, check_sizes, name_of, of_kind, placeholder
 from .loop_parts import LoopParts, More, counting_loop, extended_loop, varied_values
 from .reverse import Reverse, control_rule, pull
-from .run_sizes import copied_after_sizes, decided_in, numbers_of
+from .run_sizes import copied_after_sizes, numbers_of
 from .segments import in_segments, plan_of, state_of
 from .stacks import Inside, Stack, begin, continued, is_beside, use
 from .tape import is_of_known_size, kept_values, read_by_derivatives
@@ -258,7 +258,7 @@ class _Back:
         roots = [*(adjoint.totals[n] for n in adjoint.numbers),
                  *(array for stack in self.again for array in stack.arrays_after)]
         ends = copied_after_sizes(body, roots, self.sizes,
-                                  decided_in(self.parts.node.attrs["body"]))
+                                  self.parts.node.attrs["body"])
         outputs = [builder.emit("Sub", index, builder.const(1))]
         outputs += [v for v in ends if v.type.kind != "array"]
         updates = {k: v for k, v in enumerate(ends, 1) if v.type.kind == "array"}

@@ -13,6 +13,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import symbol, symbols_of
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder
+from fusec.ops.library import size_limits
 from fusec.ops.sizes import defined_symbols, learnt_symbols, needed_symbols
 from fusec.ops.windows import UNLIMITED
 
@@ -22,13 +23,19 @@ from .trips import as_int
 Names = frozenset[str]
 
 
-def decided_in(graph: Graph) -> Names:
+def _decided_in(graph: Graph) -> Names:
     """The sizes that nodes of a graph decide."""
     names: Names = frozenset()
     for node in graph.nodes:
         if node.op != "Input":
             names |= defined_symbols(node)
     return names
+
+
+def _limits_in(graph: Graph) -> dict[str, int]:
+    """What they are at most, where that is known."""
+    return {name: limit for node in graph.nodes for name, limit in size_limits(node)
+            if type(limit) is int}
 
 
 def numbers_of(
@@ -64,26 +71,31 @@ def _used(node: Node) -> Names:
 
 
 def copied_after_sizes(
-    body: Body, roots: Sequence[Value], numbers: dict[str, Value], own: Names
+    body: Body, roots: Sequence[Value], numbers: dict[str, Value], there: Graph
 ) -> list[Value]:
     """The values in the body, with all that computes them, each node after what its sizes are
-    learnt from; ``numbers``: of `numbers_of`, where the way there kept them or they follow."""
+    learnt from.
+
+    ``numbers``: of `numbers_of`, where the way ``there`` kept them or they follow.
+    """
+    own = _decided_in(there)
     if not own:
         return body.copied(roots)
-    ties = _Ties(own)
+    ties, limits = _Ties(own), _limits_in(there)
     copy_nodes(nodes_behind(list(numbers.values()), body.values.__contains__), body.values, ties)
     for name, number in numbers.items():
         if name not in ties.learnt:
-            body.values[number] = _learnt_from(body, ties, name, body.values[number])
+            body.values[number] = _learnt_from(
+                body, ties, name, body.values[number], limits.get(name, UNLIMITED))
     copy_nodes(nodes_behind(roots, body.values.__contains__), body.values, ties)
     return [body.values[v] for v in roots]
 
 
-def _learnt_from(body: Body, ties: _Ties, name: str, number: Value) -> Value:
+def _learnt_from(body: Body, ties: _Ties, name: str, number: Value, limit: int) -> Value:
     """The size, as a number of a node that the run learns it from."""
     builder = body.builder
     extent = builder.emit("Extent", as_int(builder, number), given=(False, True), step=1,
-                          limit=UNLIMITED, length=name).node
+                          limit=limit, length=name).node
     size = builder.emit("Size", extent.out(1), size=symbol(name))
     ties.made(extent)
     ties.made(size.node)

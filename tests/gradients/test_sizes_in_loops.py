@@ -77,7 +77,15 @@ def windows_of_windows(x: Any) -> Any:
     return s / n
 
 
-PROGRAMS = [masked_sums, masked_means, shrinking, halves, in_a_branch, repeated_outside,
+def appended(x: Any) -> Any:
+    """What is carried is the beginning of a buffer."""
+    w = x[:3]
+    for i in range(9):
+        w = np.append(w, w[-1] * x[i])
+    return (w * w).sum()
+
+
+PROGRAMS = [appended, masked_sums, masked_means, shrinking, halves, in_a_branch, repeated_outside,
             windows_of_windows]
 
 
