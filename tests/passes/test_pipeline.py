@@ -45,7 +45,8 @@ def test_log_links_graphs_and_counts_rewrites() -> None:
         first.setdefault(record.name, record)
     counts = {name: record.rewrites for name, record in first.items()}
     assert counts == {
-        "twins": 0, "prune": 1, "place_bodies": 0, "complex_calls": 0, "constant_folding": 0,
+        "twins": 0, "given_derivatives": 0, "prune": 1, "place_bodies": 0, "complex_calls": 0,
+        "constant_folding": 0,
         "simplify": 1,
         "cse": 1, "decompose": 1, "powers": 0, "repeated_calls": 0, "fma": 0, "short_axes": 0,
         "subgraphs": 0,
