@@ -22,6 +22,7 @@ from fusec.trace.operands.operands import as_traced
 from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.trace import Trace, current
 
+from .outer_state import OuterState
 from .point import (
     Point,
     as_result,
@@ -111,7 +112,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     Cotangents have the structure, shapes and dtypes of the result.  In a compiled function ``pull``
     adds nodes for the way back to those that computed the result; outside of one it is a compiled
-    function that computes forwards and back.  With ``has_aux`` ``f`` returns ``(result, others)``
+    function that computes forwards and back, and raises ``RuntimeError`` where a Variable that
+    ``f`` uses holds something else than then.  With ``has_aux`` ``f`` returns ``(result, others)``
     and this ``(result, pull, others)``.  Raises what `grad` raises.
     """
     check_callable("vjp", f)
@@ -137,7 +139,9 @@ def _vjp(f: Any, primals: tuple[Any, ...], has_aux: bool) -> Any:
     """Outside of a trace: the primals are copied, for the program may change them before it pulls.
     """
     at = tuple(mapped(_copied, primal) for primal in primals)
-    result = transformed("value", f, partial(_value, f), None)(*primals)
+    value = transformed("value", f, partial(_value, f), None)
+    state = OuterState(value, primals)
+    result = value(*primals)
 
     def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         point_of, cotangents = args
@@ -146,6 +150,7 @@ def _vjp(f: Any, primals: tuple[Any, ...], has_aux: bool) -> Any:
     pulled = transformed("vjp", f, run, has_aux, _POINT)
 
     def pull(cotangents: Any) -> Any:
+        state.check()
         return pulled(tuple(mapped(_copied, x) for x in at), cotangents)
 
     return (result[0], pull, result[1]) if has_aux else (result, pull)

@@ -268,6 +268,38 @@ def test_vjp_and_jvp() -> None:
     np.testing.assert_allclose(tangent["a"], 2 * X * Y)
 
 
+def test_a_pull_of_another_state_is_refused() -> None:
+    """Outside of a compiled function it computes forwards anew: the derivative of another result.
+    """
+    w, table, rng = fusec.Variable(Y), Y.copy(), np.random.default_rng(0)
+
+    def counted(x: Any) -> Any:
+        w.assign_add(np.ones(3))
+        return x * w
+
+    _, by_variable = fusec.vjp(lambda x: x * w, X)
+    _, by_array = fusec.vjp(lambda x: x * table, X)
+    _, of_itself = fusec.vjp(lambda v: v**2, w)
+    for pull in (by_variable, by_array):
+        np.testing.assert_array_equal(pull(np.ones(3))[0], Y)
+    np.testing.assert_array_equal(of_itself(np.ones(3))[0], 2 * Y)
+    w.assign(2 * Y)
+    table[0] = 7.0
+    _, assigning = fusec.vjp(counted, X)
+    for pull in (by_variable, by_array, of_itself, assigning):
+        with pytest.raises(RuntimeError, match="has changed since"):
+            pull(np.ones(3))
+    with pytest.raises(fusec.UnsupportedError, match="drawing random numbers"):
+        fusec.vjp(lambda x: x * rng.normal(size=3), X)
+
+    @fusec.jit
+    def inside(x: Any) -> Any:
+        result, pull = fusec.vjp(lambda a: a * rng.normal(size=3), x)
+        return result - pull(np.ones(3))[0] * x
+
+    np.testing.assert_allclose(inside(X), 0.0, atol=1e-15)
+
+
 def test_a_branch_that_was_not_taken_does_not_matter() -> None:
     x = np.array([0.0, 1.0, 4.0])
     gradient = fusec.grad(lambda x: np.where(x > 0, 1 / x, 3 * x).sum())(x)
