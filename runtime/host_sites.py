@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.control_program import HostSite, HostValue
-from fusec.errors import InternalError
+from fusec.errors import UnsupportedError
 from fusec.ir import Node, TensorType
 from fusec.ops import get
 from fusec.ops.host_calls import prepared
@@ -159,6 +159,8 @@ def _checked(result: Any, type_: TensorType) -> Any:
     return result
 
 
-def _unexpected(result: np.ndarray, type_: TensorType) -> InternalError:
-    return InternalError(
-        f"a call from a loop gave {result.dtype}{list(result.shape)} where its type is {type_}")
+def _unexpected(result: np.ndarray, type_: TensorType) -> UnsupportedError:
+    return UnsupportedError(
+        f"the type of a result of a library call depends on the data: it is {result.dtype}"
+        f"{list(result.shape)} here, {type_} was compiled",
+        cure="call it before or after the compiled function")

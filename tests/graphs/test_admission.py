@@ -350,6 +350,24 @@ def _ring(number: int, frame: object) -> None:
     raise _Hang("a hostile graph takes too long")
 
 
+def test_a_wrong_type_of_a_library_call_is_no_defect_of_ours() -> None:
+    """In a branch it was called one: what a library gives is compared with what the text says."""
+    text = graph('''  %s = Sum(%x) {axes=(0,)} : f64
+  %zero = Const {value=f64(0.0)} : f64
+  %t = Greater(%s, %zero) : bool
+  %c = Cond(%t, %x, %i) {then=graph then(x: f64[3], i: i64[2]) {
+    %a = Sort(%i) {FORM, results=(type(f64[3]),)} : f64[3]
+    return %a
+  }, orelse=graph orelse(x: f64[3], i: i64[2]) {
+    %b = Exp(%x) : f64[3]
+    return %b
+  }, changed=0} : f64[3]
+  return %c'''.replace("FORM", 'form=("tuple", ("operand", 0)), named=("tuple",)'),
+                 "x: f64[3], i: i64[2]")
+    with pytest.raises(UnsupportedError, match=r"of a result of .* depends on the data"):
+        admit(text).function()(np.ones(3), np.array([2, 1]))
+
+
 def test_tests_of_branches_and_loops_are_one_bool() -> None:
     """LLVM refused the code of others."""
     def program(x):
