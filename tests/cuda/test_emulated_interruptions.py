@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emulated import Run
+from interrupted_calls import campaign
 
 import fusec
 from fusec.codegen.cuda.emulated_backend import DRIVER
@@ -270,3 +271,14 @@ def test_a_fault_leaves_no_memory_to_its_traceback(monkeypatch: pytest.MonkeyPat
     gc.collect()
     DRIVER.synchronize()
     assert DRIVER.arena.used == before
+
+
+def test_interrupted_calls_beside_others() -> None:
+    gc.collect()
+    DRIVER.synchronize()
+    before = DRIVER.arena.used
+    stops, others = campaign(1.0, seed=1)
+    assert others.calls > 0 and not others.wrong, others.wrong
+    gc.collect()
+    DRIVER.synchronize()
+    assert stops > 0 and DRIVER.arena.used == before
