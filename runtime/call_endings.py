@@ -20,6 +20,8 @@ from fusec.ops.windows import WindowView
 from .call_spec import CallSpec, ResultSpec
 from .failed_checks import do_before, do_before_call, earlier_error
 
+# The error of a plan's call on these inputs, where an enclosing plan has bound these sizes.
+Find = Callable[[Schedule, Sequence[Any], Bindings], Any]
 BY_OUTPUTS = (PickView, WindowView)  # views of results at indices that are outputs of the graph
 
 
@@ -31,6 +33,7 @@ class CallEndings:
         # A failed check makes the call start again: then the effects of host calls are undone.
         self.objects: list[HostObject] | None = None
         self.mark: Mark | None = None
+        self.known: Bindings = {}  # what the enclosing plan has bound
         self.call: Callable[..., list[Any]]
 
     def run(
@@ -41,6 +44,7 @@ class CallEndings:
 
         ``times`` gets (step, microseconds) pairs of a plan made to run one by one.
         """
+        self.known = sizes or {}
         symbols = dict(sizes) if sizes else {}
         if not self.spec.calls_host:
             return self.call(leaves, symbols, times)
@@ -60,12 +64,11 @@ class CallEndings:
             return located(error, node.loc)
         earlier = self.repeated(partial(earlier_error, node), leaves, captured)
         if earlier is None:
-            do_before_call(node, self.schedule, self._inputs(leaves, captured))
+            do_before_call(node, self.schedule, self._inputs(leaves, captured), self.known)
         return earlier or located(error, node.loc)
 
     def repeated(
-        self, find: Callable[[Schedule, Sequence[Any]], Any], leaves: Sequence[Any],
-        captured: Sequence[Any],
+        self, find: Find, leaves: Sequence[Any], captured: Sequence[Any],
     ) -> Any:
         """The error that NumPy raises; generators draw again what they drew."""
         inputs = self._inputs(leaves, captured)
@@ -74,12 +77,12 @@ class CallEndings:
             do_before(error, self.schedule, inputs)
         return error
 
-    def _searched(self, find: Callable[[Schedule, Sequence[Any]], Any], inputs: list[Any]) -> Any:
+    def _searched(self, find: Find, inputs: list[Any]) -> Any:
         if self.mark is None or self.objects is None:
-            return find(self.schedule, inputs)
+            return find(self.schedule, inputs, self.known)
         now = Mark(self.objects)
         self.mark.restore()
-        error = find(self.schedule, inputs)
+        error = find(self.schedule, inputs, self.known)
         if error is None:
             now.restore()
         return error

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusec.errors import located
 from fusec.ir import Graph, Node, Value
+from fusec.ir.bindings import Bindings
 from fusec.ir.evaluate import apply, as_type
 from fusec.ir.walks import nodes_behind
 from fusec.ops import get
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 _WHERE = "_fusec_raised_at"
 
 
-def check_error(schedule: Schedule, inputs: Sequence[Any]) -> Exception:
+def check_error(schedule: Schedule, inputs: Sequence[Any], known: Bindings) -> Exception:
     """What NumPy raises on these inputs, with the user's line as a note."""
-    return numpy_error(schedule, inputs) or _unexplained(schedule.graph)
+    return numpy_error(schedule, inputs, known) or _unexplained(schedule.graph)
 
 
 def _unexplained(graph: Graph) -> Exception:
@@ -38,13 +39,15 @@ def _unexplained(graph: Graph) -> Exception:
     return IndexError("an index is out of bounds")
 
 
-def numpy_error(schedule: Schedule, inputs: Sequence[Any]) -> Exception | None:
-    """What NumPy raises on these inputs, or None."""
+def numpy_error(
+    schedule: Schedule, inputs: Sequence[Any], known: Bindings
+) -> Exception | None:
+    """What NumPy raises on these inputs, or None; ``known`` sizes are an enclosing plan's."""
     if schedule.traced is not None:
-        error = _first_error(_program(schedule), *_arguments(schedule.traced, inputs))
+        error = _first_error(_program(schedule), *_arguments(schedule.traced, inputs, known))
         if error is not None:
             return error
-    return _first_error(schedule.graph.nodes, *_arguments(schedule.graph, inputs))
+    return _first_error(schedule.graph.nodes, *_arguments(schedule.graph, inputs, known))
 
 
 def _program(schedule: Schedule) -> Sequence[Node]:
@@ -64,7 +67,9 @@ def do_before(error: Exception, schedule: Schedule, inputs: Sequence[Any]) -> No
         state.apply(partial(_computed, table, sizes), inputs)
 
 
-def do_before_call(failed: Node, schedule: Schedule, inputs: Sequence[Any]) -> None:
+def do_before_call(
+    failed: Node, schedule: Schedule, inputs: Sequence[Any], known: Bindings
+) -> None:
     """The same of a library call that raises."""
     graph = schedule.traced
     if graph is None or schedule.states is None:
@@ -72,7 +77,7 @@ def do_before_call(failed: Node, schedule: Schedule, inputs: Sequence[Any]) -> N
     node = next((n for n in graph.nodes if n.op == failed.op and n.loc == failed.loc), None)
     state = None if node is None else schedule.states.before(node, graph.nodes)
     if state is not None:
-        state.apply(partial(_computed, *_arguments(graph, inputs)), inputs)
+        state.apply(partial(_computed, *_arguments(graph, inputs, known)), inputs)
 
 
 def _computed(table: dict[Value, Any], sizes: dict[str, int], value: Value) -> Any:
@@ -84,7 +89,7 @@ def _computed(table: dict[Value, Any], sizes: dict[str, int], value: Value) -> A
 
 
 def earlier_error(
-    failed: Node, schedule: Schedule, inputs: Sequence[Any]
+    failed: Node, schedule: Schedule, inputs: Sequence[Any], known: Bindings
 ) -> Exception | None:
     """What the program raises before it reaches the failed node, or None.
 
@@ -96,7 +101,7 @@ def earlier_error(
     nodes = _program(schedule)
     until = next((i for i, node in enumerate(nodes)
                   if node.op == failed.op and node.loc == failed.loc), len(nodes))
-    table, sizes = _arguments(graph, inputs)
+    table, sizes = _arguments(graph, inputs, known)
     for node in nodes[:until]:
         if not has_loops(node) and all(v in table for v in node.inputs):
             error = _first_error([node], table, sizes)
@@ -111,9 +116,9 @@ def has_loops(node: Node) -> bool:
 
 
 def _arguments(
-    graph: Graph, inputs: Sequence[Any]
+    graph: Graph, inputs: Sequence[Any], known: Bindings
 ) -> tuple[dict[Value, Any], dict[str, int]]:
-    sizes: dict[str, int] = {}
+    sizes = dict(known)
     return {v: as_type(a, v.type, v.node, sizes)
             for v, a in zip(graph.inputs, inputs, strict=True)}, sizes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fusec.codegen.partitioned_schedule import Action
@@ -12,6 +12,7 @@ from fusec.ir import Node
 from fusec.ir.dims import symbols_of
 from fusec.ir.lazy_values import lazy
 from fusec.records import replace
+from fusec.runtime.call_endings import Find
 from fusec.runtime.call_spec import spec_of
 from fusec.runtime.cells import idle_or_new
 from fusec.runtime.executor import Executable
@@ -44,8 +45,7 @@ class _TaskPlan(StepByStep):
         return error if isinstance(error, TaskError) else TaskError(error, node)
 
     def repeated(
-        self, find: Callable[[Schedule, Sequence[Any]], Any], leaves: Sequence[Any],
-        captured: Sequence[Any],
+        self, find: Find, leaves: Sequence[Any], captured: Sequence[Any],
     ) -> Any:
         return TaskError()
 

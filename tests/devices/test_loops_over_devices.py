@@ -62,6 +62,28 @@ def test_a_loop_over_two_devices_runs_each_iteration_as_a_step() -> None:
     assert sum(a.kind == "send" for a in body.actions) == 1
 
 
+def halves(x, n):
+    s, w = 0.0, np.concatenate([x, x])
+    for i in range(n):
+        with fusec.device("/device:CPU:1"):
+            w = w[1::2] + 0.25
+            g = np.arange(len(w)) * 0.5
+        with fusec.device("/device:CPU:0"):
+            if x[i] > 0:
+                s = w.max() + g.sum()
+    return s, w
+
+
+def test_an_error_in_a_branch_of_an_iteration_whose_sizes_the_run_decides() -> None:
+    f = fusec.jit(halves)
+    x = np.arange(1.0, 17.0)
+    for n in (2, 4):
+        for got, want in zip(f(x, n), halves(x, n), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+    with pytest.raises(ValueError, match="zero-size array to reduction operation maximum"):
+        f(x, 9)
+
+
 def test_what_a_loop_over_two_devices_raises_is_the_programs_error() -> None:
     @fusec.jit
     def f(x, k):
