@@ -34,6 +34,8 @@ class GraphBuilder:
     nodes: list[Node] = field(default_factory=list)
     readers: dict[Value, list[int]] = field(default_factory=dict)
     position: int = 0
+    # Carried values that the graph leaves as they are: their memory holds them at the end.
+    unchanged: frozenset[Value] = frozenset()
     # Updates that were made in the larger array itself.
     put_back: set[Value] = field(default_factory=set)
     # By value, the memory that it is to be computed into.
@@ -60,8 +62,9 @@ class GraphBuilder:
             if node.op == "Reserve":
                 made.reserved[node.inputs[0]] = node.attrs["shape"]
         updated = {i for i, _ in fused.updates}
-        unchanged = [v for i, v in enumerate(fused.inputs[:changed]) if i not in updated]
-        for value in (*fused.roots, *unchanged):
+        made.unchanged = frozenset(
+            v for i, v in enumerate(fused.inputs[:changed]) if i not in updated)
+        for value in (*fused.roots, *made.unchanged):
             made.readers.setdefault(value, []).append(END)
         return made
 
@@ -153,7 +156,8 @@ class GraphBuilder:
         if view.memory not in self.owned or view.repeats:
             return False
         parts = list(self._read_later(view.memory, but))
-        if parts and not self._are_smaller([self.array(v) for v in parts], view):
+        if not self.unchanged.isdisjoint(parts) or (
+                parts and not self._are_smaller([self.array(v) for v in parts], view)):
             return False
         for value in parts:
             shown = self.array(value)

@@ -164,3 +164,17 @@ def test_a_loop_prints_once(capsys: pytest.CaptureFixture[str]) -> None:
     x = np.array([2.0, 3.0, 5.0])
     np.testing.assert_allclose(fusec.grad(printing)(x), [15, 10, 6])
     assert capsys.readouterr().out == "step 0\nstep 1\nstep 2\n"
+
+
+def test_tangents_that_a_loop_carries_and_leaves_as_they_are() -> None:
+    def halved(x: Any) -> Any:
+        w = x
+        for _ in range(18):
+            w = w[w > 100.0]
+            w = x.copy()
+            w[1:] *= 0.5
+        return w.sum()
+
+    x, v = np.ones(3), np.array([1.0, 10.0, 100.0])
+    assert fusec.jvp(halved, (x,), (v,))[1] == 56
+    np.testing.assert_array_equal(fusec.grad(halved)(x), [1, 0.5, 0.5])
