@@ -120,6 +120,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "extract": [(lambda m, x: np.extract(m, x), (B, V))],
     "compress": [(lambda x: np.compress([True, False], x), (V,))],
 }
-if hasattr(np, "row_stack"):  # gone from NumPy 2.5
-    SAMPLES["row_stack"] = [(lambda x: np.row_stack([x, x]), (V,))]
+_row_stack: Any = getattr(np, "row_stack", None)  # gone from NumPy 2.5
+if _row_stack is not None:
+    SAMPLES["row_stack"] = [(lambda x: _row_stack([x, x]), (V,))]
 __all__ = ["SAMPLES", "generic_samples"]

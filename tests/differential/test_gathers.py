@@ -164,7 +164,7 @@ def test_out_of_range(name: str) -> None:
         jitted(x, np.array([0, 0, 0, -6]))
 
 
-def test_a_failure_leaves_arguments_alone() -> None:
+def test_a_failure_leaves_what_the_lines_before_it_did() -> None:
     def f(x, y, i):
         y += 1
         z = x[i]
@@ -173,13 +173,15 @@ def test_a_failure_leaves_arguments_alone() -> None:
 
     x, y, i = ordinary("f8", 5), ordinary("f8", 40_000), np.array([1, 2, 3])
     check(f, x, y, i)
-    before = y.copy()
+    want = y.copy()
     jitted = fusec.jit(f)
     jitted(x, y.copy(), i)
     for _ in range(2):
         with pytest.raises(IndexError):
+            f(x, want, i + 9)
+        with pytest.raises(IndexError):
             jitted(x, y, i + 9)
-        np.testing.assert_array_equal(y, before)
+        np.testing.assert_array_equal(y, want)
 
 
 def test_padding_lanes_fail_no_check() -> None:

@@ -168,14 +168,33 @@ def _cho_solve(site: Site, cotangents: Tangents) -> Cotangents:
     one = lower if is_lower else upper
     clean = one(factor)
     by_factor_ = one(matmul(both, clean) if is_lower else matmul(clean, both))
-    return [as_like(by_factor_, factor), as_like(back.emit("Reshape", shape=b.shape), b)]
+    by_b = as_like(back.emit("Reshape", shape=b.shape), b)
+    return [as_like(by_factor_, factor), *_no_flag(site), by_b]
 
 
 def _factored(site: Site) -> tuple[Term, bool, Term, Term]:
     given = given_by(site, "c_and_lower b")
     pair, (x,) = given["c_and_lower"], site.results
-    factor, is_lower = pair
-    return factor.cast(x.dtype), bool(is_lower), given["b"], x
+    factor, flag = pair
+    return factor.cast(x.dtype), _which_half(site, flag), given["b"], x
+
+
+def _which_half(site: Site, flag: Any) -> bool:
+    """Which half of a factor counts; newer SciPys say it in an array, one number a matrix."""
+    if not isinstance(flag, Term):
+        return bool(flag)
+    node = flag.value.node
+    while node.op == "BroadcastTo":
+        node = node.inputs[0].node
+    if node.op != "Const":
+        site.refuse("which half of the factor counts is not known while tracing: fusec has no "
+                    "rule for it")
+    return bool(node.attrs["value"])
+
+
+def _no_flag(site: Site) -> list[None]:
+    """What stands for the derivative by the flag, where that is an operand."""
+    return [None] * (len(site.operands) - 2)
 
 
 def _cho_again(factor: Term, is_lower: bool, right: Term) -> Term:
@@ -184,7 +203,7 @@ def _cho_again(factor: Term, is_lower: bool, right: Term) -> Term:
 
 def _cho_solve_jvp(site: Site, tangents: Tangents) -> Tangents:
     factor, is_lower, _, x = _factored(site)
-    by_c, by_b = site.filled(tangents, site.operands)
+    by_c, *_, by_b = site.filled(tangents, site.operands)
     one = lower if is_lower else upper
     clean, change = one(factor), one(by_c.cast(x.dtype))
     half = matmul(change, adjoint(clean)) if is_lower else matmul(adjoint(clean), change)

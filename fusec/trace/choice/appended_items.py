@@ -171,7 +171,8 @@ def restacked(trace: Trace, items: Any) -> TracedArray | None:
         return from_value(trace, stack) if whole and stack is not None else None
     if not all(type(i) in (list, tuple) and len(i) == len(items[0]) for i in items):
         return None
-    columns = [restacked(trace, [i[j] for i in items]) for j in range(len(items[0]))]
-    if not columns or any(c is None or c.ndim != columns[0].ndim for c in columns):  # type: ignore[union-attr]
+    columns: list[Any] = [restacked(trace, [i[j] for i in items]) for j in range(len(items[0]))]
+    if not columns or any(c is None or c.ndim != columns[0].ndim for c in columns):
         return None
-    return np.stack(columns, axis=1)  # type: ignore[arg-type,return-value]
+    stacked: Any = np.stack(columns, axis=1)
+    return stacked

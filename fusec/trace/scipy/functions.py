@@ -19,6 +19,7 @@ from fusec.errors import unsupported
 from fusec.ops.library import LIBRARY, run_call
 from fusec.ops.named_functions import LIBRARY_CALLS
 
+from ..arrays.creation import filled
 from ..convert.call_table import CallTable
 from ..facts.constant_values import constant_value
 from ..library.arguments import Encoder
@@ -147,7 +148,8 @@ def _cho_factor(trace: Trace, a: Any, lower: bool = False, overwrite_a: bool = F
                            {"check_finite": check_finite})
     stack = factor.shape[:-2]
     shown = linalg.cho_factor(np.broadcast_to(np.eye(1), (*stack, 1, 1)), bool(lower))[1]
-    return factor, shown
+    is_array = isinstance(shown, np.ndarray)
+    return factor, filled(trace, shown.shape, bool(lower), shown.dtype) if is_array else shown
 
 
 def is_pythons(fn: Any) -> bool:
