@@ -178,11 +178,8 @@ class _Kept:
         return lambda: self._counted(number)
 
     def _counted(self, number: int) -> Value:
-        """The pointer of a stack after the branch, by counting."""
-        is_begun = number < len(self.outer)
-        first = self.outer[number].first if is_begun else self.builder.const(0)
-        owner, stack = self.inner[number]
-        return _counting_cond(self.builder, self.node, self.sides, owner, stack, first)
+        """How many entries the branch adds to a stack, by counting."""
+        return _counting_cond(self.builder, self.node, self.sides, *self.inner[number])
 
     def _extend(self) -> None:
         builder, everything = self.builder, [v for side in self.sides for v in side.kept]
@@ -231,19 +228,18 @@ def _add_stack(builder: Builder, more: More, inner: Stack, outer: Stack, is_owne
 
 
 def _counting_cond(
-    builder: Builder, node: Node, sides: Sequence[Side], owner: int, stack: Stack, first: Value
+    builder: Builder, node: Node, sides: Sequence[Side], owner: int, stack: Stack
 ) -> Value:
-    """``first`` and as many entries as a loop in a side adds."""
+    """As many entries as a loop in a side adds."""
     graphs: dict[str, Any] = {}
     count = stack.counted()
     for number, (name, side) in enumerate(zip(SIDES, sides, strict=True)):
         body = Body(builder)
         for v in side.body.parameters:
             body.parameter(v.type, name_of(v), v)
-        pointer = body.parameter(stack.first.type, "pointer", stack.first)
-        (end,) = body.copied([count]) if number == owner else [pointer]
-        graphs[name] = body.graph(name, [as_int(builder, end)])
-    return builder.emit("Cond", *node.inputs, first, **graphs, changed=0)
+        (added,) = body.copied([count]) if number == owner else [builder.const(0)]
+        graphs[name] = body.graph(name, [as_int(builder, added)])
+    return builder.emit("Cond", *node.inputs, **graphs, changed=0)
 
 
 @dataclass

@@ -175,37 +175,41 @@ def _more_ends(body: Body, more: More, news: Sequence[Value]) -> list[Value]:
     return [*ends, *body.copied([value for _, _, value in more.states])]
 
 
-def counting_loop(
-    parts: LoopParts, numbers: Sequence[tuple[Value, Value, Value]]
-) -> list[Value]:
-    """What the numbers are after the loop, from a loop that computes nothing else.
+def counting_loop(parts: LoopParts, added: Sequence[Value]) -> list[Value]:
+    """The sums of these numbers of each iteration, from a loop that computes nothing else.
 
-    ``numbers``: as states of `More`.  Raises where an effect decides how the loop goes on.
+    Raises where an effect decides how the loop goes on.
     """
     builder, node, n = parts.builder, parts.node, parts.carried
-    needed = _deciding(parts, [end for _, _, end in numbers])
+    needed = _deciding(parts, added)
     carried = [k for k in needed if k < n]
     read = [k for k in needed if k >= n]
     body, test, old = Body(builder), Body(builder), node.attrs["test"].inputs
-    for k in carried:
-        body.parameter(parts.body.parameters[k].type, name_of(old[k]), parts.body.parameters[k])
-        test.parameter(old[k].type, name_of(old[k]), old[k])
-    for first, seed, _ in numbers:
-        body.parameter(first.type, "count", seed)
-        test.parameter(first.type, "count")
-    for k in read:
-        body.parameter(parts.body.parameters[k].type, name_of(old[k]), parts.body.parameters[k])
-        test.parameter(old[k].type, name_of(old[k]), old[k])
-    ends = body.copied([*(parts.ends[k] for k in carried), *(end for _, _, end in numbers)])
+    zeros = [builder.const(0) for _ in added]
+
+    def add_parameters(numbers: Sequence[int]) -> None:
+        for k in numbers:
+            inside = parts.body.parameters[k]
+            body.parameter(inside.type, name_of(old[k]), inside)
+            test.parameter(old[k].type, name_of(old[k]), old[k])
+
+    add_parameters(carried)
+    totals = [body.parameter(zero.type, "count") for zero in zeros]
+    for zero in zeros:
+        test.parameter(zero.type, "count")
+    add_parameters(read)
+    ends = body.copied([parts.ends[k] for k in carried])
+    ends += [builder.emit("Add", total, more)
+             for total, more in zip(totals, body.copied(added), strict=True)]
     arrays = [v.type.kind == "array" for v in body.inputs[: len(ends)]]
     loop = builder.emit(
-        "Loop", *(node.inputs[k] for k in carried), *(first for first, _, _ in numbers),
+        "Loop", *(node.inputs[k] for k in carried), *zeros,
         *(node.inputs[k] for k in read), carried=len(ends), names=("count",) * len(ends),
         test=test.graph("test", test.copied(node.attrs["test"].outputs)),
         body=body.graph("count", [v for v, is_array in zip(ends, arrays, strict=True)
                                   if not is_array],
                         {k: v for k, v in enumerate(ends) if arrays[k]})).node
-    return [loop.out(len(carried) + k) for k in range(len(numbers))]
+    return [loop.out(len(carried) + k) for k in range(len(added))]
 
 
 def _deciding(parts: LoopParts, ends: Sequence[Value]) -> list[int]:

@@ -184,18 +184,14 @@ class _Tape:
         return lambda: self._counted(number)
 
     def _counted(self, number: int) -> Value:
-        """A pointer after the loop, by counting: number 0 is its own, then those inside."""
+        """How many entries the loop adds, by counting: number 0 is its own stack, then those
+        inside."""
         if not number and self.exact is not None:
-            return self.builder.emit("Add", self.own.first, self.exact.count(self.builder))
+            return self.exact.count(self.builder)
         if self._counts is None:
-            builder, first = self.builder, self.own.first
-            seed = placeholder(builder, first.type, "count")
-            numbers = [(first, seed, builder.emit("Add", seed, builder.const(1)))]
-            for k, stack in enumerate(self.inner):
-                is_begun = k < len(self.outer)
-                start = self.outer[k].first if is_begun else builder.const(0)
-                numbers.append((start, stack.first, stack.counted()))
-            self._counts = counting_loop(self.parts, numbers)
+            one = self.builder.const(1)
+            self._counts = counting_loop(
+                self.parts, [one, *(stack.counted() for stack in self.inner)])
         return self._counts[number]
 
     def _extend(self) -> Value:

@@ -33,8 +33,8 @@ class Stack:
     """A stack in the graph around a loop: ``arrays`` with as many entries of ``entries`` types as
     are before ``pointer``.
 
-    ``arrays_after`` and ``pointer_after`` are what the loop leaves, ``counted`` gives the latter
-    by the least that must be computed.
+    ``arrays_after`` and ``pointer_after`` are what the loop leaves, ``counted`` says how many
+    entries it adds, by the least that must be computed.
     """
 
     entries: Sequence[TensorType]

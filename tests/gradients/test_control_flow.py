@@ -109,8 +109,45 @@ def a_loop_in_a_branch(x: Any) -> Any:
     return s
 
 
+def counted_in_a_branch(x: Any) -> Any:
+    s, k = x[0], 2
+    if s > 10.0:
+        return s
+    for i in range(9):
+        s = s * x[i] + x[0]
+        while (k := (k + 1) % 20) != 9:
+            s = s * x[k] * 0.9 + x[i]
+    return s
+
+
+def loops_of_one_number(x: Any) -> Any:
+    s, k = x[0], int(x[3] * 10)
+    if s > 10.0:
+        s = s * s
+    else:
+        for i in range(k):
+            s = s * x[i] + x[2]
+            for j in range(k):
+                s = s * x[j] * 0.9 + x[i]
+    return s
+
+
+def loops_with_a_branch_in_a_branch(x: Any) -> Any:
+    s, k = x[0], int(x[3] * 10)
+    if s > 10.0:
+        s = s * s
+    else:
+        for _ in range(k % 9):
+            if s < x[3]:
+                s += 0.5
+            for j in range(k % 9):
+                x[j] = min(x[k] * x[j], 0.5)
+    return s + (x * x).sum()
+
+
 PROGRAMS = [as_long_as, rows_of_any_length, a_loop_in_a_branch, recurrence, triangle,
-            branches_in_a_loop, left_early, returned_early, backwards, branch, called]
+            branches_in_a_loop, left_early, returned_early, backwards, branch, called,
+            counted_in_a_branch, loops_of_one_number, loops_with_a_branch_in_a_branch]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
