@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .control_program import ControlCode, ControlProgram
     from .loop_ir import Kernel, Param
     from .native_nest import CompileStats, NestBlock
+    from .schedule import Schedule
 
 Strides = tuple[Size, ...]
 
@@ -69,6 +70,31 @@ class ResidentArrays(DeviceArrays, Protocol):
 
     def call(self) -> AbstractContextManager[None]:
         """What is around a call."""
+
+    def prepared(self, schedule: Schedule, numbers: int) -> PreparedKernels | str:
+        """The kernels of a plan that has nothing else; or why they cannot be prepared.
+
+        ``numbers``: how many of its cells are numbers that calls give.
+        """
+
+
+class PreparedKernels(Protocol):
+    """The kernels of a plan, ready to be launched at addresses, and what text that does so names.
+
+    ``names``: see `fusec.codegen.cuda.cupy_arrays`.  ``bases`` are the arrays and blocks whose
+    addresses a launch takes, ``nbytes`` the block that a call borrows, ``numbers`` how many cells
+    hold numbers that it gives, ``status`` where in the block checks note that they failed, or -1.
+    ``text`` says for people how they are launched.
+    """
+
+    names: dict[str, Any]
+    bases: Sequence[tuple[str, int]]
+    nbytes: int
+    numbers: int
+    status: int
+
+    @property
+    def text(self) -> str: ...
 
 
 class Backend(ABC):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from fusec import config
 from fusec.codegen.native_nest import CompileStats
@@ -28,6 +29,7 @@ from .records import dataclass
 from .variable import Variable
 
 if TYPE_CHECKING:
+    from .gpu_calls import GpuCall
     from .placed import Placed
 
 
@@ -154,6 +156,13 @@ class CompiledTrace:
                      if not (g.is_once or g.is_quiet)],
         )
 
+    @lazy
+    def gpu_call(self) -> GpuCall:
+        """How calls with CuPy's arrays run."""
+        calls: Any = importlib.import_module("fusec.gpu_calls")  # few programs have such arrays
+        call: GpuCall = calls.gpu_call(self.build.schedule, self.executable.spec)
+        return call
+
     def _plan_lines(self) -> list[str]:
         spec, schedule = self.executable.spec, self.build.schedule
         times = ", ".join(f"{k} {v:.1f} ms" for k, v in self.times.items())
@@ -164,6 +173,8 @@ class CompiledTrace:
         placing = self.build.call.placing
         lines = [f"compiled in: {times}", f"runs as {how}",
                  *([f"in the device scope {placing.scope}"] if placing and placing.scope else []),
+                 *([f"calls with arrays of the GPU: {self.gpu_call}"]
+                   if placing and placing.residence else []),
                  f"temporaries: {len(schedule.temps)}"]
         if spec.updates:
             written = ", ".join(v.node.name for v in

@@ -123,6 +123,7 @@ class ConcreteFunction(CompiledTrace):
                 kind = schedule.executable or Executable
                 self.executable = kind(schedule, self.executable.spec)
                 self.build.schedule = schedule
+                self.__dict__.pop("gpu_call", None)
             self.trial = None
         return results
 

@@ -60,6 +60,7 @@ class FastCalls(RecentPlans):
             return
         if call.placing and call.placing.residence:
             self.of_gpus.promote(call, concrete, MAX_FAST)
+            self._promote_on_gpu(call, concrete)
             return
         with _lock:
             if call.placing != placing_in(call.placing and call.placing.scope):
@@ -67,6 +68,18 @@ class FastCalls(RecentPlans):
             if _scopes_are_watched:
                 _watch(concrete, self.scope_now, call.placing and call.placing.scope)
             self._put_first(call, (concrete.shaped(fast), concrete))
+
+    def _promote_on_gpu(self, call: FlatCall, concrete: ConcreteFunction) -> None:
+        """The same for a call with CuPy's arrays, which looks at these itself."""
+        answer = concrete.gpu_call.function
+        if answer is None:
+            return
+        with _lock:
+            scope = call.placing and call.placing.scope
+            if _scopes_are_watched:  # a call in none is as in that of its arrays
+                default = scope if self.scope_now() is None else None
+                _watch(concrete, lambda: self.scope_now() or default, scope)
+            self._put_first(call, (concrete.shaped(answer), concrete))
 
     def _put_first(self, call: FlatCall, plan: Plan) -> None:
         is_usual = self.signature.positional >= 0 and call.paths == self.signature.order

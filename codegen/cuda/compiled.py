@@ -93,8 +93,8 @@ class NestCall:
 
     def __init__(self, form: CudaForm, kernels: NestKernels, driver: Driver) -> None:
         self.form, self.kernels, self.driver = form, kernels, driver
-        self._has_checks = form.loops.nest.has_checks
-        self._plans = self._planned(form.loops, {}) if form.is_static else None
+        self.has_checks = form.loops.nest.has_checks
+        self.plans = self._planned(form.loops, {}) if form.is_static else None
 
     @lazy
     def asm(self) -> KernelTexts:
@@ -114,17 +114,17 @@ class NestCall:
 
     def __call__(self, buffers: Sequence[Any], sizes: Bindings) -> bool:
         form = self.form.loops if self.form.is_static else self.form.loops.at_sizes(sizes)
-        plans = self._plans or self._planned(form, sizes)
+        plans = self.plans or self._planned(form, sizes)
         memory = DeviceMemory(self.driver)
         try:
             addresses = memory.addresses_of(buffers)
             where: dict[Slot, int] = {
                 ("operand", n): addresses[o.buffer] + o.offset if buffers[o.buffer].size else 0
                 for n, o in enumerate(form.operands)}
-            status = where["status",] = memory.zeros(_STATUS_BYTES) if self._has_checks else 0
+            status = where["status",] = memory.zeros(_STATUS_BYTES) if self.has_checks else 0
             self._launch(plans, where, memory)
             memory.copy_back({o.buffer for o in form.operands if o.is_store})
-            return not self._has_checks or not memory.word(status)
+            return not self.has_checks or not memory.word(status)
         finally:
             memory.release()
 

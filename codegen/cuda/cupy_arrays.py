@@ -13,10 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen.schedule import Schedule
 from fusec.errors import user_error
 
 from .arrays import DriverArrays
 from .cupy_driver import CupyDriver, Lent
+from .number_blocks import NumberBlocks
+from .prepared import Prepared, why_not
+from .replays import Replays
 
 
 class CupyArrays(DriverArrays):
@@ -69,9 +73,42 @@ class CupyArrays(DriverArrays):
         with self.driver.device, self.driver.stream:
             self.over(target)[...] = self.over(source)
 
+    def prepared(self, schedule: Schedule, numbers: int) -> GpuKernels | str:
+        """The kernels of a plan, or why it has something else than such of known sizes."""
+        return why_not(schedule) or GpuKernels(schedule, numbers, self.driver)
+
     def call(self) -> AbstractContextManager[None]:
         """Around a call: work goes to CuPy's current stream."""
         return self.driver.on_current_stream()
+
+
+class GpuKernels(Prepared):
+    """What the text of a call names: see `fusec.gpu_calls`.
+
+    ``launch(*addresses)``, ``given(bytes)``, ``clear(address, nbytes)``, ``computed(address,
+    words)`` and ``copy(to, of, nbytes)``; of CuPy's ``kind`` (of arrays), ``alloc``, ``full`` (what
+    it raises); where there are several GPUs, ``device_now()`` and ``device``.
+    """
+
+    def __init__(self, schedule: Schedule, numbers: int, driver: CupyDriver) -> None:
+        super().__init__(schedule, numbers)
+        cuda, blocks = driver.cupy.cuda, NumberBlocks(driver)
+        self.replays = Replays(self, driver)
+        self.names: dict[str, Any] = {
+            "launch": self.replays, "given": blocks.given, "clear": blocks.clear,
+            "computed": blocks.computed, "copy": driver.copy_there, "kind": driver.cupy.ndarray,
+            "alloc": cuda.alloc, "full": cuda.memory.OutOfMemoryError}
+        if not driver.is_only:
+            self.names |= {"device_now": cuda.runtime.getDevice, "device": driver.number}
+
+    @property
+    def text(self) -> str:
+        """How they are launched, for people."""
+        count, refused = len(self.launches), self.replays.refused
+        launches = f"{count} prepared launch{'es' if count > 1 else ''}"
+        if refused:
+            return f"{launches}, no CUDA graph: {refused}"
+        return f"{launches}, one CUDA graph where memory is the same again"
 
 
 def _of_cupy(cupy: Any, array: Any) -> Any:

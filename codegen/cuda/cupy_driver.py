@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fusec import locks
+from fusec.codegen.loop_ir import Kernel
 from fusec.errors import FusecError, user_error
 from fusec.gpus import NoGpuError, cupy
 from fusec.records import dataclass
@@ -24,11 +25,13 @@ from . import nvrtc
 from .driver import Dim3
 from .gpu_faults import Faults
 from .module import CudaKernel, CudaModule
+from .prepared import Filled
 
 R = TypeVar("R")
 # NVRTC makes code for machines from here on; older ones lack what kernels use.
 LEAST_CAPABILITY = 70
-_TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyKind
+_TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3  # cudaMemcpyKind
+_LEGACY = 1  # the largest handle of the stream that all others wait for
 _WORDS: dict[str, Callable[[int], Any]] = {
     "pointer": np.uint64, "int32": np.int32, "int64": np.int64}
 
@@ -70,12 +73,15 @@ class CupyDriver:
                 values=[("it has", f"{self.capability // 10}.{self.capability % 10}")])
         with self.device:
             self._own_stream = self.cupy.cuda.Stream(non_blocking=True)
+            self._capturing = self.cupy.cuda.Stream(non_blocking=True)
         self.launched = 0
         self._loaded: dict[str, LoadedModule] = {}
         self._memory: dict[int, Any] = {}  # CuPy's pointers, which keep their memory
         self._starts: list[int] = []  # their addresses, sorted
-        self._lock = locks.Lock()
+        self._lock, self._capture_lock = locks.Lock(), locks.Lock()
         cuda = self.cupy.cuda
+        self.can_capture = hasattr(cuda.Stream, "begin_capture")
+        self.is_only = cuda.runtime.getDeviceCount() == 1
         self.faults = Faults(
             number, (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError))
 
@@ -118,6 +124,39 @@ class CupyDriver:
         with self.device:
             loaded.functions[kernel.name](
                 grid, block, words, shared_mem=shared_bytes, stream=self.stream)
+
+    # -- kernels that were prepared
+
+    def current_stream(self) -> Any:
+        """That which CuPy uses in this thread."""
+        return self.cupy.cuda.get_current_stream()
+
+    def is_capturing(self, stream: Any) -> bool:
+        """Whether the program makes a graph of what the stream is asked for: no other graph can be
+        launched in it then.  The legacy stream, which CUDA may not be asked about, cannot."""
+        return stream.ptr > _LEGACY and bool(stream.is_capturing())
+
+    def note(self, kernels: Sequence[Kernel], count: int) -> None:
+        """These are launched, in so many launches."""
+        self.launched += count
+        self.faults.note(kernels)
+
+    def captured(self, launches: Sequence[Filled]) -> Any:
+        """A CUDA graph of these launches; raises what CUDA says against it."""
+        with self._capture_lock, self.device:
+            stream = self._capturing
+            stream.begin_capture()
+            try:
+                for function, grid, block, words, shared in launches:
+                    function(grid, block, words, shared_mem=shared, stream=stream)
+            finally:
+                graph = stream.end_capture()
+            return graph
+
+    def copy_there(self, target: int, source: int, nbytes: int) -> None:
+        """Copy bytes on the GPU, on CuPy's current stream."""
+        self.cupy.cuda.runtime.memcpyAsync(
+            target, source, nbytes, _ON_DEVICE, self.current_stream().ptr)
 
     # -- memory
 

@@ -6,7 +6,7 @@ After such a fault CUDA refuses everything else in the process.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -31,13 +31,17 @@ class Faults:
         self.number, self.kinds = number, kinds
         self._asked: deque[Kernel] = deque(maxlen=MOST_NAMED)
 
+    def note(self, kernels: Iterable[Kernel]) -> None:
+        """These are asked for."""
+        self._asked.extend(kernels)
+
     @contextmanager
     def of_waiting(self) -> Iterator[None]:
         """Around a wait."""
         try:
             yield
         except self.kinds as error:
-            raise self._error(error, [*self._asked]) from error
+            raise self.of(error, [*self._asked]) from error
         self._asked.clear()
 
     @contextmanager
@@ -47,9 +51,10 @@ class Faults:
         try:
             yield
         except self.kinds as error:
-            raise self._error(error, [kernel]) from error
+            raise self.of(error, [kernel]) from error
 
-    def _error(self, error: Exception, kernels: Sequence[Kernel]) -> FusecError:
+    def of(self, error: Exception, kernels: Sequence[Kernel]) -> FusecError:
+        """What a program is told of an error of CUDA, which one of these kernels has caused."""
         named = dict.fromkeys(
             f"{k.name}{f', line {k.locs[0]}' if k.locs else ''}" for k in kernels)
         which = [("kernel" if len(named) == 1 else "one of these kernels", "; ".join(named))]

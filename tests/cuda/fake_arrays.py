@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import optree
+from fake_streams import MemoryPointer, Pool
 
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 
@@ -20,25 +21,11 @@ class UnownedMemory:
         self.ptr, self.size, self.owner = ptr, size, owner
 
 
-class MemoryPointer:
-    def __init__(self, mem: Any, offset: int) -> None:
-        self.mem, self.ptr = mem, mem.ptr + offset
-
-
-class _Memory:
-    """Memory of an array's own."""
-
-    def __init__(self, driver: EmulatedDriver, nbytes: int) -> None:
-        self.driver, self.ptr, self.size = driver, driver.allocate(nbytes), nbytes
-
-    def __del__(self) -> None:
-        self.driver.free(self.ptr)
-
-
 class FakeArray:
     """What fusec uses of CuPy's arrays; subclasses have the ``driver`` of one GPU."""
 
     driver: EmulatedDriver
+    pool: Pool
 
     def __init__(
         self, shape: Sequence[int], dtype: Any, memptr: Any = None, strides: Any = None,
@@ -46,7 +33,7 @@ class FakeArray:
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
         dense = np.empty(self.shape, self.dtype)
         self.size, self.strides = dense.size, strides or dense.strides
-        self.data = memptr or MemoryPointer(_Memory(self.driver, dense.nbytes), 0)
+        self.data = memptr or self.pool.alloc(dense.nbytes)
         self.device = types.SimpleNamespace(id=0)
 
     @property
@@ -77,9 +64,9 @@ class FakeArray:
         return self._seen().copy()
 
 
-def arrays_of(driver: EmulatedDriver) -> type[FakeArray]:
+def arrays_of(pool: Pool) -> type[FakeArray]:
     """The class of arrays of one GPU."""
-    return type("ndarray", (FakeArray,), {"driver": driver})
+    return type("ndarray", (FakeArray,), {"driver": pool.driver, "pool": pool})
 
 
 def as_array(kind: type[FakeArray], x: Any) -> FakeArray:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import ctypes
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
-from fake_arrays import Functions, MemoryPointer, UnownedMemory, arrays_of, as_array
+from fake_arrays import Functions, UnownedMemory, arrays_of, as_array
+from fake_streams import (
+    CUDARuntimeError,
+    MemoryPointer,
+    OutOfMemoryError,
+    Pool,
+    Stream,
+    Streams,
+)
 
 from fusec import gpus
 from fusec.codegen import backends
@@ -22,27 +30,8 @@ from fusec.codegen.cuda.nvrtc import Compiled
 from fusec.runtime.devices import registry
 
 
-class OutOfMemoryError(MemoryError):
-    pass
-
-
-class CUDARuntimeError(RuntimeError):
-    pass
-
-
 class CUDADriverError(RuntimeError):
     pass
-
-
-class Pointer:
-    """CuPy's pointer: it gives its memory back when nobody holds it."""
-
-    def __init__(self, driver: EmulatedDriver, nbytes: int) -> None:
-        self.driver, self.ptr = driver, driver.allocate(nbytes)
-        self.mem = types.SimpleNamespace(size=nbytes)
-
-    def __del__(self) -> None:
-        self.driver.free(self.ptr)
 
 
 class FakeCupy:
@@ -50,23 +39,26 @@ class FakeCupy:
     of each copy."""
 
     def __init__(self, room: int = 1 << 30, capability: str = "90", count: int = 1) -> None:
-        self.driver, self.room, self.cached, self.calls = EmulatedDriver(), room, 0, []
+        self.driver, self.cached, self.calls = EmulatedDriver(), 0, list[str]()
+        self.streams = Streams(self.driver, self.calls)
+        self.pool = Pool(self.driver, self.streams, room)
         self.modules: dict[bytes, CudaModule] = {}
         self.capability, self.count = capability, count
         runtime = types.SimpleNamespace(
             getDeviceCount=self._count, memcpyAsync=self._copy, CUDARuntimeError=CUDARuntimeError,
-            memGetInfo=lambda: (self.room, 1 << 30), driverGetVersion=lambda: 12000,
-            getDeviceProperties=lambda number: {"name": b"Emulated GPU"})
+            memGetInfo=lambda: (self.pool.room, 1 << 30), driverGetVersion=lambda: 12000,
+            getDeviceProperties=lambda number: {"name": b"Emulated GPU"},
+            getDevice=lambda: 0, memsetAsync=self._set)
         self.cuda = types.SimpleNamespace(
-            runtime=runtime, alloc=self._alloc, Device=self._device, Stream=self._stream,
+            runtime=runtime, alloc=self.pool.alloc, Device=self._device,
+            Stream=NewStream(self.streams),
             memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             driver=types.SimpleNamespace(CUDADriverError=CUDADriverError),
             function=types.SimpleNamespace(Module=lambda: Module(self)),
             UnownedMemory=UnownedMemory, MemoryPointer=MemoryPointer,
-            get_current_stream=lambda: self.current)
-        self.current = self._stream(True)
+            get_current_stream=lambda: self.streams.current)
         self.__version__, self.sent = "0", []
-        self.ndarray = arrays_of(self.driver)
+        self.ndarray = arrays_of(self.pool)
         self.linalg, self.fft, of_numpy = (
             Functions(self.ndarray, m, self.calls) for m in (np.linalg, np.fft, np))
         for name in ("matmul", "dot", "einsum", "sort"):
@@ -90,7 +82,7 @@ class FakeCupy:
     def get_default_memory_pool(self) -> Any:
         def free_all_blocks() -> None:
             self.calls.append("free_all_blocks")
-            self.room, self.cached = self.room + self.cached, 0
+            self.pool.room, self.cached = self.pool.room + self.cached, 0
 
         return types.SimpleNamespace(free_all_blocks=free_all_blocks)
 
@@ -99,22 +91,28 @@ class FakeCupy:
             raise CUDARuntimeError("cudaErrorInsufficientDriver")
         return self.count
 
-    def _alloc(self, nbytes: int) -> Pointer:
-        if nbytes > self.room:
-            raise OutOfMemoryError(nbytes)
-        return Pointer(self.driver, nbytes)
-
     def _copy(self, to: int, source: int, nbytes: int, kind: int, stream: int) -> None:
-        self.calls.append({1: "to device", 2: "to host"}[kind])
+        self.calls.append({1: "to device", 2: "to host", 3: "copy"}[kind])
         self.sent.append(nbytes)
-        self.driver.synchronize()
-        ctypes.memmove(to, source, nbytes)
+
+        def copy() -> None:
+            self.driver.synchronize()
+            ctypes.memmove(to, source, nbytes)
+
+        self._asked(copy, stream)
+
+    def _set(self, to: int, value: int, nbytes: int, stream: int) -> None:
+        def fill() -> None:
+            self.driver.synchronize()
+            ctypes.memset(to, value, nbytes)
+
+        self._asked(fill, stream)
+
+    def _asked(self, work: Callable[[], None], stream: int) -> None:
+        self.streams.of(stream).ask(work)
 
     def _device(self, number: int) -> Any:
         return Context(compute_capability=self.capability)
-
-    def _stream(self, non_blocking: bool) -> Any:
-        return Context(ptr=7, synchronize=self.driver.synchronize)
 
 
 class Context(types.SimpleNamespace):
@@ -123,6 +121,18 @@ class Context(types.SimpleNamespace):
 
     def __exit__(self, *error: object) -> None:
         pass
+
+
+class NewStream:
+    """CuPy's class of streams."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._new = streams.new
+
+    def __call__(self, non_blocking: bool = False) -> Stream:
+        return self._new(non_blocking)
+
+    begin_capture = Stream.begin_capture
 
 
 class Module:
@@ -138,12 +148,15 @@ class Module:
     def get_function(self, name: str) -> Any:
         kernel = self.module.kernel(name)
 
-        def call(grid: Any, block: Any, args: Any, shared_mem: int, stream: Any) -> None:
+        def call(
+            grid: Any, block: Any, args: Any, shared_mem: int = 0, stream: Any = None
+        ) -> None:
             kinds = {"pointer": np.uint64, "int32": np.int32, "int64": np.int64}
             assert [type(a) for a in args] == [kinds[p.kind] for p in kernel.params]
             self.cupy.calls.append(name)
-            self.cupy.driver.launch(
-                self.loaded, kernel, grid, block, shared_mem, [int(a) for a in args])
+            words, driver = [int(a) for a in args], self.cupy.driver
+            (stream or self.cupy.streams.current).ask(lambda: driver.launch(
+                self.loaded, kernel, grid, block, shared_mem, words))
 
         return call
 

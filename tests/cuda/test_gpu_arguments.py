@@ -9,7 +9,8 @@ import numpy as np
 import optree
 import pytest
 from fake_arrays import FakeArray
-from fake_cupy import CUDARuntimeError, FakeCupy, OutOfMemoryError, as_gpu
+from fake_cupy import FakeCupy, as_gpu
+from fake_streams import CUDARuntimeError, OutOfMemoryError
 
 import fusec
 
@@ -350,7 +351,7 @@ def test_a_fault_names_the_kernel_and_the_line(
     def fails(*args: Any) -> None:
         raise CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access")
 
-    monkeypatch.setattr(cupy.current, "synchronize", fails)
+    monkeypatch.setattr(cupy.streams.current, "synchronize", fails)
     with pytest.raises(RuntimeError, match="work on GPU 0 has failed: cudaErrorIll") as error:
         f(x)
     text = str(error.value)

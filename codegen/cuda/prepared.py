@@ -1,0 +1,140 @@
+"""The kernels of a plan whose sizes are known, prepared once: a call fills in addresses alone.
+
+Beside the arrays of a call kernels use a block of memory that the call borrows: first the cells
+(numbers that kernels compute) and the word that says whether a check has failed, then temporary
+arrays, then what one nest needs for itself, in the same place for all of them, since they run in
+order.  Numbers that a call is given are read from another block, which nobody writes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fusec.codegen.loop_ir import Kernel
+from fusec.codegen.schedule import KernelStep, Place, Schedule
+
+from .compiled import LoadedKernel, NestCall
+from .launch_plan import Layout, Slot
+
+Base = tuple[str, int]  # the kind of a place and its number; "block" and "numbers"
+BLOCK: Base = ("block", 0)
+NUMBERS: Base = ("numbers", 0)
+WORD = 8
+_ALIGNMENT = 256  # that of the driver's memory
+
+
+class Address(NamedTuple):
+    """An argument that only the call knows: bytes after the beginning of an array or block."""
+
+    base: Base
+    offset: int
+
+
+class Launch(NamedTuple):
+    """One launch; ``args`` are `Address` es and integers, one a parameter."""
+
+    one: LoadedKernel
+    layout: Layout
+    args: tuple[Address | int, ...]
+
+
+class Prepared:
+    """See the module docstring.
+
+    ``bases`` are the arrays and blocks whose addresses a call gives, in this order; ``nbytes`` is
+    what the block takes.  ``status`` is where in it the word of checks is, which a call has to set
+    to 0 before; -1: there are none.
+    """
+
+    def __init__(self, schedule: Schedule, numbers: int) -> None:
+        """``numbers``: how many cells, the first, are numbers that a call is given."""
+        self.numbers = numbers
+        nests = [(step, call) for step in schedule.kernels for call in step.code]
+        has_checks = any(call.has_checks for _, call in nests)
+        self.status = WORD * schedule.cells if has_checks else -1
+        self._temps: dict[int, int] = {}
+        end = _aligned(WORD * (schedule.cells + has_checks))
+        for number, place in enumerate(schedule.temps):
+            self._temps[number] = end
+            end += _aligned(math.prod(place.shape) * place.dtype.itemsize)
+        self._own = self.nbytes = end
+        self.launches = [launch for step, call in nests for launch in self._nest(step, call)]
+        used = (arg.base for launch in self.launches for arg in launch.args
+                if isinstance(arg, Address))
+        self.bases: list[Base] = [*dict.fromkeys(used)]
+        self.kernels: list[Kernel] = [step.kernel for step in schedule.kernels]
+
+    def _nest(self, step: KernelStep, call: NestCall) -> list[Launch]:
+        """The launches of one nest."""
+        where: dict[Slot, Address | int] = {
+            ("operand", n): self._address(step.places[operand.buffer], operand.offset)
+            for n, operand in enumerate(call.form.loops.operands)}
+        where["status",] = Address(BLOCK, self.status)
+        end, launches = self._own, []
+        for one, (layout, args) in zip(call.kernels, call.plans, strict=True):
+            if layout.partials and ("partials",) not in where:
+                where["partials",], end = Address(BLOCK, end), end + _aligned(layout.partials)
+            for number, dtype in enumerate(call.form.loops.nest.scratch if layout.scratch else ()):
+                where["scratch", number] = Address(BLOCK, end)
+                end += _aligned(layout.scratch * dtype.itemsize)
+            launches.append(Launch(one, layout, tuple(
+                where[arg] if isinstance(arg, tuple) else arg for arg in args)))
+        self.nbytes = max(self.nbytes, end)
+        return launches
+
+    def _address(self, place: Place, offset: int) -> Address | int:
+        if 0 in place.shape:
+            return 0
+        if place.kind == "cell":
+            base = NUMBERS if place.number < self.numbers else BLOCK
+            return Address(base, WORD * place.number + offset)
+        if place.kind == "temp":
+            return Address(BLOCK, self._temps[place.number] + offset)
+        return Address((place.kind, place.number), offset)
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
+def why_not(schedule: Schedule) -> str:
+    """Why the kernels of a schedule cannot be prepared; empty where they can."""
+    for step in schedule.steps:
+        if not isinstance(step, KernelStep):
+            return f"{step.node.op} is no kernel"
+        if not all(form.is_static for form in step.forms):
+            return f"the sizes of {step.kernel.name} are known when it runs"
+    return ""
+
+
+Words = tuple[Any, ...]
+
+
+class Filled(NamedTuple):
+    """A launch with all arguments: what CuPy's functions are called with."""
+
+    function: Any
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    words: Words
+    shared: int
+
+
+_WORDS: dict[str, Any] = {"pointer": np.uint64, "int32": np.int32, "int64": np.int64}
+
+
+def filled(launches: Sequence[Launch], where: dict[Base, int]) -> list[Filled]:
+    """Launches at these addresses."""
+    return [Filled(
+        one.loaded.functions[one.kernel.name], (layout.blocks, 1, 1), (*layout.threads, 1),
+        tuple(_WORDS[param.kind](_value(arg, where))
+              for param, arg in zip(one.kernel.params, args, strict=True)),
+        layout.shared) for one, layout, args in launches]
+
+
+def _value(arg: Address | int, where: dict[Base, int]) -> int:
+    return where[arg.base] + arg.offset if isinstance(arg, Address) else arg

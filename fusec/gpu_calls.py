@@ -1,0 +1,300 @@
+"""Calls with CuPy's arrays as one function of straight text: memory, launches, results.
+
+A plan that one GPU runs alone, by kernels of known sizes, needs nothing of what plans over several
+devices do at each call: what fits is compared, memory is borrowed from CuPy's pool, kernels are
+launched with what `Prepared` has ready, results are CuPy's own arrays.  Everything is asked of
+CuPy's current stream.  Where the function answers MISS, for arguments that do not fit, memory that
+is full or a check that has failed, the plan is run as others are.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.backend import PreparedKernels
+from fusec.codegen.schedule import Place, Schedule, contiguous_strides
+from fusec.ir.types import RUN_TIME_INT
+from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
+from fusec.runtime.outcomes import MISS
+
+from .gpu_views import NotStillError, span, still_view
+
+_FORMATS = {"f8": "d", "f4": "f4x", "f2": "e6x", "i8": "q", "i4": "i4x", "i2": "h6x", "i1": "b7x",
+            "u8": "Q", "u4": "I4x", "u2": "H6x", "u1": "B7x", "b1": "?7x", "c16": "dd", "c8": "ff"}
+_WORD = 8
+
+
+class _NotPreparedError(Exception):
+    """Calls of a plan are no such function; the message says why."""
+
+
+class GpuCall:
+    """``function`` takes a call's leaves as the program gives them; None: there is none, as
+    ``reason`` says."""
+
+    def __init__(
+        self, function: Callable[..., Any] | None, kernels: PreparedKernels | None, reason: str
+    ) -> None:
+        self.function, self.reason, self._kernels = function, reason, kernels
+
+    def __str__(self) -> str:
+        return f"step by step from Python, as {self.reason}" if self._kernels is None else (
+            self._kernels.text)
+
+
+def gpu_call(schedule: Any, spec: CallSpec) -> GpuCall:
+    """How calls of this plan run."""
+    try:
+        text = _Text(schedule, spec)
+    except _NotPreparedError as error:
+        return GpuCall(None, None, str(error))
+    return GpuCall(text.function(), text.prepared, "")
+
+
+class _Text:
+    """The text for one plan and the objects that it names."""
+
+    def __init__(self, schedule: Any, spec: CallSpec) -> None:
+        self.spec, self.whole = spec, schedule
+        self.task = _only_task(schedule, spec)
+        self.action = schedule.actions[0]
+        numbers = cell_count(tuple(v.type for v in self.task.graph.inputs))
+        prepared = schedule.residents.prepared(self.task, numbers)
+        if isinstance(prepared, str):
+            raise _NotPreparedError(prepared)
+        self.prepared: PreparedKernels = prepared
+        self.names: dict[str, Any] = {"MISS": MISS, **prepared.names}
+        self.lines: list[str] = []
+        self.leaf_of = {leaf.input: i for i, leaf in reversed([*enumerate(spec.leaves)])
+                        if leaf.input >= 0}
+        self.outs = self._outs()
+        self.words = False  # whether the host has to see the numbers that kernels compute
+        self._write()
+
+    def function(self) -> Callable[..., Any]:
+        """The compiled text."""
+        leaves = ", ".join(f"x{i}" for i in range(len(self.spec.leaves)))
+        text = "\n    ".join([f"def call({leaves}):", *self.lines])
+        exec(compile(text, f"<call of {self.spec.name}>", "exec"), self.names)
+        call: Callable[..., Any] = self.names.pop("call")
+        return call
+
+    def _write(self) -> None:
+        results = [self._result(result) for result in self.spec.results]
+        self._guards()
+        self._borrow()
+        self._launch()
+        if self.words or self.prepared.status >= 0:
+            self._look()
+        self._assign()
+        text = results[0] if self.spec.bare else f"({''.join(f'{r}, ' for r in results)})"
+        self.lines.append(f"return {text}")
+
+    def _bind(self, stem: str, value: Any) -> str:
+        name = f"{stem}_{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    # -- what fits
+
+    def _guards(self) -> None:
+        tests = [*self._of_code()]
+        for number, leaf in enumerate(self.spec.leaves):
+            tests += self._of_leaf(f"x{number}", leaf)
+        self._miss_unless(tests)
+        arrays = [i for i, leaf in enumerate(self.spec.leaves) if self._is_array(leaf)]
+        self.lines += [f"p{i} = x{i}.data.ptr" for i in arrays]
+        tests = [f"p{i} % {align} == 0" for i in arrays
+                 if (align := self._type(i).dtype.alignment) > 1]
+        self._miss_unless([*tests, *self._of_memory(arrays)])
+
+    def _miss_unless(self, tests: list[str]) -> None:
+        if tests:
+            self.lines.append(f"if not ({' and '.join(tests)}): return MISS")
+
+    def _of_code(self) -> Iterator[str]:
+        """Functions must go on to have the code that was traced; work goes to one GPU alone."""
+        for function, code in self.spec.code:
+            yield f"{self._bind('fn', function)}.__code__ is {self._bind('code', code)}"
+        if "device_now" in self.names:
+            yield "device_now() == device"
+
+    def _of_leaf(self, x: str, leaf: LeafSpec) -> Iterator[str]:
+        if leaf.input < 0:
+            value = self._bind("static", leaf.value)
+            yield f"type({x}) is int and {x} == {value}" if type(leaf.value) is int else (
+                f"{x} is {value}")
+            return
+        type_ = self.spec.input_types[leaf.input]
+        if type_.kind == "array":
+            strides = self.spec.input_strides[leaf.input]
+            yield f"type({x}) is kind and {x}.shape == {type_.shape} and {x}.strides == {strides}"
+            yield f"{x}.dtype == {self._bind('dtype', type_.dtype)}"
+            if "device_now" in self.names:
+                yield f"{x}.device.id == device"
+        elif type_.kind == "scalar":
+            yield f"type({x}) is {self._bind('number', type_.dtype.type)}"
+        elif type_.dtype.kind == "i":
+            yield f"type({x}) is int and {RUN_TIME_INT[0]} <= {x} <= {RUN_TIME_INT[1]}"
+        else:
+            yield f"type({x}) is {'complex' if type_.dtype.kind == 'c' else 'float'}"
+
+    def _of_memory(self, arrays: list[int]) -> Iterator[str]:
+        """Arguments that were one array are one; those that are written overlap no other."""
+        leaves = self.spec.leaves
+        for i in arrays:
+            if leaves[i].alias_of >= 0:
+                yield f"p{leaves[i].alias_of} == p{i}"
+        for i in arrays:
+            for j in arrays:
+                if leaves[i].input in self.spec.updates and i != j and (
+                        leaves[j].alias_of != i and leaves[i].alias_of != j):
+                    yield self._are_apart(i, j)
+
+    def _are_apart(self, i: int, j: int) -> str:
+        (low, high), (least, most) = (span(
+            self._type(k).shape, self.spec.input_strides[self.spec.leaves[k].input],
+            self._type(k).dtype.itemsize) for k in (i, j))
+        return f"(p{i} + {high} <= p{j} + {least} or p{j} + {most} <= p{i} + {low})"
+
+    def _is_array(self, leaf: LeafSpec) -> bool:
+        return leaf.input >= 0 and self.spec.input_types[leaf.input].kind == "array"
+
+    def _type(self, leaf: int) -> Any:
+        return self.spec.input_types[self.spec.leaves[leaf].input]
+
+    # -- memory and launches
+
+    def _outs(self) -> dict[int, Place]:
+        """The arrays that the plan gives, by the numbers of their places."""
+        return {p.number: p for p in self.task.outputs if isinstance(p, Place) and p.kind == "out"}
+
+    def _borrow(self) -> None:
+        lines = [f"out{n} = {self._new(place)}" for n, place in self.outs.items()]
+        if ("block", 0) in self.prepared.bases:
+            lines.append(f"block = alloc({self.prepared.nbytes})")
+        if lines:
+            self.lines += ["try:", *(f"    {line}" for line in lines), "except full: return MISS"]
+
+    def _new(self, place: Place) -> str:
+        dtype = self._bind("dtype", place.dtype)
+        if place.strides == contiguous_strides(place.shape, place.dtype.itemsize):
+            return f"kind({place.shape}, {dtype})"
+        low, high = span(place.shape, place.strides, place.dtype.itemsize)
+        return f"kind({place.shape}, {dtype}, alloc({high - low}) + {-low}, {place.strides})"
+
+    def _launch(self) -> None:
+        prepared = self.prepared
+        if ("numbers", 0) in prepared.bases:
+            self.lines.append(f"numbers = given({self._packed()})")
+        if prepared.status >= 0:
+            self.lines.append(f"clear(block.ptr + {prepared.status}, {_WORD})")
+        self.lines.append(f"launch({', '.join(map(self._base, prepared.bases))})")
+
+    def _base(self, base: tuple[str, int]) -> str:
+        kind, number = base
+        if kind == "arg":
+            return f"p{self.leaf_of[self.action.reads[number]]}"
+        return f"out{number}.data.ptr" if kind == "out" else f"{kind}.ptr"
+
+    def _packed(self) -> str:
+        """The bytes of the numbers that a call gives, each in words of its own."""
+        formats, values = "=", []
+        for at, value in zip(self.action.reads, self.task.graph.inputs, strict=True):
+            if value.type.kind != "array":
+                dtype, x = value.type.dtype, f"x{self.leaf_of[at]}"
+                formats += _FORMATS[f"{dtype.kind}{dtype.itemsize}"]
+                values += [f"{x}.real", f"{x}.imag"] if dtype.kind == "c" else [x]
+        return f"{self._bind('pack', struct.Struct(formats).pack)}({', '.join(values)})"
+
+    def _look(self) -> None:
+        """Bring to the host what kernels have computed beside arrays."""
+        status, cells = self.prepared.status, self.task.cells
+        words = cells + (status >= 0)
+        self.lines.append(f"words = computed(block.ptr, {words})")
+        if status >= 0:
+            self.lines.append(f"if words[{status}:].any(): return MISS")
+
+    def _assign(self) -> None:
+        """Copy to arguments what the program has assigned to them."""
+        for index, number in self.whole.writes:
+            place, leaf = self._place(number), self.leaf_of.get(index, -1)
+            if place is None or place.kind != "out" or leaf < 0:
+                raise _NotPreparedError("an argument is given another one's elements")
+            low, high = span(place.shape, place.strides, place.dtype.itemsize)
+            nbytes = place.dtype.itemsize * int(np.prod(place.shape))
+            if place.strides != self.spec.input_strides[index] or low or high != nbytes:
+                raise _NotPreparedError("an argument that is written has gaps")
+            self.lines.append(f"copy(p{leaf}, out{place.number}.data.ptr, {nbytes})")
+
+    # -- results
+
+    def _result(self, result: ResultSpec) -> str:
+        """The expression of a result."""
+        if result.kind == "const":
+            return self._bind("constant", result.value)
+        if result.kind == "fresh":
+            raise _NotPreparedError("a result is an array that no kernel computes")
+        if result.kind == "input":
+            if result.index not in self.leaf_of:
+                raise _NotPreparedError("a result is an array from outside of the call")
+            type_, strides = (table[result.index] for table in (
+                self.spec.input_types, self.spec.input_strides))
+            return self._shown(f"x{self.leaf_of[result.index]}", type_.shape, strides,
+                               type_.dtype, result)
+        number = self.whole.results[result.index]
+        if number is None:
+            return self._bind("constant", self.whole.outputs[result.index])
+        place = self._place(number)
+        if place is None or place.views or place.kind not in ("out", "cell"):
+            raise _NotPreparedError("a result lies in the memory of another")
+        if place.kind == "out":
+            return self._shown(f"out{place.number}", place.shape, place.strides, place.dtype,
+                               result)
+        return self._number(place, self.spec.output_types[result.index], result)
+
+    def _place(self, number: int) -> Place | None:
+        """Where the task has a value of the step; None: it does not make it."""
+        if number not in self.action.writes:
+            return None
+        place = self.task.outputs[self.action.writes.index(number)]
+        return place if isinstance(place, Place) else None
+
+    def _shown(
+        self, array: str, shape: Any, strides: Any, dtype: np.dtype, result: ResultSpec
+    ) -> str:
+        if not result.views:
+            return array
+        try:
+            view = still_view(shape, strides, dtype, result.views)
+        except NotStillError as error:
+            raise _NotPreparedError(str(error)) from None
+        return (f"kind({view.shape}, {self._bind('dtype', view.dtype)}, "
+                f"{array}.data + {view.offset}, {view.strides})")
+
+    def _number(self, place: Place, type_: Any, result: ResultSpec) -> str:
+        if result.views or type_.kind == "array" or place.number < self.prepared.numbers:
+            raise _NotPreparedError("a number is returned as an array")
+        self.words = True
+        begin = _WORD * place.number
+        element = f"words[{begin}:{begin + place.dtype.itemsize}].view(" + (
+            f"{self._bind('dtype', place.dtype)})[0]")
+        return f"{element}.item()" if type_.is_weak else element
+
+
+def _only_task(schedule: Any, spec: CallSpec) -> Schedule:
+    """The task of a plan that one GPU runs alone."""
+    if getattr(schedule, "residents", None) is None:
+        raise _NotPreparedError("its arrays are not a GPU's")
+    if [a.kind for a in schedule.actions] != ["task"] or schedule.actions[0].is_on_caller:
+        raise _NotPreparedError("the GPU does not do all of it")
+    if spec.captured or spec.calls_host or any(leaf.is_weak for leaf in spec.leaves):
+        raise _NotPreparedError("something is read from outside of the call")
+    if any(t.kind == "array" and 0 in t.shape for t in spec.input_types):
+        raise _NotPreparedError("an argument has no elements")
+    task: Schedule = schedule.actions[0].schedule
+    return task
