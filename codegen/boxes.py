@@ -104,7 +104,7 @@ class Writes:
         low, high = np.array(ranges, np.int64).reshape(-1, 2).T
         starts, ends = self._edges
         reaches = np.all((starts < high) & (low < ends), axis=1)
-        newest = int(reaches.argmax())
+        newest = int(np.argmax(reaches))
         return self.before[newest if reaches[newest] else -1]
 
     def _reaching(self, ranges: Sequence[tuple[Any, Any]]) -> Value:

@@ -273,7 +273,7 @@ def _read(path: Path, file: Any, name: str, entry: _Entry) -> np.ndarray:
         raise refused(path, f"{name} is {part.get_dtype()}{list(part.get_shape())} there, and "
                       f"its index says {dtype}{list(shape)}")
     value = _as(np.array(file.get_tensor(name), dtype, order="C"), entry.dtype, entry.shape)
-    if value.dtype == np.bool_ and value.size and value.view(np.uint8).max() > 1:
+    if value.dtype == np.bool_ and value.size and np.max(value.view(np.uint8)) > 1:
         raise refused(path, f"{name} has booleans that are neither 0 nor 1")
     if _hash(value) != entry.sha256:
         raise refused(path, f"the values of {name} are not those that were saved (SHA-256)")

@@ -196,7 +196,7 @@ def verdict(
     """Errors against what is allowed; the figures are of the class with the largest share."""
     allowed = FACTOR * np.repeat(own_class, sizes) + SLACK_ULP * ulp
     share = error / allowed
-    worst = int(share.argmax())
+    worst = int(np.argmax(share))
     margin = float(share[worst])
     c = int(np.searchsorted(starts, worst, side="right")) - 1
     members = slice(int(starts[c]), int(starts[c] + sizes[c]))
