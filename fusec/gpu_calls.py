@@ -242,8 +242,8 @@ class _Text:
         if result.kind == "input":
             if result.index not in self.leaf_of:
                 raise _NotPreparedError("a result is an array from outside of the call")
-            type_, strides = (table[result.index] for table in (
-                self.spec.input_types, self.spec.input_strides))
+            type_, strides = (
+                self.spec.input_types[result.index], self.spec.input_strides[result.index])
             return self._shown(f"x{self.leaf_of[result.index]}", type_.shape, strides,
                                type_.dtype, result)
         number = self.whole.results[result.index]

@@ -118,10 +118,12 @@ class NestCall:
         memory = DeviceMemory(self.driver)
         try:
             addresses = memory.addresses_of(buffers)
+            status = memory.zeros(_STATUS_BYTES) if self.has_checks else 0
+            # A wrong index becomes 0, and where there is no element 0 something else is read.
             where: dict[Slot, int] = {
-                ("operand", n): addresses[o.buffer] + o.offset if buffers[o.buffer].size else 0
+                ("operand", n): addresses[o.buffer] + o.offset if buffers[o.buffer].size else status
                 for n, o in enumerate(form.operands)}
-            status = where["status",] = memory.zeros(_STATUS_BYTES) if self.has_checks else 0
+            where["status",] = status
             self._launch(plans, where, memory)
             memory.copy_back({o.buffer for o in form.operands if o.is_store})
             return not self.has_checks or not memory.word(status)

@@ -75,6 +75,7 @@ class Prepared:
             for n, operand in enumerate(call.form.loops.operands)}
         where["status",] = Address(BLOCK, self.status)
         end, launches = self._own, []
+        assert call.plans is not None
         for one, (layout, args) in zip(call.kernels, call.plans, strict=True):
             if layout.partials and ("partials",) not in where:
                 where["partials",], end = Address(BLOCK, end), end + _aligned(layout.partials)
@@ -86,9 +87,10 @@ class Prepared:
         self.nbytes = max(self.nbytes, end)
         return launches
 
-    def _address(self, place: Place, offset: int) -> Address | int:
-        if 0 in place.shape:
-            return 0
+    def _address(self, place: Place, offset: int) -> Address:
+        if 0 in place.shape:  # of which a wrong index, that becomes 0, reads what is no element
+            self.nbytes = max(self.nbytes, _ALIGNMENT)
+            return Address(BLOCK, 0)
         if place.kind == "cell":
             base = NUMBERS if place.number < self.numbers else BLOCK
             return Address(base, WORD * place.number + offset)

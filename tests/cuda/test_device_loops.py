@@ -123,6 +123,20 @@ def test_a_check_inside_is_the_programs_error() -> None:
     np.testing.assert_array_equal(g(X, i, np.int64(1)), X[i] * 2)
 
 
+def test_an_index_where_no_element_is_left() -> None:
+    """A wrong index becomes 0, and there is no element 0: the kernel must read something else."""
+    def f(x: Any, least: Any) -> Any:
+        for _ in range(3):
+            x = x[x > least]
+            x[::2] = least
+        return x[len(x) // 2]
+
+    g = fusec.jit(f, device=DEVICE)
+    assert g(np.arange(10.0), 3.0) == 3.0
+    with pytest.raises(IndexError, match="index 0 is out of bounds for axis 0 with size 0"):
+        g(np.arange(10.0), 20.0)
+
+
 def test_what_no_kernel_computes_stays_on_the_cpu() -> None:
     def f(x: Any, steps: Any) -> Any:
         for _ in range(steps):

@@ -159,6 +159,38 @@ def test_a_check_that_fails(cupy: FakeCupy) -> None:
             f(x, bad)
 
 
+def stored(x: np.ndarray, i: np.ndarray) -> Any:
+    y = np.zeros(40)
+    y[i] = x[0, :2]
+    np.add.at(y, i + 1, 2.0)
+    return y * 2
+
+
+def assigned(x: np.ndarray, i: np.ndarray) -> None:
+    x[i] = 7.0
+
+
+@pytest.mark.parametrize("program", [stored, assigned])
+def test_kernels_after_a_check_that_fails(
+    cupy: FakeCupy, program: Callable[..., Any]
+) -> None:
+    """They run, since nobody waits in between, and touch no memory but their own."""
+    f, host = fusec.jit(program), fusec.jit(program)
+    for pair in ((0, 1), (1, 2), (1, 2), (1, 999), (-999, 2), (1, 2), (999, -999)):
+        x, mine, i = cupy.asarray(X), X.copy(), np.array(pair)
+        try:
+            want = host(mine, i)
+        except IndexError as error:
+            with pytest.raises(IndexError, match=str(error).partition("\n")[0]):
+                f(x, cupy.asarray(i))
+        else:
+            got = f(x, cupy.asarray(i))
+            assert got is want is None or np.array_equal(got.get(), want)
+        cupy.driver.synchronize()
+        np.testing.assert_array_equal(x.get(), mine)
+    assert f.traces[0].gpu_call.function is not None
+
+
 def test_a_full_pool_is_emptied(cupy: FakeCupy) -> None:
     f, x = fusec.jit(softmax), cupy.asarray(X)
     for _ in range(4):
