@@ -92,8 +92,7 @@ class _Plan:
         count = len(node.types) - changed
         cts = {k: ct for k, ct in enumerate(given) if ct is not None}
         operands = node.inputs[1:]
-        wanted = [n for n, v in enumerate(operands)
-                  if v in reverse.found.values and v not in operands[:n]]
+        wanted = [n for n, v in enumerate(operands) if v in reverse.found.values]
         return cls(node, {k: ct for k, ct in cts.items() if k < count},
                    {k - count: ct for k, ct in cts.items() if k >= count}, wanted)
 
@@ -112,8 +111,10 @@ class _Plan:
             n for n in self.arrays if n in self.wanted]
 
     def starts_with_total(self, number: int) -> bool:
-        """Whether the total so far of the operand is what the way back adds to."""
-        return number >= self.node.attrs["changed"]
+        """Whether the total so far of the operand is what the way back adds to; once, where it
+        stands among the operands twice."""
+        operands = self.node.inputs[1:]
+        return number >= self.node.attrs["changed"] and operands[number] not in operands[:number]
 
 
 def _differentiate(reverse: Reverse, node: Node, side: Side, plan: _Plan) -> None:
@@ -330,8 +331,7 @@ def _give_kept(body: Body, kept: _Kept, number: int) -> None:
 
 def _start(reverse: Reverse, node: Node, plan: _Plan, number: int) -> Value:
     outer = node.inputs[1 + number]
-    term = plan.changed.get(number) if number < node.attrs["changed"] else (
-        reverse.total(outer))
+    term = reverse.total(outer) if plan.starts_with_total(number) else plan.changed.get(number)
     if term is None:
         term = full(reverse.builder, outer.dtype.type(0), outer)
     return of_kind(term, "array")

@@ -145,9 +145,29 @@ def loops_with_a_branch_in_a_branch(x: Any) -> Any:
     return s + (x * x).sum()
 
 
-PROGRAMS = [as_long_as, rows_of_any_length, a_loop_in_a_branch, recurrence, triangle,
-            branches_in_a_loop, left_early, returned_early, backwards, branch, called,
-            counted_in_a_branch, loops_of_one_number, loops_with_a_branch_in_a_branch]
+def copies_in_a_branch(x: Any) -> Any:
+    w, z = x.copy(), x.copy()
+    if x[0] > 10.0:
+        w[1] += 1.0
+    else:
+        x[[1, 2, 1]] = 2.0 * z[3:6] * z[2]
+    return (x * x * w).sum() + z[0]
+
+
+def copies_of_both_sides(x: Any) -> Any:
+    w, z = x.copy(), x.copy()
+    for i in range(1, 15):
+        if x[i] > 1.0:
+            w[1:] *= x[i]
+        else:
+            x[1:] = 0.5 * z[:-1] * x[1:]
+    return (x * x * w).sum() + z[0]
+
+
+PROGRAMS = [copies_in_a_branch, copies_of_both_sides, as_long_as, rows_of_any_length,
+            a_loop_in_a_branch, recurrence, triangle, branches_in_a_loop, left_early,
+            returned_early, backwards, branch, called, counted_in_a_branch, loops_of_one_number,
+            loops_with_a_branch_in_a_branch]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
