@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fusec.ir.dims import Size
-from fusec.records import dataclass
+from fusec.records import dataclass, field
 
 if TYPE_CHECKING:
     from .llvm import NativeCode
@@ -23,12 +23,18 @@ NONE = -1  # the number of a word that an argument block does not have
 
 @dataclass
 class CompileStats:
-    """The cost of one compile request: new and reused nests, ms in codegen and in LLVM."""
+    """The cost of one compile request: new and reused nests, ms in codegen, LLVM, and other
+    compilers by name."""
 
     compiled: int = 0
     reused: int = 0
     codegen_ms: float = 0.0
     llvm_ms: float = 0.0
+    others_ms: dict[str, float] = field(default_factory=dict)
+
+    def add(self, compiler: str, ms: float) -> None:
+        """Time in a compiler other than LLVM."""
+        self.others_ms[compiler] = self.others_ms.get(compiler, 0.0) + ms
 
 
 @dataclass(frozen=True)

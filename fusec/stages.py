@@ -139,11 +139,12 @@ class LoweredStage:
         compile_schedule(self.schedule, stats)
         if timeline.on:
             timeline.since("codegen", f"code of {self.before.before.name}", start)
-        total = 1e3 * (time.perf_counter() - start)
+        total, compilers = 1e3 * (time.perf_counter() - start), stats.others_ms
         optimized, traced = self.before, self.before.before
         times = {
             "trace": traced.traced.ms, "passes": optimized.ms,
-            "codegen": self.ms + total - stats.llvm_ms, "llvm": stats.llvm_ms,
+            "codegen": self.ms + total - stats.llvm_ms - sum(compilers.values()),
+            "llvm": stats.llvm_ms, **compilers,
         }
         concrete = ConcreteFunction(Build(
             traced.name, traced.call, traced.traced, optimized.graph, optimized.graph,

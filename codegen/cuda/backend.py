@@ -90,6 +90,6 @@ def _loaded(
     emitted = time.perf_counter()
     loaded = driver.compile(module)
     stats.codegen_ms += 1e3 * (emitted - start)
-    stats.llvm_ms += 1e3 * (time.perf_counter() - emitted)
+    stats.add(driver.compiler, 1e3 * (time.perf_counter() - emitted))
     return {key: NestKernels(LoadedKernel(loaded, w.kernel, w) for w in each)
             for key, each in written.items()}

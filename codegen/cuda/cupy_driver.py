@@ -62,6 +62,7 @@ class CupyDriver:
     """See `fusec.codegen.cuda.driver.Driver` and the module docstring."""
 
     name = "cuda"
+    compiler = "nvrtc"
 
     def __init__(self, number: int = 0) -> None:
         self.cupy, self.number = cupy(), number

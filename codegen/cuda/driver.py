@@ -20,6 +20,7 @@ class Driver(Protocol):
     """
 
     name: str
+    compiler: str
 
     def compile(self, module: CudaModule) -> Any:
         """The module, loaded: what `launch` takes.  One that was compiled before may be shared."""

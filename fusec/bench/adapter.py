@@ -130,12 +130,13 @@ class FusecBackend(Backend):
 
 
 def by_stage(times: Mapping[str, float]) -> dict[str, float]:
-    """Stage times under the names of ``STAGES``; LLVM's own stages count as ``llvm``.
+    """Stage times under the names of ``STAGES``; what compilers do counts as ``llvm``.
 
     Raises ``KeyError`` for a stage that belongs nowhere: a time must not vanish from the sum.
     """
     into = {"parse": "llvm", "optimise": "llvm", "emit": "llvm", "load": "llvm", "lower": "codegen",
-            "fuse": "passes", "plan": "codegen", "imports": "trace"}
+            "fuse": "passes", "plan": "codegen", "imports": "trace", "c++": "llvm",
+            "nvrtc": "llvm"}
     into |= {stage: stage for stage in STAGES}
     total = dict.fromkeys(STAGES, 0.0)
     for stage, milliseconds in times.items():

@@ -134,3 +134,11 @@ def test_out_of_memory_names_what_was_asked() -> None:
     finally:
         DRIVER.arena.limit = limit
     np.testing.assert_array_equal(f(X), fusec.jit(lambda x: np.sin(x))(X))
+
+
+def test_stage_times_name_the_compiler() -> None:
+    f = fusec.jit(lambda x: np.tanh(x) + 1, device="/device:CUDAHOST:0")
+    f(np.ones(1000))
+    times = f.traces[0].times
+    assert times["llvm"] == 0.0 < times["c++"]
+    assert ", c++ " in str(fusec.explain(f, np.ones(1000)))

@@ -42,6 +42,7 @@ class EmulatedDriver:
     """
 
     name = "cuda host"
+    compiler = "c++"
 
     def __init__(self, seed: int = 0, limit: int | None = None) -> None:
         self.seed = seed

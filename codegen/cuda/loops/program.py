@@ -53,7 +53,7 @@ def compile_control(
     emitted = time.perf_counter()
     loaded = driver.compile(module)
     stats.codegen_ms += 1e3 * (emitted - start)
-    stats.llvm_ms += 1e3 * (time.perf_counter() - emitted)
+    stats.add(driver.compiler, 1e3 * (time.perf_counter() - emitted))
     call = LoopCall(program, frame, driver, loaded, module.kernels[0])
     return ControlCode(node, call, nests, program.copied, KernelTexts(module),
                        lambda: str(build_program(node, strides)))
