@@ -57,9 +57,13 @@ def required_values(graph: Graph, tied: set[Value]) -> set[Value]:
 
 def tied_values(graph: Graph) -> set[Value]:
     """Values that cannot be fused with others: those of nodes at either end of a control edge, and
-    those that are read on another device than they are computed on."""
+    those that are read on another device than they are computed on, and constants of sizes that
+    the run decides, where a library reads them: no array is there to show a view of."""
     tied = {v for node in graph.nodes for v in node.inputs if v.node.device != node.device}
     for node in graph.nodes:
+        if is_boundary(node) and get(node.op).kind not in ("reduce", "scan"):
+            tied.update(v for v in node.inputs if view_base(v).node.op == "Const" and not (
+                v.type.is_static))
         if node.control_inputs:
             tied.update(v for n in (node, *node.control_inputs) for v in n.outputs)
     return tied

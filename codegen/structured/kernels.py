@@ -139,7 +139,7 @@ class _Evaluation:
         start = sum(i.start * s for i, s in zip(access.index, strides, strict=True))
         if isinstance(location, View):
             offset = location.offset
-            if start:
+            if isinstance(start, Dim) or start:
                 offset = self.build.further(offset, self.build.number(start))
             dtype = location.dtype if location.dtype.kind != "c" else component(location.dtype)
             return self.build.load(replace(location, dtype=dtype, offset=offset))

@@ -99,13 +99,17 @@ def _against_differences(
         moved = (p + step * d for p, d in zip(primals, v, strict=True))
         return float(total(*(z if np.ndim(z) else float(z) for z in moved)))
 
+    scale = max(1.0, abs(got), 1e-3 * size)
     try:
-        found = [(at(h) - at(-h)) / (2 * h) for h in STEPS]
+        coarsest = np.spacing(abs(at(0.0)))
+        steps = [h for h in STEPS if coarsest < RIGHT * scale * h]  # others are lost in rounding
+        found = [(at(h) - at(-h)) / (2 * h) for h in steps]
     except Exception:
         return "consistent"  # it raises beside its arguments
-    scale = max(1.0, abs(got), 1e-3 * size)
     if any(abs(got - d) <= RIGHT * scale for d in found):
         return "right"
+    if len(found) < 2:
+        return "consistent"
     gap, middle = min((abs(a - b), (a + b) / 2) for a, b in itertools.pairwise(found))
     if gap < 1e-7 * max(1.0, abs(middle)):
         raise Wrong(f"<grad, v> is {got}, differences are {found}")
@@ -137,6 +141,9 @@ def main() -> int:
         except TimeoutError:
             verdicts["slow"] += 1
         except Exception as error:  # also what fusec raises by mistake
+            if isinstance(error.__cause__, TimeoutError):
+                verdicts["slow"] += 1
+                continue
             wrong += 1
             print(f"# seed {seed}: {type(error).__name__}: {error}\n{program.source}\n", flush=True)
         signal.alarm(0)

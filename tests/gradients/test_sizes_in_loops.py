@@ -139,3 +139,16 @@ def test_of_what_repeats_checks_how_often_a_loop_runs() -> None:
     x = np.linspace(0.5, 1.4, 5)
     expected = differences(lambda x: f(x, columns), (x,))
     np.testing.assert_allclose(fusec.grad(f)(x.copy(), columns), expected, rtol=2e-9)
+
+
+def test_an_array_that_a_loop_makes_empty() -> None:
+    """What was appended is read at an index that is the size less one."""
+    def f(x: Any) -> Any:
+        first, w = x[0], np.zeros(30)[::2]
+        for _ in range(24):
+            w = np.append(w, first)
+            w = w[:-1] + w[1:]
+            w = w[1:]
+        return (w * w).sum() + x[1] * x[1]
+
+    np.testing.assert_array_equal(fusec.grad(f)(np.array([0.5, 3.0])), [0, 6])

@@ -180,3 +180,15 @@ def test_a_number_that_changes_once_a_variable_is_bound() -> None:
     for x in ([3.0, 0, 1, 2], [1, 1, 0, 1], [0, 0, 0, 0], [5, 1, 2, 0.25]):
         assert outcome(jitted, np.array(x), 0.5) == outcome(
             added_before_it_is_bound, np.array(x), 0.5)
+
+
+def test_an_array_that_a_loop_returns_of_a_size_that_data_decide() -> None:
+    def chosen(x: Any, c: float) -> Any:
+        w = x[x <= c]
+        while x[0] < c:
+            return w
+        return w * 2
+
+    jitted, x = fusec.jit(chosen), np.linspace(0.3, 1.2, 20)
+    for c in (0.8, 0.5, 0.1):
+        np.testing.assert_array_equal(jitted(x, c), chosen(x, c))
