@@ -9,6 +9,7 @@ from typing import Any
 from fusec import config
 from fusec.ir import Graph
 from fusec.ir.dims import is_static, symbols_of
+from fusec.ops.host_calls import host_objects
 from fusec.ops.recursion import is_repeated
 from fusec.passes.pipeline import run_passes, step_by_step
 
@@ -127,5 +128,7 @@ def _sub_schedule(
     schedule = None if divide is None else divide(fused, inputs, outputs)
     schedule = schedule or make_schedule(fused, inputs, outputs, backend=backend)
     schedule.divide, schedule.arrays = divide, arrays
+    if host_objects(graph) is None:  # a failed call is repeated in the program's own order
+        schedule.traced = graph
     compile_schedule(schedule, CompileStats())
     return schedule

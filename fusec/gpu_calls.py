@@ -19,6 +19,7 @@ from fusec.codegen.backend import PreparedKernels
 from fusec.codegen.schedule import Place, Schedule, contiguous_strides
 from fusec.ir.types import RUN_TIME_INT
 from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
+from fusec.runtime.devices.variable_copies import reader
 from fusec.runtime.outcomes import MISS
 
 from .gpu_views import NotStillError, span, still_view
@@ -86,6 +87,7 @@ class _Text:
     def _write(self) -> None:
         results = [self._result(result) for result in self.spec.results]
         self._guards()
+        self._read_variables()
         self._borrow()
         self._launch()
         if self.words or self.prepared.status >= 0:
@@ -124,6 +126,9 @@ class _Text:
             yield "device_now() == device"
 
     def _of_leaf(self, x: str, leaf: LeafSpec) -> Iterator[str]:
+        if leaf.is_weak:  # the plan ends with it
+            yield f"id({x}) == {id(leaf.object)}"
+            return
         if leaf.input < 0:
             value = self._bind("static", leaf.value)
             yield f"type({x}) is int and {x} == {value}" if type(leaf.value) is int else (
@@ -167,6 +172,17 @@ class _Text:
     def _type(self, leaf: int) -> Any:
         return self.spec.input_types[self.spec.leaves[leaf].input]
 
+    def _read_variables(self) -> None:
+        """Their values on the GPU, of one moment."""
+        residents, names = self.whole.residents, []
+        for number, occupancy in self.spec.variables:
+            read = reader(residents, occupancy, self.names["stream_now"])
+            names.append((f"v{number}", self._bind("read", read)))
+        self.lines += [f"{value} = {read}()" for value, read in names]
+        self._miss_unless([f"{value} is not None" for value, _ in names])
+        if len(names) > 1:
+            self._miss_unless([f"{value} is {read}()" for value, read in names])
+
     # -- memory and launches
 
     def _outs(self) -> dict[int, Place]:
@@ -198,7 +214,8 @@ class _Text:
     def _base(self, base: tuple[str, int]) -> str:
         kind, number = base
         if kind == "arg":
-            return f"p{self.leaf_of[self.action.reads[number]]}"
+            index = self.action.reads[number]
+            return f"p{self.leaf_of[index]}" if index in self.leaf_of else f"v{index}.address"
         return f"out{number}.data.ptr" if kind == "out" else f"{kind}.ptr"
 
     def _packed(self) -> str:
@@ -292,8 +309,11 @@ def _only_task(schedule: Any, spec: CallSpec) -> Schedule:
         raise _NotPreparedError("its arrays are not a GPU's")
     if [a.kind for a in schedule.actions] != ["task"] or schedule.actions[0].is_on_caller:
         raise _NotPreparedError("the GPU does not do all of it")
-    if spec.captured or spec.calls_host or any(leaf.is_weak for leaf in spec.leaves):
+    variables = {number for number, _ in spec.variables}
+    if len(spec.captured) > len(variables) or spec.calls_host:
         raise _NotPreparedError("something is read from outside of the call")
+    if not variables.isdisjoint(spec.updates):
+        raise _NotPreparedError("Variables are assigned")
     if any(t.kind == "array" and 0 in t.shape for t in spec.input_types):
         raise _NotPreparedError("an argument has no elements")
     task: Schedule = schedule.actions[0].schedule

@@ -13,29 +13,76 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from . import locks
 
 HOLDERS, WRITERS_WAITING = range(2)  # words: -1 for one that writes, else how many read
+VERSION, AWAY = range(2)  # facts: how often somebody began to write; whether the value is elsewhere
 _DONE, _ASKS, _WAITS, _HAS = range(4)  # what a hold is at: the words count those that wait or have
 _FIRST_PAUSE, _LONGEST_PAUSE = 2e-5, 1e-3
 Use = tuple["Occupancy", bool]  # and whether it writes
 
 
-class Occupancy:
-    """The words of one Variable."""
+class Away(Protocol):
+    """A value that is not in the Variable's own memory, but in that of a device."""
 
-    __slots__ = ("__weakref__", "address", "words")
+    def fetch(self) -> None:
+        """Copy it to where the Variable has it by itself."""
+
+
+class Copy(Protocol):
+    """A value in the memory of a device."""
+
+    version: int  # what `VERSION` was
+
+    def of_version(self, version: int) -> Copy:
+        """The same, of another version."""
+
+
+class Occupancy:
+    """The words of one Variable, and where its value is.
+
+    ``copies`` are values in memories of devices, each with the `VERSION` that it is of; ``away``
+    the one that is newer than what the Variable's own memory has.
+    """
+
+    __slots__ = ("__weakref__", "address", "away", "copies", "facts", "words")
 
     def __init__(self) -> None:
-        self.words = np.zeros(2, np.int64)
-        self.address: int = self.words.__array_interface__["data"][0]
+        every = np.zeros(4, np.int64)
+        self.words, self.facts = every[:2], every[2:]
+        self.address: int = every.__array_interface__["data"][0]
+        self.away: Away | None = None
+        self.copies: dict[Any, Copy] = {}
         _all[self.address] = self
+
+    def leave_home(self, away: Away) -> None:
+        """From now on this is its value; by who holds it for writing."""
+        self.away = away
+        self.facts[AWAY] = 1
+
+    def come_home(self) -> None:
+        """Have the value in the Variable's own memory; by who holds it.  To be interrupted does
+        no harm: it is still away."""
+        away = self.away
+        if away is not None:
+            away.fetch()
+            self.stay_home()
+
+    def renew(self) -> None:
+        """Who holds it for writing has not written yet: what was a copy of its value still is."""
+        version = int(self.facts[VERSION])
+        self.copies = {key: copy.of_version(version) for key, copy in self.copies.items()
+                       if copy is self.away or copy.version >= version - 1}
+
+    def stay_home(self) -> None:
+        """What the Variable's own memory has is its value."""
+        self.facts[AWAY], self.away = 0, None
 
 
 class _Thread(threading.local):
@@ -69,11 +116,13 @@ class Hold(ctypes.Structure):
 
     def __enter__(self) -> None:
         holds, uses = _thread.holds, self.uses
+        every = uses
         while holds and holds[-1].at == _DONE:
             holds.pop()
         if holds:
             own = {use.address for hold in holds if hold.at == _HAS for use, _ in hold.uses}
             uses = self.uses = [use for use in uses if use[0].address not in own]
+            _note_writes(use for use in every if use[0].address in own)
         self._write_table(uses)
         try:
             holds.append(self)
@@ -81,9 +130,15 @@ class Hold(ctypes.Structure):
             while not _Marks.take(self):
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
+            self._begin(every)
         except BaseException:
             _Marks.leave(self)
             raise
+
+    def _begin(self, uses: Sequence[Use]) -> None:
+        """They are held."""
+        for use, _ in uses:
+            use.come_home()
 
     def _write_table(self, uses: Sequence[Use]) -> None:
         """Pairs of an address and whether it is written."""
@@ -105,6 +160,22 @@ class Hold(ctypes.Structure):
         return [(use.words, writes) for use, writes in self.uses]
 
 
+class HoldOfPlan(Hold):
+    """The same for a plan over devices, which has copies in their memories; ``stays_away``: and
+    reads no value on the host."""
+
+    def __init__(self, uses: Sequence[Use], stays_away: bool) -> None:
+        super().__init__(uses)
+        self.stays_away = stays_away
+
+    def _begin(self, uses: Sequence[Use]) -> None:
+        for use, writes in uses:
+            if not self.stays_away:
+                use.come_home()
+            if writes:
+                use.renew()
+
+
 _FIRST: int = Hold.address.offset
 
 
@@ -119,6 +190,7 @@ def _take_in_python(hold: Hold) -> bool:
             return False
         _count_waiting(marks, -int(hold.at == _WAITS))
         _mark(marks)
+        _note_writes(hold.uses)
         hold.at = _HAS
         return True
 
@@ -136,6 +208,12 @@ def _leave_in_python(hold: Hold) -> None:
 def _mark(marks: Sequence[tuple[np.ndarray, bool]]) -> None:
     for words, writes in marks:
         words[HOLDERS] += -1 if writes else 1
+
+
+def _note_writes(uses: Iterable[Use]) -> None:
+    """What was copied from these before is old from now on."""
+    for use, writes in uses:
+        use.facts[VERSION] += writes
 
 
 def _count_waiting(marks: Sequence[tuple[np.ndarray, bool]], by: int) -> None:
@@ -165,6 +243,12 @@ def mark_natively(take: int, leave: int) -> None:
             ctypes.PYFUNCTYPE(None, pointer, other, other, other)(leave))
 
 
+def _before_fork() -> None:
+    """A child cannot ask a GPU for what its parent has there."""
+    for occupancy in list(_all.values()):
+        occupancy.come_home()
+
+
 def _after_fork_in_child() -> None:
     """No thread that held something, but the one that forked, exists here."""
     for occupancy in list(_all.values()):
@@ -175,6 +259,6 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
 
-__all__ = ["Hold", "Occupancy", "Use", "mark_natively"]
+__all__ = ["AWAY", "VERSION", "Hold", "HoldOfPlan", "Occupancy", "Use", "mark_natively"]

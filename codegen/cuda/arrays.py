@@ -42,6 +42,10 @@ class DriverArrays:
         lying = np.asarray(memory).view(dtype).reshape([shape[axis] for axis in axes])
         return lying.transpose(np.argsort(axes)) if axes else lying
 
+    def is_there(self, array: np.ndarray) -> bool:
+        """Whether it lies in the device's memory."""
+        return self.driver.address_of(array) is not None
+
     def bring(self, array: np.ndarray) -> np.ndarray:
         """A copy on the device."""
         order = _axes(array)

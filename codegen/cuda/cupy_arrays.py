@@ -34,6 +34,11 @@ class CupyArrays(DriverArrays):
         kind: type = self.driver.cupy.ndarray
         return kind
 
+    @property
+    def stream(self) -> Any:
+        """What work is asked of now."""
+        return self.driver.stream
+
     def lent(self, array: Any) -> np.ndarray:
         """An array of a GPU as plans take it; what has DLPack alone is CuPy's first."""
         cupy = self.driver.cupy
@@ -86,8 +91,9 @@ class GpuKernels(Prepared):
     """What the text of a call names: see `fusec.gpu_calls`.
 
     ``launch(*addresses)``, ``given(bytes)``, ``clear(address, nbytes)``, ``computed(address,
-    words)`` and ``copy(to, of, nbytes)``; of CuPy's ``kind`` (of arrays), ``alloc``, ``full`` (what
-    it raises); where there are several GPUs, ``device_now()`` and ``device``.
+    words)`` and ``copy(to, of, nbytes)``; of CuPy's ``kind`` (of arrays), ``stream_now()``,
+    ``alloc`` and ``full`` (what that raises); where there are several GPUs, ``device_now()`` and
+    ``device``.
     """
 
     def __init__(self, schedule: Schedule, numbers: int, driver: CupyDriver) -> None:
@@ -97,7 +103,8 @@ class GpuKernels(Prepared):
         self.names: dict[str, Any] = {
             "launch": self.replays, "given": blocks.given, "clear": blocks.clear,
             "computed": blocks.computed, "copy": driver.copy_there, "kind": driver.cupy.ndarray,
-            "alloc": cuda.alloc, "full": cuda.memory.OutOfMemoryError}
+            "alloc": cuda.alloc, "full": cuda.memory.OutOfMemoryError,
+            "stream_now": driver.current_stream}
         if not driver.is_only:
             self.names |= {"device_now": cuda.runtime.getDevice, "device": driver.number}
 

@@ -39,6 +39,30 @@ no:
   ret i1 false
 }
 
+; Is every value where the Variable has it by itself?
+define internal i1 @all_home(ptr %records, i64 %count) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %more ]
+  %end = icmp sge i64 %i, %count
+  br i1 %end, label %yes, label %one
+one:
+  %at = mul i64 %i, hold.SIZE
+  %record = getelementptr i64, ptr %records, i64 %at
+  %words = call ptr @pointer(ptr %record, i64 hold.words)
+  %away = call i64 @word(ptr %words, i64 3)
+  %ok = icmp eq i64 %away, 0
+  %next = add i64 %i, 1
+  br i1 %ok, label %more, label %no
+more:
+  br label %loop
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 ; Mark all: taking (1) or giving back (-1).
 define internal void @mark_all(ptr %records, i64 %count, i64 %by) {
 entry:
@@ -58,6 +82,12 @@ one:
   %change = select i1 %shared, i64 %by, i64 %minus
   %now = add i64 %holders, %change
   store i64 %now, ptr %words
+  %place = getelementptr i64, ptr %words, i64 2
+  %version = load i64, ptr %place
+  %takes = icmp sgt i64 %by, 0
+  %step = select i1 %takes, i64 %writes, i64 0
+  %newer = add i64 %version, %step
+  store i64 %newer, ptr %place
   %next = add i64 %i, 1
   br label %loop
 done:
@@ -103,6 +133,18 @@ no:
 define internal void @fusec_give_back(ptr %records, i64 %count) {
   call void @mark_all(ptr %records, i64 %count, i64 -1)
   ret void
+}
+
+; The same for code that reads and writes the Variables' own memory.
+define internal i64 @fusec_hold_here(ptr %records, i64 %count) {
+entry:
+  %home = call i1 @all_home(ptr %records, i64 %count)
+  br i1 %home, label %take, label %no
+take:
+  %taken = call i64 @fusec_hold(ptr %records, i64 %count)
+  ret i64 %taken
+no:
+  ret i64 0
 }
 
 ; A `Hold` of Python: what it is at (0 done, 1 asks, 2 waits, 3 has), how many, and the records.

@@ -240,7 +240,7 @@ exhausted:
 go:
   %holds = call ptr @pointer(ptr %plan, i64 plan.holds)
   %nholds = call i64 @word(ptr %plan, i64 plan.nholds)
-  %taken = call i64 @fusec_hold(ptr %holds, i64 %nholds)
+  %taken = call i64 @fusec_hold_here(ptr %holds, i64 %nholds)
   %isours = icmp ne i64 %taken, 0
   br i1 %isours, label %steps, label %occupied
 occupied:

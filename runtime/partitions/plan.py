@@ -5,6 +5,7 @@ Arguments and Variables are written when every action has ended, so after every 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.backend import ResidentArrays
 from fusec.codegen.partitioned_schedule import PartitionedSchedule
 from fusec.codegen.schedule import may_fail
 from fusec.inspect import timeline
 from fusec.ir import Node
 from fusec.ir.bindings import bind
+from fusec.occupancy import HoldOfPlan
 from fusec.ops.host_calls import host_objects
 from fusec.runtime.call_endings import CallEndings
 from fusec.runtime.call_spec import CallSpec, spec_of
+from fusec.runtime.devices.variable_copies import knowing
 from fusec.runtime.executor import Executable
 from fusec.runtime.failed_checks import check_error
 
@@ -35,7 +37,7 @@ class PartitionedExecutable(Executable):
     """A graph compiled for several devices, ready to be called with leaves."""
 
     def __init__(self, schedule: PartitionedSchedule, spec: CallSpec) -> None:
-        self.program = step_program(schedule)
+        self.program = step_program(schedule, spec)
         super().__init__(schedule, spec)
         self._one_by_one = self._idle  # a step is told each time whether to time its tasks
 
@@ -43,7 +45,14 @@ class PartitionedExecutable(Executable):
     def of_graph(schedule: PartitionedSchedule) -> PartitionedPlan:
         """The plan of a sub-graph, whose inputs are its leaves: its steps are frames of another."""
         return PartitionedPlan(
-            schedule, spec_of(schedule.graph), step_program(schedule), schedule.graph.name)
+            schedule, spec := spec_of(schedule.graph), step_program(schedule, spec),
+            schedule.graph.name)
+
+    def _hold(self) -> contextlib.AbstractContextManager[None]:
+        """Where arguments are a device's, values of Variables stay there."""
+        assert isinstance(self.schedule, PartitionedSchedule)
+        stays_away = self.schedule.residents is not None
+        return HoldOfPlan(self.spec.holds, stays_away) if self.spec.variables else super()._hold()
 
     def _run_recorded(self, leaves: Sequence[Any]) -> list[Any]:
         """As ever: on the timeline are the tasks, each with its steps."""
@@ -59,7 +68,7 @@ class PartitionedExecutable(Executable):
         return self._run_steps(leaves)
 
 
-def step_program(schedule: PartitionedSchedule) -> StepProgram:
+def step_program(schedule: PartitionedSchedule, spec: CallSpec) -> StepProgram:
     """What all steps of the schedule share: its tasks ready to run, who waits for whom."""
     actions = schedule.actions
     followers: list[list[int]] = [[] for _ in actions]
@@ -75,7 +84,8 @@ def step_program(schedule: PartitionedSchedule) -> StepProgram:
         actions, [schedule.runners[a.device] for a in actions],
         [len(a.after) for a in actions], followers, _positions(schedule), uses,
         [TaskRun(a, schedule.graph.name) if a.kind == "task" else None for a in actions],
-        partial(_position_of, schedule), schedule.memories)
+        partial(_position_of, schedule),
+        {name: knowing(arrays, spec) for name, arrays in schedule.memories.items()})
 
 
 def _positions(schedule: PartitionedSchedule) -> list[int]:
@@ -130,7 +140,8 @@ class PartitionedPlan(CallEndings):
         self.iterations = itertools.count()
         fallible = any(map(may_fail, schedule.graph.nodes))
         self.objects = host_objects(schedule.graph) if fallible else None
-        self.residents: ResidentArrays | None = schedule.residents
+        self.residents: Any = knowing(schedule.residents, spec)  # `ResidentArrays`, or None
+        self.variables = dict(spec.variables)
         is_alone = self.residents is not None and [a.kind for a in schedule.actions] == ["task"]
         self.alone = is_alone and not schedule.actions[0].is_on_caller
         self.last_step: Step | None = None
@@ -223,6 +234,9 @@ class PartitionedPlan(CallEndings):
         """The error that the program raises by itself."""
         if not isinstance(error, TaskError):
             return error
+        for _, occupancy in self.spec.variables:  # what is repeated reads and writes them here
+            occupancy.come_home()
+            occupancy.copies.clear()
         if self.residents is None:
             return self._repeated_error(error, leaves, captured)
         here = [*map(self._on_host, leaves)]
@@ -251,11 +265,22 @@ class PartitionedPlan(CallEndings):
         first = self.spec.first_captured
         for (i, _), (array, value) in zip(self.schedule.writes, written, strict=True):
             if self.residents is None:
+                if i in self.variables:
+                    self.variables[i].copies.clear()  # some may be of this call
                 np.copyto(array, value)
             elif i < first:
                 self.residents.write(array, value)
+            elif i in self.variables:
+                self.residents.assign(array, self._own(value, values))
             else:  # from outside
                 np.copyto(array, self.residents.fetch(value))
+
+    def _own(self, value: Any, values: Sequence[Any]) -> Any:
+        """What a Variable is to keep: a copy of what is a result or an input, too."""
+        known = [values[n] for n in self.schedule.results if n is not None]
+        known += values[: len(self.spec.input_types)]
+        shared = any(isinstance(x, np.ndarray) and np.may_share_memory(x, value) for x in known)
+        return self._copied(value) if shared else value
 
     def _copied(self, value: np.ndarray) -> np.ndarray:
         if self.residents is None:

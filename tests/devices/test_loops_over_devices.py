@@ -84,6 +84,27 @@ def test_an_error_in_a_branch_of_an_iteration_whose_sizes_the_run_decides() -> N
         f(x, 9)
 
 
+def test_of_two_errors_of_an_iteration_the_programs_first_is_raised() -> None:
+    """The kernel that makes the array for both is the one that fails."""
+    def f(x, n):
+        w, s, t = x * 0.5, 0.0, 0.0
+        for _ in range(n):
+            with fusec.device("/device:CPU:1"):
+                w = w[:-1]
+                t = w[-1]
+                s = w.max()
+            with fusec.device("/device:CPU:0"):
+                s = s + np.linalg.det(np.eye(2) * (s + 1))
+        return s, t, w
+
+    g = fusec.jit(f)
+    x = np.arange(5.0)
+    for got, want in zip(g(x, 3), f(x, 3), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+    with pytest.raises(IndexError, match="index -1 is out of bounds for axis 0 with size 0"):
+        g(x, 9)
+
+
 def test_what_a_loop_over_two_devices_raises_is_the_programs_error() -> None:
     @fusec.jit
     def f(x, k):
