@@ -198,21 +198,34 @@ def range_of(size: Size, limits: Mapping[str, int]) -> tuple[int, int]:
     By interval arithmetic: exact where no symbol occurs twice, too wide elsewhere, and never
     narrower for wider limits.  Raises ``KeyError`` for a symbol without a limit.
     """
+    return _range_of(size, limits, {})
+
+
+_Ranges = dict[Polynomial, tuple[int, int]]  # of sizes that were met: expressions share parts
+
+
+def _range_of(size: Size, limits: Mapping[str, int], known: _Ranges) -> tuple[int, int]:
     if not isinstance(size, Polynomial):
         return size, size
+    found = known.get(size)
+    if found is not None:
+        return found
     low = high = 0
     for monomial, factor in size.terms:
         ends = [factor]
         for atom in monomial:
-            ends = [a * b for a in (min(ends), max(ends)) for b in _atom_range(atom, limits)]
+            ends = [a * b for a in (min(ends), max(ends)) for b in _atom_range(
+                atom, limits, known)]
         low, high = low + min(ends), high + max(ends)
+    known[size] = low, high
     return low, high
 
 
-def _atom_range(atom: str | Call, limits: Mapping[str, int]) -> tuple[int, int]:
+def _atom_range(atom: str | Call, limits: Mapping[str, int], known: _Ranges) -> tuple[int, int]:
     if isinstance(atom, str):
         return 0, limits[atom]
-    (low, high), (below, above) = range_of(atom.left, limits), range_of(atom.right, limits)
+    (low, high), (below, above) = (
+        _range_of(part, limits, known) for part in (atom.left, atom.right))
     if atom.function == "min":
         return min(low, below), min(high, above)
     if atom.function == "max":
