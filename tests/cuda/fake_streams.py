@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -136,8 +137,8 @@ class Memory:
     def __init__(self, pool: Pool, nbytes: int) -> None:
         self.pool, self.size, self.ptr = pool, nbytes, pool.take(nbytes)
 
-    def __del__(self) -> None:
-        if hasattr(self, "ptr"):
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "ptr") and not is_ending():
             self.pool.give(self.ptr, self.size)
 
 
