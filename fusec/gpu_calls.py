@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ import numpy as np
 from fusec.codegen.backend import PreparedKernels
 from fusec.codegen.schedule import Place, Schedule, contiguous_strides
 from fusec.ir.types import RUN_TIME_INT
+from fusec.occupancy import HoldOfPlan
 from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
-from fusec.runtime.devices.variable_copies import reader
+from fusec.runtime.devices.variable_copies import reader, writer
 from fusec.runtime.outcomes import MISS
 
 from .gpu_views import NotStillError, span, still_view
@@ -87,6 +89,7 @@ class _Text:
     def _write(self) -> None:
         results = [self._result(result) for result in self.spec.results]
         self._guards()
+        first = len(self.lines)
         self._read_variables()
         self._borrow()
         self._launch()
@@ -95,6 +98,10 @@ class _Text:
         self._assign()
         text = results[0] if self.spec.bare else f"({''.join(f'{r}, ' for r in results)})"
         self.lines.append(f"return {text}")
+        if any(writes for _, writes in self.spec.holds):
+            hold = self._bind("hold", partial(HoldOfPlan, self.spec.holds, True))
+            self.lines[first:] = [
+                f"with {hold}():", *(f"    {line}" for line in self.lines[first:])]
 
     def _bind(self, stem: str, value: Any) -> str:
         name = f"{stem}_{len(self.names)}"
@@ -239,6 +246,9 @@ class _Text:
     def _assign(self) -> None:
         """Copy to arguments what the program has assigned to them."""
         for index, number in self.whole.writes:
+            if index not in self.leaf_of:
+                self._assign_variable(index, number)
+                continue
             place, leaf = self._place(number), self.leaf_of.get(index, -1)
             if place is None or place.kind != "out" or leaf < 0:
                 raise _NotPreparedError("an argument is given another one's elements")
@@ -247,6 +257,18 @@ class _Text:
             if place.strides != self.spec.input_strides[index] or low or high != nbytes:
                 raise _NotPreparedError("an argument that is written has gaps")
             self.lines.append(f"copy(p{leaf}, out{place.number}.data.ptr, {nbytes})")
+
+    def _assign_variable(self, index: int, number: int) -> None:
+        """What a kernel has made becomes the value, where nobody else has it."""
+        place = self._place(number)
+        strides = self.spec.input_strides[index]
+        if place is None or place.kind != "out" or place.strides != strides or (
+                number in self.whole.results):
+            raise _NotPreparedError("a Variable is assigned what something else has, too")
+        buffer = self.spec.captured[index - self.spec.first_captured]
+        write = writer(self.whole.residents, dict(self.spec.variables)[index], buffer,
+                       self.names["stream_now"])
+        self.lines.append(f"{self._bind('write', write)}(out{place.number})")
 
     # -- results
 
@@ -312,8 +334,6 @@ def _only_task(schedule: Any, spec: CallSpec) -> Schedule:
     variables = {number for number, _ in spec.variables}
     if len(spec.captured) > len(variables) or spec.calls_host:
         raise _NotPreparedError("something is read from outside of the call")
-    if not variables.isdisjoint(spec.updates):
-        raise _NotPreparedError("Variables are assigned")
     if any(t.kind == "array" and 0 in t.shape for t in spec.input_types):
         raise _NotPreparedError("an argument has no elements")
     task: Schedule = schedule.actions[0].schedule

@@ -45,6 +45,24 @@ class Value:
         np.copyto(self.buffer, self.arrays.fetch(self.array))
 
 
+class OwnValue(Value):
+    """One that a call has made in an array of the device's library: plans get it as theirs."""
+
+    def __init__(
+        self, own: Any, version: int, arrays: Any, stream: Any, buffer: np.ndarray
+    ) -> None:
+        self.own, self.version, self.arrays = own, version, arrays
+        self.stream, self.buffer = stream, buffer
+
+    @property
+    def array(self) -> Any:
+        return self.arrays.lent(self.own)
+
+    @property
+    def address(self) -> int:
+        return int(self.own.data.ptr)
+
+
 class VariableArrays:
     """`DeviceArrays` of one memory that know the Variables of a plan; the rest is as it was."""
 
@@ -116,6 +134,21 @@ def reader(
     reads several asks for all of them again, and has those of one moment if they are the same.
     """
     return lambda: _current(occupancy, (arrays, stream().ptr))
+
+
+def writer(
+    arrays: Any, occupancy: Occupancy, buffer: np.ndarray, stream: Callable[[], Any]
+) -> Callable[[Any], None]:
+    """A function that makes an array of the device's library, which nobody else has, the value of
+    a Variable; for who holds it to write."""
+    def write(own: Any) -> None:
+        now = stream()
+        value = OwnValue(own, int(occupancy.facts[VERSION]), arrays, now, buffer)
+        occupancy.copies.clear()
+        occupancy.copies[arrays, now.ptr] = value
+        occupancy.leave_home(value)
+
+    return write
 
 
 def knowing(arrays: Any, spec: CallSpec) -> Any:

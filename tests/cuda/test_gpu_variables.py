@@ -68,6 +68,7 @@ def test_values_stay_on_the_gpu(cupy: FakeCupy) -> None:
         for one, other in zip(model.values(), same.values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9)
     assert copied(cupy) == [240, 240]
+    assert step.traces[0].gpu_call.function is not None  # one call of launches, values kept
     step(x), host(X)
     assert copied(cupy) == []
     np.testing.assert_allclose(model.w.numpy(), same.w.numpy(), rtol=1e-9)
@@ -148,6 +149,23 @@ def test_calls_that_read_are_prepared(cupy: FakeCupy) -> None:
         check()
         assert type(call(x, w)) is tuple
     assert call(x, fusec.Variable(X[1])) is MISS and f.trace_count == 1
+
+
+def test_a_step_is_a_launch(cupy: FakeCupy) -> None:
+    """Values are where kernels have made them: their addresses come again, and nothing is copied.
+    """
+    cupy.pool.keeps = True
+    model, same = Model("GPU:0"), Model("CPU:0")
+    step, host = fusec.jit(lambda x: trained(model, x)), fusec.jit(lambda x: trained(same, x))
+    x = cupy.asarray(X)
+    for _ in range(16):
+        cupy.calls.clear()
+        got, want = step(x), host(X)
+        asked = [*cupy.calls]
+        np.testing.assert_allclose(got.get(), want, rtol=1e-9)
+    assert [a.startswith("nest") for a in asked] == [True]
+    for one, other in zip(model.values(), same.values(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
 def test_numbers(cupy: FakeCupy) -> None:
