@@ -1,7 +1,8 @@
 """Values that are kept in an array, an entry an iteration: they are computed where they are kept.
 
 ``kept[i] = f(x)`` of a native loop, as the loops that gradients read backwards have them, needs no
-memory for ``f(x)`` and no copy of it, where nothing else reads ``kept`` in the iteration.
+memory for ``f(x)`` and no copy of it, where nothing else reads ``kept`` in the iteration, and no
+exception can come between.
 """
 
 from __future__ import annotations
@@ -29,7 +30,19 @@ def _is_entry(graph: GraphBuilder, node: Node) -> bool:
     return bool(value.shape) and is_static(value.shape) and value.node.op == "Fused" and (
         value.dtype == whole.dtype and whole.node.op == "Input"
         and len(graph.readers[whole]) == 1 and set(node.attrs["axes"]) == set(node.attrs["safe"])
-        and all(map(_is_there, indices)) and _may_change(graph, whole))
+        and all(map(_is_there, indices)) and _may_change(graph, whole)
+        and not any(map(_may_leave, graph.nodes[graph.nodes.index(value.node):])))
+
+
+def _may_leave(node: Node) -> bool:
+    """Whether an early exit, which leaves arrays as they are, may be in the node's statements."""
+    row = get(node.op)
+    if node.op == "Fused":
+        return any(get(inner.op).checks or get(inner.op).stateful or get(inner.op).may_raise
+                   or get(inner.op).chooses for inner in node.attrs["body"].nodes)
+    if row.picks:
+        return set(node.attrs["axes"]) != set(node.attrs["safe"])
+    return not (row.kind == "view" or row.is_given)
 
 
 def _is_there(index: Value) -> bool:
