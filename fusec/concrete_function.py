@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -61,9 +62,10 @@ class ConcreteFunction(CompiledTrace):
         """Call this when a Variable that it uses has died: it holds the memory of it."""
         itself = weakref.ref(self)
 
-        def dead(_: Any) -> None:
+        def dead(_: Any, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
             concrete = itself()
-            if concrete is not None:
+            # At the interpreter's end the globals of modules are gone, and nothing need be dropped.
+            if concrete is not None and not is_ending():
                 drop(concrete)
 
         self._deaths = [weakref.ref(variable, dead) for variable in self.variables]
