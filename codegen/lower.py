@@ -7,20 +7,23 @@ met at a place where both its branches are live splits the domain into boxes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
 from fusec.ir import Graph, Loc, Node, Value
+from fusec.ir.dims import is_static
 from fusec.ops.cones import has_unit_region, is_piecewise
 
 from .boxes import Box, Split, cut
 from .fused_body import FusedBody
 from .in_place_updates import without_unused
 from .loop_ir import (
+    Expr,
     Kernel,
     Nest,
     Stage,
+    walk,
 )
 from .lower_nest import NestLowering
 
@@ -29,7 +32,7 @@ def lower(node: Node) -> Kernel:
     """The kernel of a ``Fused`` node; buffers are its inputs in order, then its outputs."""
     body = FusedBody(node)
     nests = [
-        *_nests(body.domain, lambda box: NestLowering(body, box).run()),
+        *_checked_first(_nests(body.domain, lambda box: NestLowering(body, box).run())),
         *_override_nests(body),
     ]
     return Kernel(node.name, body.buffers, tuple(body.constants.params), tuple(nests),
@@ -71,10 +74,36 @@ def _override(body: FusedBody, root: Value, buffer: int, box: Box) -> Nest:
 
 def _checks_alone(nest: Nest) -> Nest | None:
     """The checks of a nest that stores at computed indices: all are done before it begins."""
-    checks = nest.stages[0].checks
-    if not checks or not nest.sequential:
+    if not nest.stages[0].checks or not nest.sequential:
         return None
-    return without_unused(replace(nest, stages=(Stage(False, checks=checks),), sequential=False))
+    return _only_checks(nest)
+
+
+def _only_checks(nest: Nest) -> Nest:
+    """The checks, and no loops that make no difference to them."""
+    checks = tuple(Stage(s.inner, checks=s.checks) for s in nest.stages if s.checks)
+    bare = without_unused(replace(nest, stages=checks, sequential=False))
+    used = {i.loop for a in bare.accesses for i in a.index}
+    used |= {e.attr for e in walk(bare.roots) if e.op == "index"}
+    once = tuple(n if loop in used or not is_static((n,)) else min(n, 1)
+                 for loop, n in enumerate(bare.extents))
+    return replace(bare, extents=once)
+
+
+def _checked_first(nests: Iterable[Nest]) -> Iterator[Nest]:
+    """A wrong index becomes 0, which is in range of every array but an empty one: where there may
+    be one, checks are done before a nest that reads at the index."""
+    for nest in nests:
+        if any(map(_reads_what_may_be_empty, nest.roots)):
+            yield _only_checks(nest)
+            yield _without_checks(nest)
+        else:
+            yield nest
+
+
+def _reads_what_may_be_empty(root: Expr) -> bool:
+    return any(e.op == "check_index" and (e.args[1].op == "load" or e.args[1].attr == 0)
+               for e in walk((root,)))
 
 
 def _without_checks(nest: Nest) -> Nest:

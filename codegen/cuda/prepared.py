@@ -110,6 +110,8 @@ def why_not(schedule: Schedule) -> str:
             return f"{step.node.op} is no kernel"
         if not all(form.is_static for form in step.forms):
             return f"the sizes of {step.kernel.name} are known when it runs"
+        if step.kernel.has_checks and any(0 in place.shape for place in step.places):
+            return f"{step.kernel.name} may not run where an index of an empty array is wrong"
     return ""
 
 

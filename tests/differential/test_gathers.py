@@ -224,3 +224,30 @@ def test_tuples_and_ranges_are_index_arrays() -> None:
         return m[(0, 2), (1, 0)], m[:, (0, 2)], m[range(2)], m[((0, 1), (1, 2)), 0], y
 
     check(program, np.arange(9.0).reshape(3, 3))
+
+
+@pytest.mark.parametrize("device", [None, "/device:CUDAHOST:0"])
+@pytest.mark.parametrize("program", [
+    lambda x, i: x[x[:, 0] > 5][i] * 2, lambda x, i: x[x[:, 0] > 5][i].sum(),
+    lambda x, i: x[i] * 2, lambda x, i: x[i].sum(axis=0).max(),
+])
+def test_wrong_indices_of_empty_arrays_read_nothing(program: Any, device: str | None) -> None:
+    """They became 0, where no element is: far from there in the row there is no memory at all."""
+    x, jitted = np.zeros((0, 50_000_000)), fusec.jit(program, device=device)
+    for _ in range(2):
+        with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 0"):
+            jitted(x, np.array([7, 9]))
+    narrow = np.zeros((0, 3))
+    if device is None and "max" not in program.__code__.co_names:
+        check(program, narrow, np.array([], int), jitted=jitted)
+
+
+def test_a_wrong_index_into_an_empty_array_is_named() -> None:
+    def stored(x: np.ndarray, i: np.ndarray) -> np.ndarray:
+        x[i] = 3.0
+        return x
+
+    for x in (np.zeros((0, 3)), np.zeros(0), np.zeros((2, 0))[0]):
+        check(stored, x, np.array([], int))
+        with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 0"):
+            fusec.jit(stored)(x, np.array([7, 9]))

@@ -85,7 +85,8 @@ def get_item(
 ) -> Any:
     """``array[entries]``, a slice or an index for each axis."""
     places = _places(array, entries)
-    like = ask_on_stand_ins(array.trace, lambda x, *i: x[_key(entries, i)], [array, *places])
+    like = ask_on_stand_ins(
+        array.trace, lambda x, *i: _with_room(x, entries)[_key(entries, i)], [array, *places])
     source, indices, where = _parts(array, entries, places, view)
     return _gather(source, indices, where["axes"], where["at"], like)
 
@@ -102,6 +103,13 @@ def _key(entries: Key, indices: Sequence[Any]) -> tuple[Any, ...]:
     """
     rest = (i if isinstance(i, np.ndarray) else i * 0 for i in indices)
     return tuple(e if isinstance(e, slice) else next(rest) for e in entries)
+
+
+def _with_room(x: np.ndarray, entries: Key) -> np.ndarray:
+    """A stand-in in which 0 is in range: the run says which index is not, if one is."""
+    shape = tuple(n if isinstance(e, slice) else max(n, 1)
+                  for n, e in zip(x.shape, entries, strict=True))
+    return x if shape == x.shape else np.zeros(shape, x.dtype)
 
 
 def _parts(
@@ -127,7 +135,7 @@ def set_item(
     places, source = _places(array, entries), as_traced(trace, value)
 
     def answer(x: Any, v: Any, *indices: Any) -> Any:
-        x = np.array(x)
+        x = _with_room(np.array(x), entries)
         x[_key(entries, indices)] = v
         return x[_key(entries, indices)]
 
