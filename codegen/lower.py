@@ -94,11 +94,17 @@ def _checked_first(nests: Iterable[Nest]) -> Iterator[Nest]:
     """A wrong index becomes 0, which is in range of every array but an empty one: where there may
     be one, checks are done before a nest that reads at the index."""
     for nest in nests:
-        if any(map(_reads_what_may_be_empty, nest.roots)):
+        if any(map(_reads_what_may_be_empty, nest.roots)) and _are_by_themselves(nest):
             yield _only_checks(nest)
             yield _without_checks(nest)
         else:
             yield nest
+
+
+def _are_by_themselves(nest: Nest) -> bool:
+    """Whether its checks need none of its reductions and no row of scratch."""
+    checks = [check for stage in nest.stages for check in stage.checks]
+    return bool(checks) and all(e.op not in ("reduced", "scratch") for e in walk(checks))
 
 
 def _reads_what_may_be_empty(root: Expr) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,6 @@ class GraphBuilder:
     put_back: set[Value] = field(default_factory=set)
     # By value, the memory that it is to be computed into.
     places: dict[Value, View] = field(default_factory=dict)
-    # By value, what gives the part of an array that it is kept in: see `entries`; and, once it was
-    # computed there, that part.
-    entries: dict[Value, Callable[[], View]] = field(default_factory=dict)
-    kept: dict[Value, View] = field(default_factory=dict)
     # By value, the shape of the array that it is to be the beginning of.
     reserved: dict[Value, tuple[int, ...]] = field(default_factory=dict)
 
@@ -116,8 +112,6 @@ class GraphBuilder:
     def memory_for(self, value: Value) -> View:
         """Memory for a step's result: its final place, where that is known, else a temporary."""
         place, shape = self.places.get(value), self.reserved.get(value)
-        if place is None and value in self.entries:
-            place = self.kept[value] = self.entries[value]()
         if place is not None or shape is None:
             return place or self.temporary(value.shape, value.dtype)
         whole = self.temporary(shape, value.dtype, "zeros")

@@ -20,10 +20,7 @@ def pick(graph: GraphBuilder, node: Node) -> None:
 
 def pick_update(graph: GraphBuilder, node: Node) -> None:
     """Store into the array's own memory where it is not read later, else into a copy."""
-    whole, value, *indices = node.inputs
-    if value in graph.kept and graph.location(value) is graph.kept[value]:
-        graph.env[node.out()] = graph.array(whole)  # it was computed there
-        return
+    _, value, *indices = node.inputs
     # The indices are checked before anything changes.
     target, is_back = graph.part_to_change(node)
     place = part(graph, node, target, indices)

@@ -12,7 +12,6 @@ from fusec.ops import get
 from . import callbacks, functions, kernels, picks, selections, slices
 from .builder import Builder
 from .counted import Counted, iteration_cost
-from .entries import find_entries
 from .graph_builder import GraphBuilder
 from .memory import I64, Location, Memory, Operand, Variable, View
 from .statements import Block, CountedLoop, Exchange, If, Poll, While
@@ -23,7 +22,6 @@ Home = Variable | View  # where a carried value, or a branch's result, lives
 
 def build(graph: GraphBuilder) -> None:
     """Add the statements of every node."""
-    find_entries(graph)
     for position, node in enumerate(graph.nodes):
         graph.position = position
         step = _STEPS.get(node.op)
