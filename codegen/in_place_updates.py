@@ -7,13 +7,16 @@ the argument when every read of it, in this kernel, is at the index being writte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from fusec.ir.dims import UndecidedSizeError, maximum, minimum
-from fusec.ops.index_maps import IndexMap
+from fusec.ops.index_maps import AxisIndex, IndexMap
 
 from .loop_ir import Access, Buffer, Expr, Kernel, Nest, Stage, Store, expr, walk
+
+Pair = tuple[int, int]  # two buffers that are to be one memory: one written, one read
+MOST_ORDERED = 48  # nests of a kernel whose order is looked for: all pairs are compared
 
 
 def drop_unchanged(kernel: Kernel, out: int, source: int) -> Kernel:
@@ -82,13 +85,80 @@ def _renumbered(stage: Stage, number: dict[int, int], memo: dict[int, Expr]) -> 
     )
 
 
-def may_run_in_place(kernel: Kernel, pairs: dict[int, int]) -> bool:
-    """Whether each ``out`` buffer may be the memory of its ``source`` buffer.
+def may_run_in_place(kernel: Kernel, pairs: Iterable[Pair]) -> bool:
+    """Whether each ``out`` buffer may be the memory of its ``source`` buffers.
 
-    True when every read of a source, in every nest, is at the index at which that nest writes it,
-    and no earlier nest has written there.
+    True when every read of a source, in every nest, is at the index at which that nest writes it or
+    where it writes nothing, and no earlier nest has written there.
     """
-    return all(_reads_match(kernel, out, source) for out, source in pairs.items())
+    return all(_reads_match(kernel, out, source) for out, source in pairs)
+
+
+def read_first(kernel: Kernel, pairs: Sequence[Pair]) -> Kernel:
+    """The kernel with its nests in an order in which ``source`` buffers are read before others
+    write there, as far as there is one; nests that write to the same elements keep theirs.
+
+    The border of an array is set from the other one, which is set from what lies beside it: the
+    first update's value has to be taken before the second is made.
+    """
+    nests = kernel.nests
+    if not 1 < len(nests) <= MOST_ORDERED or kernel.has_checks:
+        return kernel
+    before = [{i for i in range(len(nests)) if i != j and _comes_first(nests, i, j, pairs)}
+              for j in range(len(nests))]
+    order: list[int] = []
+    while len(order) < len(nests):
+        ready = [j for j in range(len(nests)) if j not in order and before[j].issubset(order)]
+        if not ready:
+            return kernel
+        order.append(ready[0])
+    return replace(kernel, nests=tuple(nests[j] for j in order))
+
+
+def _comes_first(nests: Sequence[Nest], i: int, j: int, pairs: Sequence[Pair]) -> bool:
+    """Whether nest ``i`` has to run before nest ``j``."""
+    one, other = nests[i], nests[j]
+    if i < j and any(_overlap(one, _written(one, out), other, _written(other, out))
+                     for out in _outputs(one)):
+        return True
+    return any(_overlap(one, {a.index for a in one.accesses if a.buffer == source},
+                        other, _written(other, out)) for out, source in pairs)
+
+
+def _outputs(nest: Nest) -> set[int]:
+    return {nest.accesses[s.access].buffer for stage in nest.stages for s in stage.stores}
+
+
+Reach = list[tuple[int, int]]  # the first and last index on each axis
+
+
+def written_boxes(kernel: Kernel, out: int) -> list[Reach] | None:
+    """What the kernel writes of buffer ``out``, at most; None: anything."""
+    return _boxes((nest, index) for nest in kernel.nests for index in _written(nest, out))
+
+
+def reads_apart(kernel: Kernel, source: int, boxes: Sequence[Reach]) -> bool:
+    """Whether the kernel reads nothing of buffer ``source`` that lies in the boxes."""
+    reads = _boxes((nest, access.index) for nest in kernel.nests for access in nest.accesses
+                   if access.buffer == source)
+    try:
+        return reads is not None and not any(_meet(a, b) for a in reads for b in boxes)
+    except UndecidedSizeError:
+        return False
+
+
+def _boxes(indices: Iterable[tuple[Nest, IndexMap]]) -> list[Reach] | None:
+    boxes = []
+    for nest, index in indices:
+        if _is_computed(index):
+            return None
+        boxes.append(_bounds(nest, index))
+    return boxes
+
+
+def _meet(one: Reach, other: Reach) -> bool:
+    return all(low <= top and bottom <= high for (low, high), (bottom, top) in zip(
+        one, other, strict=True))
 
 
 def checks_come_first(kernel: Kernel, out: int) -> bool:
@@ -111,24 +181,33 @@ def _is_computed(index: IndexMap) -> bool:
 
 
 def _reads_match(kernel: Kernel, out: int, source: int) -> bool:
-    writers = [n for n in kernel.nests if _written(n, out)]
-    if not writers:
-        return True
+    earlier: list[Nest] = []  # those that have written
     for nest in kernel.nests:
-        reads = {a.index for a in nest.accesses if a.buffer == source}
-        writes = _written(nest, out)
-        if not reads:
-            continue
-        if not writes and len(kernel.nests) > 1:
+        reads = {_short(nest, a.index) for a in nest.accesses if a.buffer == source}
+        writes = {_short(nest, index) for index in _written(nest, out)}
+        if not _reads_stay(nest, reads, writes) or (
+                reads & writes and _reads_after_write(nest, out, source)):
             return False
-        if writes and any(map(_is_computed, reads)):
-            return False
-        if writes and (reads != writes or _reads_after_write(nest, out, source)):
-            return False
-        earlier = writers[: writers.index(nest)] if nest in writers else []
         if any(_overlap(nest, reads, other, _written(other, out)) for other in earlier):
             return False
+        if writes:
+            earlier.append(nest)
     return True
+
+
+def _short(nest: Nest, index: IndexMap) -> IndexMap:
+    """The index without loops of one point."""
+    return tuple(i if i.loop < 0 or i.computed is not None or nest.extents[i.loop] != 1
+                 else AxisIndex(-1, 0, i.start) for i in index)
+
+
+def _reads_stay(nest: Nest, reads: set[IndexMap], writes: set[IndexMap]) -> bool:
+    """Whether no read meets what another iteration of the nest writes: each is where its own
+    iteration writes, or (a border from what lies beside it) where none does."""
+    if writes and any(map(_is_computed, reads)):
+        return False
+    return not any(read != write and _overlap(nest, {read}, nest, {write})
+                   for read in reads for write in writes)
 
 
 def _reads_after_write(nest: Nest, out: int, source: int) -> bool:
@@ -157,16 +236,12 @@ def _overlap(nest: Nest, indices: set, other: Nest, others: set) -> bool:
         return True
     boxes = [_bounds(nest, i) for i in indices]
     try:
-        return any(
-            all(low <= top and bottom <= high for (low, high), (bottom, top) in
-                zip(box, _bounds(other, index), strict=True))
-            for box in boxes for index in others
-        )
+        return any(_meet(box, _bounds(other, index)) for box in boxes for index in others)
     except UndecidedSizeError:
         return True
 
 
-def _bounds(nest: Nest, index: tuple) -> list[tuple[int, int]]:
+def _bounds(nest: Nest, index: IndexMap) -> Reach:
     """First and last element touched on each axis."""
     ends = [(i.start, i.start + (i.step * (nest.extents[i.loop] - 1) if i.loop >= 0 else 0))
             for i in index]

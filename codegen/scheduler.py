@@ -26,6 +26,7 @@ from .in_place_updates import (
     copy_kernel,
     drop_unchanged,
     may_run_in_place,
+    read_first,
     stores_at_computed,
 )
 from .last_uses import last_fallible, last_readers
@@ -163,10 +164,12 @@ class Scheduler:
             out: node.inputs.index(sources[out]) for out in in_place
             if sources[out] in node.inputs
         }
+        pairs = [*reads.items()]
+        final = read_first(final, pairs)
         is_early = position < self.last_fallible or not all(
             checks_come_first(final, out) for out in in_place) or any(
             self._reads_another_way(node, sources[out]) for out in in_place)
-        if is_early or not may_run_in_place(final, reads) or any(
+        if is_early or not may_run_in_place(final, pairs) or any(
                 self.readers.get(source, -1) > position for source in sources.values()):
             in_place = set()
             final = self._without_unchanged(node, kernel, sources, in_place)
@@ -201,7 +204,7 @@ class Scheduler:
                 and value not in self.updated)
             changed = drop_unchanged(kernel, out, source)
             is_free = is_free and not self._reads_another_way(node, value)
-            if is_free and may_run_in_place(changed, {out: source}):
+            if is_free and may_run_in_place(changed, [(out, source)]):
                 kernel, targets[out - first] = changed, place
         return kernel
 

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from fusec import config
+from fusec.codegen.in_place_updates import Reach, reads_apart
+from fusec.codegen.loop_ir import Kernel
+from fusec.codegen.lower import lower
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import symbols_of
 from fusec.ops import get
@@ -42,6 +45,7 @@ class GraphBuilder:
     places: dict[Value, View] = field(default_factory=dict)
     # By value, the shape of the array that it is to be the beginning of.
     reserved: dict[Value, tuple[int, ...]] = field(default_factory=dict)
+    kernels: dict[Node, Kernel] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -126,6 +130,12 @@ class GraphBuilder:
                     value not in updated and value.shape == place.shape):
                 self.places.setdefault(value, place)
 
+    def kernel(self, node: Node) -> Kernel:
+        """The kernel of a ``Fused`` node."""
+        if node not in self.kernels:
+            self.kernels[node] = lower(node)
+        return self.kernels[node]
+
     def is_read_later(
         self, memory: Memory, but: Sequence[Value] = (), except_at: int | None = None
     ) -> bool:
@@ -136,26 +146,42 @@ class GraphBuilder:
         return next(self._read_later(memory, but, except_at), None) is not None
 
     def _read_later(
-        self, memory: Memory, but: Sequence[Value] = (), except_at: int | None = None
+        self, memory: Memory, but: Sequence[Value] = (), except_at: int | None = None,
+        changed: tuple[View, Sequence[Reach]] | None = None,
     ) -> Iterator[Value]:
+        """``changed``: the view, and the boxes of it, that this step changes; without it, all."""
         for value, location in self.env.items():
             if isinstance(location, View) and location.memory is memory and (
                     value not in self.put_back):
                 uses = self.readers.get(value, ())
                 own = 1 if value in but else 0
                 reads_now = sum(1 for p in uses if p == self.position)
-                if any(p > self.position and p != except_at for p in uses) or reads_now > own:
+                later = {p for p in uses if p > self.position and p != except_at}
+                if changed is not None and location == changed[0]:
+                    later = {p for p in later if not self._reads_apart(p, value, changed[1])}
+                if later or reads_now > own:
                     yield value
 
-    def may_change(self, view: View, but: Sequence[Value] = ()) -> bool:
-        """Whether what the view shows may be changed now, in its own memory.
+    def _reads_apart(self, position: int, value: Value, boxes: Sequence[Reach]) -> bool:
+        """Whether the step there reads nothing of the value in these boxes."""
+        if position >= len(self.nodes) or self.nodes[position].op != "Fused":
+            return False
+        node = self.nodes[position]
+        return reads_apart(self.kernel(node), node.inputs.index(value), boxes)
+
+    def may_change(
+        self, view: View, but: Sequence[Value] = (), boxes: Sequence[Reach] | None = None
+    ) -> bool:
+        """Whether what the view shows may be changed now, in its own memory; ``boxes``: the part of
+        it that is, where that is known.
 
         Parts of that memory which are read later are copied for it, where they are less than the
         view: a row that is read, replaced, and computed with is a row to copy, not an array.
         """
         if view.memory not in self.owned or view.repeats:
             return False
-        parts = list(self._read_later(view.memory, but))
+        changed = None if boxes is None else (view, boxes)
+        parts = list(self._read_later(view.memory, but, changed=changed))
         if not self.unchanged.isdisjoint(parts) or (
                 parts and not self._are_smaller([self.array(v) for v in parts], view)):
             return False

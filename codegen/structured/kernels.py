@@ -12,13 +12,15 @@ from fusec.codegen.backend import NotNativeError
 from fusec.codegen.complex_pairs import buffer_strides
 from fusec.codegen.control_program import OF_NOTHING, ErrorExit
 from fusec.codegen.in_place_updates import (
+    Pair,
     checks_come_first,
     drop_unchanged,
     may_run_in_place,
+    read_first,
     stores_at_computed,
+    written_boxes,
 )
 from fusec.codegen.loop_ir import LEAVES, Access, Expr, Kernel, Nest, walk
-from fusec.codegen.lower import lower
 from fusec.codegen.specialise import LoopForm, specialise
 from fusec.ir import Node
 from fusec.ir.bindings import TYPICAL
@@ -38,7 +40,7 @@ from .statements import CallScalar, NestUse, RunKernel
 
 def fused(graph: GraphBuilder, node: Node) -> None:
     """One kernel."""
-    kernel = lower(node)
+    kernel = graph.kernel(node)
     _refuse_nothing(graph, node)
     if all(not nest.extents for nest in kernel.nests) and not _computes_indices(kernel):
         _in_registers(graph, node, kernel)
@@ -177,32 +179,46 @@ def _results(
     first = len(node.inputs)
     pairs = updated_operands(node)
     last = {source: out for out, source in pairs.items()}  # one output for an operand's memory
+    done: list[Pair] = []  # buffers that are one memory
     for out, value in enumerate(node.outputs):
         if not value.shape:
             results.append(graph.builder.register(value.dtype))
             continue
         updated = None
         if out in pairs and last[pairs[out]] == out:
-            changed = drop_unchanged(kernel, first + out, pairs[out])
-            updated = _in_place(graph, node, changed, out, pairs[out])
-            kernel = changed if updated is not None else kernel
+            more = [*done, *_same_memory(graph, node, first + out, pairs[out])]
+            changed = read_first(drop_unchanged(kernel, first + out, pairs[out]), more)
+            updated = _in_place(graph, node, changed, more)
+            if updated is not None:
+                kernel, done = changed, more
         results.append(updated or graph.memory_for(value))
     return kernel, results
 
 
+def _same_memory(graph: GraphBuilder, node: Node, out: int, source: int) -> list[Pair]:
+    """The output with the operand that it updates, the last of them, and with others that lie where
+    that lies (of which it was made in place)."""
+    view = graph.location(node.inputs[source])
+    others = [k for k, value in enumerate(node.inputs) if k != source and isinstance(view, View)
+              and graph.location(value) == view]
+    return [(out, k) for k in (*others, source)]
+
+
 def _in_place(
-    graph: GraphBuilder, node: Node, kernel: Kernel, out: int, source: int
+    graph: GraphBuilder, node: Node, kernel: Kernel, pairs: Sequence[Pair]
 ) -> View | None:
-    """The operand's memory if this kernel may write the result there."""
+    """The operand's memory if this kernel may write the last of the results there, and the others
+    where they are."""
+    written, source = pairs[-1]
     view = graph.location(node.inputs[source])
     if not isinstance(view, View) or view.memory not in graph.owned:
         return None
-    written = len(node.inputs) + out
-    if not may_run_in_place(kernel, {written: source}):
+    if not may_run_in_place(kernel, pairs):
         return None
     if stores_at_computed(kernel, written) and not checks_come_first(kernel, written):
         return None
-    return view if graph.may_change(view, (node.inputs[source],)) else None
+    read = [node.inputs[k] for out, k in pairs if out == written]
+    return view if graph.may_change(view, read, written_boxes(kernel, written)) else None
 
 
 def _use(build: Builder, node: Node, kernel: Kernel, form: LoopForm) -> NestUse:
