@@ -28,7 +28,7 @@ class Counted:
         counter, limit = less.inputs
         carried = test.inputs[: node.attrs["carried"]]
         fixed = limit.node.op == "Const" or limit in test.inputs[len(carried):]
-        if not fixed or counter not in carried or not _grows(node, carried.index(counter)):
+        if not fixed or counter not in carried or not grows(node, carried.index(counter)):
             return None
         return cls(carried.index(counter), limit)
 
@@ -55,7 +55,7 @@ def _is_of_numbers(graph: Graph) -> bool:
         and not any(v.shape for v in _new_values(node)) for node in graph.nodes)
 
 
-def _grows(node: Node, number: int) -> bool:
+def grows(node: Node, number: int) -> bool:
     """Whether each iteration adds one to a carried number."""
     body = node.attrs["body"]
     scalars = [i for i in range(node.attrs["carried"]) if node.types[i].kind != "array"]

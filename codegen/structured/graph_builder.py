@@ -27,6 +27,18 @@ END = 1 << 60  # the position of reads after the last step
 
 
 @dataclass
+class Slot:
+    """Memory for one value of several, whichever asks first."""
+
+    view: View
+    taken: bool = False
+
+    def take(self) -> View:
+        self.taken = True
+        return self.view
+
+
+@dataclass
 class GraphBuilder:
     """The state that the nodes of one sub-graph share; `steps.build` goes through them in order."""
 
@@ -46,6 +58,11 @@ class GraphBuilder:
     # By value, the shape of the array that it is to be the beginning of.
     reserved: dict[Value, tuple[int, ...]] = field(default_factory=dict)
     kernels: dict[Node, Kernel] = field(default_factory=dict)
+    # By value, memory for it, or for what it is made of; by `PickUpdate`, the memory that is an
+    # entry already, None where that is known: see `entries`.
+    slots: dict[Value, Slot] = field(default_factory=dict)
+    kept: dict[Node, Slot | None] = field(default_factory=dict)
+    pinned: set[Memory] = field(default_factory=set)  # which may not be exchanged
 
     @classmethod
     def of(
@@ -116,10 +133,16 @@ class GraphBuilder:
     def memory_for(self, value: Value) -> View:
         """Memory for a step's result: its final place, where that is known, else a temporary."""
         place, shape = self.places.get(value), self.reserved.get(value)
+        if place is None and self.has_slot(value):
+            return self.slots[value].take()
         if place is not None or shape is None:
             return place or self.temporary(value.shape, value.dtype)
         whole = self.temporary(shape, value.dtype, "zeros")
         return View(whole.memory, value.shape, whole.strides, value.dtype)
+
+    def has_slot(self, value: Value) -> bool:
+        """Whether there is memory that waits for it."""
+        return value in self.slots and not self.slots[value].taken
 
     def want(self, results: Sequence[Any]) -> None:
         """Let steps compute outputs directly in this memory, which no step here reads."""
@@ -238,7 +261,8 @@ class GraphBuilder:
         view = self.array(value)
         if self.may_change(view, (value, *written)):
             return view
-        own = self.temporary(view.shape, view.dtype)
+        own = self.slots[value].take() if self.has_slot(value) else (
+            self.temporary(view.shape, view.dtype))
         self.builder.copy(own, view)
         return own
 

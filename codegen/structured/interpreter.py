@@ -233,6 +233,13 @@ def _point(run: _Run, x: s.Point) -> None:
     run.addresses[x.alias] = run.addresses[x.at]
 
 
+def _point_into(run: _Run, x: s.PointInto) -> None:
+    view = x.place
+    inside = run.addresses[view.memory] + run.number(view.offset) + (
+        run.number(view.element) * view.dtype.itemsize)
+    run.addresses[x.alias] = inside if run.value(x.condition) else run.addresses[x.orelse]
+
+
 def _is_at(run: _Run, x: s.IsAt) -> None:
     lies = run.addresses[x.memory] in [run.addresses[m] for m in x.others]
     run.put(x.result, lies != x.elsewhere)
@@ -289,7 +296,7 @@ _RUN: dict[type, Callable[[_Run, Any], None]] = {
     s.Get: lambda run, x: run.put(x.result, run.variables[x.variable]),
     s.Set: lambda run, x: run.variables.update({x.variable: run.value(x.value)}),
     s.Load: lambda run, x: run.put(x.result, run.array(x.place)[()]), s.Store: _store,
-    s.Copy: _copy, s.Exchange: _exchange, s.Point: _point, s.IsAt: _is_at, s.Nonzero: _nonzero,
+    s.Copy: _copy, s.Exchange: _exchange, s.Point: _point, s.PointInto: _point_into, s.IsAt: _is_at, s.Nonzero: _nonzero,
     s.RunKernel: _run_kernel, s.Check: _check, s.CheckIndices: _check_indices, s.If: _if,
     s.While: _while, s.CountedLoop: _counted_loop, s.Poll: lambda run, x: None,
 }

@@ -185,14 +185,33 @@ def _results(
             results.append(graph.builder.register(value.dtype))
             continue
         updated = None
-        if out in pairs and last[pairs[out]] == out:
-            more = [*done, *_same_memory(graph, node, first + out, pairs[out])]
-            changed = read_first(drop_unchanged(kernel, first + out, pairs[out]), more)
+        for source in _sources(graph, node, out, pairs, last):
+            more = [*done, *_same_memory(graph, node, first + out, source)]
+            changed = read_first(drop_unchanged(kernel, first + out, source), more)
             updated = _in_place(graph, node, changed, more)
             if updated is not None:
                 kernel, done = changed, more
+                break
         results.append(updated or graph.memory_for(value))
     return kernel, results
+
+
+def _sources(
+    graph: GraphBuilder, node: Node, out: int, pairs: dict[int, int], last: dict[int, int]
+) -> list[int]:
+    """The operands in whose memory an output may lie: the one that it updates; of others that are
+    computed anew each that looks like it, where no memory waits for the value."""
+    if out in pairs:
+        return [pairs[out]] if last[pairs[out]] == out else []
+    value = node.outputs[out]
+    if value in graph.places or value in graph.reserved or graph.has_slot(value):
+        return []
+    return [k for k, v in enumerate(node.inputs)
+            if v.type == value.type and k not in last and _is_whole(graph.location(v))]
+
+
+def _is_whole(location: Location) -> bool:
+    return isinstance(location, View) and location.is_whole
 
 
 def _same_memory(graph: GraphBuilder, node: Node, out: int, source: int) -> list[Pair]:

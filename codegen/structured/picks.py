@@ -7,7 +7,7 @@ from fusec.codegen.control_program import ErrorExit
 from fusec.ir import Node, Value
 from fusec.ir.dims import Size, is_static
 
-from .graph_builder import GraphBuilder
+from .graph_builder import GraphBuilder, Slot
 from .memory import I64, Constant, Operand, View, contiguous, is_zero
 from .statements import CheckIndices
 
@@ -20,7 +20,10 @@ def pick(graph: GraphBuilder, node: Node) -> None:
 
 def pick_update(graph: GraphBuilder, node: Node) -> None:
     """Store into the array's own memory where it is not read later, else into a copy."""
-    _, value, *indices = node.inputs
+    whole, value, *indices = node.inputs
+    if node in graph.kept and _is_kept(graph, value, graph.kept[node]):
+        graph.env[node.out()] = graph.array(whole)
+        return
     # The indices are checked before anything changes.
     target, is_back = graph.part_to_change(node)
     place = part(graph, node, target, indices)
@@ -33,6 +36,23 @@ def pick_update(graph: GraphBuilder, node: Node) -> None:
     else:
         graph.builder.store(place, graph.scalar(value))
     graph.env[node.out()] = target
+
+
+def _is_kept(graph: GraphBuilder, value: Value, slot: Slot | None) -> bool:
+    """Whether the value lies in its entry, which nobody may change from now on.  Where it does not,
+    what lies there instead is moved."""
+    if slot is None:
+        return True
+    graph.owned.discard(slot.view.memory)
+    if slot.taken and graph.location(value) == slot.view:
+        return True
+    slot.taken = True
+    for other, location in [*graph.env.items()]:
+        if isinstance(location, View) and location.memory is slot.view.memory and any(
+                p > graph.position for p in graph.readers.get(other, ())):
+            graph.env[other] = graph.temporary(location.shape, location.dtype)
+            graph.builder.copy(graph.array(other), location)
+    return False
 
 
 def check(graph: GraphBuilder, node: Node) -> None:

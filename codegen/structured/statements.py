@@ -141,10 +141,20 @@ class Exchange(Record):
 
 
 class Point(Record):
-    """The alias gets the address that ``at`` has now."""
+    """The memory gets the address that ``at`` has now."""
 
     alias: Memory
     at: Memory
+
+
+class PointInto(Record):
+    """The memory gets the address of the view's first element where the condition holds, else the
+    address of ``orelse``."""
+
+    alias: Memory
+    place: View
+    condition: Operand
+    orelse: Memory
 
 
 class IsAt(Record):
@@ -300,8 +310,8 @@ class Poll(Record):
 
 Statement = (
     Number | Let | Input | Output | CallScalar | Declare | Get | Set | DefineSize | Load | Store
-    | Copy | Exchange | Point | IsAt | Nonzero | RunKernel | CallPython | DefineFunction
-    | CallFunction | Check | CheckIndices | If | While | CountedLoop | Poll)
+    | Copy | Exchange | Point | PointInto | IsAt | Nonzero | RunKernel | CallPython
+    | DefineFunction | CallFunction | Check | CheckIndices | If | While | CountedLoop | Poll)
 Block = tuple[Any, ...]  # of statements
 
 

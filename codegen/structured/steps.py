@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from fusec.codegen.backend import NotNativeError
 from fusec.ir import Graph, Node, Value
@@ -12,6 +12,7 @@ from fusec.ops import get
 from . import callbacks, functions, kernels, picks, selections, slices
 from .builder import Builder
 from .counted import Counted, iteration_cost
+from .entries import Entries, find_entries
 from .graph_builder import GraphBuilder
 from .memory import I64, Location, Memory, Operand, Variable, View
 from .statements import Block, CountedLoop, Exchange, If, Poll, While
@@ -60,7 +61,7 @@ def _counted_loop(
     limit = _limit(graph, node, counted)
     with builder.block() as body:
         now = [_present(builder, home) for home in homes]
-        _iteration(graph, node.attrs["body"], homes, [*now, *others])
+        _iteration(graph, node, homes, [*now, *others], range(len(homes)))
     builder.add(CountedLoop(variable, limit, iteration_cost(node), tuple(body)))
 
 
@@ -80,10 +81,14 @@ def _loop_of_any_kind(
         test = GraphBuilder.of(builder, node.attrs["test"], [*now, *others])
         build(test)
         condition = test.scalar(test.graph.outputs[0])
+        tested = {i for i, v in enumerate(test.graph.inputs) if v in test.readers}
     with builder.block() as body:
         builder.add(Poll(iteration_cost(node)))
-        _iteration(graph, node.attrs["body"], homes, [*now, *others])
+        entries = _iteration(graph, node, homes, [*now, *others], tested)
+    for statement in entries.before:
+        builder.add(statement)
     builder.add(While(tuple(first), condition, tuple(body)))
+    entries.finish()
 
 
 def _home(graph: GraphBuilder, value: Value) -> Home:
@@ -101,17 +106,23 @@ def _present(builder: Builder, home: Home) -> Location:
 
 
 def _iteration(
-    graph: GraphBuilder, body: Graph, homes: Sequence[Home], operands: Sequence[Location]
-) -> None:
+    graph: GraphBuilder, loop: Node, homes: Sequence[Home], operands: Sequence[Location],
+    tested: Collection[int],
+) -> Entries:
     owned = [h.memory for h in homes if isinstance(h, View)]
-    inner = GraphBuilder.of(graph.builder, body, operands, owned, len(homes))
+    inner = GraphBuilder.of(graph.builder, loop.attrs["body"], operands, owned, len(homes))
+    entries = find_entries(inner, loop, homes, tested)
+    entries.enter()
     build(inner)
     scalars = [inner.scalar(v) for v in inner.graph.outputs]
     finals = {i: inner.array(v) for i, v in inner.graph.updates}
+    entries.settle(finals)
     _settle(inner, homes, finals)
+    entries.leave()
     variables = [h for h in homes if isinstance(h, Variable)]
     for home, value in zip(variables, scalars, strict=True):
         inner.builder.set(home, value)
+    return entries
 
 
 def _settle(inner: GraphBuilder, homes: Sequence[Home], finals: dict[int, View]) -> None:
@@ -194,6 +205,9 @@ def _cond(graph: GraphBuilder, node: Node) -> None:
 def _changed(graph: GraphBuilder, value: Value) -> View:
     """Memory that the sides may change: all of it, which they may exchange, or, of a size that only
     the run knows, a part, which they write into."""
+    view = graph.array(value)
+    if view.memory in graph.pinned:
+        return _copied(graph, view)
     return graph.whole(value) if value.type.is_static else graph.changeable(value)
 
 

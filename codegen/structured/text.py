@@ -169,6 +169,8 @@ _TEXT: dict[type, Text] = {
     s.Copy: lambda x: [f"copy ({view_text(x.target)}) = ({view_text(x.source)})"],
     s.Exchange: lambda x: [f"exchange {_pairs(x.pairs)}"],
     s.Point: lambda x: [f"point {x.alias!r} <- {x.at!r}"],
+    s.PointInto: lambda x: [f"point {x.alias!r} <- ({view_text(x.place)}) if {x.condition!r} "
+                            f"else {x.orelse!r}"],
     s.IsAt: _is_at,
     s.Nonzero: lambda x: [
         f"{_typed(x.count)} = nonzero ({view_text(x.source)}) into {view_text(x.indices)}"],

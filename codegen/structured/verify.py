@@ -9,6 +9,7 @@ Every exit is one statement's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -46,6 +47,7 @@ class _Verifier:
     site_count: int
     exits: set[int] = field(default_factory=set)
     defined: Things = field(default_factory=set)
+    remembered: set[Memory] = field(default_factory=set)  # an alias has had its address
     statement: Any = None
 
     def require(self, holds: Any, why: str) -> None:
@@ -198,8 +200,25 @@ def _exchange(v: _Verifier, x: s.Exchange, known: Things) -> None:
 def _point(v: _Verifier, x: s.Point, known: Things) -> None:
     v.is_known(known, x.alias)
     v.is_known(known, x.at)
-    v.require(x.alias.origin == "alias" and x.alias.nbytes == x.at.nbytes,
-              "only an alias of the same size takes an address")
+    _may_point(v, x.alias)
+    v.require(x.alias.nbytes == x.at.nbytes, "only memory of the same size takes an address")
+    v.remembered.add(x.at)
+
+
+def _may_point(v: _Verifier, memory: Memory) -> None:
+    v.require(memory.origin == "alias" or memory in v.remembered,
+              "the address of memory is lost: no alias has taken it before")
+
+
+def _point_into(v: _Verifier, x: s.PointInto, known: Things) -> None:
+    for memory in (x.alias, x.orelse, x.place.memory):
+        v.is_known(known, memory)
+    v.read(known, x.condition)
+    v.same(x.condition.dtype, BOOL)
+    _may_point(v, x.alias)
+    v.require(x.place.is_dense and x.alias.nbytes == x.orelse.nbytes == (
+        math.prod(x.place.shape) * x.place.dtype.itemsize),
+        "only memory of the same size takes the address of a view")
 
 
 def _is_at(v: _Verifier, x: s.IsAt, known: Things) -> None:
@@ -306,7 +325,7 @@ _RULES: dict[type, Rule] = {
     s.Output: lambda v, x, known: v.read(known, x.value),
     s.Declare: lambda v, x, known: v.define(known, x.thing),
     s.DefineSize: _define_size, s.Load: _load, s.Store: _store, s.Copy: _copy,
-    s.Exchange: _exchange, s.Point: _point, s.IsAt: _is_at, s.Nonzero: _nonzero,
+    s.Exchange: _exchange, s.Point: _point, s.PointInto: _point_into, s.IsAt: _is_at, s.Nonzero: _nonzero,
     s.RunKernel: _run_kernel, s.CallPython: _call_python, s.DefineFunction: _define_function,
     s.CallFunction: _call_function, s.Check: _check, s.CheckIndices: _check_indices, s.If: _if,
     s.While: _while, s.CountedLoop: _counted_loop, s.Poll: _poll,

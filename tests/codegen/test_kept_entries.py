@@ -1,4 +1,4 @@
-"""What a loop keeps of each iteration, and rows that a program keeps."""
+"""Loops that keep an entry for each iteration compute it where it is kept: same bits as NumPy."""
 
 from __future__ import annotations
 
@@ -6,77 +6,66 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kept_entries import PROGRAMS, arguments, results, states
 
 import fusec
+from fusec.codegen import backends
 
 
-def diffused(c: Any, u: Any) -> Any:
-    """The way back of each step reads the differences, which are kept."""
-    u = u.copy()
-    for _ in range(20):
-        new = u.copy()
-        new[1:-1] += c * (u[2:] - 2.0 * u[1:-1] + u[:-2])
-        u = new
-    return (u * u).sum()
+def start(size: int = 7) -> np.ndarray:
+    return np.random.default_rng(5).random(size)
 
 
-def test_what_is_kept_of_each_step() -> None:
-    u, c = np.linspace(0.0, 1.0, 500) ** 3, 0.2
-    h = 1e-5
-    expected = (diffused(c + h, u) - diffused(c - h, u)) / (2 * h)
-    np.testing.assert_allclose(fusec.grad(diffused)(c, u), expected, rtol=1e-8)
+def assert_same(got: Any, want: Any) -> None:
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
-def kept_and_changed(x: Any) -> Any:
-    """An array is kept, and changed in the same iteration."""
-    s = 0.0
-    y = x * 1.0
-    for i in range(20):
-        z = np.sin(y)
-        s += (z * z * y).sum()
-        z[i % 7] = 0.5
-        y = y * 0.9 + z * z
-    return s
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_what_is_kept_is_what_numpy_keeps(program: Any) -> None:
+    jitted = fusec.jit(program, fp="strict")
+    for steps in (0, 1, 2, 5, 40):
+        assert_same(jitted(start(), steps), program(start(), steps))
 
 
-def test_what_is_changed_after_it_was_kept() -> None:
-    x, v = np.linspace(0.1, 0.9, 7), np.linspace(-1, 1, 7)
-    h = 1e-6
-    expected = (kept_and_changed(x + h * v) - kept_and_changed(x - h * v)) / (2 * h)
-    np.testing.assert_allclose((fusec.grad(kept_and_changed)(x) * v).sum(), expected, rtol=1e-7)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_on_a_cuda_device(program: Any) -> None:
+    with backends.using("cudahost"):
+        jitted = fusec.jit(program, fp="strict")
+        for steps in (0, 1, 5):
+            assert_same(jitted(start(), steps), program(start(), steps))
 
 
-def written_into_rows(x: Any) -> Any:
-    """The same in a program of the user's, where rows are read again."""
-    rows = np.zeros((30, len(x)))
-    total = np.zeros(len(x))
-    for i in range(30):
-        row = np.sqrt(x + i)
-        rows[i] = row
-        total += row * row - rows[i]
-    return rows, total
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_gradients_of_what_is_kept(program: Any) -> None:
+    def total(u: Any) -> Any:
+        return sum((np.abs(part) ** 2).sum() for part in program(u * 1.0, 5)
+                   if isinstance(part, np.ndarray) and part.dtype.char in "dD")
+
+    fusec.check_grads(total, (start(),), order=1)
 
 
-def test_rows_that_a_program_writes() -> None:
-    x = np.linspace(1.0, 2.0, 50)
-    for got, want in zip(fusec.jit(written_into_rows)(x), written_into_rows(x), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-15)
+def test_arguments() -> None:
+    jitted, want = fusec.jit(arguments, fp="strict"), [np.zeros((9, 7)), start()]
+    got = [np.zeros((9, 7)), start()]
+    for steps in (1, 9, 0, 4):
+        jitted(*got, steps)
+        arguments(*want, steps)
+        assert_same(got, want)
 
 
-def written_before_an_exception(x: Any, u: Any, rows: Any) -> Any:
-    for i in range(30):
-        row = np.sqrt(x + i)
-        rows[i] = row + x[u[i]]
-    return rows
+def loop_of(program: Any, *args: Any) -> str:
+    """The statements of its only loop, from the loop on."""
+    (control,) = fusec.jit(program).concrete(*args).control
+    return str(control.structured).partition("loop:")[2]
 
 
-def test_an_exception_comes_before_a_row_is_written() -> None:
-    x, u = np.linspace(1.0, 2.0, 50), np.arange(30)
-    u[20] = 50
-    found = []
-    for f in (fusec.jit(written_before_an_exception), written_before_an_exception):
-        rows = np.zeros((30, 50))
-        with pytest.raises(IndexError):
-            f(x, u, rows)
-        found.append(rows)
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-15)
+def test_a_state_is_copied_once() -> None:
+    body, _, rest = loop_of(states, start(), 40).partition("\n  r")
+    assert body.count("copy") == 1 and "else:\n      copy" in body, body
+    assert body.count("point") == 3, body
+
+
+def test_computed_values_are_not_copied() -> None:
+    body, _, rest = loop_of(results, start(), 40).partition("\n  r")
+    assert body.count("copy (m") == 1, body  # of the next state, which is kept, too

@@ -97,6 +97,13 @@ def _point(frame: Frame, statement: s.Point) -> None:
     frame.em.line(f"store ptr {frame.base(statement.at)}, ptr {frame.slots[statement.alias]}")
 
 
+def _point_into(frame: Frame, statement: s.PointInto) -> None:
+    em, condition = frame.em, frame.text_of(statement.condition)
+    inside, other = frame.address(statement.place), frame.base(statement.orelse)
+    chosen = em.value(f"select i1 {condition}, ptr {inside}, ptr {other}")
+    em.line(f"store ptr {chosen}, ptr {frame.slots[statement.alias]}")
+
+
 def _is_at(frame: Frame, statement: s.IsAt) -> None:
     em, here = frame.em, frame.base(statement.memory)
     equal, joined = ("ne", "and") if statement.elsewhere else ("eq", "or")
@@ -180,7 +187,7 @@ _PRINT: dict[type, Callable[[Frame, Any], None]] = {
     s.Number: _number, s.Let: numbers.let, s.Input: _input, s.Output: _output,
     s.CallScalar: numbers.call_scalar, s.Declare: _declare, s.Get: _get, s.Set: _set,
     s.DefineSize: _define_size, s.Load: _load, s.Store: _store, s.Copy: copy,
-    s.Exchange: _exchange, s.Point: _point, s.IsAt: _is_at, s.Nonzero: _nonzero,
+    s.Exchange: _exchange, s.Point: _point, s.PointInto: _point_into, s.IsAt: _is_at, s.Nonzero: _nonzero,
     s.RunKernel: kernels.run_kernel, s.CallPython: callbacks.call,
     s.DefineFunction: lambda frame, statement: functions.define(frame, statement, print_block),
     s.CallFunction: functions.call, s.Check: _check, s.CheckIndices: _check_indices, s.If: _if,

@@ -84,10 +84,10 @@ class LoopFrame:
     def declare_memory(self, memory: Memory) -> None:
         """A pointer, which begins at the kernel's beginning: loops exchange it."""
         name = self.names[memory] = f"m{len(self.names)}"
-        kind = "const char *" if memory.origin in ("operand", "alias") else "char *"
         if memory.origin == "alias":
-            self.head.append(f"{kind}{name} = words;")
+            self.head.append(f"char *{name} = words;")
             return
+        kind = "const char *" if memory.origin == "operand" else "char *"
         value = memory.position if memory.origin in ("operand", "target") else memory.nbytes
         self.head.append(f"{kind}{name} = {self.address(memory.origin, value)};")
         if memory.left >= 0:

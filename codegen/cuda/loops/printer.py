@@ -126,6 +126,15 @@ def _exchange(frame: LoopFrame, x: s.Exchange) -> None:
         frame.em.line(f"{frame.names[first]} = {before[second]};")
 
 
+def _point(frame: LoopFrame, x: s.Point) -> None:
+    frame.em.line(f"{frame.names[x.alias]} = const_cast<char *>({frame.names[x.at]});")
+
+
+def _point_into(frame: LoopFrame, x: s.PointInto) -> None:
+    frame.em.line(f"{frame.names[x.alias]} = {frame.text(x.condition)} ? {frame.place(x.place)} : "
+                  f"{frame.names[x.orelse]};")
+
+
 def _is_at(frame: LoopFrame, x: s.IsAt) -> None:
     sign, joined = ("!=", " && ") if x.elsewhere else ("==", " || ")
     text = joined.join(f"{frame.names[x.memory]} {sign} {frame.names[m]}" for m in x.others)
@@ -201,7 +210,7 @@ _PRINT: dict[type, Callable[[LoopFrame, Any], None]] = {
     s.Get: _get, s.Set: _set, s.Load: _load, s.Store: _store, s.Copy: _copy,
     s.DefineSize: lambda frame, x: frame.define(x.symbol, frame.text(x.value)),
     s.Exchange: _exchange, s.IsAt: _is_at, s.Nonzero: _nonzero, s.RunKernel: run_kernel,
-    s.Point: lambda frame, x: frame.em.line(f"{frame.names[x.alias]} = {frame.names[x.at]};"),
+    s.Point: _point, s.PointInto: _point_into,
     s.Check: _check, s.CheckIndices: _check_indices, s.If: _if, s.While: _while,
     s.CountedLoop: _counted_loop, s.Poll: _poll,
 }
