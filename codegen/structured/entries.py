@@ -2,9 +2,9 @@
 
 ``kept[i] = f(x)``, as the loops have it that gradients read backwards, and programs that record
 what they compute, needs no memory for ``f(x)`` and no copy of it.  Nor does ``kept[i] = u`` of an
-array that the loop carries: the next iteration's ``u`` is computed in the next entry, and lies there
-while it is the loop's state.  An entry is memory of its own here, an alias that points into the
-larger array, since nothing else in the iteration reads or writes that.
+array that the loop carries: the next iteration's ``u`` is computed in the next entry, and lies
+there while it is the loop's state.  An entry is memory of its own here, an alias that points into
+the larger array, since nothing else in the iteration reads or writes that.
 """
 
 from __future__ import annotations

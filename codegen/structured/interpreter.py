@@ -296,7 +296,8 @@ _RUN: dict[type, Callable[[_Run, Any], None]] = {
     s.Get: lambda run, x: run.put(x.result, run.variables[x.variable]),
     s.Set: lambda run, x: run.variables.update({x.variable: run.value(x.value)}),
     s.Load: lambda run, x: run.put(x.result, run.array(x.place)[()]), s.Store: _store,
-    s.Copy: _copy, s.Exchange: _exchange, s.Point: _point, s.PointInto: _point_into, s.IsAt: _is_at, s.Nonzero: _nonzero,
+    s.Copy: _copy, s.Exchange: _exchange, s.Point: _point, s.PointInto: _point_into,
+    s.IsAt: _is_at, s.Nonzero: _nonzero,
     s.RunKernel: _run_kernel, s.Check: _check, s.CheckIndices: _check_indices, s.If: _if,
     s.While: _while, s.CountedLoop: _counted_loop, s.Poll: lambda run, x: None,
 }

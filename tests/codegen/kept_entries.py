@@ -40,7 +40,7 @@ def changed_afterwards(u: Any, steps: Any) -> Any:
     """A value that is kept and then changed in place, and an array that is changed itself."""
     kept, more = np.zeros((40, u.size)), np.zeros((40, u.size))
     for k in range(steps):
-        y = u * u + k
+        y = u * 0.5 + k
         kept[k] = y
         y[0] = 5.0
         y *= 0.5

@@ -1,4 +1,4 @@
-"""Parts of arrays that are set from other parts: kernels change the array itself, and read first."""
+"""Parts of arrays that are set from others: kernels change the array itself, and read first."""
 
 from __future__ import annotations
 

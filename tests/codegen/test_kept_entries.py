@@ -61,11 +61,11 @@ def loop_of(program: Any, *args: Any) -> str:
 
 
 def test_a_state_is_copied_once() -> None:
-    body, _, rest = loop_of(states, start(), 40).partition("\n  r")
+    body = loop_of(states, start(), 40).partition("\n  r")[0]
     assert body.count("copy") == 1 and "else:\n      copy" in body, body
     assert body.count("point") == 3, body
 
 
 def test_computed_values_are_not_copied() -> None:
-    body, _, rest = loop_of(results, start(), 40).partition("\n  r")
+    body = loop_of(results, start(), 40).partition("\n  r")[0]
     assert body.count("copy (m") == 1, body  # of the next state, which is kept, too
