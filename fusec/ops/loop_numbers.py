@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from fusec.ir import Node
+from fusec.ir import Node, Value
 
 from .registry import get
 
@@ -25,9 +25,15 @@ _WRITES = frozenset(("SliceUpdate", "Scatter"))
 def is_and(node: Node) -> bool:
     """Whether it is true where its first two operands are."""
     if node.op == "Where":  # what Python's ``and`` becomes
-        last = node.inputs[2].node
-        return last.op == "Const" and not last.out().shape and not last.attrs["value"]
+        return known_truth(node.inputs[2]) is False
     return node.op in _AND
+
+
+def known_truth(value: Value) -> bool | None:
+    """Whether a number is true; None where it is computed."""
+    while value.node.op == "Cast":
+        value = value.node.inputs[0]
+    return bool(value.node.attrs["value"]) if value.node.op == "Const" and not value.shape else None
 
 
 def writes_part(node: Node) -> bool:

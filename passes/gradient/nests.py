@@ -53,7 +53,7 @@ def _counted(nest: Sequence[Nested], numbers: dict[Value, int], budget: list[int
     start, end = (exact(v, numbers) for v in (trips.start, trips.end))
     if start is None or end is None:
         return None
-    count = max(trips.quotient(end - start if trips.counter.step > 0 else start - end), 0)
+    count = trips.over(end - start if trips.counter.step > 0 else start - end)
     if not rest:
         return count
     budget[0] -= count

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import maximum
 from fusec.ops import Builder
 from fusec.ops.integer_ranges import Around, interval
-from fusec.ops.loop_numbers import ENDS, STEPS, is_and
+from fusec.ops.loop_numbers import ENDS, STEPS, is_and, known_truth
 from fusec.records import dataclass
+
+
+_BREAKS = frozenset(("Less", "LessEqual", "Greater", "GreaterEqual", "Equal"))
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,11 @@ class Counter:
 
 @dataclass(frozen=True)
 class Trips:
-    """A loop ends when a counter has passed ``end`` (an operand or a constant of the test).
+    """A loop ends when a counter has passed ``end`` (an operand or a constant of the test, or of the
+    ``if`` around a ``break``).
 
-    ``is_exact``: at no other time; else it may end before.
+    ``is_exact``: at no other time; else it may end before.  ``least``: iterations that there are in
+    any case; ``more``: those after the counter has passed.
     """
 
     counter: Counter
@@ -33,6 +38,8 @@ class Trips:
     end: Value
     is_inclusive: bool
     is_exact: bool
+    least: int = 0
+    more: int = 0
 
     def most(self, around: Around) -> Any:
         """A number of iterations that is not exceeded; None where none is known."""
@@ -40,12 +47,13 @@ class Trips:
         span = (last, low) if self.counter.step > 0 else (high, first)
         if None in span:
             return None
-        return maximum(self.quotient(span[0] - span[1]), 0)
+        return self.over(span[0] - span[1])
 
-    def quotient(self, distance: Any) -> Any:
-        """The iterations that a counter takes for a distance; not positive where there are none."""
+    def over(self, distance: Any) -> Any:
+        """The iterations that a counter takes for a distance."""
         step = abs(self.counter.step)
-        return (distance + (step if self.is_inclusive else step - 1)) // step
+        quotient = (distance + (step if self.is_inclusive else step - 1)) // step
+        return maximum(quotient, self.least) + self.more
 
     def count(self, builder: Builder) -> Value:
         """The number of iterations, as a Python int of the graph around."""
@@ -107,6 +115,9 @@ def _ended_by(
     is_exact: bool,
 ) -> Trips | None:
     test = value.node
+    if test.op == "LogicalNot" and parameters.get(test.inputs[0], node.attrs["carried"]) < (
+            node.attrs["carried"]):
+        return _broken_off(node, parameters[test.inputs[0]], by_parameter)
     if test.op in ENDS:
         return _compared(node, test, parameters, by_parameter, is_exact)
     if test.op == "Cast" and test.inputs[0].dtype.kind == "b":
@@ -126,9 +137,7 @@ def _ended_by(
 
 def _is_false(graph: Graph, index: int) -> bool:
     value = graph.outputs[index] if index < len(graph.outputs) else None
-    while value is not None and value.node.op == "Cast":
-        value = value.node.inputs[0]
-    return value is not None and value.node.op == "Const" and not value.node.attrs["value"]
+    return value is not None and known_truth(value) is False
 
 
 def _compared(
@@ -147,3 +156,60 @@ def _compared(
     if end is None or end.dtype.kind != "i":
         return None
     return Trips(counter, node.inputs[counter.position], end, ENDS[test.op], is_exact)
+
+
+def _broken_off(node: Node, flag: int, by_parameter: dict[int, Counter]) -> Trips | None:
+    """What ends a loop that goes on until a carried flag is set, where a counter sets it, whatever
+    else does."""
+    body: Graph = node.attrs["body"]
+    scalars = [i for i, v in enumerate(body.inputs[: node.attrs["carried"]])
+               if v.type.kind != "array"]
+    ends = (_break(node, reason, by_parameter, scalars)
+            for reason in _reasons(body.outputs[scalars.index(flag)]))
+    return next((t for t in ends if t is not None), None)
+
+
+def _reasons(flag: Value) -> Iterator[Value]:
+    """Of each of these a flag is true where it is."""
+    node = flag.node
+    if node.op == "Where" and known_truth(node.inputs[1]):
+        yield node.inputs[0]
+        yield from _reasons(node.inputs[2])
+    elif node.op in ("LogicalOr", "BitOr"):
+        for value in node.inputs:
+            yield from _reasons(value)
+    else:
+        yield flag
+
+
+def _break(
+    node: Node, reason: Value, by_parameter: dict[int, Counter], scalars: Sequence[int]
+) -> Trips | None:
+    """The end of a loop that breaks off where a counter, before or after it is moved, is compared
+    so."""
+    test, body = reason.node, node.attrs["body"]
+    if test.op not in _BREAKS:
+        return None
+    left, right = test.inputs
+    numbers = {body.outputs[scalars.index(n)]: n for n in by_parameter} | {
+        body.inputs[n]: n for n in by_parameter}
+    counter = by_parameter.get(numbers.get(left, -1))
+    number = body.inputs.index(right) if right in body.inputs else -1
+    end = right if right.node.op == "Const" else (
+        node.inputs[number] if number >= node.attrs["carried"] else None)
+    if counter is None or end is None or end.dtype.kind != "i":
+        return None
+    start, is_moved = node.inputs[counter.position], left != body.inputs[counter.position]
+    if not _passes(test.op, counter, start, end, is_moved):
+        return None
+    return Trips(counter, start, end, test.op in ("Less", "Greater"), False,
+                 least=int(is_moved), more=int(not is_moved))
+
+
+def _passes(op: str, counter: Counter, start: Value, end: Value, is_moved: bool) -> bool:
+    """Whether a counter comes to the end by the comparison: it may pass by one that is ``==``."""
+    if op != "Equal":
+        return op.startswith("Greater") == (counter.step > 0)
+    if counter.step != 1 or start.node.op != "Const" or end.node.op != "Const":
+        return False
+    return bool(start.node.attrs["value"] + is_moved <= end.node.attrs["value"])
