@@ -12,7 +12,6 @@ from fusec.ops.integer_ranges import Around, interval
 from fusec.ops.loop_numbers import ENDS, STEPS, is_and, known_truth
 from fusec.records import dataclass
 
-
 _BREAKS = frozenset(("Less", "LessEqual", "Greater", "GreaterEqual", "Equal"))
 
 
@@ -26,8 +25,8 @@ class Counter:
 
 @dataclass(frozen=True)
 class Trips:
-    """A loop ends when a counter has passed ``end`` (an operand or a constant of the test, or of the
-    ``if`` around a ``break``).
+    """A loop ends when a counter has passed ``end`` (an operand or a constant of the test, or of
+    the ``if`` around a ``break``).
 
     ``is_exact``: at no other time; else it may end before.  ``least``: iterations that there are in
     any case; ``more``: those after the counter has passed.

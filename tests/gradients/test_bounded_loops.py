@@ -115,7 +115,7 @@ X = np.array([0.5, 1.0, 0.25])
 @pytest.mark.parametrize("program", [*BOUNDED, two_ends, skipped, passed_by],
                          ids=lambda f: f.__name__)
 def test_gradients(program: Any, using: str) -> None:
-    """Of loops that break off at the last iteration that has room, that end earlier, and of none."""
+    """Of loops that break off at the last iteration that has room, earlier, and at once."""
     with backends.using(using):
         gradient = fusec.grad(loss(program))
         for enough in (50.0, 2.5, 0.0):
