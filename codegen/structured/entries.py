@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from fusec.ir import Node, Value
 from fusec.ir.dims import is_static
 from fusec.ops import get
+from fusec.ops.loop_numbers import writes_part
 from fusec.records import dataclass, field
 
 from .builder import Builder
@@ -127,26 +128,13 @@ def find_entries(
     """What the body of a loop keeps; ``homes``: where carried values live, ``tested``: the numbers
     of those that the loop's test reads."""
     found, graph = Entries(inner), inner.graph
-    if inner.builder.function is not None or any(map(_may_leave, graph.nodes)):
+    if inner.builder.function is not None or inner.last_exit >= 0:
         return found
     for number, value in graph.updates:
         home = homes[number]
         if number not in tested and isinstance(home, View) and _keeps(inner, value, number, home):
             _note(found, value.node, loop, homes, tested)
     return found
-
-
-def _may_leave(node: Node) -> bool:
-    """Whether an early exit, which leaves arrays as they are by then, may be in its statements."""
-    row = get(node.op)
-    if "safe" in node.attrs:
-        return len(node.attrs["safe"]) < len(node.attrs["axes"])
-    if node.op in ("Fused", "Loop", "Cond"):
-        return any(_may_leave(inner) for graph in node.graphs for inner in graph.nodes)
-    if row.chooses and not is_static(node.inputs[0].shape):
-        return True
-    return row.may_raise or row.stateful or row.raises == "often" or (
-        row.lowering == "library" and row.raises != "never")
 
 
 def _keeps(inner: GraphBuilder, value: Value, number: int, home: View) -> bool:
@@ -226,7 +214,7 @@ def _changed(value: Value) -> Value | None:
     if node.op == "Fused":
         source = updated_operands(node).get(value.index)
         return None if source is None else node.inputs[source]
-    return node.inputs[0] if node.op == "SliceUpdate" or get(node.op).picks == "write" else None
+    return node.inputs[0] if writes_part(node) else None
 
 
 __all__ = ["Entries", "find_entries"]

@@ -14,12 +14,14 @@ from fusec.codegen.loop_ir import Kernel
 from fusec.codegen.lower import lower
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import symbols_of
+from fusec.ir.lazy_values import lazy
 from fusec.ops import get
 from fusec.passes.pipeline import native_loop, run_passes
 from fusec.records import dataclass, field
 
 from .bounds import bound_of
 from .builder import Builder
+from .exits import may_leave
 from .memory import I64, Location, Memory, Operand, Origin, View
 from .order import ordered
 
@@ -88,6 +90,11 @@ class GraphBuilder:
         for value in (*fused.roots, *made.unchanged):
             made.readers.setdefault(value, []).append(END)
         return made
+
+    @lazy
+    def last_exit(self) -> int:
+        """The position of the last step that may leave; -1: none may."""
+        return max((p for p, node in enumerate(self.nodes) if may_leave(node)), default=-1)
 
     # -- values
 

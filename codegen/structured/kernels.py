@@ -185,7 +185,11 @@ def _results(
             results.append(graph.builder.register(value.dtype))
             continue
         updated = None
+        taken = {r.memory for r in results if isinstance(r, View)}
         for source in _sources(graph, node, out, pairs, last):
+            view = graph.location(node.inputs[source])
+            if not isinstance(view, View) or view.memory in taken:
+                continue
             more = [*done, *_same_memory(graph, node, first + out, source)]
             changed = read_first(drop_unchanged(kernel, first + out, source), more)
             updated = _in_place(graph, node, changed, more)
@@ -204,7 +208,8 @@ def _sources(
     if out in pairs:
         return [pairs[out]] if last[pairs[out]] == out else []
     value = node.outputs[out]
-    if value in graph.places or value in graph.reserved or graph.has_slot(value):
+    if value in graph.places or value in graph.reserved or graph.has_slot(value) or (
+            graph.position <= graph.last_exit):  # which would show it in the operand
         return []
     return [k for k, v in enumerate(node.inputs)
             if v.type == value.type and k not in last and _is_whole(graph.location(v))]

@@ -239,6 +239,8 @@ def _run_kernel(v: _Verifier, x: s.RunKernel, known: Things) -> None:
     v.read(known, *x.operands, *(r for r in x.results if isinstance(r, View)))
     places: Sequence[Any] = (*x.operands, *x.results)
     v.require(len(places) == len(x.kernel.buffers), "a kernel has other buffers")
+    written = [r.memory for r in x.results if isinstance(r, View)]
+    v.require(len(set(written)) == len(written), "two results of a kernel in one memory")
     for nest in x.nests:
         v.symbols(known, (nest.form.extents, tuple(
             (o.offset, o.strides, o.gathered) for o in nest.form.operands)))

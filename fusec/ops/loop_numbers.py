@@ -17,8 +17,12 @@ ARITHMETIC: Mapping[str, Callable[..., float]] = {
 # Comparisons of a counter with its end, and whether the last value that it takes is the end itself.
 ENDS: Mapping[str, bool] = {
     "Less": False, "LessEqual": True, "Greater": False, "GreaterEqual": True}
+# Comparisons at which a loop is left, and whether a counter goes on at its end.
+BREAKS: Mapping[str, bool] = {
+    "GreaterEqual": False, "Greater": True, "LessEqual": False, "Less": True, "Equal": False}
 STEPS: Mapping[str, float] = {"Add": 1.0, "Sub": -1.0}  # how they move their first operand
 _AND = frozenset(("LogicalAnd", "BitAnd"))
+_OR = frozenset(("LogicalOr", "BitOr"))
 _WRITES = frozenset(("SliceUpdate", "Scatter"))
 
 
@@ -27,6 +31,11 @@ def is_and(node: Node) -> bool:
     if node.op == "Where":  # what Python's ``and`` becomes
         return known_truth(node.inputs[2]) is False
     return node.op in _AND
+
+
+def is_or(node: Node) -> bool:
+    """Whether it is true where any of its operands is."""
+    return node.op in _OR
 
 
 def known_truth(value: Value) -> bool | None:

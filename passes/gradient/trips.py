@@ -9,10 +9,8 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import maximum
 from fusec.ops import Builder
 from fusec.ops.integer_ranges import Around, interval
-from fusec.ops.loop_numbers import ENDS, STEPS, is_and, known_truth
+from fusec.ops.loop_numbers import BREAKS, ENDS, STEPS, is_and, is_or, known_truth
 from fusec.records import dataclass
-
-_BREAKS = frozenset(("Less", "LessEqual", "Greater", "GreaterEqual", "Equal"))
 
 
 @dataclass(frozen=True)
@@ -174,7 +172,7 @@ def _reasons(flag: Value) -> Iterator[Value]:
     if node.op == "Where" and known_truth(node.inputs[1]):
         yield node.inputs[0]
         yield from _reasons(node.inputs[2])
-    elif node.op in ("LogicalOr", "BitOr"):
+    elif is_or(node):
         for value in node.inputs:
             yield from _reasons(value)
     else:
@@ -187,7 +185,7 @@ def _break(
     """The end of a loop that breaks off where a counter, before or after it is moved, is compared
     so."""
     test, body = reason.node, node.attrs["body"]
-    if test.op not in _BREAKS:
+    if test.op not in BREAKS:
         return None
     left, right = test.inputs
     numbers = {body.outputs[scalars.index(n)]: n for n in by_parameter} | {
@@ -201,7 +199,7 @@ def _break(
     start, is_moved = node.inputs[counter.position], left != body.inputs[counter.position]
     if not _passes(test.op, counter, start, end, is_moved):
         return None
-    return Trips(counter, start, end, test.op in ("Less", "Greater"), False,
+    return Trips(counter, start, end, BREAKS[test.op], False,
                  least=int(is_moved), more=int(not is_moved))
 
 

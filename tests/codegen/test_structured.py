@@ -11,6 +11,7 @@ import pytest
 
 import fusec
 from fusec.codegen.backend import NotNativeError
+from fusec.codegen.loop_ir import Buffer, Kernel
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import BOOL, I64, Constant, Memory, Register, Variable, View
 from fusec.codegen.structured.program import StructuredProgram, build_program
@@ -151,8 +152,8 @@ structured Loop:
   r17: bool = m0 is not at m1
   if r17:
     copy (m1: f64[50 by 8]) = (m0: f64[50 by 8])
-  exit 0: Pick Pick_2 at FILE:35
-  exit 1: PickUpdate PickUpdate_1 at FILE:36"""
+  exit 0: Pick Pick_2 at FILE:36
+  exit 1: PickUpdate PickUpdate_1 at FILE:37"""
 
 
 def test_the_text_names_registers_memory_and_exits() -> None:
@@ -184,6 +185,8 @@ R, FLAG, INDEX = Register(0, F64), Register(1, BOOL), Register(2, I64)
 V = Variable(0, F64)
 A, B, SMALL = memory(0), memory(1), memory(2, 40)
 ONE, TRUE = Constant(1.0, F64), Constant(True, BOOL)
+KERNEL = Kernel("two", tuple(Buffer(name, F64, (4,), role) for name, role in (
+    ("x", "in"), ("y", "out"), ("z", "out"))), (), ())
 DECLARED = tuple(map(s.Declare, (V, A, B, SMALL)))
 BROKEN: dict[str, tuple[tuple, str]] = {
     "read before it is defined": ((s.Set(V, R),), "r0 is not defined before"),
@@ -200,6 +203,8 @@ BROKEN: dict[str, tuple[tuple, str]] = {
     "a copy between shapes": ((s.Copy(view(A, 4), view(B, 5)),), "between two shapes"),
     "a copy within memory": (
         (s.Copy(view(A, 4, 16), view(A, 4, 8)),), "within one memory that is not in C order"),
+    "two results in one memory": (
+        (s.RunKernel(KERNEL, (), (view(A, 4),), (view(B, 4), view(B, 4))),), "in one memory"),
     "an exchange that loses": ((s.Exchange(((A, B),)),), "loses memory"),
     "an exchange of sizes": ((s.Exchange(((A, SMALL), (SMALL, A))),), "different sizes"),
     "a target that is pointed": ((s.Point(A, B),), "no alias has taken it"),

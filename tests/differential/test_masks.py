@@ -51,6 +51,26 @@ def through_views(x: Any, m: Any) -> Any:
     return x
 
 
+def after_slices(x: Any, m: Any) -> Any:
+    """Of each plane the same elements: read, in another order, and written."""
+    bounced = x[:, m[0]][::1][[1, 0]]
+    x *= 0.5
+    x[:, m[0]] = bounced
+    x[:, m[1]] += np.abs(x[:, m[1]]) + x[0, m[1]]
+    x[1:, m[0]] = 7
+    x[::-1, m[0]] *= x[0, m[0]]
+    return x, bounced
+
+
+def last_axis(x: Any, m: Any, rows: Any) -> Any:
+    """A mask of the last axis, and one that an axis follows; values of one row."""
+    x[:, :, m[0]] = 2 * x[:, :, m[0]] + x[:, :1, m[0]]
+    x[:, rows] -= x[:, rows] * x[:, rows] + x[0, rows]
+    x[0:1, 1:3, m[1]] = x[1:, :2, m[1]]
+    x[:, :, m[2]] = x[0, 0, m[2]]
+    return x, x[:, rows], x[::-1, ::2, m[1]]
+
+
 def old_values(x: Any, m: Any) -> Any:
     taken = x[m]
     x += 1
@@ -111,6 +131,34 @@ def test_after_integers() -> None:
     check(at_integers, x, y, 2)
     check(at_integers, x, y, -3)
     check(in_a_loop, ordinary("f8", 6, 6), ordinary("f8", 6))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.0, 1.1])
+def test_after_slices(share: float) -> None:
+    for x in (ordinary("f8", 2, 4, 5), ordinary("f4", 2, 4, 5),
+              ordinary("f8", 4, 2, 5).swapaxes(0, 1)):
+        check(after_slices, x.copy(order="K"), RNG.random((2, 4, 5)) < share)
+        check(last_axis, x.copy(order="K"), RNG.random((3, 5)) < share, RNG.random(4) < share)
+    check(streamed, ordinary("f8", 3, 4, 5), RNG.random((4, 5)) < share)
+
+
+def streamed(f: Any, obstacle: Any) -> Any:
+    for _ in range(40):
+        bounced = f[:, obstacle][[0, 2, 1]]
+        f[1] = np.roll(f[1], 1, axis=0) * 0.5
+        f[:, obstacle] = bounced
+    return f
+
+
+def test_a_loop_with_masks_after_slices_is_native() -> None:
+    compiled = fusec.jit(streamed)
+    compiled(ordinary("f8", 3, 40, 5), RNG.random((40, 5)) < 0.5)
+    assert [c.is_native for c in compiled.traces[0].control] == [True]
+
+
+def test_a_mask_of_another_shape_raises_as_numpy() -> None:
+    check(lambda x, m: x[:, m], ordinary("f8", 3, 4, 5), np.ones((5, 4), bool))
+    check(after_slices, ordinary("f8", 2, 4, 5), np.ones((2, 4, 4), bool))
 
 
 def test_all_or_nothing_selected() -> None:

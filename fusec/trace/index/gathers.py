@@ -192,6 +192,15 @@ def _gather(
     return result_like(source.trace, like, value)
 
 
+def at_places(source: TracedArray, places: Sequence[TracedArray], at: int) -> Any:
+    """``source[:, :, *places]`` with ``at`` slices before: at indices that are known to be in
+    range."""
+    like = ask_on_stand_ins(
+        source.trace, lambda x, *i: x[(*(slice(None),) * at, *i)], [source, *places])
+    axes = range(at, at + len(places))
+    return _gather(source, [p.value for p in places], axes, at, like)
+
+
 # ------------------------------------------------------------------------------------- functions
 
 

@@ -26,6 +26,7 @@ from ..library.calls import call_library
 from ..operands.operands import as_traced, cast, is_run_time_int, truth
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
+from . import gathers
 
 MOST_WORK = 100.0  # additions an element: above, only the selected elements are computed
 
@@ -79,30 +80,57 @@ def get_item(array: TracedArray, mask: Any) -> TracedArray:
     return from_value(trace, value)
 
 
+def follows_slices(array: TracedArray, key: Any) -> bool:
+    """Whether a key is slices, and then one mask over as many of the array's next axes."""
+    if type(key) is not tuple or len(key) < 2 or not _is_mask(key[-1]):
+        return False
+    *slices, mask = key
+    return all(map(_is_known_slice, slices)) and mask.shape == (
+        array.shape[len(slices): len(slices) + mask.ndim])
+
+
+def _is_known_slice(entry: Any) -> bool:
+    return isinstance(entry, slice) and all(
+        x is None or isinstance(x, int) for x in (entry.start, entry.stop, entry.step))
+
+
+def get_after_slices(
+    array: TracedArray, key: Any, part: Callable[[TracedArray, Any], TracedArray]
+) -> TracedArray:
+    """``array[:, mask]``: what NumPy says it is, ``array[:, *np.nonzero(mask)]``."""
+    *slices, mask = key
+    source = part(array, tuple(slices))
+    places = indices_of(array.trace, as_traced(array.trace, mask))
+    return gathers.at_places(source, places, len(slices))
+
+
 # ------------------------------------------------------------------------- without any indices
 
 
 def set_item(
     array: TracedArray, key: Any, value: Any, part: Callable[[TracedArray, Any], TracedArray]
 ) -> bool:
-    """``array[mask] = value`` and ``array[i, mask] = value`` as a choice for each element.
+    """``array[mask] = value``, and with integers or slices before the mask, by choosing elements.
 
     False where the value is not a number, a row for each element, or computed from what equal
-    masks select.  ``part`` is the view at integers.
+    masks select.  ``part`` is the view at integers and slices.
     """
     trace, entries = array.trace, key if type(key) is tuple else (key,)
-    if not entries or not _is_mask(entries[-1]) or not all(map(_is_integer, entries[:-1])):
+    after_slices = follows_slices(array, key)
+    if not entries or not _is_mask(entries[-1]) or not (
+            after_slices or all(map(_is_integer, entries[:-1]))):
         return False
-    *integers, mask = entries
-    places = array.shape[len(integers): len(integers) + mask.ndim]
+    *first, mask = entries
+    places = array.shape[len(first): len(first) + mask.ndim]
     if mask.shape != places or not array.value.type.is_static:
         return False
-    whole = _for_all(trace, as_traced(trace, value).value, as_traced(trace, mask), array.ndim
-                     - len(integers))
-    if whole is None or not _spreads(whole, array.shape[len(integers):]):
+    before, after = len(first) if after_slices else 0, array.ndim - len(first) - mask.ndim
+    whole = _for_all(trace, as_traced(trace, value).value, as_traced(trace, mask), before, after)
+    target = part(array, tuple(first)) if after_slices else array
+    if whole is None or not _spreads(whole, target.shape[len(first) - before:]):
         return False
-    target = part(array, tuple(integers)) if integers else array
-    chosen = _widened(trace, truth(trace, as_traced(trace, mask).value), target.ndim)
+    target = part(array, tuple(first)) if first and not after_slices else target
+    chosen = _widened(trace, truth(trace, as_traced(trace, mask).value), mask.ndim + after)
     target.write(trace.emit("Where", chosen, cast(trace, whole, array.dtype), target.value,
                             kind="array"))
     return True
@@ -117,11 +145,16 @@ def _is_integer(entry: Any) -> bool:
         isinstance(entry, (int, np.integer)) and not isinstance(entry, (bool, np.bool_)))
 
 
-def _for_all(trace: Trace, value: Value, mask: TracedArray, rank: int) -> Value | None:
-    """The value that is assigned, for the elements that the mask leaves out as well."""
+def _for_all(
+    trace: Trace, value: Value, mask: TracedArray, before: int, after: int
+) -> Value | None:
+    """The value that is assigned, for the elements that the mask leaves out as well: of so many
+    axes before that of the selected elements, and after it, at most."""
     if value.type.is_static:
-        return value if value.type.rank <= rank - mask.ndim else None
-    unmasked = _unmasked(trace, value)
+        return value if value.type.rank <= after else None
+    if value.type.rank > before + 1 + after:
+        return None
+    unmasked = _unmasked(trace, value, value.type.rank - 1 - after)
     if unmasked is None or value_number(trace, unmasked[1]) != value_number(trace, mask.value):
         return None
     return unmasked[0]
@@ -160,23 +193,29 @@ def add_up(trace: Trace, op: str, value: Value, axes: tuple[int, ...]) -> Value 
     return trace.emit("Div", total, cast(trace, count, total.dtype))
 
 
-def _unmasked(trace: Trace, value: Value) -> tuple[Value, Value] | None:
-    """What the value would be for every element, and the mask that selects its elements from that.
+def _unmasked(trace: Trace, value: Value, axis: int = 0) -> tuple[Value, Value] | None:
+    """What the value would be for every element, and the mask that selects its elements from that;
+    ``axis``: that of the selected elements.
 
     None where it is not computed element by element from what one mask selects, or at high cost.
     """
-    unmasking = _Unmasking(trace, value.shape[0])
-    whole = unmasking.of(value) if value.type.rank else None
+    if not 0 <= axis < value.type.rank:
+        return None
+    unmasking = _Unmasking(trace, value.shape[axis], value.type.rank - 1 - axis)
+    whole = unmasking.of(value)
     if whole is None or unmasking.places is None or unmasking.work > MOST_WORK:
         return None
     return whole, unmasking.places.inputs[0]
 
 
 class _Unmasking:
-    """One value computed for all elements: the ``Nonzero`` behind it, and its work."""
+    """One value computed for all elements: the ``Nonzero`` behind it, and its work.
 
-    def __init__(self, trace: Trace, size: Any) -> None:
-        self.trace, self.size = trace, size
+    ``after``: how many axes follow that of the selected elements, which has the size ``size``.
+    """
+
+    def __init__(self, trace: Trace, size: Any, after: int) -> None:
+        self.trace, self.size, self.after = trace, size, after
         self.places: Node | None = None
         self.work = 0.0
         self.done: dict[Value, Value | None] = {}
@@ -187,14 +226,14 @@ class _Unmasking:
         return self.done[value]
 
     def _of(self, value: Value) -> Value | None:
-        node = value.node
-        if node.op == "Gather":
-            return self._gathered(node)
+        node, axis = value.node, value.type.rank - 1 - self.after
         row = registry.get(node.op)
         self.work += row.cost
-        if self.work > MOST_WORK or value.type.rank == 0 or value.shape[0] != self.size:
+        if self.work > MOST_WORK or axis < 0 or value.shape[axis] != self.size:
             return None
-        if node.op == "ExpandDims" and 0 not in node.attrs["axes"]:
+        if node.op == "Gather":
+            return self._gathered(node, axis)
+        if node.op == "ExpandDims" and axis == 0 and 0 not in node.attrs["axes"]:
             return self._expanded(node)
         raises = row.may_raise or node.op == "ScalarCall" or (
             node.op == "Pow" and value.dtype.kind in "iu")
@@ -207,19 +246,33 @@ class _Unmasking:
 
     def _operand(self, operand: Value, result: Value) -> Value | None:
         """An operand for all elements; numbers and rows are the same for each."""
-        if operand.type.rank < result.type.rank and operand.type.is_static:
+        if operand.type.rank <= self.after and operand.type.is_static:
             return operand
         return self.of(operand)
 
-    def _gathered(self, node: Node) -> Value | None:
+    def _gathered(self, node: Node, axis: int) -> Value | None:
+        """What a mask selects; or other rows of it, ``x[:, mask][rows]``."""
         source, *indices = node.inputs
         places = indices[0].node
-        whole = places.op == "Nonzero" and [*places.outputs] == indices and node.attrs == {
-            **node.attrs, "axes": tuple(range(len(indices))), "at": 0}
+        if places.op != "Nonzero":
+            return self._rows(node, axis)
+        axes = tuple(range(axis, axis + len(indices)))
+        whole = [*places.outputs] == indices and (node.attrs["axes"], node.attrs["at"]) == (
+            axes, axis)
         if not whole or not source.type.is_static or self.places not in (None, places):
             return None
         self.places = places
         return source
+
+    def _rows(self, node: Node, axis: int) -> Value | None:
+        """The same rows of all elements."""
+        source, *indices = node.inputs
+        (at,) = node.attrs["axes"] if len(indices) == 1 else (axis,)
+        if at >= axis or node.attrs["at"] != at or indices[0].type.rank != 1:
+            return None
+        whole = self.of(source)
+        return None if whole is None else self.trace.emit(
+            "Gather", whole, *indices, **node.attrs)
 
     def _expanded(self, node: Node) -> Value | None:
         inner = self.of(node.inputs[0])
