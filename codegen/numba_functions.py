@@ -56,13 +56,13 @@ def compile_scalar(
 def _without_vectors() -> Iterator[None]:
     """Loops stay loops of numbers, which other back ends can read; the CPU's vectorises them
     itself, with what is around them."""
+    settings: Any = numba.config
     with global_compiler_lock:
-        before = numba.config.LOOP_VECTORIZE
-        numba.config.LOOP_VECTORIZE = False
+        before, settings.LOOP_VECTORIZE = settings.LOOP_VECTORIZE, False
         try:
             yield
         finally:
-            numba.config.LOOP_VECTORIZE = before
+            settings.LOOP_VECTORIZE = before
 
 
 def items_of(python: Callable[..., Any], count: int) -> list[Any]:

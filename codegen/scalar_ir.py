@@ -20,7 +20,7 @@ _PREFIX = "fusec.op."
 _FLAGS = ("nuw nsw nusw exact disjoint nneg samesign inbounds "
           "fast nnan ninf nsz arcp contract afn reassoc")
 _FLAG = "|".join(_FLAGS.split())
-_DTYPES = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+_DTYPES: dict[str, np.dtype] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 # The C library's names of functions that fusec computes by itself, in the registry's names.
 _MATH = {
     **{name: name for name in (
