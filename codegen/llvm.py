@@ -158,6 +158,10 @@ def _optimise(module: Any, speed: int) -> None:
     passes.run(module, builder)
 
 
+def _without_limits(line: re.Match[str]) -> str:
+    return re.sub(r"\b(?:noinline|optnone)\b", "nounwind", line[0])
+
+
 # Each exception on a way of its own, before conditions are simplified.
 INLINING_PASSES = ("always_inliner", "sroa", "jump_threading", "simplify_cfg",
                    "instruction_combine", "simplify_cfg", "aggressive_dce",
@@ -172,7 +176,7 @@ def inlined(text: str, entry: str) -> str:
     """The IR of one function of a module, with what it calls there in its place and its memory in
     registers, where that can be."""
     with _lock:
-        module = _parse(re.sub(r"\b(?:noinline|optnone)\b", "nounwind", text))
+        module = _parse(re.sub(r"(?m)^(?:attributes|define) .*", _without_limits, text))
         for function in module.functions:
             if not function.is_declaration and function.name != entry:
                 function.linkage = "internal"

@@ -74,9 +74,14 @@ def llvm_type(dtype: np.dtype) -> str:
 
 def defined(ir: str) -> str:
     """The same functions, with nothing left to the machine."""
+    return "\n".join(line if line.startswith("@") else _defined(line) for line in ir.split("\n"))
+
+
+def _defined(line: str) -> str:
+    """A line; those of constants stay, in which the program's words are."""
     for pattern, replacement in _RULES:
-        ir = pattern.sub(replacement, ir)
-    return ir
+        line = pattern.sub(replacement, line)
+    return line
 
 
 def _short(dtype: np.dtype) -> str:
@@ -112,13 +117,12 @@ _Replacement = str | Callable[[re.Match[str]], str]
 _RULES: list[tuple[re.Pattern[str], _Replacement]] = [
     # where these do not hold, a result would be nothing in particular
     (re.compile(rf"(= (?:(?:tail |musttail |notail )?call|[a-z]+))(?: (?:{_FLAG}))+(?= )"), r"\1"),
-    (re.compile(r"^ +(?:tail )?call void @llvm\.assume\(.*\n", re.MULTILINE), ""),
+    (re.compile(r"^ +(?:tail )?call void @llvm\.assume\(.*"), ""),
     # of the lowest integer, and of zero
     (re.compile(r"(@llvm\.(?:abs|ctlz|cttz)\.i\d+\(.*), i1 true\)"), r"\1, i1 false)"),
     # what is nothing in particular is zero
-    (re.compile(r"(?<=[ \[])(?:undef|poison)(?=[,\s\])]|$)", re.MULTILINE), "zeroinitializer"),
-    (re.compile(r"= (shl|lshr|ashr) i(8|16|32|64) ([^,\n]+), (%\S+)$", re.MULTILINE), _shift),
-    (re.compile(r"= (fptosi|fptoui) (float|double) (\S+) to i(8|16|32|64)$", re.MULTILINE),
-     _converted),
-    (re.compile(r"(?:tail )?call (float|double) @([\w.]+)\(([^()\n]*)\)"), _math),
+    (re.compile(r"(?<=[ \[])(?:undef|poison)(?=[,\s\])]|$)"), "zeroinitializer"),
+    (re.compile(r"= (shl|lshr|ashr) i(8|16|32|64) ([^,]+), (%\S+)$"), _shift),
+    (re.compile(r"= (fptosi|fptoui) (float|double) (\S+) to i(8|16|32|64)$"), _converted),
+    (re.compile(r"(?:tail )?call (float|double) @([\w.]+)\(([^()]*)\)"), _math),
 ]

@@ -433,6 +433,12 @@ def or_zero(x: float) -> float:
         return 0.0
 
 
+def worded(x: float) -> float:
+    if x == 2.5:
+        raise ValueError("an undef , or poison\n call double @exp(double %x) noinline optnone ")
+    return x
+
+
 def squares(n: int) -> int:
     total = 0
     for i in range(n):
@@ -462,6 +468,13 @@ def test_an_element_alone_has_the_bits_that_it_has_among_others(
         np.testing.assert_array_equal(together, np.left_shift(a, count) ^ np.right_shift(a, count))
     if f is whole:
         np.testing.assert_array_equal(together, fusec.jit(lambda x: x.astype(np.int64))(*args))
+
+
+def test_words_of_the_program_are_no_instructions() -> None:
+    f = fusec.jit(lambda x: fusec.vectorize(worded)(x) + 1)
+    np.testing.assert_array_equal(f(np.arange(5.0)), np.arange(5.0) + 1)
+    with pytest.raises(ValueError, match="an undef , or poison\n call double"):
+        f(np.array([2.5]))
 
 
 MATH = {"exp": "exp", "log1p": "log1p", "sin": "sin", "tan": "tan", "asin": "arcsin",

@@ -24,6 +24,7 @@ from .scalar_blocks import RESULT, Printer, blocks_of
 from .scalar_instructions import NotPrintableError, constant, cpp_type
 
 _ENTRY = "entry"
+MANY_LINES = 60  # a longer function stands once in a kernel, which NVRTC compiles in half the time
 
 
 @dataclass(frozen=True)
@@ -78,13 +79,15 @@ def _printed(symbol: str, ir: str) -> ScalarText:
         what = f"{function.python.__name__} of fusec.vectorize has no CUDA C++"
         return ScalarText("", (), f"{what}: {error}")
     return ScalarText("\n".join([
-        *(t.text for t in tables), _head(function, name), *(f"  {line}" for line in lines),
+        *(t.text for t in tables), _head(function, name, len(lines) > MANY_LINES),
+        *(f"  {line}" for line in lines),
         "done:", "  return bad;", "}"]), tuple(em.math))
 
 
-def _head(function: ScalarFunction, name: str) -> str:
+def _head(function: ScalarFunction, name: str, is_long: bool) -> str:
     params = "".join(f", {cpp_type(_kind(d))} x{n}" for n, d in enumerate(function.arguments))
-    return (f"__device__ bool {name}({type_name(function.result)} &out{params}) {{\n"
+    kind = "__device__ __noinline__" if is_long else "__device__"
+    return (f"{kind} bool {name}({type_name(function.result)} &out{params}) {{\n"
             f"  bool bad = true;\n  out = {type_name(function.result)}();")
 
 

@@ -12,7 +12,7 @@ import pytest
 from cuda_harness import assert_equal_bits, run_program
 from fake_cupy import FakeCupy, as_gpu
 from scalar_programs import NUMBERS, Program, arguments
-from test_vectorize import CASES, by_python, clipped, collatz, escape, halvings, inverse, kepler
+from test_vectorize import CASES, by_python, clipped, collatz, escape, halvings, inverse, kepler, worded
 
 import fusec
 from fusec import config
@@ -330,7 +330,8 @@ def checked(x: float) -> float:
 
 @pytest.mark.parametrize(("f", "bad", "kind", "words"), [
     (inverse, 0.0, ZeroDivisionError, "division by zero"),
-    (inverse, 3.5, ValueError, "three and a half"), (told, -2.0, ValueError, "-2.0 is negative"),
+    (inverse, 3.5, ValueError, "three and a half"),
+    (worded, 2.5, ValueError, "an undef , or poison"), (told, -2.0, ValueError, "-2.0 is negative"),
     (by_helper, 5.0, OverflowError, "too large"),
 ])
 def test_exceptions(f: Any, bad: float, kind: type, words: str) -> None:
