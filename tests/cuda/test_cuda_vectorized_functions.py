@@ -12,7 +12,17 @@ import pytest
 from cuda_harness import assert_equal_bits, run_program
 from fake_cupy import FakeCupy, as_gpu
 from scalar_programs import NUMBERS, Program, arguments
-from test_vectorize import CASES, by_python, clipped, collatz, escape, halvings, inverse, kepler, worded
+from test_vectorize import (
+    CASES,
+    by_python,
+    clipped,
+    collatz,
+    escape,
+    halvings,
+    inverse,
+    kepler,
+    worded,
+)
 
 import fusec
 from fusec import config
