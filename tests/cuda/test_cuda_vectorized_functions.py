@@ -421,7 +421,7 @@ def test_what_has_no_text_stays_on_the_cpu(f: Any, reason: str) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_functions(seed: int) -> None:
-    """`scalar_programs` has more of them; of 1,000 two had no text."""
+    """`scalar_programs` has more of them; one in some hundred keeps numbers in memory."""
     args, functions = arguments(seed), []
     for number in range(3):
         v = fusec.vectorize(Program(seed, f"f{number}").function)
