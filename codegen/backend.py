@@ -125,6 +125,10 @@ class Backend(ABC):
         """Whether its devices may be given the node: asked before passes make others of it."""
         return True
 
+    def refusal(self, node: Node) -> str:
+        """Why there is no kernel for the node, where its kind alone does not say so; else ""."""
+        return ""
+
     @abstractmethod
     def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[Any]:
         """The forms that the kernel runs as, in order, for buffers with these byte strides.

@@ -113,11 +113,13 @@ class HostSite:
 
 @dataclass(frozen=True)
 class EarlyExit:
-    """The exit that a run left through, with the index and size that it reports."""
+    """The exit that a run left through, with the index and size that it reports; of a scalar
+    function that raised, its arguments."""
 
     exit: ErrorExit
     index: int
     size: int
+    arguments: tuple[Any, ...] = ()
 
 
 @dataclass

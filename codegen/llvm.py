@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import mmap
+import re
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -157,8 +158,35 @@ def _optimise(module: Any, speed: int) -> None:
     passes.run(module, builder)
 
 
+def _without_limits(line: re.Match[str]) -> str:
+    return re.sub(r"\b(?:noinline|optnone)\b", "nounwind", line[0])
+
+
+# Each exception on a way of its own, before conditions are simplified.
+INLINING_PASSES = ("always_inliner", "sroa", "jump_threading", "simplify_cfg",
+                   "instruction_combine", "simplify_cfg", "aggressive_dce",
+                   "global_dead_code_eliminate")
+
+
 # LLVM ends the process at an option that it does not know; this one is as old as LLVM 3.
 HAS_LSR_SWITCH = llvm.llvm_version_info[0] <= 22
+
+
+def inlined(text: str, entry: str) -> str:
+    """The IR of one function of a module, with what it calls there in its place and its memory in
+    registers, where that can be."""
+    with _lock:
+        module = _parse(re.sub(r"(?m)^(?:attributes|define) .*", _without_limits, text))
+        for function in module.functions:
+            if not function.is_declaration and function.name != entry:
+                function.linkage = "internal"
+                function.add_function_attribute("alwaysinline")
+        passes = llvm.create_new_module_pass_manager()
+        for name in INLINING_PASSES:
+            getattr(passes, f"add_{name}_pass")()
+        tuning = llvm.create_pipeline_tuning_options()
+        passes.run(module, llvm.create_pass_builder(target_machine(), tuning))
+        return str(module)
 
 
 @contextlib.contextmanager

@@ -7,14 +7,16 @@ functions share machine code, also on disk.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
 import numba
 import numpy as np
 from numba.core import types
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.np.numpy_support import as_dtype, from_dtype
 
@@ -23,6 +25,7 @@ from fusec.ir import Loc
 from fusec.ops.scalar_calls import ScalarFunction
 
 from .llvm import target_machine
+from .scalar_ir import defined
 
 _NOISE = re.compile(r"\x1b\[\d*m|^(?:Failed in|During:|File \"|This error|For more|<source|$)")
 
@@ -37,7 +40,8 @@ def compile_scalar(
     signature = tuple(from_dtype(d) for d in arguments)
     try:
         dispatcher = numba.njit(python)
-        dispatcher.compile(signature)
+        with _without_vectors():
+            dispatcher.compile(signature)
     except NumbaError as error:
         raise _refused(python, error, loc) from None
     compiled: Any = dispatcher.overloads[signature]
@@ -46,6 +50,19 @@ def compile_scalar(
     symbol = symbol.replace("?", "b1")
     ir, raises = _cut(compiled.library.get_llvm_str(), compiled.fndesc.llvm_func_name, symbol)
     return ScalarFunction(symbol, python, tuple(arguments), result, raises, ir)
+
+
+@contextlib.contextmanager
+def _without_vectors() -> Iterator[None]:
+    """Loops stay loops of numbers, which other back ends can read; the CPU's vectorises them
+    itself, with what is around them."""
+    settings: Any = numba.config
+    with global_compiler_lock:
+        before, settings.LOOP_VECTORIZE = settings.LOOP_VECTORIZE, False
+        try:
+            yield
+        finally:
+            settings.LOOP_VECTORIZE = before
 
 
 def items_of(python: Callable[..., Any], count: int) -> list[Any]:
@@ -96,7 +113,7 @@ def _cut(text: str, main: str, symbol: str) -> tuple[str, bool]:
     passes.add_global_dead_code_eliminate_pass()
     builder = llvm.create_pass_builder(target_machine(), llvm.create_pipeline_tuning_options())
     passes.run(module, builder)
-    return str(module), _may_raise(module.get_function(symbol))
+    return defined(str(module)), _may_raise(module.get_function(symbol))
 
 
 def _may_raise(function: Any) -> bool:

@@ -148,7 +148,7 @@ class CompiledTrace:
             boundaries=[b for k in self.kernels for b in k.boundaries],
             externs=self.externs,
             control=self.control,
-            devices=[] if self.build.placed is None else self.build.placed.lines(),
+            devices=self._device_lines(),
             plan="\n".join(self._plan_lines()),
             threads=f"{config.num_threads} threads for kernels above "
                     f"{config.parallel_threshold} ns of estimated work",
@@ -162,6 +162,13 @@ class CompiledTrace:
         calls: Any = importlib.import_module("fusec.gpu_calls")  # few programs have such arrays
         call: GpuCall = calls.gpu_call(self.build.schedule, self.executable.spec)
         return call
+
+    def _device_lines(self) -> list[str]:
+        lines = [] if self.build.placed is None else self.build.placed.lines()
+        if not any(n.device for n in self.graph.nodes):
+            return lines
+        report: Any = importlib.import_module("fusec.inspect.placement_report")
+        return [*lines, *report.refusal_lines(self.graph)]
 
     def _plan_lines(self) -> list[str]:
         spec, schedule = self.executable.spec, self.build.schedule

@@ -39,9 +39,10 @@ def vectorize(
 
     Numba compiles ``f`` for the dtypes of its arguments, which broadcast; the result's dtype is
     the one that Numba infers.  In a compiled function the call is part of the kernel around it.
-    Exceptions that ``f`` raises (division by zero too) reach the caller; ``math`` functions out of
-    their domain give NaN, and integers wrap at 64 bits.  Constants that ``f`` reads from globals
-    and closures are compiled in; it is compiled anew when they change.  Arrays must be arguments.
+    Exceptions that ``f`` raises (division by zero too) reach the caller; ``math`` functions are
+    those of kernels and give NaN out of their domain, and integers wrap at 64 bits.  Constants
+    that ``f`` reads from globals and closures are compiled in; it is compiled anew when they
+    change.  Arrays must be arguments.
 
     ``derivative(*arguments)``, a function of numbers like ``f``, gives `fusec.grad` and its like
     the tuple of derivatives by each argument; of one argument a number.

@@ -9,7 +9,7 @@ leaves: negative indices counting from the end.  What an index out of range read
 
 from __future__ import annotations
 
-from fusec.ir import Graph, Node
+from fusec.ir import Graph, Node, Value
 from fusec.ops.picking import PICKS
 
 from .rewrite import Replacement, Rewriter, is_pure, rebuilt, rewrite
@@ -40,7 +40,11 @@ def _visit(node: Node, rewriter: Rewriter) -> Replacement:
     if node.op != "CheckIndex":
         return None
     index, size = node.inputs
-    (type_,) = node.types
-    negative = rewriter.emit("Less", index, rewriter.const(type_.dtype.type(0)))
+    return [from_the_end(rewriter, index, size, node.types[0].kind)]
+
+
+def from_the_end(rewriter: Rewriter, index: Value, size: Value, kind: str) -> Value:
+    """An index that is not checked: a negative one counts from the end."""
+    negative = rewriter.emit("Less", index, rewriter.const(index.dtype.type(0)))
     wrapped = rewriter.emit("Add", index, size)
-    return [rewriter.emit("Where", negative, wrapped, index, kind=type_.kind)]
+    return rewriter.emit("Where", negative, wrapped, index, kind=kind)

@@ -179,6 +179,8 @@ class CodeRun:
             operands, self.program.node.inputs, self.strides, strict=True)]
         left = self.program.code(lying, results, sizes)
         if left is not None:
+            if left.exit.call is not None:
+                raise _scalar_error(left.exit, left.arguments)
             raise _error_at(left.exit, left.index, left.size)
         return results
 
@@ -284,9 +286,8 @@ class _Blocks:
 
     def error(self, error_exit: ErrorExit) -> BaseException:
         if error_exit.call is not None:
-            symbol, words = error_exit.call
-            arguments = [self.host.cell(number, dtype)[0] for number, dtype in words]
-            return located(FUNCTIONS[symbol].error(arguments), error_exit.node.loc)
+            return _scalar_error(error_exit, [
+                self.host.cell(number, dtype)[0] for number, dtype in error_exit.call[1]])
         if self.host.error is not None or error_exit.node.op == "HostCall":
             raised, self.host.error = self.host.error, None
             return located(raised or InternalError("a host call failed without an error"),
@@ -320,6 +321,12 @@ def _error_at(error_exit: ErrorExit, index: int = 0, given: int = 0) -> BaseExce
     size = given if error_exit.size is None or isinstance(error_exit.size, Dim) else (
         error_exit.size)
     return located(out_of_bounds(index, error_exit.axis, int(size)), error_exit.node.loc)
+
+
+def _scalar_error(error_exit: ErrorExit, arguments: Sequence[Any]) -> BaseException:
+    """What a function of ``fusec.vectorize`` raises on these numbers."""
+    assert error_exit.call is not None
+    return located(FUNCTIONS[error_exit.call[0]].error(arguments), error_exit.node.loc)
 
 
 def _of_nothing(node: Node) -> Exception:

@@ -409,3 +409,86 @@ def test_bad_input(make: Callable[[], Any], words: str) -> None:
     with pytest.raises(TypeError, match=words) as found:
         make()
     assert isinstance(found.value, (TypeError, FusecError))
+
+
+# --- the same bits wherever they are computed ---------------------------------------------------
+
+
+def shifted(a: int, count: int) -> int:
+    return (a << count) ^ (a >> count)
+
+
+def as_int8(x: float) -> int:
+    return np.int8(x)
+
+
+def whole(x: float) -> int:
+    return int(x)
+
+
+def or_zero(x: float) -> float:
+    try:
+        return 1 / x
+    except Exception:  # Numba knows no other
+        return 0.0
+
+
+def worded(x: float) -> float:
+    if x == 2.5:
+        raise ValueError("an undef , or poison\n call double @exp(double %x) noinline optnone ")
+    return x
+
+
+def squares(n: int) -> int:
+    total = 0
+    for i in range(n):
+        total += (i * i) ^ (i >> 1)
+    return total
+
+
+WIDE = np.array([300.7, -1.0, 1e30, np.nan, -np.inf, 40000.0, 2.0**63, -(2.0**63), 1e10])
+
+
+@pytest.mark.parametrize(("f", "args"), [
+    (shifted, (np.arange(-4, 12), np.array([0, 1, 31, 62, 63, 64, 65, -1, 127, 200, -64, 5,
+                                            6, 7, 8, 9]))),
+    (as_int8, (WIDE,)), (whole, (WIDE,)), (or_zero, (np.array([1.0, 0.0, -0.0, 4.0, np.nan]),)),
+    (squares, (np.arange(60),)),
+])
+def test_an_element_alone_has_the_bits_that_it_has_among_others(
+    f: Callable[..., Any], args: tuple[np.ndarray, ...]
+) -> None:
+    """Shifts by too much and floats that no integer holds are what NumPy's are."""
+    vectorized = fusec.vectorize(f)
+    together = vectorized(*args)
+    alone = [vectorized(*(a[k] for a in args)) for k in range(len(args[0]))]
+    np.testing.assert_array_equal(together, alone)
+    if f is shifted:
+        a, count = args
+        np.testing.assert_array_equal(together, np.left_shift(a, count) ^ np.right_shift(a, count))
+    if f is whole:
+        np.testing.assert_array_equal(together, fusec.jit(lambda x: x.astype(np.int64))(*args))
+
+
+def test_words_of_the_program_are_no_instructions() -> None:
+    f = fusec.jit(lambda x: fusec.vectorize(worded)(x) + 1)
+    np.testing.assert_array_equal(f(np.arange(5.0)), np.arange(5.0) + 1)
+    with pytest.raises(ValueError, match="an undef , or poison\n call double"):
+        f(np.array([2.5]))
+
+
+MATH = {"exp": "exp", "log1p": "log1p", "sin": "sin", "tan": "tan", "asin": "arcsin",
+        "atan": "arctan", "cosh": "cosh", "erf": None, "log2": "log2", "expm1": "expm1"}
+
+
+@pytest.mark.parametrize("name", MATH)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_math_functions_are_those_of_kernels(name: str, dtype: Any) -> None:
+    """Not those of a C library, whose last bits differ from one to the next."""
+    function, numpys = getattr(math, name), getattr(np, MATH[name] or "", None)
+    x = np.linspace(-0.99, 0.99, 41).astype(dtype)
+    x = x + 1 if name == "log2" else x
+    found = fusec.vectorize(lambda x: function(x))(x)
+    np.testing.assert_allclose(found, [function(a) for a in x.tolist()], rtol=1e-5)
+    if numpys is not None:
+        np.testing.assert_array_equal(found, fusec.jit(lambda x: numpys(x))(x))

@@ -17,6 +17,7 @@ from fusec.records import dataclass
 
 from .emitter import BOOL, Emitter, Operand, memory_type, vector_type
 from .indices import FailureFlags
+from .scalar_operations import with_operations
 
 
 def call_lanes(
@@ -39,7 +40,7 @@ def call_lanes(
 
 def _required(em: Emitter, symbol: str) -> ScalarFunction:
     function = FUNCTIONS[symbol]
-    em.links[symbol] = function.ir
+    em.links[symbol] = with_operations(function.ir)
     em.declare(declaration(function))
     return function
 
@@ -50,6 +51,7 @@ def call_once(
     """The function of a ``scalar_call`` on numbers in registers: its result, and its status."""
     function = _required(em, symbol)
     out, exception = _memory(em, dtype, 1), em.alloca("ptr", "exception")
+    em.line(f"store ptr null, ptr {exception}")  # ``except`` looks whether there is one
     values = "".join(f", {memory_type(a.dtype)} {_as_byte(em, a)}" for a in args)
     status = em.value(f"call i32 @{function.symbol}(ptr {out}, ptr {exception}{values})")
     return em.load(out, dtype, 1), status
@@ -98,6 +100,7 @@ class LaneLoop:
             f"define internal void @{self.name}({pointers}) nounwind {{",
             "entry:",
             "  %exception = alloca ptr",
+            "  store ptr null, ptr %exception",
             "  br label %next",
             "next:",
             "  %k = phi i64 [ 0, %entry ], [ %after, %step ]",

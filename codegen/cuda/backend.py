@@ -23,6 +23,7 @@ from fusec.ops.scalar_calls import CALLS
 from .compiled import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
 from .driver import Driver
 from .loops.program import compile_control
+from .scalar_functions import refusal as scalar_refusal
 from .scalar_ops import supports
 from .written import WrittenKernel, module_of, write_form
 
@@ -44,11 +45,15 @@ class CudaBackend(Backend):
         return supports(op, dtype)
 
     def has_kernel(self, node: Node) -> bool:
-        """What is computed element by element, but for functions that are LLVM IR; branches and
-        loops of that."""
-        inside = node.attrs["body"].nodes if node.op == "Fused" else (node,)
-        is_one = is_of_kernels(node) and not any(get(n.op).scalar in CALLS for n in inside)
+        """What is computed element by element, but for scalar functions that have no CUDA C++;
+        branches and loops of that."""
+        is_one = is_of_kernels(node) and not self.refusal(node)
         return is_one or is_control_of(node, self.has_kernel)
+
+    def refusal(self, node: Node) -> str:
+        inside = node.attrs["body"].nodes if node.op == "Fused" else (node,)
+        called = (n.attrs["function"] for n in inside if get(n.op).scalar in CALLS)
+        return next(filter(None, map(scalar_refusal, called)), "")
 
     def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[CudaForm]:
         return [CudaForm(specialise(kernel, nest, strides), kernel) for nest in kernel.nests]

@@ -47,11 +47,13 @@ _TYPES = {f"{kind}{bits}" for kind in "iuf" for bits in (8, 16, 32, 64, 128)}
 
 
 class Emitter:
-    """The body of a kernel as it grows; ``math`` are the functions that it calls."""
+    """The body of a kernel as it grows; ``math`` are the math functions that it calls,
+    ``functions`` the user's, by symbol."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.math: dict[tuple[str, np.dtype], None] = {}
+        self.functions: dict[str, None] = {}
         self._depth, self._count = 1, 0
 
     def fresh(self, prefix: str = "t") -> str:

@@ -14,12 +14,12 @@ import numpy as np
 
 from fusec.codegen.loop_ir import LEAVES, Expr, Reduction, Stage, Store, walk
 from fusec.codegen.specialise import LoopForm
-from fusec.errors import unsupported
-from fusec.ops.scalar_calls import CALLS
+from fusec.ops.scalar_calls import CALLS, CHECKED
 from fusec.records import dataclass, field, replace
 
 from .emitter import BOOL, I64, Operand, literal, memory_type
 from .kernel_frame import KernelFrame
+from .scalar_functions import call_scalar
 from .scalar_ops import emit_operation
 
 ACCESS_BYTES = 16  # of the widest load or store
@@ -215,9 +215,15 @@ class KernelWriter(KernelFrame):
         if e.op == "scan":
             return self.scan(e, args[0], place)
         if e.op in CALLS:
-            raise unsupported("a function of fusec.vectorize on a CUDA device",
-                              cure="leave it to the CPU: with fusec.device('CPU')")
+            return self._call(e, args)
         return emit_operation(self.em, e.op, e.dtype, args)
+
+    def _call(self, e: Expr, args: Sequence[Operand]) -> Operand:
+        """A function of the user's; where it raises, a failed check."""
+        value, bad = call_scalar(self.em, e.attr, args)
+        if e.op == CHECKED:
+            self.em.line(f"failed |= {bad};")
+        return value
 
     def _leaf(self, e: Expr, place: Place) -> Operand:
         if e.op == "const":

@@ -109,6 +109,7 @@ template <> FUSEC_INLINE i8 lowest<i8>() { return -128; }
 template <> FUSEC_INLINE i16 lowest<i16>() { return -32768; }
 template <> FUSEC_INLINE i32 lowest<i32>() { return -2147483647 - 1; }
 template <> FUSEC_INLINE i64 lowest<i64>() { return -9223372036854775807ll - 1; }
+template <> FUSEC_INLINE i128 lowest<i128>() { return i128(u128(1) << 127); }
 
 // The floor of a/b; 0 where b is 0, the lowest value for the lowest value by -1.
 template <class T> FUSEC_INLINE T int_floor_div(T a, T b) {
@@ -130,6 +131,12 @@ template <class T> FUSEC_INLINE T int_fmod(T a, T b) {
 }
 template <class T> FUSEC_INLINE T unsigned_div(T a, T b) { return b == 0 ? T(0) : T(a / b); }
 template <class T> FUSEC_INLINE T unsigned_mod(T a, T b) { return b == 0 ? T(0) : T(a % b); }
+
+// a/b truncated; 0 where b is 0, the lowest value for the lowest value by -1.
+template <class T> FUSEC_INLINE T int_quotient(T a, T b) {
+  if (b == T(-1)) return a == lowest<T>() ? a : T(-a);
+  return b == 0 ? T(0) : T(a / b);
+}
 
 // Counts outside of 0 to the width - 1 leave 0, or the sign for signed right shifts.
 template <class T, class U> FUSEC_INLINE T shift_left(T a, T b) {
@@ -174,6 +181,21 @@ FUSEC_INLINE f64 rest_of(f64 a, f64 b) { return fmod(a, b); }
 FUSEC_INLINE f32 rest_of(f32 a, f32 b) { return fmodf(a, b); }
 
 template <class T> FUSEC_INLINE bool is_nan(T x) { return x != x; }
+
+// The class of a float as the one bit that LLVM's is.fpclass has for it.
+template <class U> FUSEC_INLINE u32 class_of_bits(U bits, U infinity, U quiet, U normal) {
+  const U sign = U(1) << (8 * sizeof(U) - 1), size = bits & ~sign;
+  if (size > infinity) return size < quiet ? 1 : 2;
+  const int kind = size == infinity ? 0 : size >= normal ? 1 : size != 0 ? 2 : 3;
+  return bits & sign ? 4u << kind : 512u >> kind;
+}
+FUSEC_INLINE u32 class_of(f64 x) {
+  return class_of_bits<u64>(to_bits(x), 0x7FF0000000000000ull, 0x7FF8000000000000ull,
+                            0x0010000000000000ull);
+}
+FUSEC_INLINE u32 class_of(f32 x) {
+  return class_of_bits<u32>(to_bits(x), 0x7F800000u, 0x7FC00000u, 0x00800000u);
+}
 
 // maximum and minimum give NaN if either operand is; fmax and fmin the one that is not.
 template <class T> FUSEC_INLINE T larger(T a, T b) { return a > b || a != a ? a : b; }

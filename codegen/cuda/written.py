@@ -25,16 +25,19 @@ from .math_builder import definitions
 from .module import CudaKernel, CudaModule
 from .nest_kernel import KernelWriter
 from .rows import RowKernel
+from .scalar_functions import ScalarText, definition
 from .tiles import TileKernel, tiles_of
 
 
 @dataclass(frozen=True)
 class WrittenKernel:
-    """A kernel's text, its math functions, what its parameters get, how it is laid out."""
+    """A kernel's text, the functions that it calls (fusec's own, the user's), what its parameters
+    get, how it is laid out."""
 
     text: str
     kernel: CudaKernel
     math: tuple[tuple[str, object], ...]
+    functions: tuple[ScalarText, ...]
     slots: tuple[Slot, ...]
     geometry: Geometry
 
@@ -62,7 +65,8 @@ def _kinds(form: LoopForm) -> tuple[type[KernelWriter], ...]:
 
 def _written(writer: KernelWriter) -> WrittenKernel:
     text, kernel = writer.write()
-    return WrittenKernel(text, kernel, tuple(writer.em.math), tuple(writer.slots),
+    return WrittenKernel(text, kernel, tuple(writer.em.math),
+                         tuple(map(definition, writer.em.functions)), tuple(writer.slots),
                          writer.geometry())
 
 
@@ -73,13 +77,18 @@ def prelude() -> str:
 
 
 def module_of(kernels: Sequence[WrittenKernel]) -> CudaModule:
-    """One module: the prelude, the math functions that are called, the kernels."""
-    source = source_of([r for k in kernels for r in k.math], [k.text for k in kernels])
+    """One module: the prelude, the functions that are called, the kernels."""
+    source = source_of([r for k in kernels for r in k.math], [k.text for k in kernels],
+                       [f for k in kernels for f in k.functions])
     return CudaModule(source, tuple(k.kernel for k in kernels))
 
 
-def source_of(math: Sequence[tuple[str, object]], texts: Sequence[str]) -> str:
-    """The prelude, the math functions that are called, and what calls them."""
-    requests: list[Any] = list(dict.fromkeys(math))
+def source_of(
+    math: Sequence[tuple[str, object]], texts: Sequence[str], functions: Sequence[ScalarText]
+) -> str:
+    """The prelude, the functions that are called, and what calls them."""
+    once = list(dict.fromkeys(functions))
+    requests: list[Any] = list(dict.fromkeys([*math, *(r for f in once for r in f.math)]))
     return "\n".join(["namespace fusec {", prelude(), *definitions(requests),
-                      "}  // namespace fusec", "using namespace fusec;", *texts, ""])
+                      *(f.text for f in once), "}  // namespace fusec", "using namespace fusec;",
+                      *texts, ""])

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fusec.ir import Node
+from fusec.codegen import backends
+from fusec.ir import Graph, Node
+from fusec.passes.placement.constraints import Constraint
 from fusec.passes.placement.costs import Costs, nbytes_of
 from fusec.passes.placement.partition import Transfer
 from fusec.passes.placement.schedule_simulation import is_placed
+from fusec.runtime.devices import registry
+from fusec.runtime.devices.device import Device
 
 from .explain import bytes_text
 
@@ -24,6 +28,29 @@ def placement_lines(placed: Placed) -> list[str]:
     lines += [line for node in _by_device(placed) for line in _node_lines(placed, node)]
     transfers = placed.partition().transfers
     return lines + [_transfer_line(t) for t in transfers]
+
+
+def refusal_lines(graph: Graph) -> list[str]:
+    """What devices that the program names have no kernel for, and why, in the graph as it was
+    traced; only where the node's kind does not say it."""
+    return list(dict.fromkeys(
+        f"{device.name.short}  no kernel for {node.name}{f' at {node.loc}' if node.loc else ''}: "
+        f"{reason}"
+        for node in _within(graph) for device in _named_by(node)
+        if (reason := backends.backend(device.backend).refusal(node))))
+
+
+def _within(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes:
+        yield node
+        for inner in node.graphs:
+            yield from _within(inner)
+
+
+def _named_by(node: Node) -> Iterator[Device]:
+    name = Constraint.parse(node.device).name
+    return (d for d in registry.devices()
+            if name.type is not None and name.admits(d.name) and not d.is_automatic)
 
 
 def _by_device(placed: Placed) -> list[Node]:

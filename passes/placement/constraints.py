@@ -25,6 +25,7 @@ from fusec.ops import get
 from fusec.records import dataclass
 
 from .machine import DeviceModel, Machine
+from .picks import with_element_kernels
 from .schedule_simulation import is_view
 
 
@@ -58,6 +59,7 @@ def resolve_constraints(graph: Graph, machine: Machine) -> Graph:
 
 def _resolved(graph: Graph, machine: Machine) -> Graph:
     """The graph with canonical constraints, sub-graphs included."""
+    graph = with_element_kernels(graph, lambda node: _named(machine, node))
     classes = _Classes(graph, machine)
     replaced: dict[Any, Any] = {}
     nodes: dict[int, Node] = {}
@@ -94,6 +96,13 @@ def _stripped(graph: Graph) -> Graph:
         tuple(values[v] for v in graph.inputs), tuple(values[v] for v in graph.outputs),
         tuple((i, values[v]) for i, v in graph.updates), tuple(nodes.values()), graph.name,
         graph.assumed)
+
+
+def _named(machine: Machine, node: Node) -> tuple[DeviceModel, ...]:
+    """The devices that the program names for a node; those of no type are automatic ones."""
+    name = Constraint.parse(node.device).name
+    return tuple(d for d in machine.devices
+                 if name.admits(d.name) and (d.is_automatic or name.type is not None))
 
 
 def _inside(node: Node) -> Iterator[DeviceName]:
@@ -145,7 +154,7 @@ class _Classes:
         constraint = self.of[node.name]
         if get(node.op).is_given:
             return self.machine.devices
-        named = self._named(constraint.name)
+        named = _named(self.machine, node)
         able = tuple(d for d in named if d.supports(node))
         if node.name in self.left:
             able = tuple(d for d in self.machine.automatic if d.supports(node))
@@ -162,7 +171,7 @@ class _Classes:
                 readers.setdefault(value.node.name, set()).add(node.name)
         left: set[str] = set()
         for node in reversed(graph.nodes):
-            named = self._named(self.of[node.name].name)
+            named = _named(self.machine, node)
             if get(node.op).is_given or not any(d.runs_kernels_alone for d in named):
                 continue
             of_others = is_view(node) and node.name in readers and readers[node.name] <= left
@@ -191,11 +200,6 @@ class _Classes:
         residence = self.machine.residence
         return residence is not None and node.name in self.left and all(
             name.admits(residence.name) for name in _inside(node))
-
-    def _named(self, name: DeviceName) -> tuple[DeviceModel, ...]:
-        """Devices whose type is not named are automatic ones."""
-        return tuple(d for d in self.machine.devices
-                     if name.admits(d.name) and (d.is_automatic or name.type is not None))
 
     def _refused(
         self, node: Node, constraint: Constraint, named: Sequence[DeviceModel]

@@ -71,17 +71,3 @@ def test_a_stencil() -> None:
 
     x = np.random.default_rng(1).standard_normal((40, 33))
     np.testing.assert_array_equal(run_program(smoothed, x), fusec.jit(smoothed)(x))
-
-
-def halved_until_small(x: float) -> float:
-    while x > 1:
-        x /= 2
-    return x
-
-
-def test_vectorized_functions_stay_on_the_cpu() -> None:
-    small = fusec.vectorize(halved_until_small)
-    f = fusec.jit(lambda x: np.exp(small(x)) * 2, device="/device:CUDAHOST:0")
-    x = np.linspace(0.5, 50, 40)
-    want = np.exp(np.array([halved_until_small(a) for a in x])) * 2
-    np.testing.assert_allclose(f(x), want, rtol=1e-15)

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
+from fake_cupy import as_gpu
 
 import fusec
 from fusec.codegen.cuda.emulated_backend import DRIVER
+from fusec.passes.placement import picks
 
 DEVICE = "/device:CUDAHOST:0"
 X = np.random.default_rng(4).uniform(0, 1, (12, 10))
@@ -85,7 +88,7 @@ def turned(x: Any, steps: Any) -> Any:
 PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
     (relaxed, 4), (until, 7.5), (exchanged, 3), (in_place, 5), (chosen, 2), (chosen, 0),
     (nested, 4), (elements, 3), (turned, 2)]
-DIVIDED = (in_place,)  # elements at an index of the run are the CPU's
+DIVIDED = (in_place,)  # elements at an index of the run are the CPU's where arrays are small
 
 
 @pytest.mark.parametrize(("f", "number"), PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
@@ -146,3 +149,100 @@ def test_what_no_kernel_computes_stays_on_the_cpu() -> None:
     g = fusec.jit(f, device=DEVICE)
     np.testing.assert_array_equal(g(X, np.int64(2)), np.sort(X, axis=0) * 4)
     assert "launched by itself" not in g.concrete(X, np.int64(2)).control[0].reason
+
+
+# --- elements at indices of the run, beside large arrays -----------------------------------------
+
+
+def rows_and_elements(x: Any, steps: Any) -> Any:
+    t = 0.0
+    for k in range(steps):
+        x = np.sin(x) + x[(7 * k) % 12 - 12]
+        t = t + x[k % 3, -k - 1]
+    return x, t
+
+
+def written(x: Any, steps: Any) -> Any:
+    for k in range(steps):
+        x = x + 1
+        if x[k, k] > 2:
+            x[2 - k, 0] = x[0, 2 - k] * 0.5
+        for j in range(k):
+            x[:, j] = k
+            x[j, k - j] += j
+    return x
+
+
+def of_integers(x: Any, steps: Any) -> Any:
+    counts, flags = np.zeros(12, np.int32), np.zeros((3, 10), bool)
+    for k in range(steps):
+        counts[k * k % 12] += (x > 0.1 * k).sum()
+        flags[k % 3, k] = counts[k] > 9
+        x = x * 0.9
+    return counts, flags, x
+
+
+LARGE_PROGRAMS: list[tuple[Callable[..., Any], int]] = [
+    (in_place, 5), (rows_and_elements, 9), (written, 3), (of_integers, 8)]
+
+
+@pytest.fixture
+def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picks, "LARGE", 0)
+
+
+@pytest.mark.usefixtures("all_large")
+@pytest.mark.parametrize(("f", "number"), LARGE_PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
+def test_elements_are_kernels_beside_large_arrays(f: Callable[..., Any], number: int) -> None:
+    here, there, steps = fusec.jit(f), fusec.jit(f, device=DEVICE), np.int64(number)
+    for seed in (0, 3):
+        with fusec.config.override(cuda_host_seed=seed):
+            a, b = X.copy(), X.copy()
+            for one, other in zip(*(optree.tree_leaves(g(x, steps)) for g, x in (
+                    (here, a), (there, b))), strict=True):
+                np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(a, b)
+    assert "launched by itself" in there.concrete(X, steps).control[0].reason
+
+
+@pytest.mark.usefixtures("all_large")
+@pytest.mark.parametrize(("f", "number"), LARGE_PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
+def test_no_array_of_a_gpu_leaves_it(
+    f: Callable[..., Any], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with as_gpu(monkeypatch) as cupy:
+        x, a, steps = cupy.asarray(X.copy()), X.copy(), np.int64(number)
+        cupy.sent.clear()
+        found = fusec.jit(f)(x, steps)
+        assert sum(nbytes > 16 for nbytes in cupy.sent) <= 2  # the zeros that it begins with
+        for one, other in zip(*map(optree.tree_leaves, (found, fusec.jit(f)(a, steps))),
+                              strict=True):
+            np.testing.assert_array_equal(one.get() if hasattr(one, "get") else one, other)
+        np.testing.assert_array_equal(x.get(), a)
+
+
+@pytest.mark.usefixtures("all_large")
+@pytest.mark.parametrize("check", [True, False])
+def test_wrong_indices_are_the_programs_errors(check: bool) -> None:
+    def f(x: Any, k: Any) -> Any:
+        for j in range(40):
+            x = x * 0.5 + x[(k - j) % 3] if j < 30 else x
+            x[k + j % 9, 0] = 7.0
+        return x
+
+    g = fusec.jit(f, device=DEVICE, check_indices=check)
+    for k in (2, -12):
+        np.testing.assert_array_equal(g(X.copy(), np.int64(k)), fusec.jit(f)(X.copy(), np.int64(k)))
+    if check:
+        for k, words in ((9, "index 12 is"), (-14, "index -14 is")):
+            with pytest.raises(IndexError, match=f"{words} out of bounds for axis 0 with size 12"):
+                g(X.copy(), np.int64(k))
+
+
+def test_small_loops_leave_elements_to_the_cpu() -> None:
+    """A launch, and waiting for its number, costs more than the CPU needs for all of it."""
+    control, *_ = fusec.jit(written, device=DEVICE).concrete(X, np.int64(3)).control
+    assert "launched by itself" not in control.reason
+    wide = np.zeros((700, 700))
+    control, *_ = fusec.jit(written, device=DEVICE).concrete(wide, np.int64(3)).control
+    assert "launched by itself" in control.reason

@@ -48,6 +48,7 @@ class LoopFrame:
     values: dict[Register, Operand] = field(default_factory=dict)
     names: dict[Variable | Memory, str] = field(default_factory=dict)
     symbols: dict[str, str] = field(default_factory=dict)
+    kept: dict[int, tuple[int, Operand]] = field(default_factory=dict)  # by host word: word, value
     nests: dict[tuple, list[WrittenKernel]] = field(default_factory=dict)  # by what is code in them
     shared: int = 0  # bytes of dynamic shared memory
 
@@ -178,6 +179,10 @@ class LoopFrame:
                 self._put(CODE, str(number + 1))
                 self._put(INDEX, index)
                 self._put(SIZE, size)
+                for host, _ in exit_.call[1] if exit_.call else ():
+                    word, value = self.kept[host]
+                    self.em.line(f"store<{memory_type(value.dtype)}>({self.word_address(word)}, "
+                                 f"{in_memory(value)});")
                 for word, memory in self.left.values():
                     self._put(word, f"reinterpret_cast<i64>({self.names[memory]})")
             self.em.line("return;")

@@ -8,6 +8,7 @@ from typing import Any
 
 from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cuda.emitter import BOOL, I64, Operand, memory_type, type_name
+from fusec.codegen.cuda.scalar_functions import call_scalar, refusal
 from fusec.codegen.cuda.scalar_ops import emit_operation
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Variable, View
@@ -43,6 +44,19 @@ def _let(frame: LoopFrame, x: s.Let) -> None:
         frame.values[x.result] = frame.em.value(x.result.dtype, rule(*(a.text for a in args)))
     else:
         frame.values[x.result] = emit_operation(frame.em, x.op, x.result.dtype, args)
+
+
+def _call_scalar(frame: LoopFrame, x: s.CallScalar) -> None:
+    """Where it raises, the exit leaves its arguments: the Python function is called on them."""
+    reason = refusal(x.function)
+    if reason:
+        raise NotNativeError(reason)
+    args = [frame.operand(a) for a in x.args]
+    value, bad = call_scalar(frame.em, x.function, args)
+    for host, arg in zip(x.words, args, strict=False):  # none where it cannot raise
+        frame.kept[host] = frame.word(), arg
+    frame.values[x.result] = value
+    frame.values[x.holds] = frame.em.value(BOOL, f"!{bad}")
 
 
 _INDEX_OPS: dict[str, Callable[..., str]] = {
@@ -206,8 +220,9 @@ def _poll(frame: LoopFrame, x: s.Poll) -> None:
 
 
 _PRINT: dict[type, Callable[[LoopFrame, Any], None]] = {
-    s.Number: _number, s.Let: _let, s.Input: _input, s.Output: _output, s.Declare: _declare,
-    s.Get: _get, s.Set: _set, s.Load: _load, s.Store: _store, s.Copy: _copy,
+    s.Number: _number, s.Let: _let, s.CallScalar: _call_scalar, s.Input: _input,
+    s.Output: _output, s.Declare: _declare, s.Get: _get, s.Set: _set, s.Load: _load,
+    s.Store: _store, s.Copy: _copy,
     s.DefineSize: lambda frame, x: frame.define(x.symbol, frame.text(x.value)),
     s.Exchange: _exchange, s.IsAt: _is_at, s.Nonzero: _nonzero, s.RunKernel: run_kernel,
     s.Point: _point, s.PointInto: _point_into,
@@ -216,7 +231,6 @@ _PRINT: dict[type, Callable[[LoopFrame, Any], None]] = {
 }
 _REFUSED: dict[type, str] = {
     s.CallPython: "a call of Python in a loop on a CUDA device",
-    s.CallScalar: "a function of fusec.vectorize in a loop on a CUDA device",
     s.DefineFunction: "a function that calls itself on a CUDA device",
     s.CallFunction: "a function that calls itself on a CUDA device",
 }

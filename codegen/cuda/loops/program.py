@@ -11,6 +11,7 @@ from fusec.codegen.control_program import ControlCode
 from fusec.codegen.cuda.driver import Driver
 from fusec.codegen.cuda.kernel_texts import KernelTexts
 from fusec.codegen.cuda.module import CudaKernel, CudaModule, CudaParam
+from fusec.codegen.cuda.scalar_functions import definition
 from fusec.codegen.cuda.written import source_of
 from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.structured.memory import Strides
@@ -78,7 +79,9 @@ def _module(frame: LoopFrame) -> CudaModule:
         raise NotNativeError("a loop with more arrays than a CUDA kernel takes")
     written = [w for each in frame.nests.values() for w in each]
     math = [*(r for w in written for r in w.math), *frame.em.math]
-    source = source_of(math, [_MOVE, *map(device_function, written), _text(frame, params)])
+    functions = [*(f for w in written for f in w.functions), *map(definition, frame.em.functions)]
+    source = source_of(math, [_MOVE, *map(device_function, written), _text(frame, params)],
+                       functions)
     shared = sum(w.kernel.static_shared for w in written)
     kernel = CudaKernel(NAME, tuple(params), frame.threads, frame.threads > 1, shared)
     return CudaModule(source, (kernel,))

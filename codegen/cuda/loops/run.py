@@ -31,6 +31,7 @@ class LoopCall:
         self.addresses: list[Address] = list(frame.addresses)
         self.results = frame.results
         self.left = {number: word for number, (word, _) in frame.left.items()}
+        self.kept = {host: word for host, (word, _) in frame.kept.items()}
 
     def __call__(
         self, operands: Sequence[Any], results: list[Any], sizes: Mapping[str, int]
@@ -81,11 +82,14 @@ class LoopCall:
         self, words: np.ndarray, results: list[Any], places: Mapping[Address, int]
     ) -> EarlyExit | None:
         for number, (word, dtype) in self.results.items():
-            results[number] = words[word: word + 1].view(np.uint8)[: dtype.itemsize].view(dtype)[0]
+            results[number] = _number(words, word, dtype)
         if not words[CODE]:
             return None
         self._settle(words, results, places)
-        return EarlyExit(self.exits[int(words[CODE]) - 1], int(words[INDEX]), int(words[SIZE]))
+        left = self.exits[int(words[CODE]) - 1]
+        arguments = [_number(words, self.kept[host], dtype)
+                     for host, dtype in (left.call[1] if left.call else ())]
+        return EarlyExit(left, int(words[INDEX]), int(words[SIZE]), tuple(arguments))
 
     def _settle(
         self, words: np.ndarray, results: Sequence[Any], places: Mapping[Address, int]
@@ -102,3 +106,8 @@ class LoopCall:
                 results[number][...] = contents
             else:
                 self.driver.copy_in(places["target", number], contents)
+
+
+def _number(words: np.ndarray, word: int, dtype: np.dtype) -> Any:
+    """What a word holds."""
+    return words[word: word + 1].view(np.uint8)[: dtype.itemsize].view(dtype)[0]
