@@ -117,9 +117,11 @@ class PlanText:
     def _taken(self, place: Place) -> list[View]:
         """What makes a number of the array of rank 0 that a place's views show."""
         arrays = self.plan.schedule.arrays
-        is_fetched = arrays is not None and place.kind != "cell"
-        fetch: list[View] = [lambda array, sizes: arrays.fetch(array)] if is_fetched else []
-        return [*fetch, lambda array, sizes: array[()]]
+        views: list[View] = [lambda array, sizes: array[()]]
+        if arrays is not None and place.kind != "cell":
+            fetch = arrays.fetch
+            views.insert(0, lambda array, sizes: fetch(array))
+        return views
 
     def _contents(self, place: Any, type_: TensorType) -> str:
         """What a place holds; for an array of rank 0 its memory, not a copy of the number."""
