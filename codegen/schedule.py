@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Place:
     """Where a value lives: ``kind`` is ``arg``, ``out``, ``temp`` or ``cell`` with its number.
 
-    ``views`` show a part of that memory; only library calls read through them.
+    ``views`` show a part of that memory, as arrays; only library calls read through them.
     """
 
     kind: str

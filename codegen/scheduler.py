@@ -223,7 +223,11 @@ class Scheduler:
         return kernel
 
     def _view(self, node: Node) -> None:
-        """A view for a library: the same memory seen differently, no kernel."""
+        """A view for a library: the same memory seen differently, no kernel.
+
+        One that takes an element shows it as an array of rank 0: who wants the number reads it, and
+        what is seen through it is still memory of the device.
+        """
         source, value = node.inputs[0], node.out()
         if source.node.op == "Const":
             constant = get("Const").reference(**source.node.attrs)
@@ -233,7 +237,7 @@ class Scheduler:
             self.views[value] = get(node.op).reference(self.views[source], **node.attrs)
             return
         place, reference = self.places[source], get(node.op).reference
-        attrs_at = attrs_evaluator(node.attrs)
+        attrs_at = attrs_evaluator({k: x for k, x in node.attrs.items() if k != "kind"})
         self.places[value] = Place(
             place.kind, place.number, (), value.shape, value.dtype,
             (*place.views, lambda array, sizes: reference(array, **attrs_at(sizes))),

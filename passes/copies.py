@@ -42,4 +42,11 @@ def separate_results(graph: Graph) -> Graph:
     if tuple(outputs) == graph.outputs and tuple(updates) == graph.updates:
         return graph
     effects = [n for n in graph.nodes if has_effects(n)]
-    return Graph.build(graph.inputs, outputs, updates, graph.name, effects)
+    return _in_order_of(graph, Graph.build(graph.inputs, outputs, updates, graph.name, effects))
+
+
+def _in_order_of(graph: Graph, copied: Graph) -> Graph:
+    """The copied graph in the order of the other, then copies: of two checks the first raises."""
+    order = {node: number for number, node in enumerate(graph.nodes)}
+    nodes = sorted(copied.nodes, key=lambda node: order.get(node, len(order)))
+    return Graph(copied.inputs, copied.outputs, copied.updates, tuple(nodes), copied.name)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fusec.ir import Graph, Node, Value
 from fusec.ir.walks import depth_first
 from fusec.ops import Namer
-from fusec.ops.checks import has_effects
+from fusec.ops.checks import has_effects, may_raise
 from fusec.ops.cones import view_base
 
 from .groups import Unit
@@ -22,20 +22,18 @@ def with_fused_nodes(
     replaced: dict[Value, Value] = {v: v for v in graph.inputs}
     wanted = _wanted_outside(graph, units, home, tied)
     effects: list[Node] = []
-    newest = 0
+    newest = 0  # of what may raise: the next that may is not to come before it, and ids order
     for unit in depth_first(units, lambda unit: reversed([*unit.deps])):
         if unit.opaque is not None:
             node = unit.opaque.with_inputs([_view(v, replaced) for v in unit.opaque.inputs],
                                            _control([unit.opaque], replaced))
-            if effects and node.id < newest:  # what follows a check is not to come before it
+            if node.id < newest and (effects or may_raise(node)):
                 node = node.copied()
-            newest = node.id
-            effects += [node] if has_effects(node) else []
             replaced.update(zip(unit.opaque.outputs, node.outputs, strict=True))
         else:
             node = _emit_group(unit, wanted, unrolled, replaced, namer)
-            newest = node.id
-            effects += [node] if has_effects(node) else []
+        newest = max(newest, node.id) if effects or may_raise(node) else newest
+        effects += [node] if has_effects(node) else []
     return Graph.build(
         graph.inputs, [_value(v, replaced) for v in graph.outputs],
         [(i, _value(v, replaced)) for i, v in graph.updates], graph.name, effects,

@@ -110,11 +110,18 @@ class PlanText:
             if place.views:
                 text = f"asarray({text}, {self._bind('dtype', place.dtype)})"
         if place.views:
-            views, arrays = place.views, self.plan.schedule.arrays
-            if arrays is not None and place.kind != "cell" and type_.kind != "array":
-                views = (*views[:-1], lambda array, sizes: arrays.fetch(array), views[-1])
+            views = place.views if type_.kind == "array" else (*place.views, *self._taken(place))
             text = f"{self._bind('view', _composed(views))}({text}, sizes)"
         return text
+
+    def _taken(self, place: Place) -> list[View]:
+        """What makes a number of the array of rank 0 that a place's views show."""
+        arrays = self.plan.schedule.arrays
+        views: list[View] = [lambda array, sizes: array[()]]
+        if arrays is not None and place.kind != "cell":
+            fetch = arrays.fetch
+            views.insert(0, lambda array, sizes: fetch(array))
+        return views
 
     def _contents(self, place: Any, type_: TensorType) -> str:
         """What a place holds; for an array of rank 0 its memory, not a copy of the number."""

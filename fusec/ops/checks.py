@@ -92,6 +92,13 @@ def has_effects(node: Node) -> bool:
         get(op).stateful for graph in node.graphs for op in graph.ops)
 
 
+def may_raise(node: Node) -> bool:
+    """Whether the node may raise, or a check that its kernel does."""
+    if node.op == "Fused":
+        return any(map(may_raise, node.attrs["body"].nodes))
+    return has_effects(node) or get(node.op).may_raise
+
+
 def _admitted(node: Node) -> None:
     condition = node.inputs[0].type
     require(condition.dtype.kind == "b" and not condition.shape, f"it checks {condition}")

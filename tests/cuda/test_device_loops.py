@@ -140,6 +140,29 @@ def test_an_index_where_no_element_is_left() -> None:
         g(np.arange(10.0), 20.0)
 
 
+def test_an_element_spread_over_an_array_is_read_by_the_device() -> None:
+    """Views of an element that only a branch reads, which the host must not read itself: it has no
+    such memory, and the emulated device has not written it yet."""
+    def f(y: Any, a: Any) -> None:
+        q = a[1]
+        y.fill(a[0])
+        if q < q:
+            return
+        y[1] = 2.0
+
+    def g(y: Any, a: Any) -> Any:
+        w = np.concatenate([a, y])[:1]
+        w[:] = y[2]
+        return w.sum() * 2 if a[1] > 0 else a[3]
+
+    for h in f, g:
+        y, want, a = np.arange(4.0), np.arange(4.0), np.arange(5.0, 9.0)
+        before = DRIVER.launched
+        assert fusec.jit(h, device=DEVICE)(y, a) == h(want, a)
+        assert DRIVER.launched > before
+        np.testing.assert_array_equal(y, want)
+
+
 def test_what_no_kernel_computes_stays_on_the_cpu() -> None:
     def f(x: Any, steps: Any) -> Any:
         for _ in range(steps):

@@ -237,3 +237,18 @@ def looked_up(x: Any) -> Any:
 def test_such_texts_are_for_exceptions_only(program: Callable[..., Any]) -> None:
     with pytest.raises(fusec.errors.ConcreteValueError):
         fusec.jit(program)(np.ones(2))
+
+
+def test_of_an_element_to_be_written_where_the_next_to_be_read_is_missing_too() -> None:
+    """What passes make of the first is newer than what they leave of the other."""
+    def program(x: Any, t: Any) -> None:
+        w = x * 2
+        for _ in range(25):
+            w = w[::-1][1:]
+            for _ in range(9):
+                w[0] = t
+                for _ in x:
+                    t = w[-1]
+
+    with pytest.raises(IndexError, match="index 0 is out of bounds for axis 0 with size 0"):
+        fusec.jit(program)(np.arange(12.0), 1.0)
