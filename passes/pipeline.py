@@ -31,6 +31,7 @@ from .given_derivatives import without_rules
 from .kernel_checks import kernel_checks
 from .open_products import open_products
 from .options import PassOptions
+from .padded_slices import padded_slices
 from .powers import expand_powers
 from .prune import prune
 from .repeated_calls import place_bodies, place_contracted
@@ -99,6 +100,7 @@ def simplification(options: PassOptions) -> list[Pass | Repeat]:
         *before_contraction(options),
         *contracted,
         Pass("fma", partial(form_fmas, options=options)),
+        Pass("padded_slices", padded_slices),
         CLEAN_UP,                                   # the Neg nodes that fma makes
         Pass("short_axes", short_axes),
     ]

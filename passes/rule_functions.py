@@ -47,6 +47,19 @@ def is_disjoint(a: Ints, b: Ints, n: Ints, c: Ints, d: Ints, m: Ints) -> bool:
         _apart(_ends(*p), _ends(*q)) for p, q in zip(ours, theirs, strict=True))
 
 
+def is_inside(a: Ints, b: Ints, n: Ints, c: Ints, d: Ints, m: Ints) -> bool:
+    """Whether the region (starts, steps, sizes) lies in the second one; both without gaps."""
+    if not is_static((*a, *n, *c, *m)) or any(step != 1 for step in (*b, *d)):
+        return False
+    return all(first <= start and start + count <= first + size for start, count, first, size in
+               zip(a, n, c, m, strict=True))
+
+
+def less(starts: Ints, others: Ints) -> tuple[int, ...]:
+    """The starts within a region that begins at others."""
+    return tuple(a - c for a, c in zip(starts, others, strict=True))
+
+
 def _ends(start: int, step: int, count: int) -> tuple[int, int]:
     """The least and the greatest position, of at least one."""
     last = start + step * (count - 1)
@@ -119,7 +132,7 @@ HELPERS: Mapping[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         compose, decrement, has_exact_reciprocal, is_bool, is_disjoint, is_full, is_identity,
-        is_integer, is_lossless, is_power_of_two, is_scalar, is_weak, log2, reciprocal, shift,
-        times,
+        is_inside, is_integer, is_lossless, is_power_of_two, is_scalar, is_weak, less, log2,
+        reciprocal, shift, times,
     )
 }

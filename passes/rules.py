@@ -140,6 +140,8 @@ UPDATES = [                                                    # t with a region
     rule("Slice[a, b, n](SliceUpdate[e, f, m](t, v)) -> v if a == e and b == f", ANY),  # read back
     rule("Slice[a, b, n](SliceUpdate[e, f, m](t, v)) -> Slice[a, b, n](t)"
          " if is_disjoint(a, b, n, e, f, m)", ANY),            # read elsewhere
+    rule("Slice[a, b, n](SliceUpdate[e, f, m](t, v)) -> Slice[less(a, e), b, n](v)"
+         " if is_inside(a, b, n, e, f, m)", ANY),              # read a part back
     rule("SliceUpdate[a, b, n](SliceUpdate[e, f, m](t, v), w) -> SliceUpdate[a, b, n](t, w)"
          " if a == e and b == f and n == m", ANY),             # write twice
 ]

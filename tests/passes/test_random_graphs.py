@@ -20,11 +20,12 @@ from fusec.passes.cse import cse
 from fusec.passes.decompose import decompose
 from fusec.passes.fma import form_fmas
 from fusec.passes.options import PassOptions
+from fusec.passes.padded_slices import padded_slices
 from fusec.passes.pipeline import run_pipeline
 from fusec.passes.prune import prune
 from fusec.passes.simplify import simplify
 
-EXACT = [prune, constant_folding, simplify, cse, decompose]
+EXACT = [prune, constant_folding, simplify, cse, decompose, padded_slices]
 ALL = [*EXACT, functools.partial(form_fmas, options=PassOptions("contract"))]
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(
