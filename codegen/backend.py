@@ -49,9 +49,12 @@ class DeviceArrays(Protocol):
     def write(self, target: Any, source: Any) -> None:
         """Copy elements there; what is to be copied may be the host's."""
 
-    def fetch(self, array: Any) -> np.ndarray:
+    def moment(self, nbytes: int) -> Any:
+        """Now, as the device's work goes: for a `fetch` of so many bytes; None: it takes none."""
+
+    def fetch(self, array: Any, after: Any = None) -> np.ndarray:
         """A copy in the host's memory, in the same order, of what it holds when all that was asked
-        of the device has been done."""
+        of the device has been done; or what was asked until a `moment`."""
 
 
 class ResidentArrays(DeviceArrays, Protocol):

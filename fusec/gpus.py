@@ -14,6 +14,7 @@ from .errors import FusecError
 # Whoever has arrays on GPUs; where none of them is loaded there can be none.
 _LIBRARIES = ("cupy", "torch", "jax", "numba", "tensorflow", "paddle", "cudf")
 _CUDA, _CUDA_MANAGED = 2, 13  # DLPack's numbers of devices
+notes: list[str] = []  # what is slower on them than it should be, for people
 _OF_HOST = (np.ndarray, np.generic, int, float, complex, str)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fusec import gpus
 from fusec.ir import Node
 from fusec.passes.placement.costs import Costs, nbytes_of
 from fusec.passes.placement.partition import Transfer
@@ -23,7 +24,8 @@ def placement_lines(placed: Placed) -> list[str]:
         return lines
     lines += [line for node in _by_device(placed) for line in _node_lines(placed, node)]
     transfers = placed.partition().transfers
-    return lines + [_transfer_line(t) for t in transfers]
+    return lines + [_transfer_line(t) for t in transfers] + (
+        gpus.notes if any("GPU" in (t.source.type, t.target.type) for t in transfers) else [])
 
 
 def _by_device(placed: Placed) -> list[Node]:

@@ -49,9 +49,9 @@ class FakeArray:
     def __setitem__(self, where: Any, source: Any) -> None:
         assert where is Ellipsis
         if isinstance(source, FakeArray):
-            self.driver.streams.ask(lambda: np.copyto(self._seen(), source._seen()))
+            self.pool.streams.current.does(lambda: np.copyto(self._seen(), source._seen()))
         else:
-            self.driver.streams.ask(lambda: self._seen().fill(source))
+            self.pool.streams.current.does(lambda: self._seen().fill(source))
 
     def part(self, *where: Any) -> Any:
         """A view of it."""
@@ -60,7 +60,7 @@ class FakeArray:
             UnownedMemory(seen.ctypes.data, seen.nbytes, self), 0), seen.strides)
 
     def get(self) -> np.ndarray:
-        self.driver.synchronize()
+        self.pool.streams.current.synchronize()
         return self._seen().copy()
 
 
@@ -76,7 +76,7 @@ def as_array(kind: type[FakeArray], x: Any) -> FakeArray:
     if isinstance(x, np.ndarray):
         made = kind(x.shape, x.dtype)
         if x.size:
-            kind.driver.copy_in(made.data.ptr, x)
+            kind.driver.copy_in(made.data.ptr, x, kind.pool.streams.current.ptr)
         return made
     interface = x.__cuda_array_interface__
     memory = UnownedMemory(interface["data"][0], 0, x)

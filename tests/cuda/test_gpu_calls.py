@@ -204,8 +204,9 @@ def test_a_full_pool_is_emptied(cupy: FakeCupy) -> None:
 def test_a_program_that_captures_gets_the_kernels(cupy: FakeCupy) -> None:
     """CUDA launches no graph in a stream whose work is becoming one."""
     f, x = fusec.jit(softmax), cupy.asarray(X)
-    y = [f(x) for _ in range(6)][-1]
+    cupy.driver.synchronize()
     with cupy.cuda.Stream(non_blocking=True) as stream:
+        y = [f(x) for _ in range(6)][-1]  # and the pool has memory for this stream
         stream.begin_capture()
         y = f(x)
         graph = stream.end_capture()
