@@ -82,19 +82,40 @@ class ResidentArrays(DeviceArrays, Protocol):
 
 
 class PreparedKernels(Protocol):
-    """The kernels of a plan, ready to be launched at addresses, and what text that does so names.
+    """The steps of a plan, kernels ready to be launched at addresses, and what text that does so
+    names.
 
-    ``names``: see `fusec.codegen.cuda.cupy_arrays`.  ``bases`` are the arrays and blocks whose
-    addresses a launch takes, ``nbytes`` the block that a call borrows, ``numbers`` how many cells
-    hold numbers that it gives, ``status`` where in the block checks note that they failed, or -1.
-    ``text`` says for people how they are launched.
+    ``names``: see `fusec.codegen.cuda.cupy_arrays`.  ``parts`` are segments of kernels, whose
+    ``bases`` are the arrays and blocks whose addresses a launch takes, and library calls, which
+    make the arrays ``called``; ``nbytes`` is the block that a call borrows, ``numbers`` how many
+    cells hold numbers that it gives, ``status`` where in the block checks note that they failed, or
+    -1.  ``text`` says for people how they are launched.
     """
 
     names: dict[str, Any]
-    bases: Sequence[tuple[str, int]]
+    parts: Sequence[Any]
+    called: Collection[tuple[str, int]]
     nbytes: int
     numbers: int
     status: int
+
+    def address(self, place: Any) -> tuple[tuple[str, int], int]:
+        """The base of a value that kernels read or write, and the bytes after its address."""
+
+    def function(self, node: Node) -> Any:
+        """The library's function for a call."""
+
+    def around(self, node: Node) -> Any:
+        """What makes a context for the call; None: it needs none."""
+
+    def outside(self) -> Any:
+        """A function that gives a pointer to a copy there of an array from outside."""
+
+    def constant(self, array: np.ndarray) -> Any:
+        """A function that gives an array there with these elements."""
+
+    def over(self, array: np.ndarray) -> Any:
+        """An array that is there as the library has arrays."""
 
     @property
     def text(self) -> str: ...

@@ -47,7 +47,11 @@ class Faults:
         try:
             yield
         except self.kinds as error:
-            raise self.of(error, [kernel for _, kernel in self._latest.copy()]) from error
+            raise self.told(error) from error
+
+    def told(self, error: Exception) -> FusecError:
+        """What a program is told of an error of CUDA that any kernel may have caused."""
+        return self.of(error, [kernel for _, kernel in self._latest.copy()])
 
     @contextmanager
     def of_waiting(self, asked: int | None = None) -> Iterator[None]:
