@@ -8,7 +8,7 @@ line in `fusec.codegen.backends`; nothing else names it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -65,6 +65,9 @@ class ResidentArrays(DeviceArrays, Protocol):
 
     kind: type
 
+    def bring_as_it_lies(self, array: np.ndarray) -> Any:
+        """As `bring`, with the strides that it has."""
+
     def lent(self, array: Any) -> np.ndarray:
         """An argument as plans take it."""
 
@@ -108,8 +111,9 @@ class PreparedKernels(Protocol):
     def around(self, node: Node) -> Any:
         """What makes a context for the call; None: it needs none."""
 
-    def outside(self) -> Any:
-        """A function that gives a pointer to a copy there of an array from outside."""
+    def outside(self, is_packed: bool) -> Any:
+        """A function that gives a pointer to a copy there of an array from outside, which has no
+        gaps, or as it lies."""
 
     def constant(self, array: np.ndarray) -> Any:
         """A function that gives an array there with these elements."""

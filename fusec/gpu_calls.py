@@ -4,8 +4,8 @@ A plan that one GPU runs alone, by kernels of known sizes and functions of CuPy,
 what plans over several devices do at each call: what fits is compared, memory is borrowed from
 CuPy's pool, kernels are launched with what `Prepared` has ready, CuPy's functions are called in
 between, results are CuPy's own arrays.  Everything is asked of CuPy's current stream.  Where the
-function answers MISS, for arguments that do not fit, memory that is full, a check that has failed or
-a matrix that is refused, the plan is run as others are.
+function answers MISS, for arguments that do not fit, memory that is full, a check that has failed
+or a matrix that is refused, the plan is run as others are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.backend import PreparedKernels
-from fusec.codegen.schedule import ExternStep, Place, Schedule, packed_strides
+from fusec.codegen.schedule import ExternStep, Place, Schedule
 from fusec.occupancy import HoldOfPlan
 from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
 from fusec.runtime.devices.variable_copies import reader, writer
@@ -162,10 +162,6 @@ class _Text:
             self._miss_unless([is_such(h, type_, self._bind)])
             return
         strides = self.spec.input_strides[number]
-        lying = self.action.layouts[self.action.reads.index(number)]
-        if 0 in type_.shape or lying != packed_strides(
-                strides, type_.shape, type_.dtype.itemsize):
-            raise NotPreparedError("an array from outside has gaps, or no elements")
         self._miss_unless([
             f"isinstance({h}, {self._bind('array', np.ndarray)}) and {h}.shape == {type_.shape}",
             f"{h}.strides == {strides} and {h}.dtype == {self._bind('dtype', type_.dtype)}"])
@@ -216,8 +212,10 @@ class _Text:
                  for n, place in self.outs.items() if ("out", n) not in self.prepared.called]
         if ("block", 0) in self._bases() or self.library.uses_block:
             lines.append(f"block = alloc({self.prepared.nbytes})")
-        lines += [f"c{number} = {self._bind('there', self.prepared.outside())}(h{number})"
-                  for number in self.outside if self.spec.input_types[number].kind == "array"]
+        for number in self.outside:
+            if self.spec.input_types[number].kind == "array":
+                there = self.prepared.outside(self.spec.is_packed(number))
+                lines.append(f"c{number} = {self._bind('there', there)}(h{number})")
         if lines:
             self.lines += ["try:", *(f"    {line}" for line in lines), "except full: return MISS"]
 

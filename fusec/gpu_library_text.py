@@ -108,7 +108,9 @@ class LibraryText:
         is_own = " and ".join([
             f"{name}.strides == {place.strides}", f"{name}.dtype == {dtype}",
             *(f"{name}.data.mem is not {operand}.data.mem" for operand in operands)])
-        return [f"{target} = {name}", f"if not ({is_own}):", f"    {target} = {new_text(place, dtype)}",
+        return [f"{target} = {name}", f"if not ({is_own}):",
+                f"    try: {target} = {new_text(place, dtype)}",
+                "    except full: return MISS",
                 f"    {target}[...] = {name}"]
 
 

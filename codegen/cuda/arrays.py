@@ -24,6 +24,14 @@ class _Block:
             "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
 
+class _Lying:
+    """Bytes of the host's memory as NumPy takes them over."""
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.__array_interface__ = {
+            "data": (address, True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+
 class DriverArrays:
     """See `fusec.codegen.backend.DeviceArrays`.
 
@@ -57,6 +65,14 @@ class DriverArrays:
         there = self._made(array.shape, array.dtype, order, arriving=True)
         self.driver.copy_in(there.ctypes.data, array.transpose(order))
         return there
+
+    def bring_as_it_lies(self, array: np.ndarray) -> np.ndarray:
+        """A copy on the device with the same strides: of all memory that the array spans."""
+        low, high = _bounds(array)
+        span: Any = _Lying(low, high - low)
+        whole = self.bring(np.asarray(span))
+        return np.ndarray(
+            array.shape, array.dtype, whole.data, array.ctypes.data - low, array.strides)
 
     def write(self, target: np.ndarray, source: np.ndarray) -> None:
         """Copy elements, by way of the host, to fresh memory, which has no gaps."""

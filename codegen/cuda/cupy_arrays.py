@@ -131,9 +131,11 @@ class GpuKernels(Prepared):
         """What makes a context for its call; None: it needs none."""
         return raising if may_refuse(node) else None
 
-    def outside(self) -> Any:
+    def outside(self, is_packed: bool) -> Any:
         """A function that gives CuPy's pointer to a copy of one array from outside."""
-        return ArrayFromOutside(self._arrays.driver, self._arrays.brought)
+        arrays = self._arrays
+        return ArrayFromOutside(arrays.driver, arrays.brought if is_packed else (
+            lambda array: arrays.over(arrays.bring_as_it_lies(array))))
 
     def constant(self, array: np.ndarray) -> Any:
         """One that gives CuPy's array of a constant."""

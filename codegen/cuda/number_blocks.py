@@ -63,15 +63,15 @@ class NumberBlocks:
 
 
 class ArrayFromOutside:
-    """``array_there(array)``: CuPy's pointer to a copy of the elements that it has now, as they
-    lie, to be held until kernels have been asked for.
+    """``array_there(array)``: CuPy's pointer to a copy of the elements that it has now, to be held
+    until kernels have been asked for.
 
     Whoever has NumPy's array may change it at any time, so nothing but its bytes says that the last
     copy is still good.  Copies are of one stream, as blocks of numbers are.
     """
 
     def __init__(self, driver: CupyDriver, bring: Callable[[np.ndarray], Any]) -> None:
-        """``bring`` copies one to the GPU, as CuPy's array, in its order and without gaps."""
+        """``bring`` copies one to the GPU, as CuPy's array."""
         self.driver, self._bring = driver, bring
         self._last: dict[int, tuple[bytes, Any]] = {}
 
@@ -107,5 +107,7 @@ class ConstantArray:
         stream = self.driver.stream.ptr
         known = self._of_stream.get(stream)
         if known is None:
+            if len(self._of_stream) >= MOST:
+                self._of_stream.clear()
             known = self._of_stream[stream] = self._bring(self.array)
         return known

@@ -11,8 +11,7 @@ order.  Numbers that a call is given are read from another block, which nobody w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,13 +76,24 @@ class Prepared:
                 self._temps[number] = end
                 end += _aligned(math.prod(place.shape) * place.dtype.itemsize)
         self._own = self.nbytes = end
-        self.parts: list[Segment | ExternStep] = []
-        for is_kernel, steps in groupby(schedule.steps, lambda s: isinstance(s, KernelStep)):
-            self.parts += [self._segment([*steps])] if is_kernel else [*steps]
+        self.parts = [*self._parts(schedule.steps)]
 
     @property
     def segments(self) -> list[Segment]:
         return [part for part in self.parts if isinstance(part, Segment)]
+
+    def _parts(self, steps: Sequence[KernelStep | ExternStep]) -> Iterator[Segment | ExternStep]:
+        kernels: list[KernelStep] = []
+        for step in steps:
+            if isinstance(step, KernelStep):
+                kernels.append(step)
+                continue
+            if kernels:
+                yield self._segment(kernels)
+            kernels = []
+            yield step
+        if kernels:
+            yield self._segment(kernels)
 
     def _segment(self, steps: Sequence[KernelStep]) -> Segment:
         return Segment([launch for step in steps for call in step.code
