@@ -74,6 +74,9 @@ class ResidentArrays(DeviceArrays, Protocol):
     def shown(self, value: Any) -> Any:
         """A result as the program gets it."""
 
+    def wait_for(self, stream: Any) -> None:
+        """Until a stream of theirs has done what it was asked."""
+
     def call(self) -> AbstractContextManager[None]:
         """What is around a call."""
 

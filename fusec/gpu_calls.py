@@ -92,7 +92,6 @@ class _Text:
         self._read_variables()
         steps = [*self._steps()]
         self._borrow()
-        self._give()
         self.lines += steps
         if self.words or self.prepared.status >= 0:
             self._look()
@@ -101,8 +100,9 @@ class _Text:
         self.lines.append(f"return {text}")
         if any(writes for _, writes in self.spec.holds):
             hold = self._bind("hold", partial(HoldOfPlan, self.spec.holds, True))
-            self.lines[first:] = [
-                f"with {hold}():", *(f"    {line}" for line in self.lines[first:])]
+            self.lines[first:] = [f"with {hold}():", *_indented(self.lines[first:])]
+        self.lines = ["try:", *_indented(self.lines),
+                      "except faults as error: raise told(error) from error"]
 
     def _bind(self, stem: str, value: Any) -> str:
         name = f"{stem}_{len(self.names)}"
@@ -216,23 +216,20 @@ class _Text:
             if self.spec.input_types[number].kind == "array":
                 there = self.prepared.outside(self.spec.is_packed(number))
                 lines.append(f"c{number} = {self._bind('there', there)}(h{number})")
+        if ("numbers", 0) in self._bases():
+            numbers = [(self._name(at), value.type) for at, value in zip(
+                self.action.reads, self.task.graph.inputs, strict=True)
+                if value.type.kind != "array"]
+            lines.append(f"numbers = given({packed(numbers, self._bind)})")
         if lines:
-            self.lines += ["try:", *(f"    {line}" for line in lines), "except full: return MISS"]
+            self.lines += ["try:", *_indented(lines), "except full: return MISS"]
+        if self.prepared.status >= 0:
+            self.lines.append(f"clear(block.ptr + {self.prepared.status}, {_WORD})")
 
     def _bases(self) -> set[tuple[str, int]]:
         """All that kernels get addresses of."""
         return {base for part in self.prepared.parts if not isinstance(part, ExternStep)
                 for base in part.bases}
-
-    def _give(self) -> None:
-        """Numbers to kernels, and a word that says of no failed check."""
-        if ("numbers", 0) in self._bases():
-            numbers = [(self._name(at), value.type) for at, value in zip(
-                self.action.reads, self.task.graph.inputs, strict=True)
-                if value.type.kind != "array"]
-            self.lines.append(f"numbers = given({packed(numbers, self._bind)})")
-        if self.prepared.status >= 0:
-            self.lines.append(f"clear(block.ptr + {self.prepared.status}, {_WORD})")
 
     def _steps(self) -> Iterator[str]:
         """Launches of segments, and library calls between them."""
@@ -368,6 +365,10 @@ class _Text:
         element = f"words[{begin}:{begin + place.dtype.itemsize}].view(" + (
             f"{self._bind('dtype', place.dtype)})[0]")
         return f"{element}.item()" if type_.is_weak else element
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _only_task(schedule: Any, spec: CallSpec) -> Schedule:

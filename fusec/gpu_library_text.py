@@ -58,8 +58,7 @@ class LibraryText:
         around = self.prepared.around(step.node)
         if around is not None:
             made = f"with {self.bind('around', around)}(): {made}"
-        lines = [*before, "try:", f"    {made}", "except refused: return MISS",
-                 "except faults as error: raise told(error) from error"]
+        lines = [*before, "try:", f"    {made}", "except refused: return MISS"]
         for name, place in zip(results, step.targets, strict=True):
             lines += self._kept(name, place, operands)
         return lines

@@ -61,7 +61,7 @@ class CupyArrays(DriverArrays):
         if type(value.base) is Lent:
             return value.base.owner
         if self.driver.address_of(value) is None:  # a constant, or nothing is in it
-            with self.driver.device:
+            with self.driver.faults.naming(), self.driver.device:
                 return self.driver.cupy.asarray(value)
         return self.over(value)
 
@@ -77,8 +77,13 @@ class CupyArrays(DriverArrays):
         """Copy elements on the GPU, or to it."""
         if self.driver.address_of(source) is None and source.size:
             source = self.bring(source)
-        with self.driver.device, self.driver.stream:
+        with self.driver.faults.naming(), self.driver.device, self.driver.stream:
             self.over(target)[...] = self.over(source)
+
+    def wait_for(self, stream: Any) -> None:
+        """Until the stream has done what it was asked."""
+        with self.driver.faults.of_waiting():
+            stream.synchronize()
 
     def brought(self, array: np.ndarray) -> Any:
         """CuPy's array of a copy on the GPU."""
@@ -103,8 +108,8 @@ class GpuKernels(Prepared):
     ``launch0(*addresses)`` and so on of each segment, ``given(bytes)``, ``clear(address, nbytes)``,
     ``computed(address, words)`` and ``copy(to, of, nbytes)``; of CuPy's ``kind`` (of arrays),
     ``stream_now()``, ``alloc`` and ``full`` (what that raises); where there are several GPUs,
-    ``device_now()`` and ``device``.  For library calls ``refused`` is what makes the call a MISS,
-    ``faults`` what CUDA raises and ``told(error)`` the program's error for that.
+    ``device_now()`` and ``device``; ``faults``, what CUDA raises, and ``told(error)``, the
+    program's error for that.  A library call that raises one of ``refused`` makes the call a MISS.
     """
 
     def __init__(self, schedule: Schedule, numbers: int, arrays: CupyArrays) -> None:

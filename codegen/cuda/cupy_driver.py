@@ -19,7 +19,7 @@ import numpy as np
 from fusec import locks
 from fusec.codegen.loop_ir import Kernel
 from fusec.errors import FusecError, user_error
-from fusec.gpus import NoGpuError, cupy
+from fusec.gpus import cupy
 from fusec.records import dataclass
 
 from . import nvrtc
@@ -31,8 +31,6 @@ from .pinned import TO_DEVICE, TO_HOST, PinnedCopies
 from .prepared import Filled
 
 R = TypeVar("R")
-# NVRTC makes code for machines from here on; older ones lack what kernels use.
-LEAST_CAPABILITY = 70
 _ON_DEVICE = 3  # cudaMemcpyKind
 _LEGACY = 1  # the largest handle of the stream that all others wait for
 _WORDS: dict[str, Callable[[int], Any]] = {
@@ -79,10 +77,6 @@ class CupyDriver:
         self.cupy, self.number = cupy(), number
         self.device = self.cupy.cuda.Device(number)
         self.capability = int(self.device.compute_capability)
-        if self.capability < LEAST_CAPABILITY:
-            raise NoGpuError(
-                f"GPU {number} is too old: kernels need compute capability 7.0",
-                values=[("it has", f"{self.capability // 10}.{self.capability % 10}")])
         with self.device:
             self._own_stream = self.cupy.cuda.Stream(non_blocking=True)
             self._capturing = self.cupy.cuda.Stream(non_blocking=True)
@@ -122,7 +116,7 @@ class CupyDriver:
         loaded = self._loaded.get(module.digest)
         if loaded is None:
             code = nvrtc.compile(module, f"sm_{self.capability}").cubin
-            with self.device:
+            with self.faults.naming(), self.device:
                 binary = self.cupy.cuda.function.Module()
                 binary.load(code)
                 functions = {k.name: binary.get_function(k.name) for k in module.kernels}
@@ -181,9 +175,10 @@ class CupyDriver:
             return self.with_room(
                 nbytes, lambda: self.cupy.cuda.alloc(max(nbytes, 1)), stream)
 
-        is_pinned = arriving and self.copies.is_for(nbytes)
-        pointer = ask() if not is_pinned else self.arriving.borrow(
-            nbytes, partial(ask, self.copies.to_device.stream))
+        with self.faults.naming():
+            is_pinned = arriving and self.copies.is_for(nbytes)
+            pointer = ask() if not is_pinned else self.arriving.borrow(
+                nbytes, partial(ask, self.copies.to_device.stream))
         address = int(pointer.ptr)
         with self._lock:
             self._memory[address] = pointer
@@ -260,9 +255,9 @@ class CupyDriver:
 
     def moment(self, nbytes: int) -> Moment | None:
         """When the stream has done what it was asked until now; None for what is small."""
-        if not self.copies.is_for(nbytes):
-            return None
         with self.device, self.faults.naming():
+            if not self.copies.is_for(nbytes):
+                return None
             passed = self.cupy.cuda.Event(disable_timing=True)
             passed.record(self.stream)
         return Moment(passed, self.faults.asked)

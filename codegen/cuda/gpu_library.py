@@ -33,8 +33,8 @@ class GpuCall:
     def __call__(self, operands: Sequence[Any], made: Made) -> list[np.ndarray]:
         driver = self.arrays.driver
         given = [self._given(number, x) for number, x in enumerate(operands)]
-        results = leaves_of(driver.with_room(self._nbytes, lambda: self._called(given)))
-        with driver.device, driver.stream:
+        with driver.faults.naming(), driver.device, driver.stream:
+            results = leaves_of(driver.with_room(self._nbytes, lambda: self._called(given)))
             return [self._kept(r, memory()) for r, memory in zip(results, made, strict=True)]
 
     def _given(self, number: int, x: Any) -> Any:
@@ -52,12 +52,11 @@ class GpuCall:
 
     def _called(self, operands: Sequence[Any]) -> Any:
         row, function = LIBRARY.get(self.node.op), function_of(self.node, self.cupy)
-        with self.arrays.driver.faults.naming():
-            if row is None:
-                return function(*operands)
-            call, attrs = replace(row, function=function), self.node.attrs
-            with raising() if may_refuse(self.node) else nullcontext():
-                return run_call(call, operands, attrs["form"], attrs["named"])
+        if row is None:
+            return function(*operands)
+        call, attrs = replace(row, function=function), self.node.attrs
+        with raising() if may_refuse(self.node) else nullcontext():
+            return run_call(call, operands, attrs["form"], attrs["named"])
 
     def _kept(self, result: Any, memory: np.ndarray) -> np.ndarray:
         if self._is_array(memory):

@@ -55,6 +55,7 @@ class Graph:
 
     def launch(self, stream: Any = None) -> None:
         stream = stream or self.streams.current
+        self.streams.look()
         if stream.is_capturing():
             raise refused()
         self.streams.calls.append("graph")
@@ -72,6 +73,7 @@ class Event:
 
     def record(self, stream: Stream | None = None) -> None:
         stream = stream or self.streams.current
+        self.streams.look()
         self.is_captured = stream.is_capturing()  # a part of the graph, no moment of now
         if not self.is_captured:
             self.moment = self.streams.driver.streams.record(stream.ptr)
@@ -85,6 +87,7 @@ class Event:
         return self.moment is None or self.moment.is_done
 
     def refuse_captured(self) -> None:
+        self.streams.look()
         if self.is_captured:
             raise CUDARuntimeError("cudaErrorCapturedEvent: the event was captured")
 
@@ -109,6 +112,7 @@ class Stream:
         self.streams.current = self.before
 
     def synchronize(self) -> None:
+        self.streams.look()
         if self.is_capturing():
             raise refused()
         driver = self.streams.driver
@@ -140,6 +144,7 @@ class Stream:
 
     def ask(self, launch: Ask) -> None:
         """Let the device do it later, or record it."""
+        self.streams.look()
         if self.recorded is not None:
             self.recorded.append(launch)
         else:
@@ -158,7 +163,15 @@ class Streams:
         self.driver, self.calls, self.every = driver, calls, list[Stream]()
         self.random = random.Random(driver.seed)
         self._of_thread = threading.local()
+        self.is_broken = False  # by a kernel's fault, after which CUDA refuses everything
+        self.left = -1  # calls of CUDA until that shows
         self.first = self.new()
+
+    def look(self) -> None:
+        """What each call of CUDA does first."""
+        self.is_broken, self.left = self.is_broken or self.left == 0, self.left - 1
+        if self.is_broken:
+            raise CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access", 700)
 
     @property
     def current(self) -> Stream:
@@ -200,6 +213,7 @@ class Pool:
         kept = self.free.get((stream, _rounded(nbytes)))
         if kept:
             return kept.pop()
+        self.streams.look()
         if self.streams.is_capturing:  # this is cudaMalloc
             raise refused()
         return self.driver.allocate(_rounded(nbytes) if self.keeps else nbytes)
