@@ -90,8 +90,8 @@ class ArrivingMemory:
         try:
             if self.driver.is_capturing(stream):
                 return None
-            passed = self.driver.cupy.cuda.Event(disable_timing=True)
             with self.driver.device:
+                passed = self.driver.cupy.cuda.Event(disable_timing=True)
                 passed.record(stream)
         except self.driver.faults.kinds:
             return None

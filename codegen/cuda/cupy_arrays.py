@@ -140,7 +140,7 @@ class GpuKernels(Prepared):
         """A function that gives CuPy's pointer to a copy of one array from outside."""
         arrays = self._arrays
         return ArrayFromOutside(arrays.driver, arrays.brought if is_packed else (
-            lambda array: arrays.over(arrays.bring_as_it_lies(array))))
+            lambda array: arrays.over(arrays.bring_as_it_lies(array))), is_packed)
 
     def constant(self, array: np.ndarray) -> Any:
         """One that gives CuPy's array of a constant."""

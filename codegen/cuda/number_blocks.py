@@ -70,14 +70,17 @@ class ArrayFromOutside:
     copy is still good.  Copies are of one stream, as blocks of numbers are.
     """
 
-    def __init__(self, driver: CupyDriver, bring: Callable[[np.ndarray], Any]) -> None:
-        """``bring`` copies one to the GPU, as CuPy's array."""
-        self.driver, self._bring = driver, bring
+    def __init__(
+        self, driver: CupyDriver, bring: Callable[[np.ndarray], Any], is_packed: bool
+    ) -> None:
+        """``bring`` copies one to the GPU, as CuPy's array; ``is_packed``: it has no gaps."""
+        self.driver, self._bring, self._is_packed = driver, bring, is_packed
         self._last: dict[int, tuple[bytes, Any]] = {}
 
     def __call__(self, array: np.ndarray) -> Any:
-        if array.nbytes > MOST_COMPARED:
+        if array.nbytes > MOST_COMPARED or not self._is_packed:
             return self._brought(array)
+        array = array.copy(order="K")  # another thread may change it before it is brought
         stream, now = self.driver.current_stream().ptr, array.tobytes("A")
         known = self._last.get(stream)
         if known is not None and known[0] == now:

@@ -319,6 +319,28 @@ def test_what_has_not_changed_is_not_copied(lazy: FakeCupy) -> None:
         np.testing.assert_array_equal(call(x).get(), X * outside)
 
 
+def test_an_array_that_is_changed_while_it_is_copied(
+    lazy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another thread: what is kept has the elements that it is compared by."""
+    w, x = np.ones(30), lazy.asarray(X)
+    f = fusec.jit(lambda x: x * w)
+    for _ in range(3):
+        f(x)
+    copy, runtime = lazy.cuda.runtime.memcpyAsync, lazy.cuda.runtime
+
+    def late(*args: Any) -> None:
+        w[...] = 5
+        copy(*args)
+
+    w[...] = 3
+    with monkeypatch.context() as patch:
+        patch.setattr(runtime, "memcpyAsync", late)
+        np.testing.assert_array_equal(f(x).get(), X * 3)
+    w[...] = 3
+    np.testing.assert_array_equal(f(x).get(), X * 3)
+
+
 def test_an_array_from_outside_that_is_written(lazy: FakeCupy) -> None:
     seen = np.zeros(30)
 
