@@ -8,7 +8,7 @@ line in `fusec.codegen.backends`; nothing else names it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -49,9 +49,12 @@ class DeviceArrays(Protocol):
     def write(self, target: Any, source: Any) -> None:
         """Copy elements there; what is to be copied may be the host's."""
 
-    def fetch(self, array: Any) -> np.ndarray:
+    def moment(self, nbytes: int) -> Any:
+        """Now, as the device's work goes: for a `fetch` of so many bytes; None: it takes none."""
+
+    def fetch(self, array: Any, after: Any = None) -> np.ndarray:
         """A copy in the host's memory, in the same order, of what it holds when all that was asked
-        of the device has been done."""
+        of the device has been done; or what was asked until a `moment`."""
 
 
 class ResidentArrays(DeviceArrays, Protocol):
@@ -62,11 +65,17 @@ class ResidentArrays(DeviceArrays, Protocol):
 
     kind: type
 
+    def bring_as_it_lies(self, array: np.ndarray) -> Any:
+        """As `bring`, with the strides that it has."""
+
     def lent(self, array: Any) -> np.ndarray:
         """An argument as plans take it."""
 
     def shown(self, value: Any) -> Any:
         """A result as the program gets it."""
+
+    def wait_for(self, stream: Any) -> None:
+        """Until a stream of theirs has done what it was asked."""
 
     def call(self) -> AbstractContextManager[None]:
         """What is around a call."""
@@ -79,19 +88,41 @@ class ResidentArrays(DeviceArrays, Protocol):
 
 
 class PreparedKernels(Protocol):
-    """The kernels of a plan, ready to be launched at addresses, and what text that does so names.
+    """The steps of a plan, kernels ready to be launched at addresses, and what text that does so
+    names.
 
-    ``names``: see `fusec.codegen.cuda.cupy_arrays`.  ``bases`` are the arrays and blocks whose
-    addresses a launch takes, ``nbytes`` the block that a call borrows, ``numbers`` how many cells
-    hold numbers that it gives, ``status`` where in the block checks note that they failed, or -1.
-    ``text`` says for people how they are launched.
+    ``names``: see `fusec.codegen.cuda.cupy_arrays`.  ``parts`` are segments of kernels, whose
+    ``bases`` are the arrays and blocks whose addresses a launch takes, and library calls, which
+    make the arrays ``called``; ``nbytes`` is the block that a call borrows, ``numbers`` how many
+    cells hold numbers that it gives, ``status`` where in the block checks note that they failed, or
+    -1.  ``text`` says for people how they are launched.
     """
 
     names: dict[str, Any]
-    bases: Sequence[tuple[str, int]]
+    parts: Sequence[Any]
+    called: Collection[tuple[str, int]]
     nbytes: int
     numbers: int
     status: int
+
+    def address(self, place: Any) -> tuple[tuple[str, int], int]:
+        """The base of a value that kernels read or write, and the bytes after its address."""
+
+    def function(self, node: Node) -> Any:
+        """The library's function for a call."""
+
+    def around(self, node: Node) -> Any:
+        """What makes a context for the call; None: it needs none."""
+
+    def outside(self, is_packed: bool) -> Any:
+        """A function that gives a pointer to a copy there of an array from outside, which has no
+        gaps, or as it lies."""
+
+    def constant(self, array: np.ndarray) -> Any:
+        """A function that gives an array there with these elements."""
+
+    def over(self, array: np.ndarray) -> Any:
+        """An array that is there as the library has arrays."""
 
     @property
     def text(self) -> str: ...

@@ -9,6 +9,7 @@ from fusec.runtime.devices import calibration, registry
 from fusec.runtime.devices.blas import blas_threads
 from fusec.runtime.devices.device import Device
 
+from . import gpus
 from .inspect import history
 from .inspect.history import Rates
 from .inspect.tables import Column, Tabular
@@ -147,7 +148,8 @@ class Devices(Tabular, Sequence[DeviceInfo]):
                 users.setdefault(core, []).append(f"{device.type}:{device.index}")
         shared = [f"core {core} is shared by {', '.join(names)}"
                   for core, names in sorted(users.items()) if len(names) > 1]
-        return [*([f"({'; '.join(shared)})"] if shared else []), *self._library_notes()]
+        return [*([f"({'; '.join(shared)})"] if shared else []), *self._library_notes(),
+                *(f"({note})" for note in gpus.notes)]
 
     def _library_notes(self) -> list[str]:
         """What makes library calls slow that run on several devices at once."""

@@ -1,15 +1,15 @@
 """Calls with CuPy's arrays as one function of straight text: memory, launches, results.
 
-A plan that one GPU runs alone, by kernels of known sizes, needs nothing of what plans over several
-devices do at each call: what fits is compared, memory is borrowed from CuPy's pool, kernels are
-launched with what `Prepared` has ready, results are CuPy's own arrays.  Everything is asked of
-CuPy's current stream.  Where the function answers MISS, for arguments that do not fit, memory that
-is full or a check that has failed, the plan is run as others are.
+A plan that one GPU runs alone, by kernels of known sizes and functions of CuPy, needs nothing of
+what plans over several devices do at each call: what fits is compared, memory is borrowed from
+CuPy's pool, kernels are launched with what `Prepared` has ready, CuPy's functions are called in
+between, results are CuPy's own arrays.  Everything is asked of CuPy's current stream.  Where the
+function answers MISS, for arguments that do not fit, memory that is full, a check that has failed
+or a matrix that is refused, the plan is run as others are.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -17,22 +17,17 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.backend import PreparedKernels
-from fusec.codegen.schedule import Place, Schedule, contiguous_strides
-from fusec.ir.types import RUN_TIME_INT
+from fusec.codegen.schedule import ExternStep, Place, Schedule
 from fusec.occupancy import HoldOfPlan
 from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
 from fusec.runtime.devices.variable_copies import reader, writer
 from fusec.runtime.outcomes import MISS
 
+from .gpu_library_text import LibraryText, NotPreparedError, new_text
+from .gpu_numbers import is_such, packed
 from .gpu_views import NotStillError, span, still_view
 
-_FORMATS = {"f8": "d", "f4": "f4x", "f2": "e6x", "i8": "q", "i4": "i4x", "i2": "h6x", "i1": "b7x",
-            "u8": "Q", "u4": "I4x", "u2": "H6x", "u1": "B7x", "b1": "?7x", "c16": "dd", "c8": "ff"}
 _WORD = 8
-
-
-class _NotPreparedError(Exception):
-    """Calls of a plan are no such function; the message says why."""
 
 
 class GpuCall:
@@ -53,7 +48,7 @@ def gpu_call(schedule: Any, spec: CallSpec) -> GpuCall:
     """How calls of this plan run."""
     try:
         text = _Text(schedule, spec)
-    except _NotPreparedError as error:
+    except NotPreparedError as error:
         return GpuCall(None, None, str(error))
     return GpuCall(text.function(), text.prepared, "")
 
@@ -68,14 +63,18 @@ class _Text:
         numbers = cell_count(tuple(v.type for v in self.task.graph.inputs))
         prepared = schedule.residents.prepared(self.task, numbers)
         if isinstance(prepared, str):
-            raise _NotPreparedError(prepared)
+            raise NotPreparedError(prepared)
         self.prepared: PreparedKernels = prepared
         self.names: dict[str, Any] = {"MISS": MISS, **prepared.names}
         self.lines: list[str] = []
         self.leaf_of = {leaf.input: i for i, leaf in reversed([*enumerate(spec.leaves)])
                         if leaf.input >= 0}
         self.outs = self._outs()
+        self.outside = {number: captured for number, captured in spec.read_outside
+                        if number in self.action.reads}
         self.words = False  # whether the host has to see the numbers that kernels compute
+        self.library = LibraryText(self.task, self.action.layouts, prepared, self._bind,
+                                   self._pointer, self._leaf)
         self._write()
 
     def function(self) -> Callable[..., Any]:
@@ -91,8 +90,9 @@ class _Text:
         self._guards()
         first = len(self.lines)
         self._read_variables()
+        steps = [*self._steps()]
         self._borrow()
-        self._launch()
+        self.lines += steps
         if self.words or self.prepared.status >= 0:
             self._look()
         self._assign()
@@ -100,8 +100,9 @@ class _Text:
         self.lines.append(f"return {text}")
         if any(writes for _, writes in self.spec.holds):
             hold = self._bind("hold", partial(HoldOfPlan, self.spec.holds, True))
-            self.lines[first:] = [
-                f"with {hold}():", *(f"    {line}" for line in self.lines[first:])]
+            self.lines[first:] = [f"with {hold}():", *_indented(self.lines[first:])]
+        self.lines = ["try:", *_indented(self.lines),
+                      "except faults as error: raise told(error) from error"]
 
     def _bind(self, stem: str, value: Any) -> str:
         name = f"{stem}_{len(self.names)}"
@@ -120,6 +121,8 @@ class _Text:
         tests = [f"p{i} % {align} == 0" for i in arrays
                  if (align := self._type(i).dtype.alignment) > 1]
         self._miss_unless([*tests, *self._of_memory(arrays)])
+        for number, captured in self.outside.items():
+            self._read_outside(number, captured)
 
     def _miss_unless(self, tests: list[str]) -> None:
         if tests:
@@ -142,18 +145,26 @@ class _Text:
                 f"{x} is {value}")
             return
         type_ = self.spec.input_types[leaf.input]
-        if type_.kind == "array":
+        if type_.kind != "array":
+            yield is_such(x, type_, self._bind)
+        else:
             strides = self.spec.input_strides[leaf.input]
             yield f"type({x}) is kind and {x}.shape == {type_.shape} and {x}.strides == {strides}"
             yield f"{x}.dtype == {self._bind('dtype', type_.dtype)}"
             if "device_now" in self.names:
                 yield f"{x}.device.id == device"
-        elif type_.kind == "scalar":
-            yield f"type({x}) is {self._bind('number', type_.dtype.type)}"
-        elif type_.dtype.kind == "i":
-            yield f"type({x}) is int and {RUN_TIME_INT[0]} <= {x} <= {RUN_TIME_INT[1]}"
-        else:
-            yield f"type({x}) is {'complex' if type_.dtype.kind == 'c' else 'float'}"
+
+    def _read_outside(self, number: int, captured: Any) -> None:
+        """What the call reads from outside, as it is now."""
+        h, type_ = f"h{number}", self.spec.input_types[number]
+        self.lines.append(f"{h} = {self._bind('outside', captured)}{'()' * callable(captured)}")
+        if type_.kind != "array":
+            self._miss_unless([is_such(h, type_, self._bind)])
+            return
+        strides = self.spec.input_strides[number]
+        self._miss_unless([
+            f"isinstance({h}, {self._bind('array', np.ndarray)}) and {h}.shape == {type_.shape}",
+            f"{h}.strides == {strides} and {h}.dtype == {self._bind('dtype', type_.dtype)}"])
 
     def _of_memory(self, arrays: list[int]) -> Iterator[str]:
         """Arguments that were one array are one; those that are written overlap no other."""
@@ -197,43 +208,72 @@ class _Text:
         return {p.number: p for p in self.task.outputs if isinstance(p, Place) and p.kind == "out"}
 
     def _borrow(self) -> None:
-        lines = [f"out{n} = {self._new(place)}" for n, place in self.outs.items()]
-        if ("block", 0) in self.prepared.bases:
+        lines = [f"out{n} = {new_text(place, self._bind('dtype', place.dtype))}"
+                 for n, place in self.outs.items() if ("out", n) not in self.prepared.called]
+        if ("block", 0) in self._bases() or self.library.uses_block:
             lines.append(f"block = alloc({self.prepared.nbytes})")
+        for number in self.outside:
+            if self.spec.input_types[number].kind == "array":
+                there = self.prepared.outside(self.spec.is_packed(number))
+                lines.append(f"c{number} = {self._bind('there', there)}(h{number})")
+        if ("numbers", 0) in self._bases():
+            numbers = [(self._name(at), value.type) for at, value in zip(
+                self.action.reads, self.task.graph.inputs, strict=True)
+                if value.type.kind != "array"]
+            lines.append(f"numbers = given({packed(numbers, self._bind)})")
         if lines:
-            self.lines += ["try:", *(f"    {line}" for line in lines), "except full: return MISS"]
+            self.lines += ["try:", *_indented(lines), "except full: return MISS"]
+        if self.prepared.status >= 0:
+            self.lines.append(f"clear(block.ptr + {self.prepared.status}, {_WORD})")
 
-    def _new(self, place: Place) -> str:
-        dtype = self._bind("dtype", place.dtype)
-        if place.strides == contiguous_strides(place.shape, place.dtype.itemsize):
-            return f"kind({place.shape}, {dtype})"
-        low, high = span(place.shape, place.strides, place.dtype.itemsize)
-        return f"kind({place.shape}, {dtype}, alloc({high - low}) + {-low}, {place.strides})"
+    def _bases(self) -> set[tuple[str, int]]:
+        """All that kernels get addresses of."""
+        return {base for part in self.prepared.parts if not isinstance(part, ExternStep)
+                for base in part.bases}
 
-    def _launch(self) -> None:
-        prepared = self.prepared
-        if ("numbers", 0) in prepared.bases:
-            self.lines.append(f"numbers = given({self._packed()})")
-        if prepared.status >= 0:
-            self.lines.append(f"clear(block.ptr + {prepared.status}, {_WORD})")
-        self.lines.append(f"launch({', '.join(map(self._base, prepared.bases))})")
+    def _steps(self) -> Iterator[str]:
+        """Launches of segments, and library calls between them."""
+        segments = 0
+        for part in self.prepared.parts:
+            if isinstance(part, ExternStep):
+                yield from self.library.lines(part)
+            else:
+                yield f"launch{segments}({', '.join(map(self._base, part.bases))})"
+                segments += 1
 
     def _base(self, base: tuple[str, int]) -> str:
+        """The address of an array or block."""
         kind, number = base
         if kind == "arg":
             index = self.action.reads[number]
-            return f"p{self.leaf_of[index]}" if index in self.leaf_of else f"v{index}.address"
-        return f"out{number}.data.ptr" if kind == "out" else f"{kind}.ptr"
+            if index in self.leaf_of:
+                return f"p{self.leaf_of[index]}"
+            return f"c{index}.ptr" if index in self.outside else f"v{index}.address"
+        return f"{kind}{number}.data.ptr" if kind in ("out", "temp") else f"{kind}.ptr"
 
-    def _packed(self) -> str:
-        """The bytes of the numbers that a call gives, each in words of its own."""
-        formats, values = "=", []
-        for at, value in zip(self.action.reads, self.task.graph.inputs, strict=True):
-            if value.type.kind != "array":
-                dtype, x = value.type.dtype, f"x{self.leaf_of[at]}"
-                formats += _FORMATS[f"{dtype.kind}{dtype.itemsize}"]
-                values += [f"{x}.real", f"{x}.imag"] if dtype.kind == "c" else [x]
-        return f"{self._bind('pack', struct.Struct(formats).pack)}({', '.join(values)})"
+    def _pointer(self, base: tuple[str, int]) -> str:
+        """CuPy's pointer to it."""
+        kind, number = base
+        if kind == "arg":
+            index = self.action.reads[number]
+            if index in self.outside:
+                return f"c{index}"
+            over = self._bind("over", self.prepared.over)
+            return f"x{self.leaf_of[index]}.data" if index in self.leaf_of else (
+                f"{over}(v{index}.array).data")
+        if kind == "temp" and base not in self.prepared.called:
+            place = self.task.temps[number]
+            return f"block + {self.prepared.address(place)[1]}"
+        return f"{kind}{number}.data"
+
+    def _leaf(self, base: tuple[str, int]) -> str:
+        """The argument that is there, as the program gives it; empty where it is none."""
+        index = self.action.reads[base[1]] if base[0] == "arg" else -1
+        return f"x{self.leaf_of[index]}" if index in self.leaf_of else ""
+
+    def _name(self, index: int) -> str:
+        """Of an input as the call has it."""
+        return f"x{self.leaf_of[index]}" if index in self.leaf_of else f"h{index}"
 
     def _look(self) -> None:
         """Bring to the host what kernels have computed beside arrays."""
@@ -247,15 +287,17 @@ class _Text:
         """Copy to arguments what the program has assigned to them."""
         for index, number in self.whole.writes:
             if index not in self.leaf_of:
+                if index not in dict(self.spec.variables):
+                    raise NotPreparedError("an array from outside is written")
                 self._assign_variable(index, number)
                 continue
             place, leaf = self._place(number), self.leaf_of.get(index, -1)
             if place is None or place.kind != "out" or leaf < 0:
-                raise _NotPreparedError("an argument is given another one's elements")
+                raise NotPreparedError("an argument is given another one's elements")
             low, high = span(place.shape, place.strides, place.dtype.itemsize)
             nbytes = place.dtype.itemsize * int(np.prod(place.shape))
             if place.strides != self.spec.input_strides[index] or low or high != nbytes:
-                raise _NotPreparedError("an argument that is written has gaps")
+                raise NotPreparedError("an argument that is written has gaps")
             self.lines.append(f"copy(p{leaf}, out{place.number}.data.ptr, {nbytes})")
 
     def _assign_variable(self, index: int, number: int) -> None:
@@ -264,7 +306,7 @@ class _Text:
         strides = self.spec.input_strides[index]
         if place is None or place.kind != "out" or place.strides != strides or (
                 number in self.whole.results):
-            raise _NotPreparedError("a Variable is assigned what something else has, too")
+            raise NotPreparedError("a Variable is assigned what something else has, too")
         buffer = self.spec.captured[index - self.spec.first_captured]
         write = writer(self.whole.residents, dict(self.spec.variables)[index], buffer,
                        self.names["stream_now"])
@@ -277,10 +319,10 @@ class _Text:
         if result.kind == "const":
             return self._bind("constant", result.value)
         if result.kind == "fresh":
-            raise _NotPreparedError("a result is an array that no kernel computes")
+            raise NotPreparedError("a result is an array that no kernel computes")
         if result.kind == "input":
             if result.index not in self.leaf_of:
-                raise _NotPreparedError("a result is an array from outside of the call")
+                raise NotPreparedError("a result is an array from outside of the call")
             type_, strides = (
                 self.spec.input_types[result.index], self.spec.input_strides[result.index])
             return self._shown(f"x{self.leaf_of[result.index]}", type_.shape, strides,
@@ -290,7 +332,7 @@ class _Text:
             return self._bind("constant", self.whole.outputs[result.index])
         place = self._place(number)
         if place is None or place.views or place.kind not in ("out", "cell"):
-            raise _NotPreparedError("a result lies in the memory of another")
+            raise NotPreparedError("a result lies in the memory of another")
         if place.kind == "out":
             return self._shown(f"out{place.number}", place.shape, place.strides, place.dtype,
                                result)
@@ -311,13 +353,13 @@ class _Text:
         try:
             view = still_view(shape, strides, dtype, result.views)
         except NotStillError as error:
-            raise _NotPreparedError(str(error)) from None
+            raise NotPreparedError(str(error)) from None
         return (f"kind({view.shape}, {self._bind('dtype', view.dtype)}, "
                 f"{array}.data + {view.offset}, {view.strides})")
 
     def _number(self, place: Place, type_: Any, result: ResultSpec) -> str:
         if result.views or type_.kind == "array" or place.number < self.prepared.numbers:
-            raise _NotPreparedError("a number is returned as an array")
+            raise NotPreparedError("a number is returned as an array")
         self.words = True
         begin = _WORD * place.number
         element = f"words[{begin}:{begin + place.dtype.itemsize}].view(" + (
@@ -325,16 +367,19 @@ class _Text:
         return f"{element}.item()" if type_.is_weak else element
 
 
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
 def _only_task(schedule: Any, spec: CallSpec) -> Schedule:
     """The task of a plan that one GPU runs alone."""
     if getattr(schedule, "residents", None) is None:
-        raise _NotPreparedError("its arrays are not a GPU's")
+        raise NotPreparedError("its arrays are not a GPU's")
     if [a.kind for a in schedule.actions] != ["task"] or schedule.actions[0].is_on_caller:
-        raise _NotPreparedError("the GPU does not do all of it")
-    variables = {number for number, _ in spec.variables}
-    if len(spec.captured) > len(variables) or spec.calls_host:
-        raise _NotPreparedError("something is read from outside of the call")
+        raise NotPreparedError("the GPU does not do all of it")
+    if spec.calls_host:
+        raise NotPreparedError("it calls objects of the program")
     if any(t.kind == "array" and 0 in t.shape for t in spec.input_types):
-        raise _NotPreparedError("an argument has no elements")
+        raise NotPreparedError("an argument has no elements")
     task: Schedule = schedule.actions[0].schedule
     return task

@@ -14,6 +14,8 @@ from .errors import FusecError
 # Whoever has arrays on GPUs; where none of them is loaded there can be none.
 _LIBRARIES = ("cupy", "torch", "jax", "numba", "tensorflow", "paddle", "cudf")
 _CUDA, _CUDA_MANAGED = 2, 13  # DLPack's numbers of devices
+LEAST_CAPABILITY = 70  # what NVRTC makes code for; older machines lack what kernels use
+notes: list[str] = []  # what is slower on them than it should be, for people
 _OF_HOST = (np.ndarray, np.generic, int, float, complex, str)
 
 
@@ -46,6 +48,10 @@ def cupy() -> Any:
             cure="install or update NVIDIA's driver: nvidia-smi says what there is") from error
     if not number:
         raise NoGpuError("CuPy finds no GPU", cure="nvidia-smi says what there is")
+    has = int(found.cuda.Device(0).compute_capability)
+    if has < LEAST_CAPABILITY:
+        raise NoGpuError(f"GPU 0 is too old: it has compute capability {has // 10}.{has % 10}, and "
+                         f"kernels need 7.0")
     return found
 
 

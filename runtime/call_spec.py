@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.schedule import contiguous_strides, words_of
+from fusec.codegen.schedule import contiguous_strides, packed_strides, words_of
 from fusec.ir import Graph
 from fusec.ir.bindings import Bindings
 from fusec.occupancy import Occupancy, Use
@@ -67,6 +67,11 @@ class CallSpec:
     def first_captured(self) -> int:
         """The input that is the first of those from outside; the arguments' come before."""
         return len(self.input_types) - len(self.captured)
+
+    def is_packed(self, number: int) -> bool:
+        """Whether an input that is an array lies without gaps, and forwards."""
+        type_, strides = self.input_types[number], self.input_strides[number]
+        return bool(strides == packed_strides(strides, type_.shape, type_.dtype.itemsize))
 
     @property
     def native_leaves(self) -> tuple[LeafSpec, ...]:

@@ -1,8 +1,8 @@
 """The driver of a GPU, through CuPy: its memory pool, its streams, its way to the CUDA driver.
 
-Machine code is made by NVRTC for the GPU at hand and kept on disk (`nvrtc`).  All that is asked of
-the device goes to one stream, in order; that of calls with arrays of the GPU goes to the stream
-that CuPy uses there.  Kernels of one program are launched without waiting.
+Machine code is made by NVRTC for the GPU at hand and kept on disk (`nvrtc`).  Kernels go to one
+stream, in order; those of calls with arrays of the GPU to the stream that CuPy uses there.  Nobody
+waits for them.  Large arrays are copied beside them (`pinned`), small ones in the kernels' stream.
 """
 
 from __future__ import annotations
@@ -11,26 +11,27 @@ import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from fusec import locks
 from fusec.codegen.loop_ir import Kernel
 from fusec.errors import FusecError, user_error
-from fusec.gpus import NoGpuError, cupy
+from fusec.gpus import cupy
 from fusec.records import dataclass
 
 from . import nvrtc
+from .arriving import ArrivingMemory
 from .driver import Dim3
 from .gpu_faults import Faults
 from .module import CudaKernel, CudaModule
+from .pinned import TO_DEVICE, TO_HOST, PinnedCopies
 from .prepared import Filled
 
 R = TypeVar("R")
-# NVRTC makes code for machines from here on; older ones lack what kernels use.
-LEAST_CAPABILITY = 70
-_TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3  # cudaMemcpyKind
+_ON_DEVICE = 3  # cudaMemcpyKind
 _LEGACY = 1  # the largest handle of the stream that all others wait for
 _WORDS: dict[str, Callable[[int], Any]] = {
     "pointer": np.uint64, "int32": np.int32, "int64": np.int64}
@@ -42,6 +43,14 @@ class LoadedModule:
 
     module: Any
     functions: dict[str, Any]
+
+
+class Moment(NamedTuple):
+    """When a stream has done what it was asked until then: an event, and how many kernels the GPU
+    was asked for by then."""
+
+    passed: Any
+    asked: int
 
 
 class Lent:
@@ -68,10 +77,6 @@ class CupyDriver:
         self.cupy, self.number = cupy(), number
         self.device = self.cupy.cuda.Device(number)
         self.capability = int(self.device.compute_capability)
-        if self.capability < LEAST_CAPABILITY:
-            raise NoGpuError(
-                f"GPU {number} is too old: kernels need compute capability 7.0",
-                values=[("it has", f"{self.capability // 10}.{self.capability % 10}")])
         with self.device:
             self._own_stream = self.cupy.cuda.Stream(non_blocking=True)
             self._capturing = self.cupy.cuda.Stream(non_blocking=True)
@@ -85,6 +90,9 @@ class CupyDriver:
         self.is_only = cuda.runtime.getDeviceCount() == 1
         self.faults = Faults(
             number, (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError))
+        self.copies, self.arriving = PinnedCopies(self), ArrivingMemory(self)
+        self._readers: dict[int, Any] = {}  # of arriving memory: the stream whose kernels read it
+        self._unfilled: set[int] = set()  # arriving memory that nothing was copied to yet
 
     @property
     def stream(self) -> Any:
@@ -108,7 +116,7 @@ class CupyDriver:
         loaded = self._loaded.get(module.digest)
         if loaded is None:
             code = nvrtc.compile(module, f"sm_{self.capability}").cubin
-            with self.device:
+            with self.faults.naming(), self.device:
                 binary = self.cupy.cuda.function.Module()
                 binary.load(code)
                 functions = {k.name: binary.get_function(k.name) for k in module.kernels}
@@ -161,23 +169,35 @@ class CupyDriver:
 
     # -- memory
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int, arriving: bool = False) -> int:
         """From CuPy's pool, which is emptied once where the GPU has no more."""
-        pointer = self.with_room(nbytes, lambda: self.cupy.cuda.alloc(max(nbytes, 1)))
+        def ask(stream: Any = None) -> Any:
+            return self.with_room(
+                nbytes, lambda: self.cupy.cuda.alloc(max(nbytes, 1)), stream)
+
+        with self.faults.naming():
+            is_pinned = arriving and self.copies.is_for(nbytes)
+            pointer = ask() if not is_pinned else self.arriving.borrow(
+                nbytes, partial(ask, self.copies.to_device.stream))
         address = int(pointer.ptr)
         with self._lock:
             self._memory[address] = pointer
             bisect.insort(self._starts, address)
+            if is_pinned:
+                self._readers[address] = self.stream
+                self._unfilled.add(address)
         return address
 
-    def with_room(self, nbytes: int, ask: Callable[[], R]) -> R:
-        """What ``ask`` gives, which takes so many bytes; once more with the pool emptied."""
+    def with_room(self, nbytes: int, ask: Callable[[], R], stream: Any = None) -> R:
+        """What ``ask`` gives, which takes so many bytes, for a stream (that of now); once more with
+        the pool emptied."""
         full = self.cupy.cuda.memory.OutOfMemoryError
-        with self.device, self.stream:
+        with self.device, stream or self.stream:
             try:
                 return ask()
             except full:
                 self.synchronize()
+                self.arriving.wait()
                 self.cupy.get_default_memory_pool().free_all_blocks()
             try:
                 return ask()
@@ -197,8 +217,11 @@ class CupyDriver:
     def free(self, address: int) -> None:
         """Back to the pool: whoever gets it next uses it on this stream, later."""
         with self._lock:
-            del self._memory[address]
+            pointer, reader = self._memory.pop(address), self._readers.pop(address, None)
             self._starts.remove(address)
+            self._unfilled.discard(address)
+        if reader is not None:
+            self.arriving.let_go(pointer, reader)
 
     def address_of(self, array: Any) -> int | None:
         """Where an array's first element lies in the GPU's memory; None: it is the host's."""
@@ -214,17 +237,44 @@ class CupyDriver:
 
     def copy_in(self, address: int, array: np.ndarray) -> None:
         lying = np.ascontiguousarray(array)
-        with self.device:
+        with self.device, self.faults.naming():
+            if address in self._unfilled:
+                self._unfilled.discard(address)
+                if self.copies.send(address, lying.reshape(-1).view(np.uint8)):
+                    return
+                self._wait_for_copies()
             # From memory that is not pinned: it is read before this returns.
             self.cupy.cuda.runtime.memcpyAsync(
-                address, lying.ctypes.data, lying.nbytes, _TO_DEVICE, self.stream.ptr)
+                address, lying.ctypes.data, lying.nbytes, TO_DEVICE, self.stream.ptr)
 
-    def copy_out(self, array: np.ndarray, address: int) -> None:
+    def _wait_for_copies(self) -> None:
+        """Of memory that is the copying stream's, one may be under way that was given up."""
+        passed = self.cupy.cuda.Event(disable_timing=True)
+        passed.record(self.copies.to_device.stream)
+        self.stream.wait_event(passed)
+
+    def moment(self, nbytes: int) -> Moment | None:
+        """When the stream has done what it was asked until now; None for what is small."""
+        with self.device, self.faults.naming():
+            if not self.copies.is_for(nbytes):
+                return None
+            passed = self.cupy.cuda.Event(disable_timing=True)
+            passed.record(self.stream)
+        return Moment(passed, self.faults.asked)
+
+    def copy_out(self, array: np.ndarray, address: int, after: Moment | None = None) -> None:
         if not array.flags.c_contiguous or not array.flags.writeable:
             raise ValueError("copy_out: give a C-contiguous array that may be written")
-        with self.device:
+        moment = after or self.moment(array.nbytes)
+        if moment is not None:
+            with self.faults.of_waiting(moment.asked):
+                moment.passed.synchronize()
+            with self.faults.naming():
+                if self.copies.fetch(array.reshape(-1).view(np.uint8), address):
+                    return
+        with self.device, self.faults.naming():
             self.cupy.cuda.runtime.memcpyAsync(
-                array.ctypes.data, address, array.nbytes, _TO_HOST, self.stream.ptr)
+                array.ctypes.data, address, array.nbytes, TO_HOST, self.stream.ptr)
         self.synchronize()
 
     def synchronize(self) -> None:

@@ -34,8 +34,11 @@ class Driver(Protocol):
         ``shared_bytes`` is the size of its ``extern __shared__`` array.
         """
 
-    def allocate(self, nbytes: int) -> int:
-        """The address of fresh memory, aligned to 256 bytes; raises ``MemoryError``."""
+    def allocate(self, nbytes: int, arriving: bool = False) -> int:
+        """The address of fresh memory, aligned to 256 bytes; raises ``MemoryError``.
+
+        ``arriving``: before anything else uses it, `copy_in` fills it.
+        """
 
     def free(self, address: int) -> None:
         """Give memory back, after what has been asked for until now."""
@@ -46,8 +49,28 @@ class Driver(Protocol):
     def copy_in(self, address: int, array: np.ndarray) -> None:
         """Copy a contiguous host array to the device; the array may change once this returns."""
 
-    def copy_out(self, array: np.ndarray, address: int) -> None:
-        """Copy from the device to a contiguous host array; returns when it is there."""
+    def moment(self, nbytes: int) -> Any:
+        """Now, as the device's work goes: for `copy_out` of so many bytes; may be None."""
+
+    def copy_out(self, array: np.ndarray, address: int, after: Any = None) -> None:
+        """Copy from the device to a contiguous host array; returns when it is there.
+
+        ``after``: the `moment` from which on it holds what is to be copied.
+        """
 
     def synchronize(self) -> None:
         """Wait for all that has been asked for; raises what has failed meanwhile."""
+
+
+class GpuDriver(Protocol):
+    """What parts of the driver of a GPU use of each other; see `.cupy_driver.CupyDriver`."""
+
+    cupy: Any
+    device: Any
+    number: int
+    faults: Any
+
+    @property
+    def stream(self) -> Any: ...
+
+    def is_capturing(self, stream: Any) -> bool: ...

@@ -15,7 +15,8 @@ from .compiled import CudaForm, NestCall
 from .cupy_arrays import CupyArrays
 from .cupy_driver import CupyDriver
 from .gpu_faults import GpuDriverFor
-from .gpu_library import GpuCall, is_called_on_gpu
+from .gpu_library import GpuCall
+from .library_functions import is_called_on_gpu
 
 
 class GpuBackend(CudaBackend):

@@ -5,6 +5,8 @@ After such a fault CUDA refuses everything else in the process.
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,30 +26,47 @@ MOST_NAMED = 16
 
 
 class Faults:
-    """The kernels that a GPU was asked to run since somebody waited for it last."""
+    """The kernels that a GPU was asked to run since somebody waited for it last; ``asked`` counts
+    them from the first on."""
 
     def __init__(self, number: int, kinds: tuple[type[Exception], ...]) -> None:
         """``kinds`` are the classes of errors that CUDA raises."""
-        self.number, self.kinds = number, kinds
-        self._asked: deque[Kernel] = deque(maxlen=MOST_NAMED)
+        self.number, self.kinds, self.asked = number, kinds, 0
+        self._latest: deque[tuple[int, Kernel]] = deque(maxlen=MOST_NAMED)
+        self._process = os.getpid()
 
     def note(self, kernels: Iterable[Kernel]) -> None:
         """These are asked for."""
-        self._asked.extend(kernels)
+        for kernel in kernels:
+            self.asked += 1
+            self._latest.append((self.asked, kernel))
 
     @contextmanager
-    def of_waiting(self) -> Iterator[None]:
-        """Around a wait."""
+    def naming(self) -> Iterator[None]:
+        """Around what may be told of a fault of what was asked for before."""
         try:
             yield
         except self.kinds as error:
-            raise self.of(error, [*self._asked]) from error
-        self._asked.clear()
+            raise self.told(error) from error
+
+    def told(self, error: Exception) -> FusecError:
+        """What a program is told of an error of CUDA that any kernel may have caused."""
+        return self.of(error, [kernel for _, kernel in self._latest.copy()])
+
+    @contextmanager
+    def of_waiting(self, asked: int | None = None) -> Iterator[None]:
+        """Around a wait for all kernels, or the first so many."""
+        until = self.asked if asked is None else asked
+        with self.naming():
+            yield
+        with contextlib.suppress(IndexError):  # another thread was quicker
+            while self._latest[0][0] <= until:
+                self._latest.popleft()
 
     @contextmanager
     def of_launch(self, kernel: Kernel) -> Iterator[None]:
         """Around a launch, which may be refused."""
-        self._asked.append(kernel)
+        self.note([kernel])
         try:
             yield
         except self.kinds as error:
@@ -57,6 +76,11 @@ class Faults:
         """What a program is told of an error of CUDA, which one of these kernels has caused."""
         named = dict.fromkeys(
             f"{k.name}{f', line {k.locs[0]}' if k.locs else ''}" for k in kernels)
+        if os.getpid() != self._process:
+            return user_error(
+                RuntimeError, f"work on GPU {self.number} has failed: {error}",
+                cure="CUDA cannot be used in a forked child of a process that has used it: start "
+                     "processes with multiprocessing.get_context('spawn')")
         which = [("kernel" if len(named) == 1 else "one of these kernels", "; ".join(named))]
         loc = kernels[0].locs[0] if len(named) == 1 and kernels[0].locs else None
         return user_error(

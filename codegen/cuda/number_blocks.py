@@ -1,7 +1,9 @@
-"""Numbers between a call and its kernels, on CuPy's current stream: given and computed ones."""
+"""What a call hands its kernels besides arrays of the GPU, and what it is told, on CuPy's current
+stream: numbers, given and computed ones, and NumPy's arrays from outside."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +12,9 @@ if TYPE_CHECKING:
     from .cupy_driver import CupyDriver
 
 MOST = 16  # blocks of given numbers that are kept
+# Bytes of an array that are compared with those that the GPU has: that takes some us, a copy more.
+# More bytes are copied each time, since comparing takes as long as the host's part of a copy.
+MOST_COMPARED = 1 << 16
 _TO_DEVICE, _TO_HOST = 1, 2  # cudaMemcpyKind
 
 
@@ -55,3 +60,57 @@ class NumberBlocks:
                 found.ctypes.data, address, found.nbytes, _TO_HOST, stream.ptr)
             stream.synchronize()
         return found
+
+
+class ArrayFromOutside:
+    """``array_there(array)``: CuPy's pointer to a copy of the elements that it has now, to be held
+    until kernels have been asked for.
+
+    Whoever has NumPy's array may change it at any time, so nothing but its bytes says that the last
+    copy is still good.  Copies are of one stream, as blocks of numbers are.
+    """
+
+    def __init__(
+        self, driver: CupyDriver, bring: Callable[[np.ndarray], Any], is_packed: bool
+    ) -> None:
+        """``bring`` copies one to the GPU, as CuPy's array; ``is_packed``: it has no gaps."""
+        self.driver, self._bring, self._is_packed = driver, bring, is_packed
+        self._last: dict[int, tuple[bytes, Any]] = {}
+
+    def __call__(self, array: np.ndarray) -> Any:
+        if array.nbytes > MOST_COMPARED or not self._is_packed:
+            return self._brought(array)
+        array = array.copy(order="K")  # another thread may change it before it is brought
+        stream, now = self.driver.current_stream().ptr, array.tobytes("A")
+        known = self._last.get(stream)
+        if known is not None and known[0] == now:
+            return known[1]
+        if len(self._last) >= MOST:
+            self._last.clear()
+        pointer = self._brought(array)
+        self._last[stream] = now, pointer
+        return pointer
+
+    def _brought(self, array: np.ndarray) -> Any:
+        with self.driver.on_current_stream():
+            return self._bring(array).data
+
+
+class ConstantArray:
+    """The same of an array that nobody changes: it is copied once for each stream."""
+
+    def __init__(
+        self, driver: CupyDriver, bring: Callable[[np.ndarray], Any], array: np.ndarray
+    ) -> None:
+        self.driver, self._bring, self.array = driver, bring, array
+        self._of_stream: dict[int, Any] = {}
+
+    def __call__(self) -> Any:
+        """CuPy's array, on the stream where work goes now."""
+        stream = self.driver.stream.ptr
+        known = self._of_stream.get(stream)
+        if known is None:
+            if len(self._of_stream) >= MOST:
+                self._of_stream.clear()
+            known = self._of_stream[stream] = self._bring(self.array)
+        return known

@@ -1,5 +1,7 @@
 """The kernels of a plan whose sizes are known, prepared once: a call fills in addresses alone.
 
+Kernels between two library calls are a segment.  What a library computes is in an array of its own.
+
 Beside the arrays of a call kernels use a block of memory that the call borrows: first the cells
 (numbers that kernels compute) and the word that says whether a check has failed, then temporary
 arrays, then what one nest needs for itself, in the same place for all of them, since they run in
@@ -9,13 +11,13 @@ order.  Numbers that a call is given are read from another block, which nobody w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fusec.codegen.loop_ir import Kernel
-from fusec.codegen.schedule import KernelStep, Place, Schedule
+from fusec.codegen.schedule import ExternStep, KernelStep, Place, Schedule
 
 from .compiled import LoadedKernel, NestCall
 from .launch_plan import Layout, Slot
@@ -42,36 +44,65 @@ class Launch(NamedTuple):
     args: tuple[Address | int, ...]
 
 
+class Segment:
+    """Kernels that run one after another; ``bases`` are the arrays and blocks whose addresses a
+    call gives, in this order."""
+
+    def __init__(self, launches: Sequence[Launch], kernels: Sequence[Kernel]) -> None:
+        self.launches, self.kernels = launches, kernels
+        used = (arg.base for launch in launches for arg in launch.args if isinstance(arg, Address))
+        self.bases: list[Base] = [*dict.fromkeys(used)]
+
+
 class Prepared:
     """See the module docstring.
 
-    ``bases`` are the arrays and blocks whose addresses a call gives, in this order; ``nbytes`` is
-    what the block takes.  ``status`` is where in it the word of checks is, which a call has to set
-    to 0 before; -1: there are none.
+    ``parts`` are segments and library calls in order, ``called`` the arrays that the latter make.
+    ``nbytes`` is what the block takes.  ``status`` is where in it the word of checks is, which a
+    call has to set to 0 before; -1: there are none.
     """
 
     def __init__(self, schedule: Schedule, numbers: int) -> None:
         """``numbers``: how many cells, the first, are numbers that a call is given."""
         self.numbers = numbers
-        nests = [(step, call) for step in schedule.kernels for call in step.code]
-        has_checks = any(call.has_checks for _, call in nests)
+        has_checks = any(call.has_checks for step in schedule.kernels for call in step.code)
         self.status = WORD * schedule.cells if has_checks else -1
+        self.called = {(p.kind, p.number) for step in schedule.externs for p in step.targets
+                       if p.kind != "cell"}
         self._temps: dict[int, int] = {}
         end = _aligned(WORD * (schedule.cells + has_checks))
         for number, place in enumerate(schedule.temps):
-            self._temps[number] = end
-            end += _aligned(math.prod(place.shape) * place.dtype.itemsize)
+            if ("temp", number) not in self.called:
+                self._temps[number] = end
+                end += _aligned(math.prod(place.shape) * place.dtype.itemsize)
         self._own = self.nbytes = end
-        self.launches = [launch for step, call in nests for launch in self._nest(step, call)]
-        used = (arg.base for launch in self.launches for arg in launch.args
-                if isinstance(arg, Address))
-        self.bases: list[Base] = [*dict.fromkeys(used)]
-        self.kernels: list[Kernel] = [step.kernel for step in schedule.kernels]
+        self.parts = [*self._parts(schedule.steps)]
+
+    @property
+    def segments(self) -> list[Segment]:
+        return [part for part in self.parts if isinstance(part, Segment)]
+
+    def _parts(self, steps: Sequence[KernelStep | ExternStep]) -> Iterator[Segment | ExternStep]:
+        kernels: list[KernelStep] = []
+        for step in steps:
+            if isinstance(step, KernelStep):
+                kernels.append(step)
+                continue
+            if kernels:
+                yield self._segment(kernels)
+            kernels = []
+            yield step
+        if kernels:
+            yield self._segment(kernels)
+
+    def _segment(self, steps: Sequence[KernelStep]) -> Segment:
+        return Segment([launch for step in steps for call in step.code
+                        for launch in self._nest(step, call)], [step.kernel for step in steps])
 
     def _nest(self, step: KernelStep, call: NestCall) -> list[Launch]:
         """The launches of one nest."""
         where: dict[Slot, Address | int] = {
-            ("operand", n): self._address(step.places[operand.buffer], operand.offset)
+            ("operand", n): self.address(step.places[operand.buffer], operand.offset)
             for n, operand in enumerate(call.form.loops.operands)}
         where["status",] = Address(BLOCK, self.status)
         end, launches = self._own, []
@@ -87,14 +118,15 @@ class Prepared:
         self.nbytes = max(self.nbytes, end)
         return launches
 
-    def _address(self, place: Place, offset: int) -> Address:
+    def address(self, place: Place, offset: int = 0) -> Address:
+        """Where a value is, and bytes after its first element."""
         if 0 in place.shape:  # of which a wrong index, that becomes 0, reads what is no element
             self.nbytes = max(self.nbytes, _ALIGNMENT)
             return Address(BLOCK, 0)
         if place.kind == "cell":
             base = NUMBERS if place.number < self.numbers else BLOCK
             return Address(base, WORD * place.number + offset)
-        if place.kind == "temp":
+        if place.kind == "temp" and ("temp", place.number) not in self.called:
             return Address(BLOCK, self._temps[place.number] + offset)
         return Address((place.kind, place.number), offset)
 
@@ -107,7 +139,9 @@ def why_not(schedule: Schedule) -> str:
     """Why the kernels of a schedule cannot be prepared; empty where they can."""
     for step in schedule.steps:
         if not isinstance(step, KernelStep):
-            return f"{step.node.op} is no kernel"
+            if step.run is not None or not schedule.backend.has_kernel(step.node):
+                return f"{step.node.op} is no kernel"
+            continue
         if not all(form.is_static for form in step.forms):
             return f"the sizes of {step.kernel.name} are known when it runs"
         if step.kernel.has_checks and any(0 in place.shape for place in step.places):

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .prepared import Filled, Prepared, filled
+from .prepared import Filled, Segment, filled
 
 if TYPE_CHECKING:
     from .cupy_driver import CupyDriver
 
-MOST = 16  # addresses of one plan that are remembered
+MOST = 16  # addresses of one segment that are remembered
 FEWEST = 2  # launches that are worth a graph
 _USES = 2  # of the same addresses, the last of which makes the graph
 
@@ -33,19 +33,20 @@ class _Known:
 
 
 class Replays:
-    """``replays(*addresses)`` launches the kernels of a plan, with its bases at these addresses."""
+    """``replays(*addresses)`` launches the kernels of a segment of a plan, with its bases at these
+    addresses."""
 
-    def __init__(self, prepared: Prepared, driver: CupyDriver) -> None:
-        self.prepared, self.driver = prepared, driver
+    def __init__(self, segment: Segment, driver: CupyDriver) -> None:
+        self.segment, self.driver = segment, driver
         self._known: dict[tuple[int, ...], _Known] = {}
-        self.refused = _why_not(prepared, driver)
+        self.refused = _why_not(segment, driver)
 
     def __call__(self, *addresses: int) -> None:
         known, driver = self._known.pop(addresses, None), self.driver
         if known is None:
             known = self._new(addresses)
         self._known[addresses] = known  # the latest is the last
-        driver.note(self.prepared.kernels, len(known.launches))
+        driver.note(self.segment.kernels, len(known.launches))
         try:
             if known.graph is not None or self._is_worth_a_graph(known):
                 stream = driver.current_stream()
@@ -55,14 +56,14 @@ class Replays:
             for function, grid, block, words, shared in known.launches:
                 function(grid, block, words, shared_mem=shared)
         except driver.faults.kinds as error:
-            raise driver.faults.of(error, self.prepared.kernels) from error
+            raise driver.faults.of(error, self.segment.kernels) from error
 
     def _new(self, addresses: tuple[int, ...]) -> _Known:
         if len(self._known) >= MOST:
             for oldest in [*self._known][:1]:
                 self._known.pop(oldest, None)  # another thread may have
-        where = dict(zip(self.prepared.bases, addresses, strict=True))
-        return _Known(filled(self.prepared.launches, where))
+        where = dict(zip(self.segment.bases, addresses, strict=True))
+        return _Known(filled(self.segment.launches, where))
 
     def _is_worth_a_graph(self, known: _Known) -> bool:
         """Whether these addresses have come again; then there is a graph."""
@@ -76,8 +77,8 @@ class Replays:
         return known.graph is not None
 
 
-def _why_not(prepared: Prepared, driver: CupyDriver) -> str:
-    """Why no graph is made of a plan's launches; empty where one is."""
-    if len(prepared.launches) < FEWEST:
+def _why_not(segment: Segment, driver: CupyDriver) -> str:
+    """Why no graph is made of a segment's launches; empty where one is."""
+    if len(segment.launches) < FEWEST:
         return "one kernel is launched as quickly"
     return "" if driver.can_capture else "this CuPy cannot capture graphs"

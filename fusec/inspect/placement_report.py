@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from fusec import gpus
 from fusec.codegen import backends
 from fusec.ir import Graph, Node
 from fusec.passes.placement.constraints import Constraint
@@ -27,7 +28,8 @@ def placement_lines(placed: Placed) -> list[str]:
         return lines
     lines += [line for node in _by_device(placed) for line in _node_lines(placed, node)]
     transfers = placed.partition().transfers
-    return lines + [_transfer_line(t) for t in transfers]
+    return lines + [_transfer_line(t) for t in transfers] + (
+        gpus.notes if any("GPU" in (t.source.type, t.target.type) for t in transfers) else [])
 
 
 def refusal_lines(graph: Graph) -> list[str]:

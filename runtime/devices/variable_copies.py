@@ -41,7 +41,7 @@ class Value:
     def fetch(self) -> None:
         """See `fusec.occupancy.Away`."""
         if self.stream is not None:
-            self.stream.synchronize()
+            self.arrays.wait_for(self.stream)
         np.copyto(self.buffer, self.arrays.fetch(self.array))
 
 

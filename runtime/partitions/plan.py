@@ -209,11 +209,17 @@ class PartitionedPlan(CallEndings):
 
     def _moved(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """Where the arguments are a device's, what is read from outside is brought there."""
-        first, residents = self.spec.first_captured, self.residents
-        if residents is None:
+        first = self.spec.first_captured
+        if self.residents is None:
             return inputs
-        return [*inputs[:first], *(residents.bring(x) if isinstance(x, np.ndarray) else x
-                                   for x in inputs[first:])]
+        return [*inputs[:first], *(self._brought(number, x) if isinstance(x, np.ndarray) else x
+                                   for number, x in enumerate(inputs[first:], first))]
+
+    def _brought(self, number: int, array: np.ndarray) -> Any:
+        """An array from outside, there: kernels are made for the strides that it has."""
+        if array.size and not self.spec.is_packed(number):
+            return self.residents.bring_as_it_lies(array)
+        return self.residents.bring(array)
 
     def _on_host(self, leaf: Any) -> Any:
         """An argument as NumPy's, for the program to be repeated."""

@@ -333,8 +333,9 @@ class Step:
         assert action.node is not None
         device, target = self.program.names[number], action.node.attrs["target"]
         key = self._key(action, device, target)
-        sent = Sent.of(operands, action.node.attrs["lossy"], self.program.devices[number].memory,
-                       self.program.memories)
+        make = partial(Sent.of, operands, action.node.attrs["lossy"],
+                       self.program.devices[number].memory, self.program.memories)
+        sent = self._context.copy().run(make)  # a device's stream may be the caller's
         if timeline.on:
             timeline.flow(key, True, device, timeline.now())
         RENDEZVOUS.send(key, sent)

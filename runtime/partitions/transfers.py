@@ -15,12 +15,14 @@ Arrays = Mapping[str, DeviceArrays]  # of memories that are not the host's, by t
 class Sent(NamedTuple):
     """What a send hands over: no value where it only says that something has run.
 
-    ``is_cut``: the upper halves of float32 numbers.
+    ``is_cut``: the upper halves of float32 numbers.  ``after``: when in the work of their device
+    the values are there; what it is asked for later need not be waited for.
     """
 
     values: tuple[Any, ...]
     is_cut: bool
     memory: str
+    after: Any = None
 
     @classmethod
     def of(cls, values: Sequence[Any], is_lossy: bool, memory: str, arrays: Arrays) -> Sent:
@@ -30,7 +32,9 @@ class Sent(NamedTuple):
         """
         if is_lossy:
             return cls(tuple(_cut(_on_host(v, memory, arrays)) for v in values), True, memory)
-        return cls(tuple(values), False, memory)
+        nbytes = sum(getattr(v, "nbytes", 0) for v in values) if memory in arrays else 0
+        return cls(tuple(values), False, memory,
+                   arrays[memory].moment(nbytes) if nbytes else None)
 
     def is_there(self, memory: str) -> bool:
         """Whether it need not be copied to be read in this memory."""
@@ -47,19 +51,20 @@ def unpacked(sent: Sent, memory: str, arrays: Arrays) -> tuple[Any, ...]:
         return sent.values
     if sent.is_cut:
         return tuple(_brought(_whole(value), memory, arrays) for value in sent.values)
-    return tuple(_copied(value, sent.memory, memory, arrays) for value in sent.values)
+    return tuple(_copied(value, sent, memory, arrays) for value in sent.values)
 
 
-def _copied(value: Any, source: str, target: str, arrays: Arrays) -> Any:
+def _copied(value: Any, sent: Sent, target: str, arrays: Arrays) -> Any:
     if not _is_array(value):
         return value
-    fetched = _on_host(value, source, arrays)
+    fetched = _on_host(value, sent.memory, arrays, sent.after)
     brought = _brought(fetched, target, arrays)
     return value.copy(order="K") if brought is value else brought
 
 
-def _on_host(value: Any, memory: str, arrays: Arrays) -> Any:
-    return arrays[memory].fetch(value) if memory in arrays and _is_array(value) else value
+def _on_host(value: Any, memory: str, arrays: Arrays, after: Any = None) -> Any:
+    is_there = memory in arrays and _is_array(value)
+    return arrays[memory].fetch(value, after) if is_there else value
 
 
 def _brought(value: Any, memory: str, arrays: Arrays) -> Any:

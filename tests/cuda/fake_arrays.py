@@ -42,16 +42,15 @@ class FakeArray:
                 "data": (self.data.ptr, False), "strides": self.strides}
 
     def _seen(self) -> np.ndarray:
-        """Its elements, for work that is done when the device comes to it."""
+        """Its elements, for work that is done when the device comes to it, and which does not keep
+        its memory."""
         view: Any = types.SimpleNamespace(__array_interface__=self.__cuda_array_interface__)
         return np.asarray(view)
 
     def __setitem__(self, where: Any, source: Any) -> None:
         assert where is Ellipsis
-        if isinstance(source, FakeArray):
-            self.driver.streams.ask(lambda: np.copyto(self._seen(), source._seen()))
-        else:
-            self.driver.streams.ask(lambda: self._seen().fill(source))
+        to, of = self._seen(), source._seen() if isinstance(source, FakeArray) else source
+        self.pool.streams.current.does(lambda: np.copyto(to, of))
 
     def part(self, *where: Any) -> Any:
         """A view of it."""
@@ -60,7 +59,7 @@ class FakeArray:
             UnownedMemory(seen.ctypes.data, seen.nbytes, self), 0), seen.strides)
 
     def get(self) -> np.ndarray:
-        self.driver.synchronize()
+        self.pool.streams.current.synchronize()
         return self._seen().copy()
 
 
@@ -76,7 +75,7 @@ def as_array(kind: type[FakeArray], x: Any) -> FakeArray:
     if isinstance(x, np.ndarray):
         made = kind(x.shape, x.dtype)
         if x.size:
-            kind.driver.copy_in(made.data.ptr, x)
+            kind.driver.copy_in(made.data.ptr, x, kind.pool.streams.current.ptr)
         return made
     interface = x.__cuda_array_interface__
     memory = UnownedMemory(interface["data"][0], 0, x)
@@ -84,8 +83,12 @@ def as_array(kind: type[FakeArray], x: Any) -> FakeArray:
                 interface.get("strides"))
 
 
+LATE = ("matmul", "dot", "einsum")
+
+
 class Functions:
-    """Functions of a module of NumPy's on such arrays: they wait, and give new ones."""
+    """Functions of a module of NumPy's on such arrays, of which they give new ones.  Some are done
+    late, others wait; none takes NumPy's arrays."""
 
     def __init__(self, kind: type[FakeArray], module: Any, calls: list[str]) -> None:
         self._kind, self._module, self._calls = kind, module, calls
@@ -95,8 +98,28 @@ class Functions:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             self._calls.append(f"{self._module.__name__}.{name}")
+            if any(isinstance(x, np.ndarray) and x.ndim for x in optree.tree_leaves(args)):
+                raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+            if name in LATE:
+                return self._late(function, args)
             args = optree.tree_map(lambda x: x.get() if isinstance(x, FakeArray) else x, args)
-            return optree.tree_map(lambda x: as_array(self._kind, np.asarray(x)),
-                                   function(*args, **kwargs))
+            raises = self._calls[-2:-1] == ["raise"]  # a context of now
+            try:
+                found = function(*args, **kwargs)
+            except np.linalg.LinAlgError:
+                if raises:
+                    raise
+                found = np.full(args[0].shape, np.nan)  # as CuPy has it where nobody asks
+            return optree.tree_map(lambda x: as_array(self._kind, np.asarray(x)), found)
 
         return call
+
+    def _late(self, function: Any, args: Any) -> FakeArray:
+        like = optree.tree_map(
+            lambda x: np.zeros(x.shape, x.dtype) if isinstance(x, FakeArray) else x, args)
+        empty = np.asarray(function(*like))
+        made = self._kind(empty.shape, empty.dtype)
+        given = optree.tree_map(lambda x: x._seen() if isinstance(x, FakeArray) else x, args)
+        to = made._seen()
+        self._kind.pool.streams.current.does(lambda: np.copyto(to, function(*given)))
+        return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from fake_arrays import Functions, UnownedMemory, arrays_of, as_array
 from fake_streams import (
     CUDARuntimeError,
+    Event,
     MemoryPointer,
     OutOfMemoryError,
     Pool,
@@ -38,10 +39,13 @@ class FakeCupy:
     """A GPU with ``room`` bytes; ``calls`` are what was asked of it, in order, ``sent`` the bytes
     of each copy."""
 
-    def __init__(self, room: int = 1 << 30, capability: str = "90", count: int = 1) -> None:
-        self.driver, self.cached, self.calls = EmulatedDriver(), 0, list[str]()
+    def __init__(
+        self, room: int = 1 << 30, capability: str = "90", count: int = 1, seed: int = 0
+    ) -> None:
+        self.driver, self.cached, self.calls = EmulatedDriver(seed), 0, list[str]()
         self.streams = Streams(self.driver, self.calls)
         self.pool = Pool(self.driver, self.streams, room)
+        self.pinned = PinnedPool()
         self.modules: dict[bytes, CudaModule] = {}
         self.capability, self.count = capability, count
         runtime = types.SimpleNamespace(
@@ -51,6 +55,8 @@ class FakeCupy:
             getDevice=lambda: 0, memsetAsync=self._set)
         self.cuda = types.SimpleNamespace(
             runtime=runtime, alloc=self.pool.alloc, Device=self._device,
+            alloc_pinned_memory=self.pinned.alloc,
+            Event=lambda disable_timing=False: Event(self.streams),
             Stream=NewStream(self.streams),
             memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             driver=types.SimpleNamespace(CUDADriverError=CUDADriverError),
@@ -92,24 +98,26 @@ class FakeCupy:
         return self.count
 
     def _copy(self, to: int, source: int, nbytes: int, kind: int, stream: int) -> None:
-        self.calls.append({1: "to device", 2: "to host", 3: "copy"}[kind])
+        """``cudaMemcpyAsync``: memory that is not pinned has been read, or written, when it
+        returns; what is pinned is read and written when the device comes to it."""
+        name = {1: "to device", 2: "to host", 3: "copy"}[kind]
+        is_pinned = kind < 3 and self.pinned.has(source if kind == 1 else to)
+        self.calls.append(name + (", pinned" if is_pinned else ""))
         self.sent.append(nbytes)
-
-        def copy() -> None:
-            self.driver.synchronize()
-            ctypes.memmove(to, source, nbytes)
-
-        self._asked(copy, stream)
+        for address in {1: [to], 2: [source], 3: [to, source]}[kind]:
+            if nbytes:
+                self.driver._check(address, nbytes)
+        of = self.streams.of(stream)
+        if kind == 1 and not is_pinned:
+            staged = ctypes.create_string_buffer(ctypes.string_at(source, nbytes), nbytes)
+            of.does(lambda: ctypes.memmove(to, staged, nbytes))
+            return
+        of.does(lambda: ctypes.memmove(to, source, nbytes))
+        if kind == 2 and not is_pinned:
+            of.synchronize()
 
     def _set(self, to: int, value: int, nbytes: int, stream: int) -> None:
-        def fill() -> None:
-            self.driver.synchronize()
-            ctypes.memset(to, value, nbytes)
-
-        self._asked(fill, stream)
-
-    def _asked(self, work: Callable[[], None], stream: int) -> None:
-        self.streams.of(stream).ask(work)
+        self.streams.of(stream).does(lambda: ctypes.memset(to, value, nbytes))
 
     def _device(self, number: int) -> Any:
         return Context(compute_capability=self.capability)
@@ -135,6 +143,27 @@ class NewStream:
     begin_capture = Stream.begin_capture
 
 
+class PinnedPool:
+    """Pinned memory of the host; ``room`` bytes of it."""
+
+    def __init__(self) -> None:
+        self.room, self.used = 1 << 30, 0
+        self._every: list[tuple[int, int]] = []
+
+    def alloc(self, nbytes: int) -> Any:
+        """``cupy.cuda.alloc_pinned_memory``."""
+        if self.used + nbytes > self.room:
+            raise CUDARuntimeError("cudaErrorMemoryAllocation: out of memory", 2)
+        memory = type("PinnedMemoryPointer", (ctypes.c_uint8 * nbytes,), {})()
+        memory.ptr = ctypes.addressof(memory)
+        self.used += nbytes
+        self._every.append((memory.ptr, memory.ptr + nbytes))
+        return memory
+
+    def has(self, address: int) -> bool:
+        return any(start <= address < end for start, end in self._every)
+
+
 class Module:
     """CuPy's module of machine code."""
 
@@ -155,8 +184,8 @@ class Module:
             assert [type(a) for a in args] == [kinds[p.kind] for p in kernel.params]
             self.cupy.calls.append(name)
             words, driver = [int(a) for a in args], self.cupy.driver
-            (stream or self.cupy.streams.current).ask(lambda: driver.launch(
-                self.loaded, kernel, grid, block, shared_mem, words))
+            (stream or self.cupy.streams.current).ask(lambda queue: driver.launch(
+                self.loaded, kernel, grid, block, shared_mem, words, queue))
 
         return call
 
@@ -167,6 +196,7 @@ def installed(fake: FakeCupy, monkeypatch: Any) -> Iterator[FakeCupy]:
     with monkeypatch.context() as patch:
         patch.setattr(gpus, "package", lambda: fake)
         patch.setattr(nvrtc, "compile", fake.compile)
+        patch.setattr(gpus, "notes", [])
         cupyx: Any = types.ModuleType("cupyx")
         cupyx.errstate = lambda linalg: nullcontext(fake.calls.append(linalg))
         patch.setitem(sys.modules, "cupyx", cupyx)
@@ -174,9 +204,10 @@ def installed(fake: FakeCupy, monkeypatch: Any) -> Iterator[FakeCupy]:
 
 
 @contextmanager
-def as_gpu(monkeypatch: Any) -> Iterator[FakeCupy]:
-    """A GPU of this process, ``/device:GPU:0``, and CuPy imported."""
-    with installed(FakeCupy(), monkeypatch) as fake, monkeypatch.context() as patch:
+def as_gpu(monkeypatch: Any, seed: int = 0) -> Iterator[FakeCupy]:
+    """A GPU of this process, ``/device:GPU:0``, and CuPy imported; the seed decides about orders.
+    """
+    with installed(FakeCupy(seed=seed), monkeypatch) as fake, monkeypatch.context() as patch:
         patch.setitem(sys.modules, "cupy", fake)
         patch.setitem(backends._loaded, "cuda", GpuBackend())
         registry.register("GPU", registry._gpus)

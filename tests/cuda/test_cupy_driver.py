@@ -83,8 +83,10 @@ def test_the_error_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None
     for fake, words in ((FakeCupy(count=-1), "cudaErrorInsufficientDriver.*"),
                         (FakeCupy(count=0), "finds no GPU"),
                         (FakeCupy(capability="61"), "too old.*")):
-        with installed(fake, monkeypatch), pytest.raises(NoGpuError, match=words):
-            CupyDriver()
+        with installed(fake, monkeypatch):
+            with pytest.raises(NoGpuError, match=words):
+                CupyDriver()
+            assert gpus.missing() and not gpus.count()  # doctor says it, and scopes
 
 
 def damped(x: np.ndarray) -> Any:

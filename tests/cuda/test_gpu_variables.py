@@ -244,6 +244,7 @@ def test_other_streams_have_the_value(cupy: FakeCupy) -> None:
         return x + v
 
     want = np.zeros(30)
+    cupy.driver.synchronize()  # x is there for all streams
     streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
     for number in range(6):
         want = want + X[0]

@@ -18,7 +18,7 @@ from . import launches, loading
 from .arena import Arena
 from .faults import KernelFault, Operand
 from .loading import LoadedModule
-from .streams import Streams
+from .streams import Event, Streams
 from .work import Around, CopyIn, CopyOut, Faults, Kernel, Release
 
 _WORDS: dict[str, Any] = {
@@ -91,18 +91,18 @@ class EmulatedDriver:
 
     # -- memory
 
-    def allocate(self, nbytes: int) -> int:
+    def allocate(self, nbytes: int, arriving: bool = False) -> int:
         try:
             return self.arena.allocate(nbytes)
         except MemoryError:
             self.streams.synchronize()  # what is to be freed is freed then
             return self.arena.allocate(nbytes)
 
-    def free(self, address: int) -> None:
+    def free(self, address: int, stream: int = 0) -> None:
         block = self.arena.block_at(address)
         if block is None or block.start != address:
             raise ValueError(f"free: nothing of the device's begins at {hex(address)}")
-        self.streams.ask(Release(block, self.arena, self._faults))
+        self.streams.ask(Release(block, self.arena, self._faults), stream)
 
     def address_of(self, array: Any) -> int | None:
         """Where an array's first element lies in the device's memory; None: it is not there."""
@@ -116,7 +116,12 @@ class EmulatedDriver:
         self._check(address, kept.nbytes)
         self.streams.ask(CopyIn(address, kept), stream)
 
-    def copy_out(self, array: np.ndarray, address: int, stream: int = 0) -> None:
+    def moment(self, nbytes: int) -> None:
+        """None: a copy waits for all."""
+
+    def copy_out(
+        self, array: np.ndarray, address: int, after: Any = None, stream: int = 0
+    ) -> None:
         if not array.flags.c_contiguous or not array.flags.writeable:
             raise ValueError("copy_out: give a C-contiguous array that may be written")
         start = self._check(address, array.nbytes)
@@ -135,9 +140,10 @@ class EmulatedDriver:
                 ("block", "none" if block is None else f"{block.nbytes} bytes")])
         return block.start
 
-    def synchronize(self) -> None:
-        """Do what was asked for; raises the first fault of kernels that nobody was told of."""
-        self.streams.synchronize()
+    def synchronize(self, until: Event | None = None) -> None:
+        """Do what was asked for, as far as the event, if there is one; raises the first fault of
+        kernels that nobody was told of."""
+        self.streams.synchronize(until)
         error = self._faults.first_untold()
         if error is not None:
             raise error

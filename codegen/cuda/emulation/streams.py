@@ -69,11 +69,15 @@ class Streams:
         """How much has been asked for and is not done."""
         return sum(len(queue) for queue in self._queues.values())
 
-    def synchronize(self) -> None:
-        """Do all of it."""
+    def synchronize(self, until: Event | None = None) -> None:
+        """Do all of it; or some, the event's stream until the event at least, and of other streams
+        what that waits for: with the seed 0 nothing else, with others more, or not."""
         with self._working:
-            self._give_up_what_is_useless()
-            while (begun := self._first()) is not None:
+            if until is None:
+                self._give_up_what_is_useless()
+            draw = self._random
+            least = until if draw is None or draw.random() < 0.5 else None
+            while not (until and until.is_done) and (begun := self._first(least)) is not None:
                 self._begun = begun
                 queue, work = begun
                 work()
@@ -91,9 +95,9 @@ class Streams:
             if work.is_useless(unread):
                 work.give_up()
 
-    def _first(self) -> tuple[deque[Work], Work] | None:
-        """What is done next: that which has begun, else the first of a queue that may go on; None:
-        there is nothing to do."""
+    def _first(self, least: Event | None = None) -> tuple[deque[Work], Work] | None:
+        """What is done next: that which has begun, else the first of a queue that may go on, or of
+        the one that this event waits for; None: there is nothing to do."""
         begun, queues = self._begun, [queue for queue in list(self._queues.values()) if queue]
         if begun is not None and begun[0] and begun[0][0] is begun[1]:
             return begun
@@ -103,7 +107,18 @@ class Streams:
             return None
         draw = self._random
         queue = able[0] if draw is None else draw.choice(able)
+        if least is not None:
+            queue = _towards(least, queues)
         return queue, queue[0]
+
+
+def _towards(event: Event, queues: list[deque[Work]]) -> deque[Work]:
+    """The queue whose first work the event waits for."""
+    queue = next(queue for queue in queues if event in list(queue))
+    first = queue[0]
+    if isinstance(first, _Wait) and not first.event.is_done:
+        return _towards(first.event, queues)
+    return queue
 
 
 def _may_go_on(work: Work) -> bool:
