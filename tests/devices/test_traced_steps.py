@@ -33,8 +33,8 @@ def test_every_kernel_and_library_call_is_listed_with_its_device_and_time() -> N
         found = {(node.op, node.device) for node in report.nodes}
         assert found == {("Sort", f"{DEVICE}1"), ("kernel", f"{DEVICE}1"), ("kernel", f"{DEVICE}0"),
                          ("LinalgInv", f"{DEVICE}0"), ("Loop", f"{DEVICE}0")}
-        assert [node.name for node in report.nodes if node.op != "kernel"] == ["Sort", "Loop",
-                                                                               "LinalgInv"]
+        assert [node.name for node in report.nodes if node.op != "kernel"] == [
+            "Sort", "LinalgInv", "Loop"]  # of what may raise, in the program's order
         assert all(0 < node.us < 1e6 for node in report.nodes)
         assert sum(len(node.nodes) for node in report.nodes if node.op == "kernel") >= 7
         assert any(line.endswith(" on CPU:1") for line in str(report).splitlines())
