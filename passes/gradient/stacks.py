@@ -26,6 +26,9 @@ from .bodies import placeholder
 from .nests import Nested, entries_of
 
 STATIC = 1 << 30  # bytes of memory for a stack up to which a limit of its entries will do
+# The same where a `break` is the limit, which is often far more than a loop ever runs: memory that
+# is never touched costs nothing, but not every system lends it.
+STATIC_OF_BREAKS = 1 << 27
 
 
 @dataclass
@@ -123,7 +126,9 @@ def _static_size(nest: Sequence[Nested], entries: Sequence[TensorType]) -> Any:
     if count is None:
         return None
     bytes_each = sum(math.prod(map(int, e.shape)) * e.dtype.itemsize for e in entries)
-    return count if int(getattr(count, "hint", count)) * bytes_each <= STATIC else None
+    is_generous = any(loop.trips is not None and loop.trips.is_broken_off for loop in nest)
+    most = STATIC_OF_BREAKS if is_generous else STATIC
+    return count if int(getattr(count, "hint", count)) * bytes_each <= most else None
 
 
 def _memory(builder: Builder, entry: TensorType, count: Any) -> Value:

@@ -38,6 +38,11 @@ class Trips:
     least: int = 0
     more: int = 0
 
+    @property
+    def is_broken_off(self) -> bool:
+        """Whether the end is that of a `break`."""
+        return self.least > 0 or self.more > 0
+
     def most(self, around: Around) -> Any:
         """A number of iterations that is not exceeded; None where none is known."""
         (low, high), (first, last) = interval(self.start, around), interval(self.end, around)

@@ -135,6 +135,20 @@ def test_a_loop_without_a_limit_is_counted(program: Any) -> None:
     assert loops(fusec.grad(loss(program)), X, 50.0) == 3
 
 
+def test_a_limit_that_would_take_much_memory_is_counted() -> None:
+    def program(x: Any, enough: Any) -> Any:
+        k = 0
+        while x.sum() < enough:
+            x = x * 1.1 + 0.01 * x * x
+            k += 1
+            if k >= 20_000:
+                break
+        return (x ** 3).sum()
+
+    assert loops(fusec.grad(program), np.ones(1000), 5000.0) == 3
+    assert loops(fusec.grad(program), np.ones(3), 50.0) == 2
+
+
 def test_a_limit_that_is_an_argument() -> None:
     def program(x: Any, most: Any) -> Any:
         k = 0
