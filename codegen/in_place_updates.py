@@ -102,7 +102,9 @@ def read_first(kernel: Kernel, pairs: Sequence[Pair]) -> Kernel:
     first update's value has to be taken before the second is made.
     """
     nests = kernel.nests
-    if not 1 < len(nests) <= MOST_ORDERED or kernel.has_checks:
+    if not 1 < len(nests) <= MOST_ORDERED or kernel.has_checks or (
+            may_run_in_place(kernel, pairs)) or not all(
+            _reads_stay(nest, *_places(nest, *pair)) for nest in nests for pair in pairs):
         return kernel
     before = [{i for i in range(len(nests)) if i != j and _comes_first(nests, i, j, pairs)}
               for j in range(len(nests))]
@@ -183,8 +185,7 @@ def _is_computed(index: IndexMap) -> bool:
 def _reads_match(kernel: Kernel, out: int, source: int) -> bool:
     earlier: list[Nest] = []  # those that have written
     for nest in kernel.nests:
-        reads = {_short(nest, a.index) for a in nest.accesses if a.buffer == source}
-        writes = {_short(nest, index) for index in _written(nest, out)}
+        reads, writes = _places(nest, out, source)
         if not _reads_stay(nest, reads, writes) or (
                 reads & writes and _reads_after_write(nest, out, source)):
             return False
@@ -193,6 +194,12 @@ def _reads_match(kernel: Kernel, out: int, source: int) -> bool:
         if writes:
             earlier.append(nest)
     return True
+
+
+def _places(nest: Nest, out: int, source: int) -> tuple[set[IndexMap], set[IndexMap]]:
+    """Where the nest reads one buffer, and where it writes the other."""
+    return ({_short(nest, a.index) for a in nest.accesses if a.buffer == source},
+            {_short(nest, index) for index in _written(nest, out)})
 
 
 def _short(nest: Nest, index: IndexMap) -> IndexMap:
