@@ -192,6 +192,7 @@ def jvp(
 def _traced_jvp(
     trace: Trace, f: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...], has_aux: bool
 ) -> Any:
+    tangents = mapped(partial(_as_it_is, trace), tangents)  # f may write to what they are
     point = call_at(trace, f, primals, {}, tuple(range(len(primals))), None, "jvp")
     others = _apart(point)[1:] if has_aux else []
     leaves, structure = result_leaves(point)
@@ -201,6 +202,13 @@ def _traced_jvp(
     tangent = structure.unflatten([
         as_result(trace, x, t) for x, t in zip(leaves, pushed, strict=True)])
     return (point.result, tangent, *others)
+
+
+def _as_it_is(trace: Trace, leaf: Any) -> Any:
+    """What an array holds now."""
+    if not isinstance(leaf, (TracedArray, np.ndarray)):
+        return leaf
+    return from_value(trace, as_traced(trace, leaf).value)
 
 
 def _tangents(point: Point, tangents: Any, likes: Sequence[TracedArray]) -> list[Term]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fusec import config
-from fusec.errors import InternalError, user_error, users_own
+from fusec.errors import user_error, users_own
 from fusec.function import Function
 from fusec.jitted_methods import Method
 from fusec.trace.values.trace import Trace, current
@@ -38,7 +38,10 @@ class Transformed:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         trace = current()
         if trace is None:
-            raise InternalError(f"{self.__name__} runs outside of a trace")
+            raise user_error(
+                TypeError, f"{self.__name__} has no version that NumPy runs, to compare with", None,
+                "measure the function itself, fusec.benchmark(f, ...), or time calls of its "
+                "derivative; python -m fusec bench --suite gradients compares with JAX")
         return self.run(trace, args, kwargs)
 
 

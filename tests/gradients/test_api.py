@@ -375,3 +375,23 @@ def test_tokens_tell_derivatives_apart() -> None:
     tokens = [repr(f.__dask_tokenize__()) for f in (
         fusec.grad(at_the_top), fusec.grad(f), fusec.grad(f, 1), fusec.jacobian(f))]
     assert len(set(tokens)) == 4
+
+
+def test_tangents_that_are_the_primals_are_read_before_these_are_written() -> None:
+    def f(x: Any) -> Any:
+        x *= 2
+        return (x ** 2).sum()
+
+    for tangent, expected in ((lambda x: x, 40.0), (lambda x: x[::-1], 32.0)):
+        x = np.array([1.0, 2.0])
+        assert fusec.jvp(f, (x,), (tangent(x),)) == (20.0, expected)
+        np.testing.assert_array_equal(x, [2.0, 4.0])
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(fusec.hvp(f, (x,), (x,))[0], [8.0, 16.0])
+    compiled = fusec.jit(lambda x: fusec.jvp(f, (x,), (x,)))
+    assert compiled(np.array([1.0, 2.0])) == (20.0, 40.0)
+
+
+def test_derivatives_have_no_version_to_be_benchmarked_against() -> None:
+    with pytest.raises(TypeError, match="measure the function itself"):
+        fusec.benchmark(fusec.grad(lambda x: (x ** 3).sum()), np.ones(10))

@@ -142,7 +142,7 @@ def test_starts_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def stepwise(x: np.ndarray, n: int) -> np.ndarray:
     v = np.sort(x * 2.0)
     for i in range(n):
-        v = v * 0.5 + np.cumsum(v) * 0.001 + i
+        v = v[::-1] * 0.5 + np.cumsum(v) * 0.001 + i  # which needs memory
     return np.linalg.norm(v) + v
 
 
