@@ -45,7 +45,8 @@ def planned(trips: int | None, state: int, entry: int, budget: int) -> Plan | No
 
     ``state``: bytes of what is carried at the beginning of a segment.  Where no number of levels is
     enough, single iterations run again, whose loops may keep less in turn; else the plan is taken
-    that keeps the least.  ``trips`` None: the run says it; then half of the
+    that keeps the least, where it keeps less than everything: a loop that carries a record of all
+    iterations has beginnings as large as that.  ``trips`` None: the run says it; then half of the
     memory is for the iterations of a segment, unless there is enough for `MANY`.
     """
     state, entry = max(state, 1), max(entry, 1)
@@ -58,7 +59,8 @@ def planned(trips: int | None, state: int, entry: int, budget: int) -> Plan | No
              for levels in range(1, MOST_LEVELS + 1)]
     fitting = [plan for plan in plans if plan.kept <= budget] or [
         plan for plan in plans if plan.lengths[-1] == 1 and plan.rest >= 0]
-    return fitting[0] if fitting else min(plans, key=lambda plan: plan.kept)
+    least = fitting[0] if fitting else min(plans, key=lambda plan: plan.kept)
+    return least if least.kept < trips * entry else None
 
 
 def _with_levels(trips: int, state: int, entry: int, budget: int, levels: int) -> Plan:
@@ -82,8 +84,11 @@ def plan_of(
     state = [v for n, v in enumerate(parts.body.parameters[: parts.carried])
              if n not in parts.counters]
     count, inner = parts.most_trips(inside.around), bytes_in(inside.stacks)
-    if not is_beside(reverse.inside) or parts.trips is None or not parts.trips.is_exact or (
-            count == 0 or inner is None or not all(map(is_of_known_size, state))):
+    if not is_beside(reverse.inside) or count == 0:
+        return None
+    if parts.trips is None or not parts.trips.is_exact or inner is None or (
+            not all(map(is_of_known_size, state))):
+        _note_everything(reverse, parts, kept, inner)
         return None
     entry = sum(map(bytes_of, kept)) + (-(-inner // count) if count else inner)
     plan = planned(count, sum(map(bytes_of, state)), entry, reverse.budget)
@@ -94,9 +99,23 @@ def plan_of(
     elif plan is not None:
         note(reverse.builder, parts.node, told(plan, count, entry, reverse.budget))
     elif entry and count:
-        note(reverse.builder, parts.node, f"keeps {in_words(count * entry)}, of {count} iterations")
+        beyond = ", more than config.gradient_memory, as beginnings of segments would be" if (
+            count * entry > reverse.budget) else ""
+        note(reverse.builder, parts.node,
+             f"keeps {in_words(count * entry)}, of {count} iterations{beyond}")
     reverse.budget -= (count or 0) * entry if plan is None else plan.kept
     return plan
+
+
+def _note_everything(
+    reverse: Reverse, parts: LoopParts, kept: Sequence[Value], inner: int | None
+) -> None:
+    why = "how often loops in it run" if inner is None else (
+        "how often it runs, or how much it carries")
+    own = sum(map(bytes_of, kept))
+    if own:
+        note(reverse.builder, parts.node, f"keeps {in_words(own)} of each iteration, whatever "
+             f"config.gradient_memory says: data decide {why}")
 
 
 def may_run_again(node: Node) -> bool:

@@ -168,3 +168,35 @@ def test_plans_keep_what_they_may_in_the_fewest_runs(
     for length in () if plan is None else plan.lengths:
         kept, trips = kept + 8 * -(-trips // length), length
     assert plan is None or plan.kept == kept + 8 * trips <= budget
+
+
+def recorded(u: Any, steps: Any) -> Any:
+    kept = np.zeros((100, u.size))
+    for k in range(steps):
+        kept[k] = u
+        u = u + 0.01 * np.sin(u)
+    return (kept ** 2).sum()
+
+
+def notes_of(gradient: Any, *args: Any) -> str:
+    return "\n".join(line for line in str(fusec.explain(gradient, *args)).splitlines()
+                     if "gradients:" in line)
+
+
+def test_a_record_of_all_iterations_is_not_kept_twice() -> None:
+    u = np.linspace(0.5, 1, 50)
+    want = fusec.grad(recorded)(u, 100)
+    with fusec.config.override(gradient_memory=5_000):
+        gradient = fusec.grad(recorded)
+        np.testing.assert_array_equal(gradient(u, 100), want)
+        assert "more than config.gradient_memory" in notes_of(gradient, u, 100)
+
+
+def test_it_is_said_of_loops_that_data_end() -> None:
+    def program(u: Any) -> Any:
+        while u.sum() < 100:
+            u = u * u + 1.5
+        return u.sum()
+
+    assert "keeps 400 bytes of each iteration, whatever" in notes_of(
+        fusec.grad(program), np.linspace(0.5, 1, 50))
