@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from fusec.ir import Value
 from fusec.ir.dims import Dim, maximum
 from fusec.ir.symbolic_numbers import Symbolic
@@ -38,7 +40,23 @@ def interval(value: Value, around: Around) -> Interval:
     if rule is None:
         return _ANY
     result: Interval = rule(*(interval(v, around) for v in node.inputs))
-    return result
+    return result if _is_held(result, value) else _ANY
+
+
+def is_wide(dtype: np.dtype) -> bool:
+    """Whether numbers are taken to stay within this dtype, as sizes and counters do in int64."""
+    return bool(dtype == np.int64)
+
+
+def _is_held(result: Interval, value: Value) -> bool:
+    """Whether numbers from there do not wrap around in the value's dtype: ``300`` is 44 in int8,
+    and ``3 - 5`` is large in unsigned integers."""
+    if is_wide(value.dtype) and all(v.dtype != np.uint64 for v in value.node.inputs):
+        return True
+    low, high = result
+    limits = np.iinfo(value.dtype)
+    return isinstance(low, int) and isinstance(high, int) and bool(
+        limits.min <= low and high <= limits.max)
 
 
 def _sum(a: Interval, b: Interval) -> Interval:

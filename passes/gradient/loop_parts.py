@@ -8,7 +8,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder, get
 from fusec.ops.derivatives import Term, refusal
-from fusec.ops.integer_ranges import Around, Interval, interval
+from fusec.ops.integer_ranges import Around, Interval, interval, is_wide
 from fusec.records import dataclass
 
 from .bodies import Body, Opened, name_of, of_kind, opened
@@ -55,7 +55,7 @@ class LoopParts:
             counter = self.counters.get(position)
             if position >= self.carried:
                 known[inner] = interval(outer, known)
-            elif counter is not None:
+            elif counter is not None and is_wide(inner.dtype):
                 known[inner] = self._counted(counter, outer, known)
         return known
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import maximum
 from fusec.ops import Builder
-from fusec.ops.integer_ranges import Around, interval
+from fusec.ops.integer_ranges import Around, interval, is_wide
 from fusec.ops.loop_numbers import BREAKS, ENDS, STEPS, is_and, is_or, known_truth
 from fusec.records import dataclass
 
@@ -101,12 +103,14 @@ def _step(value: Value, counter: Value) -> Any:
     if a != counter or b.node.op != "Const" or not b.node.attrs["value"]:
         return None
     number = b.node.attrs["value"]
+    number = int(number) if isinstance(number, np.integer) else number  # which would wrap
     return number if sign > 0 else -number
 
 
 def trips(node: Node) -> Trips | None:
-    """What ends the loop; None where it is no counter."""
-    by_parameter = {c.position: c for c in counters(node)}
+    """What ends the loop; None where it is no counter, or one that may wrap around first."""
+    by_parameter = {c.position: c for c in counters(node)
+                    if is_wide(node.inputs[c.position].dtype)}
     test = node.attrs["test"]
     return _ended_by(node, test.outputs[0], dict(zip(test.inputs, range(len(test.inputs)),
                                                      strict=True)), by_parameter, True)

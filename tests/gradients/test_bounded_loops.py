@@ -163,3 +163,54 @@ def test_a_limit_that_is_an_argument() -> None:
     for most in (3, 1, 0, 9):
         ends = [program(X + s * 1e-6 * np.eye(3)[1], most) for s in (1, -1)]
         assert gradient(X, most)[1] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6)
+
+
+def narrow_steps(x: Any, limit: Any) -> Any:
+    """Twelve iterations of a distance that int8 has no number for."""
+    k = np.int8(0)
+    while k < 120 and x.sum() < 50.0:
+        x = x * 1.1 + 0.01 * x * x
+        k = k + np.int8(10)
+    return x
+
+
+def wraps_around(x: Any, limit: Any) -> Any:
+    """The counter passes its end only after it has wrapped around."""
+    k = np.int8(0)
+    while x.sum() < 50.0:
+        x = x * 1.02 + 0.001 * x * x
+        k = k + np.int8(50)
+        if k >= 120:
+            break
+    return x
+
+
+def narrow_start(x: Any, limit: Any) -> Any:
+    """It begins at 44, not at 300."""
+    k = np.maximum(limit, 300).astype(np.int8)
+    while x.sum() < 50.0:
+        x = x * 1.1 + 0.01 * x * x
+        k = k + np.int8(1)
+        if k >= 60:
+            break
+    return x
+
+
+def unsigned_end(x: Any, limit: Any) -> Any:
+    """It ends at 253, not at -3."""
+    end, k = np.minimum(limit, 3).astype(np.uint8).astype(np.int64), np.int64(0)
+    while x.sum() < 50.0:
+        x = x * 1.02 + 0.001 * x * x
+        k = k + np.int64(1)
+        if k >= end:
+            break
+    return x
+
+
+@pytest.mark.parametrize("program", [narrow_steps, wraps_around, narrow_start, unsigned_end],
+                         ids=lambda f: f.__name__)
+def test_numbers_that_wrap_around_are_no_limits(program: Any) -> None:
+    gradient, limit = fusec.grad(loss(program)), np.int64(-3)
+    with np.errstate(over="ignore"):
+        ends = [loss(program)(X + s * 1e-6 * np.eye(3)[1], limit) for s in (1, -1)]
+    assert gradient(X, limit)[1] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6)
