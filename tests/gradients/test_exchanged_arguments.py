@@ -1,4 +1,4 @@
-"""Arguments that a loop exchanges with other names hold after a gradient what NumPy leaves there."""
+"""Arguments that a loop exchanges with other names hold after a gradient what NumPy leaves."""
 
 from __future__ import annotations
 
