@@ -35,6 +35,14 @@ def three(a: Any, b: Any, c: Any, n: Any) -> Any:
     return (a**2).sum()
 
 
+def with_two_locals(a: Any, n: Any) -> Any:
+    b, c = a * 2, np.zeros_like(a)
+    for _ in range(n):  # writes to the argument from the third name on, two iterations later
+        c[1:-1] = a[1:-1] * 0.5 + b[1:-1]
+        a, b, c = b, c, a
+    return (a**2).sum()
+
+
 def nested(a: Any, n: Any) -> Any:
     t = np.zeros_like(a)
     for _ in range(n):
@@ -113,8 +121,8 @@ def of_all(f: Callable[..., Any]) -> Any:
     return fusec.grad(f, tuple(range(f.__code__.co_argcount - 1)))
 
 
-@pytest.mark.parametrize("way", [*WAYS, of_all])
-@pytest.mark.parametrize("f", [with_a_local, two, three, nested])
+@pytest.mark.parametrize("way", [*WAYS, of_all, fusec.jit])
+@pytest.mark.parametrize("f", [with_a_local, with_two_locals, two, three, nested])
 def test_arguments_hold_what_numpy_leaves(f: Callable[..., Any], way: Callable[..., Any]) -> None:
     compiled = way(f)
     for n in COUNTS:
@@ -132,6 +140,19 @@ def test_what_is_read_later_in_a_compiled_function() -> None:
         (got, _), held = compiled(x, n)
         np.testing.assert_allclose(got, value)
         np.testing.assert_allclose(held, expected)
+
+
+def test_memory_that_a_writing_name_gets_iterations_later() -> None:
+    def by_data(a: Any, n: Any) -> Any:
+        b, c, k = a * 2, np.zeros_like(a), 0
+        while k < n[0]:
+            c[1:-1] = a[1:-1] * 0.5 + b[1:-1]
+            a, b, c, k = b, c, a, k + 1
+        return (a**2).sum()
+
+    for way in (fusec.jit, fusec.grad):
+        with pytest.raises(fusec.UnsupportedError, match="copy the array before the loop"):
+            way(by_data)(np.array([1.0, 5, 2, 7]), np.array([3]))
 
 
 @pytest.mark.parametrize("way", WAYS)
