@@ -94,6 +94,7 @@ def _of_array(trace: Trace, given: TracedArray, path: str) -> Independent:
     storage = Storage(value, contiguous(given.shape, given.itemsize, order),
                       writeable=given.is_writeable)
     assert given.storage is not None
+    storage.written_to = given.storage  # a loop may not put it behind another name as a local array
     versions = [(root, root.version) for root in roots(given.storage)]
     return Independent(trace, path, value, given, TracedArray(trace, storage), versions)
 

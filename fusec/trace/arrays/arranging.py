@@ -342,8 +342,7 @@ def kron(trace: Trace, a: Any, b: Any) -> Any:
     sizes = [(1,) * (rank - v.ndim) + v.shape for v in (x, y)]
     outer = tuple(n for size in sizes[0] for n in (size, 1))
     inner = tuple(n for size in sizes[1] for n in (1, size))
-    product: Any = np.multiply(
-        shaping.reshape(trace, x, outer), shaping.reshape(trace, y, inner))
+    product: Any = np.multiply(shaping.reshape(trace, x, outer), shaping.reshape(trace, y, inner))
     return product.reshape(tuple(m * n for m, n in zip(*sizes, strict=True)))
 
 

@@ -145,8 +145,7 @@ def full_like(
 @operation
 def array_from_sequence(trace: Trace, items: Sequence[Any]) -> TracedArray:
     """A nested list or tuple; its elements may be traced."""
-    if not is_traced_inside(items) and not (
-            trace.builder.is_symbolic and holds_symbols(items)):
+    if not is_traced_inside(items) and not (trace.builder.is_symbolic and holds_symbols(items)):
         return TracedArray(trace, trace.capture(np.asarray(items)))
     whole = restacked(trace, items)
     if whole is not None:

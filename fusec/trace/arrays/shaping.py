@@ -243,8 +243,7 @@ def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
     target = _shape(shape)
     pairs = zip(x.shape, target[max(len(target) - x.ndim, 0):], strict=False)
     try:
-        fits = len(target) >= x.ndim and all(
-            d == t or equal(d, 1) or equal(d, t) for d, t in pairs)
+        fits = len(target) >= x.ndim and all(d == t or equal(d, 1) or equal(d, t) for d, t in pairs)
     except UndecidedSizeError:
         raise unsupported(
             "broadcast_to of a size that only the run knows", loc=trace.loc,

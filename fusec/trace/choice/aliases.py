@@ -33,6 +33,8 @@ def shown_elsewhere(storage: Storage, bound: Collection[int]) -> bool:
     anew: as an argument, or in another variable of the functions that are being traced."""
     return any(isinstance(root, Copied) or root.origin is not None or _is_held(root, bound)
                or (root.stands_for is not None and shown_elsewhere(root.stands_for, bound))
+               or ((to := root.written_to) is not None
+                   and (to.is_constant or shown_elsewhere(to, bound)))
                for root in roots(storage))
 
 

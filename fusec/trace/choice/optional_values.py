@@ -137,8 +137,7 @@ def _assumed(trace: Trace, value: Value) -> bool | None:
     """What a boolean is, by the tests around what is being traced."""
     assumed = trace.part(Assumed).get(value)
     node = value.node
-    if assumed is None and node.op in ("LogicalNot", "Cast") and (
-            node.inputs[0].dtype == np.bool_):
+    if assumed is None and node.op in ("LogicalNot", "Cast") and node.inputs[0].dtype == np.bool_:
         inner = _assumed(trace, node.inputs[0])
         return inner if inner is None or node.op == "Cast" else not inner
     return assumed

@@ -251,8 +251,7 @@ class Filling:
     def _fresh(self, slot: Slot) -> TracedArray:
         """Memory for what the slot gives."""
         if slot.index not in self.fresh:
-            self.fresh[slot.index] = from_value(
-                self.trace, self.outputs[slot.index], slot.strides)
+            self.fresh[slot.index] = from_value(self.trace, self.outputs[slot.index], slot.strides)
         return self.fresh[slot.index]
 
     def _is_again(self, slot: Slot) -> bool:

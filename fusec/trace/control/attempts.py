@@ -47,7 +47,6 @@ class Attempt(Finals):
     """The parameters, the test, the body, and the comparison; then a traced body, to be emitted."""
 
     test: Value
-    finals: dict[str, Any]  # what each variable holds after an iteration
     checks: list[Node]
     index_uses: list[Use]
 

@@ -236,8 +236,7 @@ def _emit(
     others = [v for v in outer if v not in before]
     graphs = [
         subgraph(name, roots, before, others, list(enumerate(new)), side.checks)
-        for name, roots, new, side in zip(
-            ("then", "orelse"), gives, after, sides, strict=True)
+        for name, roots, new, side in zip(("then", "orelse"), gives, after, sides, strict=True)
     ]
     value = trace.emit("Cond", test, *before, *others, then=graphs[0], orelse=graphs[1],
                        changed=len(before))

@@ -51,6 +51,8 @@ class RebindingError(UnsupportedError):
 class Finals(Parameters):
     """The comparison after the body."""
 
+    finals: dict[str, Any]  # what each variable holds after an iteration
+
     def _compare(self, finals: dict[str, Any]) -> None:
         """What the body leaves, with what it found."""
         for name, value in finals.items():
@@ -218,12 +220,22 @@ class Finals(Parameters):
             raise self._aliased(name)
         if any(self._is_changed(root) for root in roots(before.storage)):
             raise self._aliased(name)  # under another name, while this one may still be bound to it
-        written = own.version > 0 or (storage.version > 0 and storage in [
+        written = own in self._written_later() or (storage.version > 0 and storage in [
             a.storage for a in self.arrays.values()])
         if written and (before.storage.origin is not None or before.storage.is_shared
                         or roots(before.storage) != [before.storage]
                         or shown_elsewhere(before.storage, self._rebound_cells())):
             raise self._aliased(name)
+
+    def _written_later(self) -> set[Storage | None]:
+        """What the body writes of what it carries, and what comes to such a name, in turn."""
+        stored = [a.storage for a in self.arrays.values()]
+        written = {s for s in stored if s is not None and s.version > 0}
+        for _ in stored:
+            written |= {root for (name, i), a in self.arrays.items() if a.storage in written
+                        for x in loop_leaves(self.holders, self.finals[name])[0][i:i + 1]
+                        for root in _memory(x)}
+        return written
 
     def _rebound_cells(self) -> set[int]:
         return self.parts.variables.ids(name for name, _ in self.arrays)
@@ -261,15 +273,17 @@ class Finals(Parameters):
 
 
 def older(leaf: Any, region: Region) -> list[Storage]:
-    if type(leaf) is not TracedArray or leaf.storage is None:
-        return []
-    return [root for root in roots(leaf.storage) if root.born < region.start]
+    return [root for root in _memory(leaf) if root.born < region.start]
+
+
+def _memory(leaf: Any) -> list[Storage]:
+    is_array = type(leaf) is TracedArray and leaf.storage is not None
+    return roots(leaf.storage) if is_array else []
 
 
 def of_one_memory(leaves: dict[Leaf, Any]) -> set[Leaf]:
     """Those that show memory which another one shows too: a write to one would be seen in both."""
-    shown = {key: set(roots(leaf.storage)) for key, leaf in leaves.items()
-             if type(leaf) is TracedArray and leaf.storage is not None}
+    shown = {key: set(_memory(leaf)) for key, leaf in leaves.items()}
     times = Counter(root for memory in shown.values() for root in memory)
     return {key for key, memory in shown.items() if any(times[root] > 1 for root in memory)}
 

@@ -164,8 +164,7 @@ class LoopResult:
         stacks = [[results[key] for key in a.keys] for a in appended]
         for k in range(self.parts.count if appended else 0):
             for one, rows in zip(appended, stacks, strict=True):
-                one.owner.append(one.elements(
-                    self.trace, rows, k, self.attempt.region.start))
+                one.owner.append(one.elements(self.trace, rows, k, self.attempt.region.start))
 
     def _leaf(self, key: Leaf, leaf: Any, results: dict[Leaf | None, Value]) -> Any:
         if key in results:

@@ -93,8 +93,7 @@ def _content(value: Any, depth: int) -> tuple[Any, ...]:
         return kind, repr(value)
     if depth == 0:
         raise _Opaque
-    parts: list[Any] = [
-        plain(value) for base, plain in _PLAIN if isinstance(value, base)]
+    parts: list[Any] = [plain(value) for base, plain in _PLAIN if isinstance(value, base)]
     if isinstance(value, tuple):
         parts.append(tuple(_content(item, depth - 1) for item in tuple.__iter__(value)))
     if isinstance(value, frozenset):

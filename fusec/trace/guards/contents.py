@@ -275,8 +275,7 @@ class ArrayContent:
         self.content = content if type(content) is bytes else Content(content)
 
     def matches(self, value: Any) -> bool:
-        if type(value) is not self.kind or value.dtype != self.dtype or (
-                value.shape != self.shape):
+        if type(value) is not self.kind or value.dtype != self.dtype or value.shape != self.shape:
             return False
         content = _held_in(value)
         return self.content.matches(content) if isinstance(self.content, Content) else bool(

@@ -222,5 +222,4 @@ def delete(hooks: TracingHooks, where: Where, obj: Any, name: str) -> None:
 def _is_older(hooks: TracingHooks, obj: Any, name: str) -> bool:
     """Whether an object made in the trace outlives the branch or loop that assigns to it."""
     born = hooks.trace.local.births[id(obj)]
-    return hooks.places.attribute(obj, name) is not None or (
-        hooks.trace.is_older_than_region(born))
+    return hooks.places.attribute(obj, name) is not None or hooks.trace.is_older_than_region(born)

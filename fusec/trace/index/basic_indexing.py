@@ -43,8 +43,7 @@ def expanded(array: TracedArray, key: Any) -> tuple[list[Any], bool]:
     used = sum(1 for k in entries if k is not None and k is not Ellipsis)
     dots = sum(1 for k in entries if k is Ellipsis)
     if dots > 1:
-        raise array.trace.error(
-            IndexError("an index can only have a single ellipsis ('...')"))
+        raise array.trace.error(IndexError("an index can only have a single ellipsis ('...')"))
     if used > array.ndim:
         raise array.trace.error(IndexError(
             f"too many indices for array: array is {array.ndim}-dimensional, but {used} were "

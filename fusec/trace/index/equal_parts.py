@@ -119,8 +119,7 @@ class _Cut:
     def of(self, array: TracedArray) -> TracedArray:
         if not self.axes:
             return array
-        return array.view_through(
-            "Window", array.strides, *self.places(array.trace), **self.attrs)
+        return array.view_through("Window", array.strides, *self.places(array.trace), **self.attrs)
 
     def places(self, trace: Trace) -> list[Value]:
         return [*(trace.builder.const(0) for _ in self.axes), *self.counts]

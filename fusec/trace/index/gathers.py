@@ -246,8 +246,7 @@ def _moded_index(trace: Trace, index: Value, size: int, axis: int, mode: str) ->
 def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Any:
     """``np.take_along_axis``: an index for each element of all other axes."""
     array, places = as_traced(trace, arr), as_traced(trace, indices)
-    like = ask_on_stand_ins(
-        trace, lambda x, i: np.take_along_axis(x, i, axis), [array, places])
+    like = ask_on_stand_ins(trace, lambda x, i: np.take_along_axis(x, i, axis), [array, places])
     if axis is None:
         array, axis = array.reshape(-1), 0
     along = axis % array.ndim

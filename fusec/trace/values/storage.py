@@ -188,7 +188,7 @@ class Storage:
 
     __slots__ = (
         "_views", "born", "is_constant", "origin", "shown_by", "stands_for", "strides", "value",
-        "version", "writeable",
+        "version", "writeable", "written_to",
     )
 
     writes_elsewhere = False  # whether writing to it is writing to other storages
@@ -207,6 +207,7 @@ class Storage:
         self.version = 0
         self.is_constant = False
         self.stands_for: Storage | None = None  # in a loop's body: the array before the loop
+        self.written_to: Storage | None = None  # memory that takes over what it holds in the end
         self.shown_by: list[Callable[[], Any]] = []  # weak references to the arrays made of it
         self._views: dict[tuple[ViewStep, ...], Value] = {}
 
