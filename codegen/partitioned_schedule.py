@@ -3,7 +3,8 @@
 Nodes of one device that wait for the same receives become one task: a graph of its own, with a
 schedule of its own.  A task ends with a value that is sent, so that the other device need not wait
 for more.  (To contract nodes with the same receives makes no circle: where a path left a task and
-came back, it would come back through a receive that the task's first node waits for too.)
+came back, it would come back through a receive that the task's first node waits for too.)  A size
+that another device learns is such a receive: nothing is sent, but who needs it waits.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, ClassVar
 
 from fusec.ir import Graph, Node, Value
 from fusec.ir.device_names import DeviceName
+from fusec.ir.dims import symbols_of
 from fusec.ir.lazy_values import lazy
 from fusec.ops import Namer, get
 from fusec.ops.checks import has_effects
@@ -175,7 +177,9 @@ class _Maker:
 
     def run(self, traced: Graph | None) -> PartitionedSchedule:
         self._readers = _readers(self.partition)
-        units = [unit for part in self.partition.parts.values() for unit in _units(part)]
+        self._learners = _learners(self.partition)
+        units = [unit for part in self.partition.parts.values()
+                 for unit in _units(part, self._learners)]
         for part, unit in units:
             for node in _nodes_of(unit):
                 self.action_of[node.id] = len(self.actions)
@@ -263,17 +267,11 @@ class _Maker:
 
     def _tell_sizes(self) -> None:
         """A task whose operands do not show a size that it needs waits for what learns it."""
-        learnt: dict[str, int] = {}
         for action in self.actions:
             if action.schedule is not None:
-                for node in action.schedule.graph.nodes:
-                    if node.op != "Input":
-                        learnt.update(dict.fromkeys(learnt_symbols(node), action.number))
-        for action in self.actions:
-            if action.schedule is not None:
-                for symbol in _told(action.schedule.graph):
-                    if learnt.get(symbol, action.number) != action.number:
-                        action.after.add(learnt[symbol])
+                told = _told(action.schedule.graph).intersection(self._learners)
+                action.after |= {self.action_of[self._learners[s].id] for s in told}
+                action.after.discard(action.number)
 
     def _order_effects(self, units: Sequence[tuple[Part, _Group | Node]]) -> None:
         """What the program can be seen to do waits for what may raise before it."""
@@ -290,7 +288,26 @@ class _Maker:
                         a for at, a in fallible if at < action.position and a != action.number}
 
 
-def _units(part: Part) -> Iterable[tuple[Part, _Group | Node]]:
+def _learners(partition: Partition) -> dict[str, Node]:
+    """The node that learns each size that the run finds: of several the first in the program.
+
+    Others may come after what needs the size; a gradient repeats the call that learnt it.
+    """
+    copies = {i: copy for part in partition.parts.values() for i, copy in part.homes.items()}
+    learners: dict[str, Node] = {}
+    for node in partition.whole.nodes:
+        if node.id in copies:
+            for symbol in learnt_symbols(node):
+                learners.setdefault(symbol, copies[node.id])
+    for value in partition.whole.inputs:
+        for symbol in symbols_of(value.shape):
+            learners.pop(symbol, None)
+    return learners
+
+
+def _units(
+    part: Part, learners: Mapping[str, Node]
+) -> Iterable[tuple[Part, _Group | Node]]:
     """The part's groups of nodes, its sends and receives, in an order of dependence."""
     waits: dict[int, frozenset[int]] = {}
     groups: dict[tuple[frozenset[int], bool], _Group] = {}
@@ -298,8 +315,9 @@ def _units(part: Part) -> Iterable[tuple[Part, _Group | Node]]:
     sent = {v.node.id for n in part.nodes if n.op == "Send" for v in n.inputs}
     sent |= {c.id for n in part.nodes if get(n.op).is_transfer for c in n.control_inputs}
     for node in part.nodes:
-        mine = frozenset().union(*(
-            waits[n.id] for n in (*(v.node for v in node.inputs), *node.control_inputs)))
+        before = (*(v.node for v in node.inputs), *node.control_inputs, *_tellers(node, learners))
+        mine = frozenset().union(*(  # what is of another device counts as received
+            waits.get(n.id, frozenset((n.id,))) for n in before))
         waits[node.id] = mine | {node.id} if node.op == "Recv" else mine
         if get(node.op).is_transfer:
             units.append(node)
@@ -314,6 +332,12 @@ def _units(part: Part) -> Iterable[tuple[Part, _Group | Node]]:
             group.nodes.append(node)
             group.is_closed = node.id in sent
     return [(part, unit) for unit in units]
+
+
+def _tellers(node: Node, learners: Mapping[str, Node]) -> list[Node]:
+    """What learns the sizes that a node needs and its operands do not show."""
+    unknown = needed_symbols(node) - symbols_of(tuple(v.shape for v in node.inputs))
+    return [learners[s] for s in unknown if s in learners and learners[s] is not node]
 
 
 def _runs_on_caller(node: Node) -> bool:
