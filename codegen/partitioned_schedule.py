@@ -14,11 +14,9 @@ from typing import Any, ClassVar
 
 from fusec.ir import Graph, Node, Value
 from fusec.ir.device_names import DeviceName
-from fusec.ir.dims import symbols_of
 from fusec.ir.lazy_values import lazy
 from fusec.ops import Namer, get
 from fusec.ops.checks import has_effects
-from fusec.ops.sizes import learnt_symbols, needed_symbols
 from fusec.ops.structured import has_placed_parts
 from fusec.passes.placement.partition import Part, Partition
 from fusec.passes.placement.schedule_simulation import is_placed, is_view
@@ -35,6 +33,7 @@ from .schedule import (
     packed_strides,
 )
 from .scheduler import Scheduler
+from .sizes_of_tasks import learners_of, tellers, told_symbols
 
 
 @dataclass(eq=False)
@@ -177,7 +176,7 @@ class _Maker:
 
     def run(self, traced: Graph | None) -> PartitionedSchedule:
         self._readers = _readers(self.partition)
-        self._learners = _learners(self.partition)
+        self._learners = learners_of(self.partition)
         units = [unit for part in self.partition.parts.values()
                  for unit in _units(part, self._learners)]
         for part, unit in units:
@@ -269,7 +268,7 @@ class _Maker:
         """A task whose operands do not show a size that it needs waits for what learns it."""
         for action in self.actions:
             if action.schedule is not None:
-                told = _told(action.schedule.graph).intersection(self._learners)
+                told = told_symbols(action.schedule.graph).intersection(self._learners)
                 action.after |= {self.action_of[self._learners[s].id] for s in told}
                 action.after.discard(action.number)
 
@@ -288,23 +287,6 @@ class _Maker:
                         a for at, a in fallible if at < action.position and a != action.number}
 
 
-def _learners(partition: Partition) -> dict[str, Node]:
-    """The node that learns each size that the run finds: of several the first in the program.
-
-    Others may come after what needs the size; a gradient repeats the call that learnt it.
-    """
-    copies = {i: copy for part in partition.parts.values() for i, copy in part.homes.items()}
-    learners: dict[str, Node] = {}
-    for node in partition.whole.nodes:
-        if node.id in copies:
-            for symbol in learnt_symbols(node):
-                learners.setdefault(symbol, copies[node.id])
-    for value in partition.whole.inputs:
-        for symbol in symbols_of(value.shape):
-            learners.pop(symbol, None)
-    return learners
-
-
 def _units(
     part: Part, learners: Mapping[str, Node]
 ) -> Iterable[tuple[Part, _Group | Node]]:
@@ -315,7 +297,7 @@ def _units(
     sent = {v.node.id for n in part.nodes if n.op == "Send" for v in n.inputs}
     sent |= {c.id for n in part.nodes if get(n.op).is_transfer for c in n.control_inputs}
     for node in part.nodes:
-        before = (*(v.node for v in node.inputs), *node.control_inputs, *_tellers(node, learners))
+        before = (*(v.node for v in node.inputs), *node.control_inputs, *tellers(node, learners))
         mine = frozenset().union(*(  # what is of another device counts as received
             waits.get(n.id, frozenset((n.id,))) for n in before))
         waits[node.id] = mine | {node.id} if node.op == "Recv" else mine
@@ -332,12 +314,6 @@ def _units(
             group.nodes.append(node)
             group.is_closed = node.id in sent
     return [(part, unit) for unit in units]
-
-
-def _tellers(node: Node, learners: Mapping[str, Node]) -> list[Node]:
-    """What learns the sizes that a node needs and its operands do not show."""
-    unknown = needed_symbols(node) - symbols_of(tuple(v.shape for v in node.inputs))
-    return [learners[s] for s in unknown if s in learners and learners[s] is not node]
 
 
 def _runs_on_caller(node: Node) -> bool:
@@ -364,16 +340,6 @@ def _readers(partition: Partition) -> dict[Value, list[int]]:
             if value in part.values:
                 readers.setdefault(part.values[value], []).append(-1)
     return readers
-
-
-def _told(graph: Graph) -> frozenset[str]:
-    """The symbols that a task needs and none of its inputs shows."""
-    shown: frozenset[str] = frozenset()
-    needed: frozenset[str] = frozenset()
-    for node in graph.nodes:
-        needed |= needed_symbols(node) - shown
-        shown |= learnt_symbols(node)
-    return needed
 
 
 def _task_graph(

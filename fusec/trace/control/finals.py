@@ -230,11 +230,12 @@ class Finals(Parameters):
     def _written_later(self) -> set[Storage | None]:
         """What the body writes of what it carries, and what comes to such a name, in turn."""
         stored = [a.storage for a in self.arrays.values()]
-        written = {s for s in stored if s is not None and s.version > 0}
-        for _ in stored:
-            written |= {root for (name, i), a in self.arrays.items() if a.storage in written
-                        for x in loop_leaves(self.holders, self.finals[name])[0][i:i + 1]
-                        for root in _memory(x)}
+        written, more = set[Storage | None](), {s for s in stored if s is not None and s.version}
+        while not more <= written:
+            written |= more
+            more = {root for (name, i), a in self.arrays.items() if a.storage in written
+                    for x in loop_leaves(self.holders, self.finals[name])[0][i:i + 1]
+                    for root in _memory(x)}
         return written
 
     def _rebound_cells(self) -> set[int]:
