@@ -363,24 +363,3 @@ def test_why_each_size_is_traced_is_told() -> None:
         assert jitted(np.ones(n))[1] == slice(0, n)
     assert "each size has its own trace: UnsupportedError: returning a slice" in str(
         fusec.explain(jitted, np.ones(SIZES[-1])))
-
-
-def summed_columns(x: Any, m: Any) -> Any:
-    return np.cumsum(x[:, m], axis=0)
-
-
-def less_a_row(x: Any, m: Any) -> Any:
-    v = x[1:3]
-    v[:, m] *= 2
-    x[:, m] -= v[0, m]
-    return x
-
-
-@pytest.mark.parametrize("program", [summed_columns, less_a_row], ids=lambda f: f.__name__)
-def test_sizes_of_the_run_are_not_taken_for_those_of_arguments(program: Any) -> None:
-    """The stand-ins of both had one size: results of library calls got the other's."""
-    jitted = fusec.jit(program)
-    for rows, columns, chosen in ((4, 6, 2), (5, 7, 3), (6, 9, 6), (5, 7, 0)):
-        m = np.arange(columns) < chosen
-        got, want = (f(matrix(rows, columns), m) for f in (jitted, program))
-        np.testing.assert_array_equal(got, want)

@@ -26,17 +26,7 @@ from fusec.ir.symbolic_numbers import Symbolic, dim_of
 from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
-from ..operands.sizes import (
-    EQUAL,
-    EQUAL_INSIDE,
-    ORDINARY,
-    OTHER,
-    OTHER_EQUAL,
-    OTHER_INSIDE,
-    all_of_size,
-    new_size,
-    size_of,
-)
+from ..operands.sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, size_of
 from ..values.trace import Trace
 
 # Symbols, and the results' shapes; None where NumPy refuses the operands.
@@ -137,7 +127,7 @@ def assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
     operands = [v for v in operands if not is_symbolic(v.shape)]
     numbers = {n for v in operands for n in v.shape if not isinstance(n, Dim)}
     numbers |= {n for v in operands if v.type.is_static and (n := v.type.size) <= _MOST_JOINED}
-    equal = (EQUAL, OTHER_EQUAL, EQUAL_INSIDE, OTHER_INSIDE) if len(symbols) > 1 else ()
+    equal = (EQUAL, OTHER_EQUAL) if len(symbols) > 1 else ()
     return ORDINARY, OTHER, *equal, *map(all_of_size, sorted(numbers - {0}, reverse=True))
 
 

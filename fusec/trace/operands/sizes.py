@@ -135,27 +135,23 @@ def undecided(trace: Trace, error: UndecidedSizeError) -> ConcreteValueError:
 
 
 class _Assignment(dict[str, int]):
-    """A size for each symbol, by its number; those of arguments are others, ``own`` apart."""
+    """A size for each symbol, by its number."""
 
-    def __init__(self, start: int, step: int, own: int) -> None:
+    def __init__(self, start: int, step: int) -> None:
         super().__init__()
-        self.start, self.step, self.own = start, step, own
+        self.start, self.step = start, step
 
     def __missing__(self, name: str) -> int:
         number = int(name.lstrip(f"n{ARGUMENT}") or 0)
-        if name.startswith(ARGUMENT):
-            return self.start + self.own * (2 * number + 1)
-        return self.start + self.step * 2 * number
+        return self.start + self.step * number
 
 
-ORDINARY: Bindings = _Assignment(31, 7, 7)
-OTHER: Bindings = _Assignment(43, 13, 13)
-EQUAL: Bindings = _Assignment(31, 0, 0)  # for operands whose sizes must agree
-OTHER_EQUAL: Bindings = _Assignment(43, 0, 0)
-EQUAL_INSIDE: Bindings = _Assignment(31, 0, 7)  # those of the run, and not those of arguments
-OTHER_INSIDE: Bindings = _Assignment(43, 0, 13)
+ORDINARY: Bindings = _Assignment(31, 7)
+OTHER: Bindings = _Assignment(43, 13)
+EQUAL: Bindings = _Assignment(31, 0)  # for operands whose sizes must agree
+OTHER_EQUAL: Bindings = _Assignment(43, 0)
 
 
 def all_of_size(size: int) -> Bindings:
     """This size for every symbol: operands may have to agree with a known size."""
-    return _Assignment(size, 0, 0)
+    return _Assignment(size, 0)
