@@ -17,6 +17,7 @@ from fusec.ir.device_names import DeviceName
 from fusec.ir.lazy_values import lazy
 from fusec.ops import Namer, get
 from fusec.ops.checks import has_effects
+from fusec.ops.sizes import told_symbols
 from fusec.ops.structured import has_placed_parts
 from fusec.passes.placement.partition import Part, Partition
 from fusec.passes.placement.schedule_simulation import is_placed, is_view
@@ -33,7 +34,7 @@ from .schedule import (
     packed_strides,
 )
 from .scheduler import Scheduler
-from .sizes_of_tasks import learners_of, tellers, told_symbols
+from .sizes_of_tasks import learners_of, tellers
 
 
 @dataclass(eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fusec.ir import Graph, Node
+from fusec.ir import Node
 from fusec.ir.dims import symbols_of
 from fusec.ops.sizes import learnt_symbols, needed_symbols
 from fusec.passes.placement.partition import Partition
@@ -31,13 +31,3 @@ def tellers(node: Node, learners: Mapping[str, Node]) -> list[Node]:
     """What learns the sizes that a node needs and its operands do not show."""
     unknown = needed_symbols(node) - symbols_of(tuple(v.shape for v in node.inputs))
     return [learners[s] for s in unknown if s in learners and learners[s] is not node]
-
-
-def told_symbols(graph: Graph) -> frozenset[str]:
-    """The symbols that a task needs and none of its inputs shows."""
-    shown: frozenset[str] = frozenset()
-    needed: frozenset[str] = frozenset()
-    for node in graph.nodes:
-        needed |= needed_symbols(node) - shown
-        shown |= learnt_symbols(node)
-    return needed

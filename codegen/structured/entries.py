@@ -92,16 +92,11 @@ class Entries:
         for state in self.states:
             final, target = finals.pop(state.number), state.slot.view
             if final != target:
-                finals |= {i: self._copied(f) for i, f in finals.items()
+                finals |= {i: self.inner.copied(f) for i, f in finals.items()
                            if f.memory is target.memory}
                 aside = final.memory is target.memory
-                self.builder.copy(target, self._copied(final) if aside else final)
+                self.builder.copy(target, self.inner.copied(final) if aside else final)
             self.inner.owned.discard(target.memory)
-
-    def _copied(self, view: View) -> View:
-        own = self.inner.temporary(view.shape, view.dtype)
-        self.builder.copy(own, view)
-        return own
 
     def leave(self) -> None:
         """The end of an iteration: the next one finds its states in their entries."""

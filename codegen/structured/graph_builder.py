@@ -137,6 +137,12 @@ class GraphBuilder:
         self.owned.add(view.memory)
         return view
 
+    def copied(self, view: View) -> View:
+        """A copy in memory of its own."""
+        own = self.temporary(view.shape, view.dtype)
+        self.builder.copy(own, view)
+        return own
+
     def memory_for(self, value: Value) -> View:
         """Memory for a step's result: its final place, where that is known, else a temporary."""
         place, shape = self.places.get(value), self.reserved.get(value)

@@ -142,7 +142,7 @@ def _settle(inner: GraphBuilder, homes: Sequence[Home], finals: dict[int, View])
         whole = final.is_whole and final.memory in inner.owned and final.memory not in moved and (
             final.memory.nbytes == home.memory.nbytes)
         if not whole:  # aliased, or not in C order: a copy of it is moved
-            final = _copied(inner, final)
+            final = inner.copied(final)
         moved.add(final.memory)
         moves.append((home, final))
     for home, final in written:
@@ -153,17 +153,11 @@ def _settle(inner: GraphBuilder, homes: Sequence[Home], finals: dict[int, View])
         inner.builder.add(Exchange(pairs))
 
 
-def _copied(inner: GraphBuilder, view: View) -> View:
-    own = inner.temporary(view.shape, view.dtype)
-    inner.builder.copy(own, view)
-    return own
-
-
 def _aside(inner: GraphBuilder, final: View, homes: Sequence[Home]) -> View:
     """New contents, not in memory that others' are written to."""
     if not any(isinstance(h, View) and h.memory is final.memory for h in homes):
         return final
-    return _copied(inner, final)
+    return inner.copied(final)
 
 
 def exchange(moves: Sequence[tuple[Memory, Memory]]) -> tuple[tuple[Memory, Memory], ...]:
@@ -207,7 +201,7 @@ def _changed(graph: GraphBuilder, value: Value) -> View:
     the run knows, a part, which they write into."""
     view = graph.array(value)
     if view.memory in graph.pinned:
-        return _copied(graph, view)
+        return graph.copied(view)
     return graph.whole(value) if value.type.is_static else graph.changeable(value)
 
 

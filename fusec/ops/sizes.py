@@ -41,10 +41,11 @@ def needed_symbols(node: Node) -> frozenset[str]:
     """Those that it must be told to run: of sizes in its attributes, and in the graphs there."""
     own = symbols_of(tuple(v for k, v in node.attrs.items()
                            if k not in ("results", "type") and not isinstance(v, Graph)))
-    return own.union(*(_told(graph) for graph in node.graphs))
+    return own.union(*(told_symbols(graph) for graph in node.graphs))
 
 
-def _told(graph: Graph) -> frozenset[str]:
+def told_symbols(graph: Graph) -> frozenset[str]:
+    """Those that a graph needs and nothing in it has learnt before."""
     symbols: frozenset[str] = frozenset()
     told: frozenset[str] = frozenset()
     for node in graph.nodes:
