@@ -18,6 +18,7 @@ from .fused_nodes import with_fused_nodes
 from .groups import group
 from .kernel_work import cuts
 from .materialise import materialised_values, required_values, tied_values
+from .newest_versions import newest_versions
 from .unrolled_axes import unrolled_axes
 
 # A step of time that all later ones compute again takes two rounds; a round looks at every node.
@@ -29,6 +30,7 @@ def fuse(graph: Graph, has_registers: bool = False) -> Graph:
 
     ``has_registers``: the kernels run in one native function, in which a number costs no memory.
     """
+    graph = newest_versions(graph)
     tied = tied_values(graph)
     stored = required_values(graph, tied)
     unrolled = unrolled_axes(graph, stored)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.dims import is_static
 from fusec.ir.symbolic_sizes import text_of_shape
 from fusec.ops import get
 from fusec.ops.checks import has_effects
@@ -104,6 +105,11 @@ def may_stop(node: Node) -> bool:
     return row.is_control or row.kind == "extern"
 
 
+def may_lack_elements(node: Node) -> bool:
+    """Whether it raises where the run gives its operand no elements."""
+    return get(node.op).chooses and not is_static(node.inputs[0].shape)
+
+
 def _is_reduction(value: Value) -> bool:
     return get(value.node.op).kind == "reduce"
 
@@ -120,6 +126,7 @@ def group(
     units: list[Unit] = []
     home: dict[Value, Unit] = {}
     check: Unit | None = None  # the last: what may raise, or go on for ever, comes after it
+    stop: Unit | None = None  # the last library call that may: what has no element comes after it
     for node in graph.nodes:
         value = Value(node, 0)
         if is_boundary(node) and not _accumulates(value):
@@ -130,16 +137,20 @@ def group(
                 deps.update(_before(node, home))
                 unit.follow(deps | {check} if check and may_stop(node) else deps, units)
                 check = unit if has_effects(node) else check
+                stop = unit if may_stop(node) else stop
                 home.update((out, unit) for out in node.outputs)
                 units.append(unit)
         elif _accumulates(value) or value in materialised:
-            _place(value, cone(value, materialised, unrolled.get(value)), units, home)
+            _place(value, cone(value, materialised, unrolled.get(value)), units, home,
+                   {stop} if stop and may_lack_elements(node) else set())
     return units, home
 
 
-def _place(root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit]) -> None:
-    """Add the root to the latest group that may take it, or to a new one."""
-    before = _before(root.node, home)
+def _place(
+    root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit], before: set[Unit]
+) -> None:
+    """Add the root to the latest group that may take it, or to a new one, after ``before``."""
+    before = before | _before(root.node, home)
     deps = {home[v] for v in reach.reads if v in home}
     deps.update(before)
     refusals: dict[Unit, str] = {}

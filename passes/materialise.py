@@ -36,6 +36,8 @@ from fusec.ops.index_maps import (
 RECOMPUTE_LIMIT = 24.0
 # The same when a value is recomputed along an axis it does not have: the factor is unbounded.
 BROADCAST_LIMIT = 4.0
+# What is computed again rather than read where one array serves for two: a factor, a sign.
+STEP_LIMIT = 3.0
 
 # Domain, map, whether a reduction evaluates it, whether only parts of the domain do.
 Context = tuple[tuple[int, ...], IndexMap, bool, bool]
@@ -117,7 +119,40 @@ def materialised_values(
             _start(value, contexts, unrolled, reduction=False)
         else:
             _propagate(node, uses, contexts)
+    return _without_cheap(graph, stored, required)
+
+
+def _without_cheap(graph: Graph, stored: set[Value], required: set[Value]) -> set[Value]:
+    """The values, without those that are a small step from one other.
+
+    Each was looked at before its operands, when all that they take seemed to be its own cost.
+    Gradients are full of them: what flows to either side of a difference, and its negative.
+    """
+    for node in graph.nodes:
+        if stored.intersection(node.outputs) and not required.intersection(node.outputs) and (
+                _is_cheap(node.out(), stored)):
+            stored.remove(node.out())
     return stored
+
+
+def _is_cheap(value: Value, stored: set[Value]) -> bool:
+    """Whether it is a part of one array, and numbers, in few operations."""
+    if not value.shape or cone_cost(value, stored, STEP_LIMIT + 1) > STEP_LIMIT:
+        return False
+    arrays, stack = set[Value](), [value]
+    while stack:
+        v = stack.pop()
+        if v is not value and (v in stored or is_boundary(v.node)):
+            arrays.add(v)
+        elif v.node.op == "Slice" and set(v.node.attrs["steps"]) == {1}:
+            stack.append(v.node.inputs[0])
+        elif get(v.node.op).kind != "elementwise" or v.shape != value.shape:
+            return False
+        else:
+            stack.extend(x for x in v.node.inputs if x.shape)
+    return len(arrays) == 1 and all(
+        len(v.shape) == len(value.shape) and v.dtype.itemsize <= value.dtype.itemsize
+        for v in arrays)
 
 
 def _start(

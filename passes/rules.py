@@ -144,6 +144,8 @@ UPDATES = [                                                    # t with a region
          " if is_inside(a, b, n, e, f, m)", ANY),              # read a part back
     rule("SliceUpdate[a, b, n](SliceUpdate[e, f, m](t, v), w) -> SliceUpdate[a, b, n](t, w)"
          " if a == e and b == f and n == m", ANY),             # write twice
+    rule("SliceUpdate[a, b, n](BroadcastTo[s](x), BroadcastTo[t](x)) -> BroadcastTo[s](x)"
+         " if is_scalar(x)", ANY),                             # x into what is x everywhere
 ]
 
 ARITHMETIC: list[Rule] = NEUTRAL + SIGNS + POWERS + INTEGERS + ROUNDING

@@ -1,7 +1,7 @@
 """Algebraic simplification.
 
-does:   applies the rules of `passes.rules`, first match first, and drops broadcasts that an
-        elementwise op does by itself.
+does:   applies the rules of `passes.rules`, first match first, drops broadcasts that an
+        elementwise op does by itself, and what `covered_updates` finds overwritten.
 needs:  constants folded, so that rules see ``Const`` operands.
 leaves: every value bit for bit; nodes that became unused, for `prune`.
 """
@@ -12,6 +12,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import registry
 from fusec.ops.shapes import broadcast
 
+from .covered_updates import put_back, without_covered
 from .match import apply_rule, index_by_op, operand_ops
 from .rewrite import Replacement, Rewriter, rewrite
 from .rules import RULES
@@ -46,7 +47,14 @@ def _step(node: Node, rewriter: Rewriter) -> Value | None:
         if value is not None and rewriter.fits([value]):
             return value
         del rewriter.pending[mark:]
+    if node.op == "SliceUpdate":
+        return _fitting(put_back(node), rewriter) or _fitting(
+            without_covered(node, rewriter), rewriter)
     return _drop_broadcasts(node, rewriter)
+
+
+def _fitting(value: Value | None, rewriter: Rewriter) -> Value | None:
+    return value if value is not None and rewriter.fits([value]) else None
 
 
 def _drop_broadcasts(node: Node, rewriter: Rewriter) -> Value | None:

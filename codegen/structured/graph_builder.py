@@ -22,6 +22,7 @@ from fusec.records import dataclass, field
 from .bounds import bound_of
 from .builder import Builder
 from .exits import may_leave
+from .frames import frames, part_of_frame
 from .memory import I64, Location, Memory, Operand, Origin, View
 from .order import ordered
 
@@ -65,6 +66,7 @@ class GraphBuilder:
     slots: dict[Value, Slot] = field(default_factory=dict)
     kept: dict[Node, Slot | None] = field(default_factory=dict)
     pinned: set[Memory] = field(default_factory=set)  # which may not be exchanged
+    frames: dict[Value, Node] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -79,6 +81,7 @@ class GraphBuilder:
         fused = run_passes(native_loop(), graph, verified=config.verify)
         made = cls(builder, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
         made.nodes = ordered(fused)
+        made.frames = frames(made.nodes)
         for position, node in enumerate(made.nodes):
             for value in node.inputs:
                 made.readers.setdefault(value, []).append(position)
@@ -148,6 +151,10 @@ class GraphBuilder:
         place, shape = self.places.get(value), self.reserved.get(value)
         if place is None and self.has_slot(value):
             return self.slots[value].take()
+        if self.is_framed(value):
+            frame = self.frames[value]
+            slot = self.slots[frame.out()] = Slot(self.temporary(frame.types[0].shape, value.dtype))
+            return part_of_frame(frame, slot.view)
         if place is not None or shape is None:
             return place or self.temporary(value.shape, value.dtype)
         whole = self.temporary(shape, value.dtype, "zeros")
@@ -156,6 +163,13 @@ class GraphBuilder:
     def has_slot(self, value: Value) -> bool:
         """Whether there is memory that waits for it."""
         return value in self.slots and not self.slots[value].taken
+
+    def is_framed(self, value: Value) -> bool:
+        """Whether it is computed where a frame of constants is to hold it."""
+        if value not in self.frames:
+            return False
+        known = (value, self.frames[value].out())
+        return not any(v in d for v in known for d in (self.slots, self.places, self.reserved))
 
     def want(self, results: Sequence[Any]) -> None:
         """Let steps compute outputs directly in this memory, which no step here reads."""

@@ -32,6 +32,7 @@ from fusec.records import dataclass, field
 
 from .bounds import bound_of
 from .builder import Builder
+from .frames import border_of, part_of_frame
 from .graph_builder import GraphBuilder
 from .memory import BOOL, ZERO, Constant, Location, Operand, Register, View
 from .order import updated_operands
@@ -163,11 +164,23 @@ def _buffer_strides(location: Location) -> tuple[int, ...]:
 def _by_calls(graph: GraphBuilder, node: Node, kernel: Kernel) -> None:
     kernel, results = _results(graph, node, kernel)
     operands = [graph.location(v) for v in node.inputs]
+    if _is_in_its_frame(graph, node, operands, results):
+        kernel = border_of(kernel)
     strides = [_buffer_strides(location) for location in (*operands, *results)]
     nests = tuple(_use(graph.builder, node, kernel, specialise(kernel, nest, strides))
                   for nest in kernel.nests)
     graph.builder.add(RunKernel(kernel, nests, tuple(operands), tuple(results)))
     graph.env.update(zip(node.outputs, results, strict=True))
+
+
+def _is_in_its_frame(
+    graph: GraphBuilder, node: Node, operands: Sequence[Location],
+    results: Sequence[Register | View],
+) -> bool:
+    """Whether the kernel puts its operand into constants, and that is there."""
+    whole, *_ = results
+    return isinstance(whole, View) and node in graph.frames.values() and (
+        operands[0] == part_of_frame(node, whole))
 
 
 def _results(
@@ -209,6 +222,7 @@ def _sources(
         return [pairs[out]] if last[pairs[out]] == out else []
     value = node.outputs[out]
     if value in graph.places or value in graph.reserved or graph.has_slot(value) or (
+            graph.is_framed(value)) or (
             graph.position <= graph.last_exit):  # which would show it in the operand
         return []
     return [k for k, v in enumerate(node.inputs)

@@ -9,7 +9,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import is_static, symbols_of
 from fusec.ops import get
 
-from . import callbacks, functions, kernels, picks, selections, slices
+from . import callbacks, functions, invariant_checks, kernels, picks, selections, slices
 from .builder import Builder
 from .counted import Counted, iteration_cost
 from .entries import Entries, find_entries
@@ -40,16 +40,41 @@ def build(graph: GraphBuilder) -> None:
 
 
 def _loop(graph: GraphBuilder, node: Node) -> None:
-    carried = node.attrs["carried"]
+    carried, outputs = node.attrs["carried"], node.outputs
     homes = [_home(graph, value) for value in node.inputs[:carried]]
     others = [graph.location(v) for v in node.inputs[carried:]]
+    node = _with_checks_before(graph, node, homes, others)
     counted = Counted.of(node)
     if counted is None:
         _loop_of_any_kind(graph, node, homes, others)
     else:
         _counted_loop(graph, node, counted, homes, others)
-    for value, home in zip(node.outputs, homes, strict=True):
+    for value, home in zip(outputs, homes, strict=True):
         graph.env[value] = _present(graph.builder, home)
+
+
+def _with_checks_before(
+    graph: GraphBuilder, node: Node, homes: Sequence[Home], others: Sequence[Location]
+) -> Node:
+    """The loop without its `invariant_checks`, which are made now."""
+    checks = invariant_checks.invariant_checks(node)
+    if not checks:
+        return node
+    builder, body = graph.builder, node.attrs["body"]
+    operands = [*(_present(builder, home) for home in homes), *others]
+    runs = _numbers(builder, node.attrs["test"], operands)
+    held = _numbers(builder, invariant_checks.conditions(body, checks), operands)
+    invariant_checks.make(builder, checks, held, runs[0])
+    attrs = {**node.attrs, "body": invariant_checks.without(body, checks)}
+    return Node(node.op, node.inputs, node.types, attrs, name=node.name, loc=node.loc,
+                control_inputs=node.control_inputs, device=node.device)
+
+
+def _numbers(builder: Builder, graph: Graph, operands: Sequence[Location]) -> list[Operand]:
+    """The outputs of a graph of numbers."""
+    inner = GraphBuilder.of(builder, graph, operands)
+    build(inner)
+    return [inner.scalar(v) for v in inner.graph.outputs]
 
 
 def _counted_loop(

@@ -13,8 +13,10 @@ from fusec.errors import InternalError
 from fusec.ir import Node, Value
 from fusec.ops import Builder, get
 from fusec.ops.derivatives import MASKED, Addend, Refused, Site, Term, refusal, sum_to
+from fusec.ops.derivatives.padded import added
 
 from .dependents import Dependents, dependents
+from .factors import factored
 from .partial_rules import conjugate, partial_of, product, with_mask
 from .stacks import Inside
 
@@ -58,6 +60,8 @@ class Reverse:
     def __init__(self, builder: Builder, found: Dependents, inside: Inside | None) -> None:
         self.builder, self.found, self.inside = builder, found, inside
         self.totals: dict[Value, Term] = {}
+        # Nodes with greater numbers are of the way back.
+        self.newest = max((node.id for node in found.nodes), default=-1)
         # Bytes that loops may still keep for the way back.
         self.budget = config.gradient_memory if inside is None else inside.budget
 
@@ -104,7 +108,7 @@ class Reverse:
         row = get(node.op)
         site = Site(self.builder, node, tuple(v in self.found.values for v in node.inputs))
         if row.partials is not None:
-            return _elementwise(site, row.partials, given[0])
+            return _elementwise(site, row.partials, given[0], self.newest)
         if isinstance(row.vjp, Refused):
             raise refusal(node, row.vjp.reason)
         if row.vjp is not None:
@@ -125,7 +129,9 @@ class Reverse:
         return [next(found) if is_wanted else None for is_wanted in site.wanted]
 
 
-def _elementwise(site: Site, partials: object, ct: Term | None) -> list[Cotangent]:
+def _elementwise(
+    site: Site, partials: object, ct: Term | None, newest: int
+) -> list[Cotangent]:
     """The cotangent times each partial derivative, summed where the operand was broadcast."""
     assert ct is not None
     result: list[Cotangent] = []
@@ -133,7 +139,7 @@ def _elementwise(site: Site, partials: object, ct: Term | None) -> list[Cotangen
         part = None
         if is_wanted:
             part = product(conjugate(partial_of(site, partials, number)), ct)
-        result.append(None if part is None else _unbroadcast(part, operand))
+        result.append(None if part is None else _unbroadcast(part, operand, newest))
     return result
 
 
@@ -141,16 +147,23 @@ def _settled(given: Sequence[Term | None]) -> list[Term | None]:
     return [None if ct is None else ct.settled() for ct in given]
 
 
-def _unbroadcast(term: Term, operand: Term) -> Term:
-    """See `sum_to`."""
-    return term if term.shape == operand.shape else sum_to(term.settled(), operand.shape)
+def _unbroadcast(term: Term, operand: Term, newest: int) -> Term:
+    """See `sum_to`.  Numbers that all summands are multiplied by are multiplied with the sum: so
+    sums that differ by them only are one."""
+    if term.shape == operand.shape:
+        return term
+    core, numbers = factored(term.settled(), newest)
+    total = sum_to(core, operand.shape)
+    for number in numbers:
+        total = -total if number is None else total * number
+    return total
 
 
 def _sum(a: Term, b: Term) -> Term:
     """Two cotangents of one value; it counts where either does."""
     if a.mask is not None and a.mask == b.mask:
         return with_mask(a + b, a)
-    total = a.settled() + b.settled()
+    total = added(a.settled(), b.settled())
     if a.mask is None or b.mask is None:
         return total
     return Term(a.builder, total.value, a.builder.emit("LogicalOr", a.mask, b.mask))

@@ -96,6 +96,14 @@ def _of_extremum(site: Site) -> Term:
     return chosen / expanded(total(chosen, axes), axes)
 
 
+def _extremum(site: Site, cotangents: Tangents) -> Cotangents:
+    """The cotangent, divided among the elements that were chosen: once, not for every element."""
+    (ct,), (x,), (y,), axes = cotangents, site.operands, site.results, _axes(site)
+    assert ct is not None
+    chosen = x.equals(expanded(y, axes)).cast(x.dtype)
+    return [expanded(ct / total(chosen, axes), axes) * chosen]
+
+
 def _of_prod(site: Site) -> Term:
     """The product of the others, without a division: elements may be 0."""
     (x,), axes = site.operands, _axes(site)
@@ -108,7 +116,7 @@ def _of_prod(site: Site) -> Term:
     return others.emit("Transpose", perm=tuple(order.index(d) for d in range(x.rank)))
 
 
-_EXTREMUM, _PROD = _weighted(_of_extremum), _weighted(_of_prod)
+_EXTREMUM, _PROD = (_extremum, _weighted(_of_extremum)[1]), _weighted(_of_prod)
 _RULES: dict[str, tuple[Rule, Rule]] = {
     "Mean": (_mean, linear), "Max": _EXTREMUM, "Min": _EXTREMUM,
     "Prod": _PROD, "Var": _weighted(_of_var), "Std": _weighted(_of_std),

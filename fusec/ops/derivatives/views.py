@@ -9,6 +9,7 @@ import numpy as np
 
 from fusec.ir.dims import Dim, Size
 
+from .padded import put_into_zeros
 from .protocol import Addend, Cotangents, Site, Tangents, declare, linear, sum_to
 from .terms import Term
 
@@ -17,13 +18,17 @@ SMALL = 4  # parts of an array are small that are no more than one of so many
 
 def _slice(site: Site, cotangents: Tangents) -> Cotangents:
     """A small part is added to what is there, in place; a large one padded, so that the sum of
-    several is one kernel."""
+    several is one kernel, or put where there are only zeros."""
     (ct,), (x,) = cotangents, site.operands
     assert ct is not None
-    if not _is_small(ct.shape, x.shape):
-        return [x.filled(0).emit("SliceUpdate", ct, **site.attrs)]
+    is_small = _is_small(ct.shape, x.shape)
 
     def add_to(total: Term) -> Term:
+        put = put_into_zeros(total, ct, site.attrs)
+        if put is not None:
+            return put
+        if not is_small:
+            return total + x.filled(0).emit("SliceUpdate", ct, **site.attrs)
         now = total.emit("Slice", **site.attrs)
         return total.emit("SliceUpdate", now + ct, **site.attrs)
 

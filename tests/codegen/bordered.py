@@ -1,0 +1,83 @@
+"""Programs that set borders and insides of arrays in turn, as stencils do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def staggered(h: Any, u: Any, dx: Any, steps: Any) -> Any:
+    """The inside, then both borders; slices that end where a border was set."""
+    for _ in range(steps):
+        u[1:-1] -= 0.1 / dx * (h[1:] - h[:-1])
+        u[0] = u[-1] = 0
+        h -= 0.2 / dx * (u[1:] - u[:-1])
+    return (h * h).sum(), u
+
+
+def overwritten(h: Any, u: Any, dx: Any, steps: Any) -> Any:
+    """What was computed of the whole is overwritten in three parts."""
+    for _ in range(steps):
+        u = u * dx + 1
+        u[1:-1] = h[1:] - h[:-1]
+        u[0] = h[0]
+        u[-1] = -h[-1]
+        h = h + 0.1 * u[1:]
+    return h, u
+
+
+def framed(h: Any, u: Any, dx: Any, steps: Any) -> Any:
+    """A part between zeros, the sum of its squares, and differences of it."""
+    total = 0.0
+    for _ in range(steps):
+        inside = np.sqrt(np.abs(h[1:] * 0.3 - h[:-1] * dx)) + h[1:] * u[1:-1]
+        u = np.zeros_like(u)
+        u[1:-1] = inside
+        total += (inside ** 2).sum()
+        h[1:] = 0.5 * inside + 0.1 * u[:-2]
+        h[0] = inside[0] - inside[-1]
+    return total, h, u
+
+
+def read_before(h: Any, u: Any, dx: Any, steps: Any) -> Any:
+    """A border is read before it is set, the inside afterwards."""
+    for _ in range(steps):
+        u[1:-1] *= dx
+        first = u[:1] * 2
+        u[0] = 0
+        h[1:] = u[1:-1] + 0.5 * h[:-1]
+        h[:1] += first
+    return h, u
+
+
+def plate(h: Any, u: Any, dx: Any, steps: Any) -> Any:
+    """Two dimensions, each border from inside."""
+    t = h[:, None] * u[None, :] * dx
+    for _ in range(steps):
+        t[1:-1, 1:-1] += 0.1 / dx * (
+            t[2:, 1:-1] + t[:-2, 1:-1] + t[1:-1, 2:] + t[1:-1, :-2] - 4 * t[1:-1, 1:-1])
+        t[0] = 1.0
+        t[-1] = t[-2]
+        t[:, 0] = t[:, 1]
+        t[:, -1] = 0.0
+    return t, (t[1:] - t[:-1]).sum()
+
+
+def put_back(h: Any, u: Any, dx: Any, steps: Any) -> Any:
+    """A part that is put back where it was, changed and not changed."""
+    for _ in range(steps):
+        first, last = u[:2].copy(), u[-2:].copy()
+        u[1:-1] = h[1:] * dx
+        u[:2] = first
+        h[:2] = 0.3 * u[1:3]
+        u[-2:] = last
+    return h, u
+
+
+PROGRAMS = (staggered, overwritten, framed, read_before, plate, put_back)
+
+
+def arguments(size: int = 9) -> tuple[Any, Any]:
+    rng = np.random.default_rng(size)
+    return 0.5 + rng.random(size), 0.5 + rng.random(size + 1)
