@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from fusec.ir import Graph
 
+from .borders import borders
 from .duplicates import duplicates
 from .fused_nodes import with_fused_nodes
 from .groups import group
 from .kernel_work import cuts
-from .materialise import materialised_values, required_values, tied_values
+from .materialise import framed_values, materialised_values, required_values, tied_values
 from .newest_versions import newest_versions
 from .unrolled_axes import unrolled_axes
 
@@ -33,6 +34,8 @@ def fuse(graph: Graph, has_registers: bool = False) -> Graph:
     graph = newest_versions(graph)
     tied = tied_values(graph)
     stored = required_values(graph, tied)
+    if has_registers:
+        stored |= framed_values(graph, stored)
     unrolled = unrolled_axes(graph, stored)
     materialised = materialised_values(graph, stored, unrolled, has_registers)
     extra = cuts(graph, materialised)
@@ -40,7 +43,8 @@ def fuse(graph: Graph, has_registers: bool = False) -> Graph:
         stored |= extra
         materialised = materialised_values(graph, stored, unrolled, has_registers)
     for _ in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
-        units, home = group(graph, materialised, unrolled, tied)
+        alone = borders(graph, materialised) if has_registers else ()
+        units, home = group(graph, materialised, unrolled, tied, alone)
         extra = duplicates(units, materialised, len(graph.nodes))
         if not extra:
             break

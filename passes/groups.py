@@ -8,6 +8,7 @@ path leads out of the group and back in.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
@@ -48,6 +49,7 @@ class Unit:
     deps: set[Unit] = field(default_factory=set)
     before: int = 0
     is_followed: bool = False  # whether any unit runs after it
+    is_alone: bool = False  # nothing joins it: see `borders`
     boundaries: list[str] = field(default_factory=list)
 
     def __hash__(self) -> int:
@@ -120,9 +122,13 @@ def _accumulates(value: Value) -> bool:
 
 
 def group(
-    graph: Graph, materialised: set[Value], unrolled: dict[Value, int], tied: set[Value]
+    graph: Graph, materialised: set[Value], unrolled: dict[Value, int], tied: set[Value],
+    alone: Collection[Value] = (),
 ) -> tuple[list[Unit], dict[Value, Unit]]:
-    """The units, and the one that each root or opaque node's result is in."""
+    """The units, and the one that each root or opaque node's result is in.
+
+    ``alone``: roots that have a unit of their own.
+    """
     units: list[Unit] = []
     home: dict[Value, Unit] = {}
     check: Unit | None = None  # the last: what may raise, or go on for ever, comes after it
@@ -142,12 +148,13 @@ def group(
                 units.append(unit)
         elif _accumulates(value) or value in materialised:
             _place(value, cone(value, materialised, unrolled.get(value)), units, home,
-                   {stop} if stop and may_lack_elements(node) else set())
+                   {stop} if stop and may_lack_elements(node) else set(), value in alone)
     return units, home
 
 
 def _place(
-    root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit], before: set[Unit]
+    root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit], before: set[Unit],
+    alone: bool,
 ) -> None:
     """Add the root to the latest group that may take it, or to a new one, after ``before``."""
     before = before | _before(root.node, home)
@@ -156,7 +163,7 @@ def _place(
     refusals: dict[Unit, str] = {}
     candidates = [u for u in units[-MAX_CANDIDATES:] if u.opaque is None]
     candidates += [u for u in deps if u.opaque is None and u not in candidates]
-    for unit in reversed(candidates):
+    for unit in () if alone else reversed(candidates):
         if reach.domain != unit.domain and unit not in deps:
             continue
         reason = "a control edge is between them" if unit in before else (
@@ -165,7 +172,7 @@ def _place(
             _join(unit, root, reach, deps, units, home)
             return
         refusals[unit] = reason
-    unit = Unit(len(units), domain=reach.domain, device=root.node.device)
+    unit = Unit(len(units), domain=reach.domain, device=root.node.device, is_alone=alone)
     units.append(unit)
     _join(unit, root, reach, deps, units, home)
     for dep in deps:
@@ -204,6 +211,8 @@ def _apart(unit: Unit) -> str:
 
 def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | None:
     """Why the root may not join the group; ``None`` when it may."""
+    if unit.is_alone:
+        return "it sets borders in place"
     if unit.device != root.node.device:
         return "they are on different devices"
     shape = _shape_refusal(unit, root, reach, deps)

@@ -7,6 +7,7 @@ shape makes the same kernels.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from fusec.ir import Graph, Node, Value
@@ -69,6 +70,15 @@ def tied_values(graph: Graph) -> set[Value]:
         if node.control_inputs:
             tied.update(v for n in (node, *node.control_inputs) for v in n.outputs)
     return tied
+
+
+def framed_values(graph: Graph, required: set[Value]) -> set[Value]:
+    """Values that are stored between constants anyway, and read by others: a native loop computes
+    them there (`fusec.codegen.structured.frames`)."""
+    readers = Counter(v for node in graph.nodes for v in node.inputs)
+    inside = (v.node.inputs[1] for v in required if v.node.op == "SliceUpdate"
+              and v.node.inputs[0].node.op == "BroadcastTo" and has_unit_region(v.node))
+    return {v for v in inside if readers[v] > 1 and get(v.node.op).kind == "elementwise"}
 
 
 def _read_before_written(node: Node) -> list[Value]:

@@ -48,8 +48,8 @@ def _step(node: Node, rewriter: Rewriter) -> Value | None:
             return value
         del rewriter.pending[mark:]
     if node.op == "SliceUpdate":
-        return _fitting(put_back(node), rewriter) or _fitting(
-            without_covered(node, rewriter), rewriter)
+        return _fitting(without_covered(node, rewriter), rewriter) or _fitting(
+            put_back(node), rewriter)
     return _drop_broadcasts(node, rewriter)
 
 
