@@ -8,7 +8,7 @@ from fusec.ir import Value
 from fusec.ops.cones import cone_cost
 
 from .groups import Unit
-from .materialise import RECOMPUTE_LIMIT
+from .materialise import RECOMPUTE_LIMIT, is_strip
 
 MANY_NODES = 300  # graphs of more than these get several such values a round
 
@@ -42,7 +42,8 @@ class _Shared:
         for unit in units:
             for reach in unit.cones:
                 for value in reach.inlined:
-                    self.kernels.setdefault(value, {})[unit.number] = 0
+                    if not is_strip(unit.domain, value.shape):
+                        self.kernels.setdefault(value, {})[unit.number] = 0
         for unit in units:
             inlined = {v for reach in unit.cones for v in reach.inlined}
             for value in inlined.union(unit.roots):

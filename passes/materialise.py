@@ -8,7 +8,7 @@ shape makes the same kernels.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
@@ -139,8 +139,8 @@ def _without_cheap(graph: Graph, stored: set[Value], required: set[Value]) -> se
     Gradients are full of them: what flows to either side of a difference, and its negative.
     """
     for node in graph.nodes:
-        if stored.intersection(node.outputs) and not required.intersection(node.outputs) and (
-                _is_cheap(node.out(), stored)):
+        is_chosen = not stored.isdisjoint(node.outputs) and required.isdisjoint(node.outputs)
+        if is_chosen and node.op != "CheckIndex" and _is_cheap(node.out(), stored):
             stored.remove(node.out())
     return stored
 
@@ -213,15 +213,22 @@ def _is_worth_storing(value: Value, uses: set[Context], stored: set[Value]) -> b
         return _is_awkward_piecewise(value, uses)
     if value.node.op == "CheckIndex" and any(_is_partial(value, use) for use in uses):
         return True
-    distinct = len({(domain, index) for domain, index, *_ in uses})
+    distinct = len({(domain, index) for domain, index, *_ in uses
+                    if not is_strip(domain, value.shape)})
     # A Fold is recomputed at every point of a loop that it lacks, also of the innermost one.
     is_repeated = any(
         _missing(d, index) if value.node.op == "Fold"
         else _is_repeated(d, index) or _is_gathered(index) for d, index, *_ in uses)
-    if distinct == 1 and not is_repeated:
+    if distinct <= 1 and not is_repeated:
         return False
     cost = cone_cost(value, stored, RECOMPUTE_LIMIT + 1)
     return (distinct - 1) * cost > RECOMPUTE_LIMIT or (is_repeated and cost > BROADCAST_LIMIT)
+
+
+def is_strip(domain: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether a kernel goes over a strip, one element wide, of an array: which takes no time."""
+    return len(domain) == len(shape) > 1 and any(
+        n == 1 != size for n, size in zip(domain, shape, strict=True))
 
 
 def _is_number_of_its_own(value: Value, uses: set[Context], stored: set[Value]) -> bool:

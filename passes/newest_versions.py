@@ -7,7 +7,7 @@ its slices read the newer one, and it is stored once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
@@ -22,16 +22,18 @@ def newest_versions(graph: Graph) -> Graph:
     if not newer:
         return graph
     rewriter = Rewriter(graph)
+    done: set[Node] = set()
     for old in graph.nodes:
         rewriter.stand_for(old)
-        rewriter.keep(rewriter.operands(_of_newest(old, newer) if old.op == "Slice" else old))
+        rewriter.keep(rewriter.operands(_of_newest(old, newer, done) if old.op == "Slice" else old))
+        done.add(old)
     return rebuilt(graph, rewriter.nodes, rewriter.values)
 
 
-def _of_newest(node: Node, newer: Mapping[Value, Node]) -> Node:
-    """The slice, of the newest version of its operand that has the same there."""
+def _of_newest(node: Node, newer: Mapping[Value, Node], done: Collection[Node]) -> Node:
+    """The slice, of the newest version so far of its operand that has the same there."""
     newest = node.inputs[0]
-    while newest in newer and _reads_the_same(node, newer[newest]):
+    while newest in newer and newer[newest] in done and _reads_the_same(node, newer[newest]):
         newest = newer[newest].out()
     return node if newest == node.inputs[0] else node.with_inputs([newest], node.control_inputs)
 

@@ -25,6 +25,7 @@ from .constant_folding import constant_folding
 from .copies import separate_results
 from .cse import cse
 from .decompose import decompose
+from .divided_sums import divided_sums
 from .fma import form_fmas
 from .fusion import fuse
 from .given_derivatives import without_rules
@@ -131,9 +132,13 @@ def _contracted(options: PassOptions, graph: Graph) -> Graph:
         lambda with_bodies: _run_steps((CLEAN_UP,), with_bodies, options, []))
 
 
-def native_loop() -> list[Pass]:
-    """What a simplified sub-graph goes through in a native loop, which knows where arrays live."""
-    return [Pass("open_products", open_products),
+def native_loop(is_way_back: bool = False) -> list[Pass]:
+    """What a simplified sub-graph goes through in a native loop, which knows where arrays live.
+
+    ``is_way_back``: of a loop that gradients made.
+    """
+    divided = [Pass("divided_sums", divided_sums)] if is_way_back else []
+    return [Pass("open_products", open_products), *divided,
             Pass("fusion", partial(fuse, has_registers=True))]
 
 

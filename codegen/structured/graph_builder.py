@@ -10,6 +10,7 @@ import numpy as np
 
 from fusec import config
 from fusec.codegen.in_place_updates import Reach, reads_apart
+from fusec.codegen.joined_kernels import joined
 from fusec.codegen.loop_ir import Kernel
 from fusec.codegen.lower import lower
 from fusec.ir import Graph, Node, Value
@@ -24,9 +25,19 @@ from .builder import Builder
 from .exits import may_leave
 from .frames import frames, part_of_frame
 from .memory import I64, Location, Memory, Operand, Origin, View
-from .order import ordered
+from .order import changed_inputs, ordered
 
+NEAR = 3  # steps before a kernel among which one is looked for to join it
 END = 1 << 60  # the position of reads after the last step
+
+
+def _are_apart(one: Node, other: Node) -> bool:
+    """Whether two steps may change places."""
+    return not (
+        any(v.node is one for v in other.inputs) or one in other.control_inputs
+        or not set(changed_inputs(other)).isdisjoint(one.inputs)
+        or not set(changed_inputs(one)).isdisjoint(other.inputs)
+        or may_leave(one) or may_leave(other))
 
 
 @dataclass
@@ -67,21 +78,23 @@ class GraphBuilder:
     kept: dict[Node, Slot | None] = field(default_factory=dict)
     pinned: set[Memory] = field(default_factory=set)  # which may not be exchanged
     frames: dict[Value, Node] = field(default_factory=dict)
+    joint: dict[Node, tuple[Value, ...]] = field(default_factory=dict)  # see `outputs_of`
 
     @classmethod
     def of(
         cls, builder: Builder, graph: Graph, operands: Sequence[Location],
-        owned: Iterable[Memory] = (), changed: int = 0,
+        owned: Iterable[Memory] = (), changed: int = 0, is_way_back: bool = False,
     ) -> GraphBuilder:
         """The builder of a graph with these operands; ``owned`` memory may be changed.
 
         The first ``changed`` inputs are carried: they are live at the end.  One without an update
-        must still hold its old value then.
+        must still hold its old value then.  ``is_way_back``: see `native_loop`.
         """
-        fused = run_passes(native_loop(), graph, verified=config.verify)
+        fused = run_passes(native_loop(is_way_back), graph, verified=config.verify)
         made = cls(builder, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
         made.nodes = ordered(fused)
         made.frames = frames(made.nodes)
+        made._join_kernels()
         for position, node in enumerate(made.nodes):
             for value in node.inputs:
                 made.readers.setdefault(value, []).append(position)
@@ -93,6 +106,39 @@ class GraphBuilder:
         for value in (*fused.roots, *made.unchanged):
             made.readers.setdefault(value, []).append(END)
         return made
+
+    def _join_kernels(self) -> None:
+        """Two kernels become one node where one nest can be of both.
+
+        What stands between them, such as a step that keeps what the first one computes, comes after
+        that node.
+        """
+        nodes: list[Node] = []
+        for node in self.nodes:
+            for place in range(len(nodes) - 1, max(len(nodes) - 1 - NEAR, -1), -1):
+                if self._join(nodes, place, node):
+                    break
+                if not _are_apart(nodes[place], node):
+                    nodes.append(node)
+                    break
+            else:
+                nodes.append(node)
+        self.nodes = nodes
+
+    def _join(self, nodes: list[Node], place: int, node: Node) -> bool:
+        first = nodes[place]
+        if first in self.joint or not {first, node}.isdisjoint(self.frames.values()):
+            return False
+        found = joined(first, node, self.kernel)
+        if found is None:
+            return False
+        nodes[place], self.kernels[found[0]] = found
+        self.joint[found[0]] = (*first.outputs, *node.outputs)
+        return True
+
+    def outputs_of(self, node: Node) -> tuple[Value, ...]:
+        """The values that others read: of a node made of two, what those two had."""
+        return self.joint.get(node, node.outputs)
 
     @lazy
     def last_exit(self) -> int:

@@ -170,7 +170,7 @@ def _by_calls(graph: GraphBuilder, node: Node, kernel: Kernel) -> None:
     nests = tuple(_use(graph.builder, node, kernel, specialise(kernel, nest, strides))
                   for nest in kernel.nests)
     graph.builder.add(RunKernel(kernel, nests, tuple(operands), tuple(results)))
-    graph.env.update(zip(node.outputs, results, strict=True))
+    graph.env.update(zip(graph.outputs_of(node), results, strict=True))
 
 
 def _is_in_its_frame(
@@ -193,7 +193,7 @@ def _results(
     pairs = updated_operands(node)
     last = {source: out for out, source in pairs.items()}  # one output for an operand's memory
     done: list[Pair] = []  # buffers that are one memory
-    for out, value in enumerate(node.outputs):
+    for out, value in enumerate(graph.outputs_of(node)):
         if not value.shape:
             results.append(graph.builder.register(value.dtype))
             continue
@@ -220,7 +220,7 @@ def _sources(
     computed anew each that looks like it, where no memory waits for the value."""
     if out in pairs:
         return [pairs[out]] if last[pairs[out]] == out else []
-    value = node.outputs[out]
+    value = graph.outputs_of(node)[out]
     if value in graph.places or value in graph.reserved or graph.has_slot(value) or (
             graph.is_framed(value)) or (
             graph.position <= graph.last_exit):  # which would show it in the operand

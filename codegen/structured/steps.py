@@ -8,6 +8,7 @@ from fusec.codegen.backend import NotNativeError
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import is_static, symbols_of
 from fusec.ops import get
+from fusec.ops.loop_numbers import WAY_BACK
 
 from . import callbacks, functions, invariant_checks, kernels, picks, selections, slices
 from .builder import Builder
@@ -135,7 +136,9 @@ def _iteration(
     tested: Collection[int],
 ) -> Entries:
     owned = [h.memory for h in homes if isinstance(h, View)]
-    inner = GraphBuilder.of(graph.builder, loop.attrs["body"], operands, owned, len(homes))
+    body = loop.attrs["body"]
+    inner = GraphBuilder.of(
+        graph.builder, body, operands, owned, len(homes), body.name == WAY_BACK)
     entries = find_entries(inner, loop, homes, tested)
     entries.enter()
     build(inner)

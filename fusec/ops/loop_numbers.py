@@ -23,6 +23,7 @@ BREAKS: Mapping[str, bool] = {
 STEPS: Mapping[str, float] = {"Add": 1.0, "Sub": -1.0}  # how they move their first operand
 _AND = frozenset(("LogicalAnd", "BitAnd"))
 _OR = frozenset(("LogicalOr", "BitOr"))
+WAY_BACK = "back"  # the name of the bodies of loops that gradients made
 _WRITES = frozenset(("SliceUpdate", "Scatter"))
 
 

@@ -14,6 +14,7 @@ from fusec.ir import Node, TensorType, Value
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder
 from fusec.ops.derivatives import Term, full, refusal
+from fusec.ops.loop_numbers import WAY_BACK
 from fusec.records import dataclass, field
 
 from .bodies import Body, adjoint_type, check_sizes, name_of, of_kind, placeholder
@@ -259,7 +260,7 @@ class _Back:
         outputs += [v for v in ends if v.type.kind != "array"]
         updates = {k: v for k, v in enumerate(ends, 1) if v.type.kind == "array"}
         go_on = builder.emit("GreaterEqual", test.inputs[0], builder.const(0))
-        back = body.graph("back", outputs, updates)
+        back = body.graph(WAY_BACK, outputs, updates)
         check_sizes(self.parts.node, back, self.parts.node.attrs["body"])
         names = ("iteration", *map(name_of, (*seeds, *memory)))
         loop = builder.emit(

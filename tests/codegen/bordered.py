@@ -75,9 +75,47 @@ def put_back(h: Any, u: Any, dx: Any, steps: Any) -> Any:
     return h, u
 
 
-PROGRAMS = (staggered, overwritten, framed, read_before, plate, put_back)
+def kept_additions(h: Any, u: Any, dx: Any, steps: Any) -> Any:
+    """What is added to the inside is kept."""
+    t = h[:, None] * u[None, :] * dx
+    kept = np.zeros((40, h.size - 2, u.size - 2))
+    for k in range(steps):
+        added = t[2:, 1:-1] - 2 * t[1:-1, 1:-1] + t[:-2, 1:-1]
+        kept[k] = added
+        t[1:-1, 1:-1] += 0.1 * added
+        t[:, 0] = t[:, -2]
+    return t, kept
 
 
-def arguments(size: int = 9) -> tuple[Any, Any]:
+def reaction(h: Any, u: Any, dx: Any, steps: Any) -> Any:
+    """Two fields with numbers that both depend on: their derivatives are sums over the inside."""
+    a = h[:, None] * u[None, :] * dx
+    b = h[:, None] + 0.3 * u[None, :]
+    x, y = a[1:-1, 1:-1], b[1:-1, 1:-1]
+    for _ in range(steps):
+        around = a[:-2, 1:-1] + a[1:-1, :-2] - 4 * a[1:-1, 1:-1] + a[1:-1, 2:] + a[2:, 1:-1]
+        both = x * y * y
+        x += 0.1 * dx * around - 0.01 * both + dx * (1 - x)
+        y += 0.01 * both * dx - 0.05 * y
+        for z in (a, b):
+            z[0, :] = z[-2, :]
+            z[:, -1] = z[:, 1]
+    return a, b
+
+
+def weighted(h: Any, u: Any, dx: Any, steps: Any) -> Any:
+    """Differences along three axes, of two widths."""
+    t = h[:, None, None] * u[None, :, None] * np.sin(np.arange(12.0))
+    for _ in range(steps):
+        t[1:-1, 2:-2, 1:-1] += 0.05 * dx * (
+            t[1:-1, 4:, 1:-1] + t[1:-1, :-4, 1:-1] - t[2:, 2:-2, 1:-1] - t[1:-1, 2:-2, :-2])
+    return t
+
+
+PROGRAMS = (staggered, overwritten, framed, read_before, plate, put_back, kept_additions, reaction,
+            weighted)
+
+
+def arguments(size: int = 14) -> tuple[Any, Any]:
     rng = np.random.default_rng(size)
     return 0.5 + rng.random(size), 0.5 + rng.random(size + 1)

@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bordered import PROGRAMS, arguments, framed, overwritten, staggered
+from bordered import (
+    PROGRAMS,
+    arguments,
+    framed,
+    kept_additions,
+    overwritten,
+    reaction,
+    staggered,
+)
 
 import fusec
 from fusec.codegen import backends
@@ -64,9 +72,9 @@ def test_slices_read_the_newest_version() -> None:
 
 
 def test_a_part_is_computed_in_its_frame() -> None:
-    """``inside`` lies in the array that has zeros around it: 10 numbers, of which 8 are its."""
+    """``inside`` lies in the array that has zeros around it: 15 numbers, of which 13 are its."""
     text = body(framed)
-    assert "+ 8: f64[8 by 8]" in text and "of 64 bytes" not in text, text
+    assert "+ 8: f64[13 by 8]" in text and "of 104 bytes" not in text, text
 
 
 def test_what_is_overwritten_is_not_computed() -> None:
@@ -74,3 +82,18 @@ def test_what_is_overwritten_is_not_computed() -> None:
     loop = next(node for node in graph.nodes if node.op == "Loop")
     ops = [node.op for node in loop.attrs["body"].nodes]
     assert "Mul" not in ops and "Reserve" not in ops, ops
+
+
+def test_what_is_kept_is_computed_with_what_it_is_added_to() -> None:
+    """One kernel for both, over the inside, and one for the border."""
+    assert body(kept_additions).count("run ") == 2
+
+
+def test_sums_of_the_way_back_are_computed_with_the_cotangents() -> None:
+    def total(h: Any, u: Any, dx: Any) -> Any:
+        a, b = reaction(h, u, dx, 40)
+        return (a * b).sum()
+
+    *_, back = fusec.grad(total, (0, 1, 2)).concrete(*arguments(24), 0.7).control
+    *_, last = (line for line in str(back.structured).splitlines() if " = run " in line)
+    assert "into" in last, str(back.structured)
