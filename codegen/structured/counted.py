@@ -17,20 +17,26 @@ class Counted:
 
     number: int
     limit: Value  # an input of the test, or a constant
+    place: int = -1  # the number of that input
 
     @classmethod
     def of(cls, node: Node) -> Counted | None:
+        return cls.in_any(node) if _is_of_numbers(node.attrs["body"]) else None
+
+    @classmethod
+    def in_any(cls, node: Node) -> Counted | None:
+        """The number and its limit of a loop that carries anything, and ends for nothing else."""
         test: Graph = node.attrs["test"]
         less = test.outputs[0].node
-        if less.op != "Less" or any(v.dtype != I64 for v in less.inputs) or not _is_of_numbers(
-                node.attrs["body"]):
+        if less.op != "Less" or any(v.dtype != I64 for v in less.inputs):
             return None
         counter, limit = less.inputs
         carried = test.inputs[: node.attrs["carried"]]
         fixed = limit.node.op == "Const" or limit in test.inputs[len(carried):]
         if not fixed or counter not in carried or not grows(node, carried.index(counter)):
             return None
-        return cls(carried.index(counter), limit)
+        place = test.inputs.index(limit) if limit in test.inputs else -1
+        return cls(carried.index(counter), limit, place)
 
 
 def iteration_cost(node: Node) -> int:

@@ -3,8 +3,9 @@
 ``kept[i] = f(x)``, as the loops have it that gradients read backwards, and programs that record
 what they compute, needs no memory for ``f(x)`` and no copy of it.  Nor does ``kept[i] = u`` of an
 array that the loop carries: the next iteration's ``u`` is computed in the next entry, and lies
-there while it is the loop's state.  An entry is memory of its own here, an alias that points into
-the larger array, since nothing else in the iteration reads or writes that.
+there while it is the loop's state.  (That is known to have an iteration: the entry after the last
+is the program's, but in what gradients keep.)  An entry is memory of its own here, an alias that
+points into the larger array, since nothing else in the iteration reads or writes that.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from collections.abc import Collection, Sequence
 from fusec.ir import Node, Value
 from fusec.ir.dims import is_static
 from fusec.ops import get
-from fusec.ops.loop_numbers import writes_part
+from fusec.ops.loop_numbers import TAPE, writes_part
 from fusec.records import dataclass, field
 
 from .builder import Builder
-from .counted import grows
+from .counted import Counted, grows
 from .graph_builder import GraphBuilder, Slot
 from .memory import BOOL, I64, Constant, Memory, Operand, Strides, Variable, View, contiguous
 from .order import updated_operands
@@ -43,6 +44,7 @@ class _State:
     spare: View
     lies: Variable
     slot: Slot  # of the next iteration
+    counted: Counted | None  # what says whether there is one; None: the entry is nobody's else
     has_next: Operand = _NO
 
 
@@ -79,10 +81,21 @@ class Entries:
         whole = self.inner.array(node.inputs[0])
         place = builder.let("add", I64, self.inner.index(node.inputs[2]), Constant(1, I64))
         state.has_next = builder.let("lt", BOOL, place, builder.number(whole.shape[0]))
+        if state.counted is not None:
+            state.has_next = builder.let(
+                "select", BOOL, self._goes_on(state.counted), state.has_next, _NO)
         following = View(whole.memory, entry.shape, entry.strides, entry.dtype, builder.moved(
             whole.offset, place, builder.stride(whole.strides[0], whole.dtype)))
         builder.add(PointInto(
             state.slot.view.memory, following, state.has_next, state.spare.memory))
+
+    def _goes_on(self, counted: Counted) -> Operand:
+        """Whether there is one more iteration."""
+        builder, inputs, limit = self.builder, self.inner.graph.inputs, counted.limit
+        count = builder.let("add", I64, self.inner.scalar(inputs[counted.number]), Constant(1, I64))
+        end = builder.constant(I64, limit.node.attrs["value"]) if limit.node.op == "Const" else (
+            self.inner.scalar(inputs[counted.place]))
+        return builder.let("lt", BOOL, count, end)
 
     def _entry(self, node: Node, index: Value) -> View:
         return part(self.inner, node, self.inner.array(node.inputs[0]), [index])
@@ -162,12 +175,22 @@ def _note(
     home = homes[number] if number < len(homes) else None
     is_next = index in inputs and inputs.index(index) < len(homes) and grows(
         loop, inputs.index(index))
+    kept_in = dict((v, i) for i, v in inner.graph.updates)[node.out()]
+    counted = None if _is_tape(loop, kept_in) else Counted.in_any(loop)
     if number in finals and is_next and number not in tested and isinstance(home, View) and (
-            home.is_whole and all(state.number != number for state in found.states)):
-        _note_state(found, node, number, home, finals[number])
+            home.is_whole and all(state.number != number for state in found.states)) and (
+            counted is not None or _is_tape(loop, kept_in)):
+        _note_state(found, node, number, home, finals[number], counted)
 
 
-def _note_state(found: Entries, node: Node, number: int, home: View, final: Value) -> None:
+def _is_tape(loop: Node, number: int) -> bool:
+    """Whether a carried array is what gradients keep, of which nobody reads what is not."""
+    return "extends" in loop.attrs and loop.attrs["names"][number] == TAPE
+
+
+def _note_state(
+    found: Entries, node: Node, number: int, home: View, final: Value, counted: Counted | None
+) -> None:
     """The statements before the loop, and the memory that the state goes through."""
     inner, builder = found.inner, found.builder
     slot = _slot(found, final, _chain(final))
@@ -179,7 +202,7 @@ def _note_state(found: Entries, node: Node, number: int, home: View, final: Valu
         builder.set(lies, _NO)
     found.before += before
     inner.owned.discard(home.memory)
-    found.states.append(_State(number, node, home, own, spare, lies, slot))
+    found.states.append(_State(number, node, home, own, spare, lies, slot, counted))
 
 
 def _slot(found: Entries, value: Value, chain: Sequence[Value]) -> Slot:

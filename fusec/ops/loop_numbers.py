@@ -24,6 +24,7 @@ STEPS: Mapping[str, float] = {"Add": 1.0, "Sub": -1.0}  # how they move their fi
 _AND = frozenset(("LogicalAnd", "BitAnd"))
 _OR = frozenset(("LogicalOr", "BitOr"))
 WAY_BACK = "back"  # the name of the bodies of loops that gradients made
+TAPE = "(tape)"  # the name of what a loop carries that gradients made keep an entry a time
 _WRITES = frozenset(("SliceUpdate", "Scatter"))
 
 

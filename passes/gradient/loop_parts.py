@@ -9,6 +9,7 @@ from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder, get
 from fusec.ops.derivatives import Term, refusal
 from fusec.ops.integer_ranges import Around, Interval, interval, is_wide
+from fusec.ops.loop_numbers import TAPE
 from fusec.records import dataclass
 
 from .bodies import Body, Opened, name_of, of_kind, opened
@@ -127,7 +128,7 @@ def extended_loop(parts: LoopParts, more: More) -> Node:
     return builder.emit(
         "Loop", *node.inputs[:n], *firsts, *node.inputs[n:], test=_extended_test(parts, firsts),
         body=_extended_body(parts, more, firsts), carried=n + len(firsts),
-        names=(*names, *("tape",) * len(firsts)), extends=parts.name).node
+        names=(*names, *(TAPE,) * len(firsts)), extends=parts.name).node
 
 
 def _extended_test(parts: LoopParts, firsts: Sequence[Value]) -> Graph:

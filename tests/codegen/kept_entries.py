@@ -168,6 +168,26 @@ def read_again(u: Any, steps: Any) -> Any:
     return kept
 
 
+def left_early(u: Any, steps: Any) -> Any:
+    """The loop ends where data say so; what comes after the last entry is not touched."""
+    kept, k = np.ones((41, u.size)), 0
+    while k < steps and u[0] > 1e-3:
+        kept[k] = u
+        u = 0.8 * smoothed(u)
+        k += 1
+    return kept, u, k
+
+
+def exchanged(u: Any, steps: Any) -> Any:
+    """What is kept is one of two states that change places."""
+    kept, v = np.ones((41, u.size)), u * 2
+    for k in range(steps):
+        kept[k] = v
+        v[1:] += 0.1 * u[:-1]
+        u, v = v, u
+    return kept, u, v
+
+
 def arguments(kept: Any, u: Any, steps: Any) -> None:
     """Both arrays are arguments."""
     for k in range(steps):
@@ -176,6 +196,7 @@ def arguments(kept: Any, u: Any, steps: Any) -> None:
 
 
 PROGRAMS = [
+    left_early, exchanged,
     states, results, changed_afterwards, in_turn, swapped, one_for_two, what_it_was_made_of,
     while_it_moves, loops_in_loops, backwards, on_both_sides, rows_and_planes, read_again,
 ]
