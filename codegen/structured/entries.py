@@ -175,11 +175,11 @@ def _note(
     home = homes[number] if number < len(homes) else None
     is_next = index in inputs and inputs.index(index) < len(homes) and grows(
         loop, inputs.index(index))
-    kept_in = dict((v, i) for i, v in inner.graph.updates)[node.out()]
-    counted = None if _is_tape(loop, kept_in) else Counted.in_any(loop)
+    is_tape = _is_tape(loop, {v: i for i, v in inner.graph.updates}[node.out()])
+    counted = None if is_tape else Counted.in_any(loop)
     if number in finals and is_next and number not in tested and isinstance(home, View) and (
             home.is_whole and all(state.number != number for state in found.states)) and (
-            counted is not None or _is_tape(loop, kept_in)):
+            is_tape or counted is not None):
         _note_state(found, node, number, home, finals[number], counted)
 
 

@@ -31,15 +31,6 @@ NEAR = 3  # steps before a kernel among which one is looked for to join it
 END = 1 << 60  # the position of reads after the last step
 
 
-def _are_apart(one: Node, other: Node) -> bool:
-    """Whether two steps may change places."""
-    return not (
-        any(v.node is one for v in other.inputs) or one in other.control_inputs
-        or not set(changed_inputs(other)).isdisjoint(one.inputs)
-        or not set(changed_inputs(one)).isdisjoint(other.inputs)
-        or may_leave(one) or may_leave(other))
-
-
 @dataclass
 class Slot:
     """Memory for one value of several, whichever asks first."""
@@ -118,7 +109,7 @@ class GraphBuilder:
             for place in range(len(nodes) - 1, max(len(nodes) - 1 - NEAR, -1), -1):
                 if self._join(nodes, place, node):
                     break
-                if not _are_apart(nodes[place], node):
+                if not self._are_apart(nodes[place], node):
                     nodes.append(node)
                     break
             else:
@@ -135,6 +126,13 @@ class GraphBuilder:
         nodes[place], self.kernels[found[0]] = found
         self.joint[found[0]] = (*first.outputs, *node.outputs)
         return True
+
+    def _are_apart(self, one: Node, other: Node) -> bool:
+        """Whether two steps, in this order, may change places."""
+        return set(other.inputs).isdisjoint(self.outputs_of(one)) and not (
+            one in other.control_inputs or may_leave(one) or may_leave(other)
+            or not set(changed_inputs(other)).isdisjoint(one.inputs)
+            or not set(changed_inputs(one)).isdisjoint(other.inputs))
 
     def outputs_of(self, node: Node) -> tuple[Value, ...]:
         """The values that others read: of a node made of two, what those two had."""

@@ -112,8 +112,25 @@ def weighted(h: Any, u: Any, dx: Any, steps: Any) -> Any:
     return t
 
 
-PROGRAMS = (staggered, overwritten, framed, read_before, plate, put_back, kept_additions, reaction,
-            weighted)
+def in_turn(h: Any, u: Any, dx: Any, steps: Any) -> Any:
+    """Kernels over the same points, some of which need what others compute."""
+    a, b = h[:, None] * u[None, :], h[:, None] + 0.1 * u[None, :]
+    v, total = a[1:, :-3], 0.0
+    for _ in range(steps):
+        total = total + 0.1 * (a[:, 1:-1] * a[:, 1:-1]).sum()
+        b[:-1, :-1] += 0.2 * (a[1:, :-1] * b[:-1, :-1])
+        b[:, -1] = b[:, -2]
+        b[1:-1, 1:-2] -= 0.2 * b[2:, 2:-1] * dx
+        t = 0.3 * a[:-1, 1:-3] * b[1:, :-4] * dx
+        v *= 0.9
+        a = a * 0.5
+        a[1:, 2:-2] = t * dx
+        total = total + t.sum() * dx
+    return total, a, b
+
+
+PROGRAMS = (in_turn, staggered, overwritten, framed, read_before, plate, put_back, kept_additions,
+            reaction, weighted)
 
 
 def arguments(size: int = 14) -> tuple[Any, Any]:
