@@ -16,7 +16,8 @@ def is_of_kernels(node: Node) -> bool:
     if node.op == "Fused":
         return True
     row = get(node.op)
-    return row.lowering == "fused" and not row.is_control and node.op != "Reshape" and (
+    is_computed = row.lowering == "fused" or (row.kind == "source" and not row.is_given)
+    return is_computed and not row.is_control and node.op != "Reshape" and (
         not is_copied_whole(node))
 
 

@@ -141,7 +141,8 @@ class Nest:
     """Loops ``extents`` (the first ``outer`` of them outer) around stages.
 
     The points of a ``sequential`` nest run in order: it may store to one place several times.
-    Of one with a ``chunk``, blocks of so many points of its only loop store to different places.
+    Of one with a ``chunk``, each block of so many points of its only loop stores to places of its
+    own: blocks may run at the same time, the points of one may not.
     """
 
     extents: tuple[int, ...]

@@ -2,7 +2,8 @@
 
 ``--part`` runs every twelfth test of each file, and fewer random programs, for the Pythons and
 NumPys beside the first.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device,
-``--one-in 200`` every two hundredth, from another one each day.
+but for those marked ``one_device``; ``--one-in 200`` every two hundredth, from another one each
+day.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ def rotation() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--on-device"):
+        of_one = [i for i in items if i.get_closest_marker("one_device")]
+        items[:] = [i for i in items if i not in set(of_one)]
+        config.hook.pytest_deselected(items=of_one)
     every = config.getoption("--one-in")
     if every > 1:
         chosen = items[rotation() % every::every]

@@ -1,9 +1,8 @@
 """Stores at computed indices, which several points may share: in the order of the points.
 
-Four ways, the first that serves: integers that are joined with what is there (counts, sums, logic)
-by atomic operations, since any order gives the same; blocks of points that are known to store to
-different places by the threads of one block; where what is stored is not read otherwise, by blocks
-that own places; else one thread, point after point.
+Three ways, the first that serves: integers that are joined with what is there (counts, sums, logic)
+by atomic operations, since any order gives the same; where what is stored is not read otherwise, by
+blocks that own places; else one thread, point after point.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, Place, in_memory
 from .scalar_ops import emit_operation, operation_text
 
-CHUNK_THREADS = 512
 OWNER_THREADS = 256
 POINTS_OF_AN_OWNER = 2048  # where there are more points, more blocks share the places
 MAX_OWNERS = 128
@@ -32,8 +30,6 @@ def way_of(form: LoopForm) -> type[KernelWriter]:
     """The kernel that stores in order."""
     if _any_order_serves(form):
         return AtomicKernel
-    if form.nest.chunk and len(form.extents) == 1:
-        return ChunkKernel
     return OwnerKernel if _may_be_owned(form) else OneThreadKernel
 
 
@@ -84,29 +80,6 @@ class AtomicKernel(MapKernel):
             joined = em.value(dtype, operation_text(em, store.combine, dtype, args))
             em.line(f"{old} = atomicCAS({place}, {seen}, {word}({joined}));")
         em.line(f"while ({old} != {seen});")
-
-
-class ChunkKernel(KernelWriter):
-    """One block: a chunk of points at once, then the next."""
-
-    has_barriers = True
-    max_threads = CHUNK_THREADS
-
-    def body(self) -> None:
-        form, em, index = self.form, self.em, self.index
-        (stage,) = form.nest.stages
-        pointers = [self.pointer(n) for n in range(len(form.operands))]
-        n, chunk = self.extent(0), form.nest.chunk
-        with em.block(f"for ({index} base = 0; base < {n}; base += {chunk})"):
-            loop = f"for ({index} at = threadIdx.x; at < {chunk} && base + at < {n}; " \
-                   f"at += blockDim.x)"
-            with em.block(loop):
-                point = em.named(index, "base + at", "i")
-                self.run_stage(stage, Place({0: point}, pointers, point))
-            em.line("__syncthreads();")
-
-    def geometry(self) -> Geometry:
-        return lambda form: Layout(1, (CHUNK_THREADS, 1), form.points)
 
 
 class OwnerKernel(KernelWriter):

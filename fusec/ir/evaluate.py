@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import InternalError
+from fusec.errors import InternalError, located
 from fusec.ops import registry
 from fusec.ops.python_operators import PYTHON_OPERATORS
 
@@ -47,10 +47,22 @@ def evaluate_all(
     }
     for node in graph.nodes:
         if node.op != "Input":
-            results = apply(node, [table[v] for v in node.inputs], sizes)
+            results = _located(node, [table[v] for v in node.inputs], sizes)
             table.update(zip(node.outputs, results, strict=True))
     outputs = [table[v] for v in graph.outputs]
     return outputs, [(position, table[v]) for position, v in graph.updates]
+
+
+def _located(node: Node, operands: Sequence[Any], sizes: dict[str, int]) -> list[Any]:
+    """The node's results; of what it raises, the line is noted: inside of branches and loops nobody
+    else knows it."""
+    try:
+        return apply(node, operands, sizes)
+    except Exception as error:
+        found = located(error, node.loc)
+        if found is error:
+            raise
+        raise found from error
 
 
 def apply(

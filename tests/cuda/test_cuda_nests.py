@@ -152,6 +152,18 @@ def test_stores_at_one_place_are_in_the_order_of_the_points(size: int) -> None:
         assert_equal_bits(got, want, "stored")
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+def test_blocks_of_points_keep_the_order_of_their_points(seed: int) -> None:
+    """Each of NumPy's blocks of 65,536 weights has sums of its own, whose points are in order."""
+    x, w = RNG.standard_normal(66_000), RNG.standard_normal(66_000)
+
+    def f(x: np.ndarray, w: np.ndarray) -> Any:
+        return np.histogram(x, 12, (-2.5, 2.5), weights=w)[0]
+
+    with fusec.config.override(cuda_host_seed=seed):
+        assert_equal_bits(run_program(f, x, w), f(x, w), "sums of weights")
+
+
 def test_blocks_own_places() -> None:
     def sums(i: np.ndarray, x: np.ndarray) -> Any:
         y = np.zeros(50)

@@ -126,6 +126,28 @@ def test_a_check_inside_is_the_programs_error() -> None:
     np.testing.assert_array_equal(g(X, i, np.int64(1)), X[i] * 2)
 
 
+def test_a_check_inside_names_its_line() -> None:
+    def f(x: Any, i: Any, steps: Any) -> Any:
+        for k in range(steps):
+            if x.max() > 0.0:
+                x = x[i + k] * 2
+        return x
+
+    with pytest.raises(IndexError) as raised:
+        fusec.jit(f, device=DEVICE)(X, np.arange(12), np.int64(3))
+    (note,) = raised.value.__notes__
+    assert "x = x[i + k] * 2" in note and "for k in" not in note
+
+
+def test_counters_are_made_where_they_are_read() -> None:
+    def f(x: Any) -> Any:
+        return np.take_along_axis(x, np.arange(10)[::-1] * (x > 9), 1)
+
+    concrete = fusec.jit(f, device=DEVICE).concrete(X)
+    assert all("CUDAHOST" in n.device for n in concrete.optimized_graph.nodes if n.op != "Input")
+    np.testing.assert_array_equal(fusec.jit(f, device=DEVICE)(X), f(X))
+
+
 def test_an_index_where_no_element_is_left() -> None:
     """A wrong index becomes 0, and there is no element 0: the kernel must read something else."""
     def f(x: Any, least: Any) -> Any:

@@ -213,6 +213,12 @@ def check(
     return function
 
 
+def is_of_one_device(concrete: ConcreteFunction) -> bool:
+    """Whether the plan is one device's: what tests say of kernels, library calls and native loops
+    holds there, and not where a device has a part in it (``--on-device``)."""
+    return not concrete.build.schedule.is_partitioned
+
+
 def assert_engines(
     function: Function, args: Any, want: Outcome, tolerance: Tolerance = EXACT,
     wide: Outcome | None = None, source: bool = False,
@@ -222,7 +228,7 @@ def assert_engines(
     from fusec.codegen.reference import run_kernel
 
     concrete = function.concrete(*clone(tuple(args)))
-    if concrete.build.schedule.is_partitioned:
+    if not is_of_one_device(concrete):
         return
     engines: dict[str, Engine] = {"reference": run_kernel}
     if source:

@@ -132,6 +132,7 @@ def test_squeeze_of_a_size_from_data_is_refused() -> None:
         f(np.ones(1))
 
 
+@pytest.mark.one_device  # the interpreter runs no other plans
 @pytest.mark.parametrize("name", [
     "20088000: an empty gather", "20045709: a scalar as an array of one"])
 def test_kernels_by_the_reference_interpreter(name: str) -> None:

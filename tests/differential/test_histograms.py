@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import check
+from harness import check, is_of_one_device
 
 import fusec
 
@@ -28,7 +28,8 @@ def data(dtype: str, size: int = 3001) -> np.ndarray:
 
 
 def fused(f: Callable[..., Any], *args: Any, externs: int = 0) -> None:
-    """Compared with NumPy to the last bit under every ``fp``; no more library calls than said."""
+    """Compared with NumPy to the last bit under every ``fp``; no more library calls than said, on
+    one device: of several, views are some."""
     check(f, *args, fp="strict")
     for fp in ("strict", "contract"):
         compiled = fusec.jit(f, fp=fp)
@@ -37,7 +38,8 @@ def fused(f: Callable[..., Any], *args: Any, externs: int = 0) -> None:
                         expected if isinstance(expected, tuple) else (expected,), strict=True):
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, b)
-        assert len(compiled.lower(*args).externs) == externs
+        if is_of_one_device(compiled.traces[-1]):
+            assert len(compiled.lower(*args).externs) == externs
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "u4", "i8"])

@@ -150,6 +150,7 @@ def streamed(f: Any, obstacle: Any) -> Any:
     return f
 
 
+@pytest.mark.one_device
 def test_a_loop_with_masks_after_slices_is_native() -> None:
     compiled = fusec.jit(streamed)
     compiled(ordinary("f8", 3, 40, 5), RNG.random((40, 5)) < 0.5)

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness import is_of_one_device
+from own_order import settled
+from tolerance import EXACT
 
 import fusec
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
@@ -114,7 +117,10 @@ def test_a_global_generator_goes_on_and_may_be_replaced() -> None:
         expected = [walk(X), walk(X)]
         after = state(SHARED)
         SHARED = np.random.default_rng(seed)
-        same([compiled(X), compiled(X)], expected)
+        found = [compiled(X), compiled(X)]
+        near = settled(compiled, EXACT)  # a device's scan has an order of its own
+        for got, want in zip(found, expected, strict=True):
+            near.check(got, want, None, "walk")
         assert state(SHARED) == after
 
 
@@ -282,7 +288,8 @@ def rejection(rng: Any, n: int) -> Any:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_draws_in_branches_and_loops(f: Callable[..., Any], args: Any, seed: int) -> None:
     compiled = check(f, np.random.default_rng(seed), *args)
-    for control in compiled.traces[0].control:
+    concrete = compiled.traces[0]
+    for control in concrete.control if is_of_one_device(concrete) else ():
         assert control.is_native and "calls Python: rng." in control.reason
 
 

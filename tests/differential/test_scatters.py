@@ -165,6 +165,7 @@ def test_many(count: int) -> None:
           tolerance=Ulp(4))
 
 
+@pytest.mark.one_device  # another one writes to its copy of the argument
 def test_only_the_touched_elements_are_written() -> None:
     x, i, v = ordinary("f8", 1000), within(1000, 10), ordinary("f8", 10)
     stored = {}

@@ -174,6 +174,7 @@ def test_results_of_loops(f: Callable[..., Any], n: int) -> None:
     agrees(f, X, np.int64(n))
 
 
+@pytest.mark.one_device
 def test_loops_that_check_alone_are_native() -> None:
     for f, k in ((in_a_loop, np.int64(2)), (gathered_in_a_loop, THERE)):
         jitted = fusec.jit(f)
