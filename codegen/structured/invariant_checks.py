@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from fusec.codegen.control_program import ErrorExit
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
-from fusec.ops.checks import may_raise
+from fusec.ops.checks import has_effects, may_raise
 from fusec.ops.loop_numbers import writes_part
 
 from .builder import Builder
+from .exits import may_leave
 from .memory import BOOL, Constant, Operand
 
 _TRUE = Constant(True, BOOL)
@@ -25,6 +26,8 @@ def invariant_checks(loop: Node) -> list[Node]:
     """Checks of the body before which an iteration does nothing that shows, and whose conditions
     are of numbers that the loop does not carry; and later ones of the same conditions."""
     body: Graph = loop.attrs["body"]
+    if any(map(has_effects, loop.attrs["test"].nodes)):  # it is asked once more
+        return []
     fixed = set(body.inputs[loop.attrs["carried"]:])
     found: list[Node] = []
     shows = False
@@ -52,7 +55,8 @@ def _is_number_of(node: Node, fixed: set[Value]) -> bool:
 def _shows(node: Node) -> bool:
     """Whether somebody might see that it has run: it writes, raises, or does not end."""
     row = get(node.op)
-    return row.is_control or row.kind in ("extern", "call") or writes_part(node) or may_raise(node)
+    return row.is_control or row.kind in ("extern", "call") or writes_part(node) or (
+        may_raise(node) or may_leave(node))
 
 
 def without(body: Graph, checks: Sequence[Node]) -> Graph:

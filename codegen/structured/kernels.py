@@ -179,7 +179,7 @@ def _is_in_its_frame(
 ) -> bool:
     """Whether the kernel puts its operand into constants, and that is there."""
     whole, *_ = results
-    return isinstance(whole, View) and node in graph.frames.values() and (
+    return isinstance(whole, View) and whole.is_whole and node in graph.frames.values() and (
         operands[0] == part_of_frame(node, whole))
 
 

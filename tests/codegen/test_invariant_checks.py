@@ -66,8 +66,15 @@ def of_a_carried_number(u: Any, dx: Any, n: Any) -> Any:
     return u.sum(), dx
 
 
+def after_an_empty_extremum(u: Any, dx: Any, n: Any) -> Any:
+    s = u[0]
+    for i in range(n):
+        s += u[u > i + 3 + 2 * n].max() + 1.0 / dx
+    return s
+
+
 PROGRAMS = (after_a_write, first, under_a_condition, in_the_inner_loop, in_a_branch, of_numbers,
-            of_a_carried_number)
+            of_a_carried_number, after_an_empty_extremum)
 
 
 def outcome(call: Any, dx: float, steps: int) -> tuple[Any, ...]:
@@ -75,7 +82,7 @@ def outcome(call: Any, dx: float, steps: int) -> tuple[Any, ...]:
     u = np.arange(7.0)
     try:
         return repr(call(u, dx, steps)), u.tolist()
-    except ZeroDivisionError as error:
+    except (ZeroDivisionError, ValueError) as error:
         return (str(error),)
 
 
@@ -87,6 +94,27 @@ def test_errors_come_when_they_do_in_python(program: Any, device: str) -> None:
         for dx in (0.5, 0.0, 2.0):
             for steps in (0, 1, 4):
                 assert outcome(jitted, dx, steps) == outcome(program, dx, steps), (dx, steps)
+
+
+def test_a_test_that_prints_does_so_as_often_as_in_python(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def told(u: Any, dx: Any, n: Any) -> Any:
+        i = 0
+        while is_less(i, n):
+            u[1:] += 1.0 / dx
+            i += 1
+        return u.sum()
+
+    def is_less(i: Any, n: Any) -> Any:
+        print("asked")
+        return i < n
+
+    said = []
+    for call in (told, fusec.jit(told)):
+        call(np.arange(7.0), 0.5, 40)
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
 
 
 def test_the_check_stands_before_the_loop() -> None:
