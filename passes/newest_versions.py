@@ -51,7 +51,8 @@ def _newer(graph: Graph) -> Mapping[Value, Node]:
         update, *others = nodes
         is_updated = update.op == "SliceUpdate" and value == update.inputs[0] != update.inputs[1]
         if is_updated and others and value not in roots and _is_computed(value.node) and (
-                all(node.op == "Slice" and _reads_the_same(node, update) for node in others)) and (
+                all(node.op == "Slice" and node.device == update.device and _reads_the_same(
+                    node, update) for node in others)) and (
                 not _is_read_before(value, update, users)):
             newer[value] = update
     return newer
