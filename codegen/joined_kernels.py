@@ -66,7 +66,7 @@ def _reads_its_points(
 ) -> bool:
     """Whether the second kernel reads of the first one's results only what the nest ``inside`` has
     computed at the point itself."""
-    stored = {one.nests[0].accesses[s.access]: None for stage in one.nests[0].stages
+    stored = {one.nests[0].accesses[s.access] for stage in one.nests[0].stages
               for s in stage.stores if not s.combine}
     for k, value in enumerate(then.inputs):
         if value.node is not first:

@@ -16,9 +16,8 @@ from fusec.ir.dims import is_static
 from fusec.ops import get
 
 from .rewrite import Rewriter
-from .rule_functions import is_disjoint
+from .rule_functions import are_apart, region_of
 
-REGION = ("starts", "steps", "sizes")
 LONGEST = 8  # updates of one array that are looked at
 LARGEST = 4096  # parts that borders of regions cut an array into
 
@@ -41,13 +40,12 @@ def put_back(node: Node) -> Value | None:
     """The updated array, where the part that is written was read of it, or of a version of it
     before updates elsewhere."""
     array, part = node.inputs
-    if part.node.op != "Slice" or any(part.node.attrs[k] != node.attrs[k] for k in REGION):
+    if part.node.op != "Slice" or region_of(part.node) != region_of(node):
         return None
     before, source = array, part.node.inputs[0]
     while before != source:
         update = before.node
-        if update.op != "SliceUpdate" or not is_disjoint(
-                *(n.attrs[k] for n in (node, update) for k in REGION)):
+        if update.op != "SliceUpdate" or not are_apart(node, update):
             return None
         before = update.inputs[0]
     return array
@@ -63,7 +61,7 @@ def _updates(node: Node) -> list[Node]:
 
 def _cover(shape: Sequence[int], updates: Sequence[Node]) -> bool:
     """Whether the regions of updates have every element of the shape between them."""
-    regions = [tuple(zip(*(u.attrs[name] for name in REGION), strict=True))
+    regions = [tuple(zip(*region_of(u), strict=True))
                for u in updates]
     if not is_static((*shape, *(n for r in regions for s, _, m in r for n in (s, m)))) or any(
             step != 1 for region in regions for _, step, _ in region):

@@ -13,7 +13,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 
 from .rewrite import Rewriter, rebuilt
-from .rule_functions import is_disjoint
+from .rule_functions import are_apart
 
 
 def newest_versions(graph: Graph) -> Graph:
@@ -33,7 +33,7 @@ def newest_versions(graph: Graph) -> Graph:
 def _of_newest(node: Node, newer: Mapping[Value, Node], done: Collection[Node]) -> Node:
     """The slice, of the newest version so far of its operand that has the same there."""
     newest = node.inputs[0]
-    while newest in newer and newer[newest] in done and _reads_the_same(node, newer[newest]):
+    while newest in newer and newer[newest] in done and are_apart(node, newer[newest]):
         newest = newer[newest].out()
     return node if newest == node.inputs[0] else node.with_inputs([newest], node.control_inputs)
 
@@ -51,7 +51,7 @@ def _newer(graph: Graph) -> Mapping[Value, Node]:
         update, *others = nodes
         is_updated = update.op == "SliceUpdate" and value == update.inputs[0] != update.inputs[1]
         if is_updated and others and value not in roots and _is_computed(value.node) and (
-                all(node.op == "Slice" and node.device == update.device and _reads_the_same(
+                all(node.op == "Slice" and node.device == update.device and are_apart(
                     node, update) for node in others)) and (
                 not _is_read_before(value, update, users)):
             newer[value] = update
@@ -63,19 +63,13 @@ def _is_read_before(value: Value, update: Node, users: Mapping[Value, list[Node]
     not the update, is best made in place."""
     while value.node.op == "SliceUpdate":
         value = value.node.inputs[0]
-        if any(n.op == "Slice" and not _reads_the_same(n, update) for n in users[value]):
+        if any(n.op == "Slice" and not are_apart(n, update) for n in users[value]):
             return True
     return False
 
 
 def _is_computed(node: Node) -> bool:
     return node.op == "SliceUpdate" or get(node.op).kind == "elementwise"
-
-
-def _reads_the_same(node: Node, update: Node) -> bool:
-    """Whether the slice reads nothing of what the update writes."""
-    mine, its = ([n.attrs[name] for name in ("starts", "steps", "sizes")] for n in (node, update))
-    return is_disjoint(*mine, *its)
 
 
 __all__ = ["newest_versions"]

@@ -18,7 +18,7 @@ from fusec.ops import get
 from fusec.ops.checks import may_raise
 
 from .rewrite import Replacement, Rewriter, rewrite
-from .rule_functions import is_disjoint, is_inside
+from .rule_functions import are_apart, is_inside, region_of
 
 MOST = 24  # results that a slice is pulled through
 
@@ -56,8 +56,7 @@ def _gains(value: Value, node: Node, inside: dict[Value, bool]) -> bool:
 
 
 def _reads_one_piece(node: Node, update: Node) -> bool:
-    mine, its = ([n.attrs[name] for name in ("starts", "steps", "sizes")] for n in (node, update))
-    return is_inside(*mine, *its) or is_disjoint(*mine, *its)
+    return is_inside(*region_of(node), *region_of(update)) or are_apart(node, update)
 
 
 def _part(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Value
+from fusec.ir import Node, Value
 from fusec.ir.dims import is_static
 from fusec.ir.symbolic_numbers import Symbolic
 
@@ -45,6 +45,16 @@ def is_disjoint(a: Ints, b: Ints, n: Ints, c: Ints, d: Ints, m: Ints) -> bool:
     ours, theirs = list(zip(a, b, n, strict=True)), list(zip(c, d, m, strict=True))
     return any(count == 0 for _, _, count in (*ours, *theirs)) or any(
         _apart(_ends(*p), _ends(*q)) for p, q in zip(ours, theirs, strict=True))
+
+
+def region_of(node: Node) -> tuple[Ints, Ints, Ints]:
+    """The region (starts, steps, sizes) that a ``Slice`` reads, or a ``SliceUpdate`` writes."""
+    return node.attrs["starts"], node.attrs["steps"], node.attrs["sizes"]
+
+
+def are_apart(one: Node, other: Node) -> bool:
+    """Whether the regions of two slices or updates have no element in common."""
+    return is_disjoint(*region_of(one), *region_of(other))
 
 
 def is_inside(a: Ints, b: Ints, n: Ints, c: Ints, d: Ints, m: Ints) -> bool:
