@@ -18,13 +18,7 @@ from fusec.ops.cones import has_unit_region, is_piecewise
 from .boxes import Box, Split, cut
 from .fused_body import FusedBody
 from .in_place_updates import without_unused
-from .loop_ir import (
-    Expr,
-    Kernel,
-    Nest,
-    Stage,
-    walk,
-)
+from .loop_ir import Access, Expr, Kernel, Nest, Stage, Store, expr, walk
 from .lower_nest import NestLowering
 
 
@@ -32,7 +26,8 @@ def lower(node: Node) -> Kernel:
     """The kernel of a ``Fused`` node; buffers are its inputs in order, then its outputs."""
     body = FusedBody(node)
     nests = [
-        *_checked_first(_nests(body.domain, lambda box: NestLowering(body, box).run())),
+        *_started(body, [*_checked_first(
+            _nests(body.domain, lambda box: NestLowering(body, box).run()))]),
         *_override_nests(body),
     ]
     return Kernel(node.name, body.buffers, tuple(body.constants.params), tuple(nests),
@@ -55,6 +50,17 @@ def _nests(shape: tuple[int, ...], lower_box: Callable[[Box], Nest]) -> Iterator
             yield lower_box(box)
         except Split as split:
             boxes.extend(reversed(cut(box, split)))
+
+
+def _started(body: FusedBody, nests: list[Nest]) -> list[Nest]:
+    """The nests; where there are several, first one that sets sums to zero that all add to."""
+    sums = [v for v in body.roots if "in_parts" in v.node.attrs]
+    if len(nests) == 1 or not sums:
+        return nests
+    accesses = tuple(Access(body.outputs[v], ()) for v in sums)
+    stores = tuple(Store(k, expr("const", v.dtype, attr=v.dtype.type(0)))
+                   for k, v in enumerate(sums))
+    return [Nest((), 0, accesses, (Stage(False, stores),)), *nests]
 
 
 def _override_nests(body: FusedBody) -> Iterator[Nest]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fusec.ir import Node, Value
 from fusec.ops import get
 from fusec.ops.cones import has_unit_region, is_piecewise
@@ -33,6 +35,9 @@ class NestLowering(ExpressionLowering):
             for s in drafts
         )
         extents = tuple(self.box[d][1] - self.box[d][0] for d in self.order)
+        if self.body.axes and not self.reductions:  # of a box in which all sums in parts are zero
+            stages = tuple(replace(s, inner=False) for s in stages if s.inner)
+            return Nest(extents, len(extents), tuple(self.accesses), stages)
         return Nest(extents, self.outer, tuple(self.accesses), stages, tuple(self.scratch))
 
     def run_override(self, root: Value, buffer: int) -> Nest:
@@ -116,6 +121,8 @@ class NestLowering(ExpressionLowering):
     ) -> None:
         draft = self._draft(inner=True, level=level)
         values = [self._build(draft, *read) for read in reads]
+        if "in_parts" in root.node.attrs and self._is_part and _is_zero(values[0]):
+            return
         parts = [part for v in values for part in (v if isinstance(v, tuple) else (v,))]
         number = self.numbers[root] = self.reductions
         self.reductions += len(parts)
@@ -132,7 +139,7 @@ class NestLowering(ExpressionLowering):
                 for loop, size in enumerate(shape)
             )
             if len(reads) == 1:
-                self._store(row, root, self._reduced(root), index)
+                self._store(row, root, self._reduced(root), index, self._combine_of(root))
             for at in range(len(reads)) if len(reads) > 1 else ():
                 self._store(row, root, self._reduced(root, at), (*index, AxisIndex(-1, 0, at)))
 
@@ -152,10 +159,20 @@ class NestLowering(ExpressionLowering):
                 stack.extend(value.node.inputs)
         return level
 
+    @property
+    def _is_part(self) -> bool:
+        """Whether other nests go over other boxes of the domain."""
+        return self.box != tuple((0, size) for size in self.body.domain)
+
+    def _combine_of(self, root: Value) -> str:
+        """How a reduction of a box is joined with those of the boxes before it."""
+        return "add" if "in_parts" in root.node.attrs and self._is_part else ""
+
     def _store(
-        self, draft: StageDraft, root: Value, value: Expr | Pair, index: IndexMap
+        self, draft: StageDraft, root: Value, value: Expr | Pair, index: IndexMap,
+        combine: str = "",
     ) -> None:
-        self._store_parts(draft, self.body.outputs[root], value, index)
+        self._store_parts(draft, self.body.outputs[root], value, index, combine=combine)
 
     def _store_parts(
         self, draft: StageDraft, buffer: int, value: Expr | Pair, index: IndexMap,
@@ -168,3 +185,7 @@ class NestLowering(ExpressionLowering):
         for number, part in enumerate(value):
             access = self._access(buffer, index, number)
             draft.stores.append(Store(access, part, at, combine))
+
+
+def _is_zero(value: Expr | Pair) -> bool:
+    return isinstance(value, Expr) and value.op == "const" and value.attr == 0

@@ -77,7 +77,9 @@ class _NestRun:
                 self._scatter(store, index, values[id(store.value)], extents)
                 continue
             target = self._view(self.nest.accesses[store.access], extents)
-            target[...] = values[id(store.value)]
+            value = values[id(store.value)]
+            target[...] = (scalar_functions()[store.combine](target, value) if store.combine
+                           else value)
         for number, e in stage.scratch:
             self.scratch[number] = np.broadcast_to(values[id(e)], extents)
         for r in stage.reductions:

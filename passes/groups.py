@@ -248,14 +248,23 @@ def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str
             return "float32 and float64 sums keep their own order of addition"
         if unit.axes is None and any(v.shape != unit.domain for v in unit.roots):
             return "the group's loops do not match the reduction"
-        return "piecewise operands split the domain" if unit.piecewise else None
+        splits = unit.piecewise or reach.piecewise
+        return "piecewise operands split the domain" if splits and not (
+            _may_be_split(unit) and "in_parts" in root.node.attrs) else None
     if reach.domain == unit.domain:
-        if unit.axes is not None and reach.piecewise:
+        if reach.piecewise and not _may_be_split(unit):
             return "piecewise operands split the domain of a reduction"
         return None
     if unit.axes is None or reach.domain != unit.row_shape or unit not in deps:
         return _domains_differ(reach.domain, unit.domain)
+    if any("in_parts" in v.node.attrs for v in unit.roots):
+        return "a sum in parts is complete after the last of them"
     return "piecewise operands split the domain" if reach.piecewise else None
+
+
+def _may_be_split(unit: Unit) -> bool:
+    """Whether all that it accumulates is added up in parts."""
+    return all("in_parts" in v.node.attrs for v in unit.roots if _accumulates(v))
 
 
 def _domains_differ(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:

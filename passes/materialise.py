@@ -118,7 +118,7 @@ def materialised_values(
             continue
         if is_boundary(node):
             if get(node.op).kind in ("reduce", "scan"):
-                _start(node.out(), contexts, unrolled, reduction=True)
+                _start(node.out(), contexts, unrolled, reduction="in_parts" not in node.attrs)
             continue
         value = node.out()
         uses = contexts.get(value, set())
@@ -129,10 +129,13 @@ def materialised_values(
             _start(value, contexts, unrolled, reduction=False)
         else:
             _propagate(node, uses, contexts)
-    return _without_cheap(graph, stored, required)
+    return _without_cheap(graph, stored, required, contexts)
 
 
-def _without_cheap(graph: Graph, stored: set[Value], required: set[Value]) -> set[Value]:
+def _without_cheap(
+    graph: Graph, stored: set[Value], required: set[Value],
+    contexts: Mapping[Value, set[Context]],
+) -> set[Value]:
     """The values, without those that are a small step from one other.
 
     Each was looked at before its operands, when all that they take seemed to be its own cost.
@@ -140,9 +143,27 @@ def _without_cheap(graph: Graph, stored: set[Value], required: set[Value]) -> se
     """
     for node in graph.nodes:
         is_chosen = not stored.isdisjoint(node.outputs) and required.isdisjoint(node.outputs)
-        if is_chosen and node.op != "CheckIndex" and _is_cheap(node.out(), stored):
+        if not is_chosen or node.op == "CheckIndex":
+            continue
+        is_cheap = _is_cheap_between_constants(node.out(), stored, contexts) if (
+            is_piecewise(node)) else _is_cheap(node.out(), stored)
+        if is_cheap:
             stored.remove(node.out())
     return stored
+
+
+def _is_cheap_between_constants(
+    value: Value, stored: set[Value], contexts: Mapping[Value, set[Context]]
+) -> bool:
+    """Whether it is a small step from one array, and a constant around it, for all that reads it:
+    that is cut there."""
+    node = value.node
+    if node.op != "SliceUpdate" or node.inputs[0].node.op != "BroadcastTo" or not all(
+            can_split(node, index) and not reduction
+            for _, index, reduction, _ in contexts.get(value, ())):
+        return False
+    inside = node.inputs[1]
+    return inside in stored or is_boundary(inside.node) or _is_cheap(inside, stored)
 
 
 def _is_cheap(value: Value, stored: set[Value]) -> bool:

@@ -25,7 +25,6 @@ from .constant_folding import constant_folding
 from .copies import separate_results
 from .cse import cse
 from .decompose import decompose
-from .divided_sums import divided_sums
 from .fma import form_fmas
 from .fusion import fuse
 from .given_derivatives import without_rules
@@ -39,6 +38,7 @@ from .repeated_calls import place_bodies, place_contracted
 from .short_axes import short_axes
 from .simplify import simplify
 from .subgraphs import optimise_subgraphs
+from .sums_in_parts import sums_in_parts
 from .twins import merge_twins
 from .unchecked_indices import unchecked_indices
 
@@ -137,8 +137,8 @@ def native_loop(is_way_back: bool = False) -> list[Pass]:
 
     ``is_way_back``: of a loop that gradients made.
     """
-    divided = [Pass("divided_sums", divided_sums)] if is_way_back else []
-    return [Pass("open_products", open_products), *divided,
+    in_parts = [Pass("sums_in_parts", sums_in_parts)] if is_way_back else []
+    return [Pass("open_products", open_products), *in_parts,
             Pass("fusion", partial(fuse, has_registers=True))]
 
 

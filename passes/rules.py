@@ -36,6 +36,7 @@ SIGNS = [
     rule("Sub(-0.0, x) -> Neg(x)", FLOAT),                     # -0.0-x -> -x
     rule("Mul(Neg(x), Neg(y)) -> Mul(x, y)", REAL),            # (-x)*(-y) -> x*y
     rule("Div(Neg(x), Neg(y)) -> Div(x, y)", FLOAT),           # (-x)/(-y) -> x/y
+    rule("Neg(Mul(Neg(x), y)) -> Mul(x, y)", REAL),            # -(-x*y) -> x*y
     rule("Mul(x, -1) -> Neg(x)", REAL),                        # x*-1 -> -x
     rule("Abs(Abs(x)) -> Abs(x)", REAL),                       # ||x|| -> |x|
     rule("Abs(Neg(x)) -> Abs(x)", SIGNED),                     # |-x| -> |x|

@@ -46,7 +46,7 @@ class NestEmitter(ExpressionEmitter):
             if where:
                 self._store_at(store, where, value, point)
             else:
-                self._store(store.access, value, point)
+                self._store(store, value, point)
         for number, value in scratch:
             em.store(self._scratch_pointer(number, point), em.splat(value, point.lanes))
         for acc, value in zip(accs, totals, strict=True):
@@ -60,10 +60,13 @@ class NestEmitter(ExpressionEmitter):
                 wide = emit_operation(em, "select", wide.dtype, [point.valid, wide, neutral])
             accumulate(em, acc, wide, copy, index, along)
 
-    def _store(self, number: int, value: Operand, point: Point) -> None:
-        em, operand = self.em, self.form.operands[number]
+    def _store(self, store: Store, value: Operand, point: Point) -> None:
+        em, number, operand = self.em, store.access, self.form.operands[store.access]
         kind = self.form.stride_class(operand)
         if kind == "zero":
+            if store.combine:  # of a sum in parts
+                old = em.load(point.pointers[number], operand.dtype, 1)
+                value = emit_operation(em, store.combine, operand.dtype, [old, value])
             em.store(point.pointers[number], value)
         elif kind == "unit" or point.lanes == 1:
             em.store(self._at(number, point), em.splat(value, point.lanes))

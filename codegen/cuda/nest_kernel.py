@@ -99,7 +99,7 @@ class KernelWriter(KernelFrame):
             values = self._evaluate(stage.roots, here, loads, lane)
             for store in stage.stores:
                 if not store.index:
-                    value = in_memory(values[id(store.value)])
+                    value = in_memory(self._joined(store, place, values[id(store.value)]))
                     em.line(f"{results[store.access]}.v[{lane}] = {value};")
             for number, e in stage.scratch:
                 self.put_scratch(number, values[id(e)], here)
@@ -109,6 +109,12 @@ class KernelWriter(KernelFrame):
             self._store_computed(stage, here, values)
         for number, pack in results.items():
             self.store_pack(number, pack, place, only)
+
+    def _joined(self, store: Store, place: Place, value: Operand) -> Operand:
+        """The value, or what it makes with the sum of the parts before it."""
+        dtype, pointer = self.form.operands[store.access].dtype, place.pointers[store.access]
+        return value if not store.combine else emit_operation(
+            self.em, store.combine, dtype, [self._loaded(dtype, pointer), value])
 
     def _lane_loop(self, lanes: int) -> str:
         if lanes == 1:

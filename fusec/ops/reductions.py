@@ -51,7 +51,8 @@ def _by_index(function: Any) -> Any:
     return reference
 
 
-def sum_reference(x: Any, axes: tuple[int, ...]) -> Any:
+def sum_reference(x: Any, axes: tuple[int, ...], in_parts: bool = False) -> Any:
+    """``in_parts``: of all elements, in whatever order a kernel adds up the parts of its domain."""
     x = np.asarray(x)
     return np.sum(x, axis=tuple(axes), dtype=x.dtype)
 

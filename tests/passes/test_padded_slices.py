@@ -78,4 +78,4 @@ def test_reductions_of_the_way_back_read_no_padded_arrays() -> None:
     fusec.check_grads(flow, args, order=1)
     *_, back = gradient.concrete(*args).control
     text = str(back.structured)
-    assert text.count("= temp") == 2 and text.count("exchange m0 <- m4, m1 <- m5") == 1, text
+    assert text.count("= temp") == 2 and text.count("exchange m0 <- m5, m1 <- m4") == 1, text
