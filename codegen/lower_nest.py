@@ -35,7 +35,7 @@ class NestLowering(ExpressionLowering):
             for s in drafts
         )
         extents = tuple(self.box[d][1] - self.box[d][0] for d in self.order)
-        if self.body.axes and not self.reductions:  # of a box in which all sums in parts are zero
+        if not self.reductions and any(map(_is_in_parts, self.body.roots)):  # all zero in this box
             stages = tuple(replace(s, inner=False) for s in stages if s.inner)
             return Nest(extents, len(extents), tuple(self.accesses), stages)
         return Nest(extents, self.outer, tuple(self.accesses), stages, tuple(self.scratch))
@@ -121,7 +121,7 @@ class NestLowering(ExpressionLowering):
     ) -> None:
         draft = self._draft(inner=True, level=level)
         values = [self._build(draft, *read) for read in reads]
-        if "in_parts" in root.node.attrs and self._is_part and _is_zero(values[0]):
+        if _is_in_parts(root) and self._is_part and _is_zero(values[0]):
             return
         parts = [part for v in values for part in (v if isinstance(v, tuple) else (v,))]
         number = self.numbers[root] = self.reductions
@@ -166,7 +166,7 @@ class NestLowering(ExpressionLowering):
 
     def _combine_of(self, root: Value) -> str:
         """How a reduction of a box is joined with those of the boxes before it."""
-        return "add" if "in_parts" in root.node.attrs and self._is_part else ""
+        return "add" if _is_in_parts(root) and self._is_part else ""
 
     def _store(
         self, draft: StageDraft, root: Value, value: Expr | Pair, index: IndexMap,
@@ -185,6 +185,10 @@ class NestLowering(ExpressionLowering):
         for number, part in enumerate(value):
             access = self._access(buffer, index, number)
             draft.stores.append(Store(access, part, at, combine))
+
+
+def _is_in_parts(root: Value) -> bool:
+    return "in_parts" in root.node.attrs
 
 
 def _is_zero(value: Expr | Pair) -> bool:

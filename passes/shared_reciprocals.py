@@ -1,0 +1,41 @@
+"""Divisions of the way back by what 1 is divided by there anyway become multiplications.
+
+does:   Div(x, d) -> Mul(x, Reciprocal(d)) where the graph has Reciprocal(d); there is one of each
+needs:  the body of a loop that gradients made, whose cotangents need no bits of a quotient.
+leaves: as they are, quotients that a comparison, or anything else that is not a float, is computed
+        from: they decide what the program decided, and have its bits.
+"""
+
+from __future__ import annotations
+
+from fusec.ir import Graph, Node, Value
+
+from .rewrite import Replacement, Rewriter, rewrite
+
+
+def shared_reciprocals(graph: Graph) -> Graph:
+    """The graph with these divisions shared; itself where there are none."""
+    shared = {node.inputs[0] for node in graph.nodes if node.op == "Reciprocal"}
+    if not any(node.op == "Div" and node.inputs[1] in shared for node in graph.nodes):
+        return graph
+    decisive = decisive_values(graph)
+    of: dict[Value, Value] = {}
+
+    def visit(node: Node, rewriter: Rewriter) -> Replacement:
+        *x, divisor = rewriter.old.inputs
+        if divisor not in shared or rewriter.old.out() in decisive:
+            return None
+        if divisor not in of:
+            of[divisor] = rewriter.emit("Reciprocal", node.inputs[-1])
+        return [rewriter.emit("Mul", node.inputs[0], of[divisor]) if x else of[divisor]]
+
+    return rewrite(graph, visit, ops=("Div", "Reciprocal"))
+
+
+def decisive_values(graph: Graph) -> set[Value]:
+    """Values that comparisons, or anything else that is not a float, are computed from."""
+    found: set[Value] = set()
+    for node in reversed(graph.nodes):
+        if any(v.dtype.kind not in "fc" or v in found for v in node.outputs):
+            found.update(node.inputs)
+    return found
