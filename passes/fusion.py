@@ -44,7 +44,7 @@ def fuse(graph: Graph, has_registers: bool = False) -> Graph:
         materialised = materialised_values(graph, stored, unrolled, has_registers)
     for _ in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
         alone = borders(graph, materialised) if has_registers else ()
-        units, home = group(graph, materialised, unrolled, tied, alone)
+        units, home = group(graph, materialised, unrolled, tied, alone, has_registers)
         extra = duplicates(units, materialised, len(graph.nodes))
         if not extra:
             break

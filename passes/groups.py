@@ -123,11 +123,12 @@ def _accumulates(value: Value) -> bool:
 
 def group(
     graph: Graph, materialised: set[Value], unrolled: dict[Value, int], tied: set[Value],
-    alone: Collection[Value] = (),
+    alone: Collection[Value] = (), has_registers: bool = False,
 ) -> tuple[list[Unit], dict[Value, Unit]]:
     """The units, and the one that each root or opaque node's result is in.
 
-    ``alone``: roots that have a unit of their own.
+    ``alone``: roots that have a unit of their own.  ``has_registers``: numbers cost nothing, and
+    are grouped with those that wait for the same units.
     """
     units: list[Unit] = []
     home: dict[Value, Unit] = {}
@@ -148,16 +149,18 @@ def group(
                 units.append(unit)
         elif _accumulates(value) or value in materialised:
             _place(value, cone(value, materialised, unrolled.get(value)), units, home,
-                   {stop} if stop and may_lack_elements(node) else set(), value in alone)
+                   {stop} if stop and may_lack_elements(node) else set(), value in alone,
+                   has_registers)
     return units, home
 
 
 def _place(
     root: Value, reach: Cone, units: list[Unit], home: dict[Value, Unit], before: set[Unit],
-    alone: bool,
+    alone: bool, has_registers: bool,
 ) -> None:
     """Add the root to the latest group that may take it, or to a new one, after ``before``."""
     before = before | _before(root.node, home)
+    is_free = has_registers and not reach.domain
     deps = {home[v] for v in reach.reads if v in home}
     deps.update(before)
     refusals: dict[Unit, str] = {}
@@ -167,7 +170,8 @@ def _place(
         if reach.domain != unit.domain and unit not in deps:
             continue
         reason = "a control edge is between them" if unit in before else (
-            _refusal(unit, root, reach, deps))
+            "they wait for other kernels" if is_free and not _wait_for_the_same(unit, deps)
+            else _refusal(unit, root, reach, deps))
         if reason is None:
             _join(unit, root, reach, deps, units, home)
             return
@@ -178,6 +182,15 @@ def _place(
     for dep in deps:
         reason = refusals.get(dep) or _apart(dep)
         unit.boundaries.append(f"{root.name} not fused with {_title(dep)}: {reason}")
+
+
+def _wait_for_the_same(unit: Unit, deps: set[Unit]) -> bool:
+    """Whether a number that comes after ``deps`` makes the group wait for no others."""
+    before = 0
+    for dep in deps - {unit}:
+        before |= dep.before | 1 << dep.number
+    return bool(unit.domain) or before == unit.before or (
+        unit in deps and not before & ~unit.before)
 
 
 def _before(node: Node, home: dict[Value, Unit]) -> set[Unit]:

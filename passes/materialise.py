@@ -145,45 +145,40 @@ def _without_cheap(
         is_chosen = not stored.isdisjoint(node.outputs) and required.isdisjoint(node.outputs)
         if not is_chosen or node.op == "CheckIndex":
             continue
-        is_cheap = _is_cheap_between_constants(node.out(), stored, contexts) if (
-            is_piecewise(node)) else _is_cheap(node.out(), stored)
-        if is_cheap:
+        if _is_cheap(node.out(), stored, contexts.get(node.out(), set())):
             stored.remove(node.out())
     return stored
 
 
-def _is_cheap_between_constants(
-    value: Value, stored: set[Value], contexts: Mapping[Value, set[Context]]
-) -> bool:
-    """Whether it is a small step from one array, and a constant around it, for all that reads it:
-    that is cut there."""
-    node = value.node
-    if node.op != "SliceUpdate" or node.inputs[0].node.op != "BroadcastTo" or not all(
-            can_split(node, index) and not reduction
-            for _, index, reduction, _ in contexts.get(value, ())):
-        return False
-    inside = node.inputs[1]
-    return inside in stored or is_boundary(inside.node) or _is_cheap(inside, stored)
-
-
-def _is_cheap(value: Value, stored: set[Value]) -> bool:
-    """Whether it is a part of one array, and numbers, in few operations."""
+def _is_cheap(value: Value, stored: set[Value], uses: set[Context]) -> bool:
+    """Whether it is parts of one array, and numbers, in few operations; or that between constants,
+    where all that reads it may be cut at its ends."""
     if not value.shape or cone_cost(value, stored, STEP_LIMIT + 1) > STEP_LIMIT:
         return False
     arrays, stack = set[Value](), [value]
     while stack:
         v = stack.pop()
-        if v is not value and (v in stored or is_boundary(v.node)):
+        node = v.node
+        if v is not value and (v in stored or is_boundary(node)):
             arrays.add(v)
-        elif v.node.op == "Slice" and set(v.node.attrs["steps"]) == {1}:
-            stack.append(v.node.inputs[0])
-        elif get(v.node.op).kind != "elementwise" or v.shape != value.shape:
+        elif node.op == "Slice" and set(node.attrs["steps"]) == {1}:
+            stack.append(node.inputs[0])
+        elif _is_between_constants(node) and not any(
+                reduction or not can_split(node, index) for _, index, reduction, _ in uses):
+            stack.append(node.inputs[1])
+        elif get(node.op).kind != "elementwise" or any(
+                x.shape not in ((), v.shape) for x in node.inputs):
             return False
         else:
-            stack.extend(x for x in v.node.inputs if x.shape)
+            stack.extend(x for x in node.inputs if x.shape)
     return len(arrays) == 1 and all(
         len(v.shape) == len(value.shape) and v.dtype.itemsize <= value.dtype.itemsize
         for v in arrays)
+
+
+def _is_between_constants(node: Node) -> bool:
+    return node.op == "SliceUpdate" and node.inputs[0].node.op == "BroadcastTo" and (
+        node.inputs[0].node.inputs[0].node.op == "Const")
 
 
 def _start(

@@ -35,6 +35,7 @@ from .padded_slices import padded_slices
 from .powers import expand_powers
 from .prune import prune
 from .repeated_calls import place_bodies, place_contracted
+from .scalar_factors import scalar_factors
 from .shared_reciprocals import shared_reciprocals
 from .short_axes import short_axes
 from .simplify import simplify
@@ -139,6 +140,7 @@ def native_loop(is_way_back: bool = False) -> list[Pass]:
     ``is_way_back``: of a loop that gradients made.
     """
     of_way_back = [Pass("shared_reciprocals", shared_reciprocals),
+                   Pass("scalar_factors", scalar_factors),
                    Pass("sums_in_parts", sums_in_parts)] if is_way_back else []
     return [Pass("open_products", open_products), *of_way_back,
             Pass("fusion", partial(fuse, has_registers=True))]

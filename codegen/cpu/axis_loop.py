@@ -110,41 +110,52 @@ class AxisLoop:
     # -- steps of which the last may be partial
 
     def _padded(self, low: str, high: str) -> None:
+        """Whole steps, then a partial one if elements are left, as two rounds of one loop.
+
+        What tells them apart, where operands are and how many elements a step has, does not change
+        in a round: the loop keeps it, and its accumulators, in registers.
+        """
         em = self.em
         loads, stores = self._moving()
         pads = {k: self._padding(k) for k in dict.fromkeys((*loads, *stores))}
-        with em.loop(low, high, self.step) as i:
-            left = em.value(f"sub i64 {high}, {i}")
-            partial = em.value(f"icmp slt i64 {left}, {self.step}")
-            real = {k: self._address(k, i) for k in pads}
-            with em.branch(partial):
+        count = em.value(f"sub i64 {high}, {low}")
+        end_of_whole = em.add(low, em.value(f"and i64 {count}, {-self.step}"))
+        with em.loop(0, "2") as number:
+            partial = em.value(f"icmp eq i64 {number}, 1")
+            start = em.value(f"select i1 {partial}, i64 {end_of_whole}, i64 {low}")
+            end = em.value(f"select i1 {partial}, i64 {high}, i64 {end_of_whole}")
+            length = em.value(f"sub i64 {end}, {start}")
+            moves = em.value(f"and i1 {partial}, {em.value(f'icmp sgt i64 {length}, 0')}")
+            real = {k: self._address(k, start) for k in pads}
+            with em.branch(moves):
                 for k in loads:
-                    self._fill(k, pads[k], real[k], left)
-            sources = {
-                k: em.value(f"select i1 {partial}, ptr {pads[k]}, ptr {real[k]}") for k in pads
-            }
-            strides = {k: self._stride(k, partial) for k in pads}
-            for copy in range(self.copies):
-                self._padded_run(copy, i, left, sources, strides)
+                    self._fill(k, pads[k], real[k], length)
+            self._round(partial, start, length, {
+                k: em.value(f"select i1 {partial}, ptr {pads[k]}, ptr {real[k]}") for k in pads})
             if stores:
-                with em.branch(partial):
+                with em.branch(moves):
                     for k in stores:
-                        self._flush(k, pads[k], real[k], left)
+                        self._flush(k, pads[k], real[k], length)
 
-    def _padded_run(
-        self, copy: int, start: str, left: str, sources: dict[int, str], strides: dict[int, str]
-    ) -> None:
-        em, first = self.em, copy * self.lanes
-        addresses = {
-            k: p if copy == 0 else em.offset(p, em.mul(strides[k], first))
-            for k, p in sources.items()
-        }
-        valid = self._valid(left, first) if self.needs_valid else None
-        self.run(self.lanes, em.add(start, first), copy, addresses=addresses, strides=strides,
-                 valid=valid)
+    def _round(self, partial: str, start: str, length: str, sources: dict[int, str]) -> None:
+        """The steps from ``start`` on, ``sources``: where the first one's elements are."""
+        em = self.em
+        strides = {k: self._stride(k, partial) for k in sources}
+        left = em.value(f"select i1 {partial}, i64 {length}, i64 {self.step}")
+        valid = [self._valid(left, copy * self.lanes) for copy in range(self.copies)] if (
+            self.needs_valid) else [None] * self.copies
+        with em.loop(0, length, self.step) as i:
+            position = em.add(start, i)
+            addresses = {k: em.offset(p, em.mul(strides[k], i)) for k, p in sources.items()}
+            for copy in range(self.copies):
+                first = copy * self.lanes
+                here = addresses if not copy else {
+                    k: em.offset(p, em.mul(strides[k], first)) for k, p in addresses.items()}
+                self.run(self.lanes, em.add(position, first), copy, addresses=here,
+                         strides=strides, valid=valid[copy])
 
     def _valid(self, left: str, first: int) -> Operand:
-        """The mask of lanes that hold elements; ``left`` elements remain at the step's start."""
+        """The mask of lanes that hold elements, of ``left`` that a step has."""
         em = self.em
         ends = em.splat(Operand(left, I64, 1), self.lanes)
         return emit_operation(em, "lt", BOOL, [em.iota(str(first), self.lanes), ends])

@@ -185,7 +185,7 @@ def _note(
 
 def _is_tape(loop: Node, number: int) -> bool:
     """Whether a carried array is what gradients keep, of which nobody reads what is not."""
-    return "extends" in loop.attrs and loop.attrs["names"][number] == TAPE
+    return loop.attrs["names"][number] == TAPE
 
 
 def _note_state(

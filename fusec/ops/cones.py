@@ -193,11 +193,15 @@ def cone(root: Value, materialised: set[Value], unrolled: int | None = None) -> 
 
 
 def cone_cost(value: Value, materialised: set[Value], limit: float) -> float:
-    """Scalar work to recompute one element of ``value``, counted up to ``limit``."""
+    """Scalar work to recompute one element of ``value``, counted up to ``limit``.
+
+    A number that an array takes is computed before the loop over that.
+    """
     total, stack, seen = 0.0, [(value, 1)], set()
     while stack and total < limit:
         v, times = stack.pop()
-        if v in seen or (v is not value and v in materialised) or is_boundary(v.node):
+        if v in seen or (v is not value and v in materialised) or is_boundary(v.node) or (
+                value.shape and not v.shape):
             continue
         seen.add(v)
         row = registry.get(v.node.op)

@@ -119,6 +119,11 @@ class More:
         count = [] if self.start is None else [self.start]
         return [*count, *(tape for tape, _ in self.tapes), *(first for first, _, _ in self.states)]
 
+    @property
+    def names(self) -> list[str]:
+        """Of these: of what keeps entries that only the way back reads, and of others none."""
+        return [TAPE if v in dict(self.tapes) else "" for v in self.firsts]
+
 
 def extended_loop(parts: LoopParts, more: More) -> Node:
     """The loop with more that it carries."""
@@ -128,7 +133,7 @@ def extended_loop(parts: LoopParts, more: More) -> Node:
     return builder.emit(
         "Loop", *node.inputs[:n], *firsts, *node.inputs[n:], test=_extended_test(parts, firsts),
         body=_extended_body(parts, more, firsts), carried=n + len(firsts),
-        names=(*names, *(TAPE,) * len(firsts)), extends=parts.name).node
+        names=(*names, *more.names), extends=parts.name).node
 
 
 def _extended_test(parts: LoopParts, firsts: Sequence[Value]) -> Graph:

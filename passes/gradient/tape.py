@@ -18,11 +18,14 @@ from fusec.ir.symbolic_numbers import Symbolic
 from fusec.ir.walks import nodes_behind
 from fusec.ops import get
 from fusec.ops.checks import has_effects
+from fusec.records import dataclass
 
 from .cuts import INFINITE, Network
 
 OVERHEAD = 4  # bytes that keeping a value by itself is worth, beside its own
 CHEAP = 8.0  # additions: what an element may cost that is computed again, rather than kept
+CARRIED, WHOLE = 3, 4  # the part of a byte that one of an array counts for which a loop carries
+OF_A_NODE, OF_A_BYTE = 256, 24  # bytes, and additions, that are written and done in the same time
 UNKNOWN = 1 << 40  # bytes of an array whose size only the run knows
 _MOVES = ("view", "gather", "piecewise")
 
@@ -48,10 +51,42 @@ def kept_values(read: Collection[Value], is_known: Callable[[Value], bool]) -> l
     known = _Known(is_known)
     needed = [v for v in read if not known(v)]
     cone = _values_behind(needed, known)
+    least = _least(cone, needed, bytes_of)
+    if not any(map(_is_carried, cone)):
+        return least.kept
+    other = _least(cone, needed, _bytes_written)
+    gains = other.carried - least.carried >= other.work - least.work
+    return (other if gains else least).kept
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The values that are kept, oldest first, and those that are computed again of them."""
+
+    kept: list[Value]
+    again: list[Value]
+
+    @property
+    def carried(self) -> int:
+        """Bytes that need no copy to be kept: see `_bytes_written`."""
+        return sum(bytes_of(v) for v in self.kept if _is_carried(v))
+
+    @property
+    def work(self) -> float:
+        """What computing again takes, in bytes that are written meanwhile."""
+        rows = ((v, get(v.node.op)) for v in self.again)
+        return sum(OF_A_NODE + (bytes_of(v) * row.cost / OF_A_BYTE) * (row.kind == "elementwise")
+                   for v, row in rows)
+
+
+def _least(
+    cone: Sequence[Value], needed: Sequence[Value], cost: Callable[[Value], int]
+) -> _Cut:
+    """The cut of the least costs."""
     network = Network(2 + 2 * len(cone))
     number = {v: 2 + 2 * k for k, v in enumerate(cone)}
     for value in cone:
-        network.add(number[value], number[value] + 1, bytes_of(value) + OVERHEAD)
+        network.add(number[value], number[value] + 1, cost(value) + OVERHEAD)
         if not _is_computed_again(value):
             network.add(0, number[value], INFINITE)
             continue
@@ -62,8 +97,19 @@ def kept_values(read: Collection[Value], is_known: Callable[[Value], bool]) -> l
         network.add(number[value] + 1, 1, INFINITE)
     network.saturate()
     behind = network.sink_side()
-    return sorted((v for v in cone if number[v] not in behind and number[v] + 1 in behind),
+    kept = sorted((v for v in cone if number[v] not in behind and number[v] + 1 in behind),
                   key=lambda v: (v.node.id, v.index))
+    return _Cut(kept, [v for v in cone if number[v] in behind])
+
+
+def _is_carried(value: Value) -> bool:
+    return value.node.op == "Input" and bool(value.shape)
+
+
+def _bytes_written(value: Value) -> int:
+    """What a loop carries is computed where it is kept (`codegen.structured.entries`), and so
+    written once; anything else is once more than the program writes it."""
+    return bytes_of(value) * (CARRIED if _is_carried(value) else WHOLE) // WHOLE
 
 
 def _values_behind(needed: Collection[Value], known: _Known) -> list[Value]:

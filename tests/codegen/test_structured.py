@@ -136,14 +136,14 @@ structured Loop:
     check r8 else exit 0 index r2
     r9: f64 = load m0 [r7]
     r10: f64 = r1 + r9
-    r11: i64 = r2 + 1
-    r12: i64 = 50
-    r13: i64 = wrap_index(r2, r12)
-    r14: bool = in_range(r13, r12)
-    check r14 else exit 1 index r2
-    store m0 [r13] = r10
+    r11: i64 = 50
+    r12: i64 = wrap_index(r2, r11)
+    r13: bool = in_range(r12, r11)
+    check r13 else exit 1 index r2
+    store m0 [r12] = r10
+    r14: i64 = r2 + 1
     v0 = r10
-    v1 = r11
+    v1 = r14
   r15: f64 = v0
   r16: i64 = v1
   output 0 = r15
