@@ -86,9 +86,11 @@ def _checks_alone(nest: Nest) -> Nest | None:
 
 
 def _only_checks(nest: Nest) -> Nest:
-    """The checks, and no loops that make no difference to them."""
-    checks = tuple(Stage(s.inner, checks=s.checks) for s in nest.stages if s.checks)
-    bare = without_unused(replace(nest, stages=checks, sequential=False))
+    """The checks of all stages at each point, and no loops that make no difference to them."""
+    checks = tuple(dict.fromkeys(check for s in nest.stages for check in s.checks))
+    bare = without_unused(replace(
+        nest, outer=len(nest.extents), stages=(Stage(False, checks=checks),), scratch=(),
+        sequential=False))
     used = {i.loop for a in bare.accesses for i in a.index}
     used |= {e.attr for e in walk(bare.roots) if e.op == "index"}
     once = tuple(n if loop in used or not is_static((n,)) else min(n, 1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from arrays import DTYPES, LAYOUTS, ordinary
 from harness import check
+from tolerance import NEAR
 
 import fusec
 
@@ -251,3 +252,19 @@ def test_a_wrong_index_into_an_empty_array_is_named() -> None:
         check(stored, x, np.array([], int))
         with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 0"):
             fusec.jit(stored)(x, np.array([7, 9]))
+
+
+@pytest.mark.parametrize("program", [
+    lambda x, i: x[i] - x[i].mean(0),
+    lambda x, i: x[i].var(0),
+    lambda x, i: np.take(x, i, axis=0).std(0),
+    lambda x, i: (x[i] - x[i].mean(-1, keepdims=True)) / x[i].std(-1, keepdims=True),
+    lambda x, i: x[np.ix_(i, i)].var(0),
+    lambda x, i: np.exp(x[i] - x[i].max(1, keepdims=True)).sum(1),
+], ids=["centred", "var", "std", "normalised", "ix", "softmax"])
+def test_what_is_gathered_is_reduced_and_read_again(program: Any) -> None:
+    """Both stages of the kernel check the indices."""
+    x, i = RNG.random((20, 18)), within(18, 7)
+    check(program, x, i, tolerance=NEAR)
+    with pytest.raises(IndexError, match="index 23 is out of bounds for axis 0 with size 20"):
+        fusec.jit(program)(x, np.array([1, 23, 2]))

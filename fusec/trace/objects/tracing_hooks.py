@@ -207,7 +207,7 @@ class TracingHooks(Hooks):
     def lifted_item(self, x: Any) -> Any:
         if type(x) is tuple:
             return _with_items(x, x, list(map(self.lifted_item, x)))
-        return x if isinstance(x, (list, dict, deque)) else self.lifted(x)
+        return x if isinstance(x, (list, dict, deque, Variable)) else self.lifted(x)
 
 
 def _with_items(x: Any, old: Iterable[Any], items: list[Any]) -> Any:
