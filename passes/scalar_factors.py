@@ -28,9 +28,11 @@ def scalar_factors(graph: Graph) -> Graph:
         old = rewriter.old.out()
         if old in decisive or not old.shape or old.dtype != DOUBLE:
             return None
-        return _fma(node, rewriter) if node.op == "Fma" else _product(node, rewriter)
+        if node.op == "Fma":
+            return _fma(node, rewriter)
+        return _product(node, rewriter) if node.op == "Mul" or node.op == "Neg" else None
 
-    return rewrite(graph, visit, ops=("Mul", "Neg", "Fma"))
+    return rewrite(graph, visit)
 
 
 def _product(node: Node, rewriter: Rewriter) -> Replacement:
@@ -42,12 +44,12 @@ def _product(node: Node, rewriter: Rewriter) -> Replacement:
 
 def _fma(node: Node, rewriter: Rewriter) -> Replacement:
     *factors, term = node.inputs
-    (number,) = [v for v in factors if not v.shape] or [None]
-    if number is None:
+    scalars = [v for v in factors if not v.shape]
+    if len(scalars) != 1:
         return None
     (array,) = (v for v in factors if v.shape)
     array, numbers, depth = _factored(array)
-    return [rewriter.emit("Fma", array, _multiplied([*numbers, number], rewriter), term)] if (
+    return [rewriter.emit("Fma", array, _multiplied([*numbers, *scalars], rewriter), term)] if (
         depth) else None
 
 

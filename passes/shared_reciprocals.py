@@ -22,14 +22,17 @@ def shared_reciprocals(graph: Graph) -> Graph:
     of: dict[Value, Value] = {}
 
     def visit(node: Node, rewriter: Rewriter) -> Replacement:
-        *x, divisor = rewriter.old.inputs
-        if divisor not in shared or rewriter.old.out() in decisive:
+        old = rewriter.old
+        if old.op != "Reciprocal" and old.op != "Div":
+            return None
+        *x, divisor = old.inputs
+        if divisor not in shared or old.out() in decisive:
             return None
         if divisor not in of:
             of[divisor] = rewriter.emit("Reciprocal", node.inputs[-1])
         return [rewriter.emit("Mul", node.inputs[0], of[divisor]) if x else of[divisor]]
 
-    return rewrite(graph, visit, ops=("Div", "Reciprocal"))
+    return rewrite(graph, visit)
 
 
 def decisive_values(graph: Graph) -> set[Value]:

@@ -1,7 +1,8 @@
 """Sums of the way back may be added up in parts: the boxes that a kernel's domain is cut into.
 
-does:   Sum(x) -> Sum(x) in parts; where arrays of x's shape are padded in the same graph, of x among
-        zeros in the middle one of their places, so that the kernel that adds them up sums x too.
+does:   Sum(x) -> Sum(x) in parts; where arrays of x's shape are padded in the same graph, of x
+        among zeros in the middle one of their places, so that the kernel that adds them up sums
+        x too.
 needs:  the body of a loop that gradients made, where no order of additions is promised.
 leaves: sums over all axes with ``in_parts``, which `fusec.codegen.lower_nest` adds up box by box.
 """

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported, user_error
-from fusec.ir import Value
+from fusec.ir import Loc, Value
 from fusec.ops.derivatives import DIFFERENTIABLE, Term, full
 from fusec.records import dataclass, field
 from fusec.trace.facts.layout import contiguous, order_like
@@ -40,6 +40,8 @@ class Independent:
     given: Any
     inside: Any
     versions: list[tuple[Storage, int]] = field(default_factory=list)
+    read: dict[Storage, Loc | None] = field(default_factory=dict)  # by another name, and where
+    watched: list[Storage] = field(default_factory=list)
 
     @property
     def like(self) -> TracedArray:
@@ -67,7 +69,21 @@ class Independent:
                 loc=self.trace.loc, cure="pass a copy, or write through the argument alone")
         if isinstance(self.inside, TracedArray) and self.inside.storage is not None and (
                 self.inside.storage.version):
+            for loc in self.read.values():
+                raise unsupported(
+                    f"reading {self.path} by another name, where the function writes to it and is "
+                    "differentiated by it,", loc=loc, cure="pass a copy for one of the two names")
             self.given.write(self.inside.storage.value)
+
+    def watch(self) -> None:
+        """Note from now on what is read by another name."""
+        self.watched = [root for root, _ in self.versions if type(root) is Storage]
+        for root in self.watched:
+            root.__class__ = _watching(self.trace, self.read)
+
+    def unwatch(self) -> None:
+        for root in self.watched:
+            root.__class__ = Storage
 
 
 def independent(trace: Trace, leaf: Any, path: str, name: str) -> Independent:
@@ -97,6 +113,18 @@ def _of_array(trace: Trace, given: TracedArray, path: str) -> Independent:
     storage.written_to = given.storage  # a loop may not put it behind another name as a local array
     versions = [(root, root.version) for root in roots(given.storage)]
     return Independent(trace, path, value, given, TracedArray(trace, storage), versions)
+
+
+def _watching(trace: Trace, read: dict[Storage, Loc | None]) -> type[Storage]:
+    """Storages that note where what they hold is read."""
+    value: Any = Storage.__dict__["value"]
+
+    def noted(storage: Storage) -> Value:
+        read.setdefault(storage, trace.loc)
+        found: Value = value.__get__(storage)
+        return found
+
+    return type("Watched", (Storage,), {"__slots__": (), "value": property(noted, value.__set__)})
 
 
 def _of_variable(trace: Trace, variable: Variable, name: str) -> Independent:

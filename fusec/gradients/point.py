@@ -87,8 +87,14 @@ def call_at(
         for number, part in zip(chosen, parts, strict=True):
             new[number] = part
         args = tuple(new)
-    with trace.part(Differentiated).more(1):
-        result = called(trace, f, args, kwargs)
+    for variable in variables:
+        variable.watch()
+    try:
+        with trace.part(Differentiated).more(1):
+            result = called(trace, f, args, kwargs)
+    finally:
+        for variable in variables:
+            variable.unwatch()
     check_apart(variables)
     for variable in variables:
         variable.returned()

@@ -186,6 +186,15 @@ OWN: dict[str, Sample] = {
     # SciPy's own values for positive numbers are far off
     "LogNdtr": (lambda x: special.log_ndtr(-x), "grid"),
     "Exp10": (lambda x: special.exp10(x), "grid"),
+    "ChosenPow": (lambda x, p: x ** p, "grid"),
+    "LogAddExp": (lambda x: np.logaddexp(x, 2), "grid"),
+    "LogAddExp2": (lambda x: np.logaddexp2(x, 2), "grid"),
+    "XLogY": (lambda x: special.xlogy(x, x + 1), "grid"),
+    "XLog1PY": (lambda x: special.xlog1py(x, x), "grid"),
+    "Entr": (lambda x: special.entr(x), "grid"),
+    "RelEntr": (lambda x: special.rel_entr(x, x + 1), "grid"),
+    "KlDiv": (lambda x: special.kl_div(x, x + 1), "grid"),
+    "PseudoHuber": (lambda x: special.pseudo_huber(x + 1, x), "grid"),
     "Cond": (_branch, "grid"), "Loop": (_loop, "grid"),
     **dict.fromkeys(("Call", "Recursion"), (
         lambda x: _added(x[0, 0], np.count_nonzero(x)), "grid")),
@@ -264,7 +273,7 @@ OWN: dict[str, Sample] = {
 }
 SECOND: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("Window", "WindowUpdate", "Extent"), (np.int64(90),)),
-    "Pick": (np.int64(90),), "PickUpdate": (np.int64(2),)}
+    "Pick": (np.int64(90),), "PickUpdate": (np.int64(2),), "ChosenPow": (np.float16(2),)}
 
 
 def _of_function(row: Op) -> Sample:

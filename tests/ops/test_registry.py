@@ -10,6 +10,7 @@ import pytest
 import fusec
 from fusec.ops import Op, all_ops
 from fusec.ops.derivatives import Refused, Zero
+from fusec.ops.formulas import FORMULAS
 from fusec.ops.library import LIBRARY
 from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.values.handlers import FUNCTIONS
@@ -41,9 +42,11 @@ def test_rules_of_transformations(row: Op) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_rules_of_derivatives_have_their_form(row: Op) -> None:
-    """Elementwise rows have partials, one for each operand, or both directions; others both."""
+    """Elementwise rows, and those of formulas, have partials, one for each operand, or both
+    directions; others both."""
     assert (row.vjp is None) == (row.jvp is None)
-    assert row.partials is None or (row.kind == "elementwise" and row.vjp is None)
+    is_elementwise = row.kind == "elementwise" or row.name in dict(FORMULAS.values())
+    assert row.partials is None or (is_elementwise and row.vjp is None)
     if isinstance(row.partials, tuple):
         assert len(row.partials) == row.arity
     for rule in (row.vjp, row.jvp):

@@ -29,7 +29,8 @@ ROUNDED = {
     "Cbrt", "Exp", "Exp2", "Expm1", "Log", "Log2", "Log10", "Log1p", "Sin", "Cos", "Tan", "Arcsin",
     "Arccos", "Arctan", "Arctan2", "Sinh", "Cosh", "Tanh", "Arcsinh", "Arccosh", "Arctanh",
     "Hypot", "Pow", "Mean", "Var", "Std", "Fma", "Erf", "Erfc", "Gammaln", "Expit", "Logit",
-    "Ndtr", "LogNdtr", "Exp10",
+    "Ndtr", "LogNdtr", "Exp10", "ChosenPow", "LogAddExp", "LogAddExp2", "XLogY", "XLog1PY", "Entr",
+    "RelEntr", "KlDiv", "PseudoHuber",
 }
 # Rows that some dtypes do without: copies need no op, powers of integers are NumPy's call.
 FOLDED = {"Pos", "Pow", "Conj"}

@@ -64,7 +64,7 @@ def filtered(ws: Variables) -> None:
 
 
 def mapped(ws: Variables) -> None:
-    list(map(lambda p, g: p.assign(p + g), ws, [1.0, 2.0]))  # noqa: B023
+    list(map(lambda p, g: p.assign(p + g), ws, [1.0, 2.0]))
 
 
 def by_itertools(ws: Variables) -> None:

@@ -32,6 +32,8 @@ def _by_base(a: Term, b: Term, y: Term) -> Term | Number:
         return where(nothing, 0, b * a ** where(nothing, 1, b - 1))
     if number == 2:
         return 2 * a
+    if number == 0.5:
+        return _by_root(a, y)
     return 0 if number == 0 else b * a ** b.number(number - 1) if number != 1 else 1
 
 
@@ -69,11 +71,21 @@ def _is_sum_of_squares(value: Value, depth: int) -> bool:
     node = value.node
     if not depth:
         return False
-    if node.op in _SQUARES or (node.op == "Mul" and node.inputs[0] == node.inputs[1]):
+    if node.op == "Const":
+        return value.dtype.kind == "f" and bool(node.attrs["value"] >= 0)
+    if node.op in _SQUARES or (node.op == "Mul" and _are_one(*node.inputs)):
         return node.inputs[0].dtype.kind == "f" and _SQUARES.get(node.op, _always)(node)
     operands = [v for k, v in enumerate(node.inputs) if not _is_weight(node, k)]
     return node.op in _SUMS and len(operands) == _SUMS[node.op] and all(
         _is_sum_of_squares(v, depth - 1) for v in operands)
+
+
+def _are_one(a: Value, b: Value) -> bool:
+    """Whether they are one value, or the same element of one array."""
+    one, other = a.node, b.node
+    while one is not other and one.op == other.op in _PARTS and one.attrs == other.attrs:
+        one, other = one.inputs[0].node, other.inputs[0].node
+    return a.index == b.index and one is other
 
 
 def _always(node: Node) -> bool:
@@ -87,7 +99,7 @@ def _is_even(node: Node) -> bool:
 
 
 def _is_dot_of_one(node: Node) -> bool:
-    return node.inputs[0] == node.inputs[1] and node.inputs[0].type.rank == 1
+    return _are_one(*node.inputs) and node.inputs[0].type.rank == 1
 
 
 def _is_weight(node: Node, operand: int) -> bool:
@@ -106,6 +118,7 @@ _SQUARES: dict[str, Callable[[Node], bool]] = {
     "MatMul": _is_dot_of_one, "Dot": _is_dot_of_one}
 _SUMS = {"Add": 2, "Sum": 1, "Mean": 1, "Mul": 1, "Div": 1, "Reshape": 1, "ExpandDims": 1,
          "Squeeze": 1, "BroadcastTo": 1, "Transpose": 1, "Slice": 1}
+_PARTS = ("Slice", "Squeeze", "Reshape")  # of one operand, that attrs name
 DEEPEST = 12  # sums in sums that are looked through
 
 

@@ -6,6 +6,7 @@ from . import (
     cumulative,
     einsum,
     elementary,
+    formulas,
     fourier,
     indices,
     linear_algebra,
@@ -32,7 +33,7 @@ from . import (
 )
 
 __all__ = [
-    "arithmetic", "choices", "cumulative", "einsum", "elementary", "fourier", "indices",
+    "arithmetic", "choices", "cumulative", "einsum", "elementary", "formulas", "fourier", "indices",
     "linear_algebra", "moves", "norms", "order", "parts", "powers", "products", "reductions",
     "rest", "scans", "scipy_banded", "scipy_calls", "scipy_equations", "scipy_factors",
     "scipy_signals", "scipy_systems", "signals", "special", "spectral", "ufuncs", "views",

@@ -19,12 +19,13 @@ from ..library import called_name, decode
 from ..shapes import broadcast
 from ..sizes import size_value
 from .calls import call
+from .formulas import SLOPES, power_of_two, share
 from .indices import counter
 from .matrices import as_like
 from .products import conjugated
 from .protocol import Cotangents, Site, Tangents, broadcast_to, declare, linear, sum_to
 from .reductions import expanded, total
-from .terms import Number, Term, cos, exp, log, sign, sin, sqrt, square, where
+from .terms import Number, Term, cos, exp, log, sign, sin, square, where
 
 Entry = Callable[..., Term | Number] | None  # None: there is none, or nobody has written it
 _INT64 = np.dtype(np.int64)
@@ -54,6 +55,35 @@ def _gradually(y: Term, x: Term, at_zero: float) -> Term:
 def _gammainc(a: Term, x: Term) -> Term:
     """The density of the gamma distribution."""
     return exp((a - 1) * log(x) - x - ufunc("gammaln", a))
+
+
+def _inverse_boxcox(base: Term, p: Term, y: Term) -> Term:
+    """``y / base``; where that is 0 the power that it stands for."""
+    nothing = base.equals(0)
+    return where(nothing, where(nothing, base, 1) ** (1 / where(nothing, p, 1) - 1),
+                 y / where(nothing, 1, base))
+
+
+def _spence(x: Term) -> Term:
+    """``log(x) / (1 - x)``; near 1 the series ``-sum((1 - x)**n / (n + 1))``."""
+    near = (x - 1).emit("Abs") < 0.25
+    rest = where(near, 1 - x, 0)
+    series = rest * 0
+    for n in range(26, -1, -1):
+        series = series * rest - 1 / (n + 1)
+    far = where(near, 2, x)
+    return where(near, series, log(far) / (1 - far))
+
+
+def _exprel(x: Term, y: Term) -> Term:
+    """``(exp(x) - exprel(x)) / x``; near 0 the series ``sum(x**n / (n! (n + 2)))``."""
+    near = x.emit("Abs") < 1
+    inner = where(near, x, 0)
+    series = inner * 0
+    for n in range(17, -1, -1):
+        series = series * inner + 1 / (math.factorial(n) * (n + 2))
+    far = where(near, 1, x)
+    return where(near, series, (exp(far) - y) / far)
 
 
 def _beta_density(a: Term, b: Term, x: Term) -> Term:
@@ -91,9 +121,7 @@ _SPECIAL: dict[str, tuple[Entry, ...]] = {
     "log_expit": (lambda x, y: (-x).emit("Expit"),),
     # exponential integrals
     "expi": (lambda x, y: exp(x) / x,), "exp1": (lambda x, y: -exp(-x) / x,),
-    "spence": (lambda x, y: where(x.equals(1), -1, log(x) / where(x.equals(1), 1, 1 - x)),),
-    "exprel": (lambda x, y: where(
-        x.equals(0), 0.5, (exp(x) - y) / where(x.equals(0), 1, x)),),
+    "spence": (lambda x, y: _spence(x),), "exprel": (_exprel,),
     "cosm1": (lambda x, y: -sin(x),),
     # Bessel functions
     "j0": (lambda x, y: -ufunc("j1", x),), "y0": (lambda x, y: -ufunc("y1", x),),
@@ -110,27 +138,20 @@ _SPECIAL: dict[str, tuple[Entry, ...]] = {
     "iv": (None, lambda n, x, y: 0.5 * (ufunc("iv", n - 1, x) + ufunc("iv", n + 1, x))),
     "kv": (None, lambda n, x, y: -0.5 * (ufunc("kv", n - 1, x) + ufunc("kv", n + 1, x))),
     # entropies and penalties
-    "entr": (lambda x, y: -log(x) - 1,),
-    "rel_entr": (lambda x, z, y: log(x / z) + 1, lambda x, z, y: -x / z),
-    "kl_div": (lambda x, z, y: log(x / z), lambda x, z, y: 1 - x / z),
-    "xlogy": (lambda x, z, y: log(z), lambda x, z, y: x / z),
-    "xlog1py": (lambda x, z, y: z.emit("Log1p"), lambda x, z, y: x / (1 + z)),
+    **{name: SLOPES[name] for name in (
+        "entr", "rel_entr", "kl_div", "xlogy", "xlog1py", "pseudo_huber")},
     "huber": (lambda d, r, y: where(r.emit("Abs") <= d, 0, r.emit("Abs") - d),
               lambda d, r, y: r.emit("Minimum", d).emit("Maximum", -d)),
-    "pseudo_huber": (
-        lambda d, r, y: 2 * y / d - square(r) / (d * sqrt(1 + square(r / d))),
-        lambda d, r, y: r / sqrt(1 + square(r / d))),
     "boxcox": (lambda x, p, y: x ** (p - 1), None),
     "boxcox1p": (lambda x, p, y: (1 + x) ** (p - 1), None),
-    "inv_boxcox": (lambda x, p, y: (1 + p * x) ** (1 / p - 1), None),
+    "inv_boxcox": (lambda x, p, y: _inverse_boxcox(1 + p * x, p, y), None),
     "sindg": (lambda x, y: (math.pi / 180) * cos(x * (math.pi / 180)),),
     "cosdg": (lambda x, y: (-math.pi / 180) * sin(x * (math.pi / 180)),),
 }
 PARTIALS: dict[str, tuple[Entry, ...]] = {
     **{f"special.{name}": entries for name, entries in _SPECIAL.items()},
-    "logaddexp": (lambda a, b, y: exp(a - y), lambda a, b, y: exp(b - y)),
-    "logaddexp2": (lambda a, b, y: (a - y).emit("Exp2"), lambda a, b, y: (b - y).emit("Exp2")),
-    "ldexp": (lambda x, n, y: where(x.equals(0), 1, y / where(x.equals(0), 1, x)), None),
+    "logaddexp": SLOPES["logaddexp"], "logaddexp2": SLOPES["logaddexp2"],
+    "ldexp": (lambda x, n, y: power_of_two(n), None),
 }
 # What is constant but for jumps: nothing, by nature.
 _CONSTANT = {"special.round", "spacing"}
@@ -215,8 +236,8 @@ def _unit(x: Term, size: Term) -> Term:
 
 
 _REDUCED: dict[str, Callable[[Term, Term], Term]] = {
-    "hypot": _unit, "logaddexp": lambda x, y: exp(x - y),
-    "logaddexp2": lambda x, y: (x - y).emit("Exp2"),
+    "hypot": _unit, "logaddexp": share,
+    "logaddexp2": lambda x, y: share(x, y, power_of_two),
 }
 
 

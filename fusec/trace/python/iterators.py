@@ -41,17 +41,12 @@ def _length(x: Any) -> Any:
     return len(x) if hasattr(x, "__len__") and type(x) is not TracedRange else object()
 
 
-def _elements(hooks: TracingHooks, x: Any) -> Any:
-    """What a loop would go over: arrays from outside the function are traced."""
-    return hooks.iterate(hooks.where, x)
-
-
 @everywhere(enumerate)
 def _enumerate(hooks: TracingHooks, iterable: Any, start: Any = 0) -> Any:
     if not _is_sequence(hooks, iterable) or not isinstance(start, int | TracedArray) or (
             _is_short_list(iterable)):
         return enumerate(iterable, start)
-    return Enumerate((_elements(hooks, iterable), start))
+    return Enumerate((hooks.iterate(hooks.where, iterable), start))
 
 
 @everywhere(zip)
@@ -61,7 +56,7 @@ def _zip(hooks: TracingHooks, *parts: Any, strict: bool = False) -> Any:
     if not parts or not all(_is_sequence(hooks, p) for p in parts) or all(
             map(_is_short_list, parts)):
         return zip(*parts, strict=False)
-    return Zip(tuple(_elements(hooks, p) for p in parts))
+    return Zip(tuple(hooks.iterate(hooks.where, p) for p in parts))
 
 
 @everywhere(reversed)
@@ -77,7 +72,7 @@ def _product(hooks: TracingHooks, *parts: Any, repeat: int = 1) -> Any:
     if not parts or any(
             isinstance(p, PythonIterator) or not _is_sequence(hooks, p) for p in parts):
         return itertools.product(*parts, repeat=repeat)
-    return Product(tuple(_elements(hooks, p) for p in parts) * repeat)
+    return Product(tuple(hooks.iterate(hooks.where, p) for p in parts) * repeat)
 
 
 @everywhere(np.ndindex)

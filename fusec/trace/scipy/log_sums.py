@@ -38,9 +38,12 @@ def logsumexp(
         x = x + np.zeros(weights.shape, weights.dtype)
         used: Any = np.where(weights == 0, x.dtype.type(-np.inf), x)
         top = _greatest(used, axis)
-        total = np.sum(weights * np.exp(used - top), axis=axis, keepdims=True)
+        shifted = np.where((weights == 0) & np.isfinite(x), np.minimum(x - top, 80), used - top)
+        total = np.sum(weights * np.exp(shifted), axis=axis, keepdims=True)
     size = np.abs(total) if return_sign else total
-    result, sign = np.log(size) + top, np.sign(total)
+    none = size == 0  # has slopes of 0, as what is not used has
+    logarithm = np.where(none, x.dtype.type(-np.inf), np.log(np.where(none, 1, size)))
+    result, sign = logarithm + top, np.sign(total)
     if not keepdims:
         result, sign = np.squeeze(result, axis=axis), np.squeeze(sign, axis=axis)
     result, sign = (v if v.ndim else v[()] for v in (result, sign))

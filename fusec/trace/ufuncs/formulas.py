@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ops.formulas import FORMULAS as DIFFERENTIATED
 
 from ..facts.layout import Strides, broadcast_strides, contiguous, k_order
 from ..facts.refusals import is_compiled
@@ -40,18 +41,14 @@ def _scaled(x: TracedArray, dtype: np.dtype) -> Strides:
     return tuple(s // x.itemsize * dtype.itemsize for s in x.strides)
 
 
-def _logaddexp(x: Any, y: Any) -> Any:
-    """log(e**x + e**y) without overflow, as NumPy branches."""
-    kind = x.dtype.type
-    far = np.maximum(x, y) + np.log1p(np.exp(-np.abs(x - y)))
-    return np.where(x == y, x + kind(math.log(2.0)), far)[()]
+def _log_of_sum(exp: np.ufunc, unit: float, equal: float) -> Formula:
+    """The logarithm of a sum of powers of e, or 2, without overflow, as NumPy branches."""
+    def formula(x: Any, y: Any) -> Any:
+        kind = x.dtype.type
+        far = np.maximum(x, y) + kind(unit) * np.log1p(exp(-np.abs(x - y)))
+        return np.where(x == y, x + kind(equal), far)[()]
 
-
-def _logaddexp2(x: Any, y: Any) -> Any:
-    """log2(2**x + 2**y) without overflow."""
-    kind = x.dtype.type
-    far = np.maximum(x, y) + kind(1 / math.log(2.0)) * np.log1p(np.exp2(-np.abs(x - y)))
-    return np.where(x == y, x + kind(1), far)[()]
+    return formula
 
 
 def _modf(x: Any) -> Any:
@@ -94,7 +91,8 @@ def _vecmat(x: Any, y: Any) -> Any:
 
 
 FORMULAS: dict[np.ufunc, Formula] = {
-    np.logaddexp: _logaddexp, np.logaddexp2: _logaddexp2, np.modf: _modf,
+    np.logaddexp: _log_of_sum(np.exp, 1.0, math.log(2.0)),
+    np.logaddexp2: _log_of_sum(np.exp2, 1 / math.log(2.0), 1.0), np.modf: _modf,
     np.divmod: lambda x, y: (np.floor_divide(x, y), np.remainder(x, y)),
     np.float_power: _float_power, np.bitwise_count: _bitwise_count,
     np.conjugate: complex_numbers.conjugate,
@@ -124,6 +122,9 @@ def call(
     else:
         operands = _operands(trace, ufunc, inputs)
     result = (formula or FORMULAS[ufunc])(*operands)
+    op, _ = DIFFERENTIATED.get(ufunc.__name__, ("", 0))
+    if op and result.dtype.kind == "f":
+        result = from_value(trace, trace.emit(op, result.value, *(x.value for x in operands)))
     given = [as_traced(trace, x) for x in inputs]
     by_ufunc: Any = _RANKS  # keyed by ufuncs, each of a type of its own
     core: Any = _CORE_RESULT

@@ -79,7 +79,8 @@ def _float_power(
         result = _chosen(trace, exponent, 1.0, trace.emit("Pos", base), result)
         result = _chosen(trace, exponent, -1.0, trace.emit("Reciprocal", base), result)
         result = _chosen(trace, exponent, 2.0, trace.emit("Square", base), result)
-    return _chosen(trace, exponent, 0.5, trace.emit("Sqrt", base), result)
+    result = _chosen(trace, exponent, 0.5, trace.emit("Sqrt", base), result)
+    return trace.emit("ChosenPow", result, base, exponent)
 
 
 def _chosen(trace: Trace, exponent: Value, known: float, power: Value, other: Value) -> Value:

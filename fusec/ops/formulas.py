@@ -1,0 +1,41 @@
+"""Results of formulas that choose by their operands, with these, for derivatives.
+
+``where(x == 0, 0, x * log(y))`` has the right value at each point, and the wrong derivative where a
+point has a side of its own: the slope of that side is none of the function.  So a node of a row
+here has the formula's result and then the function's operands, by which
+`fusec.ops.derivatives.formulas` differentiates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fusec.ir import Node, TensorType, Value
+
+from .admitted import FORMULA
+from .build import Builder
+from .registry import Op, register
+
+# By the name of the function, NumPy's or ``scipy.special``'s: the row, and how many operands it has.
+FORMULAS: dict[str, tuple[str, int]] = {
+    "power": ("ChosenPow", 2), "logaddexp": ("LogAddExp", 2), "logaddexp2": ("LogAddExp2", 2),
+    "xlogy": ("XLogY", 2), "xlog1py": ("XLog1PY", 2), "entr": ("Entr", 1),
+    "rel_entr": ("RelEntr", 2), "kl_div": ("KlDiv", 2), "pseudo_huber": ("PseudoHuber", 2),
+}
+
+
+def _infer(types: Any, attrs: Any) -> tuple[TensorType, ...]:
+    return (types[0],)
+
+
+def _decompose(builder: Builder, node: Node) -> list[Value]:
+    return [node.inputs[0]]
+
+
+for _function, (_name, _count) in FORMULAS.items():
+    register(Op(
+        name=_name, kind="composite", arity=1 + _count, admits=FORMULA, infer=_infer,
+        decompose=_decompose, takes="fc" if _name == "ChosenPow" else "f",
+        reference=lambda y, *operands: y,
+        doc=f"Its first operand, which is {_function} of the others.",
+    ))
