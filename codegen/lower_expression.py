@@ -196,7 +196,10 @@ class ExpressionLowering:
             check = expr("check_index", INDEX, *args, attr=self.body.checks[node])
             draft.checks[check] = None
             return check
-        return operation(self.constants, get(node.op).scalar or "", node.types[0].dtype, args)
+        scalar, dtype = get(node.op).scalar or "", node.types[0].dtype
+        if "contracts" in node.attrs:
+            return _contracted(self.constants, scalar, dtype, args)
+        return operation(self.constants, scalar, dtype, args)
 
     def _scalar_call(self, draft: StageDraft, node: Node, args: list[Expr]) -> Expr:
         op = CALLS[bool(node.attrs["raises"])]
@@ -204,6 +207,20 @@ class ExpressionLowering:
         if node.attrs["raises"]:
             draft.checks[call] = None
         return call
+
+
+def _contracted(constants: Constants, op: str, dtype: np.dtype, args: list[Expr]) -> Expr:
+    """A sum or difference, with the product that an operand may be; of zeros nothing is added."""
+    a, b = args
+    if op == "sub":
+        b = operation(constants, "neg", dtype, [b]) if b.op != "mul" else expr(
+            "mul", dtype, operation(constants, "neg", dtype, [b.args[0]]), b.args[1])
+    for x, y in ((a, b), (b, a)):
+        if x.op == "const" and x.attr == 0:
+            return y
+        if x.op == "mul":
+            return operation(constants, "fma", dtype, [*x.args, y])
+    return operation(constants, "add", dtype, [a, b])
 
 
 def computed(index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:

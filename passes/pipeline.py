@@ -22,6 +22,7 @@ from fusec.records import dataclass, replace
 
 from .complex_calls import complex_calls
 from .constant_folding import constant_folding
+from .contracted_additions import contracted_additions
 from .copies import separate_results
 from .cse import cse
 from .decompose import decompose
@@ -141,6 +142,7 @@ def native_loop(is_way_back: bool = False) -> list[Pass]:
     """
     of_way_back = [Pass("shared_reciprocals", shared_reciprocals),
                    Pass("scalar_factors", scalar_factors),
+                   Pass("contracted_additions", contracted_additions),
                    Pass("sums_in_parts", sums_in_parts)] if is_way_back else []
     return [Pass("open_products", open_products), *of_way_back,
             Pass("fusion", partial(fuse, has_registers=True))]

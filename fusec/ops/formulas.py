@@ -16,7 +16,7 @@ from .admitted import FORMULA
 from .build import Builder
 from .registry import Op, register
 
-# By the name of the function, NumPy's or ``scipy.special``'s: the row, and how many operands it has.
+# By the name of the function, NumPy's or ``scipy.special``'s: the row, and its number of operands.
 FORMULAS: dict[str, tuple[str, int]] = {
     "power": ("ChosenPow", 2), "logaddexp": ("LogAddExp", 2), "logaddexp2": ("LogAddExp2", 2),
     "xlogy": ("XLogY", 2), "xlog1py": ("XLog1PY", 2), "entr": ("Entr", 1),
