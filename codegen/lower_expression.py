@@ -215,9 +215,10 @@ def _contracted(constants: Constants, op: str, dtype: np.dtype, args: list[Expr]
     if op == "sub":
         b = operation(constants, "neg", dtype, [b]) if b.op != "mul" else expr(
             "mul", dtype, operation(constants, "neg", dtype, [b.args[0]]), b.args[1])
-    for x, y in ((a, b), (b, a)):
+    for x, y in ((b, a), (a, b)):
         if x.op == "const" and x.attr == 0:
             return y
+    for x, y in ((b, a), (a, b)):
         if x.op == "mul":
             return operation(constants, "fma", dtype, [*x.args, y])
     return operation(constants, "add", dtype, [a, b])

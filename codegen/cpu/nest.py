@@ -34,8 +34,7 @@ class NestEmitter(ExpressionEmitter):
 
     def _run(self, stage: Stage, point: Point, accs: Sequence[Accumulator], copy: int) -> None:
         em, form = self.em, self.form
-        self.sides = self.sides_of.get(id(stage)) or find_sides(stage, self._is_even)
-        self.sides_of[id(stage)] = self.sides
+        self._find_sides(stage)
         stores = [(s, self._evaluate(s.value, point)) for s in stage.stores]
         places = [[self._evaluate(i, point) for i in s.index] for s in stage.stores]
         scratch = [(n, self._evaluate(e, point)) for n, e in stage.scratch]
@@ -59,6 +58,10 @@ class NestEmitter(ExpressionEmitter):
                 neutral = em.const(wide.dtype, identity_of(acc.kind, wide.dtype), point.lanes)
                 wide = emit_operation(em, "select", wide.dtype, [point.valid, wide, neutral])
             accumulate(em, acc, wide, copy, index, along)
+
+    def _find_sides(self, stage: Stage) -> None:
+        self.sides = self.sides_of.get(id(stage)) or find_sides(stage, self._is_even)
+        self.sides_of[id(stage)] = self.sides
 
     def _store(self, store: Store, value: Operand, point: Point) -> None:
         em, number, operand = self.em, store.access, self.form.operands[store.access]
@@ -113,11 +116,14 @@ class NestEmitter(ExpressionEmitter):
     ) -> None:
         """The vectorised loop over ``low`` to ``high``."""
         invariant = self._invariants(stage, pointers)
+        self._find_sides(stage)
+        computed = self._computed_before(stage, invariant)
 
         def run(lanes: int, position: str, copy: int = 0, **where: Any) -> None:
             here = dict(counters)
             here[self.form.axis] = position
-            point = Point(lanes, position, pointers, here, invariant, linear, **where)
+            point = Point(lanes, position, pointers, here, invariant, linear,
+                          memo=dict(computed), **where)
             self._run(stage, point, accs, copy)
 
         AxisLoop(self, stage, pointers, accs, run).emit(low, high)

@@ -23,6 +23,10 @@ from .scan_slots import ScanSlots
 from .sides import Side, Sides
 
 
+# Evaluated where they stand: they report, call, keep a state, or look elements up.
+_IN_PLACE = frozenset({*CALLS, "check_index", "verify", "scan", "load"})
+
+
 @dataclass
 class Point:
     """Where an expression is evaluated: pointers and counters of the loops around it."""
@@ -57,6 +61,19 @@ class ExpressionEmitter(NestFunction):
                     form.stride_class(form.operands[e.attr]) == "zero"):
                 loaded[e.attr] = em.load(pointers[e.attr], e.dtype, 1)
         return loaded
+
+    def _computed_before(self, stage: Stage, loaded: dict[int, Operand]) -> dict[int, Operand]:
+        """What is computed of these loads and of constants alone, by the id of its expression."""
+        found: dict[int, Operand] = {}
+        here = Point(1, "0", [], {}, loaded)
+        for e in walk(stage.roots):
+            if e.op in LEAVES:
+                if e.op in ("const", "param") or (e.op == "load" and e.attr in loaded):
+                    found[id(e)] = self._leaf(e, here)
+            elif all(id(a) in found for a in e.args) and e.op not in _IN_PLACE and (
+                    id(e) not in self.sides.selects and id(e) not in self.sides.side_of):
+                found[id(e)] = emit_operation(self.em, e.op, e.dtype, [found[id(a)] for a in e.args])
+        return found
 
     def _evaluate(self, root: Expr, point: Point, side: Side | None = None) -> Operand:
         """The value of an expression; ``side``: of a select that branches, which is emitted now."""

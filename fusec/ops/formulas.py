@@ -29,7 +29,7 @@ def _infer(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 
 def _decompose(builder: Builder, node: Node) -> list[Value]:
-    return [node.inputs[0]]
+    return [builder.emit("Pos", node.inputs[0])]  # which may be a result beside it
 
 
 for _function, (_name, _count) in FORMULAS.items():
