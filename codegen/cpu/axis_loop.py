@@ -91,9 +91,10 @@ class AxisLoop:
                 push_block(em, acc)
 
     def _steps(self, low: str, high: str) -> None:
-        if not self.is_long:
-            low = self._whole_steps(low, high)
-        self._padded(low, high)
+        if self.is_long:
+            self._padded(low, high)
+        else:
+            self._last_step(self._whole_steps(low, high), high)
 
     # -- whole steps
 
@@ -116,8 +117,7 @@ class AxisLoop:
         in a round: the loop keeps it, and its accumulators, in registers.
         """
         em = self.em
-        loads, stores = self._moving()
-        pads = {k: self._padding(k) for k in dict.fromkeys((*loads, *stores))}
+        pads = self._pads()
         count = em.value(f"sub i64 {high}, {low}")
         end_of_whole = em.add(low, em.value(f"and i64 {count}, {-self.step}"))
         with em.loop(0, "2") as number:
@@ -128,14 +128,22 @@ class AxisLoop:
             moves = em.value(f"and i1 {partial}, {em.value(f'icmp sgt i64 {length}, 0')}")
             real = {k: self._address(k, start) for k in pads}
             with em.branch(moves):
-                for k in loads:
-                    self._fill(k, pads[k], real[k], length)
+                self._fill_all(pads, real, length)
             self._round(partial, start, length, {
                 k: em.value(f"select i1 {partial}, ptr {pads[k]}, ptr {real[k]}") for k in pads})
-            if stores:
+            if self._moving()[1]:
                 with em.branch(moves):
-                    for k in stores:
-                        self._flush(k, pads[k], real[k], length)
+                    self._flush_all(pads, real, length)
+
+    def _last_step(self, low: str, high: str) -> None:
+        """A partial step if elements are left."""
+        em, pads = self.em, self._pads()
+        left = em.value(f"sub i64 {high}, {low}")
+        with em.branch(em.value(f"icmp sgt i64 {left}, 0")):
+            real = {k: self._address(k, low) for k in pads}
+            self._fill_all(pads, real, left)
+            self._round("true", low, left, pads)
+            self._flush_all(pads, real, left)
 
     def _round(self, partial: str, start: str, length: str, sources: dict[int, str]) -> None:
         """The steps from ``start`` on, ``sources``: where the first one's elements are."""
@@ -167,6 +175,10 @@ class AxisLoop:
         stores = {s.access for s in self.stage.stores}
         moving = [k for k, o in enumerate(form.operands) if form.stride_class(o) != "zero"]
         return [k for k in moving if k in loads], [k for k in moving if k in stores]
+
+    def _pads(self) -> dict[int, str]:
+        loads, stores = self._moving()
+        return {k: self._padding(k) for k in dict.fromkeys((*loads, *stores))}
 
     def _padding(self, number: int) -> str:
         """Zeroed stack memory for one step of an operand."""
@@ -204,6 +216,14 @@ class AxisLoop:
         return self.em.value(f"select i1 {partial}, i64 {size}, i64 {self._real_stride(number)}")
 
     # -- moving elements to padding and back
+
+    def _fill_all(self, pads: dict[int, str], real: dict[int, str], left: str) -> None:
+        for k in self._moving()[0]:
+            self._fill(k, pads[k], real[k], left)
+
+    def _flush_all(self, pads: dict[int, str], real: dict[int, str], left: str) -> None:
+        for k in self._moving()[1]:
+            self._flush(k, pads[k], real[k], left)
 
     def _fill(self, number: int, pad: str, real: str, left: str) -> None:
         if self._is_unit(number):
