@@ -26,6 +26,7 @@ OVERHEAD = 4  # bytes that keeping a value by itself is worth, beside its own
 CHEAP = 8.0  # additions: what an element may cost that is computed again, rather than kept
 CARRIED, WHOLE = 3, 4  # the part of a byte that one of an array counts for which a loop carries
 OF_A_NODE, OF_A_BYTE = 256, 24  # bytes, and additions, that are written and done in the same time
+OF_A_LOOP = 1 << 16  # bytes that a loop's results may have to be kept
 UNKNOWN = 1 << 40  # bytes of an array whose size only the run knows
 _MOVES = ("view", "gather", "piecewise")
 
@@ -140,8 +141,8 @@ def _is_computed_again(value: Value) -> bool:
 
 
 class _Known:
-    """Whether a value follows from what is there anyway; computed again, whatever it costs: the
-    program, too, computes it in each iteration."""
+    """Whether a value follows from what is there anyway; computed again, whatever it costs, but for
+    short loops: the program, too, computes it in each iteration."""
 
     def __init__(self, is_parameter_known: Callable[[Value], bool]) -> None:
         self.is_parameter_known = is_parameter_known
@@ -159,7 +160,15 @@ class _Known:
     def _is_known(self, node: Node) -> bool:
         if node.op == "Input":
             return self.is_parameter_known(node.out())
-        return not has_effects(node) and all(self.found[v] for v in node.inputs)
+        return not (has_effects(node) or _is_short_loop(node)) and all(
+            self.found[v] for v in node.inputs)
+
+
+def _is_short_loop(node: Node) -> bool:
+    """Whether it is a loop of results so small that keeping them, which takes a copy, is quicker
+    than to run it again: each of its iterations waits for the one before."""
+    return get(node.op).repeats and all(map(is_of_known_size, node.outputs)) and (
+        sum(map(bytes_of, node.outputs)) <= OF_A_LOOP)
 
 
 def is_of_known_size(value: Value) -> bool:
