@@ -6,10 +6,10 @@ needs no memory of its own, and no copy into the frame.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from fusec.codegen.loop_ir import Kernel, Nest
+from fusec.codegen.loop_ir import Access, Kernel, Nest
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import is_static
 from fusec.ops import get
@@ -62,6 +62,25 @@ def part_of_frame(node: Node, whole: View) -> View:
         Constant(offset, I64))
 
 
+def starts_in_frame(node: Node) -> Sequence[int]:
+    """Where the frame has the first element of what is put there, by axis, in steps of 1; nothing
+    where it is put there in other steps."""
+    update = _update(node)
+    assert update is not None
+    return update.attrs["starts"] if set(update.attrs["steps"]) == {1} else ()
+
+
+def shifted(kernel: Kernel, buffer: int, starts: Sequence[int]) -> Kernel:
+    """The kernel as it writes the buffer in an array that has it from ``starts`` on."""
+    def moved(access: Access) -> Access:
+        return access if access.buffer != buffer else Access(buffer, tuple(
+            i._replace(start=i.start + start)
+            for i, start in zip(access.index, starts, strict=True)))
+
+    return replace(kernel, nests=tuple(
+        replace(nest, accesses=tuple(map(moved, nest.accesses))) for nest in kernel.nests))
+
+
 def border_of(kernel: Kernel) -> Kernel:
     """The kernel of a frame whose inside is there already."""
     return replace(kernel, nests=tuple(n for n in kernel.nests if not _copies(n, 0)))
@@ -75,4 +94,4 @@ def _copies(nest: Nest, operand: int) -> bool:
         for store in stores)
 
 
-__all__ = ["border_of", "frames", "part_of_frame"]
+__all__ = ["border_of", "frames", "part_of_frame", "shifted", "starts_in_frame"]

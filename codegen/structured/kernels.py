@@ -32,9 +32,9 @@ from fusec.records import dataclass, field
 
 from .bounds import bound_of
 from .builder import Builder
-from .frames import border_of, part_of_frame
-from .graph_builder import GraphBuilder
-from .memory import BOOL, ZERO, Constant, Location, Operand, Register, View
+from .frames import border_of, part_of_frame, shifted, starts_in_frame
+from .graph_builder import GraphBuilder, Slot
+from .memory import BOOL, ZERO, Constant, Location, Memory, Operand, Register, View
 from .order import updated_operands
 from .statements import CallScalar, NestUse, RunKernel
 
@@ -197,8 +197,8 @@ def _results(
         if not value.shape:
             results.append(graph.builder.register(value.dtype))
             continue
-        updated = None
         taken = {r.memory for r in results if isinstance(r, View)}
+        updated = _in_framed_operand(graph, node, kernel, out, taken)
         for source in _sources(graph, node, out, pairs, last):
             view = graph.location(node.inputs[source])
             if not isinstance(view, View) or view.memory in taken:
@@ -211,6 +211,29 @@ def _results(
                 break
         results.append(updated or graph.memory_for(value))
     return kernel, results
+
+
+def _in_framed_operand(
+    graph: GraphBuilder, node: Node, kernel: Kernel, out: int, taken: set[Memory]
+) -> View | None:
+    """The part of an operand that becomes the frame of the result: what the kernel reads at the
+    places where it writes, and nothing reads after it."""
+    value = graph.outputs_of(node)[out]
+    if not graph.is_framed(value) or graph.position <= graph.last_exit or not (
+            starts_in_frame(graph.frames[value])):
+        return None
+    frame, written = graph.frames[value], len(node.inputs) + out
+    starts = starts_in_frame(frame)
+    for k, operand in enumerate(node.inputs):
+        view = graph.location(operand)
+        if operand.type != frame.types[0] or not isinstance(view, View) or not view.is_whole or (
+                view.memory in taken or view.memory not in graph.owned):
+            continue
+        moved = shifted(kernel, written, starts)
+        if may_run_in_place(moved, [(written, k)]) and graph.may_change(view, [operand]):
+            graph.slots[frame.out()] = Slot(view)
+            return part_of_frame(frame, view)
+    return None
 
 
 def _sources(
