@@ -22,7 +22,6 @@ from .scalar_ops import emit_operation
 from .scan_slots import ScanSlots
 from .sides import Side, Sides
 
-
 # Evaluated where they stand: they report, call, keep a state, or look elements up.
 _IN_PLACE = frozenset({*CALLS, "check_index", "verify", "scan", "load"})
 
