@@ -71,7 +71,8 @@ class ExpressionEmitter(NestFunction):
                     found[id(e)] = self._leaf(e, here)
             elif all(id(a) in found for a in e.args) and e.op not in _IN_PLACE and (
                     id(e) not in self.sides.selects and id(e) not in self.sides.side_of):
-                found[id(e)] = emit_operation(self.em, e.op, e.dtype, [found[id(a)] for a in e.args])
+                args = [found[id(a)] for a in e.args]
+                found[id(e)] = emit_operation(self.em, e.op, e.dtype, args)
         return found
 
     def _evaluate(self, root: Expr, point: Point, side: Side | None = None) -> Operand:
