@@ -40,6 +40,7 @@ from .scalar_factors import scalar_factors
 from .shared_reciprocals import shared_reciprocals
 from .short_axes import short_axes
 from .simplify import simplify
+from .strided_additions import strided_additions
 from .subgraphs import optimise_subgraphs
 from .sums_in_parts import sums_in_parts
 from .twins import merge_twins
@@ -140,7 +141,8 @@ def native_loop(is_way_back: bool = False) -> list[Pass]:
 
     ``is_way_back``: of a loop that gradients made.
     """
-    of_way_back = [Pass("shared_reciprocals", shared_reciprocals),
+    of_way_back = [Pass("strided_additions", strided_additions),
+                   Pass("shared_reciprocals", shared_reciprocals),
                    Pass("scalar_factors", scalar_factors),
                    Pass("contracted_additions", contracted_additions),
                    Pass("sums_in_parts", sums_in_parts)] if is_way_back else []

@@ -1,0 +1,128 @@
+"""What is done in the loops of gradients alone, whose cotangents need no bits: numbers, quotients
+and additions as they are cheapest, but for what decides which way the program went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec.codegen import backends
+from fusec.ir.parse import parse_graph
+from fusec.passes.contracted_additions import contracted_additions
+from fusec.passes.scalar_factors import scalar_factors
+from fusec.passes.shared_reciprocals import shared_reciprocals
+from fusec.passes.strided_additions import strided_additions
+
+STEPS = 30
+
+
+def red_black(u: np.ndarray, f: np.ndarray, h: float) -> np.ndarray:
+    """Every other element at a time: cotangents among zeros, in steps of 2."""
+    for _ in range(STEPS):
+        u[1:-1:2] = 0.5 * (u[:-2:2] + u[2::2] - h * h * f[1:-1:2])
+        u[2:-1:2] = 0.5 * (u[1:-2:2] + u[3::2] - h * h * f[2:-1:2])
+    return (u ** 2 * np.cos(np.arange(u.size))).sum()
+
+
+def pivoted(x: np.ndarray, y: np.ndarray, c: float) -> np.ndarray:
+    """Quotients of which one is the largest: which one it is must be what it was."""
+    for _ in range(STEPS):
+        quotients = x / y
+        top = np.max(np.abs(quotients))
+        x = x - 0.01 * quotients / (1.0 + top)
+        y = y + c * x / y
+    return (x * y).sum()
+
+
+def turned(x: np.ndarray, a: float, b: float) -> np.ndarray:
+    """Numbers one after the other, and negatives."""
+    for _ in range(STEPS):
+        x = x - (-(x ** 2 * a) * b) * a * 0.1
+    return (x ** 2).sum()
+
+
+RNG = np.random.default_rng(8)
+CASES = {
+    "red_black": (red_black, (RNG.random(41), RNG.random(41), 0.2)),
+    "pivoted": (pivoted, (RNG.random(23) - 0.5, 1 + RNG.random(23), 0.01)),
+    "turned": (turned, (RNG.random(19), 0.3, 0.4)),
+}
+each = pytest.mark.parametrize("case", CASES)
+
+
+@each
+def test_gradients_are_those_of_differences(case: str) -> None:
+    function, args = CASES[case]
+    fusec.check_grads(function, args, order=1)
+
+
+@each
+@pytest.mark.parametrize("using", ["reference", "cudahost"])
+def test_other_backends_agree(case: str, using: str) -> None:
+    function, args = CASES[case]
+    found = []
+    for name in (using, "cpu"):
+        with backends.using(name):
+            found.append(fusec.grad(function, tuple(range(len(args))))(*map(np.copy, args)))
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-14)
+
+
+def graph(text: str) -> Any:
+    return parse_graph(text)
+
+
+def test_strided_parts_are_added_in_place() -> None:
+    before = graph("""graph g(x: f64[9], a: f64[4]) {
+        %zero = Const {value=f64(0.0)} : f64
+        %zeros = BroadcastTo(%zero) {shape=(9,)} : f64[9]
+        %among = SliceUpdate(%zeros, %a) {starts=(1,), steps=(2,), sizes=(4,)} : f64[9]
+        %sum = Add(%x, %among) : f64[9]
+        return %sum
+    }""")
+    after = strided_additions(before)
+    assert after.outputs[0].node.op == "SliceUpdate"
+    assert [n.op for n in after.nodes if n.op == "Slice"] == ["Slice"]
+
+
+def test_quotients_that_decide_stay() -> None:
+    text = """graph g(x: f64[9], d: f64[9]) {{
+        %one = Reciprocal(%d) : f64[9]
+        %q = Div(%x, %d) : f64[9]
+        %by = Mul(%q, %one) : f64[9]
+        %test = Less(%x, %{read}) : bool[9]
+        %chosen = Where(%test, %by, %x) : f64[9]
+        return %chosen
+    }}"""
+    free, decisive = (shared_reciprocals(graph(text.format(read=r))) for r in ("d", "q"))
+    assert "Div" not in [n.op for n in free.nodes] and "Div" in [n.op for n in decisive.nodes]
+
+
+def test_numbers_become_one() -> None:
+    after = scalar_factors(graph("""graph g(x: f64[9], a: f64, b: f64) {
+        %p = Mul(%x, %a) : f64[9]
+        %q = Neg(%p) : f64[9]
+        %r = Mul(%q, %b) : f64[9]
+        return %r
+    }"""))
+    result = after.outputs[0].node
+    assert result.op == "Mul" and result.inputs[0] == after.inputs[0] and not (
+        result.inputs[1].shape)
+
+
+def test_sums_of_what_decides_are_not_contracted() -> None:
+    after = contracted_additions(graph("""graph g(x: f64[9], y: f64[7]) {
+        %zero = Const {value=f64(0.0)} : f64
+        %zeros = BroadcastTo(%zero) {shape=(9,)} : f64[9]
+        %pad = SliceUpdate(%zeros, %y) {starts=(1,), steps=(1,), sizes=(7,)} : f64[9]
+        %s = Add(%x, %pad) : f64[9]
+        %t = Sub(%x, %pad) : f64[9]
+        %test = Less(%t, %x) : bool[9]
+        %chosen = Where(%test, %s, %x) : f64[9]
+        return %chosen
+    }"""))
+    assert {n.op: "contracts" in n.attrs for n in after.nodes if n.op in ("Add", "Sub")} == {
+        "Add": True, "Sub": False}
