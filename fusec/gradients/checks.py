@@ -31,6 +31,12 @@ def check_grads(
     check_callable("check_grads", f)
     check_sequences("check_grads", args=args)
     args, rng = tuple(args), np.random.default_rng(0)
+    for number, x in enumerate(flattened(args)[0]):
+        if np.asarray(x).dtype.kind not in "fc":
+            raise user_error(
+                TypeError, "check_grads at arguments that are not all floats", None,
+                "pass floats, and what is none inside of a function: lambda x: f(x, 3)",
+                values=[(f"leaf {number}", repr(x))])
     bits = min(np.finfo(np.asarray(x).dtype).bits // 8 for x in flattened(args)[0])
     step = _STEPS[min(bits, 8)]
     limits = (atol or step ** 1.5, rtol or step ** 1.5)

@@ -8,6 +8,7 @@ own: what the function writes there is written to the argument when it returns.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -143,10 +144,13 @@ def no_derivative(trace: Trace, leaf: Any, path: str, name: str) -> Exception:
     """The error for a leaf that is no float."""
     dtype = getattr(leaf, "dtype", None)
     what = type(leaf).__name__ if dtype is None else f"{dtype}{list(leaf.shape)}"
-    return user_error(
-        TypeError, f"{name} by {path}, which is no float", trace.loc,
-        "pass a float (2.0, x.astype(float)), or choose the arguments with argnums",
-        values=[(path, what)])
+    cure = "pass a float (2.0, x.astype(float))"
+    if dataclasses.is_dataclass(leaf):  # or what else holds arrays, and is no container here
+        cure = 'name the arrays that it holds, as in wrt="params.weights", or pass a dict of them'
+    elif name not in ("jvp", "vjp"):
+        cure += ", or choose the arguments with argnums"
+    return user_error(TypeError, f"{name} by {path}, which is no float", trace.loc, cure,
+                      values=[(path, what)])
 
 
 def check_apart(variables: Sequence[Independent]) -> None:

@@ -44,9 +44,10 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Function:
 def _check(point: Point, leaves: Sequence[TracedArray]) -> None:
     for x in [*(v.like for v in point.variables), *leaves]:
         if x.dtype.kind != "f":
+            cure = "take the real and the imaginary part" if x.dtype.kind == "c" else (
+                "return floats: integers and booleans have no derivative")
             raise user_error(TypeError, "jacobian of values that are no real floats",
-                             point.trace.loc, "take the real and the imaginary part",
-                             values=[("value", x.type)])
+                             point.trace.loc, cure, values=[("value", x.type)])
         if symbols_of(x.shape):
             raise user_error(TypeError, "jacobian of values of a size that only the run knows",
                              point.trace.loc, "take fusec.vjp or fusec.jvp")

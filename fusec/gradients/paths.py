@@ -10,6 +10,8 @@ from operator import attrgetter, itemgetter
 from types import MethodType
 from typing import Any
 
+import numpy as np
+
 from fusec.errors import user_error
 from fusec.function import Function
 from fusec.ops.derivatives import DIFFERENTIABLE
@@ -45,6 +47,11 @@ def by_path(
         x = trace.hooks.call(trace.hooks.where, step, x)
     if isinstance(x, Variable):
         return independent(trace, x, path, name)
+    if _holds_attributes(x):
+        raise user_error(
+            TypeError, f"{name} by {path}, which is no array", trace.loc,
+            f'go on to the arrays that it holds: wrt="{path}.weights"',
+            values=[(path, type(x).__name__)])
     x = trace.hooks.call(trace.hooks.where, _itself, x)
     if isinstance(x, (float, complex)) or (type(x) is TracedArray and x.storage is None):
         raise user_error(
@@ -62,6 +69,12 @@ def by_path(
     else:
         x.storage.replace(value, x.storage.version)  # the same contents: nothing is written
     return Independent(trace, path, value, x, path)
+
+
+def _holds_attributes(x: Any) -> bool:
+    """Whether it is an object of a class of the user's, and no array or number."""
+    return hasattr(x, "__dict__") and not isinstance(x, (np.ndarray, np.generic, TracedArray)) and (
+        not hasattr(x, "__array__"))
 
 
 def _itself(x: Any) -> Any:

@@ -173,10 +173,18 @@ def real_number(point: Point, y: Any) -> TracedArray:
     if number is None or number.shape or number.dtype.kind != "f":
         raise user_error(
             TypeError, f"{point.name} of a function whose result is not one float",
-            point.trace.loc, "sum it (y.sum()), or take fusec.jacobian or fusec.vjp; of a "
-            "complex number take the real part or the absolute value",
-            values=[("result", _described(y, number, len(leaves)))])
+            point.trace.loc, _cure(y), values=[("result", _described(y, number, len(leaves)))])
     return number
+
+
+def _cure(y: Any) -> str:
+    if y is None:
+        return "return the number"
+    if isinstance(y, tuple) and len(y) == 2:
+        return ("return the first alone; or with has_aux=True the function may return it with "
+                "something else")
+    return ("sum it (y.sum()), or take fusec.jacobian or fusec.vjp; of a complex number take the "
+            "real part or the absolute value")
 
 
 def _described(y: Any, number: TracedArray | None, count: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
+import re
 from functools import partial
 from typing import Any
 
@@ -395,3 +397,34 @@ def test_tangents_that_are_the_primals_are_read_before_these_are_written() -> No
 def test_derivatives_have_no_version_to_be_benchmarked_against() -> None:
     with pytest.raises(TypeError, match="measure the function itself"):
         fusec.benchmark(fusec.grad(lambda x: (x ** 3).sum()), np.ones(10))
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.w = np.ones(2)
+
+
+@dataclasses.dataclass
+class Parameters:
+    a: np.ndarray
+
+
+@pytest.mark.parametrize(("call", "cure"), [
+    (lambda: fusec.jvp(lambda x: x * 2, (2,), (1,)), r"x.astype\(float\)\)$"),
+    (lambda: fusec.check_grads(lambda x, n: x.sum(), (X, 3)), "inside of a function"),
+    (lambda: fusec.grad(lambda p: (p.a ** 2).sum())(Parameters(X)), 'wrt="params.weights"'),
+    (lambda: fusec.grad(lambda m: m.w.sum(), wrt="m")(Holder()), 'wrt="m.weights"'),
+    (lambda: fusec.grad(lambda x: None)(X), "return the number"),
+    (lambda: fusec.grad(lambda x: (x.sum(), x))(X), "has_aux=True"),
+    (lambda: fusec.jacobian(lambda x: x > 0)(X), "return floats"),
+])
+def test_errors_say_what_to_do(call: Any, cure: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    (line,) = (x for x in str(caught.value).splitlines() if x.strip().startswith("cure:"))
+    assert re.search(cure, line)
+
+
+def test_an_operand_of_a_size_that_data_decide() -> None:
+    with pytest.raises(fusec.UnsupportedError, match="a size that only the run knows"):
+        fusec.grad(lambda x: x[x > 0.2] @ np.ones(2))(np.array([0.1, 0.5, 0.9]))

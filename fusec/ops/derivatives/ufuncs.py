@@ -153,6 +153,8 @@ PARTIALS: dict[str, tuple[Entry, ...]] = {
     "logaddexp": SLOPES["logaddexp"], "logaddexp2": SLOPES["logaddexp2"],
     "ldexp": (lambda x, n, y: power_of_two(n), None),
 }
+# Rows of their own, where sizes are known.
+_OF_KNOWN_SIZES = {"add", "subtract", "multiply", "divide", "true_divide", "power", "matmul"}
 # What is constant but for jumps: nothing, by nature.
 _CONSTANT = {"special.round", "spacing"}
 
@@ -163,6 +165,10 @@ def _entry(site: Site, number: int) -> Callable[..., Term | Number]:
     entry = entries[number] if number < len(entries) else None
     if method != "__call__" or entry is None or site.attrs["named"][1:] or (
             len(site.results) > 1):
+        sizes = [n for x in site.operands for n in x.shape]
+        if name in _OF_KNOWN_SIZES and any(isinstance(n, Dim) for n in sizes):
+            site.refuse("an operand has a size that only the run knows: of arrays of known sizes "
+                        f"fusec knows the derivative of np.{name}")
         which = "" if number >= len(entries) else f" by argument {number}"
         site.refuse(f"fusec has no formula for the derivative of "
                     f"{called_name('Ufunc', site.attrs['form'])}{which}"
