@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from rule_harness import judge
 
+import fusec
+
 RNG = np.random.default_rng(24)
 A, B = RNG.standard_normal((4, 3)), RNG.standard_normal((4, 3))
 CUBE = RNG.standard_normal((2, 4, 3))
@@ -97,3 +99,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_rules_are_derivatives(name: str) -> None:
     program, arguments = PROGRAMS[name]
     judge(program, *arguments)
+
+
+def test_the_cumulative_sum_of_a_number() -> None:
+    x = np.array(2.5)
+    assert fusec.grad(lambda x: x.cumsum(0, dtype="f4").sum())(x) == 1
+    assert fusec.grad(lambda x: np.cumprod(x, 0, dtype="f4").sum())(x) == 1

@@ -28,8 +28,8 @@ class _Cumulative:
             (axis,) = axis
         if self.missing is not None:
             x = where(self.missing, fill, x)
-        self.is_flat = axis is None
-        self.axis = 0 if axis is None else axis % x.rank
+        self.is_flat = axis is None or not x.rank  # of a number NumPy makes an axis
+        self.axis = 0 if axis is None else axis % max(x.rank, 1)
         self.values = self.shaped(x).cast(y.dtype)
 
     def shaped(self, x: Term) -> Term:
