@@ -80,6 +80,7 @@ class Independent:
         """Note from now on what is read by another name."""
         self.watched = [root for root, _ in self.versions if type(root) is Storage]
         for root in self.watched:
+            root.replace(root.value, root.version)  # forgets its views, which were read before
             root.__class__ = _watching(self.trace, self.read)
 
     def unwatch(self) -> None:

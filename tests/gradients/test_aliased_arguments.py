@@ -51,6 +51,14 @@ def test_in_a_list_and_in_a_compiled_function() -> None:
         fusec.jit(lambda p: fusec.grad(written)(p, p))(v)
 
 
+def test_a_view_that_was_read_before() -> None:
+    def within(p: Any) -> Any:
+        return p[::-1].sum(), fusec.grad(written)(p, p[::-1])
+
+    with pytest.raises(UnsupportedError, match="by another name"):
+        fusec.jit(within)(start())
+
+
 def own(x: Any) -> Any:
     x[0] = 5.0
     return (x * x[::-1]).sum()
