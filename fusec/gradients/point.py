@@ -12,6 +12,7 @@ from fusec.ops.derivatives import DIFFERENTIABLE, Term, full
 from fusec.passes.gradient import pull, push
 from fusec.records import dataclass
 from fusec.trace.facts.trees import flattened
+from fusec.trace.hooks.absence import bound
 from fusec.trace.operands.operands import as_traced, cast, spread
 from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.trace import Trace
@@ -115,9 +116,11 @@ def _check_variables(trace: Trace, wrt: Tree, name: str) -> None:
 def called(
     trace: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """What the function returns that is traced with the program around it."""
+    """What the function returns that is traced with the program around it; a variable that it may
+    not have bound raises where it has not."""
     assert trace.hooks is not None
-    return trace.hooks.call(trace.hooks.where, f, *args, **kwargs)
+    result = trace.hooks.call(trace.hooks.where, f, *args, **kwargs)
+    return bound(trace.hooks, trace.hooks.where, result)
 
 
 def _named(

@@ -235,3 +235,30 @@ def test_tangents_that_a_loop_carries_and_leaves_as_they_are() -> None:
     x, v = np.ones(3), np.array([1.0, 10.0, 100.0])
     assert fusec.jvp(halved, (x,), (v,))[1] == 56
     np.testing.assert_array_equal(fusec.grad(halved)(x), [1, 0.5, 0.5])
+
+
+def found_or_first(x: Any) -> Any:
+    for v in x:
+        if v > 0.5:
+            r = v
+            break
+    else:
+        r = x[0]
+    return r
+
+
+def doubled_until(x: Any) -> Any:
+    while x < 10.0:
+        y = x * 2
+        x = y + 1
+    return y
+
+
+def test_results_that_some_way_through_the_function_does_not_bind() -> None:
+    x = np.array([0.1, 0.9, 0.4])
+    np.testing.assert_array_equal(fusec.grad(found_or_first)(x), [0, 1, 0])
+    np.testing.assert_array_equal(fusec.jacobian(found_or_first)(x[::2].copy()), [1, 0])
+    gradient = fusec.grad(doubled_until)
+    assert gradient(1.0) == 8
+    with pytest.raises(UnboundLocalError, match="'y'"):
+        gradient(20.0)
