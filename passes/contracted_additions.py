@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from fusec.ir import Graph, Node
 
+from .decisive_values import decisive_values
 from .rewrite import Replacement, Rewriter, rewrite
-from .shared_reciprocals import decisive_values
 
 
 def contracted_additions(graph: Graph) -> Graph:

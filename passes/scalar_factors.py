@@ -13,8 +13,8 @@ import numpy as np
 
 from fusec.ir import Graph, Node, Value
 
+from .decisive_values import decisive_values
 from .rewrite import Replacement, Rewriter, rewrite
-from .shared_reciprocals import decisive_values
 
 DEEPEST = 8  # operations that are looked through
 DOUBLE = np.dtype("f8")

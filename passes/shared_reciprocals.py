@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fusec.ir import Graph, Node, Value
 
+from .decisive_values import decisive_values
 from .rewrite import Replacement, Rewriter, rewrite
 
 
@@ -33,12 +34,3 @@ def shared_reciprocals(graph: Graph) -> Graph:
         return [rewriter.emit("Mul", node.inputs[0], of[divisor]) if x else of[divisor]]
 
     return rewrite(graph, visit)
-
-
-def decisive_values(graph: Graph) -> set[Value]:
-    """Values that comparisons, or anything else that is not a float, are computed from."""
-    found: set[Value] = set()
-    for node in reversed(graph.nodes):
-        if any(v.dtype.kind not in "fc" or v in found for v in node.outputs):
-            found.update(node.inputs)
-    return found

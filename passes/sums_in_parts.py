@@ -4,7 +4,8 @@ does:   Sum(x) -> Sum(x) in parts; where arrays of x's shape are padded in the s
         among zeros in the middle one of their places, so that the kernel that adds them up sums
         x too.
 needs:  the body of a loop that gradients made, where no order of additions is promised.
-leaves: sums over all axes with ``in_parts``, which `fusec.codegen.lower_nest` adds up box by box.
+leaves: sums over all axes with ``in_parts``, which `fusec.codegen.lower_nest` adds up box by box;
+        those that a comparison is computed from as they are, see `decisive_values`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.dims import is_static
 
+from .decisive_values import decisive_values
 from .match import emit_filled
 from .rewrite import Replacement, Rewriter, rewrite
 
@@ -29,8 +31,12 @@ def sums_in_parts(graph: Graph) -> Graph:
     sums = [node for node in graph.nodes if node.op == "Sum" and _is_of_all(node)]
     if not 0 < len(sums) <= MOST_SUMS:
         return graph
-    places = _places(graph)
-    return rewrite(graph, lambda node, rewriter: _in_parts(node, places, rewriter), ops=("Sum",))
+    places, decisive = _places(graph), decisive_values(graph)
+
+    def visit(node: Node, rewriter: Rewriter) -> Replacement:
+        return None if rewriter.old.out() in decisive else _in_parts(node, places, rewriter)
+
+    return rewrite(graph, visit, ops=("Sum",))
 
 
 def _is_of_all(node: Node) -> bool:

@@ -69,6 +69,7 @@ class Op:
     is_product: bool = False  # rounded once: a sum may take its factors into an Fma
     shows_product: bool = False  # of a product it is one still
     mixes_dtypes: bool = False  # operands need not share one
+    jumps: bool = False  # where an operand hardly changes
     is_folded: bool = True  # of constants, where it is elementwise or a reduction
     may_raise: bool = False  # while it runs, a library's own error aside that nobody foresees
     is_control: bool = False  # it runs the graphs in its attrs, as data decides

@@ -15,6 +15,7 @@ from fusec.passes.contracted_additions import contracted_additions
 from fusec.passes.scalar_factors import scalar_factors
 from fusec.passes.shared_reciprocals import shared_reciprocals
 from fusec.passes.strided_additions import strided_additions
+from fusec.passes.sums_in_parts import sums_in_parts
 
 STEPS = 30
 
@@ -126,3 +127,47 @@ def test_sums_of_what_decides_are_not_contracted() -> None:
     }"""))
     assert {n.op: "contracts" in n.attrs for n in after.nodes if n.op in ("Add", "Sub")} == {
         "Add": True, "Sub": False}
+
+
+def cells(x: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """Quotients that are whole numbers: one that is less by a bit is in another cell."""
+    total = 0.0
+    for _ in range(STEPS):
+        q = x / h
+        total = total + ((q - np.floor(q)) ** 2).sum()
+        x = x + h
+    return total
+
+
+def test_quotients_keep_their_cells() -> None:
+    h = np.array([49.0, 98.0, 103.0, 107.0, 161.0])
+    assert np.floor(h * (1 / h)).min() == 0
+    for gradient in fusec.grad(cells, (0, 1))(h, h):
+        np.testing.assert_array_equal(gradient, np.zeros(5))
+
+
+def test_sums_that_decide_keep_their_order() -> None:
+    text = """graph g(x: f64[9], y: f64[9]) {{
+        %sum = Sum(%x) {{axes=(0,)}} : f64
+        %test = Less(%x, %{read}) : bool[9]
+        %chosen = Where(%test, %y, %x) : f64[9]
+        return %chosen, %sum
+    }}"""
+    free, decisive = (sums_in_parts(graph(text.format(read=r))) for r in ("y", "sum"))
+    assert ["in_parts" in next(n for n in g.nodes if n.op == "Sum").attrs
+            for g in (free, decisive)] == [True, False]
+
+
+def test_what_is_rounded_or_given_to_a_library_keeps_its_bits() -> None:
+    text = """graph g(x: f64[9], d: f64[9]) {{
+        %one = Reciprocal(%d) : f64[9]
+        %q = Div(%x, %d) : f64[9]
+        %by = Mul(%x, %one) : f64[9]
+        %s = {call} : f64[9]
+        %sum = Add(%s, %by) : f64[9]
+        return %sum
+    }}"""
+    form = "form=(\"tuple\", (\"operand\", 0)), named=(\"tuple\",), results=(type(f64[9]),)"
+    for call, stays in (("Floor(%q)", True), ("Sort(%q) {" + form + "}", True), ("Exp(%q)", False)):
+        after = shared_reciprocals(graph(text.format(call=call)))
+        assert ("Div" in [n.op for n in after.nodes]) == stays
