@@ -18,6 +18,7 @@ from fusec.ops.cones import (
     cone_cost,
     has_unit_region,
     is_boundary,
+    is_padding,
     is_piecewise,
     operands,
     root_operands,
@@ -76,8 +77,8 @@ def framed_values(graph: Graph, required: set[Value]) -> set[Value]:
     """Values that are stored between constants anyway, and read by others: a native loop computes
     them there (`fusec.codegen.structured.frames`)."""
     readers = Counter(v for node in graph.nodes for v in node.inputs)
-    inside = (v.node.inputs[1] for v in required if v.node.op == "SliceUpdate"
-              and v.node.inputs[0].node.op == "BroadcastTo" and has_unit_region(v.node))
+    inside = (v.node.inputs[1] for v in required
+              if is_padding(v.node) and has_unit_region(v.node))
     return {v for v in inside if readers[v] > 1 and get(v.node.op).kind == "elementwise"}
 
 
@@ -163,7 +164,7 @@ def _is_cheap(value: Value, stored: set[Value], uses: set[Context]) -> bool:
             arrays.add(v)
         elif node.op == "Slice" and set(node.attrs["steps"]) == {1}:
             stack.append(node.inputs[0])
-        elif _is_between_constants(node) and not any(
+        elif is_padding(node) and not any(
                 reduction or not can_split(node, index) for _, index, reduction, _ in uses):
             stack.append(node.inputs[1])
         elif get(node.op).kind != "elementwise" or any(
@@ -174,11 +175,6 @@ def _is_cheap(value: Value, stored: set[Value], uses: set[Context]) -> bool:
     return len(arrays) == 1 and all(
         len(v.shape) == len(value.shape) and v.dtype.itemsize <= value.dtype.itemsize
         for v in arrays)
-
-
-def _is_between_constants(node: Node) -> bool:
-    return node.op == "SliceUpdate" and node.inputs[0].node.op == "BroadcastTo" and (
-        node.inputs[0].node.inputs[0].node.op == "Const")
 
 
 def _start(

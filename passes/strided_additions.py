@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 
 from fusec.ir import Graph, Node, Value
+from fusec.ops.cones import is_padding
 
 from .rewrite import Replacement, Rewriter, rewrite
 
@@ -34,12 +35,8 @@ def strided_additions(graph: Graph) -> Graph:
 
 def _is_in_steps_among_zeros(value: Value) -> bool:
     node = value.node
-    return node.op == "SliceUpdate" and set(node.attrs["steps"]) != {1} and (
-        node.inputs[0].node.op == "BroadcastTo") and _is_zero(node.inputs[0].node.inputs[0])
-
-
-def _is_zero(value: Value) -> bool:
-    return value.node.op == "Const" and value.node.attrs["value"] == 0
+    return is_padding(node) and set(node.attrs["steps"]) != {1} and (
+        node.inputs[0].node.inputs[0].node.attrs["value"] == 0)
 
 
 def _added(x: Value, update: Node, rewriter: Rewriter) -> Value:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.dims import is_static
+from fusec.ops.cones import is_padding
 
 from .decisive_values import decisive_values
 from .match import emit_filled
@@ -60,9 +61,8 @@ def _places(graph: Graph) -> dict[tuple[int, ...], Place]:
 
 def _pads(node: Node) -> bool:
     """Whether it is an array between constants, of known size and without gaps."""
-    return node.op == "SliceUpdate" and node.inputs[0].node.op == "BroadcastTo" and (
-        bool(node.inputs[1].shape) and set(node.attrs["steps"]) == {1}
-        and is_static((*node.inputs[0].shape, *node.inputs[1].shape, *node.attrs["starts"])))
+    return is_padding(node) and bool(node.inputs[1].shape) and set(node.attrs["steps"]) == {1} and (
+        is_static((*node.inputs[0].shape, *node.inputs[1].shape, *node.attrs["starts"])))
 
 
 def _middle(starts: set[tuple[int, ...]]) -> tuple[int, ...]:

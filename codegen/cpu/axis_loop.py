@@ -57,6 +57,7 @@ class AxisLoop:
         unpadded = any(s.index for s in stage.stores) or any(
             e.op == "scan" for e in walk(stage.roots))
         self.is_long = cost >= LONG_COST and not unpadded
+        self.loads, self.stores = self._moving()
 
     def emit(self, low: str, high: str) -> None:
         """Emit the loop over ``low`` to ``high``."""
@@ -131,7 +132,7 @@ class AxisLoop:
                 self._fill_all(pads, real, length)
             self._round(partial, start, length, {
                 k: em.value(f"select i1 {partial}, ptr {pads[k]}, ptr {real[k]}") for k in pads})
-            if self._moving()[1]:
+            if self.stores:
                 with em.branch(moves):
                     self._flush_all(pads, real, length)
 
@@ -177,8 +178,7 @@ class AxisLoop:
         return [k for k in moving if k in loads], [k for k in moving if k in stores]
 
     def _pads(self) -> dict[int, str]:
-        loads, stores = self._moving()
-        return {k: self._padding(k) for k in dict.fromkeys((*loads, *stores))}
+        return {k: self._padding(k) for k in dict.fromkeys((*self.loads, *self.stores))}
 
     def _padding(self, number: int) -> str:
         """Zeroed stack memory for one step of an operand."""
@@ -218,11 +218,11 @@ class AxisLoop:
     # -- moving elements to padding and back
 
     def _fill_all(self, pads: dict[int, str], real: dict[int, str], left: str) -> None:
-        for k in self._moving()[0]:
+        for k in self.loads:
             self._fill(k, pads[k], real[k], left)
 
     def _flush_all(self, pads: dict[int, str], real: dict[int, str], left: str) -> None:
-        for k in self._moving()[1]:
+        for k in self.stores:
             self._flush(k, pads[k], real[k], left)
 
     def _fill(self, number: int, pad: str, real: str, left: str) -> None:

@@ -13,6 +13,7 @@ from fusec.codegen.loop_ir import Access, Kernel, Nest
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import is_static
 from fusec.ops import get
+from fusec.ops.cones import is_filled
 
 from .memory import I64, Constant, View, contiguous
 
@@ -34,8 +35,8 @@ def _inside(node: Node) -> Value | None:
         return None
     body: Graph = node.attrs["body"]
     return node.inputs[0] if len(body.inputs) == 1 and set(body.inputs) == {update.inputs[1]} and (
-        all(get(n.op).is_given or n is update or _is_constant(n.out()) for n in body.nodes)
-        and _is_constant(update.inputs[0])) and min(update.attrs["steps"]) > 0 else None
+        all(get(n.op).is_given or n is update or is_filled(n.out()) for n in body.nodes)
+        and is_filled(update.inputs[0])) and min(update.attrs["steps"]) > 0 else None
 
 
 def _update(node: Node) -> Node | None:
@@ -44,10 +45,6 @@ def _update(node: Node) -> Node | None:
         return None
     last: Node = node.attrs["body"].outputs[0].node
     return last if last.op == "SliceUpdate" else None
-
-
-def _is_constant(value: Value) -> bool:
-    return value.node.op == "BroadcastTo" and value.node.inputs[0].node.op == "Const"
 
 
 def part_of_frame(node: Node, whole: View) -> View:

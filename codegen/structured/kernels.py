@@ -219,11 +219,12 @@ def _in_framed_operand(
     """The part of an operand that becomes the frame of the result: what the kernel reads at the
     places where it writes, and nothing reads after it."""
     value = graph.outputs_of(node)[out]
-    if not graph.is_framed(value) or graph.position <= graph.last_exit or not (
-            starts_in_frame(graph.frames[value])):
+    if not graph.is_framed(value) or graph.position <= graph.last_exit:
         return None
     frame, written = graph.frames[value], len(node.inputs) + out
     starts = starts_in_frame(frame)
+    if not starts:
+        return None
     for k, operand in enumerate(node.inputs):
         view = graph.location(operand)
         if operand.type != frame.types[0] or not isinstance(view, View) or not view.is_whole or (

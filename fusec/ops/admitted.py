@@ -87,7 +87,6 @@ def _power(node: Node) -> None:
 
 
 POWER = Admission(rule=_power)
-FORMULA = Admission()
 OF_BOOLEANS = Admission(rule=_of_booleans)
 CAST = Admission({"dtype": DTYPE}, {"kind": KIND})
 REINTERPRET = Admission({"dtype": DTYPE}, {"kind": KIND}, rule=_reinterpret)

@@ -73,6 +73,16 @@ def has_unit_region(node: Node) -> bool:
         node.op == "SliceUpdate" and all(step == 1 for step in node.attrs["steps"]))
 
 
+def is_filled(value: Value) -> bool:
+    """Whether all elements are one constant."""
+    return value.node.op == "BroadcastTo" and value.node.inputs[0].node.op == "Const"
+
+
+def is_padding(node: Node) -> bool:
+    """Whether it is what an array of one constant is with a part replaced."""
+    return node.op == "SliceUpdate" and is_filled(node.inputs[0])
+
+
 def is_always_stored(node: Node) -> bool:
     """Whether it is written piece by piece, by steps or at indices: no element is an expression."""
     return is_piecewise(node) and not has_unit_region(node)

@@ -12,7 +12,7 @@ from typing import Any
 
 from fusec.ir import Node, TensorType, Value
 
-from .admitted import FORMULA
+from .admission import PLAIN
 from .build import Builder
 from .registry import Op, register
 
@@ -34,7 +34,7 @@ def _decompose(builder: Builder, node: Node) -> list[Value]:
 
 for _function, (_name, _count) in FORMULAS.items():
     register(Op(
-        name=_name, kind="composite", arity=1 + _count, admits=FORMULA, infer=_infer,
+        name=_name, kind="composite", arity=1 + _count, admits=PLAIN, infer=_infer,
         decompose=_decompose, takes="fc" if _name == "ChosenPow" else "f",
         reference=lambda y, *operands: y,
         doc=f"Its first operand, which is {_function} of the others.",

@@ -1,8 +1,9 @@
-"""What is done in the loops of gradients alone, whose cotangents need no bits: numbers, quotients
-and additions as they are cheapest, but for what decides which way the program went."""
+"""What is done in the loops of gradients alone, whose cotangents need no bits: numbers, quotients,
+additions and sums as they are cheapest, but for what decides which way the program went."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -45,11 +46,47 @@ def turned(x: np.ndarray, a: float, b: float) -> np.ndarray:
     return (x ** 2).sum()
 
 
+def plate(u: np.ndarray, r: float) -> np.ndarray:
+    """A stencil whose factor is a number: its cotangent is a sum over the inside."""
+    for _ in range(STEPS):
+        new = u.copy()
+        new[1:-1, 1:-1] += r * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+                                - 4.0 * u[1:-1, 1:-1])
+        new[0, :], new[:, -1] = u[0, :], 0.5
+        u = new
+    return (u ** 2 * np.cos(np.arange(u.size)).reshape(u.shape)).sum()
+
+
+def upwind(u: np.ndarray, c: float) -> np.ndarray:
+    """A predictor and a corrector: pads that are small steps from one array."""
+    for _ in range(STEPS):
+        flux = 0.5 * u * u
+        guess = u.copy()
+        guess[:-1] = u[:-1] - c * (flux[1:] - flux[:-1])
+        flux = 0.5 * guess * guess
+        new = u.copy()
+        new[1:-1] = 0.5 * (u[1:-1] + guess[1:-1] - c * (flux[1:-1] - flux[:-2]))
+        u = new
+    return (u ** 3).sum()
+
+
+def spread(u: np.ndarray, k: float) -> np.ndarray:
+    """Three axes, and two numbers whose sums are of different parts."""
+    for _ in range(STEPS):
+        inside = u[1:-1, 1:-1, 1:-1]
+        inside += k * (u[2:, 1:-1, 1:-1] - 2 * inside + u[:-2, 1:-1, 1:-1])
+        u[:, 0] = k * k * u[:, 1]
+    return (u ** 2).sum()
+
+
 RNG = np.random.default_rng(8)
 CASES = {
     "red_black": (red_black, (RNG.random(41), RNG.random(41), 0.2)),
     "pivoted": (pivoted, (RNG.random(23) - 0.5, 1 + RNG.random(23), 0.01)),
     "turned": (turned, (RNG.random(19), 0.3, 0.4)),
+    "plate": (plate, (RNG.random((20, 25)), 0.1)),
+    "upwind": (upwind, (1 + 0.3 * RNG.random(41), 0.1)),
+    "spread": (spread, (RNG.random((20, 21, 22)), 0.1)),
 }
 each = pytest.mark.parametrize("case", CASES)
 
@@ -171,3 +208,22 @@ def test_what_is_rounded_or_given_to_a_library_keeps_its_bits() -> None:
     for call, stays in (("Floor(%q)", True), ("Sort(%q) {" + form + "}", True), ("Exp(%q)", False)):
         after = shared_reciprocals(graph(text.format(call=call)))
         assert ("Div" in [n.op for n in after.nodes]) == stays
+
+
+def text_of_way_back(case: str) -> str:
+    function, args = CASES[case]
+    *_, back = fusec.grad(function, (0, 1)).concrete(args[0].copy(), args[1]).control
+    return str(back.structured)
+
+
+def test_one_kernel_reads_what_the_cotangent_of_a_plate_needs() -> None:
+    """It adds up the number's as well: none goes over the inside, or strips of it, by itself."""
+    text = text_of_way_back("plate")
+    (run,) = re.findall("run fused.*", text)
+    assert " into " in run, text
+
+
+def test_small_steps_from_one_array_are_not_stored() -> None:
+    """Of the predictor: it, and the cotangent of its flux."""
+    text = text_of_way_back("upwind")
+    assert text.count("= temp") <= 2, text

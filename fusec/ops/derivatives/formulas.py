@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..formulas import FORMULAS
-from .powers import _by_base, _by_exponent
+from .powers import by_base, by_exponent
 from .protocol import ZERO, Partial, declare
 from .terms import Number, Term, exp, log, sqrt, square, where
 
@@ -24,11 +24,6 @@ def share(a: Term, y: Term, power: Callable[[Term], Term] = exp) -> Term:
 
 def power_of_two(x: Term) -> Term:
     return x.emit("Exp2")
-
-
-def unless(condition: Term, term: Callable[[], Term]) -> Term:
-    """The term, and 0 where the condition holds."""
-    return where(condition, 0, term())
 
 
 def quotient(x: Term, z: Term) -> Term:
@@ -48,29 +43,29 @@ def is_outside(x: Term, z: Term) -> Term:
 
 
 def _by_width(d: Term, r: Term, y: Term) -> Term:
-    none = (d.equals(0)).emit("LogicalOr", d < 0)
+    none = d <= 0
     d = where(none, 1, d)
     return where(none, 0, 2 * y / d - square(r) / (d * sqrt(1 + square(r / d))))
 
 
 def _by_residual(d: Term, r: Term, y: Term) -> Term:
-    none = (d.equals(0)).emit("LogicalOr", d < 0)
+    none = d <= 0
     return where(none, 0, r / sqrt(1 + square(r / where(none, 1, d))))
 
 
 # Derivatives by each operand, of all operands and the result.
 SLOPES: dict[str, tuple[Slope, ...]] = {
-    "power": (_by_base, _by_exponent),
+    "power": (by_base, by_exponent),
     "logaddexp": (lambda a, b, y: share(a, y), lambda a, b, y: share(b, y)),
     "logaddexp2": (lambda a, b, y: share(a, y, power_of_two),
                    lambda a, b, y: share(b, y, power_of_two)),
     "xlogy": (lambda x, z, y: log(z), lambda x, z, y: quotient(x, z)),
     "xlog1py": (lambda x, z, y: z.emit("Log1p"), lambda x, z, y: quotient(x, 1 + z)),
-    "entr": (lambda x, y: unless(x < 0, lambda: -log(where(x < 0, 1, x)) - 1),),
-    "rel_entr": (lambda x, z, y: unless(is_outside(x, z), lambda: log_ratio(x, z) + 1),
-                 lambda x, z, y: unless(is_outside(x, z), lambda: -quotient(x, z))),
-    "kl_div": (lambda x, z, y: unless(is_outside(x, z), lambda: log_ratio(x, z)),
-               lambda x, z, y: unless(is_outside(x, z), lambda: 1 - quotient(x, z))),
+    "entr": (lambda x, y: where(x < 0, 0, -log(where(x < 0, 1, x)) - 1),),
+    "rel_entr": (lambda x, z, y: where(is_outside(x, z), 0, log_ratio(x, z) + 1),
+                 lambda x, z, y: where(is_outside(x, z), 0, -quotient(x, z))),
+    "kl_div": (lambda x, z, y: where(is_outside(x, z), 0, log_ratio(x, z)),
+               lambda x, z, y: where(is_outside(x, z), 0, 1 - quotient(x, z))),
     "pseudo_huber": (_by_width, _by_residual),
 }
 

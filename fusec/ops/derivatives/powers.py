@@ -20,7 +20,7 @@ def _constant(x: Term) -> Any:
     return number if isinstance(number, int | float | complex | np.number) else None
 
 
-def _by_base(a: Term, b: Term, y: Term) -> Term | Number:
+def by_base(a: Term, b: Term, y: Term) -> Term | Number:
     """``b * a**(b - 1)``, and 0 for the exponent 0, whatever the base.
 
     So ``x**0`` has the derivative 0 at 0, where ``b * a**(b - 1)`` is 0 times infinity.  A negative
@@ -37,7 +37,7 @@ def _by_base(a: Term, b: Term, y: Term) -> Term | Number:
     return 0 if number == 0 else b * a ** b.number(number - 1) if number != 1 else 1
 
 
-def _by_exponent(a: Term, b: Term, y: Term) -> Term:
+def by_exponent(a: Term, b: Term, y: Term) -> Term:
     """``a**b * log(a)``, which is 0 for the base 0 and positive exponents; 0 for ``0**0``, too, as
     JAX has it.
 
@@ -126,7 +126,7 @@ declare("Div", partials=(lambda a, b, y: reciprocal(b), lambda a, b, y: -y / b))
 declare("FloorDiv", partials=ZERO)
 declare("Mod", partials=(lambda a, b, y: 1, lambda a, b, y: -a.emit("FloorDiv", b)))
 declare("Fmod", partials=(lambda a, b, y: 1, lambda a, b, y: ((y - a) / b).emit("Rint")))
-declare("Pow", partials=(_by_base, _by_exponent))
+declare("Pow", partials=(by_base, by_exponent))
 declare("Square", partials=(lambda x, y: 2 * x,))
 declare("Reciprocal", partials=(lambda x, y: -square(y),))
 declare("Sqrt", partials=(_by_root,))
