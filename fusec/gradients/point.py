@@ -13,6 +13,7 @@ from fusec.passes.gradient import pull, push
 from fusec.records import dataclass
 from fusec.trace.facts.trees import flattened
 from fusec.trace.hooks.absence import bound
+from fusec.trace.objects.tracing_hooks import TracingHooks
 from fusec.trace.operands.operands import as_traced, cast, spread
 from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.trace import Trace
@@ -118,9 +119,9 @@ def called(
 ) -> Any:
     """What the function returns that is traced with the program around it; a variable that it may
     not have bound raises where it has not."""
-    assert trace.hooks is not None
-    result = trace.hooks.call(trace.hooks.where, f, *args, **kwargs)
-    return bound(trace.hooks, trace.hooks.where, result)
+    hooks = trace.hooks
+    assert isinstance(hooks, TracingHooks)
+    return bound(hooks, hooks.where, hooks.call(hooks.where, f, *args, **kwargs))
 
 
 def _named(
