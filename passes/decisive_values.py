@@ -23,7 +23,8 @@ def decisive_values(graph: Graph) -> set[Value]:
 
 def _jumps(node: Node) -> bool:
     row = get(node.op)
-    return row.jumps or row.kind == "extern" or bool(node.graphs) or any(
+    is_library = row.kind == "extern" and not row.picks  # which moves elements
+    return row.jumps or is_library or bool(node.graphs) or any(
         v.dtype.kind not in "fc" for v in node.outputs)
 
 
