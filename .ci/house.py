@@ -1,13 +1,14 @@
 """Print how the house stands, and fail where a measure is worse than the ceiling beside it.
 
 Usage: ``python .ci/house.py [root]``.  Ceilings are what was last reached: lower one with the
-change that earns it.  Imports are read from the sources, late ones (in functions) and those for
+change that earns it.  Lines of code have none: a ceiling there joins statements and deletes helpers.  Imports are read from the sources, late ones (in functions) and those for
 annotations included; a *circle* is a strongly connected component of modules.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import statistics
 import sys
 from collections import Counter
@@ -26,7 +27,6 @@ ROOMS = ("facts", "source", "rewrite", "convert", "values", "call", "operands", 
 # Coefficients and rows of tables, one entry a line.
 TABLES = ("codegen/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {
-    "lines in fusec/trace": 32_150,
     "largest import circle in trace": 1, "largest import circle anywhere": 2,
     "late imports in trace": 0, "late imports of ours": 13,
     "files of trace in no room": 1, "imports running back up in trace": 0,
@@ -253,8 +253,9 @@ def main(root: Path) -> int:
     house = House(root)
     worse = []
     for name, value in measures(house).items():
-        print(f"{value:8g}  {name}  (at most {CEILINGS[name]:g})")
-        if value > CEILINGS[name]:
+        ceiling = CEILINGS.get(name, math.inf)
+        print(f"{value:8g}  {name}" + (f"  (at most {ceiling:g})" if name in CEILINGS else ""))
+        if value > ceiling:
             worse.append(name)
     for name in worse:
         print(f"worse than it was: {name}", file=sys.stderr)
