@@ -1,8 +1,9 @@
 """Print how the house stands, and fail where a measure is worse than the ceiling beside it.
 
 Usage: ``python .ci/house.py [root]``.  Ceilings are what was last reached: lower one with the
-change that earns it.  Lines of code have none: a ceiling there joins statements and deletes helpers.  Imports are read from the sources, late ones (in functions) and those for
-annotations included; a *circle* is a strongly connected component of modules.
+change that earns it.  Lines of code have none: a ceiling there joins statements and deletes
+helpers.  Imports are read from the sources, late ones (in functions) and those for annotations
+included; a *circle* is a strongly connected component of modules.
 """
 
 from __future__ import annotations

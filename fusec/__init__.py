@@ -17,14 +17,19 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from . import checkout as checkout  # first: it lets a checkout's folders be found
-from . import config
+from . import config, errors
 from .errors import (
     ConcreteValueError,
+    DtypeWarning,
     FallbackWarning,
     FusecError,
     InternalError,
+    OverlapError,
+    PlacementWarning,
+    RetraceWarning,
     SideEffectWarning,
     TraceError,
+    UnrolledWarning,
     UnsupportedError,
 )
 
@@ -66,6 +71,21 @@ if TYPE_CHECKING:
     from .vectorize import vectorize
     from .wrapped_function import wrap_function
 
+    class FusecValueError(FusecError, ValueError):
+        """Made when it is first asked for, as for each other exception that NumPy raises."""
+
+    class FusecTypeError(FusecError, TypeError): ...
+
+    class FusecIndexError(FusecError, IndexError): ...
+
+    class FusecKeyError(FusecError, KeyError): ...
+
+    class FusecZeroDivisionError(FusecError, ZeroDivisionError): ...
+
+    class FusecOverflowError(FusecError, OverflowError): ...
+
+    class FusecAttributeError(FusecError, AttributeError): ...
+
 __version__ = "0.1.0"
 _LAZY = {
     "jit": "jit", "Function": "function", "TensorSpec": "specs", "PYTHON_VALUE": "specs",
@@ -92,17 +112,22 @@ __all__ = [
     "Checkpoint",
     "ConcreteFunction",
     "ConcreteValueError",
+    "DtypeWarning",
     "FallbackWarning",
     "Function",
     "FusecError",
     "GraphFunction",
     "InternalError",
     "NodeStats",
+    "OverlapError",
+    "PlacementWarning",
+    "RetraceWarning",
     "RunMetadata",
     "RunOptions",
     "SideEffectWarning",
     "TensorSpec",
     "TraceError",
+    "UnrolledWarning",
     "UnsupportedError",
     "Variable",
     "admit",
@@ -119,6 +144,7 @@ __all__ = [
     "custom_vjp",
     "device",
     "devices",
+    "errors",
     "explain",
     "fori_loop",
     "grad",
@@ -150,10 +176,17 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("fusec.random")
     module = _LAZY.get(name)
     if module is None:
-        raise AttributeError(f"module 'fusec' has no attribute {name!r}")
+        return _made_or_absent(name)
     value = getattr(importlib.import_module(f"fusec.{module}"), name)
     globals()[name] = value
     return value
+
+
+def _made_or_absent(name: str) -> Any:
+    """``FusecValueError`` and its like, which are made when they are asked for."""
+    if name.startswith("Fusec") and (made := getattr(errors, name, None)) is not None:
+        return made
+    raise importlib.import_module("fusec.absent_names").absent(name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .errors import FusecError, user_error
+from .inspect.versions import install_command
 
 try:
     import fcntl
@@ -56,7 +57,7 @@ def library() -> Any:
     except ImportError:
         raise user_error(
             ImportError, "checkpoints need the package safetensors", None,
-            "pip install 'fusec[checkpoint]'") from None
+            install_command("checkpoint")) from None
     return safetensors
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .errors import FusecError
+from .inspect.versions import install_command
 
 # Whoever has arrays on GPUs; where none of them is loaded there can be none.
 _LIBRARIES = ("cupy", "torch", "jax", "numba", "tensorflow", "paddle", "cudf")
@@ -36,10 +37,10 @@ def cupy() -> Any:
         found = package()
     except ImportError as error:
         raise NoGpuError(f"CuPy is installed and cannot be loaded: {error}",
-                         cure="pip install --force-reinstall fusec[cuda]") from error
+                         cure=install_command("cuda", "--force-reinstall")) from error
     if found is None:
         raise NoGpuError("a GPU is used through CuPy, which is not installed",
-                         cure="pip install fusec[cuda]")
+                         cure=install_command("cuda"))
     try:
         number = found.cuda.runtime.getDeviceCount()
     except found.cuda.runtime.CUDARuntimeError as error:

@@ -32,7 +32,7 @@ def _check_compilable(fn: Any) -> None:
     if not callable(fn):
         raise _misuse(f"fusec.jit needs a function, got {kind}")
     if not isinstance(fn, (FunctionType, MethodType)) and not isinstance(
-            inspect.getattr_static(type(fn), "__call__"), FunctionType):
+            inspect.getattr_static(type(fn), "__call__"), (FunctionType, Function)):
         name = getattr(fn, "__name__", fn)
         behind = getattr(fn, "__wrapped__", None)  # of functools.cache
         cure = "it is no Python code; call it from a jitted function" if behind is None else (
@@ -58,8 +58,10 @@ def _check_options(fp: str, fallback: str, check_indices: Any, **planned: Any) -
 
 def _as_function(fn: Any) -> Callable[..., Any]:
     """An object with ``__call__`` as that method, whose instance's attributes are watched."""
-    is_function = isinstance(fn, (FunctionType, MethodType, functools.partial))
-    return fn if is_function else type(fn).__call__.__get__(fn)
+    if isinstance(fn, (FunctionType, MethodType, functools.partial)):
+        return fn
+    call = inspect.getattr_static(type(fn), "__call__")
+    return (call.python_function if isinstance(call, Function) else call).__get__(fn)
 
 
 def _jitted(options: dict[str, Any], fn: Callable[..., Any]) -> Function:

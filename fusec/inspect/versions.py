@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-from importlib import metadata
 from typing import Any
 
 from fusec.records import dataclass, replace
@@ -18,8 +17,16 @@ _EXTRA = re.compile(r"extra\s*==\s*['\"](?P<extra>[\w.-]+)['\"]")
 _BOUND = re.compile(r"(>=|<=|==|!=|<|>)\s*([\d.]+)")
 
 
+def _metadata() -> Any:
+    """``importlib.metadata``, which takes milliseconds to import, and which few programs need."""
+    from importlib import metadata
+
+    return metadata
+
+
 def version_of(package: str) -> str | None:
     """The installed version of a distribution, or None."""
+    metadata = _metadata()
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -65,6 +72,7 @@ def parse_requirement(line: str) -> Requirement:
 
 def requirements() -> list[Requirement]:
     """What fusec and its extras need: the installed package's metadata, or the checkout's file."""
+    metadata = _metadata()
     try:
         return [parse_requirement(line) for line in metadata.requires("fusec") or ()]
     except metadata.PackageNotFoundError:
@@ -74,8 +82,19 @@ def requirements() -> list[Requirement]:
                 for extra, lines in extras.items() for line in lines]
 
 
+def install_command(extra: str, options: str = "") -> str:
+    """The pip command that installs what an extra adds, package by package.
+
+    The packages are named, not ``fusec[extra]``: that name is only known to an index that has a
+    release of fusec.
+    """
+    needed = " ".join(f"'{need}'" for need in requirements() if need.extra == extra)
+    return " ".join(part for part in ("pip install", options, needed) if part)
+
+
 def python_bounds() -> str:
     """The Pythons that fusec is tested with, such as ``>=3.11,<3.14``."""
+    metadata = _metadata()
     try:
         return metadata.metadata("fusec")["Requires-Python"]
     except metadata.PackageNotFoundError:
@@ -87,7 +106,7 @@ def _checkout_project() -> dict[str, Any]:
 
     root = checkout.root_of(os.path.dirname(checkout.__file__))
     if root is None:
-        raise metadata.PackageNotFoundError("fusec")
+        raise _metadata().PackageNotFoundError("fusec")
     with open(os.path.join(root, "pyproject.toml"), "rb") as file:
         return tomllib.load(file)["project"]
 

@@ -14,6 +14,7 @@ from fusec.records import dataclass, replace
 JOB, TASK = "localhost", 0
 _LONGEST = 200  # letters of a name
 LOSSY = "bfloat16"  # what a constraint says of values that may lose bits on their way
+_ALIASES = {"CUDA": "GPU"}  # as other libraries call it
 _PARTS = (
     r"(?:/job:(?P<job>[A-Za-z][\w-]*|\*))?"
     r"(?:/(?:replica:0/)?task:(?P<task>\d+|\*))?"
@@ -41,7 +42,7 @@ class DeviceName:
             raise ValueError(f"{shown!r} is no name of a device: write \"/device:CPU:0\"")
         job, task, kind, index = found.group("job", "task", "type", "index")
         return cls(None if job == "*" else job, _number(task),
-                   None if kind in (None, "*") else kind.upper(), _number(index))
+                   _type(kind), _number(index))
 
     @property
     def is_whole(self) -> bool:
@@ -89,6 +90,11 @@ class DeviceName:
 def _pattern() -> re.Pattern[str]:
     """Compiled for the first name that is read: most processes read none."""
     return re.compile(_PARTS, re.ASCII)
+
+
+def _type(text: str | None) -> str | None:
+    """``GPU`` for ``gpu`` and for ``cuda``."""
+    return None if text in (None, "*") else _ALIASES.get(text.upper(), text.upper())
 
 
 def _number(text: str | None) -> int | None:

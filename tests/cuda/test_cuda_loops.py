@@ -157,7 +157,7 @@ def test_what_one_block_does_not_do_runs_step_by_step(
     assert_equal_bits(got, want, reason)
 
 
-@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: pip install fusec[cuda]")
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra cuda")
 @pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_nvrtc_compiles_loops(architecture: str) -> None:
     for f, args in PROGRAMS[:5]:

@@ -434,7 +434,7 @@ def test_random_functions(seed: int) -> None:
     same_bits(lambda *args: tuple(f(*args) for f in functions), *args)
 
 
-@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: pip install fusec[cuda]")
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra cuda")
 def test_nvrtc_compiles_them() -> None:
     scope = [(f, args) for f, args in (*CASES, (primes, (np.arange(3),)), (told, (np.ones(3),)))]
     args = arguments(1)

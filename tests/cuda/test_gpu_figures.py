@@ -11,7 +11,7 @@ from fusec.bench.programs import program
 from fusec.codegen.cuda import nvrtc
 
 
-@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: pip install fusec[cuda]")
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra cuda")
 def test_figures_of_softmax() -> None:
     (row,) = gpu_figures.figures_of(program("softmax"), 10_000, "float32")
     assert row.mode == "row" and row.spilled_bytes == 0 and 0 < row.wide < row.accesses

@@ -81,7 +81,7 @@ def test_without_a_gpu_it_says_why_and_gives_the_figures(
     assert bench() == 0
     shown = capsys.readouterr().out
     assert "nothing was measured: a GPU is used through CuPy, which is not installed" in shown
-    assert "pip install fusec[cuda]" in shown and "the figures" in shown
+    assert "pip install 'cupy-cuda12x" in shown and "the figures" in shown
 
 
 def test_every_program_is_a_case() -> None:

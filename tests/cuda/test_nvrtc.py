@@ -22,7 +22,7 @@ from fusec.codegen.cuda.written import module_of, write_form
 from fusec.codegen.specialise import specialise
 from fusec.errors import InternalError
 
-needs_nvrtc = pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: pip install fusec[cuda]")
+needs_nvrtc = pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra cuda")
 
 
 def written(function: Any, *arrays: np.ndarray) -> CudaModule:

@@ -23,7 +23,8 @@ def _two() -> Iterator[None]:
 @pytest.mark.parametrize("text, canonical", [
     (WHOLE, WHOLE), ("/device:CPU:1", "/device:CPU:1"), ("/cpu:1", "/device:CPU:1"),
     ("CPU:1", "/device:CPU:1"), ("cpu", "/device:CPU:*"), ("/device:*:1", "/device:*:1"),
-    ("/device:GPU:*", "/device:GPU:*"), ("/job:localhost", "/job:localhost"),
+    ("/device:GPU:*", "/device:GPU:*"), ("cuda", "/device:GPU:*"), ("CUDA:1", "/device:GPU:1"),
+    ("/job:localhost", "/job:localhost"),
     ("/job:localhost/replica:0/task:0/cpu:1", WHOLE), ("/task:0", "/task:0"), ("", ""),
     ("/job:*/task:*", ""), ("/job:*/cpu:1", "/device:CPU:1"),
 ])

@@ -26,7 +26,10 @@ _CURES = {
     "tensorflow": "x.numpy()", "sparse": "x.todense()", "scipy": "x.toarray()", "h5py": "x[...]",
     "netCDF4": "x[...]", "pint": "x.magnitude",
 }
-
+# The dense array of a sparse one may not fit into memory.
+_SPARSE_CURE = (
+    "pass the arrays that it consists of: c = A.tocoo(), then c.data, c.row and c.col; A @ x is "
+    "np.bincount(row, weights=data * x[col], minlength=n); or call what needs A itself outside")
 
 # A class is not ours to keep: what its methods can reach may be all that a program has made.
 _answers: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
@@ -80,9 +83,11 @@ def public_name(kind: type) -> str:
 
 def refusal(x: Any, what: str, loc: Loc | None) -> FusecError:
     """The error for a foreign array; ``what`` names it: "argument df"."""
-    cure = _CURES.get(type(x).__module__.partition(".")[0], "np.asarray(x)")
+    module = type(x).__module__
+    cure = _CURES.get(module.partition(".")[0], "np.asarray(x)")
     return user_error(
         TypeError, f"{what} is a {public_name(type(x))}: only arrays of NumPy are compiled", loc,
+        _SPARSE_CURE if module.startswith("scipy.sparse") else
         f"pass its values, {cure}, and put the result back after the call")
 
 
