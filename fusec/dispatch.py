@@ -101,6 +101,7 @@ class Dispatcher(TracingCompiler):
         if is_new:
             concrete.build.traced.container_changes.forget()
             self.creations.note_first_call(concrete.build.traced.created)
+            self.traces.note_first_call(concrete)
         if is_new or history.on:
             run_us = 1e6 * (time.perf_counter() - start)
             build_ms = sum(concrete.times.values()) if is_new else 0.0

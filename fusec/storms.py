@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from .errors import RetraceWarning
 from .inspect import log
 
 MANY = 32  # traces of one cause
+CHANGES = 8  # traces for one thing outside of the arguments that changes between calls
+SPENT = 3  # traces in a row that no second call can have
 _SIZES = "the types or shapes of the arguments"
 _SCOPE = "device scope"
+_CHANGED = "no longer true: "
+# "f: function <lambda> before, ..."
+_OBJECT = re.compile(r"(?P<path>[^:;]+): (?P<kind>[A-Za-z_]\w*) \D")
+
+
+class Assumed(Protocol):
+    """A guard of a trace."""
+
+    subject: str
+
+    @property
+    def is_once(self) -> bool: ...
 
 
 class Storm:
@@ -20,13 +35,25 @@ class Storm:
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._warned: set[str] = set()
+        self._spent = 0
 
     def note(self, fn: Callable[..., Any], reason: str, ints: Collection[str]) -> None:
         """A trace was made for this reason, with the arguments ``ints`` static for their values."""
         cause = _cause(reason, ints)
         self._counts[cause] += 1
-        if self._counts[cause] >= MANY:
-            self._tell(cause, fn, f"was traced {MANY} times: {_text(cause, reason)}")
+        most = CHANGES if reason.startswith(_CHANGED) else MANY
+        if self._counts[cause] >= most:
+            self._tell(cause, fn, f"was traced {most} times: {_text(cause, reason)}")
+
+    def note_spent(self, fn: Callable[..., Any], guard: Assumed | None) -> None:
+        """After the first call of a new trace ``guard`` does not hold, so that the next call will
+        be traced, too; None where all do."""
+        self._spent = 0 if guard is None else self._spent + 1
+        if guard is None or self._spent < SPENT:
+            return
+        text = str(guard) if guard.is_once else f"the call itself changes {guard.subject}"
+        self._tell(_subject(str(guard)), fn, f"is traced at each call: {text}. Keep what changes "
+                   "in an array, a number or a fusec.Variable that is assigned, or return it")
 
     def note_dropped(self, fn: Callable[..., Any], limit: int, paths: Sequence[str]) -> None:
         """More traces than ``limit``: the least recently used is forgotten."""
@@ -44,17 +71,25 @@ class Storm:
         log.warn(f"{getattr(fn, '__name__', fn)} {text}", RetraceWarning, *where)
 
 
+def _subject(text: str) -> str:
+    """What a guard is about, as reasons name it."""
+    return text.partition(" is ")[0]
+
+
 def _cause(reason: str, ints: Collection[str]) -> str:
     """What the reasons of one storm have in common."""
     if reason.startswith(_SCOPE):
         return _SCOPE
-    if reason.startswith("no longer true: "):
-        return reason.removeprefix("no longer true: ").partition(" is ")[0]
-    return ", ".join(sorted(ints)) if any(f"{name}: int" in reason for name in ints) else _SIZES
+    if reason.startswith(_CHANGED):
+        return _subject(reason.removeprefix(_CHANGED))
+    if any(f"{name}: int" in reason for name in ints):
+        return ", ".join(sorted(ints))
+    given = _OBJECT.match(reason)
+    return _SIZES if given is None else f"{given['kind']} {given['path']}"
 
 
 def _text(cause: str, reason: str) -> str:
-    if reason.startswith("no longer true: "):
+    if reason.startswith(_CHANGED):
         return f"{cause} changes between calls. Pass what changes as an argument"
     if cause == _SCOPE:
         return (f"each {cause} has its own trace ({reason}). Where they are functions, give the "
@@ -62,9 +97,12 @@ def _text(cause: str, reason: str) -> str:
     if cause == _SIZES:
         return (f"{cause} differ ({reason}). Pad arrays to a few sizes, or call it with pieces of "
                 "one size")
+    if _OBJECT.match(reason):
+        return (f"each value of {cause.partition(' ')[2]} has its own trace ({reason}). Make it "
+                "once, outside, and give the same one at each call")
     first = cause.partition(",")[0]
     return (f"each value of {cause} has its own trace, because it decides sizes. Pass "
             f"np.asarray({first}), an array of no dimension, which is a number of the run")
 
 
-__all__ = ["MANY", "Storm"]
+__all__ = ["CHANGES", "MANY", "SPENT", "Storm"]

@@ -52,6 +52,12 @@ class TraceCache:
             if all(c.build.traced.symbolic is None for c in dropped):
                 self._storm.note_dropped(self._fn, MAX_TRACES, call.paths)
 
+    def note_first_call(self, concrete: ConcreteFunction) -> None:
+        """A new trace has answered the call that it was made for."""
+        if not concrete.build.traced.created:
+            self._storm.note_spent(
+                self._fn, next((g for g in concrete.guards if not g.holds()), None))
+
     def drop(self, concrete: ConcreteFunction) -> None:
         """Forget a trace whose Variable is gone.  This may happen at any moment: no table changes
         its size."""

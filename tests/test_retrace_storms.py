@@ -12,7 +12,7 @@ import pytest
 import fusec
 from fusec import trace_cache
 from fusec.errors import RetraceWarning
-from fusec.storms import MANY
+from fusec.storms import MANY, SPENT
 
 X = np.arange(100.0)
 FACTOR: Any = 1.0
@@ -99,3 +99,39 @@ def test_many_shapes(monkeypatch: Any) -> None:
 def test_few_traces_are_no_storm(count: int) -> None:
     jitted = fusec.jit(lambda x: x * 2)
     assert told(lambda k: jitted(X[:k + 1]), count) == []
+
+
+SEEN: set[int] = set()
+
+
+def test_a_call_that_changes_what_it_was_traced_for() -> None:
+    @fusec.jit
+    def remembers(x: Any) -> Any:
+        SEEN.add(len(SEEN))
+        return x * 2
+
+    found = told(lambda k: remembers(X), SPENT + 2)
+    assert len(found) == 1 and "is traced at each call: a set that outlives the call" in found[0]
+    assert "fusec.Variable" in found[0]
+
+
+def test_what_is_made_once_is_no_storm() -> None:
+    class Lazy:
+        def __init__(self) -> None:
+            self.table: Any = None
+
+        @fusec.jit
+        def run(self, x: Any) -> Any:
+            if self.table is None:
+                self.table = np.zeros(3)
+            return self.table + x
+
+    lazy = [Lazy() for _ in range(SPENT + 1)]
+    assert told(lambda k: lazy[k // 2].run(X[:3]), 2 * SPENT) == []
+
+
+def test_an_object_made_for_each_call() -> None:
+    jitted = fusec.jit(lambda x, f: f(x))
+    found = told(lambda k: jitted(X, lambda v: v * k), MANY + 2)
+    assert len(found) == 1 and "each value of f has its own trace" in found[0]
+    assert "give the same one at each call" in found[0]

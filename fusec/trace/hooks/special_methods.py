@@ -115,17 +115,20 @@ def _dataclass(hooks: TracingHooks, where: Where, kind: type, args: Any, kwargs:
     """The same of a dataclass: its generated ``__init__`` as it is, its ``__post_init__``
     converted."""
     kwargs = _with_factories(hooks, where, kind, args, kwargs)
-    post = _of_class(hooks, kind, "__post_init__")
-    instance: Any = object.__new__(kind) if kind.__new__ is object.__new__ else None
-    if post is None or not hasattr(instance, "__dict__"):
-        instance = kind(*args, **kwargs)
+    if kind.__new__ is not object.__new__ or type(kind).__call__ is not type.__call__:
+        instance: Any = kind(*args, **kwargs)
         hooks.note_made(instance)
+        return instance
+    instance = object.__new__(kind)
+    hooks.note_made(instance)  # before its __init__, which Watch hears of, reads anything of it
+    post = _of_class(hooks, kind, "__post_init__")
+    if post is None or not hasattr(instance, "__dict__"):
+        kind.__init__(instance, *args, **kwargs)
         return instance
     given: list[Any] = []
     vars(instance)["__post_init__"] = lambda *values: given.extend(values)
-    instance.__init__(*args, **kwargs)
+    kind.__init__(instance, *args, **kwargs)
     del vars(instance)["__post_init__"]
-    hooks.note_made(instance)
     hooks.call(where, MethodType(post, instance), *given)
     return instance
 

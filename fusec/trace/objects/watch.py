@@ -273,6 +273,8 @@ class Watch:
             if name in scope:
                 self._note_name(Global(scope, name), names)
         given = frame.f_locals
+        if (made := _begun(frame)) is not None:
+            self.hooks.note_made(made)
         for name in (*frame.f_code.co_varnames[:frame.f_code.co_argcount],
                      *frame.f_code.co_freevars):
             if name in given:
@@ -345,6 +347,15 @@ def _is_read(x: Any, own: Mapping[str, Any], name: str) -> bool:
 def _is_data(value: Any) -> bool:
     return not callable(value) and type(value) is not TracedArray and not isinstance(
         value, type(sys))
+
+
+def _begun(frame: FrameType) -> Any:
+    """The object whose ``__init__`` begins, and which holds nothing yet: it is the trace's own."""
+    code = frame.f_code
+    if code.co_name != "__init__" or not code.co_argcount:
+        return None
+    made = frame.f_locals.get(code.co_varnames[0])
+    return None if isinstance(made, type) or any(attributes_in(made)) else made
 
 
 def _is_made_only(frame: FrameType) -> bool:

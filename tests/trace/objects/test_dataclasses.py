@@ -89,3 +89,45 @@ def test_replaced_ones() -> None:
     compiled = fusec.jit(program)
     for k in (1.5, 2.5):
         assert compiled(1.0, k) == program(1.0, k)
+
+
+@dataclasses.dataclass
+class Plain:
+    a: Any
+    b: float = 1.0
+
+
+@dataclasses.dataclass
+class OfOwnNew:
+    a: Any
+    b: float = 1.0
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        return object.__new__(cls)
+
+
+class Calling(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return super().__call__(*args, **kwargs)
+
+
+@dataclasses.dataclass
+class OfOwnMeta(metaclass=Calling):
+    a: Any
+    b: float = 1.0
+
+
+@pytest.mark.parametrize("kind", [Plain, OfOwnNew, OfOwnMeta])
+def test_made_anew_in_a_loop(kind: Any) -> None:
+    def program(x: Any) -> Any:
+        p = kind(x, 0.0)
+        for i in range(3):
+            p = kind(p.a * 0.5 + x[i], p.b + 1)
+        return p.a, p.b
+
+    x = np.arange(3.0)
+    compiled = fusec.jit(program)
+    for _ in range(2):
+        for got, want in zip(compiled(x), program(x), strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert compiled.trace_count == 1  # no guard is about an object that the trace made
