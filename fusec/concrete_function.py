@@ -12,7 +12,9 @@ import numpy as np
 import optree
 
 from fusec.inspect import timeline
-from fusec.runtime.executor import CallSpec, Executable, LeafSpec, ResultSpec
+from fusec.ops.host_calls import is_generator
+from fusec.runtime.call_spec import CallSpec, GeneratorKind, LeafSpec, ResultSpec
+from fusec.runtime.executor import Executable
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 from fusec.trace.call.overlap import merged
 from fusec.trace.facts.trees import flattened
@@ -209,6 +211,9 @@ def _call_spec(build: Build) -> CallSpec:
         if index >= 0 and isinstance(leaf, np.ndarray) and leaf.size:
             first = call.key[position + 1][4]
             alias = first if first != position else -1
+        if index < 0 and is_generator(leaf):
+            leaves.append(LeafSpec(index, type(leaf), generator=GeneratorKind.of(leaf)))
+            continue
         leaves.append(LeafSpec(
             index, weak.get(id(leaf), leaf) if index < 0 else None, alias, id(leaf) in weak))
     results = tuple(

@@ -139,6 +139,9 @@ class _Text:
         if leaf.is_weak:  # the plan ends with it
             yield f"id({x}) == {id(leaf.object)}"
             return
+        if leaf.generator is not None:
+            yield f"type({x}) is {self._bind('kind', leaf.generator.type)}"
+            return
         if leaf.input < 0:
             value = self._bind("static", leaf.value)
             yield f"type({x}) is int and {x} == {value}" if type(leaf.value) is int else (

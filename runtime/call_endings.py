@@ -36,6 +36,11 @@ class CallEndings:
         self.known: Bindings = {}  # what the enclosing plan has bound
         self.call: Callable[..., list[Any]]
 
+    @property
+    def needs_context(self) -> bool:
+        """Whether calls must be made by `run`."""
+        return self.spec.calls_host
+
     def run(
         self, leaves: Sequence[Any], times: list[tuple[str, float]] | None = None,
         sizes: Mapping[str, int] | None = None,

@@ -16,16 +16,31 @@ from fusec.records import dataclass
 
 
 @dataclass(frozen=True)
+class GeneratorKind:
+    """A random generator, by its class and that of its bit generator (None: of one's own)."""
+
+    type: type
+    bits: type | None
+
+    @staticmethod
+    def of(generator: Any) -> GeneratorKind:
+        bits = getattr(generator, "bit_generator", None)
+        return GeneratorKind(type(generator), None if bits is None else type(bits))
+
+
+@dataclass(frozen=True)
 class LeafSpec:
     """One argument leaf: an input of the graph (``input`` >= 0) or a static Python value.
 
-    ``is_weak``: the value is a weak reference to it, and its end the plan's.
+    ``is_weak``: the value is a weak reference to it, and its end the plan's.  ``generator``: it is
+    any random generator of that kind, from which each call draws.
     """
 
     input: int
     value: Any = None
     alias_of: int = -1  # leaf with the same memory
     is_weak: bool = False
+    generator: GeneratorKind | None = None
 
     @property
     def object(self) -> Any:
@@ -72,6 +87,12 @@ class CallSpec:
         """Whether an input that is an array lies without gaps, and forwards."""
         type_, strides = self.input_types[number], self.input_strides[number]
         return bool(strides == packed_strides(strides, type_.shape, type_.dtype.itemsize))
+
+    @property
+    def generators(self) -> list[tuple[int, type]]:
+        """The leaves that are generators, with what the bit generator of each must be."""
+        return [(i, leaf.generator.bits) for i, leaf in enumerate(self.leaves)
+                if leaf.generator is not None and leaf.generator.bits is not None]
 
     @property
     def native_leaves(self) -> tuple[LeafSpec, ...]:

@@ -64,12 +64,17 @@ class Executable:
     def guarded(self) -> Callable[..., Any]:
         """The same step by step, also where one native call would do."""
         fits = self._with_outside(guard_plan(self.spec).call)
-        bare = self.spec.bare
+        bare, generators = self.spec.bare, self.spec.generators
+        are_held = bool(self.spec.variables)
 
         def call(*leaves: Any) -> Any:
             if fits(*leaves) is launch.MISS:
                 return launch.MISS
-            results = self._run_checked(leaves)
+            for i, bits in generators:
+                if type(leaves[i].bit_generator) is not bits:
+                    return launch.MISS
+            results = self._run_checked(leaves) if are_held or timeline.on else (
+                self._run_steps(leaves))
             return results[0] if bare else tuple(results)
 
         return call
@@ -138,7 +143,8 @@ class Executable:
     def _run_steps(self, leaves: Sequence[Any]) -> list[Any]:
         instance = idle_or_new(self._idle, self._new_instance)
         try:
-            return instance.run(leaves) if self.spec.calls_host else instance.call(leaves, {})
+            return instance.run(leaves) if instance.needs_context else (
+                instance.call(leaves, {}))
         finally:
             self._idle.append(instance)
 

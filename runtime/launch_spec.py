@@ -74,6 +74,13 @@ class ObjectArg:
 
 
 @dataclass(frozen=True)
+class TypeArg:
+    """Any object of exactly this type."""
+
+    type: type
+
+
+@dataclass(frozen=True)
 class AddressArg:
     """The object at this address, which is not kept alive: the plan ends with it."""
 
@@ -169,7 +176,7 @@ class Word:
     expected: object
 
 
-Arg = ArrayArg | ScalarArg | IntArg | BoolArg | ObjectArg | AddressArg
+Arg = ArrayArg | ScalarArg | IntArg | BoolArg | ObjectArg | TypeArg | AddressArg
 Out = ArrayOut | ScalarOut | ArgOut | ObjectOut | ViewOut
 
 

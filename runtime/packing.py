@@ -26,6 +26,7 @@ from fusec.runtime.launch_spec import (
     ScalarArg,
     ScalarOut,
     Store,
+    TypeArg,
     ViewOut,
 )
 from fusec.runtime.native import records
@@ -94,6 +95,8 @@ def _pack_arg(packer: Packer, arg: Arg) -> list[int]:
     match arg:
         case ObjectArg(value):
             return packer.record("arg", kind=records.ARG_OBJECT, type=packer.object(value))
+        case TypeArg(kind):
+            return packer.record("arg", kind=records.ARG_RAW, type=packer.object(kind))
         case AddressArg(address):
             return packer.record("arg", kind=records.ARG_OBJECT, type=address)
         case IntArg(stores, low, high):

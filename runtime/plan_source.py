@@ -7,8 +7,10 @@ planned, a check that failed) it leaves to the objects it names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from fusec.codegen.schedule import ControlRun, ExternStep, Place
 from fusec.ir import Node, TensorType
@@ -16,6 +18,7 @@ from fusec.ir.bindings import size_source
 from fusec.ir.dims import Dim
 
 from .call_spec import ResultSpec
+from .draw_text import draw_text
 from .failed_checks import check_error, numpy_error
 from .library_calls import LibraryRun, is_unshared
 from .plan_text import Plan, PlanText, shape_text
@@ -32,6 +35,8 @@ class PlanSource(PlanText):
     def __init__(self, plan: Plan, timed: bool = False) -> None:
         super().__init__(plan)
         self.timed = timed
+        # Whether host calls may ask what the call's leaves are, or what others have done.
+        self.needs_context = plan.objects is not None
         self.first_step = 0  # where the lines of the steps begin
         self.nodes: dict[int, Node] = {}  # of library calls, by line of the text
         self.inputs: list[str] = []  # an expression for each of the graph's inputs
@@ -157,6 +162,8 @@ class PlanSource(PlanText):
                 self._device_call(step, operands)
             elif step.node.op == "MatMul":
                 self._product(step, operands)
+            elif step.node.op == "HostCall":
+                self._host_call(step, operands)
             else:
                 self._call(step, LibraryRun(step.node, step.targets), operands)
         else:
@@ -182,6 +189,21 @@ class PlanSource(PlanText):
         else:
             self._assign((target.kind, target.number), product)
 
+    def _host_call(self, step: ExternStep, operands: list[str]) -> None:
+        """A draw is one line, and another for the order, which is what it was."""
+        run = LibraryRun(step.node, step.targets)
+        draw = draw_text(step.node.attrs, operands[1:], self._bind, self.plan.spec.calls_host)
+        if draw is None or len(step.targets) > 2:
+            self.needs_context = True
+            self._call(step, run, operands)
+            return
+        *drawn, order = step.targets
+        self._add(f"result0 = {draw}")
+        self._settle(run, drawn, [])  # what is drawn is never an operand
+        if order.kind != "cell":
+            self._assign((order.kind, order.number), self._target(order))
+        self._add(f"{self._target(order)}[...] = {operands[0]}")
+
     def _call(self, step: ExternStep, run: LibraryRun, operands: list[str]) -> None:
         call = run.expression(operands, self._bind)
         results = [f"result{i}" for i in range(len(step.targets))]
@@ -189,13 +211,19 @@ class PlanSource(PlanText):
             self._add(f"result0 = {call}")
         else:
             self._add(f"{', '.join(results)} = leaves_of({call})")
+        self._settle(run, step.targets, operands)
+
+    def _settle(self, run: LibraryRun, targets: Sequence[Place], operands: list[str]) -> None:
+        """The results where they are planned."""
         settle = self._bind("settle", run.settle)
-        for number, (result, place) in enumerate(zip(results, step.targets, strict=True)):
+        for number, place in enumerate(targets):
+            result = f"result{number}"
             settled = (f"{settle}({number}, {result}, [{', '.join(operands)}], "
                        f"{self._target_maker(place)}, sizes)")
             if place.kind == "cell":
                 kind = self._bind("kind", place.dtype.type)
-                self._add(f"if type({result}) is {kind}:",
+                also = f" or type({result}) is float" if place.dtype == np.float64 else ""
+                self._add(f"if type({result}) is {kind}{also}:",
                           f"    {self._cell(place.number, place.dtype)}[0] = {result}",
                           "else:", f"    {self._cell_array(place)}[...] = {settled}")
             else:
@@ -227,6 +255,7 @@ class PlanSource(PlanText):
         """A step that takes the memory of its results and returns all of them at once."""
         from .control_flow import run_of  # few plans have branches or loops
 
+        self.needs_context |= self.plan.spec.calls_host
         arrays = self.plan.schedule.arrays
         name = self._bind("step", run_of(control, self.plan.of_graph, arrays))
         maker = self._target_maker if arrays is None else self._device_memory

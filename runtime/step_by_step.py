@@ -60,6 +60,10 @@ class StepByStep(CallEndings):
         return kind(steps, self.cells.words, self.schedule.backend)
 
     @property
+    def needs_context(self) -> bool:
+        return self.source.needs_context
+
+    @property
     def made_ms(self) -> float:
         """Milliseconds that it took to make it, with what its first call had to make."""
         return self._made_ms + sum(s.made_ms for s in self.segments if isinstance(s, Segment))

@@ -125,6 +125,8 @@ def _leaf_guard(
     if leaf.input < 0:
         if type(leaf.value) is int and -(1 << 63) <= leaf.value < 1 << 63:
             return launch_spec.IntArg((), leaf.value, leaf.value)
+        if leaf.generator is not None:
+            return launch_spec.TypeArg(leaf.generator.type)
         if leaf.is_weak:
             return launch_spec.AddressArg(id(leaf.object))
         return launch_spec.ObjectArg(leaf.value)

@@ -12,15 +12,13 @@ Attributes: ``action`` (a key of `ACTIONS`), ``target`` (the object, or where th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import InternalError
 from fusec.ir import Graph, TensorType
-from fusec.records import dataclass, field
 
 from .admitted import HOST
 from .library import decode
@@ -54,14 +52,16 @@ class HostObject(str):
         return context.made.get(self.slot) if self.slot >= 0 else self.held
 
 
-@dataclass
 class HostContext:
-    """What the host calls of one call of a compiled function share."""
+    """What the host calls of one call of a compiled function share; ``prints``: of lines and
+    warnings so far, ``repeated``: of these that were done before the call was taken back."""
 
-    leaves: Sequence[Any] = ()
-    made: dict[int, Any] = field(default_factory=dict)
-    prints: int = 0  # and warnings, so far
-    repeated: int = 0  # of these that were done before the call was taken back
+    __slots__ = ("leaves", "made", "prints", "repeated")
+
+    def __init__(self, leaves: Sequence[Any] = ()) -> None:
+        self.leaves = leaves
+        self.made: dict[int, Any] = {}
+        self.prints = self.repeated = 0
 
 
 class _Contexts(threading.local):
@@ -77,14 +77,19 @@ def context() -> HostContext:
     return _contexts.stack[-1]
 
 
-@contextmanager
-def host_calls(leaves: Sequence[Any]) -> Iterator[None]:
+class host_calls:
     """A call with these argument leaves is running."""
-    _contexts.stack.append(HostContext(leaves))
-    try:
-        yield
-    finally:
-        _contexts.stack.pop()
+
+    __slots__ = ("_context", "_stack")
+
+    def __init__(self, leaves: Sequence[Any]) -> None:
+        self._context, self._stack = HostContext(leaves), _contexts.stack
+
+    def __enter__(self) -> None:
+        self._stack.append(self._context)
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.pop()
 
 
 # ----------------------------------------------------------------------------------------- actions

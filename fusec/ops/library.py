@@ -87,20 +87,27 @@ def run_call(
     return operands[0] if call.writes else result
 
 
+Bind = Callable[[str, Any], str]
+
+
 def call_text(
-    call: LibraryCall, form: Form, named: Form, operands: Sequence[str],
-    bind: Callable[[str, Any], str],
+    call: LibraryCall, form: Form, named: Form, operands: Sequence[str], bind: Bind,
 ) -> str:
     """`run_call` of these forms as a Python expression, for a function that does not write.
 
     ``operands`` are expressions; ``bind(stem, value)`` gives a name for an object.
     """
+    return f"{bind('call', call.function)}({arguments_text(form, named, operands, bind)})"
+
+
+def arguments_text(form: Form, named: Form, operands: Sequence[str], bind: Bind) -> str:
+    """The arguments of a call in the text of it."""
     parts = [_text(item, operands, bind) for item in form[1:]]
     parts += [f"{pair[1]}={_text(pair[2], operands, bind)}" for pair in named[1:]]
-    return f"{bind('call', call.function)}({', '.join(parts)})"
+    return ", ".join(parts)
 
 
-def _text(form: Form, operands: Sequence[str], bind: Callable[[str, Any], str]) -> str:
+def _text(form: Form, operands: Sequence[str], bind: Bind) -> str:
     """`decode` of one form; what holds no operand is made once."""
     if not _has_operands(form):
         return bind("constant", decode(form, ()))

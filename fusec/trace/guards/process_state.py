@@ -26,6 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.code_roles import is_ours
+
 from ..facts.code_names import globals_in
 from ..source.source import HOOKS_NAME
 from ..values.trace import Trace
@@ -120,9 +122,9 @@ def builtin_guards(functions: Iterable[FunctionType]) -> Iterator[Guard]:
 def code_guards(
     functions: Iterable[FunctionType], entry: Collection[FunctionType]
 ) -> Iterator[Guard]:
-    """Guards on the code of the program's functions, except those that it defines itself; those of
-    the ``entry`` are compared by the launcher."""
+    """Guards on the code of the program's functions, except those that it defines itself, and
+    fusec's; those of the ``entry`` are compared by the launcher."""
     for fn in dict.fromkeys(functions):
-        if HOOKS_NAME not in fn.__code__.co_freevars:
+        if HOOKS_NAME not in fn.__code__.co_freevars and not is_ours(fn.__globals__):
             yield Guard(fn.__name__, f"the code of {fn.__name__}", weakref.ref(fn),
                         SameCode(fn.__code__), is_native=fn in entry, is_quiet=True)

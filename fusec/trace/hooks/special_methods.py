@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
+from fusec.code_roles import is_ours
 from fusec.ir import Loc
 
 from ..convert.hooks import Hooks
@@ -81,8 +82,9 @@ def asked(hooks: TracingHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 def resolve(hooks: TracingHooks, fn: Any) -> Callable[..., Any]:
     kind = type(fn)
+    called = class_attribute(kind, "__call__")
     if kind.__flags__ & HEAP_TYPE and not isinstance(fn, type) and (
-            type(class_attribute(kind, "__call__")) is FunctionType):
+            type(called) is FunctionType and not is_ours(called.__globals__)):
         note_of_class(hooks.trace, kind, "__call__")
     return Hooks.resolve(hooks, fn)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -202,3 +204,45 @@ def test_bad_input(call: Callable[[Any], Any], kind: type[Exception], words: str
     for f in (call, fusec.jit(call)):
         with pytest.raises(kind, match=words):
             f(KEY)
+
+
+def test_generators_that_are_arguments() -> None:
+    def program(rng: Any, other: Any, x: Any, n: int) -> Any:
+        x = x * rng.random() + rng.normal(0.0, x, size=3)
+        return x, other.integers(10, size=n), rng.random(size=(2, 2))
+
+    compiled, x = fusec.jit(program), np.arange(3.0)
+    for seed in range(4):
+        rngs = [np.random.default_rng(seed + k) for k in (0, 1, 0, 1)]
+        for _ in range(2):
+            got, want = compiled(rngs[0], rngs[1], x, 4), program(rngs[2], rngs[3], x, 4)
+            for a, b in zip(got, want, strict=True):
+                np.testing.assert_array_equal(a, b)
+    (trace,) = compiled.traces
+    assert trace.hits <= 1 and trace.unchanged is None  # any of a kind, by the recent plan
+    same = np.random.default_rng(3)
+    compiled(same, same, x, 4)
+    alone = weakref_of_bits(compiled, x)
+    gc.collect()
+    assert alone() is None  # no plan keeps one
+    assert compiled.trace_count == 2
+
+
+def weakref_of_bits(compiled: Any, x: Any) -> Any:
+    class Bits(np.random.PCG64):
+        pass
+
+    bits = Bits(0)
+    compiled(np.random.Generator(bits), np.random.Generator(bits), x, 4)
+    return weakref.ref(bits)
+
+
+def test_generators_of_another_kind() -> None:
+    compiled = fusec.jit(lambda rng: rng.normal(size=2))
+    for make in (np.random.PCG64, np.random.MT19937, np.random.PCG64, np.random.SFC64):
+        mine, numpys = np.random.Generator(make(5)), np.random.Generator(make(5))
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(mine), numpys.normal(size=2))
+    np.testing.assert_array_equal(
+        compiled(np.random.RandomState(1)), np.random.RandomState(1).normal(size=2))
+    assert compiled.trace_count == 4
