@@ -7,13 +7,16 @@ loops unrolled inside it are among them, so nesting multiplies.
 - Iterations of elementwise operations alone fuse into one kernel when unrolled, and those on
   complex numbers cannot be native loops: both are unrolled up to `UNROLL_NODES`.
 - Everything else (stencils, updates, reductions, elements) is a loop of the graph.
+- A loop around `DEEP` levels of others that became one after its first iteration is one from the
+  first iteration on where it is met again: see `Nests`.
 
 A loop that the graph refuses is unrolled however heavy it is, and `fusec.explain` says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
@@ -30,6 +33,8 @@ from .loop_facts import LoopParts
 
 UNROLL = 16  # loops of at most this many iterations may be unrolled before the graph is asked
 UNROLL_NESTS = 4  # the same for loops around other loops
+MET_AGAIN = 2  # levels of loops inside of one that is not written out where it is met again
+DEEP = 3  # the same for one that may be left early, where it is first met
 UNROLL_SHORT = 128  # the weight up to which they are unrolled whatever they do
 UNROLL_AGAIN = 64  # the length up to which what the graph refused once is not tried again
 UNROLL_NODES = 3000  # the weight up to which unrolling pays where iterations fuse or are complex
@@ -50,6 +55,50 @@ def _holds_loop(body: Callable[..., Any]) -> bool:
         c.co_name.startswith("_fusec_") and any(
             isinstance(d, CodeType) and d.co_name.startswith("_fusec_body_")
             for d in c.co_consts)) for c in codes)
+
+
+class Nests:
+    """The loops of one trace, by their places: how many levels of others each holds, and those
+    whose rest became a loop of the graph after an iteration that was written out.
+
+    Such a loop is met again in what is traced of the loops around it.  Each level that is written
+    out again, and then traced, would multiply what the levels inside it cost.
+    """
+
+    def __init__(self) -> None:
+        self.levels: dict[Where, int] = {}
+        self.heavy: set[Where] = set()
+        self.around: list[Where] = []
+
+    @contextmanager
+    def inside(self, where: Where) -> Iterator[None]:
+        """The loop at this place is traced meanwhile."""
+        self.around.append(where)
+        try:
+            yield
+        finally:
+            self.around.pop()
+            if self.around:
+                outer = self.around[-1]
+                self.levels[outer] = max(
+                    self.levels.get(outer, 0), self.levels.get(where, 0) + 1)
+
+    def are_known(self, where: Where) -> bool:
+        """Whether the graph is asked at once to hold this loop."""
+        return where in self.heavy and self.levels.get(where, 0) >= MET_AGAIN
+
+
+def is_deep(body: Callable[..., Any]) -> bool:
+    """Whether a loop with this body that is left early is around so many others that the graph is
+    asked at once to hold it."""
+    return _levels(body.__code__) >= DEEP
+
+
+def _levels(code: CodeType) -> int:
+    """How deep the loops in a body, or in a side of a branch there, are nested."""
+    inner = [c for c in code.co_consts
+             if isinstance(c, CodeType) and c.co_name.startswith("_fusec_")]
+    return max((_levels(c) + c.co_name.startswith("_fusec_body_") for c in inner), default=0)
 
 
 def visit(where: Where, parts: LoopParts) -> Visit | None:

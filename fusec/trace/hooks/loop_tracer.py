@@ -53,10 +53,15 @@ class Loop:
     ) -> None:
         self.hooks, self.trace, self.where, self.body = hooks, hooks.trace, where, body
         self.stop, self.needed, self.names, self.growth = stop, needed, names, Growth()
+        self.nests = self.trace.part(unrolling.Nests)
 
     # -- while ------------------------------------------------------------------------------------
 
     def while_(self, test: Thunk) -> None:
+        with self.nests.inside(self.where):
+            self._while(test)
+
+    def _while(self, test: Thunk) -> None:
         hooks, trace, self.test = self.hooks, self.trace, test
         parts = LoopParts(hooks.variables(self.names, self.body, test), self.needed, self.body,
                           self._goes_on, self.where)
@@ -70,7 +75,7 @@ class Loop:
             parts.tested = hooks.truth(tested)
             if binds or (answer is None and calls_host(trace, effects)):
                 parts.first = parts.tested
-            if answer is None or (answer and unrolling.is_due(
+            if answer is None or (answer and self._is_due(
                     done, last, parts.variables) and self._emitted(parts)):
                 break
             if not answer:
@@ -85,9 +90,19 @@ class Loop:
                 parts.first = parts.tested if parts.first is not None else None
                 break
         if answer is None:
+            self.nests.heavy.add(self.where)
             hooks.where = self.where
             self._test_traced(parts)
         hooks.where = self.where
+
+    def _is_due(self, done: int, last: Region, variables: Variables) -> bool:
+        return unrolling.is_due(done, last, variables) or (
+            done == 0 and self._is_nest())
+
+    def _is_nest(self) -> bool:
+        """Whether to write out an iteration would multiply what many loops inside it cost."""
+        return self.nests.are_known(self.where) or (
+            self.stop is not None and unrolling.is_deep(self.body))
 
     def _test_traced(self, parts: LoopParts) -> None:
         """A loop whose test data decides: one of the graph, or a check where its body raises."""
@@ -118,6 +133,10 @@ class Loop:
     # -- for --------------------------------------------------------------------------------------
 
     def over(self, over: Any) -> None:
+        with self.nests.inside(self.where):
+            self._over(over)
+
+    def _over(self, over: Any) -> None:
         over = self.hooks.iterate(self.where, over)
         active, most = self.trace.active, unrolling.most_unrolled(self.body)
         numbers = table(self.trace, over) if active else None
@@ -128,7 +147,8 @@ class Loop:
         elif items is None:
             self._from_python(iter(over))
         elif is_int(items.count) and items.count <= most:
-            self._unrolled(items)
+            if not (self._is_nest() and self._emitted(self.parts(items))):
+                self._unrolled(items)
         else:
             parts = self.parts(items)
             if not is_int(items.count):
@@ -215,11 +235,18 @@ class Loop:
                 break
             is_light = not weigh or k > 0 or items.count <= 2 or unrolling.stays_unrolled(
                 unrolling.nodes_since(first, self._variables()), items.count)
-            if not is_light and self._emitted(self.parts(items.after(1))):
+            if not is_light and self._rest_emitted(items.after(1)):
                 break
+
+    def _rest_emitted(self, rest: Counted) -> bool:
+        self.nests.heavy.add(self.where)
+        return self._emitted(self.parts(rest))
 
     def _after_exit(self, rest: Counted) -> None:
         """The iterations after one that data may have made the last."""
+        if rest.count == 0:
+            return
+        self.nests.heavy.add(self.where)
         result = self._try(self.parts(rest))
         if result is not None:
             self._emit(result)
