@@ -16,9 +16,11 @@ import numpy as np
 
 from fusec.ir import Node, TensorType
 from fusec.ir.dims import Size
-from fusec.records import dataclass
+from fusec.records import dataclass, field
 
 if TYPE_CHECKING:
+    from fusec.ops.drawings import Drawing
+
     from .llvm import NativeCode
     from .native_nest import NativeNest, NestBlock
 
@@ -47,6 +49,8 @@ class Word:
     ``size``                  the value of a symbol that is defined before the loop
     ``result``                where a scalar result is stored
     ``callback``              the address of Python's side of a host call
+    ``draw``                  the address of the C function that draws for a host call; 0: call it
+    ``source``                the address of the state that this function draws from
     ``host``                  an operand or result of a host call
     ``index``                 the index out of range; a second word: the size, if a run-time size
     ``left``                  the address of a result's memory, at an early exit
@@ -103,12 +107,17 @@ class HostValue:
 
 @dataclass(frozen=True)
 class HostSite:
-    """A call of Python from a native function; without the node's *order* operand and result."""
+    """A call of Python from a native function; without the node's *order* operand and result.
+
+    ``drawing``: how native code draws without the call, where NumPy's function is found at run time
+    and accepts the arguments.
+    """
 
     node: Node
     name: str
     operands: tuple[HostValue, ...]
     results: tuple[HostValue, ...]
+    drawing: Drawing | None = None
 
 
 @dataclass(frozen=True)
@@ -162,3 +171,11 @@ class ControlProgram:
     sites: list[HostSite]  # where it calls Python
     passed: list[str]  # the symbols of the ``size`` words, in order
     structured: Callable[[], str]  # the text of its statements, which nothing keeps
+    # Draws that Python made although native code could, and why; by what the user called.
+    called: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def python_calls(self) -> dict[str, str]:
+        """What of Python's it calls, and why, where that may surprise."""
+        always = dict.fromkeys((s.name for s in self.sites if s.drawing is None), "")
+        return always | self.called

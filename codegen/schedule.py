@@ -124,9 +124,9 @@ class ControlRun:
 
     @property
     def calls(self) -> list[str]:
-        """What of Python's the native function calls."""
-        sites = self.program.sites if isinstance(self.program, ControlProgram) else []
-        return list(dict.fromkeys(s.name for s in sites))
+        """What of Python's the native function calls, as far as its runs show, with reasons."""
+        calls = self.program.python_calls if isinstance(self.program, ControlProgram) else {}
+        return [f"{name} ({why})" if why else name for name, why in calls.items()]
 
     @property
     def code(self) -> NativeCode | None:

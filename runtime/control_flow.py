@@ -40,6 +40,7 @@ from fusec.ops.scalar_calls import FUNCTIONS
 from . import memory, threads
 from .addresses import address_of
 from .cells import idle_or_new
+from .draws import Draws
 from .grain import GRAIN_NS
 from .host_sites import HostCaller
 from .native import interrupts
@@ -141,7 +142,7 @@ class NativeRun:
         if self.is_parallel:
             threads.ensure_workers()
         try:
-            status = self.function(blocks.address)
+            status = self._status(blocks)
         except BaseException:  # of a signal's handler
             self._settle(blocks, results)
             raise
@@ -151,6 +152,12 @@ class NativeRun:
         for cell, number in blocks.results:
             results[number] = cell[0]
         return results
+
+    def _status(self, blocks: _Blocks) -> int:
+        if blocks.draws is None:
+            return self.function(blocks.address)
+        with blocks.draws.ready(blocks.words):
+            return self.function(blocks.address)
 
     def _settle(self, blocks: _Blocks, results: Sequence[Any]) -> None:
         """Copy what an unfinished loop has computed into the arrays that the caller sees.
@@ -241,7 +248,9 @@ class _Blocks:
         for at, word in enumerate(program.words):
             self.by_kind.setdefault(word.kind, []).append((at, word.value))
         host = {number: at for at, number in self._of("host")}
-        self.host = HostCaller(program.sites, lambda number, dtype: self._cell(host[number], dtype))
+        self.host = HostCaller(
+            program.sites, lambda number, dtype: self._cell(host[number], dtype), program.called)
+        self.draws = self._draws(program)
         for at, word in enumerate(program.words):
             self.words[at] = self._fixed(program, word, pool)
         self.operands, self.targets = self._of("operand"), self._of("target")
@@ -251,6 +260,12 @@ class _Blocks:
         node = program.node
         self.scalars = [(self._cell(at, node.inputs[k].dtype), k) for at, k in self._of("scalar")]
         self.results = [(self._cell(at, node.types[k].dtype), k) for at, k in self._of("result")]
+
+    def _draws(self, program: ControlProgram) -> Draws | None:
+        if not self._of("draw"):
+            return None
+        return Draws(program.sites, {(kind, number): at for kind in ("draw", "source")
+                                     for at, number in self._of(kind)}, program.called)
 
     def _cell(self, at: int, dtype: np.dtype) -> np.ndarray:
         """A word as an array of one number."""

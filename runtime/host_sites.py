@@ -14,6 +14,7 @@ from fusec.ops import get
 from fusec.ops.host_calls import prepared
 
 MOST_PLACES = 8
+Run = Callable[[Sequence[Any]], tuple[Any, ...]]
 Cell = Callable[[int, np.dtype], np.ndarray]  # a word, by its number, as an array of one number
 
 
@@ -28,10 +29,13 @@ class _Memory:
 
 
 class HostCaller:
-    """The callbacks of one argument block; ``error`` is what the last one raised."""
+    """The callbacks of one argument block; ``error`` is what the last one raised.
 
-    def __init__(self, sites: list[HostSite], cell: Cell) -> None:
-        self.cell = cell
+    ``called`` gets the draws that native code left to Python.
+    """
+
+    def __init__(self, sites: list[HostSite], cell: Cell, called: dict[str, str]) -> None:
+        self.cell, self.called = cell, called
         self.error: Exception | None = None
         self.callbacks = [self._callback(site) for site in sites]
 
@@ -59,6 +63,8 @@ class HostCaller:
 
     def _results_kept(self, site: HostSite) -> Callable[[], None]:
         run = _of_the_host(site.node) if site.node.op == "HostCall" else _of_a_library(site.node)
+        if site.drawing is not None:
+            run = self._noted(site, run)
         operands = [self._reader(value) for value in site.operands]
         keep = [self._writer(value) for value in site.results]
 
@@ -67,6 +73,14 @@ class HostCaller:
                 write(result)
 
         return do
+
+    def _noted(self, site: HostSite, run: Run) -> Run:
+        """The call, which also says that native code could not draw."""
+        def noted(operands: Sequence[Any]) -> tuple[Any, ...]:
+            self.called.setdefault(site.name, "arguments that only the method looks at")
+            return run(operands)
+
+        return noted
 
     def _reader(self, value: HostValue) -> Callable[[], Any]:
         if value.strides is not None:
@@ -135,12 +149,12 @@ def _is_product(site: HostSite) -> bool:
     return site.node.op == "MatMul" and all(v.strides is not None and not v.sizes for v in values)
 
 
-def _of_the_host(node: Node) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+def _of_the_host(node: Node) -> Run:
     run = prepared(node.attrs)
     return lambda operands: (run(operands),)
 
 
-def _of_a_library(node: Node) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+def _of_a_library(node: Node) -> Run:
     reference, attrs = get(node.op).reference, dict(node.attrs)
 
     def run(operands: Sequence[Any]) -> tuple[Any, ...]:

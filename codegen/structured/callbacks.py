@@ -12,22 +12,63 @@ from fusec.codegen.backend import NotNativeError
 from fusec.codegen.control_program import ErrorExit, HostSite, HostSize, HostValue
 from fusec.ir import Node, TensorType, Value
 from fusec.ir.dims import Dim, symbols_of
+from fusec.ops.drawings import Drawing
 from fusec.ops.host_calls import called_on_host
 from fusec.ops.library import LIBRARY, called_name, selects
 
+from . import draws
 from .bounds import bound_of
 from .builder import Builder
 from .graph_builder import GraphBuilder
-from .memory import Operand, View
-from .statements import CallPython
+from .memory import BOOL, Location, Operand, Register, Variable, View
+from .statements import CallPython, CanDraw, Draw, If
 
 
 def host_call(graph: GraphBuilder, node: Node) -> None:
     """A call of the user's object.  The code's own order is the order of such calls."""
     order, *values = node.inputs
     *types, _ = node.types
-    _call(graph, node, called_on_host(node.attrs), values, types)
+    request = draws.request_of(graph, node)
+    if request is None:
+        _call(graph, node, called_on_host(node.attrs), values, types)
+    else:
+        graph.env[node.out()] = _drawn(graph, node, request)
     graph.env[node.out(len(types))] = graph.location(order)
+
+
+def _drawn(graph: GraphBuilder, node: Node, request: draws.Request) -> Location:
+    """Numbers that NumPy's own function draws, or Python where that does not."""
+    build, type_, number = graph.builder, node.types[0], len(graph.builder.shared.sites)
+    home = (graph.temporary(type_.shape, type_.dtype) if type_.kind == "array"
+            else build.variable(type_.dtype))
+    ready = build.register(BOOL)
+    build.add(CanDraw(ready, number))
+    for held in request.holds:
+        ready = build.let("and", BOOL, ready, held)
+    with build.block() as drawing:
+        _drawn_into(build, number, request, home)
+    with build.block() as calling:
+        result = home if isinstance(home, View) else build.register(type_.dtype)
+        _call_site(graph, node, called_on_host(node.attrs), node.inputs[1:], (type_,), (result,),
+                   request.drawing)
+        if isinstance(home, Variable) and isinstance(result, Register):
+            build.set(home, result)
+    build.add(If(ready, tuple(drawing), tuple(calling)))
+    return home if isinstance(home, View) else build.get(home)
+
+
+def _drawn_into(
+    build: Builder, number: int, request: draws.Request, home: Variable | View
+) -> None:
+    """Into an array, or a variable of the same or a wider dtype."""
+    drawing = request.drawing
+    if isinstance(home, View):
+        build.add(Draw(number, drawing, request.arguments, home))
+        return
+    result = build.register(drawing.dtype)
+    build.add(Draw(number, drawing, request.arguments, result))
+    build.set(home, result if result.dtype == home.dtype else (
+        build.let("cast", home.dtype, result)))
 
 
 def library_call(graph: GraphBuilder, node: Node) -> None:
@@ -62,22 +103,31 @@ def _call(
     graph: GraphBuilder, node: Node, name: str, values: Sequence[Value],
     types: Sequence[TensorType],
 ) -> None:
+    results = tuple(
+        graph.temporary(t.shape, t.dtype) if t.kind == "array" else graph.builder.register(t.dtype)
+        for t in types)
+    _call_site(graph, node, name, values, types, results)
+    graph.env.update(zip(node.outputs, results, strict=False))
+
+
+def _call_site(
+    graph: GraphBuilder, node: Node, name: str, values: Sequence[Value],
+    types: Sequence[TensorType], results: tuple[Register | View, ...],
+    drawing: Drawing | None = None,
+) -> None:
+    """A call of Python whose results come into registers and views."""
     build = graph.builder
     operands = tuple(graph.array(v) if v.type.kind == "array" else graph.scalar(v) for v in values)
-    results = tuple(
-        graph.temporary(t.shape, t.dtype) if t.kind == "array" else build.register(t.dtype)
-        for t in types)
     site = HostSite(
         node, name,
         tuple(_word(build, v.type, x) for v, x in zip(values, operands, strict=True)),
-        tuple(_word(build, t, x, node) for t, x in zip(types, results, strict=True)))
+        tuple(_word(build, t, x, node) for t, x in zip(types, results, strict=True)), drawing)
     number = len(build.shared.sites)
     build.shared.sites.append(site)
     exit_ = build.exit(ErrorExit(node, -1, 0))
     build.add(CallPython(number, site, exit_, operands, results))
     for word in site.results:
         _note_sizes(build, word)
-    graph.env.update(zip(node.outputs, results, strict=False))
 
 
 def _note_sizes(build: Builder, result: HostValue) -> None:

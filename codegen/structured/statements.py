@@ -10,7 +10,7 @@ as long as the call.  Statements in a block run in order.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from fusec.ir.dims import Size
 from fusec.records import Record, dataclass
 
 from .memory import Memory, Operand, Register, Variable, View
+
+if TYPE_CHECKING:
+    from fusec.ops.drawings import Drawing
 
 # ----------------------------------------------------------------------------------------- numbers
 
@@ -216,6 +219,23 @@ class CallPython(Record):
     results: tuple[Register | View, ...]
 
 
+class CanDraw(Record):
+    """``result`` = whether this run knows NumPy's own function for call site ``number``."""
+
+    result: Register
+    number: int
+
+
+class Draw(Record):
+    """Call site ``number`` without Python: numbers of NumPy's own function, into a register, or
+    into the elements of an array in C order."""
+
+    number: int
+    drawing: Drawing
+    arguments: tuple[Operand, ...]
+    result: Register | View
+
+
 @dataclass(eq=False)
 class Function:
     """A function that calls itself.  Parameters from ``own`` on are the same in all its calls."""
@@ -311,7 +331,8 @@ class Poll(Record):
 Statement = (
     Number | Let | Input | Output | CallScalar | Declare | Get | Set | DefineSize | Load | Store
     | Copy | Exchange | Point | PointInto | IsAt | Nonzero | RunKernel | CallPython
-    | DefineFunction | CallFunction | Check | CheckIndices | If | While | CountedLoop | Poll)
+    | CanDraw | Draw | DefineFunction | CallFunction | Check | CheckIndices | If | While
+    | CountedLoop | Poll)
 Block = tuple[Any, ...]  # of statements
 
 

@@ -100,6 +100,13 @@ def _call_python(statement: s.CallPython) -> Iterator[str]:
            f"{' into ' if into else ''}{' and '.join(into)} else exit {statement.exit}")
 
 
+def _draw(statement: s.Draw) -> str:
+    call = f"draw {statement.drawing.method}({_operands(statement.arguments)})"
+    if isinstance(statement.result, Register):
+        return f"{_typed(statement.result)} = {call}"
+    return f"{call} into {view_text(statement.result)}"
+
+
 def _define_function(statement: s.DefineFunction) -> Iterator[str]:
     function = statement.function
     parameters = [_typed(p) if isinstance(p, Register) else view_text(p)
@@ -174,7 +181,9 @@ _TEXT: dict[type, Text] = {
     s.IsAt: _is_at,
     s.Nonzero: lambda x: [
         f"{_typed(x.count)} = nonzero ({view_text(x.source)}) into {view_text(x.indices)}"],
-    s.RunKernel: _run_kernel, s.CallPython: _call_python, s.DefineFunction: _define_function,
+    s.RunKernel: _run_kernel, s.CallPython: _call_python,
+    s.CanDraw: lambda x: [f"{_typed(x.result)} = can draw {x.number}"],
+    s.Draw: lambda x: [_draw(x)], s.DefineFunction: _define_function,
     s.CallFunction: _call_function, s.Check: _check,
     s.CheckIndices: lambda x: [
         f"check each ({view_text(x.indices)}) within {x.size!r} else exit {x.exit}"],

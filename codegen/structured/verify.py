@@ -263,6 +263,23 @@ def _call_python(v: _Verifier, x: s.CallPython, known: Things) -> None:
     v.read(known, *(r for r in x.results if isinstance(r, View)))
 
 
+def _can_draw(v: _Verifier, x: s.CanDraw, known: Things) -> None:
+    v.require(0 <= x.number < v.site_count, f"there is no call site {x.number}")
+    v.same(x.result.dtype, BOOL)
+    v.define(known, x.result)
+
+
+def _draw(v: _Verifier, x: s.Draw, known: Things) -> None:
+    v.require(0 <= x.number < v.site_count, f"there is no call site {x.number}")
+    v.read(known, *x.arguments)
+    v.same(x.result.dtype, x.drawing.dtype)
+    if isinstance(x.result, Register):
+        v.define(known, x.result)
+    else:
+        v.view(known, x.result)
+        v.require(x.result.is_dense, "numbers are drawn into an array with gaps")
+
+
 def _define_function(v: _Verifier, x: s.DefineFunction, known: Things) -> None:
     function = x.function
     v.exit(function.too_deep)
@@ -329,7 +346,8 @@ _RULES: dict[type, Rule] = {
     s.DefineSize: _define_size, s.Load: _load, s.Store: _store, s.Copy: _copy,
     s.Exchange: _exchange, s.Point: _point, s.PointInto: _point_into, s.IsAt: _is_at,
     s.Nonzero: _nonzero,
-    s.RunKernel: _run_kernel, s.CallPython: _call_python, s.DefineFunction: _define_function,
-    s.CallFunction: _call_function, s.Check: _check, s.CheckIndices: _check_indices, s.If: _if,
+    s.RunKernel: _run_kernel, s.CallPython: _call_python, s.CanDraw: _can_draw,
+    s.Draw: _draw, s.DefineFunction: _define_function, s.CallFunction: _call_function,
+    s.Check: _check, s.CheckIndices: _check_indices, s.If: _if,
     s.While: _while, s.CountedLoop: _counted_loop, s.Poll: _poll,
 }

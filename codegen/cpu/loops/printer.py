@@ -10,7 +10,7 @@ from fusec.codegen.cpu.emitter import BOOL, I64, Operand
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Memory, Variable
 
-from . import callbacks, functions, kernels, numbers
+from . import callbacks, draws, functions, kernels, numbers
 from .copying import copy, stepped
 from .frame import Frame
 from .polls import enter, in_chunks, poll, spend
@@ -190,6 +190,7 @@ _PRINT: dict[type, Callable[[Frame, Any], None]] = {
     s.Exchange: _exchange, s.Point: _point, s.PointInto: _point_into, s.IsAt: _is_at,
     s.Nonzero: _nonzero,
     s.RunKernel: kernels.run_kernel, s.CallPython: callbacks.call,
+    s.CanDraw: draws.can_draw, s.Draw: draws.draw,
     s.DefineFunction: lambda frame, statement: functions.define(frame, statement, print_block),
     s.CallFunction: functions.call, s.Check: _check, s.CheckIndices: _check_indices, s.If: _if,
     s.While: _while, s.CountedLoop: _counted_loop,

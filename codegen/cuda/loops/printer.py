@@ -231,6 +231,7 @@ _PRINT: dict[type, Callable[[LoopFrame, Any], None]] = {
 }
 _REFUSED: dict[type, str] = {
     s.CallPython: "a call of Python in a loop on a CUDA device",
+    s.CanDraw: "a draw from NumPy's generators in a loop on a CUDA device",
     s.DefineFunction: "a function that calls itself on a CUDA device",
     s.CallFunction: "a function that calls itself on a CUDA device",
 }
