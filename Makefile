@@ -5,7 +5,8 @@
 #   make test          the test suite, on every core; then alone what measures time or memory
 #   make test-versions a part of the suite on every supported Python that is here, with the oldest
 #                      and the newest NumPy
-#   make lint          ruff, and mypy on the installed package
+#   make lint          ruff, mypy on the installed package, and, both strict, mypy and pyright on the
+#                      examples
 #   make fuzz N=5000   random programs against NumPy; SEED=0 (or random), SAVE=folder for failures,
 #                      CONTROL=1 for those with branches, loops and views, STATEFUL=1 for
 #                      those that use globals, closures, objects and containers as well,
@@ -37,6 +38,7 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
 endif
 
 CUDA_HOST := --on-device /device:CUDAHOST:0 -m "not alone" tests/differential
+TYPED := $(CURDIR)/examples/*.py $(CURDIR)/tests/typed_calls.py
 GPU := /device:GPU:0
 SANITIZER := compute-sanitizer --error-exitcode 1 --tool
 PROGRAMS ?= 2000
@@ -90,6 +92,9 @@ types: $(TYPES_VENV)/stamp-dev
 	$(TYPES_BIN) -m pip install $(PIP_FLAGS) --force-reinstall --no-deps .
 	rm -rf build
 	cd $(TYPES_VENV) && $(TYPES_BIN) -m mypy --config-file $(CURDIR)/pyproject.toml -p fusec
+	cd $(TYPES_VENV) && $(TYPES_BIN) -m mypy --config-file $(CURDIR)/pyproject.toml --strict \
+	  $(TYPED)
+	$(TYPES_BIN) -m pyright --pythonpath $(TYPES_BIN)
 
 clean:
 	rm -rf $(VENV) $(VENV)-versions $(TYPES_VENV) build

@@ -45,7 +45,8 @@ def misfit(log_k: np.ndarray, start: np.ndarray, seen: np.ndarray, steps: int) -
     below, beside = k[1:, :-1] - k[:-1, :-1], k[:-1, 1:] - k[:-1, :-1]
     edges = np.sqrt(below ** 2 + beside ** 2 + 1e-4).sum()  # total variation, without its corner
     difference = photographs(np.exp(k), start, steps) - seen
-    return 0.5 * (difference ** 2).sum() / NOISE ** 2 + 10.0 * edges
+    total: np.floating = 0.5 * (difference ** 2).sum() / NOISE ** 2 + 10.0 * edges
+    return total
 
 
 def plate(cells: int) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +64,8 @@ def found(k: np.ndarray, start: np.ndarray, steps: int) -> np.ndarray:
     best = minimize(fusec.value_and_grad(misfit), np.full(k.size, np.log(0.4)), jac=True,
                     args=(start, seen, steps), method="L-BFGS-B", options={"maxiter": 300})
     print(f"{k.size} diffusivities after {best.nfev} gradients through {PHOTOGRAPHS * steps} steps")
-    return np.exp(best.x).reshape(k.shape)
+    values: np.ndarray = np.exp(best.x).reshape(k.shape)
+    return values
 
 
 def main(cells: int = 48, steps: int = 60) -> float:

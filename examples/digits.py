@@ -28,14 +28,17 @@ class Classifier:
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         w = self.weights
-        return np.maximum(x @ w["W1"] + w["b1"], 0.0) @ w["W2"] + w["b2"]
+        scores: np.ndarray = np.maximum(x @ w["W1"] + w["b1"], 0.0) @ w["W2"] + w["b2"]
+        return scores
 
-    def cross_entropy(self, x: np.ndarray, labels: np.ndarray) -> np.floating:
+    def cross_entropy(self, x: np.ndarray, labels: np.ndarray) -> np.float64:
         scores = self.scores(x)
-        return np.mean(np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(x)), labels])
+        chosen = scores[np.arange(len(x)), labels]
+        loss: np.float64 = np.mean(np.logaddexp.reduce(scores, axis=1) - chosen)
+        return loss
 
     @fusec.jit(input_signature=BATCH)
-    def train(self, x: np.ndarray, labels: np.ndarray) -> np.floating:
+    def train(self, x: np.ndarray, labels: np.ndarray) -> np.float64:
         """One step; the loss before it."""
         loss, gradients = fusec.value_and_grad(self.cross_entropy, wrt=self.weights)(x, labels)
         for name, gradient in gradients.items():
@@ -45,7 +48,8 @@ class Classifier:
 
     @fusec.jit(input_signature=BATCH)
     def accuracy(self, x: np.ndarray, labels: np.ndarray) -> np.floating:
-        return np.mean(self.scores(x).argmax(axis=1) == labels)
+        share: np.floating = np.mean(self.scores(x).argmax(axis=1) == labels)
+        return share
 
 
 def digits(test: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +61,7 @@ def digits(test: bool = False) -> tuple[np.ndarray, np.ndarray]:
 
 def main(epochs: int = 20, batch: int = 100) -> tuple[Classifier, float, float]:
     """A trained model, its accuracy here, and restored in another process."""
-    model, (x, y) = Classifier(), digits()
+    model, (x, y), loss = Classifier(), digits(), np.float64(np.inf)
     for _ in range(epochs):
         for i in range(0, len(x), batch):  # the last batch has 37
             loss = model.train(x[i:i + batch], y[i:i + batch])

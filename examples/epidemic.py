@@ -46,7 +46,8 @@ def course(logs: np.ndarray, days: int) -> np.ndarray:
 def surprise(logs: np.ndarray) -> np.floating:
     """Minus the logarithm of the data's probability, up to a constant: counts are Poisson's."""
     ill = course(logs, len(IN_BED))
-    return (ill - IN_BED * np.log(ill)).sum()
+    total: np.floating = (ill - IN_BED * np.log(ill)).sum()
+    return total
 
 
 def fitted() -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +62,7 @@ def fitted() -> tuple[np.ndarray, np.ndarray]:
 def main() -> np.ndarray:
     """Contacts a day, recoveries a day and boys ill on the first day."""
     logs, spread = fitted()
-    values = np.exp(logs)
+    values: np.ndarray = np.exp(logs)
     for name, value, error in zip(("contacts a day", "recoveries a day", "ill on the first day"),
                                   values, values * spread, strict=True):
         print(f"{name:21} {value:.3f} +- {error:.3f}")

@@ -36,7 +36,8 @@ def enhance(image: np.ndarray, amount: float, exposure: float) -> np.ndarray:
     """An image ``(h, w, 3)`` in [0, 1], sharpened by ``amount``, then tone-mapped."""
     sharp = np.clip(image + amount * (image - blurred(image)), 0.0, 1.0)
     mapped = compressed(exposure * sharp**2.2, exposure)
-    return np.clip(mapped, 0.0, 1.0) ** (1.0 / 2.2)
+    shown: np.ndarray = np.clip(mapped, 0.0, 1.0) ** (1.0 / 2.2)
+    return shown
 
 
 def save(folder: Path, name: str, image: np.ndarray) -> None:

@@ -34,7 +34,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from . import random
+    from . import random as random
     from .bench.measure import benchmark
     from .caches import clear_caches
     from .checkpoint import Checkpoint
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .inspect.history import history
     from .ir.admit import admit
     from .jit import jit
+    from .magics import load_ipython_extension as load_ipython_extension
     from .printing import check_numerics, print
     from .profile import profile
     from .run_metadata import NodeStats, RunMetadata, RunOptions
@@ -171,15 +172,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "random":
-        return importlib.import_module("fusec.random")
-    module = _LAZY.get(name)
-    if module is None:
-        return _made_or_absent(name)
-    value = getattr(importlib.import_module(f"fusec.{module}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # checkers are to find names that are not there
+
+    def __getattr__(name: str) -> Any:
+        if name == "random":
+            return importlib.import_module("fusec.random")
+        module = _LAZY.get(name)
+        if module is None:
+            return _made_or_absent(name)
+        value = getattr(importlib.import_module(f"fusec.{module}"), name)
+        globals()[name] = value
+        return value
 
 
 def _made_or_absent(name: str) -> Any:

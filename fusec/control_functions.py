@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .code_roles import CONVERTED
 
 FUSEC_ROLE = CONVERTED
+T = TypeVar("T")
 
 
 def cond(
-    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
-) -> Any:
+    pred: Any, true_fn: Callable[..., T], false_fn: Callable[..., T], *operands: Any
+) -> T:
     """``true_fn(*operands)`` if ``pred``, else ``false_fn(*operands)``; only that one runs.
 
     ``pred`` is a number, or an array of one element.  Raises what Python raises for the truth of
@@ -31,7 +32,7 @@ def cond(
     return false_fn(*operands)
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., T]], *operands: Any) -> T:
     """``branches[index](*operands)``; only that one runs.
 
     Raises ``IndexError`` for an index that no branch has.  Negative ones count from the end, as a
@@ -47,8 +48,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
-) -> Any:
+    cond_fun: Callable[[T], Any], body_fun: Callable[[T], T], init_val: T
+) -> T:
     """``init_val`` after as many ``body_fun`` as ``cond_fun`` holds for; the value may be a pytree.
     """
     value = init_val
@@ -57,7 +58,7 @@ def while_loop(
     return value
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any) -> Any:
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, T], T], init_val: T) -> T:
     """``init_val`` after ``value = body_fun(i, value)`` for each i of ``range(lower, upper)``."""
     value = init_val
     for i in range(lower, upper):
@@ -66,9 +67,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
+    f: Callable[[T, Any], tuple[T, Any]], init: T, xs: Any = None, length: int | None = None,
     reverse: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[T, Any]:
     """``carry, y = f(carry, x)`` along the first axis of ``xs``: the last carry, and every y.
 
     ``xs`` is an array, or a pytree of arrays that are equally long; None with ``length``.  The y

@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from fusec.runtime.outcomes import BUSY, FAILED, MISS
 from fusec.trace.call.signature import Signature
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from .open_function import OpenFunction
     from .stages import TracedStage
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+S = TypeVar("S")
 _UNKNOWN: tuple[Any, Any] = (None, None)
 _making = locks.Lock()
 _all: weakref.WeakValueDictionary[int, Function] = weakref.WeakValueDictionary()
@@ -72,8 +76,9 @@ def _with_specs(signature: Signature, specs: Sequence[Any] | None) -> Signature:
         for path in python_values(spec, signature.path_of(position))))
 
 
-class Function:
-    """A Python function compiled per signature; made by `jit`.
+class Function(Generic[P, R]):
+    """A Python function compiled per signature; made by `jit`.  ``P`` are its parameters, ``R`` is
+    its result, for type checkers.
 
     Thread-safe: tracing is serialised per function, compiled code runs concurrently.
     """
@@ -81,7 +86,7 @@ class Function:
     __name__: str
 
     def __init__(
-        self, fn: Callable[..., Any], *, static: Sequence[str | int] = (), fp: str = "contract",
+        self, fn: Callable[P, R], *, static: Sequence[str | int] = (), fp: str = "contract",
         check_indices: bool = True, reduce_retracing: bool = True, input_signature: Any = None,
         receiver: Callable[[], Any] | None = None, fallback: str = "error",
         device: str | None = None,
@@ -110,7 +115,7 @@ class Function:
         _all[id(self)] = self
 
     @property
-    def python_function(self) -> Callable[..., Any]:
+    def python_function(self) -> Callable[P, R]:
         """The function as written; for a method, bound to its instance."""
         return Target(self._fn, self._receiver, "").python_function
 
@@ -129,7 +134,7 @@ class Function:
 
     # -- calls
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if TRACERS and get_ident() in TRACERS:  # else what is traced would take it for a constant
             with short_errors:
                 return self._call(args, kwargs)
@@ -163,7 +168,7 @@ class Function:
         with short_errors:
             return self._call(args, kwargs)
 
-    def _answer_for_structure(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _answer_for_structure(self, args: Any, kwargs: Any) -> Any:
         """The same for arguments that are pytrees; MISS too where they do not fit the function."""
         try:
             bound: Any = self._signature.bind(args, kwargs)
@@ -172,7 +177,7 @@ class Function:
         leaves, plans = self._dispatching().fast.for_structure(bound)
         return answer(plans, leaves, self.__name__)
 
-    def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _call(self, args: Any, kwargs: Any) -> Any:
         return self._dispatching().call(args, kwargs)
 
     @property
@@ -224,6 +229,13 @@ class Function:
         return len(self.traces)
 
     # -- methods
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Function[P, R]: ...
+
+    @overload
+    def __get__(self: Function[Concatenate[S, Q], R], instance: S, owner: type | None = None
+                ) -> Function[Q, R]: ...
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The method of an instance: traces of its own, freed with the instance."""

@@ -6,11 +6,13 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from .errors import short_errors, users_own
 from .function import Function
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _FP = ("contract", "strict", "fast")
 _FALLBACKS = ("error", "eager")
 _ONLY = {"autograph": True, "compile": "now"}
@@ -80,6 +82,26 @@ def _jitted(options: dict[str, Any], fn: Callable[..., Any]) -> Function:
 
 _DEFAULTS = {"static": (), "fp": "contract", "check_indices": True, "device": None,
              "reduce_retracing": True, "input_signature": None, "fallback": "error"}
+
+
+@overload
+def jit(
+    f: Callable[P, R], *, input_signature: Sequence[Any] | None = None,
+    static: Sequence[str | int] | str | int = (), autograph: Literal[True] = True,
+    fp: Literal["contract", "strict", "fast"] = "contract", check_indices: bool = True,
+    device: str | None = None, reduce_retracing: bool = True,
+    fallback: Literal["error", "eager"] = "error", compile: Literal["now"] = "now",
+) -> Function[P, R]: ...
+
+
+@overload
+def jit(
+    f: None = None, *, input_signature: Sequence[Any] | None = None,
+    static: Sequence[str | int] | str | int = (), autograph: Literal[True] = True,
+    fp: Literal["contract", "strict", "fast"] = "contract", check_indices: bool = True,
+    device: str | None = None, reduce_retracing: bool = True,
+    fallback: Literal["error", "eager"] = "error", compile: Literal["now"] = "now",
+) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
 def jit(

@@ -7,7 +7,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -30,6 +30,18 @@ if TYPE_CHECKING:
 
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _compiled: dict[tuple[Any, ...], ScalarFunction] = {}
+
+
+@overload
+def vectorize(
+    f: Callable[..., Any], *, derivative: Callable[..., Any] | None = None
+) -> Vectorized: ...
+
+
+@overload
+def vectorize(
+    f: None = None, *, derivative: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], Vectorized]: ...
 
 
 def vectorize(

@@ -207,8 +207,9 @@ def measure(case: Case, rounds: int = 15) -> Finding:
     ours, theirs = fusec.jit(case.run), numba.njit(case.run)
     np.testing.assert_allclose(ours(*args), theirs(*args), rtol=1e-9)
     times: tuple[list[float], list[float]] = ([], [])
+    calls: tuple[Callable[..., Any], ...] = (ours, theirs)
     for _ in range(rounds):
-        for call, kept in zip((ours, theirs), times, strict=True):
+        for call, kept in zip(calls, times, strict=True):
             kept.append(_once(call, args))
     return Finding(case, min(times[0]), min(times[1]))
 

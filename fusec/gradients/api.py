@@ -9,7 +9,7 @@ import inspect
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -35,12 +35,14 @@ from .point import (
 )
 from .transformed import check_callable, check_sequences, transformed
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Argnums = int | Sequence[int]
 
 
 def grad(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, wrt: Any = None
-) -> Function:
+    f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, wrt: Any = None
+) -> Function[P, Any]:
     """The gradient of a function that returns one float, as a jitted function of its arguments.
 
     ``argnums``: the position of the argument to differentiate by, or several for a tuple of
@@ -67,8 +69,8 @@ def grad(
 
 
 def value_and_grad(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, wrt: Any = None
-) -> Function:
+    f: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, wrt: Any = None
+) -> Function[P, tuple[R, Any]]:
     """As `grad`, but returns ``(f's result, gradient)``; with ``has_aux`` ``((y, others),
     gradient)``."""
     name, chosen = "value_and_grad", numbers_of(argnums)
@@ -106,7 +108,7 @@ def _apart(point: Point) -> Sequence[Any]:
     return result
 
 
-def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """``(f(*primals), pull)``: ``pull(cotangents)`` gives the tuple of gradients of
     ``sum(cotangents * result)`` by the primals.
 
@@ -215,14 +217,15 @@ def _tangents(point: Point, tangents: Any, likes: Sequence[TracedArray]) -> list
     return directions(point.trace, "jvp", tangents, point.structure, likes, "tangents")
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: R) -> R:
     """The value, of which derivatives know nothing: it is a constant to them.
 
     ``x``: an array or a number, or a pytree of them; a result is a copy.  Outside of compiled
     functions it is ``x``.
     """
     trace = current()
-    return x if trace is None else mapped(partial(_stopped, trace), x)
+    stopped: R = x if trace is None else mapped(partial(_stopped, trace), x)
+    return stopped
 
 
 def _stopped(trace: Trace, leaf: Any) -> Any:

@@ -9,7 +9,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from fusec.differentiated import Differentiated
 from fusec.errors import user_error, users_own
@@ -19,14 +19,17 @@ from .point import called
 from .rules import Call, backward_rule, forward_rule
 from .transformed import check_callable
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class _Custom:
+
+class _Custom(Generic[P, R]):
     """A function with a rule: that of the plain function where nobody asks for derivatives."""
 
     name = ""
     maker = ""  # the method that takes the rule
 
-    def __init__(self, f: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+    def __init__(self, f: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
         check_callable(self.name, f)
         functools.update_wrapper(self, f)
         self.python = f
@@ -38,7 +41,7 @@ class _Custom:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """What the function returns."""
         trace = current()
         if trace is None:
@@ -75,7 +78,7 @@ class _Custom:
         return bound.args
 
 
-class custom_vjp(_Custom):
+class custom_vjp(_Custom[P, R]):
     """A function whose way back the program gives: a decorator.
 
     ``f.defvjp(fwd, bwd)``: ``fwd(*args)`` gives ``(result, residuals)``, and ``bwd(residuals,
@@ -108,7 +111,7 @@ class custom_vjp(_Custom):
         return backward_rule(call, self.forward, self.backward)
 
 
-class custom_jvp(_Custom):
+class custom_jvp(_Custom[P, R]):
     """A function whose tangents the program gives: a decorator.
 
     ``f.defjvp(jvp)``: ``jvp(primals, tangents)`` gives ``(result, tangent)``, the latter linear in

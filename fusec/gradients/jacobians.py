@@ -12,13 +12,13 @@ from fusec.ops.derivatives import Term, full
 from fusec.trace.values.array import TracedArray
 from fusec.trace.values.trace import Trace
 
-from .api import Argnums, grad, jvp, numbers_of
+from .api import Argnums, P, grad, jvp, numbers_of
 from .one_hot import rows
 from .point import Point, as_result, call_at, directions, result_leaves
 from .transformed import check_callable, check_sequences, transformed
 
 
-def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Function:
+def jacobian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
     """The derivatives of all elements of the result by all elements of an argument.
 
     For a result of shape ``r`` and an argument of shape ``a`` an array of shape ``r + a``; of
@@ -108,7 +108,7 @@ def _direction(trace: Trace, unit: Any, like: TracedArray) -> Term:
     return term
 
 
-def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Function:
+def hessian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
     """The second derivatives of a function that returns one float: forward over the way back.
 
     By an argument of shape ``a`` an array of shape ``a + a``; by several, or pytrees, the structure

@@ -122,14 +122,15 @@ def _dataclass(hooks: TracingHooks, where: Where, kind: type, args: Any, kwargs:
         hooks.note_made(instance)
         return instance
     instance = object.__new__(kind)
+    begin = getattr(kind, "__init__")  # noqa: B009  # as mypy will have it
     hooks.note_made(instance)  # before its __init__, which Watch hears of, reads anything of it
     post = _of_class(hooks, kind, "__post_init__")
     if post is None or not hasattr(instance, "__dict__"):
-        kind.__init__(instance, *args, **kwargs)
+        begin(instance, *args, **kwargs)
         return instance
     given: list[Any] = []
     vars(instance)["__post_init__"] = lambda *values: given.extend(values)
-    kind.__init__(instance, *args, **kwargs)
+    begin(instance, *args, **kwargs)
     del vars(instance)["__post_init__"]
     hooks.call(where, MethodType(post, instance), *given)
     return instance
