@@ -116,8 +116,12 @@ def _are_by_themselves(nest: Nest) -> bool:
 
 
 def _reads_what_may_be_empty(root: Expr) -> bool:
-    return any(e.op == "check_index" and (e.args[1].op == "load" or e.args[1].attr == 0)
-               for e in walk((root,)))
+    return any(e.op == "check_index" and not _is_positive(e.args[1]) for e in walk((root,)))
+
+
+def _is_positive(limit: Expr) -> bool:
+    """Whether it is a size that is known and not 0: constants of 2 and more are parameters."""
+    return limit.op == "param" or (limit.op == "const" and limit.attr == 1)
 
 
 def _without_checks(nest: Nest) -> Nest:

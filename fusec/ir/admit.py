@@ -24,18 +24,21 @@ import numpy as np
 from fusec.errors import FusecError
 from fusec.ops import registry
 from fusec.ops.admission import Limits as Ranges
-from fusec.ops.admission import NotAdmitted, require, well_formed
+from fusec.ops.admission import NotAdmitted, check_device, require, well_formed
 from fusec.ops.build import Builder, Namer
 from fusec.ops.claims import claimed_dtypes
+from fusec.ops.index_proofs import is_in_range, is_not_negative, not_negative
+from fusec.ops.live_nodes import live_nodes, loses_checks
 from fusec.ops.python_operators import PYTHON_OPERATORS
+from fusec.ops.recursion import RECURSIONS
 from fusec.ops.registry import Op
 from fusec.ops.sizes import learnt_symbols, needed_symbols, size_value
 from fusec.records import dataclass, field
 
-from .dims import Dim, Size, is_at_least, symbols_of
+from .dims import Dim, Size, symbols_of
 from .graph import Graph, Loc, Node, Value
 from .json_form import graph_from_json
-from .parse import GraphSyntaxError, parse_graph
+from .parse import GraphSyntaxError, parse_with_lines
 from .types import TensorType
 from .verify import VerificationError, verify
 
@@ -71,10 +74,10 @@ def admit(source: str | Graph, limits: Limits | None = None) -> Graph:
     ``source`` is the text form, JSON, or a `Graph` that was made by hand.  Raises
     `NotAdmittedError`, which names the node, for everything that may not run.
     """
-    graph = source if isinstance(source, Graph) else _read(source)
-    step = _Admission(limits or Limits())
+    graph, lines = (source, {}) if isinstance(source, Graph) else _read(source)
+    step = _Admission(limits or Limits(), lines)
     try:
-        admitted = step.graph(graph, frozenset(), 0)
+        admitted = _checking_all(step.graph(graph, frozenset(), 0))
         verify(admitted)
     except VerificationError as error:
         raise NotAdmittedError(f"the graph is not admitted: {error.diagnostic.title}") from None
@@ -83,13 +86,22 @@ def admit(source: str | Graph, limits: Limits | None = None) -> Graph:
     return admitted
 
 
-def _read(text: str) -> Graph:
-    """The graph that a text describes, of which nothing has been checked."""
+def _checking_all(graph: Graph) -> Graph:
+    """The graph, in which indices that nothing reads are checked as well: NumPy looks at each."""
+    if not loses_checks(graph):
+        return graph
+    return Graph(graph.inputs, graph.outputs, graph.updates, tuple(live_nodes(graph)), graph.name)
+
+
+def _read(text: str) -> tuple[Graph, dict[int, int]]:
+    """The graph that a text describes, of which nothing has been checked, and the lines of its
+    nodes in the text form."""
     if not isinstance(text, str):
         raise NotAdmittedError(f"a {type(text).__name__} is no graph", cure="give the text of "
                                "graph.to_json() or str(graph), or a graph")
     try:
-        return graph_from_json(text) if text.lstrip()[:1] == "{" else parse_graph(text)
+        is_json = text.lstrip()[:1] == "{"
+        return (graph_from_json(text), {}) if is_json else parse_with_lines(text)
     except GraphSyntaxError as error:
         raise NotAdmittedError(f"the text is no graph: {error}") from None
     except RecursionError:
@@ -101,8 +113,10 @@ class _Admission:
     """What is counted over one graph and all graphs inside it."""
 
     limits: Limits
+    lines: Mapping[int, int]  # of the text, by the ids of the nodes there
     nodes: int = 0
     defined: dict[str, Node] = field(default_factory=dict)  # the node that defines each symbol
+    running: list[Any] = field(default_factory=list)  # names of the functions around
 
     def graph(self, graph: Graph, known: frozenset[str], depth: int) -> Graph:
         """The graph made anew; ``known`` are the symbols that the graphs around it define."""
@@ -147,8 +161,16 @@ class _Scope:
         except Exception as error:
             why = str(error) if isinstance(error, NotAdmitted) else (
                 f"{type(error).__name__}: {error}")
-            raise _refusal(self.graph, node, why, getattr(error, "cure", "")) from None
+            raise self._refusal(node, why, getattr(error, "cure", "")) from None
         self.order.append(admitted)
+
+    def _refusal(self, node: Node, why: str, cure: str) -> NotAdmittedError:
+        line, loc = self.whole.lines.get(node.id), node.loc
+        places = [("line of the graph", line)] if line is not None else []
+        places += [("made at", f"{loc.file.strip('<>')}:{loc.line}")] if loc is not None else []
+        return NotAdmittedError(
+            f"the graph {self.graph.name[:60]!r} is not admitted: {node.name[:60]} "
+            f"({node.op[:60]}): {why[:500]}", cure=cure, values=places)
 
     def _new_value(self, value: Value) -> Value:
         node = self.new.get(value.node.id)
@@ -177,6 +199,8 @@ class _Scope:
         require(not admission.refused, f"{node.op} {admission.refused}", admission.cure)
         require(row.arity is None or row.arity == len(node.inputs),
                 f"it takes {row.arity} operands, not {len(node.inputs)}")
+        require(row.name not in RECURSIONS or node.attrs.get("function") in self.whole.running,
+                f"it is not in a Call of {node.attrs.get('function')!r:.60}")
         inputs = [self._new_value(v) for v in node.inputs]
         attrs = self._attrs(row, node)
         types = tuple(row.infer([v.type for v in inputs], attrs))
@@ -189,6 +213,8 @@ class _Scope:
         if admission.rule is not None:
             admission.rule(new)
         self._check_sizes(new)
+        for number in admission.floors:
+            new = self._with_floor(new, number)
         limits = {} if admission.limits is None else admission.limits(new)
         return self._with_checked_indices(new, limits) if limits else new
 
@@ -204,16 +230,24 @@ class _Scope:
         for name in (k for k in kinds if k in node.attrs):
             value = node.attrs[name]
             require(kinds[name].holds(value), f"{name} is not {kinds[name].words}")
-            attrs[name] = self.whole.graph(value, frozenset(self.known), self.depth + 1) if (
-                isinstance(value, Graph)) else value
+            attrs[name] = self._inner(node, value) if isinstance(value, Graph) else value
         return attrs | {k: v for k, v in admission.claims.items() if v is not None}
+
+    def _inner(self, node: Node, graph: Graph) -> Graph:
+        """A graph in a node's attributes; in that of a `Call` its function may be run again."""
+        running = self.whole.running
+        running += [node.attrs.get("function")] if node.op == "Call" else []
+        admitted = self.whole.graph(graph, frozenset(self.known), self.depth + 1)
+        del running[len(running) - (node.op == "Call"):]
+        return admitted
 
     def _new_node(
         self, node: Node, inputs: Iterable[Value], types: tuple[TensorType, ...],
         attrs: Mapping[str, Any],
     ) -> Node:
         require(_is_name(node.name), "its name is too long, or no text")
-        require(type(node.device) is str and _is_name(node.device), "its device is too long")
+        require(_is_name(node.device), "its device is too long, or no text")
+        check_device(node.device)
         control = []
         for before in node.control_inputs:
             require(before.id in self.new, f"{before.name} comes later")
@@ -232,6 +266,8 @@ class _Scope:
         unknown = needed_symbols(node) - self.known
         require(not unknown, f"nothing defines the size {', '.join(sorted(unknown))}")
         new = symbols_of(tuple(t.shape for t in node.types)) - self.known
+        own = node.attrs["length"] if node.op == "Extent" else ""  # which nothing compares
+        require(own not in self.known, f"the size {own} is defined twice")
         bare = {s.name for t in node.types for s in t.shape if isinstance(s, Dim)}
         for name in sorted(new):
             require(name in bare and name in learnt_symbols(node),
@@ -241,6 +277,16 @@ class _Scope:
         self.known |= new
 
     # -- indices
+
+    def _with_floor(self, node: Node, number: int) -> Node:
+        """The node with this operand taken as 0 where it is negative."""
+        inputs = list(node.inputs)
+        if is_not_negative(inputs[number]):
+            return node
+        self.builder.stand_for(node)
+        inputs[number] = limit = not_negative(self.builder, inputs[number])
+        self.order += [v.node for v in limit.node.inputs[1:]] + [limit.node]
+        return node.with_inputs(inputs)
 
     def _with_checked_indices(self, node: Node, limits: Ranges) -> Node:
         """The node with a `CheckIndex` before each index that is not proven to be in range."""
@@ -262,35 +308,6 @@ class _Scope:
             added.insert(0, limit.node.inputs[0].node)
         self.order += added
         return checked
-
-
-def is_in_range(index: Value, length: Size) -> bool:
-    """Whether an index is proven to lie on an axis of this length.
-
-    It is where it is a constant, counts up to a size no longer, or went through a `CheckIndex`
-    with a limit no larger.
-    """
-    node = index.node
-    while registry.get(node.op).kind == "view":
-        node = node.inputs[0].node
-    if node.op == "Iota":
-        return _is_at_most(node.attrs["size"], length)
-    if node.op == "Const":
-        value = int(node.attrs["value"])
-        return value >= 0 and is_at_least(length, value + 1)
-    if node.op != "CheckIndex":
-        return False
-    limit = node.inputs[1].node
-    while limit.op == "Cast":
-        limit = limit.inputs[0].node
-    bound = limit.attrs["value"] if limit.op == "Const" else (
-        limit.attrs["size"] if limit.op == "Size" else None)
-    return bound is not None and _is_at_most(
-        bound if isinstance(bound, Dim) else int(bound), length)
-
-
-def _is_at_most(size: Size, length: Size) -> bool:
-    return size is length or is_at_least(length - size, 0)
 
 
 def _check_dtypes(row: Op, inputs: list[Value], types: tuple[TensorType, ...]) -> None:
@@ -326,13 +343,6 @@ def _as_words(loc: Loc | None) -> Loc | None:
 
 def _shown(types: Iterable[TensorType]) -> str:
     return ", ".join(map(str, types)) or "nothing"
-
-
-def _refusal(graph: Graph, node: Node, why: str, cure: str) -> NotAdmittedError:
-    place = f"{node.loc.file.strip('<>')}:{node.loc.line}" if node.loc is not None else ""
-    return NotAdmittedError(
-        f"the graph {graph.name[:60]!r} is not admitted: {node.name[:60]} ({node.op[:60]}): "
-        f"{why[:500]}", cure=cure, values=[("made at", place)] if place else [])
 
 
 def require_graph(holds: bool, graph: Graph, why: str) -> None:

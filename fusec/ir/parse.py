@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Callable
+from bisect import bisect
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -57,7 +58,16 @@ def parse_graph(text: str) -> Graph:
     Raises `GraphSyntaxError` with the line and a caret.  Types are taken as written: run
     `fusec.ir.verify.verify` to check them.
     """
-    return _whole(text, lambda parser: parser.graph())
+    return parse_with_lines(text)[0]
+
+
+def parse_with_lines(text: str) -> tuple[Graph, dict[int, int]]:
+    """The graph as `parse_graph` gives it, and the number of the line of each node, by its id."""
+    def read(parser: _Parser) -> tuple[Graph, dict[int, int]]:
+        graph, ends = parser.graph(), [at for at, letter in enumerate(text) if letter == "\n"]
+        return graph, {id_: bisect(ends, at) + 1 for id_, at in parser.places.items()}
+
+    return _whole(text, read)
 
 
 def attribute_of(text: str) -> Any:
@@ -123,6 +133,7 @@ class _Parser:
         self.text = text
         self.tokens = _tokens(text)
         self.at = 0
+        self.places: dict[int, int] = {}  # where each node is defined, by its id
 
     # Tokens ---------------------------------------------------------------------------------
 
@@ -207,6 +218,7 @@ class _Parser:
         if node.name in scope.nodes:
             self.fail(f"the name {node.name!r} is defined twice", token)
         scope.nodes[node.name] = node
+        self.places[node.id] = token.start
         return node
 
     def operands(self, scope: _Scope) -> tuple[list[Value], list[Node]]:
@@ -311,29 +323,54 @@ class _Parser:
     def typed_value(self, token: Token) -> Any:
         """``f64``, ``type(f64[3])``, ``size("n")``, ``f32(1.5)``, ``float.bits(0x…)`` and so on."""
         if token.text == "type":
-            self.expect("(")
-            return self.many(self.type, ")")[0]
+            return self.one(self.type)
         if token.text == "size":
-            self.expect("(")
-            return parse_dim(self.many(self.name, ")")[0])
+            return parse_dim(self.one(self.name))
         if token.text not in _TYPED:
             self.fail(f"expected an attribute value, found {token.text!r}", token)
-        name, _, bits = token.text.partition(".")
-        if not self.accept("("):
-            return dtype_from_name(name) if name in DTYPE_NAMES else self.expect("(")
-        parts = self.many(self.attr_value, ")")
-        if bits:
-            return _from_bits(name, parts[0])
-        if name in DTYPE_NAMES:
-            kind = dtype_from_name(name)
-            return kind.type(complex(*parts) if kind.kind == "c" else parts[0])
-        return complex(*parts)
+        if token.text in DTYPE_NAMES and not self.sees("("):
+            return dtype_from_name(token.text)
+        self.expect("(")
+        return _number_of(token.text, self.numbers(token))
+
+    def one(self, item: Callable[[], T]) -> T:
+        """An item in parentheses."""
+        self.expect("(")
+        value = item()
+        self.expect(")")
+        return value
+
+    def numbers(self, token: Token) -> list[Any]:
+        """What a number with a dtype is made of: a number, two for a complex one, or its bits."""
+        parts = self.many(self.number, ")")
+        kinds = (int,) if token.text.endswith(".bits") else (bool, int, float)
+        most = 2 if token.text in ("complex", "c64", "c128") else 1
+        if not 1 <= len(parts) <= most or token.text == "float" or (
+                not all(type(part) in kinds for part in parts)):
+            what = "an integer" if kinds == (int,) else "a number" if most == 1 else "two numbers"
+            self.fail(f"{token.text} takes {what}", token)
+        return parts
+
+    def number(self) -> Any:
+        token, value = self.peek(), self.attr_value()
+        return value if type(value) in (bool, int, float) else self.fail("expected a number", token)
 
 
 def _number(text: str) -> int | float:
     if text.startswith("0x"):
         return int(text, 16)
     return float(text) if set(text) & set(".en") else int(text)
+
+
+def _number_of(kind: str, parts: Sequence[Any]) -> Any:
+    """``f32(1.5)``, ``f32.bits(0x…)``, ``complex(1.0, 2.0)``."""
+    name, _, bits = kind.partition(".")
+    if bits:
+        return _from_bits(name, parts[0])
+    if name not in DTYPE_NAMES:
+        return complex(*parts)
+    dtype = dtype_from_name(name)
+    return dtype.type(complex(*parts) if dtype.kind == "c" else parts[0])
 
 
 def _from_bits(name: str, bits: int) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from fusec.ir import Graph, Node, TensorType, Value, is_supported_dtype
 from fusec.ir.bounds import range_of
+from fusec.ir.device_names import LOSSY, DeviceName
 from fusec.ir.dims import (
     Dim,
     Size,
@@ -57,7 +58,8 @@ class Admission:
     ``attrs`` must be there and ``optional`` ones may; of ``claims`` none is believed: each becomes
     what stands here.  ``rule`` raises `NotAdmitted` for what it cannot prove.  ``limits`` says of a
     node which operands are indices, of which axis, and what they must be below: they are proven to
-    be, or else checked when the code runs.  ``refused``: no node of this row is admitted, for this
+    be, or else checked when the code runs.  ``floors`` are operands that count as 0 where they are
+    negative.  ``refused``: no node of this row is admitted, for this
     reason.
     """
 
@@ -66,6 +68,7 @@ class Admission:
     claims: Mapping[str, Any] = field(default_factory=dict)
     rule: Callable[[Node], None] | None = None
     limits: Callable[[Node], Limits] | None = None
+    floors: tuple[int, ...] = ()
     refused: str = ""
     cure: str = ""
 
@@ -104,6 +107,8 @@ TEXT = Kind("a text", lambda x: type(x) is str and len(x) <= 1000)
 TEXTS = Kind("texts", _tuple_of(TEXT.holds))
 GRAPH = Kind("a graph", lambda x: isinstance(x, Graph))
 KIND = Kind('"array", "scalar" or "weak"', lambda x: x in ("array", "scalar", "weak"))
+CONSTANT = Kind("a number", lambda x: type(x) in (bool, int, float, complex) or (
+    isinstance(x, np.generic) and is_supported_dtype(x.dtype)))
 ANYTHING = Kind("plain data", lambda x: True)
 
 PLAIN = Admission()
@@ -221,6 +226,18 @@ def well_formed(type_: TensorType, most_bytes: int) -> None:
             f"this machine")
 
 
+def check_device(constraint: str) -> None:
+    """What is said of a node's place can be read, and is no device that computes nothing."""
+    place, lossy, sends = constraint.partition("~")
+    require(not lossy or sends == LOSSY, f"nothing is sent as {sends!r}")
+    try:
+        name = DeviceName.parse(place.partition("@")[0])
+    except ValueError as error:
+        raise NotAdmitted(str(error)) from None
+    require(name.type != "NULL", "its results are not computed on the device NULL",
+            "name another device, or none")
+
+
 _WEAK = tuple(map(np.dtype, ("?", "i8", "f8", "c16")))
 
 __all__ = ["Admission", "Kind", "NotAdmitted", "UndecidedSizeError"]
@@ -241,6 +258,7 @@ def check_slice(
     first: Value, count: Value, length: Size, step: int, size: Size, axis: int
 ) -> None:
     """A slice is one that an ``Extent`` of its axis gives, or a beginning."""
+    check_number(first, "where a slice begins")
     if step == 1 and is_beginning(first, count, length, size):
         return
     extent = first.node

@@ -14,6 +14,7 @@ from fusec.ir.dims import symbols_of
 from .admission import (
     ANYTHING,
     BOOLS,
+    CONSTANT,
     DTYPE,
     GRAPH,
     INDEX,
@@ -56,7 +57,7 @@ def _const(node: Node) -> None:
                 f"{value!r} is no number of NumPy's")
 
 
-CONST = Admission({"value": ANYTHING, "kind": KIND}, rule=_const)
+CONST = Admission({"value": CONSTANT, "kind": KIND}, rule=_const)
 IOTA = Admission({"size": SIZE, "dtype": DTYPE})
 
 # --- elementwise
@@ -92,7 +93,7 @@ CAST = Admission({"dtype": DTYPE}, {"kind": KIND})
 REINTERPRET = Admission({"dtype": DTYPE}, {"kind": KIND}, rule=_reinterpret)
 WHERE = Admission(optional={"kind": KIND})
 WITH_PART = Admission(rule=_with_part)
-CHECK_INDEX = Admission({"axis": INT}, rule=_wraps_index)
+CHECK_INDEX = Admission({"axis": INT}, rule=_wraps_index, floors=(1,))
 
 # --- views and pieces
 

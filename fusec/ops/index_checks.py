@@ -49,9 +49,17 @@ def uses_indices(node: Node) -> bool:
     if node.op in PICKS:
         return not node.attrs.get("unchecked") and bool(unsafe_axes(node))
     if node.op == "CheckIndex":
-        return node.inputs[0].node.op != "Const"
+        return not _is_settled(*node.inputs)
     return get(node.op).is_control and not has_effects(node) and any(
         map(_has_uses, node.graphs))
+
+
+def _is_settled(index: Value, limit: Value) -> bool:
+    """Whether both are constants, and the index is in range."""
+    if index.node.op != "Const" or limit.node.op != "Const":
+        return False
+    number, size = (v.node.attrs["value"] for v in (index, limit))
+    return isinstance(size, int | np.integer) and -size <= number < size
 
 
 @asked_once

@@ -114,16 +114,30 @@ def _keywords(named: Any) -> Iterator[tuple[str, Any]]:
 def _check_arguments(
     table: Table, op: str, args: Sequence[Any], named: Mapping[str, Any]
 ) -> None:
-    function, args = _function(table, op, args)
+    function, args = _function(table, op, args, named)
     if function is None:
         return
+    _check_fit(function, args, named)
     for name, value in (*_by_position(function, args), *named.items()):
         require(not name.startswith(_WRITING) or value is None or value is False,
                 f"the argument {name!r} is not admitted")
 
 
+def _check_fit(
+    function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]
+) -> None:
+    """Every argument has a parameter, and every parameter without a default its argument."""
+    signature = _signature(function)
+    if signature is None:
+        return
+    try:
+        signature.bind(*args, **named)
+    except TypeError as error:
+        require(False, f"the arguments of {function.__name__}: {error}")
+
+
 def _function(
-    table: Table, op: str, args: Sequence[Any]
+    table: Table, op: str, args: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[Callable[..., Any] | None, Sequence[Any]]:
     """What is called, with which of the arguments; None: it has no names for them."""
     if op == "Numpy":
@@ -136,10 +150,11 @@ def _function(
         require(args[1:2] != () and args[1][:1] == ("operand",), "its array is no operand")
         return getattr(np.ndarray, name), args[1:]
     if op == "Ufunc":
-        return _ufunc(args)
+        return _ufunc(args, named)
     if op == "UfuncAt":
-        require(len(args) in (3, 4), "ufunc.at takes indices and a value")
-        _ufunc_called(args[1])
+        ufunc = _ufunc_called(args[1] if len(args) > 1 else None)
+        require(len(args) == 2 + ufunc.nin and not named, "ufunc.at takes an array, indices and "
+                "what else the ufunc takes")
         return None, ()
     if op == "CallInto":
         _check_into(table, args)
@@ -179,14 +194,22 @@ def _has_ufunc(name: str) -> bool:
     return isinstance(getattr(scipy.special, name.removeprefix("special."), None), np.ufunc)
 
 
-def _ufunc(args: Sequence[Any]) -> tuple[None, Sequence[Any]]:
+def _ufunc(args: Sequence[Any], named: Mapping[str, Any]) -> tuple[None, Sequence[Any]]:
     """Outputs that are given by position come after the operands."""
     require(len(args) >= 2 and args[1] in UFUNC_METHODS, f"{args[1:2]} is no method of a ufunc")
     ufunc, method, rest = _ufunc_called(args[0]), args[1], args[2:]
-    most = {"__call__": ufunc.nin, "outer": 2, "reduceat": 4}.get(method, 3)
-    require(len(rest) <= most, f"{ufunc.__name__}.{method} has {len(rest)} arguments, at most "
-            f"{most} of which it reads")
+    least, most = _COUNTS.get(method, (ufunc.nin, ufunc.nin))
+    given = len(rest) + sum(name in named for name in ("array", "indices"))
+    require(least <= given and len(rest) <= most, f"{ufunc.__name__}.{method} has {len(rest)} "
+            f"arguments, at least {least} and at most {most} of which it reads")
+    unknown = [name for name in named if name not in _UFUNC_PARAMETERS]
+    require(not unknown, f"{ufunc.__name__}.{method} has no argument {', '.join(unknown)}")
     return None, ()
+
+
+_COUNTS = {"outer": (2, 2), "reduceat": (2, 4), "reduce": (1, 3), "accumulate": (1, 3)}
+_UFUNC_PARAMETERS = frozenset(("where", "axes", "axis", "keepdims", "casting", "order", "dtype",
+                               "initial", "indices", "array"))
 
 
 def _check_into(table: Table, args: Sequence[Any]) -> None:
@@ -194,18 +217,26 @@ def _check_into(table: Table, args: Sequence[Any]) -> None:
         not table[args[1]].writes), "it names no call whose result it writes")
     require(all(type(a) is tuple and a[:1] == ("tuple",) for a in args[2:]),
             "its arguments are not written as tuples")
-    _check_arguments(table, args[1], args[2][1:], {p[1]: p[2] for p in args[3][1:]})
+    _check_arguments(table, args[1], args[2][1:], dict(_keywords(args[3])) | {"out": None})
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    """None where the function does not say."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return None
 
 
 @cache
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...] | None:
     """Names of the positional parameters; None where the function does not say."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError:
+    signature = _signature(function)
+    if signature is None:
         return None
-    return tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY and p.kind not in (
-        p.VAR_KEYWORD, p.VAR_POSITIONAL))
+    return tuple(p.name for p in signature.parameters.values() if p.kind not in (
+        p.KEYWORD_ONLY, p.VAR_KEYWORD, p.VAR_POSITIONAL))
 
 
 def _by_position(function: Callable[..., Any], args: Sequence[Any]) -> list[tuple[str, Any]]:
