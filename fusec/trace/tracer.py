@@ -71,6 +71,7 @@ from .source.errors import SourceUnavailable
 from .ufuncs import operators  # noqa: F401 (as above)
 from .values.assigned_names import AssignedNames, until_known
 from .values.exception_handlers import raised_at
+from .values.loop_forms import in_other_forms
 from .values.own_arrays import OwnArrays
 from .values.trace import Trace, tracing
 
@@ -137,8 +138,8 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     """Run ``fn`` on traced arguments; raises the user's errors at the user's lines."""
     start = time.perf_counter()
     try:
-        traced = _traced_again(lambda: until_known(
-            lambda names: _traced(fn, name, call, names), call.varying))
+        traced = in_other_forms(partial(_traced_again, lambda: until_known(
+            lambda names: _traced(fn, name, call, names), call.varying)))
     except RecursionError as error:
         if not _is_of_walk(error):
             raise

@@ -23,6 +23,8 @@ from ..values.handlers import entry
 from ..values.trace import Trace
 from . import creation, shaping
 
+_NEGATIVE = "negative dimensions are not allowed"
+
 
 def static_number(trace: Trace, x: Any, what: str) -> int:
     """A Python int known while tracing; raises `UnsupportedError` for one that data decides."""
@@ -57,9 +59,9 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     if isinstance(repeats, float):
         repeats = int(repeats)  # as NumPy takes it
     count = static_number(trace, repeats, "np.repeat by a count")
-    if count < 0:
-        raise trace.error(ValueError("repeats may not contain negative values."))
     shape = list(x.shape)
+    sizes.not_negative(trace, count * shape[position], _NEGATIVE)
+    count = max(count, 0)  # of nothing
     wide = shaping.expand_dims(trace, x, position + 1)
     spread = shaping.broadcast_to(
         trace, wide, (*shape[: position + 1], count, *shape[position + 1:]))
@@ -78,10 +80,10 @@ def tile(trace: Trace, A: Any, reps: Any) -> Any:
     rank = max(len(counts), x.ndim)
     counts = [1] * (rank - len(counts)) + counts
     sizes = [1] * (rank - x.ndim) + list(x.shape)
-    if min(counts) < 0:
-        raise trace.error(ValueError("negative dimensions are not allowed"))
     if x.type.is_static and x.size == 0:  # NumPy has nothing to copy
         return shaping.reshape(trace, x, tuple(n * s for n, s in zip(counts, sizes, strict=True)))
+    if min(counts) < 0:
+        raise trace.error(ValueError(_NEGATIVE))
     wide = shaping.expand_dims(trace, x, tuple(range(rank - x.ndim))) if rank > x.ndim else x
     wide = shaping.expand_dims(trace, wide, tuple(range(0, 2 * rank, 2)))
     pairs = [n for pair in zip(counts, sizes, strict=True) for n in pair]
@@ -101,6 +103,8 @@ def _repeat_each(trace: Trace, x: TracedArray, repeats: Any, axis: int) -> Any:
         raise trace.error(ValueError(
             f"operands could not be broadcast together with shape ({x.shape[axis]},) "
             f"({len(counts)},)"))
+    if min(counts, default=0) < 0:
+        raise trace.error(ValueError("repeats may not contain negative values."))
     before = (slice(None),) * axis
     parts = [x[(*before, slice(i, i + 1))] for i, n in enumerate(counts) for _ in range(n)]
     if not parts:

@@ -60,8 +60,6 @@ def _filled_with(value: Any) -> Any:
     ) -> Any:
         target = _dtype(trace, dtype)
         dims = new_shape(trace, shape)
-        if is_static(dims) and any(d < 0 for d in dims):
-            raise trace.error(ValueError("negative dimensions are not allowed"))
         axes = list(range(len(dims)))[::-1] if order == "F" else None
         return filled(trace, dims, target.type(value), target,
                       contiguous(dims, target.itemsize, axes))
@@ -273,15 +271,23 @@ def _is_length(x: Any) -> bool:
     return sizes.is_number(x) or (is_run_time_int(x) and not from_ints(x.value))
 
 
+_FLOATS = float, np.floating
+
+
 def _range(trace: Trace, start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     """A range of a size that only the run knows: NumPy counts, kernels do the rest."""
-    if type(step) is TracedArray or not isinstance(step, (int, np.integer)) or not step:
+    if type(step) is TracedArray or not isinstance(step, (int, np.integer, *_FLOATS)) or not step:
         what = "a step that is" if type(step) is TracedArray else (
             f"the step {step!r} and a start or stop that are")
         raise unsupported(f"np.arange with {what} only known when the code runs",
                           loc=trace.loc, cure="write start + step * np.arange(n)")
-    counts = np.result_type(np.int64, *[b.dtype for b in (start, stop, step)
-                                        if isinstance(b, (TracedArray, np.generic))])
+    bounds = start, stop, step
+    if any(isinstance(b, _FLOATS) and not b.is_integer() for b in bounds):
+        raise unsupported("np.arange of a float beside a number only known when the code runs",
+                          loc=trace.loc, cure="write start + step * np.arange(n)")
+    counts = np.result_type(np.int64, *[np.asarray(b).dtype if isinstance(b, _FLOATS) else b.dtype
+                                        for b in bounds if not isinstance(b, int)])
+    start, stop, step = (int(b) if isinstance(b, _FLOATS) else b for b in bounds)
     try:
         span: Any = _python_int(trace, stop - start)  # where NumPy's own integers wrap, it does
     except OverflowError:

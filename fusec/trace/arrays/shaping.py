@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,14 @@ from ..facts.layout import (
 )
 from ..facts.refusals import target_dtype
 from ..operands.operands import as_traced, cast, spread_scalar
-from ..operands.sizes import as_size, is_number
+from ..operands.sizes import as_size, is_number, not_negative
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.handlers import entry
 from ..values.operations import operation
 from ..values.selected_arrays import with_one_layout
 from ..values.trace import Trace
+
+_NEGATIVE_BROADCAST = "all elements of broadcast shape must be non-negative"
 
 
 def in_numpys_words(trace: Trace, function: Any, *args: Any) -> Any:
@@ -36,6 +39,11 @@ def in_numpys_words(trace: Trace, function: Any, *args: Any) -> Any:
         return function(*args)
     except (ValueError, TypeError) as error:
         raise trace.error(error) from None
+
+
+def stand_in(x: TracedArray) -> np.ndarray:
+    """An array of the shape and dtype that takes no memory: NumPy refuses it in its own words."""
+    return np.broadcast_to(np.zeros((), x.dtype), tuple(map(int, x.shape)))
 
 
 def _shape(shape: Any) -> tuple[Size, ...]:
@@ -75,21 +83,20 @@ def _reshape_reversed(
                                      f"'{order}')"))
     if not fortran:
         return reshape(trace, x, shape, copy=copy)
-    return transpose(trace, reshape(trace, transpose(trace, x), shape[::-1], copy=copy))
+    target = _inferred(trace, x, shape, order)
+    return transpose(trace, reshape(trace, transpose(trace, x), target[::-1], copy=copy))
 
 
-def _inferred(trace: Trace, x: TracedArray, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _inferred(
+    trace: Trace, x: TracedArray, shape: tuple[int, ...], order: Any = "C"
+) -> tuple[int, ...]:
     unknown = [i for i, d in enumerate(shape) if not isinstance(d, Dim) and d < 0]
     count = math.prod(d for d in shape if isinstance(d, Dim) or d >= 0)
     if not is_static((x.size, count)):
         return _inferred_size(x, shape, count, unknown)
     fits = x.size == count if not unknown else count > 0 and x.size % count == 0
-    if len(unknown) > 1:
-        raise trace.error(ValueError("can only specify one unknown dimension"))
-    if not fits:
-        raise trace.error(ValueError(
-            f"cannot reshape array of size {x.size} into shape "
-            f"{str(shape).replace(' ', '')}"), [x.value])
+    if len(unknown) > 1 or not fits:
+        in_numpys_words(trace, partial(stand_in(x).reshape, order=order), tuple(map(int, shape)))
     return tuple(x.size // count if d < 0 else d for d in shape)
 
 
@@ -156,7 +163,7 @@ def transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
     else:
         perm = tuple(in_numpys_words(trace, normalise_axis, int(p), rank) for p in axes)
         if sorted(perm) != list(range(rank)):
-            raise trace.error(ValueError("axes don't match array"), [x.value])
+            in_numpys_words(trace, stand_in(x).transpose, perm)
     if perm == tuple(range(rank)):
         return TracedArray(trace, x.storage, x.steps)
     return x.view_through("Transpose", tuple(x.strides[p] for p in perm), perm=perm)
@@ -166,36 +173,28 @@ def transpose(trace: Trace, a: Any, axes: Any = None) -> Any:
 def swapaxes(trace: Trace, a: Any, axis1: Any, axis2: Any) -> Any:
     """``np.swapaxes``."""
     x = as_traced(trace, a)
-    perm = list(range(x.ndim))
-    i = in_numpys_words(trace, normalise_axis, axis1, x.ndim)
-    j = in_numpys_words(trace, normalise_axis, axis2, x.ndim)
-    perm[i], perm[j] = perm[j], perm[i]
-    return transpose(trace, x, perm)
+    perm = in_numpys_words(trace, _axes(x.ndim).swapaxes, axis1, axis2)
+    return transpose(trace, x, perm.shape)
 
 
-def _several(axis: Any) -> list[Any]:
-    """One axis, or several, as a list."""
-    return list(axis) if isinstance(axis, (tuple, list, range)) else [operator.index(axis)]
+def _axes(rank: int) -> np.ndarray:
+    """An array of this rank, each axis as long as its number: NumPy says where it moves them."""
+    return np.broadcast_to(0, range(rank))
 
 
 @entry(np.moveaxis)
 def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Any:
     """``np.moveaxis``."""
     x = as_traced(trace, a)
-    sources, targets = _several(source), _several(destination)
-    sources = [in_numpys_words(trace, normalise_axis, s, x.ndim) for s in sources]
-    targets = [in_numpys_words(trace, normalise_axis, d, x.ndim) for d in targets]
-    order = [d for d in range(x.ndim) if d not in sources]
-    for target, source_axis in sorted(zip(targets, sources, strict=True)):
-        order.insert(target, source_axis)
-    return transpose(trace, x, order)
+    moved = in_numpys_words(trace, np.moveaxis, _axes(x.ndim), source, destination)
+    return transpose(trace, x, moved.shape)
 
 
 @entry(np.expand_dims)
 def expand_dims(trace: Trace, a: Any, axis: Any) -> Any:
     """``np.expand_dims``: a view with axes of length 1."""
     x = spread_scalar(as_traced(trace, a))
-    axes = tuple(_several(axis))
+    axes = tuple(axis) if isinstance(axis, (tuple, list, range)) else (operator.index(axis),)
     rank = x.ndim + len(axes)
     positions = in_numpys_words(trace, normalise_axes, axes, rank)
     strides = list(x.strides)
@@ -240,7 +239,7 @@ def _is_single(x: TracedArray, axis: int) -> bool:
 def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
     """``np.broadcast_to``: a read-only view."""
     x = spread_scalar(as_traced(trace, a))
-    target = _shape(shape)
+    target = tuple(not_negative(trace, d, _NEGATIVE_BROADCAST) for d in _shape(shape))
     pairs = zip(x.shape, target[max(len(target) - x.ndim, 0):], strict=False)
     try:
         fits = len(target) >= x.ndim and all(d == t or equal(d, 1) or equal(d, t) for d, t in pairs)

@@ -22,10 +22,9 @@ from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import Intervals, interval, weak
 from ..values.array import TracedArray, number
 from ..values.trace import Trace
-from .sequences import PythonIterator, Table, TracedRange, progression, table
+from .sequences import NO_STEP, PythonIterator, Table, TracedRange, progression, table
 
 I64 = np.dtype(np.int64)
-_NO_STEP = "range() arg 3 must not be zero"
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def sequence(trace: Trace, over: Any) -> Counted | None:
                        numbers_from(over.start, over.step))
     if type(over) is TracedRange:
         if type(over.step) is TracedArray:
-            over = replace(over, step=positive_step(trace, over.step, "range", _NO_STEP))
+            over = replace(over, step=positive_step(trace, over.step, "range", NO_STEP))
         return Counted(_trips(over), partial(_bounded, over, numbers_from(over.start, over.step)))
     if type(over) is TracedArray and over.ndim:
         return Counted(sizes.number(trace, over.shape[0]), lambda k: over[k])
@@ -170,8 +169,6 @@ def _trips(over: TracedRange) -> Any:
     """How often it runs, at least 0."""
     first, last, step = over.start, over.stop, over.step
     if type(step) is not TracedArray:
-        if step == 0:
-            raise over.trace.error(ValueError(_NO_STEP))
         first, last, step = (first, last, step) if step > 0 else (last, first, -step)
         if step == 1:
             return last - first

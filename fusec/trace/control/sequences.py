@@ -12,9 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir.symbolic_numbers import is_int
 from fusec.records import dataclass, field
 
 from ..values.trace import Trace
+
+NO_STEP = "range() arg 3 must not be zero"
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,14 @@ class TracedRange:
     start: Any
     stop: Any
     step: Any
+
+    @classmethod
+    def of(cls, trace: Trace, *ends: Any) -> TracedRange:
+        """``range(*ends)``, which refuses the step 0."""
+        start, stop, step = (0, *ends, 1) if len(ends) == 1 else (*ends, 1)[:3]
+        if is_int(step) and step == 0:
+            raise trace.error(ValueError(NO_STEP))
+        return cls(trace, start, stop, step)
 
     @property
     def known(self) -> range:

@@ -163,8 +163,7 @@ def compute_of_sizes(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwa
     if kwargs or not any(type(x) is Symbolic for x in args) or not all(map(is_plain_number, args)):
         return UNHANDLED
     if fn is range and all(map(is_int, args)):
-        start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-        return TracedRange(hooks.trace, start, stop, step)
+        return TracedRange.of(hooks.trace, *args)
     is_of_numbers = getattr(fn, "__module__", None) == "math" or any(
         fn is f for f in _OF_NUMBERS) or (isinstance(fn, type) and issubclass(fn, np.number))
     return applied(fn, *args) if is_of_numbers else UNHANDLED

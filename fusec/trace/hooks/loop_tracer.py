@@ -31,6 +31,7 @@ from ..convert.logic import Thunk
 from ..objects.tracing_hooks import TracingHooks
 from ..places.cells import Variables, setters_of
 from ..rewrite.transformer import Where
+from ..values.loop_forms import forms_now
 
 FUSEC_ROLE = ON_BEHALF
 
@@ -138,7 +139,8 @@ class Loop:
 
     def _over(self, over: Any) -> None:
         over = self.hooks.iterate(self.where, over)
-        active, most = self.trace.active, unrolling.most_unrolled(self.body)
+        active = self.trace.active
+        most = 0 if active and self._is_refused_otherwise() else unrolling.most_unrolled(self.body)
         numbers = table(self.trace, over) if active else None
         items = counted(self.trace, over) if active and numbers is None else None
         if numbers is not None and len(numbers) > most and self.counted(
@@ -157,6 +159,9 @@ class Loop:
                     self.stop is None and self._in_turns(parts, items)):
                 self._peeled(items)
         self.hooks.where = self.where
+
+    def _is_refused_otherwise(self) -> bool:
+        return self.where in forms_now().in_graph
 
     def parts(self, items: Counted) -> LoopParts:
         return LoopParts(self._variables(), self.needed, self.body, self._goes_on, self.where,
@@ -224,6 +229,10 @@ class Loop:
         """One iteration after the other; from the first exit that data decides on, a loop, or
         branches where no loop can carry what the rest does; a loop, too, after a first iteration
         that is too heavy to be repeated."""
+        with forms_now().writing_out(self.where):
+            self._one_after_the_other(items, weigh)
+
+    def _one_after_the_other(self, items: Counted, weigh: bool) -> None:
         first = Region(self.trace)
         for k in range(items.count):
             self.body(items.item(k))
@@ -332,7 +341,7 @@ class Loop:
     def counted(self, parts: LoopParts, count: int, of_data: bool = False) -> bool:
         """The same where that is better than to unroll it; ``of_data``: what computes with known
         numbers alone is left to Python."""
-        return self._emitted(parts, lambda result: not (
+        return self._emitted(parts, lambda result: self._is_refused_otherwise() or not (
             unrolling.pays_to_unroll(result.body, count) or (of_data and not result.outer)))
 
 

@@ -18,7 +18,7 @@ from fusec.records import dataclass
 
 from ..operands.operands import as_traced, is_run_time_int
 from ..operands.python_numbers import from_ints, interval, weak
-from ..operands.sizes import as_size, define, new_size, number, size_of
+from ..operands.sizes import as_size, define, new_size, not_negative, number, size_of
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .masks import value_number
@@ -130,12 +130,12 @@ def new_shape(trace: Trace, shape: Any) -> tuple[Size, ...]:
         return tuple(_new_length(trace, d) for d in shape)
     if isinstance(shape, (int, np.integer)) or (type(shape) is TracedArray and not shape.ndim):
         return (_new_length(trace, shape),)
-    return tuple(as_size(d) for d in shape)
+    return tuple(not_negative(trace, as_size(d), _NEGATIVE) for d in shape)
 
 
 def _new_length(trace: Trace, x: Any) -> Size:
     if not _is_open_bound(x) or from_ints(x.value):
-        return as_size(x)
+        return not_negative(trace, as_size(x), _NEGATIVE)
     length = weak(trace, x.value, np.dtype(np.int64))
     low, high = interval(trace, length) or (-1, LONGEST)
     if low < 0:  # what follows may be computed before the check has raised

@@ -12,8 +12,10 @@ import functools
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import islice, pairwise, product
 from types import ModuleType
 from typing import Any
 
@@ -197,10 +199,14 @@ _ACCEPTED: dict[Any, Any] = {
 }
 
 
-def _accepted(plain: Any, is_size: bool, method: str, parameter: str, alone: bool) -> Any:
-    """A plain value of the same type and shape that the method accepts."""
+def _accepted(
+    plain: Any, is_size: bool, method: str, parameter: str, alone: bool, number: Any = None,
+) -> Any:
+    """A plain value of the same type and shape that the method accepts; ``number``: of this one."""
     accepted = _ACCEPTED.get((method, parameter), _ACCEPTED.get(parameter, 1))
-    if alone and parameter == "low":
+    if number is not None and not callable(accepted):
+        accepted = number
+    elif alone and parameter == "low":
         accepted = 1  # the upper end, then
     if not isinstance(plain, np.ndarray):
         return plain if is_size else type(plain)(0.5 if callable(accepted) else accepted)
@@ -208,6 +214,9 @@ def _accepted(plain: Any, is_size: bool, method: str, parameter: str, alone: boo
     if np.shape(value) in ((), plain.shape) and not callable(value):
         plain = np.array(np.broadcast_to(value, plain.shape)).astype(plain.dtype)
     return plain
+
+
+_MOST_TRIED = 1000  # numbers for a draw that refuses others
 
 
 def _draw(
@@ -270,8 +279,11 @@ class _Call:
         self.accepted = [partial(_accepted, is_size=is_number(x), method=method, parameter=p,
                                  alone=alone)
                          for x, p in zip(self.encoder.operands, self.parameter_of, strict=True)]
-        self.stand_ins = [make(stand_in(x, ""))
-                          for make, x in zip(self.accepted, self.encoder.operands, strict=True)]
+        self.stand_ins = self._stand_ins()
+
+    def _stand_ins(self) -> list[Any]:
+        return [make(stand_in(x, ""))
+                for make, x in zip(self.accepted, self.encoder.operands, strict=True)]
 
     def _encode(self, parameter: str, x: Any) -> Any:
         decides = parameter in ("size", "args", "axis", "dtype", "replace", "x")
@@ -288,12 +300,29 @@ class _Call:
 
     def answer(self) -> Any:
         """NumPy's answer; raises what NumPy raises, at the user's line."""
-        try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
                 return run_call(self.library, self.stand_ins, self.form, self.named)
-        except Exception as error:
-            raise self.trace.error(error, self.values, self.parameter_of) from None
+            except Exception as error:
+                refusal = error
+            for _ in self._with_other_numbers():
+                with suppress(Exception):
+                    return run_call(self.library, self.stand_ins, self.form, self.named)
+        raise self.trace.error(refusal, self.values, self.parameter_of) from None
+
+    def _with_other_numbers(self) -> Iterator[None]:
+        """Stand-ins of numbers below, between and above those that the program names: it is for
+        the run to say whether the traced ones fit these (``rng.integers(4, n)``)."""
+        named = sorted({x for x in leaves_in((self.form, self.named)) if type(x) in (int, float)})
+        numbers = {*named, *((a + b) / 2 for a, b in pairwise(named)), -1 << 30, 1 << 30}
+        accepted = self.accepted
+        for chosen in islice(product(sorted(numbers), repeat=len(accepted)), _MOST_TRIED):
+            self.accepted = [partial(make, number=n)
+                             for make, n in zip(accepted, chosen, strict=True)]
+            self.stand_ins = self._stand_ins()
+            yield
+        self.accepted = accepted
 
 
 def _shuffle(generator: TracedGenerator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -108,7 +108,7 @@ def result_interval(
     of_run = trace.in_region or any(r is None or r is SLOW for r in ranges)
     divisor = ranges[1] if ufunc in _DIVISIONS else None
     if divisor is not None and divisor is not SLOW and divisor[0] <= 0 <= divisor[1]:
-        _need(trace, values, "division by zero raises in Python")
+        _need(trace, values[1:], "division by zero raises in Python")
     if any(v.dtype.kind not in "bi" for v in values) or ufunc is np.divide:
         return None, False
     result = _slow_step(ufunc, ranges) or _result(ufunc, [r or _WIDEST for r in ranges])
@@ -146,8 +146,7 @@ def _result(ufunc: np.ufunc, ranges: list[Interval]) -> Interval | None:
     if ufunc is np.absolute:
         return (0, max(map(abs, ranges[0])))
     if ufunc in _ON_BITS:
-        bits = max(_bits(n) for r in ranges for n in r)
-        return (-(1 << bits), (1 << bits) - 1)
+        return _result_of_bits(ufunc, ranges)
     low, high = ranges[1]
     if ufunc is np.remainder:
         return (min(low + 1, 0), max(high - 1, 0))
@@ -157,12 +156,23 @@ def _result(ufunc: np.ufunc, ranges: list[Interval]) -> Interval | None:
         largest = max(map(abs, ranges[0]))
         return (-largest, largest)
     if ufunc in _SHIFTS:
-        return _hull(operator.lshift if ufunc is np.left_shift else operator.rshift, ranges) if (
-            low >= 0 and high < 64) else None
+        if low >= 0 and high < 64:
+            return _hull(operator.lshift if ufunc is np.left_shift else operator.rshift, ranges)
+        shifted = ranges[0]  # to the right it moves towards 0 or -1
+        return (min(shifted[0], 0), max(shifted[1], -1)) if ufunc is np.right_shift else None
     if ufunc is np.power and low == high and 0 <= low <= 64:
         largest = max(abs(n) for n in ranges[0]) ** low
         return (-largest if low % 2 else 0, largest)
     return None
+
+
+def _result_of_bits(ufunc: np.ufunc, ranges: list[Interval]) -> Interval:
+    """A mask that is not negative bounds what ``&`` gives; other signs come from the operands'."""
+    known = [r for r in ranges if type(r[0]) is int and type(r[1]) is int and r[0] >= 0]
+    if ufunc is np.bitwise_and and known:
+        return 0, min(high for _, high in known)
+    bits = max(_bits(n) for r in ranges for n in r)
+    return 0 if len(known) == len(ranges) else -(1 << bits), (1 << bits) - 1
 
 
 def _bits(number: Any) -> int:
@@ -206,9 +216,12 @@ def _check_range(trace: Trace, value: Value, dtype: np.dtype) -> None:
 
 
 def _need(trace: Trace, values: Sequence[Value], why: str) -> None:
-    """Raise for the first operand that is a run-time int: its value is needed now."""
+    """Raise for the first operand that is computed of int arguments: its value is needed now.
+
+    One that the run computes of data is checked when it runs.
+    """
     for value in values:
-        if value.node.op != "Const" and interval(trace, value) != (0, 1):
+        if value.node.op != "Const" and interval(trace, value) != (0, 1) and from_ints(value):
             TracedArray(trace, None, (), value).concrete(
                 "an int", f"{why}: compute in NumPy's int64, e.g. np.int64(n)")
 

@@ -13,7 +13,16 @@ from typing import Any
 from fusec.errors import ConcreteValueError
 from fusec.ir import Loc, Value
 from fusec.ir.bindings import Bindings
-from fusec.ir.dims import Dim, Size, UndecidedSizeError, maximum, minimum, symbol, symbols_of
+from fusec.ir.dims import (
+    Dim,
+    Size,
+    UndecidedSizeError,
+    is_at_least,
+    maximum,
+    minimum,
+    symbol,
+    symbols_of,
+)
 from fusec.ir.polynomials import ARGUMENT
 from fusec.ir.symbolic_numbers import Symbolic, applied
 from fusec.ir.symbolic_sizes import plain_int
@@ -98,6 +107,19 @@ def as_size(x: Any) -> Size:
         if size is not None:
             return size
     return operator.index(x)
+
+
+def not_negative(trace: Trace, size: Size, words: str) -> Size:
+    """The size; refused in these words where it is negative, now or when the code runs."""
+    if not isinstance(size, Dim):
+        if size < 0:
+            raise trace.error(ValueError(words))
+        return size
+    if is_at_least(size, 0):
+        return size
+    missing = number(trace, maximum(-size, 0)).value
+    trace.check(trace.emit("LessEqual", missing, trace.builder.const(0)), ValueError(words))
+    return maximum(size, 0)  # what follows may be computed before the check has raised
 
 
 def is_number(x: Any) -> bool:

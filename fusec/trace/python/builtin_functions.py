@@ -146,6 +146,8 @@ def _extremum(function: Callable[..., Any], better: np.ufunc, by_hand: Callable[
     @_of_items(function, by_hand)
     def call(hooks: TracingHooks, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         items = list(args[0]) if len(args) == 1 else list(args)
+        if not items and not kwargs:
+            return function(items)  # which raises
         if key is not None or kwargs or not items:
             raise unsupported(f"{function.__name__} with these arguments on traced values",
                               loc=hooks.loc, cure="use np.minimum or np.maximum")
@@ -232,8 +234,7 @@ def _range(hooks: TracingHooks, *args: Any) -> Any:
         return range(*numbers)
     ends = [index_of(hooks.trace, a) if end is None else applied(operator.index, end)
             for a, end in zip(args, numbers, strict=True)]
-    start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
-    return TracedRange(hooks.trace, start, stop, step)
+    return TracedRange.of(hooks.trace, *ends)
 
 
 @when_called(builtins.len)

@@ -125,3 +125,43 @@ def test_questions_about_many_changes_of_a_known_array_are_quick() -> None:
         return x + prime.sum()
 
     assert fusec.jit(program)(1.0) == program(1.0)
+
+
+def started_again(z: Any, n: int) -> Any:
+    w = np.ones(n)
+    for v in z:
+        w *= v
+        if w.sum() > 0.4:
+            w = np.ones(n)
+    return w
+
+
+def started_again_after_appends(z: Any) -> Any:
+    kept = [z[0]]
+    w = np.ones(5)
+    for i, v in enumerate(z):
+        w *= v
+        if w.sum() > 0.4:
+            w = np.ones(5) * i
+    kept.append(w.sum())
+    return kept
+
+
+@pytest.mark.parametrize("count", [1, 3, 6, 7, 10, 16, 17, 40])
+def test_what_is_refused_written_out_is_a_loop_of_the_graph(count: int) -> None:
+    z = np.linspace(0.1, 1, count)
+    np.testing.assert_allclose(fusec.jit(started_again)(z, 5), started_again(z, 5))
+    np.testing.assert_allclose(fusec.jit(started_again_after_appends)(z),
+                               started_again_after_appends(z))
+
+
+def test_what_no_form_takes_is_refused_as_written_out() -> None:
+    def function(x: Any) -> Any:
+        kept = []
+        for i in range(3):
+            if x[i] > 0:
+                kept.append(i)
+        return kept
+
+    with pytest.raises(fusec.errors.FusecError, match=r"list\.append"):
+        fusec.jit(function)(np.ones(5))

@@ -1,0 +1,73 @@
+"""Short loops that are refused written out, one iteration after the other, are tried as loops of
+the graph: the trace begins anew with that known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from fusec.errors import ConcreteValueError, UnsupportedError
+from fusec.records import dataclass, field
+
+from ..rewrite.transformer import Where
+
+Result = TypeVar("Result")
+
+
+@dataclass
+class LoopForms:
+    """Of the attempts at a trace: loops that are to be in the graph, and that were written out."""
+
+    in_graph: frozenset[Where] = frozenset()
+    written_out: dict[Where, None] = field(default_factory=dict)
+    around: list[Where] = field(default_factory=list)  # those around what was refused, from inside
+
+    @contextmanager
+    def writing_out(self, where: Where) -> Iterator[None]:
+        """The loop's iterations are traced one after the other."""
+        self.written_out[where] = None
+        try:
+            yield
+        except (ConcreteValueError, UnsupportedError):
+            self.around.append(where)
+            raise
+
+    def others(self) -> list[frozenset[Where]]:
+        """What to try: the innermost loop around what was refused, all of these, every loop."""
+        around = dict.fromkeys(self.around)
+        return list(dict.fromkeys(
+            frozenset(where) for where in ([*around][:1], around, self.written_out) if where))
+
+
+_forms: ContextVar[LoopForms | None] = ContextVar("loop_forms", default=None)
+
+
+def forms_now() -> LoopForms:
+    """Those of the trace that is being made."""
+    return _forms.get() or LoopForms()
+
+
+def in_other_forms(run: Callable[[], Result]) -> Result:
+    """The trace, loops written out where that is better, else in the graph; where neither can be,
+    what the first refused is the answer."""
+    first = LoopForms()
+    try:
+        return _with(first, run)
+    except (ConcreteValueError, UnsupportedError) as error:
+        refusal = error
+    for in_graph in first.others():
+        try:
+            return _with(LoopForms(in_graph), run)
+        except (ConcreteValueError, UnsupportedError):
+            continue
+    raise refusal
+
+
+def _with(forms: LoopForms, run: Callable[[], Result]) -> Result:
+    token = _forms.set(forms)
+    try:
+        return run()
+    finally:
+        _forms.reset(token)
