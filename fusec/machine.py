@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 _GROUPS = Path("/sys/fs/cgroup")
@@ -58,15 +58,16 @@ def cgroup_cores(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> float:
     Infinity where there is no limit, or no control groups.  Lines of ``/proc/self/cgroup`` read
     ``0::/path`` in version 2 and ``4:cpu,cpuacct:/path`` in version 1.
     """
-    least = math.inf
+    return min((_quota(base / part) for base, path in _cpu_groups(root, membership)
+                for part in (path, *path.parents)), default=math.inf)
+
+
+def _cpu_groups(root: Path, membership: Path) -> Iterator[tuple[Path, Path]]:
+    """The hierarchies that count CPU time, and this process's group in each."""
     for line in _words(membership):
         _, controllers, group = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        base = root / "cpu" if controllers else root
-        path = Path(group.lstrip("/"))
-        least = min(least, *(_quota(base / part) for part in (path, *path.parents)))
-    return least
+        if not controllers or "cpu" in controllers.split(","):
+            yield root / "cpu" if controllers else root, Path(group.lstrip("/"))
 
 
 def _quota(folder: Path) -> float:
@@ -77,6 +78,20 @@ def _quota(folder: Path) -> float:
     if len(words) != 2 or words[0] == "max" or int(words[0]) <= 0:
         return math.inf
     return int(words[0]) / int(words[1])
+
+
+def stopped_by_quota(root: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> float:
+    """Seconds for which CPU quotas have stopped this process's control group, or a parent of it;
+    0 where there are none."""
+    return max((_stopped(base / part) for base, path in _cpu_groups(root, membership)
+                for part in (path, *path.parents)), default=0.0)
+
+
+def _stopped(folder: Path) -> float:
+    """Version 2 counts microseconds, version 1 nanoseconds."""
+    words = _words(folder / "cpu.stat")
+    counts = dict(zip(words[::2], map(int, words[1::2]), strict=False))
+    return counts.get("throttled_usec", 0) / 1e6 + counts.get("throttled_time", 0) / 1e9
 
 
 def _words(path: Path) -> list[str]:

@@ -15,6 +15,7 @@ from fusec import config
 
 from . import equality, timing
 from .adapter import Backend, FusecBackend
+from .conditions import counters, remarks
 from .inputs import Inputs, copied, nbytes, varying
 from .limit import streaming_seconds
 from .report import PeerResult, Report
@@ -66,9 +67,12 @@ def benchmark(
         mutates, result_bytes = _observe(state.before(eager), args)
         cases = _cases(backend, state, compiled, eager, counts, result_bytes)
         rivals, failed = _peer_cases(peers or {}, state.before(eager), args)
+        before = counters()
         timing.run([*cases.values(), *(case for case, _ in rivals.values())],
                    inputs or varying(args), repeats=repeats, budget=time_budget_s, mutates=mutates)
+        disturbed = remarks(before, counters(), max(counts))
         return _report(backend, compiled, eager, args, cases, counts, equality=same,
+                       remarks=disturbed,
                        first_call_ms=first_ms, peers=_peer_results(rivals) | failed)
     finally:
         state.put_back()

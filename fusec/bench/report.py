@@ -54,6 +54,7 @@ class Report(Shown):
     program: str = ""
     size: int = 0
     dtype: str = ""
+    remarks: tuple[str, ...] = ()  # what disturbed the measurement, in sentences
 
     @property
     def threads(self) -> int:
@@ -155,6 +156,7 @@ class Report(Shown):
                   for n, timing in sorted(self.compiled.items())]
         lines += [self._kept_line(), self._compile_line(), self._memory_line(), self._work_line()]
         lines += [f"  {name:9} {peer_text(peer)}" for name, peer in self.peers.items()]
+        lines += [f"  note: {remark}" for remark in self.remarks]
         return "\n".join(lines)
 
     def html(self) -> str:
@@ -164,7 +166,7 @@ class Report(Shown):
         rows = [[name, duration(t.seconds), f"{duration(t.low)} … {duration(t.high)}",
                  f"{digits(self.eager.seconds / t.seconds)}x"] for name, t in times.items()]
         lines = [str(self.equality), self._kept_line(), self._compile_line(), self._memory_line(),
-                 self._work_line()]
+                 self._work_line(), *(f"note: {remark}" for remark in self.remarks)]
         return headline(self.verdict) + table(
             ("", "a call", "95 % interval", "speed-up"), rows, (True, False, False, False)
         ) + preformatted("\n".join(line.strip() for line in lines))

@@ -46,12 +46,12 @@ class Report:
 
 
 def examine() -> Report:
-    """Look at versions, CPU, LLVM, threads, runtime, packages and settings."""
+    """Look at versions, CPU, LLVM, threads, kept code, runtime, packages and settings."""
     needs = requirements()
     parts: list[tuple[str, Callable[[], Iterable[str]]]] = [
         ("versions", lambda: version_lines(needs)), ("cpu", _cpu), ("threads", _threads),
-        ("runtime", _runtime), ("gpu", _gpu), ("packages", lambda: package_lines(needs)),
-        ("settings", _settings),
+        ("machine code", _kept_code), ("runtime", _runtime), ("gpu", _gpu),
+        ("packages", lambda: package_lines(needs)), ("settings", _settings),
     ]
     sections = tuple(Section(title, tuple(_guarded(lines))) for title, lines in parts)
     return Report(sections, all(need.satisfied for need in needs if not need.extra))
@@ -105,6 +105,18 @@ def _threads() -> Iterable[str]:
           f"{os.cpu_count()} in the machine"
     yield (f"kernels of less than {config.parallel_threshold} ns (estimated) run on the "
            f"calling thread")
+    yield from importlib.import_module("fusec.bench.conditions").remarks_now()
+
+
+def _kept_code() -> Iterable[str]:
+    """The disk cache: where it is cold, first calls compile every kernel."""
+    info = importlib.import_module("fusec.codegen.disk_cache").info()
+    if info.path is None:
+        yield "is not kept (cache_dir is off): every process compiles every kernel anew"
+    elif not info.entries:
+        yield f"none is kept in {info.path} yet: first calls compile kernels, in 10 to 100 ms each"
+    else:
+        yield f"{info.entries} kernels, {info.size / 1e6:.1f} MB, are kept in {info.path}"
 
 
 # Native parts that a machine may lack.  Each function starts the part where it has not been started
