@@ -24,6 +24,7 @@ from fusec.records import dataclass, field
 from .kernel_work import MAX_ENTANGLED_WORK, MAX_EXCHANGED, MAX_WORK, work_of
 
 MAX_OPERANDS = 48  # more pointers than this in one loop spill registers
+MAX_RESULTS = 48  # the same for arrays that the graph gives back: LLVM takes their square
 MAX_CANDIDATES = 32  # groups looked at per root: keeps huge graphs linear
 
 
@@ -44,6 +45,7 @@ class Unit:
     operands: set[tuple[Value, IndexMap]] = field(default_factory=set)
     computed: set[Value] = field(default_factory=set)
     work: float = 0.0
+    results: int = 0  # of the graph
     piecewise: bool = False
     opaque: Node | None = None
     deps: set[Unit] = field(default_factory=set)
@@ -134,6 +136,7 @@ def group(
     home: dict[Value, Unit] = {}
     check: Unit | None = None  # the last: what may raise, or go on for ever, comes after it
     stop: Unit | None = None  # the last library call that may: what has no element comes after it
+    results = set(graph.outputs)
     for node in graph.nodes:
         value = Value(node, 0)
         if is_boundary(node) and not _accumulates(value):
@@ -151,6 +154,7 @@ def group(
             _place(value, cone(value, materialised, unrolled.get(value)), units, home,
                    {stop} if stop and may_lack_elements(node) else set(), value in alone,
                    has_registers)
+            home[value].results += value in results
     return units, home
 
 
@@ -235,6 +239,8 @@ def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | Non
         return "a path leads through another kernel or library call"
     if len(unit.operands) + len(reach.reads) > MAX_OPERANDS:
         return f"together they read more than {MAX_OPERANDS} operands"
+    if unit.results >= MAX_RESULTS and unit.domain:
+        return f"it gives back {MAX_RESULTS} arrays"
     if unit.work + unit.work_added(root, reach) > _most_work(unit, reach):
         return "one kernel of both computes so much that it compiles and runs slower than two"
     return None if unit not in deps else _exchange_refusal(unit, root, reach)

@@ -7,7 +7,7 @@ in a branch, which the processor foresees.  The values are the same: a branch ch
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fusec.codegen.loop_ir import CHECKS, Expr, Stage, walk
 from fusec.codegen.scalar_rules import scalar_cost
@@ -36,8 +36,9 @@ def find_sides(stage: Stage, is_even: Callable[[Expr], bool]) -> Sides:
     for e in order:
         for arg in e.args:
             users.setdefault(id(arg), set()).add(id(e))
+    even = _even(order, is_even)
     for e in reversed(order):  # the outer ones first: what is inside of both belongs to the inner
-        if e.op != "select" or not all(is_even(x) for x in walk([e.args[0]]) if not x.args):
+        if e.op != "select" or id(e.args[0]) not in even:
             continue
         operands = {k: _needed_by(e, k, users) for k in (1, 2)}
         inside = [x for part in operands.values() for x in part]
@@ -50,13 +51,25 @@ def find_sides(stage: Stage, is_even: Callable[[Expr], bool]) -> Sides:
     return sides
 
 
+def _even(order: Sequence[Expr], is_even: Callable[[Expr], bool]) -> set[int]:
+    """The expressions of which every leaf is one value along the loop."""
+    even: set[int] = set()
+    for e in order:
+        if all(id(arg) in even for arg in e.args) if e.args else is_even(e):
+            even.add(id(e))
+    return even
+
+
 def _needed_by(select: Expr, side: int, users: dict[int, set[int]]) -> list[Expr]:
-    """What nothing but this operand of the select needs."""
-    needed = {id(e) for e in walk([select.args[0], select.args[3 - side]])}
-    inside = {id(select)}
-    exclusive = []
-    for e in reversed(list(walk([select.args[side]]))):
-        if id(e) not in needed and users[id(e)] <= inside:
-            inside.add(id(e))
+    """What nothing but this operand of the select needs; looks at nothing else below it."""
+    others = {id(select.args[0]), id(select.args[3 - side])}
+    used: dict[int, int] = {}  # by how many that this operand alone needs
+    exclusive: list[Expr] = []
+    todo = [select.args[side]]
+    while todo:
+        e = todo.pop()
+        used[id(e)] = used.get(id(e), 0) + 1
+        if used[id(e)] == len(users[id(e)]) and id(e) not in others:
             exclusive.append(e)
+            todo += {id(arg): arg for arg in e.args}.values()
     return exclusive
