@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.inspect import progress
 from fusec.ir import Graph, Node, Value
 from fusec.ir.bindings import attrs_evaluator, evaluator
 from fusec.ir.dims import is_static
@@ -88,7 +89,9 @@ class Scheduler:
         return reshaped
 
     def run(self, backend: Backend, traced: Graph | None) -> Schedule:
+        progress.stage("kernels", 0, len(self.graph.nodes))
         for position, node in enumerate(self.graph.nodes):
+            progress.at(position)
             if node.op == "Fused":
                 self._kernel(node, position)
             elif node.op == "Reshape":

@@ -34,6 +34,7 @@ from .records import dataclass
 # The types that a type checker sees; the table below gives the same names their behaviour.
 log_level: int
 dump_dir: str | None
+progress: int
 num_threads: int
 parallel_threshold: int
 memory_cap_bytes: int
@@ -88,6 +89,9 @@ _ROWS = (
     Setting("dump_dir", str, lambda: None, "FUSEC_DUMP",
             "folder that receives every artefact of every compile as a file", optional=True,
             off=("",)),
+    Setting("progress", int, lambda: 2, "FUSEC_PROGRESS",
+            "seconds of compiling after which stderr is told what is compiled and how far: a bar "
+            "on a terminal, else a line now and then; 0 never, as with log_level 0", 0, _MOST),
     Setting("num_threads", int, machine.default_threads, "FUSEC_NUM_THREADS",
             "threads of a kernel; starts as OMP_NUM_THREADS, else the cores that affinity and "
             "control groups leave to this process", 1, 1024),

@@ -24,7 +24,7 @@ from .errors import (
 )
 from .fast_calls import FastCalls
 from .input_signature import InputSignature
-from .inspect import compile_log, timeline
+from .inspect import compile_log, progress, timeline
 from .jitted_methods import Target
 from .open_function import OpenFunction, open_function
 from .placing import scope_now, trace_key
@@ -143,9 +143,8 @@ class TracingCompiler:
         check_supported(self._target.fn)
         return self._within_limits(lambda: self._trace_and_compile(call))
 
-    @staticmethod
-    def _within_limits(build: Callable[[], ConcreteFunction]) -> ConcreteFunction:
-        with stack.deeper(), no_collections_inside():
+    def _within_limits(self, build: Callable[[], ConcreteFunction]) -> ConcreteFunction:
+        with stack.deeper(), no_collections_inside(), progress.compiling(self._target.name):
             return build()
 
     def _trace_and_compile(self, call: FlatCall) -> ConcreteFunction:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from fusec.errors import FusecError, InternalError
-from fusec.inspect import timeline
+from fusec.inspect import progress, timeline
 from fusec.ir import Graph, Node
 from fusec.ir.compare import UNCHANGED, graph_diff
 from fusec.ir.text import print_attr, print_graph
@@ -49,6 +49,7 @@ from .unchecked_indices import unchecked_indices
 # Each round removes nodes or moves towards the rules' normal forms, so this is never reached by
 # ordinary programs (two or three rounds are usual); reaching it costs speed, not correctness.
 MAX_ROUNDS = 12
+LONG = 2_000  # operations of a graph of which a pass may take more than a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +265,8 @@ def _run_logged(
     item: Pass, graph: Graph, options: PassOptions, log: list[PassRecord]
 ) -> Graph:
     start = time.perf_counter()
+    count = len(graph.nodes)
+    progress.stage(f"pass {item.name} of {count:,} operations", is_long=count > LONG)
     after = _run(item, graph)
     ms = (time.perf_counter() - start) * 1e3
     if timeline.on:

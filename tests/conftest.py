@@ -23,6 +23,7 @@ PART = 12
 
 # Before anything imports fusec: settings are read once, and child processes inherit them.
 os.environ["FUSEC_CACHE_DIR"] = tempfile.mkdtemp(prefix="fusec-test-cache-")
+os.environ["FUSEC_PROGRESS"] = "0"  # a slow machine adds no lines to what children write
 atexit.register(shutil.rmtree, os.environ["FUSEC_CACHE_DIR"], ignore_errors=True)
 
 

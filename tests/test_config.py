@@ -53,7 +53,7 @@ def test_unknown_names_are_refused_with_close_matches() -> None:
         _ = config.num_thread
     with pytest.raises(AttributeError, match=text), config.override(num_thread=2):
         raise AssertionError("unreachable")
-    with pytest.raises(AttributeError, match="there are log_level, dump_dir, num_threads"):
+    with pytest.raises(AttributeError, match="there are log_level, dump_dir, progress"):
         config.zzzzzzzz = 1
 
 

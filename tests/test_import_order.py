@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LEAVES = {"fusec.errors", "fusec.config", "fusec.gpus", "fusec.interruption", "fusec.locks",
           "fusec.machine", "fusec.occupancy", "fusec.inspect.log",
-          "fusec.inspect.timeline", "fusec.records", "fusec.stack"}
+          "fusec.inspect.progress", "fusec.inspect.timeline", "fusec.records", "fusec.stack"}
 # From the top down.  The verifier and the evaluator of `ir` read the rows of `ops`.
 MAY_IMPORT = {
     "fusec.ir": {"fusec.ops"},

@@ -10,10 +10,12 @@ from fusec.codegen.code_cache import CodeCache
 from fusec.codegen.llvm import NativeCode, compile_ir
 from fusec.codegen.native_nest import CompileStats, NativeNest
 from fusec.codegen.specialise import LoopForm, structure_key
+from fusec.inspect import progress
 
 from .emitter import METADATA, UNLIKELY, Emitter
 from .modes import emit_nest
 
+LONG_TEXT = 200_000  # characters; LLVM may take more than a second
 LINKED_SPEED = 3  # with LLVM's vectoriser, for the lane loops that call the user's functions
 
 _nests: CodeCache[tuple, NativeNest] = CodeCache()
@@ -52,10 +54,12 @@ def _compile(forms: dict[tuple, LoopForm], stats: CompileStats) -> dict[tuple, N
     start = time.perf_counter()
     emitters, names = [], {}
     for number, (key, form) in enumerate(forms.items()):
+        progress.stage("code of loops", number, len(forms))
         names[key] = f"nest_{number}"
         emitters.append(emit_nest(form, names[key]))
     text = module_text(emitters)
     emitted = time.perf_counter()
+    progress.stage(f"LLVM on {len(forms):,} loops", is_long=len(text) > LONG_TEXT)
     links = {symbol: ir for em in emitters for symbol, ir in em.links.items()}
     code = compile_ir(text, LINKED_SPEED if links else 2, links)
     stats.codegen_ms += 1e3 * (emitted - start)

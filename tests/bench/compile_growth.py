@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,8 +31,8 @@ def _lines(n: int, start: str, templates: tuple[str, ...], end: str, **names: st
 
 def arrays(n: int) -> str:
     """Elementwise lines, with a sum in each fifth."""
-    return _lines(n, "    a, b = x, y", (*FLOATS, "    b = b + a.sum() * {n}.0"), "    return a + b",
-                  sin="np.sin", maximum="np.maximum")
+    return _lines(n, "    a, b = x, y", (*FLOATS, "    b = b + a.sum() * {n}.0"),
+                  "    return a + b", sin="np.sin", maximum="np.maximum")
 
 
 def elementwise(n: int) -> str:

@@ -18,6 +18,7 @@ from fusec.codegen.structured.memory import Strides
 from fusec.codegen.structured.program import build_program
 from fusec.codegen.structured.statements import NestUse
 from fusec.codegen.structured.verify import verify
+from fusec.inspect import progress
 from fusec.ir import Node
 
 from .frame import Frame
@@ -41,6 +42,7 @@ def compile_control(
     Raises `NotNativeError` where a part can only run step by step.
     """
     start = time.perf_counter()
+    progress.stage(f"native code of {node.name}")
     program = build_program(node, strides)
     if config.verify:
         verify(program)
@@ -68,6 +70,8 @@ def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:
         code = _codes.get(key)
         if code is None:
             start = time.perf_counter()
+            progress.stage(f"LLVM on {len(text):,} characters of a loop or branch",
+                           is_long=len(text) > LONG_TEXT)
             speed = LONG_SPEED if len(text) > LONG_TEXT else LOOP_SPEED if links else speed
             code = _codes.add(key, compile_ir(text, speed, links))
             stats.llvm_ms += 1e3 * (time.perf_counter() - start)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from fusec.code_roles import note_converted
 from fusec.errors import Diagnostic
+from fusec.inspect import progress
 
 from ..facts.policy import is_numeric_stack
 from ..rewrite.control_flow import convert_tree
@@ -18,6 +19,7 @@ from ..source.source import HOOKS_NAME, compile_function, find_source
 from ..source.super_calls import write_out
 from .constructs import GENERATOR, check_supported
 
+LONG = 50_000  # bytes of code, some hundreds of lines: rewriting them takes more than a second
 # By id: hashing a code object costs more than the look-up.  An entry dies with its code object.
 # A refusal is cached too.
 _codes: dict[int, tuple[weakref.ref[CodeType], CodeType | Diagnostic]] = {}
@@ -75,6 +77,7 @@ def _convert_or_refusal(
     code: CodeType, module_globals: dict[str, Any] | None
 ) -> CodeType | Diagnostic:
     check_supported(code)
+    progress.stage(f"reading {code.co_qualname}", is_long=len(code.co_code) > LONG)
     try:
         source = find_source(code, module_globals)
     except SourceUnavailable as error:
@@ -88,6 +91,7 @@ def _convert_or_refusal(
     converted = compile_function(dataclasses.replace(source, node=tree), (HOOKS_NAME,))
     converted = _requalified(converted, converted.co_qualname, code.co_qualname)
     _note_converted(converted)
+    progress.stage("tracing")
     return converted
 
 

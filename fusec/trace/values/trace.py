@@ -16,6 +16,7 @@ from fusec import stack
 from fusec.code_roles import converted_files, is_ours
 from fusec.error_states import State
 from fusec.errors import FusecError, importable, user_error
+from fusec.inspect import progress
 from fusec.ir import Loc, TensorType, Value
 from fusec.ir.dims import Size, UndecidedSizeError
 from fusec.ops import Builder
@@ -37,6 +38,7 @@ from .storage import Storage
 Layout = tuple[tuple[Size, ...], Strides]  # shape and strides of an array
 _LIBRARIES = ("numpy", "optree")
 _state = threading.local()
+_TOLD = 256  # operations, after which `progress` is told
 
 
 Part = TypeVar("Part")
@@ -110,11 +112,14 @@ class Trace:
         """A new node at the user's line; shape and type errors name that line."""
         self.builder.loc = self.loc
         try:
-            return self.builder.emit(op, *inputs, **attrs)
+            value = self.builder.emit(op, *inputs, **attrs)
         except (FusecError, UndecidedSizeError):
             raise
         except (ValueError, TypeError, IndexError) as error:
             raise self.error(error, inputs) from None
+        if not value.node.id % _TOLD:
+            progress.traced(value.node.id)
+        return value
 
     def check(self, holds: Value, error: BaseException, state: State | None = None) -> None:
         """Raise the exception where the condition is false, when the code runs.

@@ -1,0 +1,54 @@
+"""Kernels of many branches and of many results: what is looked at grows with them, not faster."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import fusec
+from fusec.codegen.cpu.sides import _needed_by
+from fusec.codegen.loop_ir import expr, walk
+from fusec.passes.groups import MAX_RESULTS
+
+F8, BOOL = np.dtype(np.float64), np.dtype(bool)
+
+
+class Counting(dict):
+    asked = 0
+
+    def __getitem__(self, key):
+        self.asked += 1
+        return super().__getitem__(key)
+
+
+def looked_at(count: int) -> int:
+    """How many expressions are asked for users, in a chain of so many selects."""
+    total = expr("load", F8, attr=0)
+    for k in range(count):
+        more = expr("exp", F8, expr("add", F8, total, expr("param", F8, attr=k)))
+        total = expr("select", F8, expr("param", BOOL, attr=-1 - k), more, total)
+    order = list(walk([total]))
+    users = Counting()
+    for e in order:
+        for arg in e.args:
+            users.setdefault(id(arg), set()).add(id(e))
+    sides = [_needed_by(e, k, users) for e in order if e.op == "select" for k in (1, 2)]
+    assert {x.op for x in sides[0]} == {"exp", "add", "param"} and not sides[1]
+    return users.asked
+
+
+def test_the_sides_of_a_chain_of_selects_are_found_in_linear_time():
+    assert looked_at(400) <= 4.5 * looked_at(100)
+
+
+def test_a_kernel_gives_back_a_bounded_number_of_arrays():
+    @fusec.jit
+    def many(x, y):
+        return tuple(x * float(k) + y for k in range(150))
+
+    x, y = np.linspace(0.0, 1.0, 9), np.ones(9)
+    for got, expected in zip(many(x, y), [x * float(k) + y for k in range(150)], strict=True):
+        np.testing.assert_array_max_ulp(got, expected)
+    kernels = many.concrete(x, y).kernels
+    assert len(kernels) == 4
+    outputs = [[b for b in k.step.kernel.buffers if b.role == "out"] for k in kernels]
+    assert all(len(buffers) <= MAX_RESULTS for buffers in outputs)
