@@ -110,7 +110,7 @@ $(VENV)/stamp-venv $(TYPES_VENV)/stamp-venv:
 	@touch $@
 
 $(VENV)/stamp-bench: pyproject.toml $(VENV)/stamp-venv
-	$(BIN) -m pip install $(PIP_FLAGS) -e '.[bench]'
+	$(BIN) -m pip install $(PIP_FLAGS) -e '.[bench,checkpoint]'
 	@touch $@
 
 $(VENV)/stamp-test: pyproject.toml $(VENV)/stamp-venv

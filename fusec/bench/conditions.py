@@ -54,11 +54,14 @@ def _cpu_seconds(stat: Path) -> tuple[float, float]:
     return (user + nice + system + irq + softirq) / tick, steal / tick
 
 
-def remarks(before: Counters, after: Counters, threads: int) -> tuple[str, ...]:
-    """What may have slowed down a measurement between the two, on so many threads."""
+def remarks(
+    before: Counters, after: Counters, threads: int, blas: bool = True
+) -> tuple[str, ...]:
+    """What may have slowed down a measurement between the two, on so many threads; ``blas``:
+    whether library calls were a part of it."""
     others = _others(before, after)
-    return (*_disturbances(before, after, others, threads),
-            *blas_remarks(others if others > _OTHERS else 0.0))
+    found = tuple(_disturbances(before, after, others, threads))
+    return (*found, *blas_remarks(others if others > _OTHERS else 0.0)) if blas else found
 
 
 def _others(before: Counters, after: Counters) -> float:
@@ -73,7 +76,7 @@ def _disturbances(
     wall, cores = max(after.at - before.at, 1e-9), os.cpu_count() or 1
     if others > _OTHERS and others + threads > cores:
         yield (f"the machine is loaded: other processes used {others:.1f} of {cores} cores "
-               f"meanwhile, so times of {threads} threads are too long")
+               f"meanwhile, so times on {threads} are too long")
     stolen = (after.stolen - before.stolen) / wall
     if stolen > _STOLEN:
         yield f"the host gave {100 * stolen:.0f} % of a core's time to other machines"

@@ -70,9 +70,9 @@ def benchmark(
         before = counters()
         timing.run([*cases.values(), *(case for case, _ in rivals.values())],
                    inputs or varying(args), repeats=repeats, budget=time_budget_s, mutates=mutates)
-        disturbed = remarks(before, counters(), max(counts))
+        after = counters()
         return _report(backend, compiled, eager, args, cases, counts, equality=same,
-                       remarks=disturbed,
+                       remarks=functools.partial(remarks, before, after, max(counts)),
                        first_call_ms=first_ms, peers=_peer_results(rivals) | failed)
     finally:
         state.put_back()
@@ -80,9 +80,12 @@ def benchmark(
 
 def _report(
     backend: Backend, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any],
-    cases: Mapping[str, timing.Case], counts: Sequence[int], **checked: Any,
+    cases: Mapping[str, timing.Case], counts: Sequence[int],
+    remarks: Callable[[bool], tuple[str, ...]], **checked: Any,
 ) -> Report:
     """The report of these cases, with what the compiler says of the function.
+
+    ``remarks`` says what disturbed the measurement, with or without libraries' threads.
 
     ``checked`` are further fields of `Report`, passed on unchanged.
     """
@@ -97,7 +100,8 @@ def _report(
         peak_eager=peak_memory(eager, args),
         peak_compiled=peak_memory(compiled, args),
         traffic=traffic,
-        externs=backend.externs(compiled, args),
+        externs=(externs := backend.externs(compiled, args)),
+        remarks=remarks(bool(externs)),
         operations=backend.operations(compiled, args),
         limit_seconds={n: _limit(traffic, n) for n in counts},
         **checked,
