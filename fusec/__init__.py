@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import checkout as checkout  # first: it lets a checkout's folders be found
 from . import config, errors
 from .errors import (
+    CheckpointWarning,
     ConcreteValueError,
     DtypeWarning,
     FallbackWarning,
@@ -111,6 +112,7 @@ _LAZY = {
 __all__ = [
     "PYTHON_VALUE",
     "Checkpoint",
+    "CheckpointWarning",
     "ConcreteFunction",
     "ConcreteValueError",
     "DtypeWarning",

@@ -13,13 +13,15 @@ import hashlib
 import json
 import os
 import re
+import stat
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import FusecError, user_error
+from .errors import CheckpointWarning, FusecError, user_error
 from .inspect.versions import install_command
 
 try:
@@ -30,6 +32,7 @@ except ImportError:  # Windows
 FORMAT, VERSION = "fusec checkpoint", 1
 _ENDINGS = (".json", ".safetensors", ".json.part", ".safetensors.part")
 _LONGEST_INDEX = 1 << 26  # bytes
+_DONT_WAIT = getattr(os, "O_NONBLOCK", 0)  # for somebody to write to a pipe
 _DTYPES = {np.dtype(code).name for code in "?bhilBHILefdFD"}
 _PARTS = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
 
@@ -66,7 +69,23 @@ def library() -> Any:
 
 def numbers(prefix: Path) -> list[int]:
     """Those of the complete checkpoints of a prefix, oldest first."""
-    return _numbers(prefix, ".json")
+    return [n for n in _numbers(prefix, ".json") if not _no_index(_index_of(prefix, n))]
+
+
+def _index_of(prefix: Path, number: int) -> Path:
+    return with_ending(numbered(prefix, number), ".json")
+
+
+def _no_index(path: Path) -> str:
+    """Why something cannot be an index, before it is opened: of a pipe or a device there may be no
+    end; empty where it may be one."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        return f"it cannot be looked at: {error.strerror}"
+    if not stat.S_ISREG(found.st_mode):
+        return "it is no ordinary file"
+    return "it is too long for an index" if found.st_size > _LONGEST_INDEX else ""
 
 
 def _numbers(prefix: Path, *endings: str) -> list[int]:
@@ -95,7 +114,17 @@ def found_at(path: Path) -> Path:
         raise user_error(
             FileNotFoundError, f"there is no complete checkpoint at {path}", None,
             "give what save() returned, or the path that it was given")
+    _warn_of_others(path, complete[-1])
     return numbered(path, complete[-1])
+
+
+def _warn_of_others(prefix: Path, taken: int) -> None:
+    """Say that something with the name of a newer index is none."""
+    for number in reversed(_numbers(prefix, ".json")):
+        path = _index_of(prefix, number)
+        if number > taken and (why := _no_index(path)):
+            warnings.warn(f"{path} is passed over, {why}; {_index_of(prefix, taken)} is the newest "
+                          "checkpoint", CheckpointWarning, stacklevel=4)
 
 
 @contextlib.contextmanager
@@ -195,14 +224,15 @@ def _sync(path: Path) -> None:
 def _remove_parts(prefix: Path) -> None:
     """What saves that were stopped have left: nobody else writes now."""
     if fcntl is not None:
-        for number in set(_numbers(prefix, *_ENDINGS)).difference(numbers(prefix)):
+        for number in set(_numbers(prefix, *_ENDINGS)).difference(_numbers(prefix, ".json")):
             _remove(numbered(prefix, number))
 
 
 def _remove(base: Path) -> None:
-    """The index goes first: without it there is no checkpoint."""
-    for ending in _ENDINGS:
-        with_ending(base, ending).unlink(missing_ok=True)
+    """The index goes first: without it there is no checkpoint.  What is no file is not ours."""
+    for path in (with_ending(base, ending) for ending in _ENDINGS):
+        if path.is_file():
+            path.unlink(missing_ok=True)
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -210,10 +240,10 @@ def _remove(base: Path) -> None:
 
 def read_index(path: Path, values_name: str) -> dict[str, _Entry]:
     """What the index says of each Variable; raises ``ValueError`` for any other file."""
-    if path.stat().st_size > _LONGEST_INDEX:
-        raise refused(path, "it is too long for an index")
+    if why := _no_index(path):
+        raise refused(path, why)
     try:
-        index = json.loads(path.read_bytes().decode("utf-8"))
+        index = json.loads(_read_index(path).decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise refused(path, f"it is no JSON: {error}") from None
     if not isinstance(index, dict) or index.get("format") != FORMAT or (
@@ -223,6 +253,17 @@ def read_index(path: Path, values_name: str) -> dict[str, _Entry]:
         raise refused(path, f"it names {index.get('values')!r}, and its values lie in "
                       f"{values_name!r} beside it")
     return {name: _checked(path, name, entry) for name, entry in index["variables"].items()}
+
+
+def _read_index(path: Path) -> bytes:
+    """Its bytes, one more than an index has at most: it may have been exchanged meanwhile."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DONT_WAIT)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise refused(path, "it is no ordinary file")
+        data = file.read(_LONGEST_INDEX + 1)
+    if len(data) > _LONGEST_INDEX:
+        raise refused(path, "it is too long for an index")
+    return data
 
 
 def _checked(path: Path, name: str, entry: Any) -> _Entry:

@@ -191,6 +191,10 @@ class PlacementWarning(UserWarning):
     """A device that a program asked for is left out, as ``config.soft_placement`` allows."""
 
 
+class CheckpointWarning(UserWarning):
+    """Something that has the name of a checkpoint is none, and an older one is taken."""
+
+
 class InternalError(FusecError):
     """A defect of fusec, never of the user's program."""
 

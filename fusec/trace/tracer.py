@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -254,6 +255,7 @@ def _guards(trace: Trace, hooks: TracingHooks, graph: Graph) -> list[Any]:
 
 def _run(trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     """The function's result; exceptions of its own leave marked as the user's."""
+    handled = sys.exception()  # what made an earlier attempt fail
     try:
         with trace.world.watch.around():
             return checked_result(runnable(*args, **kwargs), trace.entry_loc)
@@ -265,7 +267,8 @@ def _run(trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[s
         raise undecided(trace, error) from None
     except Exception as error:
         cause = error.__cause__ or error.__context__
-        if isinstance(cause, ConcreteValueError) and type(error) in (TypeError, ValueError):
+        if isinstance(cause, ConcreteValueError) and cause is not handled and (
+                type(error) in (TypeError, ValueError)):
             raise cause from None  # NumPy's C code replaced it by a message about sequences
         if type(error) is TypeError and (text := in_numpys_words(str(error))) != str(error):
             raise trace.error(TypeError(text)) from None

@@ -28,6 +28,8 @@ def arguments() -> argparse.Namespace:
                         help="those with globals, closures, objects and containers as well")
     parser.add_argument("--sizes", action="store_true",
                         help="those with arrays that loops shrink and grow")
+    parser.add_argument("--six-sizes", action="store_true",
+                        help="those that one function runs at six sizes, which may be refused")
     parser.add_argument("--seed", default="0", help="the first seed, or 'random' (0)")
     parser.add_argument("--only", nargs="*", help="run these seeds here, without a child")
     parser.add_argument("--jobs", type=int, default=2, help="children (2)")
@@ -80,7 +82,8 @@ def main() -> int:
             progress._failed(each) if "failure" in each else None
         return int(any("failure" in each for each in shown))
     start = first_seed(chosen.seed)
-    kind = "s" if chosen.stateful else "w" if chosen.sizes else "c" if chosen.control else ""
+    kinds = {"s": chosen.stateful, "w": chosen.sizes, "z": chosen.six_sizes, "c": chosen.control}
+    kind = next((letter for letter, is_chosen in kinds.items() if is_chosen), "")
     print(f"seeds {kind}{start} to {kind}{start + chosen.programs - 1}", flush=True)
     seeds: Iterator[str] = (kind + str(n) for n in itertools.count(start))
     campaign = Campaign(itertools.islice(seeds, chosen.programs), chosen.jobs, chosen.seconds,

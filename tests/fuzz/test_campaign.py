@@ -51,6 +51,15 @@ def test_no_program_with_control_flow_is_compiled_wrongly(kind: str) -> None:
     assert summary.programs >= 10, str(summary)
 
 
+def test_no_size_is_compiled_wrongly() -> None:
+    """One function for six sizes, 0 and 1 among them, and such that NumPy refuses."""
+    summary = Campaign((f"z{n}" for n in range(24)), jobs=2, seconds=SECONDS / 8).run()
+    shown = "".join(f"\n# ---- seed {f['seed']}: {f['failure']}\n{f['program']}"
+                    for f in summary.failures)
+    assert not summary.failures, shown
+    assert summary.programs >= 2, str(summary)
+
+
 def test_stateful_programs_are_varied_and_run_as_printed() -> None:
     programs = [any_program_of(f"s{seed}") for seed in range(100)]
     text = "\n".join(p.source for p in programs)

@@ -210,3 +210,16 @@ def test_arange_of_a_float_and_a_size_of_data() -> None:
     for value, want in zip(got, function(np.array([1.0, -1.0, 2.0])), strict=True):
         assert value.dtype == want.dtype
         np.testing.assert_array_equal(value, want)
+
+
+@pytest.mark.parametrize("order", [(3, 1, 0, 9, 7), (9, 3, 4, 8)])
+def test_the_programs_own_exception_is_told_after_a_refusal_for_varying_ints(
+    order: tuple[int, ...]
+) -> None:
+    """The int is a number of the run first, which is refused; with its value known NumPy raises."""
+    def function(x: Any, n: int) -> Any:
+        return looped(i[1] for i in np.ndindex(n - 6, 2))
+
+    compiled = fusec.jit(function)
+    for n in order:
+        check_equal(of_call(compiled, np.ones(4), n), of_call(function, np.ones(4), n), n)

@@ -266,6 +266,28 @@ def test_without_safetensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "long", "dangling link"])
+def test_what_is_no_index_is_passed_over(tmp_path: Path, kind: str) -> None:
+    """It neither hangs nor hides the newest checkpoint, and is left where it is."""
+    value = fusec.Variable(np.arange(4.0))
+    checkpoint = fusec.Checkpoint(v=value, max_to_keep=1)
+    path = checkpoint.save(tmp_path / "c")
+    false = tmp_path / "c-7.json"
+    {"pipe": os.mkfifo, "device": lambda p: p.symlink_to("/dev/zero"), "folder": os.mkdir,
+     "long": lambda p: (p.touch(), os.truncate(p, 1 << 40)),
+     "dangling link": lambda p: p.symlink_to(tmp_path / "nothing")}[kind](false)
+    value.assign(np.zeros(4))
+    with pytest.warns(fusec.errors.CheckpointWarning, match=r"c-7\.json is passed over.*c-1\.json"):
+        assert checkpoint.restore(tmp_path / "c").path == path
+    np.testing.assert_array_equal(value.numpy(), np.arange(4.0))
+    with pytest.raises((FileNotFoundError, ValueError)):
+        checkpoint.restore(tmp_path / "c-7")
+    newer = checkpoint.save(tmp_path / "c")
+    assert newer.endswith("c-8")
+    assert checkpoint.restore(tmp_path / "c").path == newer
+    assert os.path.lexists(false)
+
+
 def test_folders_and_nothing_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = fusec.Checkpoint(v=fusec.Variable(1))
     monkeypatch.chdir(tmp_path)

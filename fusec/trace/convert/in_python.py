@@ -34,6 +34,34 @@ def smallest(items: Any) -> Any:
     return best
 
 
+def largest_by(keys: Any, items: Any) -> Any:
+    """``max(items, key=…)`` with the items' keys."""
+    best, result = keys[0], items[0]
+    for key, item in zip(keys[1:], items[1:], strict=True):
+        if key > best:
+            best, result = key, item
+    return result
+
+
+def smallest_by(keys: Any, items: Any) -> Any:
+    """``min(items, key=…)`` with the items' keys."""
+    best, result = keys[0], items[0]
+    for key, item in zip(keys[1:], items[1:], strict=True):
+        if key < best:
+            best, result = key, item
+    return result
+
+
+BY_KEY: dict[Any, Any] = {max: largest_by, min: smallest_by}
+
+
+def exchanged(a: Any, b: Any) -> Any:
+    """Two neighbours in order; equal ones stay in theirs."""
+    if b < a:
+        return b, a
+    return a, b
+
+
 def total_where(items: Any, element: Any, condition: Any) -> Any:
     """``sum(element for item in items if condition)``"""
     total = 0

@@ -195,6 +195,32 @@ def compare_items(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) ->
     return equal if op == "eq" else hooks.not_(where, equal)
 
 
+_ORDERS = ("lt", "le", "gt", "ge")
+
+
+def order_items(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """The order of two tuples or lists: of the first items that differ, else of the lengths."""
+    if op not in _ORDERS or type(a) is not type(b) or type(a) not in (tuple, list) or not (
+            holds_open(a, b)):
+        return UNHANDLED
+    result: Any = getattr(operator, op)(len(a), len(b))
+    for one, other in reversed(list(zip(a, b, strict=False))):
+        same = True if one is other else hooks.compare(where, "eq", one, other)
+        answer = hooks.decide(same)
+        if answer is None:
+            result = _either(hooks, same, result, hooks.compare(where, op, one, other))
+        elif not answer:
+            result = hooks.compare(where, op, one, other)
+    return result
+
+
+def _either(hooks: TracingHooks, test: Any, a: Any, b: Any) -> Any:
+    """``a if test else b`` of truth values; NumPy's, where one is."""
+    is_pythons = all(type(x) is not TracedArray or x.type.is_weak for x in (a, b))
+    value = hooks.trace.emit("Where", *map(hooks.truth, (test, a, b)), kind="scalar")
+    return number(hooks.trace, weak(hooks.trace, value, BOOL) if is_pythons else value)
+
+
 def holds_open(*values: Any) -> bool:
     """Whether numbers that only the run knows lie in tuples or lists."""
     return any(

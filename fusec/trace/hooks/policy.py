@@ -36,7 +36,7 @@ PROGRAM = Policy({
         operators.computed(special_methods.iop)),
     "compare": (
         absence.compare, operators.identity_of, operators.lift,
-        operators.compare_items, operators.note_methods,
+        operators.compare_items, operators.order_items, operators.note_methods,
         operators.computed(special_methods.compare)),
     "contains": (
         absence.contains, operators.find_in_array, operators.find_among_few,

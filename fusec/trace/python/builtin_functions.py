@@ -113,8 +113,7 @@ def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Call
         def call(hooks: TracingHooks, *args: Any, **kwargs: Any) -> Any:
             if args and type(args[0]) in _ITERATORS:
                 args = (list(args[0]), *args[1:])
-            if not any_traced(args, kwargs) and not (
-                    function is builtins.sum and _are_users(args)):
+            if not any_traced(args, kwargs) and not _may_be_traced(hooks, function, args, kwargs):
                 return function(*args, **kwargs)
             items = _many(hooks.trace, args[0]) if not kwargs else None
             if items is not None:
@@ -125,6 +124,17 @@ def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Call
         return handler
 
     return decorate
+
+
+def _may_be_traced(
+    hooks: TracingHooks, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> bool:
+    """Whether a method or a key that is a function of the program gives what the run knows."""
+    if function is builtins.sum:
+        return _are_users(args)
+    is_short = len(args) == 1 and type(args[0]) in (list, tuple, range) and (
+        len(args[0]) <= UNROLL)
+    return is_short and list(kwargs) == ["key"] and kwargs["key"] is not None
 
 
 def _are_users(args: tuple[Any, ...]) -> bool:
@@ -148,9 +158,13 @@ def _extremum(function: Callable[..., Any], better: np.ufunc, by_hand: Callable[
         items = list(args[0]) if len(args) == 1 else list(args)
         if not items and not kwargs:
             return function(items)  # which raises
-        if key is not None or kwargs or not items:
+        if key is not None and items:
+            return _best_by(hooks, function, items, key)
+        if kwargs or not items:
             raise unsupported(f"{function.__name__} with these arguments on traced values",
                               loc=hooks.loc, cure="use np.minimum or np.maximum")
+        if any(type(item) in (tuple, list) for item in items):
+            return hooks.call(hooks.where, by_hand, items)
         best = items[0]
         for item in items[1:]:
             x, y = as_traced(hooks.trace, best), as_traced(hooks.trace, item)
@@ -161,6 +175,16 @@ def _extremum(function: Callable[..., Any], better: np.ufunc, by_hand: Callable[
             is_better = call_ufunc(hooks.trace, better, "__call__", (y, x), {}, True)
             best = chosen(hooks.trace, is_better, y, x)
         return best
+
+
+def _best_by(
+    hooks: TracingHooks, function: Callable[..., Any], items: list[Any], key: Callable[..., Any],
+) -> Any:
+    """``max(items, key=key)``: each key is asked for once, in order."""
+    keys = [hooks.call(hooks.where, key, item) for item in items]
+    if not any_traced(tuple(keys), {}):
+        return items[function(range(len(items)), key=keys.__getitem__)]
+    return hooks.call(hooks.where, in_python.BY_KEY[function], keys, items)
 
 
 def _quantifier(

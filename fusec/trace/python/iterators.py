@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.symbolic_sizes import is_symbolic
+from fusec.ir.symbolic_sizes import is_symbolic, plain
 from fusec.ops.shapes import broadcast
 
 from ..control.iterators import Enumerate, NdEnumerate, Product, Reversed, Zip
@@ -79,8 +80,10 @@ def _product(hooks: TracingHooks, *parts: Any, repeat: int = 1) -> Any:
 def _ndindex(hooks: TracingHooks, *shape: Any) -> Any:
     if len(shape) == 1 and isinstance(shape[0], tuple):
         (shape,) = shape
-    if not shape or any_traced(shape, {}) or not all(isinstance(n, int) and n >= 0 for n in shape):
-        return np.ndindex(*shape)
+    if any_traced(shape, {}):  # which become known, or are refused
+        shape = tuple(map(operator.index, shape))
+    if not shape or not all(isinstance(n, int) and n >= 0 for n in shape):
+        return np.ndindex(*map(plain, shape))
     return Product(tuple(map(range, shape)))
 
 

@@ -1,14 +1,16 @@
-"""``sorted`` of a few traced numbers, as a network of exchanges."""
+"""``sorted`` of a few traced numbers, or tuples of them, as a network of exchanges."""
 
 from __future__ import annotations
 
 import builtins
+import heapq
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import UnsupportedError
 
+from ..convert import in_python
 from ..objects.tracing_hooks import TracingHooks
 from ..operands.operands import as_traced
 from ..ufuncs.ufunc_calls import call_ufunc
@@ -23,7 +25,7 @@ def _sorted(
     hooks: TracingHooks, iterable: Any, /, *, key: Any = None, reverse: Any = False
 ) -> list[Any]:
     items = list(hooks.iterate(hooks.where, iterable))
-    if key is None and type(reverse) is bool and _are_numbers(items):
+    if key is None and type(reverse) is bool and _are_ordered(items):
         _check_ordered(hooks, items)
         return _in_order(hooks, items[::-1] if reverse else items)[::-1 if reverse else 1]
     options = {} if key is None else {"key": hooks.wrap(key)}
@@ -34,11 +36,25 @@ def _sort(
     hooks: TracingHooks, items: list[Any], /, *, key: Any = None, reverse: Any = False
 ) -> None:
     """``list.sort``"""
-    if key is None and type(reverse) is bool and _are_numbers(items):
+    if key is None and type(reverse) is bool and _are_ordered(items):
         items[:] = _sorted(hooks, items, reverse=reverse)
         return
     options = {} if key is None else {"key": hooks.wrap(key)}
     items.sort(reverse=reverse, **options)
+
+
+def _are_ordered(items: list[Any]) -> bool:
+    return _are_numbers(items) or _are_tuples(items)
+
+
+def _are_tuples(items: list[Any]) -> bool:
+    """Whether they are tuples of numbers, some of which data decides."""
+    if len(items) > MOST_NUMBERS or not all(type(x) is tuple for x in items):
+        return False
+    numbers = [x for item in items for x in item]
+    return any(type(x) is TracedArray for x in numbers) and all(
+        not x.is_array if type(x) is TracedArray else type(x) in (int, float, bool)
+        for x in numbers) and len({len(item) for item in items}) == 1
 
 
 def _are_numbers(items: list[Any]) -> bool:
@@ -54,8 +70,8 @@ def _are_numbers(items: list[Any]) -> bool:
 def _check_ordered(hooks: TracingHooks, items: list[Any]) -> None:
     """NaN is neither smaller nor larger: what Python makes of it depends on how it goes on."""
     trace = hooks.trace
-    for x in items:
-        value = x.value
+    for x in (x for item in items for x in (item if type(item) is tuple else (item,))):
+        value = as_traced(trace, x).value
         if value.dtype.kind == "f":
             trace.check(trace.emit("Equal", value, value), UnsupportedError(
                 "sorted() of numbers with NaN in them is not supported inside a fusec.jit "
@@ -67,11 +83,30 @@ def _in_order(hooks: TracingHooks, items: list[Any]) -> list[Any]:
     items = list(items)
     for last in range(len(items) - 1, 0, -1):
         for j in range(last):
-            a, b = (as_traced(hooks.trace, x) for x in items[j:j + 2])
-            swap = call_ufunc(hooks.trace, np.less, "__call__", (b, a), {}, True)
-            items[j:j + 2] = chosen(hooks.trace, swap, b, a), chosen(hooks.trace, swap, a, b)
+            items[j:j + 2] = _exchanged(hooks, *items[j:j + 2])
     return items
+
+
+def _exchanged(hooks: TracingHooks, a: Any, b: Any) -> Any:
+    if type(a) is tuple:
+        return hooks.call(hooks.where, in_python.exchanged, a, b)
+    a, b = (as_traced(hooks.trace, x) for x in (a, b))
+    swap = call_ufunc(hooks.trace, np.less, "__call__", (b, a), {}, True)
+    return chosen(hooks.trace, swap, b, a), chosen(hooks.trace, swap, a, b)
+
+
+def _of_smallest(function: Any, reverse: bool) -> None:
+    """``heapq.nsmallest`` and ``nlargest`` of a few numbers, or tuples of them."""
+    def call(hooks: TracingHooks, n: Any, iterable: Any, key: Any = None) -> Any:
+        items = list(hooks.iterate(hooks.where, iterable))
+        if key is None and type(n) is int and _are_ordered(items):
+            return _sorted(hooks, items, reverse=reverse)[:max(n, 0)]
+        return function(n, items, **({} if key is None else {"key": hooks.wrap(key)}))
+
+    TABLE.register(function, call)
 
 
 TABLE.register(builtins.sorted, _sorted)
 TABLE.register(list.sort, _sort)
+_of_smallest(heapq.nsmallest, False)
+_of_smallest(heapq.nlargest, True)

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any, TextIO
 
 from . import grow
-from .control import grammar, objects, sizes
+from .control import grammar, objects, six_sizes, sizes
 from .control.judge import ControlJudge, StatefulJudge
 from .control.program import ControlProgram, StatefulProgram
 from .control.shrink import shrink_control
@@ -56,7 +56,10 @@ AnyProgram = Program | ControlProgram
 
 def program_of(seed: str) -> AnyProgram:
     """The program of a seed: ``"17"`` is a straight line, ``"c17"`` has branches and loops,
-    ``"s17"`` Python's state as well, ``"w17"`` arrays that shrink and grow."""
+    ``"s17"`` Python's state as well, ``"w17"`` arrays that shrink and grow, ``"z17"`` is run at six
+    sizes."""
+    if seed.startswith("z"):
+        return six_sizes.program_of(int(seed[1:]))
     if seed.startswith("w"):
         return sizes.program_of(int(seed[1:]))
     if seed.startswith("s"):
@@ -64,7 +67,9 @@ def program_of(seed: str) -> AnyProgram:
     return grammar.program_of(int(seed[1:])) if seed.startswith("c") else grow.program_of(seed)
 
 
-def judge_of(program: AnyProgram, turn: int) -> Judge | ControlJudge:
+def judge_of(program: AnyProgram, turn: int) -> Judge | ControlJudge | six_sizes.SixSizesJudge:
+    if isinstance(program, six_sizes.SixSizesProgram):
+        return six_sizes.SixSizesJudge(program)
     if isinstance(program, StatefulProgram):
         return StatefulJudge(program)
     if isinstance(program, ControlProgram):

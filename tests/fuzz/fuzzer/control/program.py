@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,7 +35,7 @@ class ControlProgram:
         """The program as a function whose source can be found."""
         name = f"<fuzz {abs(hash(self.source))}>"
         linecache.cache[name] = (len(self.source), None, self.source.splitlines(True), name)
-        scope: dict[str, Any] = {"np": np}
+        scope: dict[str, Any] = {"np": np, "math": math}
         exec(compile(self.source, name, "exec"), scope)
         return scope["program"]
 
@@ -113,6 +114,7 @@ SOURCE = {self.source!r}
 
 def show(wrap):
     import linecache
+import math
     linecache.cache["<program>"] = len(SOURCE), None, SOURCE.splitlines(True), "<program>"
     module = {{"np": np}}
     exec(compile(SOURCE, "<program>", "exec"), module)
