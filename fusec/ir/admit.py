@@ -24,7 +24,7 @@ import numpy as np
 from fusec.errors import FusecError
 from fusec.ops import registry
 from fusec.ops.admission import Limits as Ranges
-from fusec.ops.admission import NotAdmitted, check_device, require, well_formed
+from fusec.ops.admission import NotAdmitted, check_device, check_read, require, well_formed
 from fusec.ops.build import Builder, Namer
 from fusec.ops.claims import claimed_dtypes
 from fusec.ops.index_proofs import is_in_range, is_not_negative, not_negative
@@ -150,6 +150,8 @@ class _Scope:
         require_graph(all(graph.inputs[i].type.kind == "array" for i in targets), graph,
                       "it updates a parameter that is no array")
         inputs, outputs = (tuple(map(self._new_value, vs)) for vs in (graph.inputs, graph.outputs))
+        require_graph(all(v.node.op != "Extent" or v.index == 0 for v in outputs), graph,
+                      "it gives back the size of a slice as an array")
         return Graph(inputs, outputs, updates, tuple(self.order), graph.name)
 
     def _guarded(self, node: Node, make: Any) -> None:
@@ -202,6 +204,8 @@ class _Scope:
         require(row.name not in RECURSIONS or node.attrs.get("function") in self.whole.running,
                 f"it is not in a Call of {node.attrs.get('function')!r:.60}")
         inputs = [self._new_value(v) for v in node.inputs]
+        for value in inputs:
+            check_read(value, node.op)
         attrs = self._attrs(row, node)
         types = tuple(row.infer([v.type for v in inputs], attrs))
         require(types == node.types, f"its type is {_shown(node.types)}, it says; by the rule of "

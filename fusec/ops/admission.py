@@ -206,6 +206,12 @@ def check_number(value: Value, what: str) -> None:
     require(value.dtype == INDEX and not value.shape, f"{what} is {value.type}, not an int64")
 
 
+def check_read(value: Value, op: str) -> None:
+    """The second result of an ``Extent`` has a size and no memory."""
+    require(value.node.op != "Extent" or value.index == 0 or op == "Size",
+            f"of {value.node.name}:1 only the size may be read")
+
+
 def at_least_one(count: Size, what: str) -> None:
     """Known numbers are checked here; those of the run, by the run."""
     require(isinstance(count, Dim) or count >= 1, f"{what} of nothing has no value")

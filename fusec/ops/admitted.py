@@ -136,7 +136,7 @@ def _squeeze(node: Node) -> None:
 def _diagonal(node: Node) -> None:
     check_axes(node.attrs["axes"], _is_array(node).rank)
     require(len(node.attrs["axes"]) == 2, "a diagonal has two axes")
-    require(abs(node.attrs["offset"]) < 1 << 40, "the offset is too large")
+    require(abs(node.attrs["offset"]) < 1 << 31, "the offset is too large")  # as NumPy's own int
 
 
 def _concat(node: Node) -> None:
@@ -375,9 +375,10 @@ def _loop(node: Node) -> None:
     require(len(outputs) == 1 and _is_truth(outputs[0].type), "its test does not give one bool")
 
 
-COND = Admission({"then": GRAPH, "orelse": GRAPH, "changed": INT}, {"extends": TEXT}, rule=_cond)
+_TWIN = {"extends": None}  # what another node computes, and more
+COND = Admission({"then": GRAPH, "orelse": GRAPH, "changed": INT}, {}, _TWIN, rule=_cond)
 LOOP = Admission({"test": GRAPH, "body": GRAPH, "carried": INT},
-                 {"names": TEXTS, "extends": TEXT}, rule=_loop)
+                 {"names": TEXTS}, _TWIN, rule=_loop)
 
 # --- what stays where it is
 
