@@ -164,7 +164,7 @@ LATE = {
     "Const {value=graph c() { return }}": "value is not a number",
     "Const {value=f64}": "value is not a number",
     'Exp(%x) @"/device:CPU:0 "': "is no name of a device",
-    'Exp(%x) @"\n"': "is no name of a device", 'Exp(%x) @"CPU\n"': "is no name of a device",
+    'Exp(%x) @"\\n"': "is no name of a device", 'Exp(%x) @"CPU\\n"': "is no name of a device",
     'Exp(%x) @"CPU~f8"': "nothing is sent as 'f8'",
     'Exp(%x) @"/device:NULL:0"': "not computed on the device NULL",
     'Exp(%x) @"null"': "not computed on the device NULL",
