@@ -25,7 +25,7 @@ from .errors import user_error
 from .ir import Graph
 from .ir.lazy_values import lazy
 from .ir.symbolic_numbers import text_of_number
-from .records import dataclass
+from .records import dataclass, field
 from .variable import Variable
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Build:
     stats: CompileStats
     times: dict[str, float]
     placed: Placed | None = None  # which device does what, where there are several
+    origin: Any = field(default_factory=object)  # the same for all that one trace is bound to
 
 
 class CompiledTrace:
@@ -58,6 +59,11 @@ class CompiledTrace:
         self.guards = build.traced.guards
         self.reason = ""  # why it was traced
         self.line: str | None = None  # where the function is defined
+
+    @property
+    def origin(self) -> Any:
+        """The same object for what are plans of one trace: for other sizes, other instances."""
+        return self.build.traced.symbolic or self.build.origin
 
     @property
     def graph(self) -> Graph:

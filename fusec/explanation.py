@@ -17,4 +17,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     """
     f = getattr(f, "function", f)  # of a bound method
     function = f if isinstance(f, Function) else jit(f)
+    bound = function.of_instance(args[0]) if args else None
+    if bound is not None:  # Model.step, with the instance that it was called on
+        function, args = bound, args[1:]
     return function.concrete(*args, **kwargs).explanation(function.__name__)

@@ -16,7 +16,7 @@ from fusec.trace.convert.constructs import check_supported
 from . import locks
 from .errors import short_errors
 from .inspect import history, timeline
-from .jitted_methods import BoundFunctions, Method, Target
+from .jitted_methods import BoundFunctions, Kin, Method, Target
 from .plans import RecentPlans, answer
 from .quiet_gc import no_collections
 from .specs import checked_specs, python_values
@@ -89,10 +89,10 @@ class Function(Generic[P, R]):
         self, fn: Callable[P, R], *, static: Sequence[str | int] = (), fp: str = "contract",
         check_indices: bool = True, reduce_retracing: bool = True, input_signature: Any = None,
         receiver: Callable[[], Any] | None = None, fallback: str = "error",
-        device: str | None = None,
+        device: str | None = None, kin: Kin | None = None,
     ) -> None:
-        """``receiver``, for methods, gives the instance; it is called, not kept.  A jitted ``fn``
-        is compiled anew, with these options."""
+        """``receiver``, for methods, gives the instance; it is called, not kept; ``kin``: what its
+        class has.  A jitted ``fn`` is compiled anew, with these options."""
         if isinstance(fn, Function):
             fn = fn.python_function
         if fallback != "eager":
@@ -110,6 +110,7 @@ class Function(Generic[P, R]):
         self._fast = RecentPlans()
         self._dispatcher: Dispatcher | None = None  # before the first call
         self._methods: BoundFunctions[Function] = BoundFunctions()
+        self._kin = Kin() if kin is None else kin
         self.__name__ = self.__qualname__ = type(fn).__name__  # callables without names of theirs
         functools.update_wrapper(self, fn)
         _all[id(self)] = self
@@ -126,7 +127,8 @@ class Function(Generic[P, R]):
         dispatcher = _dispatcher_class()(
             Target(self._fn, self._receiver, self.__name__), self._signature, fp=self.fp,
             check_indices=self.check_indices, reduce_retracing=self.reduce_retracing,
-            input_signature=self.input_signature, fallback=self.fallback, device=self._scope)
+            input_signature=self.input_signature, fallback=self.fallback, device=self._scope,
+            kin=self._kin if self._receiver is not None else None)
         with _making:  # calls of other threads may be their function's first, too
             if self._dispatcher is None:
                 self._dispatcher, self._fast = dispatcher, dispatcher.fast
@@ -186,9 +188,13 @@ class Function(Generic[P, R]):
         return 0 if self._dispatcher is None else self._dispatcher.eager_calls
 
     def clear(self) -> None:
-        """Forget every trace."""
+        """Forget every trace; of a method that is looked up on the class those of all instances."""
+        if self._receiver is None:
+            self._kin.clear()
         if self._dispatcher is not None:
             self._dispatcher.clear()
+        for bound in self._methods.every():
+            bound.clear()
 
     # -- stages
 
@@ -220,8 +226,14 @@ class Function(Generic[P, R]):
 
     @property
     def traces(self) -> list[ConcreteFunction]:
-        """Every trace held, newest last."""
-        return [] if self._dispatcher is None else self._dispatcher.traces.every_trace()
+        """Every trace held, newest last; of a method that is looked up on the class those of its
+        instances, too, and those that it keeps for other ones."""
+        own = [] if self._dispatcher is None else self._dispatcher.traces.every_trace()
+        bound = self._methods.every()
+        if self._receiver is not None or not (bound or self._kin.kept()):
+            return own
+        return self._dispatching().all_traces(
+            [*self._kin.kept(), *own, *(trace for each in bound for trace in each.traces)])
 
     @property
     def trace_count(self) -> int:
@@ -238,13 +250,18 @@ class Function(Generic[P, R]):
                 ) -> Function[Q, R]: ...
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """The method of an instance: traces of its own, freed with the instance."""
+        """The method of an instance: plans of its own, freed with the instance, and the traces of
+        others that are like it."""
         if instance is None or self._receiver is not None:
             return self
         return Method(self._methods.of(instance, self._for_receiver), instance)
 
     def _for_receiver(self, receiver: Callable[[], Any]) -> Function:
-        return Function(self._fn, receiver=receiver, **self.options)
+        return Function(self._fn, receiver=receiver, kin=self._kin, **self.options)
+
+    def of_instance(self, instance: Any) -> Function | None:
+        """That of an instance which it was looked up on."""
+        return self._methods.known(instance) if self._receiver is None else None
 
     # -- other processes
 

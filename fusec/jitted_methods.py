@@ -1,4 +1,4 @@
-"""Jitted methods: each instance's traces are its own, and freed with it."""
+"""Jitted methods: each instance's plans are its own, and freed with it."""
 
 from __future__ import annotations
 
@@ -94,6 +94,26 @@ class Method:
         return f"<bound {self.function!r}>"
 
 
+class Kin:
+    """What the functions of one method's instances share: traces, without the instances that they
+    were made for, and ints that traces need.  See `fusec.kin`."""
+
+    __slots__ = ("by_key", "open", "pinned")
+
+    def __init__(self) -> None:
+        self.by_key: dict[Any, list[Any]] = {}
+        self.open: list[Any] = []
+        self.pinned: frozenset[str] = frozenset()
+
+    def clear(self) -> None:
+        """Forget every trace."""
+        self.by_key, self.open = {}, []
+
+    def kept(self) -> list[Any]:
+        """The traces, oldest first."""
+        return [kept for group in [*self.by_key.values(), self.open] for kept in reversed(group)]
+
+
 class BoundFunctions(Generic[Function]):
     """The `Function` of one method for each instance that it was looked up on."""
 
@@ -110,6 +130,15 @@ class BoundFunctions(Generic[Function]):
             receiver = self._reference(instance)
             entry = self._functions[id(instance)] = (receiver, make(receiver))
         return entry[1]
+
+    def every(self) -> list[Function]:
+        """Those of the instances that are alive."""
+        return [function for _, function in list(self._functions.values())]
+
+    def known(self, instance: Any) -> Function | None:
+        """The one of this instance, if it was looked up."""
+        receiver, function = self._functions.get(id(instance), (None, None))
+        return function if receiver is not None and receiver() is instance else None
 
     def _reference(self, instance: Any) -> Callable[[], Any]:
         """A weak reference that drops the instance's traces with it; strong where it must be."""

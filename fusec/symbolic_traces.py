@@ -215,6 +215,17 @@ class SymbolicTraces:
                 return trace, sizes
         return None
 
+    def adopt(self, call: FlatCall, traces: Iterable[SymbolicTrace]) -> None:
+        """Keep traces that another instance's calls like this one have made."""
+        arguments = _arguments(call)
+        if arguments is None:
+            return
+        family = self._family_of(arguments)
+        for trace in traces:
+            if trace.arguments.key == arguments.key:
+                family.add(trace)
+                family.first_of(family.values(arguments.sizes), arguments.sizes)
+
     def foresee(self, call: FlatCall) -> None:
         """Calls of other sizes than this one's will come: its trace has symbols at once."""
         arguments = _arguments(call)
@@ -346,6 +357,13 @@ def _like(call: FlatCall, others: Iterator[ConcreteFunction]) -> Iterator[_Like]
         arguments = _seen_as(call, other.build.call)
         if arguments is not None:
             yield other, arguments
+
+
+def differs_in_sizes(call: FlatCall, earlier: FlatCall) -> bool:
+    """Whether the arguments of two calls are the same but for sizes."""
+    now, then = _arguments(call), _seen_as(call, earlier)
+    return now is not None and then is not None and now.key == then.key and (
+        now.sizes != then.sizes)
 
 
 def _arguments(call: FlatCall) -> SymbolicArguments | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fusec.trace.call.flat_call import FlatCall, differ, explain_miss
 
@@ -15,11 +15,23 @@ from .placing import USUAL, difference, parts_of, trace_key
 from .storms import Storm
 
 if TYPE_CHECKING:
+    from .compiled_trace import CompiledTrace
     from .concrete_function import ConcreteFunction
 
 MAX_TRACES = 256  # per function; the least recently used goes first
 OTHER_SIZES = "other sizes, of a trace that serves them"
+OTHER_INSTANCE = "another instance, of a trace that serves it"
 _state = threading.local()
+Plan = TypeVar("Plan", bound="CompiledTrace")
+
+
+def newest_of_each(plans: Iterable[Plan]) -> list[Plan]:
+    """Of the plans of each trace the newest, which comes last."""
+    newest: dict[int, Plan] = {}
+    for plan in plans:
+        newest.pop(id(plan.origin), None)
+        newest[id(plan.origin)] = plan
+    return list(newest.values())
 
 
 class TraceCache:
@@ -39,7 +51,7 @@ class TraceCache:
 
     def remember(self, call: FlatCall, concrete: ConcreteFunction, ints: Collection[str]) -> None:
         """Keep a new trace; ``ints`` are the arguments that are static for their values."""
-        if concrete.reason != OTHER_SIZES:
+        if concrete.reason not in (OTHER_SIZES, OTHER_INSTANCE):
             self._storm.note(self._fn, concrete.reason, ints)
         if concrete.build.traced.created:  # it would keep them alive
             return
@@ -98,12 +110,7 @@ class TraceCache:
 
     def every_trace(self) -> list[ConcreteFunction]:
         """Every trace, newest last; of one that serves several sizes the newest plan."""
-        newest: dict[int, ConcreteFunction] = {}
-        for concrete in self.every():
-            of_trace = id(concrete.build.traced.symbolic or concrete)
-            newest.pop(of_trace, None)
-            newest[of_trace] = concrete
-        return list(newest.values())
+        return newest_of_each(self.every())
 
     def clear(self) -> None:
         self._traces.clear()

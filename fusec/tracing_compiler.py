@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping, overlaps_itself
@@ -25,7 +25,8 @@ from .errors import (
 from .fast_calls import FastCalls
 from .input_signature import InputSignature
 from .inspect import compile_log, progress, timeline
-from .jitted_methods import Target
+from .jitted_methods import Kin, Target
+from .kin import KinOfInstance
 from .open_function import OpenFunction, open_function
 from .placing import scope_now, trace_key
 from .quiet_gc import no_collections_inside
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from .trace.tracer import Traced
 
 
+Built = TypeVar("Built")
+
+
 class TracingCompiler:
     """Finds what answers a call, or traces and compiles it.
 
@@ -54,6 +58,7 @@ class TracingCompiler:
     def __init__(
         self, target: Target, signature: Signature, *, fp: str, check_indices: bool,
         reduce_retracing: bool, input_signature: Any, device: device | None = None,
+        kin: Kin | None = None,
     ) -> None:
         """``device``: the scope that the function is in by itself, wherever it is called."""
         self._target = target
@@ -64,6 +69,8 @@ class TracingCompiler:
         self._device: AbstractContextManager[None] = device or nullcontext()
         self.binder = Binder(signature, self._specs, reduce_retracing,
                              device.checked_now if device else scope_now)
+        self.kin = KinOfInstance(kin, target.receiver)
+        self.binder.pinned = self.kin.pinned
         self.traces = trace_cache.TraceCache(target.fn)
         self.symbolic = SymbolicTraces()
         self.fast = FastCalls(signature, device.scope_now if device else scope_now)
@@ -94,6 +101,9 @@ class TracingCompiler:
             compiled = self._within_limits(
                 lambda: self._compiled(call, trace.at_sizes(call, sizes)))
             return self._remembered(call, compiled, trace_cache.OTHER_SIZES)
+        of_other = self._within_limits(lambda: self._of_other_instance(call))
+        if of_other is not None:
+            return self._remembered(call, of_other, trace_cache.OTHER_INSTANCE)
         self.traces.forbid_retrace(self._target.name, call)
         reason = self.traces.miss_reason(call)
         try:
@@ -116,9 +126,22 @@ class TracingCompiler:
             except Exception:  # the program's own, for these numbers
                 self.binder.restore(ints)
                 raise
+            self.kin.note_pinned(self.binder.pinned)
             if concrete.build.traced.symbolic is None:
                 reason += ", so each value has its own trace"
         return self._remembered(call, concrete, reason)
+
+    def _of_other_instance(self, call: FlatCall) -> ConcreteFunction | None:
+        """What a trace of another instance of the class is for this one."""
+        concrete = self.kin.plan(call)
+        if concrete is not None or not self.binder.reduce_retracing:
+            return concrete
+        self.symbolic.adopt(call, self.kin.open_traces(call))
+        match = self.symbolic.find(call)
+        if match is None:
+            return None
+        trace, sizes = match
+        return self._compiled(call, trace.at_sizes(call, sizes))
 
     def _remembered(
         self, call: FlatCall, concrete: ConcreteFunction, reason: str
@@ -143,23 +166,27 @@ class TracingCompiler:
         check_supported(self._target.fn)
         return self._within_limits(lambda: self._trace_and_compile(call))
 
-    def _within_limits(self, build: Callable[[], ConcreteFunction]) -> ConcreteFunction:
+    def _within_limits(self, build: Callable[[], Built]) -> Built:
         with stack.deeper(), no_collections_inside(), progress.compiling(self._target.name):
             return build()
 
     def _trace_and_compile(self, call: FlatCall) -> ConcreteFunction:
         symbolic = self.symbolic.make(
             self._target.name, call, self._traced, self._options,
-            at_once=self._has_open_sizes or bool(call.needed), others=self.traces.every,
+            at_once=self._has_open_sizes or bool(call.needed) or self.kin.has_other_sizes(call),
+            others=self.traces.every,
         ) if self.binder.reduce_retracing else None
         if symbolic is None:
-            return self._compiled(call, self._stage_by_itself(call))
+            compiled = self._compiled(call, self._stage_by_itself(call))
+            self.kin.keep(call, compiled, None)
+            return compiled
         trace, sizes = symbolic
         self.creations.check(trace.traced.created)
         sized = trace.at_sizes(call, sizes)
         sized.before.traced.container_changes = trace.traced.container_changes
         compiled = self._compiled(call, sized)
         self.symbolic.supersede(compiled, self.traces.every(), trace.guards)
+        self.kin.keep(call, compiled, trace)
         return compiled
 
     def _stage_by_itself(self, call: FlatCall) -> TracedStage:
@@ -222,6 +249,8 @@ class TracingCompiler:
             traced = self._traced(call)
             self.symbolic.give_up_outside(call)
         return TracedStage(self._target.name, call, traced, self._options)
+
+    all_traces = staticmethod(trace_cache.newest_of_each)
 
     # -- stages
 
@@ -294,4 +323,5 @@ class TracingCompiler:
         self.fast.clear()
         self._written.clear()
         self.binder.clear()
+        self.binder.pinned = self.kin.pinned
         self.creations.clear()

@@ -118,6 +118,15 @@ def _is_transparent(base: type) -> bool:
     return base is object or base.__module__ in ("abc", "typing") or not _is_library_class(base)
 
 
+def is_transparent(value: Any) -> bool:
+    """Whether it is an object of a class of the user's, in Python throughout: all that it holds are
+    its attributes."""
+    kind = type(value)
+    return bool(kind.__flags__ & HEAP_TYPE) and not isinstance(
+        value, (type, enum.Enum, BaseException)) and not _is_library_class(kind) and all(
+            map(_is_transparent, kind.__mro__[1:])) and has_attributes(value)
+
+
 def attributes_in(value: Any) -> Iterator[tuple[str, Any]]:
     """Names and values of an object's attributes, those in slots too."""
     attributes = getattr(value, "__dict__", None)

@@ -23,7 +23,7 @@ from ..values.array import TracedArray
 from ..values.trace import current
 from .contents import Content, measure
 from .measures import BUFFERS, CONTAINERS, DATA, VIEWS, Bits, Identity, Kept, Layout, Measure
-from .places import UNBOUND, Attribute, Bind, Place
+from .places import UNBOUND, Attribute, Bind, MethodOf, Place
 from .relations import Never, Relation
 
 
@@ -174,10 +174,7 @@ def attribute_guard(obj: Any, name: str) -> Guard:
 
 def method_guard(obj: Any, name: str) -> Guard:
     """``obj.name`` is a method, which is bound anew each time: its function must stay."""
-    guard = attribute_guard(obj, name)
-    bound, guard.read = guard.read, lambda: getattr(bound(), "__func__", UNBOUND)
-    guard.refresh()
-    return guard
+    return place_guard(MethodOf(obj, name))
 
 
 def is_guarded(obj: Any) -> bool:

@@ -145,14 +145,20 @@ class Attribute(Place):
         scope = reference(obj)
         super().__init__(scope, name, f"attribute {owner}.{name}", f"{owner}.{name}")
         self._id, self._waiting = id(obj), UNBOUND
-        self._reader = lambda: getattr(scope(), name, UNBOUND)
+        self._reader: Any = lambda: getattr(scope(), name, UNBOUND)
+        self._reader.place = self
 
     @property
     def key(self) -> Key:
         return self._id, self.name
 
     def __call__(self) -> Any:
-        return getattr(self.scope(), self.name, UNBOUND)
+        return self.of(self.scope(), self.name)
+
+    @staticmethod
+    def of(obj: Any, name: str) -> Any:
+        """What reading it gives of this object."""
+        return getattr(obj, name, UNBOUND)
 
     def expression(self, bind: Bind) -> str:
         return f"getattr({bind(self.scope)}(), {self.name!r}, {bind(UNBOUND)})"
@@ -171,6 +177,19 @@ class Attribute(Place):
         owner = self.scope()
         if owner is not None:
             setattr(owner, self.name, value)
+
+
+class MethodOf(Attribute):
+    """The function of a method, which is bound anew each time that it is read."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(obj: Any, name: str) -> Any:
+        return getattr(getattr(obj, name, UNBOUND), "__func__", UNBOUND)
+
+    def expression(self, bind: Bind) -> str:
+        return f"getattr({super().expression(bind)}, '__func__', {bind(UNBOUND)})"
 
 
 class Item(Place):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -238,12 +239,13 @@ def _noted(hooks: TracingHooks, where: Where, fn: Any, args: Args, result: Any) 
     """The result, known as the trace's own, or as a namespace from outside."""
     if type(result) is TracedArray and not isinstance(fn, type):
         return result
-    if getattr(fn, "__name__", "") == "__new__" and type(result).__flags__ & HEAP_TYPE:
+    is_by_new = getattr(fn, "__name__", "") == "__new__" and type(result).__flags__ & HEAP_TYPE
+    if is_by_new or isinstance(result, contextlib._GeneratorContextManager):  # which serves once
         hooks.note_made(result)
     if call_arguments.is_numeric(fn):
         for item in result if type(result) is tuple else (result,):
             hooks.note_local(item)
-    elif isinstance(fn, type) or fn is dataclasses.replace:
+    elif isinstance(getattr(fn, "__origin__", fn), type) or fn is dataclasses.replace:
         hooks.note_made(result)
     elif fn is vars and len(args) == 1:
         return namespace_of(hooks, where, args[0], result)

@@ -25,8 +25,8 @@ from ..facts.policy import stays_plain
 from ..facts.static_values import attributes_in, slots_of
 from ..guards.array_values import guard_content
 from ..guards.contents import everything_in, values_inside
-from ..guards.guard import attribute_guard, is_guarded
-from ..guards.places import Places
+from ..guards.guard import Guard, attribute_guard, is_guarded
+from ..guards.places import Places, reference
 from ..guards.plain_calls import takes_values
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
@@ -35,6 +35,7 @@ from .tracing_hooks import TracingHooks
 
 _ARRAYS = (np.ndarray, TracedArray)
 _SHOWING = (repr, str, ascii, format)
+_TELLING = (id, hash, *_SHOWING)  # which object it is
 _COPYING = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__")
 
 
@@ -67,10 +68,20 @@ def _parts(x: Any) -> Iterable[Any]:
 def note_read(hooks: TracingHooks, fn: Any, args: tuple[Any, ...]) -> None:
     """Before ``fn``, which is called as it is: what it may read of objects is guarded, or refused.
     """
+    if hooks.trace.active and any(fn is one for one in _TELLING):
+        for obj in instances(args):
+            _note_which(hooks, obj)
     is_ours = hooks.table.find(fn) is not None and not any(fn is one for one in _SHOWING)
     if hooks.trace.active and not is_ours and next(instances(args), None) is not None and (
             _runs_as_it_is(fn)):
         note_instances(hooks, getattr(fn, "__qualname__", str(fn)), args)
+
+
+def _note_which(hooks: TracingHooks, obj: Any) -> None:
+    """The trace is of this very object: no other instance of its class may have it."""
+    if id(obj) not in hooks.trace.local.objects:
+        title = f"which {type(obj).__name__} it is"
+        hooks.trace.world.guards[id(obj), title] = Guard(title, title, reference(obj))
 
 
 def _runs_as_it_is(fn: Any) -> bool:

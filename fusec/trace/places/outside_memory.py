@@ -60,9 +60,16 @@ def apart_guards(trace: Trace, written: set[int]) -> Iterator[Guard]:
                           cure="take the view of the one inside the function")
     if any(is_written) and len(held) > 1 and any(callable(c) for _, c in held):
         names = ", ".join(dict.fromkeys(trace.feeds.outside[i] for i, _ in held))
-        # The launcher goes by where the arrays begin and end, which mostly is enough.
-        yield Guard(names, names, lambda: [_held(c) for _, c in held], Apart(is_written),
-                    is_native=True)
+        yield apart_guard(names, trace.feeds.captured, Apart(is_written))
+
+
+def apart_guard(names: str, captured: Sequence[Any], apart: Apart) -> Guard:
+    """That what is captured are arrays of memory of their own, as far as they are arrays.
+
+    The launcher goes by where they begin and end, which mostly is enough.
+    """
+    held = [c for c in captured if _is_array(c)]
+    return Guard(names, names, lambda: [_held(c) for c in held], apart, is_native=True)
 
 
 def _overlaps(arrays: Sequence[Any], written: Sequence[bool]) -> Iterator[tuple[int, int]]:
