@@ -205,13 +205,17 @@ class CompiledControl:
         return self.run.is_native
 
     @property
+    def calls(self) -> list[str]:
+        """What of Python's the native function calls, as far as its runs show."""
+        return self.run.calls
+
+    @property
     def reason(self) -> str:
         """How it runs, and why not natively."""
         if self.run.is_native:
             count = self.run.nests
             text = "one native function" + (f" with {count} fused nests" if count else "")
-            return text + (f", which calls Python: {', '.join(self.run.calls)}"
-                           if self.run.calls else "")
+            return text + (f", which calls Python: {', '.join(self.calls)}" if self.calls else "")
         return f"step by step from Python: {self.run.reason}"
 
     @property

@@ -23,7 +23,9 @@ from fusec.records import dataclass
 from fusec.runtime.native import address_of
 
 from . import legacy_draws
+from .legacy_draws import NEXT_DOUBLE
 
+UNIFORM = "random_standard_uniform"  # the bit generator's own function, which takes its state
 CHECKED = 40  # numbers of the self-check, for each sample of arguments
 _C_TYPES = {"f8": ctypes.c_double, "f4": ctypes.c_float, "i8": ctypes.c_int64}
 # Ranges of integers that take each way of NumPy's, as first, last and count.
@@ -123,6 +125,8 @@ def _name(generator: Any, drawing: Drawing) -> str:
 
 def _function(generator: Any, drawing: Drawing) -> int:
     name = _name(generator, drawing)
+    if name == UNIFORM:
+        return _words(generator)[NEXT_DOUBLE]
     address = _addresses.get(name)
     if address is None:
         address = _addresses[name] = _found(name)
@@ -141,10 +145,22 @@ def _found(name: str) -> int:
 
 def _source(generator: Any, drawing: Drawing) -> int:
     """The address of the state that the function takes."""
-    bits = _capsule(_bits_of(generator).capsule, b"BitGenerator")
-    if not _name(generator, drawing).startswith("legacy_"):
-        return bits
-    return id(generator) + _legacy_place(generator, bits)
+    name = _name(generator, drawing)
+    if name == UNIFORM:
+        return _words(generator)[0]
+    if name.startswith("legacy_"):
+        return id(generator) + _legacy_place(generator)
+    return _address(generator)
+
+
+def _address(generator: Any) -> int:
+    """Of the bit generator's ``bitgen_t``."""
+    return _capsule(_bits_of(generator).capsule, b"BitGenerator")
+
+
+def _words(generator: Any) -> list[int]:
+    """Of that: the state, then next_uint64, next_uint32, next_double, next_raw."""
+    return list((ctypes.c_uint64 * 5).from_address(_address(generator)))
 
 
 def _capsule(capsule: Any, name: bytes) -> int:
@@ -153,12 +169,12 @@ def _capsule(capsule: Any, name: bytes) -> int:
     return int(get(capsule, name))
 
 
-def _legacy_place(generator: Any, bits: int) -> int:
+def _legacy_place(generator: Any) -> int:
     """Where in a ``RandomState`` its ``aug_bitgen_t`` lies, which begins with the address of the
     object's own copy of the bit generator's five words."""
     first, size = id(generator), type(generator).__basicsize__
     words = (ctypes.c_uint64 * (size // 8)).from_address(first)
-    expected = list((ctypes.c_uint64 * 5).from_address(bits))
+    expected = _words(generator)
     for k, word in enumerate(words[: len(words) - 2]):
         inside = (word - first) // 8
         if 0 <= inside <= len(words) - 5 and word % 8 == first % 8 and (

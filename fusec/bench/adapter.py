@@ -75,6 +75,10 @@ class Backend(ABC):
     def externs(self, compiled: Any, args: Sequence[Any]) -> tuple[str, ...]:
         """The library calls of a call, by name."""
 
+    def held_up(self, compiled: Any, args: Sequence[Any]) -> tuple[str, ...]:
+        """What of its loops and branches runs in Python, as sentences."""
+        return ()
+
     @abstractmethod
     def operations(self, compiled: Any, args: Sequence[Any]) -> int:
         """How many operations the program traced to (library calls among them)."""
@@ -115,6 +119,12 @@ class FusecBackend(Backend):
 
     def externs(self, compiled: Any, args: Sequence[Any]) -> tuple[str, ...]:
         return tuple(extern_name(e) for e in compiled.concrete(*args).externs)
+
+    def held_up(self, compiled: Any, args: Sequence[Any]) -> tuple[str, ...]:
+        control = compiled.concrete(*args).control
+        return tuple(dict.fromkeys(
+            f"the {c.name}{f' at {c.loc}' if c.loc else ''}: {c.reason}" for c in control
+            if not c.is_native or c.calls))
 
     def operations(self, compiled: Any, args: Sequence[Any]) -> int:
         nodes = compiled.concrete(*args).graph.nodes

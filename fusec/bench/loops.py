@@ -235,13 +235,13 @@ def render(findings: Sequence[Finding]) -> str:
         *rows])
 
 
-def written(page: str, section: str) -> str:
+def written(page: str, section: str, begin: str = BEGIN, end: str = END) -> str:
     """The page with its section replaced, or appended."""
-    block = f"{BEGIN}\n{section}\n{END}\n"
-    if BEGIN not in page:
+    block = f"{begin}\n{section}\n{end}\n"
+    if begin not in page:
         return f"{page.rstrip()}\n\n{block}"
-    before, rest = page.split(BEGIN, 1)
-    return before + block + rest.split(END, 1)[1].lstrip("\n")
+    before, rest = page.split(begin, 1)
+    return before + block + rest.split(end, 1)[1].lstrip("\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -102,6 +102,7 @@ def _report(
         traffic=traffic,
         externs=(externs := backend.externs(compiled, args)),
         remarks=remarks(bool(externs)),
+        held_up=backend.held_up(compiled, args),
         operations=backend.operations(compiled, args),
         limit_seconds={n: _limit(traffic, n) for n in counts},
         **checked,

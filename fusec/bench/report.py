@@ -55,6 +55,7 @@ class Report(Shown):
     size: int = 0
     dtype: str = ""
     remarks: tuple[str, ...] = ()  # what disturbed the measurement, in sentences
+    held_up: tuple[str, ...] = ()  # which loops and branches run in Python, and why
 
     @property
     def threads(self) -> int:
@@ -125,6 +126,8 @@ class Report(Shown):
 
     def why_not_faster(self) -> str:
         """The likeliest cause, with the figures it rests on."""
+        if self.held_up:
+            return "; ".join(self.held_up)
         moved, limit = self.bytes_moved, self.limit_seconds.get(self.threads, 0.0)
         if self.externs and self.limit_share < LIBRARY_SHARE:
             return (f"library-bound: the time is in {', '.join(sorted(set(self.externs)))}; the "

@@ -10,8 +10,16 @@ import numpy as np
 import pytest
 from bench_standin import StandIn
 
+import fusec
 from fusec.bench import inputs, timing
-from fusec.bench.adapter import Traffic, by_stage, extern_name, kernel_traffic, traffic
+from fusec.bench.adapter import (
+    FusecBackend,
+    Traffic,
+    by_stage,
+    extern_name,
+    kernel_traffic,
+    traffic,
+)
 from fusec.bench.measure import benchmark, peak_memory
 from fusec.bench.report import Report
 from fusec.bench.stats import Timing
@@ -203,9 +211,24 @@ def made(eager: float, compiled: float, **changes) -> Report:
     (made(1e-3, 2e-3, limit_seconds={1: 1.8e-3}), "memory-bound: the kernels already run at 90 %"),
     (made(1e-3, 2e-3, operations=1), "one operation"),
     (made(1e-3, 2e-3), "compute-bound"),
+    (made(1e-3, 2e-3, held_up=("the loop: it calls Python",)), "here: the loop: it calls Python"),
 ])
 def test_verdicts_say_who_is_faster_and_why(report, says):
     assert says in report.verdict
+
+
+def test_what_holds_a_loop_up():
+    def shuffled(rng, x, n):
+        for _ in range(n):
+            x = rng.multivariate_normal(x, np.eye(2))
+        return x
+
+    compiled = fusec.jit(shuffled)
+    args = np.random.default_rng(3), np.zeros(2), 40
+    compiled(*args)
+    reason, = FusecBackend().held_up(compiled, args)
+    assert "which calls Python: rng.multivariate_normal" in reason
+    assert FusecBackend().held_up(fusec.jit(lambda x: x + 1), (1.0,)) == ()
 
 
 def test_break_even():

@@ -293,16 +293,23 @@ def test_threads_take_turns_at_one_generator() -> None:
 
 
 def test_a_function_that_is_missing_or_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawing = find("random", np.dtype(np.float64))
-    assert drawing is not None
-    rng = np.random.default_rng(3)
-    found = draws._function(rng, drawing)
-    other = draws._found("random_standard_normal")
+    rng, twin = np.random.default_rng(3), np.random.default_rng(3)
     monkeypatch.setattr(draws, "_reasons", {})
-    monkeypatch.setitem(draws._addresses, "random_standard_uniform", other)
-    assert found != other
-    compiled = fusec.jit(total_of)
-    assert compiled(rng, 50) == total_of(np.random.default_rng(3), 50)
+    monkeypatch.setitem(draws._addresses, "random_standard_normal",
+                        draws._found("random_standard_exponential"))
+    monkeypatch.delitem(draws._addresses, "random_standard_cauchy", raising=False)
+    monkeypatch.setitem(find("standard_cauchy", np.dtype(float)).functions, GENERATOR, "nothing")
+
+    def f(rng: Any, n: int) -> float:
+        total = 0.0
+        for _ in range(n):
+            total += rng.standard_normal() + rng.standard_cauchy() + rng.random()
+        return total
+
+    compiled = fusec.jit(f)
+    assert compiled(rng, 50) == f(twin, 50) and state(rng) == state(twin)
     if is_of_one_device(compiled.traces[0]):
-        assert "rng.random (this NumPy's random draws in another way)" in (
-            compiled.traces[0].control[0].reason)
+        reason = compiled.traces[0].control[0].reason
+        assert "rng.standard_normal (this NumPy's standard_normal draws in another way)" in reason
+        assert "rng.standard_cauchy (this NumPy does not export nothing)" in reason
+        assert "rng.random" not in reason
