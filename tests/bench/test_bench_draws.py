@@ -20,4 +20,4 @@ def test_loops_draw_as_numpy_does(case: draws.Case) -> None:
 
 def test_a_row_of_the_table() -> None:
     row = draws.row(draws.Finding(draws.CASES[0], 2.0, 4.0, 0.1, None))
-    assert row == "| random_walk | 1e5 | 2e+03 | 4e+03 | 100 | refused | |"
+    assert row == "| random_walk | 2e4 | 2e+03 | 4e+03 | 100 | refused | |"
