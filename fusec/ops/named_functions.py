@@ -39,6 +39,9 @@ LIBRARY_CALLS: dict[str, str] = {
     "fft": """
         fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft dct idct dst
         idst dctn idctn dstn idstn""",
+    "fftpack": """
+        fft ifft fft2 ifft2 fftn ifftn rfft irfft dct idct dst idst dctn idctn dstn idstn diff
+        tilbert itilbert hilbert ihilbert cs_diff sc_diff ss_diff cc_diff shift""",
     "integrate": "cumulative_trapezoid simpson cumulative_simpson",
     "spatial.distance": "cdist pdist squareform",
 }

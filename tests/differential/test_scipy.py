@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import check, run
-from scipy import fft, integrate, linalg, ndimage, signal, special
+from scipy import fft, fftpack, integrate, linalg, ndimage, optimize, signal, special
 from scipy.linalg import blas, lapack
 from scipy.spatial import distance
 from tolerance import Ulp
@@ -203,3 +203,49 @@ def test_every_name_is_scipys() -> None:
     missing = [f"{m}.{n}" for m, names in scipy_functions.LIBRARY_CALLS.items()
                for n in names.split() if not callable(getattr(modules[m], n, None))]
     assert not missing
+
+
+FFTPACK: dict[str, Callable[[Any, Any], Any]] = {
+    "rfft": lambda m, x: m.rfft(x), "irfft": lambda m, x: m.irfft(x),
+    "rfft of rows": lambda m, x: m.rfft(x.reshape(2, -1), n=6, axis=1, overwrite_x=True),
+    "fft": lambda m, x: m.ifft(m.fft(x, 12)), "fft2": lambda m, x: m.fft2(x.reshape(2, 4)),
+    "dct": lambda m, x: (m.dct(x, norm="ortho"), m.dct(x, 3), m.idct(x), m.dst(x, 1), m.idst(x)),
+    "diff": lambda m, x: (m.diff(x), m.hilbert(x), m.shift(x, 0.5)),
+    "float32": lambda m, x: m.rfft(x.astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", FFTPACK)
+def test_fftpack(name: str) -> None:
+    """As SciPy's own, in the packed layout of real transforms too; nothing is overwritten."""
+    form, x = FFTPACK[name], np.arange(8.0) ** 1.5
+    kept = x.copy()
+    got, want = fusec.jit(lambda u: form(fftpack, u))(x), form(fftpack, kept.copy())
+    for value, wanted in zip(*(r if isinstance(r, tuple) else (r,) for r in (got, want)),
+                             strict=True):
+        assert value.dtype == wanted.dtype
+        np.testing.assert_array_equal(value, wanted)
+    np.testing.assert_array_equal(x, kept)
+
+
+ROOTS: dict[str, Callable[[Any], Any]] = {
+    "bisect": lambda x: optimize.bisect(lambda t: t * t - x[0], 0.0, x[1]),
+    "brentq": lambda x: optimize.brentq(lambda t: t * t - x[0], 0.0, 9.0),
+    "fsolve": lambda x: optimize.fsolve(lambda t: t * t - x[0], 1.0),
+}
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_callbacks_of_c_are_refused_by_name(name: str) -> None:
+    """SciPy's C code says something of its own where a traced value does not become a float."""
+    root, x = ROOTS[name], np.array([2.0, 9.0])
+    with pytest.raises(fusec.ConcreteValueError, match=f"optimize.{name} needs") as refused:
+        fusec.jit(root)(x)
+    assert f"call scipy.optimize.{name} before or after" in str(refused.value)
+    with pytest.warns(fusec.FallbackWarning):
+        np.testing.assert_array_equal(fusec.jit(root, fallback="eager")(x), root(x))
+
+
+def test_what_scipy_itself_refuses_is_told_in_its_words() -> None:
+    with pytest.raises(ValueError, match="must have different signs"):
+        fusec.jit(lambda x: x * optimize.brentq(lambda t: t * t + 1, 0.0, 1.0))(np.ones(2))

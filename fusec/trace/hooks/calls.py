@@ -32,7 +32,7 @@ from ..guards.plain_calls import goes_over
 from ..guards.process_state import guarded_call, is_decimal, note_decimals, reads_state
 from ..guards.side_effects import check_state, check_unconsumed, check_world, warn_of_effect
 from ..guards.static_arguments import note_owners
-from ..library.callees import check_uncompiled, named, runs_as_it_is
+from ..library.callees import behind, check_uncompiled, named, runs_as_it_is
 from ..library.randomness import drawn, is_random
 from ..library.size_arrays import is_made_of_sizes, made_of_sizes
 from ..numpy.methods import call_function
@@ -180,9 +180,13 @@ def run(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -
         result = call_function(hooks.trace, fn, args, kwargs)
     else:
         outer, hooks.callee = hooks.callee, fn
+        asked = hooks.trace.record.asked
         try:
             result = _called(hooks, where, fn, args, kwargs)
-        except (FusecError, TypeError) as error:
+        except Exception as error:
+            error = behind(hooks.trace, fn, error, asked)
+            if not isinstance(error, (FusecError, TypeError)):
+                raise
             raise named(hooks.trace, fn, error, Loc._make(where))  # noqa: B904 (mostly the same one)
         finally:
             hooks.callee = outer

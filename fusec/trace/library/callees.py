@@ -26,6 +26,7 @@ from ..facts.policy import stays_plain
 from ..values.array import TracedArray
 from ..values.trace import Trace
 
+_KNOWN = ("numpy", "builtins", "fusec", "_operator", "operator")
 _OURS = re.compile(r"'?\bTracedArray\b'?")
 _NUMPYS = {"TracedArray": "numpy.ndarray", "TracedGenerator": "Generator"}
 
@@ -85,9 +86,26 @@ def named(trace: Trace, fn: Any, error: Exception, where: Loc) -> Exception:
         return error
     if isinstance(error, (ConcreteValueError, UnsupportedError)):
         _name(error, callee_name(fn), _inside(error, trace))
+        if _root(fn) == "scipy" and error.diagnostic.cure.startswith(_OF_NUMBERS):
+            error.diagnostic = replace(error.diagnostic, cure=(
+                f"call {callee_name(fn)} before or after the compiled function, and pass its "
+                "result as an argument; fusec.jit(f, fallback=\"eager\") runs all of f uncompiled"))
     elif type(error) is TypeError and _OURS.search(str(error)) and _root(fn) != "numpy":
         return _refused(trace, fn, error)
     return error
+
+
+def behind(
+    trace: Trace, fn: Any, error: Exception, before: Exception | None
+) -> Exception:
+    """What a library's own error stands for: that a value is known only when the code runs, which
+    its C code was refused since ``before`` and did not pass on."""
+    asked, home = trace.record.asked, _root(fn)
+    if asked is None or asked is before or isinstance(error, FusecError) or home in _KNOWN:
+        return error
+    line = innermost_line(error)
+    inside = line is not None and f"{os.sep}{home}{os.sep}" in line.file
+    return asked if inside and isinstance(asked, ConcreteValueError) else error
 
 
 def _move_out(fn: Any, error: Exception, users: Loc) -> None:
@@ -99,6 +117,10 @@ def _move_out(fn: Any, error: Exception, users: Loc) -> None:
         called = ("called", f"{callee_name(fn)} ({inner.file}:{inner.line})")
         error.diagnostic = replace(
             error.diagnostic, loc=users, values=(*error.diagnostic.values, called))
+
+
+# How cures begin that are the program's to apply, where a library asks.
+_OF_NUMBERS = ("select with", "stay in the graph")
 
 
 def _is_scipys(file: str) -> bool:

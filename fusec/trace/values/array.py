@@ -153,12 +153,13 @@ class TracedArray:
         constant = OPERATIONS.value_of(self.trace, self.value)
         if constant is not None:
             return constant
-        raise ConcreteValueError(
+        self.trace.record.asked = error = ConcreteValueError(
             f"{needed} is needed while {self.trace.name} is traced, but this value is only known "
             f"when the compiled code runs", loc=self.trace.loc,
             values=[("value", describe(self.value, None, self.trace.feeds.outside))],
             cure=way_out(self.value, otherwise, self.trace.feeds.outside),
         )
+        raise error
 
     def __bool__(self) -> bool:
         if self.is_array and self.size > 1:

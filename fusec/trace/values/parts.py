@@ -47,6 +47,9 @@ class Record:
         self.index_uses: list[Use] = []  # that must be in range
         self.loops = 0  # of the graph, around what is being traced
         self.notes: list[str] = []  # decisions that `fusec.explain` tells
+        # The latest refusal to tell Python what a value is: C code may put an error of its own in
+        # its place.
+        self.asked: Exception | None = None
 
 
 class World:
