@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,43 @@ def sliding_window_view(
 
 
 @when_called(np.lib.stride_tricks.as_strided)
-def _as_strided(hooks: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-    if any_traced((x,), {}):
+def _as_strided(
+    hooks: Any, x: Any, shape: Any = None, strides: Any = None, subok: bool = False,
+    writeable: bool = True, **kwargs: Any,
+) -> Any:
+    """``as_strided`` of what are windows of the array, or every so many elements of it."""
+    if not any_traced((x,), {}):
+        return np.lib.stride_tricks.as_strided(
+            x, shape, strides, subok=subok, writeable=writeable, **kwargs)
+    array = as_traced(hooks.trace, x)
+    sizes = array.shape if shape is None else tuple(map(operator.index, shape))
+    steps = array.strides if strides is None else tuple(map(operator.index, strides))
+    if any(n < 0 for n in sizes):
+        raise hooks.trace.error(ValueError("negative dimensions are not allowed"))
+    windows = _as_windows(array, sizes, steps) if is_static(array.shape) and not kwargs else None
+    if windows is None:
         raise unsupported(
-            "np.lib.stride_tricks.as_strided", loc=hooks.trace.loc,
+            "np.lib.stride_tricks.as_strided that is no window of its array", loc=hooks.trace.loc,
+            values=[("array", array.type)],
             cure="use slices, np.lib.stride_tricks.sliding_window_view or np.broadcast_to")
-    return np.lib.stride_tricks.as_strided(x, *args, **kwargs)
+    return windows
+
+
+def _as_windows(
+    x: TracedArray, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> TracedArray | None:
+    """The view as windows, each so many elements after the last one; None where it is none."""
+    rank, widths = x.ndim, shape[x.ndim:] or (1,) * x.ndim
+    is_windows = len(shape) == len(strides) == 2 * rank and strides[rank:] == x.strides
+    if not rank or not (is_windows or len(shape) == len(strides) == rank) or min(shape) < 1:
+        return None
+    steps = []
+    for step, stride, count, width, size in zip(
+            strides, x.strides, shape, widths, x.shape, strict=False):
+        every = 1 if count == 1 else step // stride if stride and step % stride == 0 else 0
+        if every < 1 or (count - 1) * every + width > size:
+            return None
+        steps.append(slice(0, (count - 1) * every + 1, every))
+    if not is_windows:
+        return x[tuple(steps)]
+    return sliding_window_view(x.trace, x, widths, tuple(range(rank)))[tuple(steps)]
