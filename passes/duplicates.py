@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fusec.ir import Value
-from fusec.ops.cones import cone_cost
 
 from .groups import Unit
+from .known_cones import KnownCones
 from .materialise import RECOMPUTE_LIMIT, is_strip
 
 MANY_NODES = 300  # graphs of more than these get several such values a round
 
 
-def duplicates(units: list[Unit], materialised: set[Value], size: int) -> set[Value]:
+def duplicates(units: list[Unit], cones: KnownCones, size: int) -> set[Value]:
     """The values to store next: the last such value, or several in a graph of many nodes.
 
     Storing a value may make those before it be computed once only.  So after each round the nodes
@@ -24,7 +24,7 @@ def duplicates(units: list[Unit], materialised: set[Value], size: int) -> set[Va
     stored: set[Value] = set()
     shared = _Shared(units)
     for value in shared.candidates():
-        cost = cone_cost(value, materialised, 2 * RECOMPUTE_LIMIT)
+        cost = cones.cost(value)
         # Within one group a stored value costs one store; the other kernels save the whole cone.
         if cost * (len(shared.kernels[value]) - 1) > RECOMPUTE_LIMIT / 2:
             stored.add(value)

@@ -18,7 +18,14 @@ from .duplicates import duplicates
 from .fused_nodes import with_fused_nodes
 from .groups import group
 from .kernel_work import cuts
-from .materialise import framed_values, materialised_values, required_values, tied_values
+from .known_cones import KnownCones
+from .materialise import (
+    RECOMPUTE_LIMIT,
+    framed_values,
+    materialised_values,
+    required_values,
+    tied_values,
+)
 from .newest_versions import newest_versions
 from .unrolled_axes import unrolled_axes
 
@@ -42,10 +49,12 @@ def fuse(graph: Graph, has_registers: bool = False) -> Graph:
     if extra:
         stored |= extra
         materialised = materialised_values(graph, stored, unrolled, has_registers)
+    cones = KnownCones(unrolled, 2 * RECOMPUTE_LIMIT)
     for _ in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
         alone = borders(graph, materialised) if has_registers else ()
-        units, home = group(graph, materialised, unrolled, tied, alone, has_registers)
-        extra = duplicates(units, materialised, len(graph.nodes))
+        cones.begin_round(materialised)
+        units, home = group(graph, cones, tied, alone, has_registers)
+        extra = duplicates(units, cones, len(graph.nodes))
         if not extra:
             break
         stored |= extra

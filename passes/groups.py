@@ -16,12 +16,13 @@ from fusec.ir.dims import is_static
 from fusec.ir.symbolic_sizes import text_of_shape
 from fusec.ops import get
 from fusec.ops.checks import has_effects
-from fusec.ops.cones import Cone, cone, has_unit_region, is_boundary, is_piecewise, view_base
+from fusec.ops.cones import Cone, has_unit_region, is_boundary, is_piecewise, view_base
 from fusec.ops.index_maps import AxisIndex, IndexMap, identity, without_loop
 from fusec.ops.picking import PICKS
 from fusec.records import dataclass, field
 
 from .kernel_work import MAX_ENTANGLED_WORK, MAX_EXCHANGED, MAX_WORK, work_of
+from .known_cones import KnownCones
 
 MAX_OPERANDS = 48  # more pointers than this in one loop spill registers
 MAX_RESULTS = 48  # the same for arrays that the graph gives back: LLVM takes their square
@@ -124,8 +125,8 @@ def _accumulates(value: Value) -> bool:
 
 
 def group(
-    graph: Graph, materialised: set[Value], unrolled: dict[Value, int], tied: set[Value],
-    alone: Collection[Value] = (), has_registers: bool = False,
+    graph: Graph, cones: KnownCones, tied: set[Value], alone: Collection[Value] = (),
+    has_registers: bool = False,
 ) -> tuple[list[Unit], dict[Value, Unit]]:
     """The units, and the one that each root or opaque node's result is in.
 
@@ -150,8 +151,8 @@ def group(
                 stop = unit if may_stop(node) else stop
                 home.update((out, unit) for out in node.outputs)
                 units.append(unit)
-        elif _accumulates(value) or value in materialised:
-            _place(value, cone(value, materialised, unrolled.get(value)), units, home,
+        elif _accumulates(value) or value in cones.materialised:
+            _place(value, cones.of(value), units, home,
                    {stop} if stop and may_lack_elements(node) else set(), value in alone,
                    has_registers)
             home[value].results += value in results

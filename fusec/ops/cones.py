@@ -202,16 +202,20 @@ def cone(root: Value, materialised: set[Value], unrolled: int | None = None) -> 
     return result
 
 
-def cone_cost(value: Value, materialised: set[Value], limit: float) -> float:
+def cone_cost(
+    value: Value, materialised: set[Value], limit: float, met: set[Value] | None = None
+) -> float:
     """Scalar work to recompute one element of ``value``, counted up to ``limit``.
 
-    A number that an array takes is computed before the loop over that.
+    A number that an array takes is computed before the loop over that.  ``met`` gets the values
+    that it may change with, if they are materialised or no longer are.
     """
     total, stack, seen = 0.0, [(value, 1)], set()
+    is_array = bool(value.shape)
     while stack and total < limit:
         v, times = stack.pop()
         if v in seen or (v is not value and v in materialised) or is_boundary(v.node) or (
-                value.shape and not v.shape):
+                is_array and not v.shape):
             continue
         seen.add(v)
         row = registry.get(v.node.op)
@@ -221,6 +225,9 @@ def cone_cost(value: Value, materialised: set[Value], limit: float) -> float:
             times *= count
         total += times * row.cost if row.kind in ("elementwise", "gather") else 0.0
         stack.extend((operand, times) for operand in v.node.inputs)
+    if met is not None:
+        met.add(value)
+        met.update(operand for v in seen for operand in v.node.inputs)
     return total
 
 

@@ -54,7 +54,11 @@ def identity(shape: Sequence[int]) -> IndexMap:
 
 def _aligned(index: IndexMap, source: Sequence[int]) -> IndexMap:
     """Broadcasting: trailing axes align, axes of length 1 are read at 0."""
-    kept = index[len(index) - len(source):] if source else ()
+    if not source:
+        return ()
+    if len(source) == len(index) and 1 not in source:
+        return index
+    kept = index[len(index) - len(source):]
     return tuple(ZERO if size == 1 else i for i, size in zip(kept, source, strict=True))
 
 
