@@ -10,7 +10,7 @@ from fusec.trace.call.flat_call import FlatCall, leaf_getter
 from fusec.trace.call.signature import Signature
 from fusec.trace.facts.trees import flattened, holds_ordered, in_order, is_moved, key_types
 
-from . import config, locks, trace_cache
+from . import config, locks, overlapping_calls, trace_cache
 from .gpu_plans import GpuPlans
 from .placing import placing_in
 from .plans import Plan, RecentPlans
@@ -55,8 +55,11 @@ class FastCalls(RecentPlans):
 
     def promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
         """Try this trace first from now on, if its calls need nothing but their leaves."""
-        fast = concrete.executable.fast
-        if fast is None or call.separate is not None or concrete.is_for_once or concrete.trial:
+        if call.separate is None:
+            fast = concrete.executable.fast
+        else:
+            fast = overlapping_calls.plan_of(call, concrete)
+        if fast is None or concrete.is_for_once or concrete.trial:
             return
         if call.placing and call.placing.residence:
             self.of_gpus.promote(call, concrete, MAX_FAST)

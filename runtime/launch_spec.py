@@ -161,10 +161,12 @@ class Disjoint:
 
 @dataclass(frozen=True)
 class Same:
-    """Two array arguments must start at the same address."""
+    """Two array arguments must start at the same address, the second so many bytes after the first.
+    """
 
     first: int
     second: int
+    offset: int = 0
 
 
 @dataclass(frozen=True)

@@ -152,12 +152,13 @@ def _pack_relation(packer: Packer, args: Sequence[Arg], relation: Disjoint | Sam
     first, second = args[relation.first], args[relation.second]
     assert isinstance(first, ArrayArg) and isinstance(second, ArrayArg), \
         "internal error: relations are between arrays"
-    same = isinstance(relation, Same)
+    if isinstance(relation, Same):
+        return packer.record("relation", kind=records.RELATION_SAME, first=relation.first,
+                             second=relation.second, low1=relation.offset)
     (low1, high1), (low2, high2) = _extent(first), _extent(second)
     return packer.record(
-        "relation", kind=records.RELATION_SAME if same else records.RELATION_DISJOINT,
-        first=relation.first, second=relation.second, low1=low1, high1=high1, low2=low2,
-        high2=high2)
+        "relation", kind=records.RELATION_DISJOINT, first=relation.first,
+        second=relation.second, low1=low1, high1=high1, low2=low2, high2=high2)
 
 
 def pack_plan(packer: Packer, spec: PlanSpec) -> Any:

@@ -203,7 +203,6 @@ check:
   %data2 = call i64 @data_of(ptr %args, i64 %second)
   %kind = call i64 @word(ptr %r, i64 relation.kind)
   %wantsame = icmp eq i64 %kind, RELATION_SAME
-  %same = icmp eq i64 %data1, %data2
   %low1 = call i64 @word(ptr %r, i64 relation.low1)
   %high1 = call i64 @word(ptr %r, i64 relation.high1)
   %low2 = call i64 @word(ptr %r, i64 relation.low2)
@@ -212,6 +211,7 @@ check:
   %end1 = add i64 %data1, %high1
   %begin2 = add i64 %data2, %low2
   %end2 = add i64 %data2, %high2
+  %same = icmp eq i64 %begin1, %begin2
   %before = icmp ule i64 %end1, %begin2
   %after = icmp ule i64 %end2, %begin1
   %apart = or i1 %before, %after

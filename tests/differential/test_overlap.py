@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -132,3 +133,51 @@ def test_the_concrete_function_is_the_one_that_a_call_runs() -> None:
     check(f, x, x[::-1])
     g = fusec.jit(f)
     assert g.concrete(x, x[::-1])(x, x[::-1]).tolist() == [16.0, 27.0, 16.0]
+
+
+def _looked_up(*_: Any) -> Any:
+    raise AssertionError("no recent plan has answered")
+
+
+def _parts(base: Any) -> list[tuple[Any, Any]]:
+    """Arguments that share memory, and some that seem to."""
+    square = base[:16].reshape(4, 4)
+    return [(base[:4], base[2:6]), (base[5::-1][:4], base[1:5]), (base[1:5], base[:4]),
+            (square[1:3].T, square[1:3, 2:]), (square[:, 0], square.ravel()[:4]),
+            (base[:4], np.ones(4)), (base[:4].copy(), base[2:6])]
+
+
+def test_recent_plans_for_arrays_of_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(x: Any, y: Any) -> Any:
+        x *= 2
+        return x[:2] + y[:2].T if x.ndim > 1 else x[:2] + y[:2]
+
+    compiled = fusec.jit(program)
+    for _ in range(2):  # all of them known, then
+        for x, y in _parts(np.arange(20.0)):
+            compiled(x, y)
+    made = compiled.trace_count
+    for number in range(len(_parts(np.arange(20.0)))):
+        x, y = _parts(np.arange(20.0))[number]
+        compiled(x, y)  # the most recent one
+        with monkeypatch.context() as patch:
+            patch.setattr(compiled._dispatcher, "_flatten", _looked_up)
+            mine, numpys = np.arange(20.0), np.arange(20.0)
+            got = compiled(*_parts(mine)[number])
+        np.testing.assert_array_equal(got, program(*_parts(numpys)[number]))
+        np.testing.assert_array_equal(mine, numpys)
+    assert compiled.trace_count == made
+    # Of a longer array, of one that cannot be written, in another order: none of these plans.
+    for base in (np.arange(24.0), np.arange(20.0)[::-1].copy()):
+        mine, numpys = base.copy(), base.copy()
+        np.testing.assert_array_equal(compiled(mine[:4], mine[2:6]),
+                                      program(numpys[:4], numpys[2:6]))
+        np.testing.assert_array_equal(mine, numpys)
+    frozen = np.arange(20.0)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        compiled(frozen[:4], frozen[2:6])
+    gone = weakref.ref(base := np.arange(20.0))
+    compiled(base[:4], base[2:6])
+    del base
+    assert gone() is None
