@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.control_program import HostSite
-from fusec.ops.drawings import F32, GENERATOR, Drawing
+from fusec.ops.drawings import CHOICE, F32, GENERATOR, Drawing
 from fusec.ops.host_calls import HostObject, context, generator_state
 from fusec.records import dataclass
 from fusec.runtime.native import address_of
@@ -30,7 +30,7 @@ CHECKED = 40  # numbers of the self-check, for each sample of arguments
 _C_TYPES = {"f8": ctypes.c_double, "f4": ctypes.c_float, "i8": ctypes.c_int64}
 # Ranges of integers that take each way of NumPy's, as first, last and count.
 _RANGES = ((0, 9, 1), (-3, 100, 7), (0, (1 << 32) - 1, 3), (-5, 1 << 40, 1), (0, 1 << 62, 3),
-           (-(1 << 63), (1 << 63) - 1, 2), (4, 4, 3))
+           (-(1 << 63), (1 << 63) - 1, 2), (4, 4, 3), (0, (1 << 63) - 2, 3))
 _reasons: dict[Any, str] = {}  # by method and generator, why Python is called; "": it is not
 _addresses: dict[str, int] = {}
 
@@ -216,17 +216,24 @@ def _same_integers(twin: Any, other: Any, drawing: Drawing) -> bool:
     fill = ctypes.CFUNCTYPE(None, ctypes.c_void_p, word, word, ctypes.c_int64, ctypes.c_bool,
                             ctypes.c_void_p)(_function(other, drawing))
     state, limits = _source(other, drawing), np.iinfo(drawing.dtype)
-    method, masked = getattr(twin, drawing.method), drawing.method == "randint"
+    masked = drawing.method == "randint"
     for low, high, count in _RANGES:
+        low = 0 if drawing is CHOICE else low
         first, last = max(low, int(limits.min)), min(high, int(limits.max))
         results = np.empty(count, drawing.dtype)
         for _ in range(CHECKED // 4):
             fill(state, first % (1 << 64), last - first, count, masked, results.ctypes.data)
             size = None if count == 1 else count
-            expected = np.asarray(method(first, last + 1, size, dtype=drawing.dtype))
-            if results.tobytes() != expected.tobytes():
+            if results.tobytes() != _integers(twin, drawing, first, last, size).tobytes():
                 return False
     return True
+
+
+def _integers(twin: Any, drawing: Drawing, first: int, last: int, size: int | None) -> Any:
+    """What the method itself draws."""
+    if drawing is CHOICE:
+        return np.asarray(twin.choice(last + 1, size), np.int64)
+    return np.asarray(getattr(twin, drawing.method)(first, last + 1, size, dtype=drawing.dtype))
 
 
 def _bits(numbers: Sequence[Any], dtype: np.dtype) -> bytes:

@@ -67,8 +67,16 @@ def _drawn_into(
         return
     result = build.register(drawing.dtype)
     build.add(Draw(number, drawing, request.arguments, result))
+    if request.chosen_from is not None:
+        result = _element(build, request.chosen_from, result)
     build.set(home, result if result.dtype == home.dtype else (
         build.let("cast", home.dtype, result)))
+
+
+def _element(build: Builder, array: View, index: Register) -> Register:
+    """Of an array of one axis."""
+    offset = build.moved(array.offset, index, build.stride(array.strides[0], array.dtype))
+    return build.load(View(array.memory, (), (), array.dtype, offset, array.element))
 
 
 def library_call(graph: GraphBuilder, node: Node) -> None:

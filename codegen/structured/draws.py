@@ -14,12 +14,12 @@ import numpy as np
 
 from fusec.ir import Node
 from fusec.ir.dims import Dim, symbols_of
-from fusec.ops.drawings import F32, F64, Drawing, Parameter, find
+from fusec.ops.drawings import CHOICE, F32, F64, Drawing, Parameter, find
 from fusec.records import dataclass
 
 from .builder import Builder
 from .graph_builder import GraphBuilder
-from .memory import BOOL, I64, Constant, Operand, contiguous, is_dense
+from .memory import BOOL, I64, ZERO, Constant, Operand, View, contiguous, is_dense
 
 DIMENSIONS = ("rand", "randn")  # methods whose arguments are the sizes of the result
 HUGE = 1e18  # a rate of `numpy.random` below which none is refused
@@ -35,12 +35,15 @@ class Request:
     drawing: Drawing
     arguments: tuple[Operand, ...]
     holds: tuple[Operand, ...] = ()
+    chosen_from: View | None = None  # the array of which the number is a place
 
 
 def request_of(graph: GraphBuilder, node: Node) -> Request | None:
     """The draw that a host call makes; None: only Python can make it."""
     if node.attrs["action"] != "draw" or len(node.types) != 2 or not _has_place(graph, node):
         return None
+    if node.attrs["method"] == CHOICE.method:
+        return _choice(graph, node)
     drawing = _drawing(node)
     given = None if drawing is None else _arguments(node, drawing)
     if drawing is None or given is None:
@@ -182,6 +185,33 @@ def _bounded(
     more = build.let("sub", I64, last, low)
     masked = Constant(int(drawing.method == "randint"), I64)
     return Request(drawing, (low, more, masked), tuple(holds))
+
+
+def _choice(graph: GraphBuilder, node: Node) -> Request | None:
+    """An element of a range or of an array, all as likely; with weights Python chooses."""
+    build, forms = graph.builder, node.attrs["form"][1:]
+    plain = {"size", "shuffle"} | {name for name, usual in (("replace", True), ("p", None)) if (
+        name, usual) in [pair[1:] for pair in node.attrs["named"][1:]]}
+    named = {name: form for _, name, form in node.attrs["named"][1:]}
+    if not 1 <= len(forms) <= 2 or not plain >= named.keys():
+        return None
+    array = _array_of(graph, node, forms[0])
+    count = _number(graph, node, forms[0]) if array is None else build.number(array.shape[0])
+    if count is None or count.dtype.kind not in "iu" or count.dtype == np.uint64 or (
+            array is not None and node.types[0].kind == "array"):
+        return None
+    count = _as_int(build, count)
+    last = build.let("sub", I64, count, Constant(1, I64))
+    holds = (build.let("gt", BOOL, count, ZERO),)
+    return Request(CHOICE, (ZERO, last, ZERO), holds, array)
+
+
+def _array_of(graph: GraphBuilder, node: Node, form: Any) -> View | None:
+    """The operand, if it is an array of one axis."""
+    if type(form) is not tuple or form[0] != "operand":
+        return None
+    value = node.inputs[1 + form[1]]
+    return graph.array(value) if value.type.kind == "array" and value.type.rank == 1 else None
 
 
 def _as_int(build: Builder, x: Operand) -> Operand:

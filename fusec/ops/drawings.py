@@ -142,3 +142,7 @@ for _dtype, _function in _BOUNDED.items():
     for _name, _kind in (("integers", GENERATOR), ("randint", LEGACY)):
         _ROWS[_name, _dtype] = Drawing(_name, _dtype, {_kind: _function},
                                        (_number("low"), _number("high")), is_bounded=True)
+
+# The place of an element of ``range(a)``, or of an array, each as likely as the others.
+CHOICE = _ROWS["choice", I64] = Drawing(
+    "choice", I64, {GENERATOR: _BOUNDED[I64]}, (_number("a"),), is_bounded=True)

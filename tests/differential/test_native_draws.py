@@ -204,6 +204,31 @@ def test_an_error_leaves_numpys_state(draw: Any, bad: float, error: type[Excepti
     assert state(one) == state(two)
 
 
+def choices(rng: Any, x: Any, n: int) -> Any:
+    total, counts, flags = 0.0, np.zeros(3, np.int64), 0
+    for i in range(n):
+        total += rng.choice(x) + rng.choice(x[::-2])
+        counts += rng.choice(5 + i, 3) + rng.choice(i + 1)
+        flags += rng.choice(x > 0.7) + rng.choice(9, replace=True, p=None)
+    return total, counts, flags
+
+
+def weighted(rng: Any, x: Any, n: int) -> Any:
+    total = 0.0
+    for _ in range(n):
+        total += rng.choice(x, p=x / x.sum()) + rng.choice(x, 2).sum() + rng.choice(
+            x, replace=False)
+    return total
+
+
+def test_choices() -> None:
+    x = np.linspace(0.5, 2.0, 6)
+    for bits in BIT_GENERATORS[:2]:
+        assert is_native(check(choices, made(bits), x, 40))
+    compiled = check(weighted, made("PCG64"), x, 30)
+    assert not is_of_one_device(compiled.traces[0]) or not is_native(compiled)
+
+
 # --- where generators come from -----------------------------------------------------------------
 
 
