@@ -58,8 +58,8 @@ class _DimParser:
         result = self.atom()
         while sign := self.accept("*", "//", "%"):
             right = self.atom()
-            if sign != "*" and not is_at_least(right, 1):
-                self.fail()  # it may be 0
+            if sign != "*" and not self.of_arguments and not is_at_least(right, 1):
+                self.fail()  # it may be 0, which a trace has asked about
             result = (result * right if sign == "*" else
                       result // right if sign == "//" else result % right)
             if isinstance(result, Dim) and len(result.terms) > MOST_TERMS:

@@ -223,3 +223,18 @@ def test_the_programs_own_exception_is_told_after_a_refusal_for_varying_ints(
     compiled = fusec.jit(function)
     for n in order:
         check_equal(of_call(compiled, np.ones(4), n), of_call(function, np.ones(4), n), n)
+
+
+def test_lengths_are_divided_by_sizes_that_may_be_zero() -> None:
+    """The step is a size that the trace asked about; the length is part of an operation's text."""
+    def function(x: Any, n: int) -> Any:
+        padded = np.pad(x, (len(x) - x.shape[0], n - 2), mode="edge")
+        steps = np.arange(n % 3, x.shape[0], max(n - 3, 0))
+        return padded, steps, np.outer(padded, steps)
+
+    compiled = fusec.jit(function)
+    for n in (0, 8, 2, 3, 9):
+        got, want = of_call(compiled, np.ones(n), n), of_call(function, np.ones(n), n)
+        assert type(got[1]) is type(want[1]) or isinstance(got[1], type(want[1]))
+        for value, wanted in zip(got[0] or (), want[0] or (), strict=True):
+            np.testing.assert_array_equal(value, wanted)
