@@ -29,6 +29,7 @@ from ..operands.index_uses import lost_checks, note_inside
 from ..places.cells import Variables
 from ..places.container_contents import Tail
 from ..rewrite.definitions import RESULT
+from ..values.array import TracedArray
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .raised_exceptions import as_checked, is_programs, state_now
@@ -203,10 +204,21 @@ def _merged(sides: Sequence[Side], pairs: Pairs, a: Any, b: Any, what: str, cure
     try:
         return merged(*aligned(trace, a, b), pairs.leaf)
     except Disagreement:
+        cure = _cure_for_objects(a, b) or cure
         raise user_error(
             TypeError, f"the sides of a branch {what}", trace.loc, cure,
             values=[(f"{way}, to {side.line()}", shown(x)) for way, side, x in zip(
                 ("then", "else"), sides, (a, b), strict=True)]) from None
+
+
+def _cure_for_objects(a: Any, b: Any) -> str:
+    """For two objects of one class of the program's, whose attributes may be merged."""
+    fields = list(getattr(a, "__dict__", ()))
+    if a is b or type(a) is not type(b) or not fields or type(a) is TracedArray:
+        return ""
+    listed = ", ".join(f"v.{field}" for field in fields)
+    return (f"assign the attributes in the branch, not the object ({listed} = …), or choose a "
+            f"tuple of them and make the {type(a).__name__} of it after the branch")
 
 
 # -- emitting -------------------------------------------------------------------------------------

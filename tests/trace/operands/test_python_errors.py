@@ -170,3 +170,10 @@ def test_numpys_scalars_only_warn() -> None:
 def test_what_is_refused_when_it_happens_names_the_line() -> None:
     with pytest.raises(UnsupportedError, match=r"complex\(x\) \*\* y(.|\n)*return a \*\* b"):
         fusec.jit(powered)(-2.0, 0.5)
+
+
+def test_division_by_a_length_that_data_decides_is_checked_by_the_run() -> None:
+    compiled = fusec.jit(lambda x: len(x[x > 0]) / len(x[x < 5]))
+    assert compiled(np.arange(9.0)) == 8 / 5
+    with pytest.raises(ZeroDivisionError, match="division by zero"):
+        compiled(np.arange(9.0) + 10)
