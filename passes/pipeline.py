@@ -32,6 +32,7 @@ from .given_derivatives import without_rules
 from .kernel_checks import kernel_checks
 from .open_products import open_products
 from .options import PassOptions
+from .outer_products import outer_products
 from .padded_slices import padded_slices
 from .powers import expand_powers
 from .prune import prune
@@ -124,6 +125,7 @@ def before_contraction(options: PassOptions) -> list[Pass | Repeat]:
         *unchecked,
         CLEAN_UP,                                   # composites whole: mean(x) twice is one mean
         Pass("decompose", decompose),
+        Pass("outer_products", outer_products),
         CLEAN_UP,
         Pass("powers", partial(expand_powers, options=options)),
     ]

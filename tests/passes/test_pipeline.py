@@ -48,7 +48,7 @@ def test_log_links_graphs_and_counts_rewrites() -> None:
         "twins": 0, "given_derivatives": 0, "prune": 1, "place_bodies": 0, "complex_calls": 0,
         "constant_folding": 0,
         "simplify": 1,
-        "cse": 1, "decompose": 1, "powers": 0, "repeated_calls": 0, "fma": 0,
+        "cse": 1, "decompose": 1, "outer_products": 0, "powers": 0, "repeated_calls": 0, "fma": 0,
         "padded_slices": 0, "short_axes": 0,
         "subgraphs": 0,
         "separate_results": 0, "kernel_checks": 0,
