@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -27,7 +28,7 @@ from .legacy_draws import NEXT_DOUBLE
 
 UNIFORM = "random_standard_uniform"  # the bit generator's own function, which takes its state
 CHECKED = 40  # numbers of the self-check, for each sample of arguments
-_C_TYPES = {"f8": ctypes.c_double, "f4": ctypes.c_float, "i8": ctypes.c_int64}
+_C_TYPES: dict[str, Any] = {"f8": ctypes.c_double, "f4": ctypes.c_float, "i8": ctypes.c_int64}
 # Ranges of integers that take each way of NumPy's, as first, last and count.
 _RANGES = ((0, 9, 1), (-3, 100, 7), (0, (1 << 32) - 1, 3), (-5, 1 << 40, 1), (0, 1 << 62, 3),
            (-(1 << 63), (1 << 63) - 1, 2), (4, 4, 3), (0, (1 << 63) - 2, 3))
@@ -136,7 +137,7 @@ def _function(generator: Any, drawing: Drawing) -> int:
 def _found(name: str) -> int:
     if name in legacy_draws.NAMES:
         return legacy_draws.addresses()[name]
-    module = np.random._generator  # type: ignore[attr-defined]
+    module = sys.modules[np.random.Generator.__module__]
     try:
         return address_of(getattr(ctypes.CDLL(module.__file__), name))
     except (OSError, AttributeError):

@@ -160,7 +160,7 @@ def _conditions(build: Builder, parameter: Parameter, x: Operand) -> list[Operan
     """What NaN, a sign or a size that NumPy looks at would break."""
     if parameter.holds == "any":
         return []
-    above = [build.let("gt", BOOL, x, Constant(0.0, F64))]
+    above: list[Operand] = [build.let("gt", BOOL, x, Constant(0.0, F64))]
     most = {"above": math.inf, "rate": HUGE, "probability": 1.0}.get(parameter.holds)
     return above if most is None else [*above, build.let("lt", BOOL, x, Constant(most, F64))]
 

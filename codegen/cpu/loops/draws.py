@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusec.codegen.cpu.emitter import BOOL, I64, Operand, memory_type
-from fusec.codegen.structured.memory import Register
+from fusec.codegen.structured.memory import Register, View
 from fusec.codegen.structured.statements import CanDraw, Draw
 
 from .frame import Frame
@@ -30,7 +30,7 @@ def _one_by_one(frame: Frame, statement: Draw) -> None:
     if isinstance(result, Register):
         frame.values[result] = _number(frame, statement)
         return
-    count, first = _count(frame, statement), frame.address(result)
+    count, first = _count(frame, result), frame.address(result)
     spend(frame, em.mul(count, str(DRAW_NS)))
     with em.loop(0, count) as counter:
         number = _number(frame, statement)
@@ -53,7 +53,7 @@ def _fill(frame: Frame, statement: Draw) -> None:
     if isinstance(result, Register):
         place, count = frame.variable(dtype), "1"
     else:
-        place, count = frame.address(result), _count(frame, statement)
+        place, count = frame.address(result), _count(frame, result)
         spend(frame, em.mul(count, str(DRAW_NS)))
     low, more, masked = (frame.text_of(x) for x in statement.arguments)
     bounds = ", ".join(_unsigned(frame, x, dtype.itemsize * 8) for x in (low, more))
@@ -75,9 +75,9 @@ def _function_and_state(frame: Frame, statement: Draw) -> tuple[str, str]:
     return frame.word("draw", number, "ptr"), frame.word("source", number, "ptr")
 
 
-def _count(frame: Frame, statement: Draw) -> str:
+def _count(frame: Frame, result: View) -> str:
     """How many elements the result has."""
     total = "1"
-    for size in statement.result.shape:
+    for size in result.shape:
         total = frame.em.mul(total, frame.number(size))
     return total
