@@ -16,13 +16,16 @@ import numpy as np
 
 from fusec.ir import Node, TensorType
 from fusec.ir.dims import Size
+from fusec.ir.lazy_values import lazy
 from fusec.records import dataclass, field
 
 if TYPE_CHECKING:
     from fusec.ops.drawings import Drawing
 
     from .llvm import NativeCode
+    from .loop_ir import Param
     from .native_nest import NativeNest, NestBlock
+    from .specialise import LoopForm
 
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 CALLS = ("release", "hold", "call_python", "poll")  # functions of the lock; they take its state
@@ -35,6 +38,7 @@ class Word:
 
     ========================  ======================================================================
     ``number``                a constant
+    ``bits``                  a float64 that follows from sizes
     ``operand``, ``target``   the address of an operand, of a result
     ``scalar``                the bits of an operand
     ``rest``                  the second half of the number in the word before
@@ -149,12 +153,19 @@ class ControlCode:
     structured: Callable[[], str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LoopNest:
-    """A nest that the function calls, and its argument block, filled for the largest sizes."""
+    """A nest that the function calls, and its argument block, which ``fill`` makes for the largest
+    sizes."""
 
-    block: NestBlock
+    largest: LoopForm
+    params: tuple[Param, ...]
     code: NativeNest
+    fill: Callable[[LoopForm, tuple[Param, ...]], NestBlock]
+
+    @lazy
+    def block(self) -> NestBlock:
+        return self.fill(self.largest, self.params)
 
 
 @dataclass
@@ -166,9 +177,9 @@ class ControlProgram:
     code: NativeCode
     words: list[Word]
     nests: list[LoopNest]
-    exits: list[ErrorExit]
+    exits: Sequence[ErrorExit]
     copied: list[int]  # for each result, the operand that it starts as a copy of; -1: none
-    sites: list[HostSite]  # where it calls Python
+    sites: Sequence[HostSite]  # where it calls Python
     passed: list[str]  # the symbols of the ``size`` words, in order
     structured: Callable[[], str]  # the text of its statements, which nothing keeps
     # Draws that Python made although native code could, and why; by what the user called.

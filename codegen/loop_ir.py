@@ -20,6 +20,7 @@ import numpy as np
 from fusec.ir import Loc, dtype_name
 from fusec.ir.bindings import Bindings, resolve
 from fusec.ir.dims import maximum, minimum
+from fusec.ir.lazy_values import lazy
 from fusec.ops.index_maps import AxisIndex, IndexMap
 from fusec.records import dataclass, replace
 
@@ -136,7 +137,7 @@ class Stage:
         ] + list(self.checks) + [i for s in self.stores for i in s.index]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Nest:
     """Loops ``extents`` (the first ``outer`` of them outer) around stages.
 
@@ -165,7 +166,7 @@ class Nest:
     def has_scans(self) -> bool:
         return any(e.op == "scan" for e in walk(self.roots))
 
-    @property
+    @lazy
     def has_checks(self) -> bool:
         return any(e.op in CHECKS for e in walk(self.roots))
 

@@ -7,16 +7,16 @@ schedule's back end; everything else in a schedule is the same for all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from fusec.ir import Graph, Node
-from fusec.ir.bindings import Bindings, resolve, typical
+from fusec.ir.bindings import Bindings, attrs_evaluator, resolve, typical
 from fusec.ir.device_names import DeviceName
 from fusec.ir.dims import Size, is_static, maximum, symbols_of
-from fusec.ir.lazy_values import lazy
+from fusec.ir.lazy_values import asked_once, lazy
 from fusec.ops import get
 from fusec.ops.structured import has_placed_parts
 from fusec.records import dataclass, field, replace
@@ -27,6 +27,36 @@ from .loop_ir import Kernel, Param
 
 if TYPE_CHECKING:
     from .llvm import NativeCode
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a library reads of an array: ``reference`` of it, at attributes that may hold sizes."""
+
+    reference: Callable[..., np.ndarray]
+    attrs: Mapping[str, Any]
+
+    @lazy
+    def _attrs_at(self) -> Callable[[Bindings], dict[str, Any]]:
+        return attrs_evaluator(self.attrs)
+
+    def __call__(self, array: np.ndarray, sizes: Bindings) -> np.ndarray:
+        return self.reference(array, **self._attrs_at(sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantView:
+    """Views of a constant at sizes of arguments, for a library to read."""
+
+    constant: Any
+    views: tuple[View, ...]
+
+    def at_sizes(self, sizes: Callable[[Any], Any]) -> Any:
+        """What they show, for a function that substitutes sizes in plain data."""
+        shown = self.constant
+        for view in self.views:
+            shown = view.reference(shown, **{k: sizes(x) for k, x in view.attrs.items()})
+        return shown
 
 
 @dataclass
@@ -41,7 +71,7 @@ class Place:
     strides: Strides
     shape: tuple[Size, ...]
     dtype: np.dtype
-    views: tuple[Callable[[np.ndarray, Bindings], np.ndarray], ...] = ()
+    views: tuple[View, ...] = ()
 
     @property
     def is_static(self) -> bool:
@@ -65,6 +95,10 @@ class KernelStep:
     not_empty: tuple[Size, ...] = ()  # what extrema go over: of nothing NumPy raises
     forms: list[Any] = field(default_factory=list)
     code: list[Any] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
 
     @property
     def params(self) -> tuple[Param, ...]:
@@ -182,6 +216,16 @@ class Schedule:
     def externs(self) -> list[ExternStep]:
         return [s for s in self.steps if isinstance(s, ExternStep)]
 
+    @property
+    def pattern(self) -> Graph:
+        """The graph, at whichever sizes: for what they do not decide."""
+        return self.graph
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether a kernel may find that an index or a size is wrong."""
+        return _may_fail(self.pattern)
+
     def by_backend(self) -> list[Schedule]:
         """What each back end compiles."""
         return [self]
@@ -228,6 +272,11 @@ def may_fail(node: Node) -> bool:
     return node.op == "Fused" and (bool(sizes_of_extrema(node)) or any(
         get(n.op).may_raise or n.attrs.get("raises")
         for n in node.attrs["body"].nodes))
+
+
+@asked_once
+def _may_fail(graph: Graph) -> bool:
+    return any(map(may_fail, graph.nodes))
 
 
 def sizes_of_extrema(node: Node) -> tuple[Size, ...]:

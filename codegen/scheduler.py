@@ -14,8 +14,8 @@ import numpy as np
 
 from fusec.inspect import progress
 from fusec.ir import Graph, Node, Value
-from fusec.ir.bindings import attrs_evaluator, evaluator
 from fusec.ir.dims import is_static
+from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops import get
 from fusec.ops.cones import is_copied_whole
 from fusec.ops.structured import changed_operands
@@ -35,12 +35,14 @@ from .loop_ir import Kernel
 from .lower import lower
 from .repeated_kernels import RepeatedKernels
 from .schedule import (
+    ConstantView,
     ControlRun,
     ExternStep,
     KernelStep,
     Place,
     Schedule,
     Strides,
+    View,
     contiguous_strides,
     sizes_of_extrema,
     words_of,
@@ -234,17 +236,15 @@ class Scheduler:
         source, value = node.inputs[0], node.out()
         if source.node.op == "Const":
             constant = get("Const").reference(**source.node.attrs)
-            self.views[value] = get(node.op).reference(constant, **node.attrs)
+            self.views[value] = _view_of_constant(constant, node)
             return
         if source in self.views:
-            self.views[value] = get(node.op).reference(self.views[source], **node.attrs)
+            self.views[value] = _view_of_constant(self.views[source], node)
             return
         place, reference = self.places[source], get(node.op).reference
-        attrs_at = attrs_evaluator({k: x for k, x in node.attrs.items() if k != "kind"})
-        self.places[value] = Place(
-            place.kind, place.number, (), value.shape, value.dtype,
-            (*place.views, lambda array, sizes: reference(array, **attrs_at(sizes))),
-        )
+        attrs = {k: x for k, x in node.attrs.items() if k != "kind"}
+        self.places[value] = Place(place.kind, place.number, (), value.shape, value.dtype,
+                                   (*place.views, View(reference, attrs)))
 
     def _is_only_written(self, node: Node) -> bool:
         """Whether nobody reads what the node makes before it is written, here or elsewhere: what
@@ -254,8 +254,9 @@ class Scheduler:
 
     def _unset(self, value: Value) -> None:
         """What stands for memory until something writes to it: see `is_unset`."""
-        zero = np.zeros((), value.dtype)
-        self.views[value] = np.broadcast_to(zero, tuple(map(int, value.shape)))
+        zero, shape = np.zeros((), value.dtype), tuple(value.shape)
+        self.views[value] = ConstantView(zero, (View(np.broadcast_to, {"shape": shape}),)) if (
+            is_symbolic(shape)) else np.broadcast_to(zero, shape)
 
     def _reshape(self, node: Node) -> None:
         if node.inputs[0].node.op == "Const" or node.inputs[0] in self.views:
@@ -272,11 +273,8 @@ class Scheduler:
         strides = contiguous_strides(value.shape, itemsize)
         is_result = value in self.results
         if source.strides == contiguous_strides(source.shape, itemsize) and not is_result:
-            shape_at = evaluator(value.shape)
-            self.places[value] = Place(
-                source.kind, source.number, strides, value.shape, value.dtype,
-                (lambda array, sizes: array.reshape(shape_at(sizes)),),
-            )
+            self.places[value] = Place(source.kind, source.number, strides, value.shape,
+                                       value.dtype, (View(_reshaped, {"shape": value.shape}),))
             return
         self._extern(node)
 
@@ -339,6 +337,20 @@ class Scheduler:
             return False
         dense = contiguous_strides(value.shape, value.dtype.itemsize)
         return value not in self.results and value not in self.readers and source.strides == dense
+
+
+def _reshaped(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    return array.reshape(shape)
+
+
+def _view_of_constant(constant: Any, node: Node) -> Any:
+    """The constant as a view node shows it; open where that depends on sizes of arguments."""
+    attrs, reference = dict(node.attrs), get(node.op).reference
+    if type(constant) is ConstantView:
+        return ConstantView(constant.constant, (*constant.views, View(reference, attrs)))
+    if is_symbolic(tuple(attrs.values())):
+        return ConstantView(constant, (View(reference, attrs),))
+    return reference(constant, **attrs)
 
 
 def _is_own(place: Any) -> bool:

@@ -38,6 +38,7 @@ progress: int
 num_threads: int
 parallel_threshold: int
 memory_cap_bytes: int
+plan_cache_bytes: int
 gradient_memory: int
 logical_cpu_devices: int
 soft_placement: bool
@@ -101,6 +102,9 @@ _ROWS = (
     Setting("memory_cap_bytes", int, machine.default_memory_cap, "FUSEC_MEMORY_CAP",
             "bytes of freed results kept for reuse (the variable takes K, M and G); 0 keeps "
             "nothing; starts as an eighth of the memory, at most 1 GiB", 0, _MOST),
+    Setting("plan_cache_bytes", int, lambda: 128 << 20, "FUSEC_PLAN_CACHE",
+            "bytes that the plans of one function's sizes may take (the variable takes K, M and "
+            "G); those used longest ago go first", 0, _MOST),
     Setting("gradient_memory", int, machine.default_gradient_memory, "FUSEC_GRADIENT_MEMORY",
             "bytes that the loops of a gradient may keep for the way back (the variable takes K, M "
             "and G); what is more is computed again; read when a gradient is traced; starts as a "

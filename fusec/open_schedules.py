@@ -73,7 +73,7 @@ class OpenSchedules:
         constants = set().union(
             *(question.decides(instantiation.sizes) for question in lowered.questions))
         if not is_open(lowered.schedule):
-            self.refusal = "it has library calls, branches or loops"
+            self.refusal = "it has branches or loops that run step by step"
         elif constants >= set(instantiation.sizes):
             self.refusal = f"its kernels depend on {', '.join(sorted(constants))}"
         else:
@@ -86,7 +86,7 @@ class OpenSchedules:
             instantiation = Instantiation(sizes.symbols())
             inputs, outputs = ([instantiation.data(row) for row in rows] for rows in self._strides)
             schedule = make_schedule(instantiation.graph(self._graph), inputs, outputs)
+            compile_schedule(schedule, stats)
             if is_open(schedule):
-                compile_schedule(schedule, stats)
                 schedule.traffic  # noqa: B018
         return _Lowered(questions, schedule)

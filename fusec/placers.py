@@ -16,6 +16,7 @@ from fusec.passes.pipeline import PassRecord, run_pipeline
 
 from . import config
 from .ir import Graph
+from .ir.lazy_values import asked_once
 from .records import replace
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def scheduled(
     return schedule
 
 
+@asked_once
 def _constrained(graph: Graph) -> bool:
     """Whether the program says of any node where it is to run."""
     return any(n.device or any(map(_constrained, n.graphs)) for n in graph.nodes)

@@ -62,6 +62,16 @@ class Storm:
                    f"are dropped and traced again; they differ in {names}. Pad arrays to a few "
                    "sizes, or call it with pieces of one size")
 
+    def note_made_again(self, fn: Callable[..., Any], limit: int, paths: Sequence[str]) -> None:
+        """A plan of sizes was made that had been dropped, to keep all of them below ``limit``."""
+        self._counts["made again"] += 1
+        if self._counts["made again"] >= MANY:
+            names = ", ".join(dict.fromkeys(path.partition("[")[0] for path in paths))
+            self._tell("made again", fn, (
+                f"made plans of {MANY} sizes anew that it had dropped: its plans may take "
+                f"{limit / 2**20:.0f} MiB (fusec.config.plan_cache_bytes). Raise that, or pad "
+                f"{names} to fewer sizes"))
+
     def _tell(self, cause: str, fn: Callable[..., Any], text: str) -> None:
         if cause in self._warned:
             return

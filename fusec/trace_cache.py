@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fusec.trace.call.flat_call import FlatCall, differ, explain_miss
 
+from . import config
 from .errors import user_error
 from .placing import USUAL, difference, parts_of, trace_key
 from .storms import Storm
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from .concrete_function import ConcreteFunction
 
 MAX_TRACES = 256  # per function; the least recently used goes first
+# What a plan takes and each of its steps, about: plans of 1 to 30 steps took 18 to 260 KiB.
+PLAN_BYTES, STEP_BYTES = 8 << 10, 10 << 10
+MOST_DROPPED = 1 << 14  # keys of plans that were dropped and may come again
 OTHER_SIZES = "other sizes, of a trace that serves them"
 OTHER_INSTANCE = "another instance, of a trace that serves it"
 _state = threading.local()
@@ -40,14 +44,22 @@ class TraceCache:
     def __init__(self, fn: Callable[..., Any]) -> None:
         self._fn = fn
         self._traces: OrderedDict[tuple, list[ConcreteFunction]] = OrderedDict()
+        self._costs: dict[tuple, _Cost] = {}
+        self._total = _NOTHING
+        self._dropped: set[int] = set()  # hashes of keys
         self._storm = Storm()
 
     def find(self, key: tuple) -> ConcreteFunction | None:
         for concrete in self._traces.get(key, ()):
             if concrete.guards_hold():
                 concrete.hits += 1
+                self._used(key)
                 return concrete
         return None
+
+    def _used(self, key: tuple) -> None:
+        with suppress(KeyError):  # another thread may have dropped it
+            self._traces.move_to_end(key)
 
     def remember(self, call: FlatCall, concrete: ConcreteFunction, ints: Collection[str]) -> None:
         """Keep a new trace; ``ints`` are the arguments that are static for their values."""
@@ -57,12 +69,35 @@ class TraceCache:
             return
         key = trace_key(call)
         others = [c for c in self._traces.get(key, ()) if not c.is_for_once]
-        self._traces[key] = [concrete, *others]
+        group = self._traces[key] = [concrete, *others][:MAX_TRACES]
         self._traces.move_to_end(key)
-        while sum(map(len, self._traces.values())) > MAX_TRACES:
-            _, dropped = self._traces.popitem(last=False)
-            if all(c.build.traced.symbolic is None for c in dropped):
-                self._storm.note_dropped(self._fn, MAX_TRACES, call.paths)
+        self._forget_cost(key)
+        cost = self._costs[key] = _cost(group)
+        self._total = _Cost(self._total.traces + cost.traces, self._total.nbytes + cost.nbytes)
+        if cost.nbytes and hash(key) in self._dropped:
+            self._storm.note_made_again(self._fn, config.plan_cache_bytes, call.paths)
+        self._make_room(cost, call)
+
+    def _forget_cost(self, key: tuple) -> None:
+        cost = self._costs.pop(key, _NOTHING)
+        self._total = _Cost(self._total.traces - cost.traces, self._total.nbytes - cost.nbytes)
+
+    def _make_room(self, newest: _Cost, call: FlatCall) -> None:
+        """Drop the traces, or plans of sizes, that were used longest ago where there are too many
+        of them."""
+        while self._total.traces > MAX_TRACES:
+            self._pop(lambda cost: cost.traces > 0)
+            self._storm.note_dropped(self._fn, MAX_TRACES, call.paths)
+        while self._total.nbytes > max(config.plan_cache_bytes, newest.nbytes):
+            if len(self._dropped) >= MOST_DROPPED:
+                self._dropped.clear()
+            self._dropped.add(hash(self._pop(lambda cost: cost.nbytes > 0)))
+
+    def _pop(self, is_such: Callable[[_Cost], bool]) -> tuple:
+        key = next(key for key in self._traces if is_such(self._costs[key]))
+        del self._traces[key]
+        self._forget_cost(key)
+        return key
 
     def note_first_call(self, concrete: ConcreteFunction) -> None:
         """A new trace has answered the call that it was made for."""
@@ -114,6 +149,26 @@ class TraceCache:
 
     def clear(self) -> None:
         self._traces.clear()
+        self._costs.clear()
+        self._dropped.clear()
+        self._total = _NOTHING
+
+
+class _Cost(NamedTuple):
+    """How many traces of their own there are for a key, and the bytes of plans of other traces."""
+
+    traces: int
+    nbytes: int
+
+
+_NOTHING = _Cost(0, 0)
+
+
+def _cost(group: list[ConcreteFunction]) -> _Cost:
+    plans = [c for c in group if c.build.traced.symbolic is not None]
+    return _Cost(len(group) - len(plans), sum(
+        PLAN_BYTES + STEP_BYTES * len(c.build.schedule.steps) + c.build.traced.own_bytes
+        for c in plans))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import Any
 
 from fusec.ir import Graph, Node, Value
 from fusec.ir.evaluate import apply
+from fusec.ir.symbolic_numbers import Symbolic
 from fusec.ops import registry
 
 from .rewrite import Replacement, Rewriter, rewrite
@@ -48,5 +49,6 @@ def _is_constant_expression(node: Node) -> bool:
 
 def emit_constant(rewriter: Rewriter, result: Any, like: Value) -> Value:
     """A ``Const`` of the type of ``like``; rank-0 arrays are kept as their NumPy scalar."""
-    value = result if like.type.is_weak else result[()]
+    is_number = like.type.is_weak or type(result) is Symbolic
+    value = result if is_number else result[()]
     return rewriter.emit("Const", value=value, kind=like.type.kind)

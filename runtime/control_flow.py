@@ -278,6 +278,8 @@ class _Blocks:
     def _fixed(self, program: ControlProgram, word: Word, pool: int) -> int:
         if word.kind == "number":
             return word.value
+        if word.kind == "bits":
+            return int(np.float64(word.value).view(np.int64))
         if word.kind == "pool":
             return pool
         if word.kind == "callback":

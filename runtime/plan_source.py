@@ -7,7 +7,9 @@ planned, a check that failed) it leaves to the objects it names.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from .call_spec import ResultSpec
 from .draw_text import draw_text
 from .failed_checks import check_error, numpy_error
 from .library_calls import LibraryRun, is_unshared
-from .plan_text import Plan, PlanText, shape_text
+from .plan_text import Plan, PlanText
 from .segments import Segment, SizedSegment
 
 
@@ -62,7 +64,7 @@ class PlanSource(PlanText):
 
     def function(self) -> Callable[..., list[Any]]:
         """The compiled text."""
-        exec(compile(self.text, f"<plan of {self.plan.spec.name}>", "exec"), self.names)
+        exec(_compiled(self.text, f"<plan of {self.plan.spec.name}>"), self.names)
         run: Callable[..., list[Any]] = self.names.pop("run")
         return run
 
@@ -237,11 +239,11 @@ class PlanSource(PlanText):
             f"{result}.ndim == {len(place.shape)}",
             *(_has_size(f"{result}.shape[{i}]", size) for i, size in enumerate(place.shape))])
         if place.is_static:
-            shape = f"{result}.shape == {shape_text(place.shape)}"
+            shape = f"{result}.shape == {self._sizes(place.shape)}"
         own = "".join(f" and {result} is not {o}" for o in operands if o.isidentifier())
         return (f"type({result}) is ndarray and {shape} and "
                 f"{result}.dtype is {self._bind('dtype', place.dtype)} and "
-                f"{result}.strides == {shape_text(place.strides)} and "
+                f"{result}.strides == {self._sizes(place.strides)} and "
                 f"{self._is_owned(result, place, operands)} and flags.writeable{own}")
 
     def _is_owned(self, result: str, place: Place, operands: list[str]) -> str:
@@ -294,6 +296,12 @@ class PlanSource(PlanText):
         if type_.kind != "weak":
             return self._read(place, type_)
         return self._operand(place, type_)
+
+
+@functools.lru_cache(128)
+def _compiled(text: str, name: str) -> CodeType:
+    """Plans that differ in sizes alone have one text."""
+    return compile(text, name, "exec")
 
 
 def _has_size(size_read: str, size: Any) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from fusec.codegen.schedule import ExternStep, Place, Schedule
 from fusec.ir import TensorType
 from fusec.ir.bindings import Bindings, bind, size_source
-from fusec.ir.dims import Size
+from fusec.ir.dims import Size, is_static
 from fusec.ops.host_calls import HostObject
 from fusec.ops.library import leaves_of
 
@@ -145,10 +145,14 @@ class PlanText:
         if arrays is not None:
             return f"{self._bind('new', sized_allocator(place, arrays.empty))}(sizes)"
         if is_small(place):
-            return f"empty({shape_text(place.shape)}, {self._bind('dtype', place.dtype)})"
+            return f"empty({self._sizes(place.shape)}, {self._bind('dtype', place.dtype)})"
         if place.is_static:
             return f"{self._bind('new', allocator(place))}()"
         return f"{self._bind('new', sized_allocator(place))}(sizes)"
+
+    def _sizes(self, sizes: tuple[Size, ...]) -> str:
+        """A tuple of sizes; of known ones a name, so that plans of other sizes have this text."""
+        return self._bind("sizes", sizes) if is_static(sizes) else shape_text(sizes)
 
     def _target(self, place: Place) -> str:
         """The memory that a library call is to write."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from fusec.codegen.schedule import ExternStep, KernelStep, Place, Schedule, may_fail
+from fusec.codegen.schedule import ExternStep, KernelStep, Place, Schedule
 from fusec.ops.host_calls import host_objects
 
 from .call_endings import CallEndings
@@ -28,8 +28,7 @@ class StepByStep(CallEndings):
         self.segments = [self._segment(s) for s in groups]
         self.names = [_step_name(g[0]) for g in groups]
         self.fresh = self._fresh()
-        fallible = any(map(may_fail, schedule.graph.nodes))
-        self.objects = host_objects(schedule.graph) if fallible else None
+        self.objects = host_objects(schedule.pattern) if schedule.may_fail else None
         self.source = PlanSource(self, timed=one_by_one)
         self.call = self.source.function()
         self._made_ms = 1e3 * (time.perf_counter() - start)
@@ -80,7 +79,7 @@ class StepByStep(CallEndings):
 
 
 def _step_name(step: KernelStep | ExternStep) -> str:
-    return step.kernel.name if isinstance(step, KernelStep) else step.node.name
+    return step.name if isinstance(step, KernelStep) else step.node.name
 
 
 def _segments(steps: Sequence[KernelStep | ExternStep]) -> list[list[Any]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -135,3 +137,49 @@ def test_an_object_made_for_each_call() -> None:
     found = told(lambda k: jitted(X, lambda v: v * k), MANY + 2)
     assert len(found) == 1 and "each value of f has its own trace" in found[0]
     assert "give the same one at each call" in found[0]
+
+
+def smoothed(x: Any) -> Any:
+    return np.sqrt(x * x + 1) - x.mean()
+
+
+def test_plans_of_sizes_are_bounded_by_bytes_not_by_their_number(monkeypatch: Any) -> None:
+    monkeypatch.setattr(trace_cache, "MAX_TRACES", 2)
+    jitted = fusec.jit(smoothed)
+    first = [jitted.concrete(X[:k]) for k in range(10, 30)]
+    assert [jitted.concrete(X[:k]) for k in range(10, 30)] == first
+    assert jitted.trace_count == 1
+
+
+def test_plans_that_are_dropped_and_made_anew_again_and_again_are_told_of(monkeypatch: Any) -> None:
+    monkeypatch.setattr(fusec.config, "plan_cache_bytes", 5 * 18 << 10)
+    jitted = fusec.jit(smoothed)
+    found = told(lambda k: jitted(X[:10 + k % 12]), 5 * 12)
+    assert len(found) == 1 and f"made plans of {MANY} sizes anew" in found[0]
+    assert "fusec.config.plan_cache_bytes" in found[0] and "pad x to fewer sizes" in found[0]
+    assert len(jitted._dispatching().traces._traces) <= 6
+
+
+def test_many_sizes_of_which_none_returns_are_no_storm(monkeypatch: Any) -> None:
+    monkeypatch.setattr(fusec.config, "plan_cache_bytes", 5 * 18 << 10)
+    jitted = fusec.jit(smoothed)
+    assert told(lambda k: jitted(X[:10 + k]), 2 * MANY) == []
+
+
+def test_arrays_that_plans_make_for_their_sizes_count(monkeypatch: Any) -> None:
+    monkeypatch.setattr(fusec.config, "plan_cache_bytes", 10 << 20)
+    jitted = fusec.jit(lambda x: np.sort(x) + np.arange(len(x)))
+    for n in range(500_000, 500_006):
+        jitted(np.zeros(n))
+    assert len(jitted._dispatching().traces._traces) <= 3
+
+
+def test_plans_keep_no_arguments() -> None:
+    jitted = fusec.jit(lambda x, y: (np.sort(x) @ y, x * 2))
+    for n in (10, 11, 12, 13):
+        x, y = np.arange(n) * 1.0, np.ones(n)
+        jitted(x, y)
+        references = [weakref.ref(x), weakref.ref(y)]
+        del x, y
+        gc.collect()
+        assert [reference() for reference in references] == [None, None]

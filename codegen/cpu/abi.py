@@ -107,9 +107,8 @@ def _sizes_in_block(form: LoopForm, layout: BlockLayout) -> np.ndarray:
 
 
 def _with_params(block: np.ndarray, form: LoopForm, params: tuple[Param, ...]) -> np.ndarray:
-    if params:
-        first = BlockLayout.of(form).param(0)
-        block[first: first + len(params)] = [raw_bits(p.dtype, p.value) for p in params]
+    first = BlockLayout.of(form).param(0)
+    block[first: first + len(params)] = [raw_bits(p.dtype, p.value) for p in params]
     return block
 
 
@@ -134,7 +133,8 @@ class _Ones(dict[str, int]):
 def nest_block(form: LoopForm, params: tuple[Param, ...]) -> NestBlock:
     """The form's argument block, and which of its words are left to the caller."""
     block = _block_without_params(form)
-    return replace(block, words=_with_params(block.words.copy(), form, params))
+    words = _with_params(block.words.copy(), form, params) if params else block.words.copy()
+    return replace(block, words=words)
 
 
 @asked_once

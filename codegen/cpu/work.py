@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fusec.codegen.loop_ir import walk
+from fusec.codegen.loop_ir import Nest, walk
 from fusec.codegen.scalar_rules import scalar_cost
 from fusec.codegen.specialise import LoopForm
+from fusec.ir.lazy_values import asked_once
 
 NS_PER_OPERATION = 0.15  # one vectorised addition, measured with operands in cache
 NS_PER_OPERAND = 0.4  # one element loaded or stored
@@ -12,5 +13,9 @@ NS_PER_OPERAND = 0.4  # one element loaded or stored
 
 def point_ns(form: LoopForm) -> float:
     """A rough estimate of the time of one of the nest's points."""
-    operations = sum(scalar_cost(e.op) for e in walk(form.nest.roots))
-    return NS_PER_OPERATION * operations + NS_PER_OPERAND * len(form.operands)
+    return NS_PER_OPERATION * _operations(form.nest) + NS_PER_OPERAND * len(form.operands)
+
+
+@asked_once
+def _operations(nest: Nest) -> float:
+    return sum(scalar_cost(e.op) for e in walk(nest.roots))

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from fusec.codegen.backend import NotNativeError
 from fusec.ir.bounds import range_of
 from fusec.ir.dims import Dim, Size
+from fusec.ir.symbolic_numbers import Symbolic
 
 
 def bound_of(size: Size, limits: Mapping[str, int]) -> int:
     """The upper bound of a size."""
     if not isinstance(size, Dim):
-        return int(size)
+        return size if type(size) is Symbolic else int(size)
     missing = [name for name in size.symbols if name not in limits]
     if missing:
         raise NotNativeError(f"a size that only the run knows, {size}")

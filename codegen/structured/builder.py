@@ -13,6 +13,7 @@ from fusec.codegen.backend import NotNativeError
 from fusec.codegen.control_program import ErrorExit, HostSite
 from fusec.ir.dims import Dim, Size, is_at_least
 from fusec.ir.polynomials import Call
+from fusec.ir.symbolic_numbers import Symbolic
 from fusec.ops.windows import UNLIMITED
 from fusec.records import dataclass, field
 
@@ -110,6 +111,8 @@ class Builder:
     def constant(self, dtype: np.dtype, value: Any) -> Operand:
         """A constant of the program.  Large integers are mostly sizes: the code does not depend on
         them."""
+        if type(value) is Symbolic and dtype == I64:
+            return self._number(value + 0)  # as an int
         if dtype == I64 and abs(int(value)) > MAX_CONSTANT:
             return self._number(int(value))
         return Constant(value, dtype)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 
 from fusec.ir import Node, Value
 from fusec.ir.dims import is_static
+from fusec.ir.symbolic_numbers import applied
 from fusec.ops import get
 from fusec.ops.loop_numbers import TAPE, writes_part
 from fusec.records import dataclass, field
@@ -209,7 +210,7 @@ def _slot(found: Entries, value: Value, chain: Sequence[Value]) -> Slot:
     """Memory for a value, and for those of which it is made in place."""
     inner, builder = found.inner, found.builder
     with builder.block() as before:
-        memory = builder.memory(int(value.type.nbytes), value.dtype, "alias")
+        memory = builder.memory(applied(int, value.type.nbytes), value.dtype, "alias")
     found.before += before
     slot = Slot(View(memory, value.shape, _dense(value), value.dtype))
     inner.slots.update((v, slot) for v in chain if v not in inner.slots)

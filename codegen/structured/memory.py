@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -127,7 +128,7 @@ class View:
         """Whether it covers its memory, in C order."""
         if not is_static(self.shape):
             return False
-        size = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        size = math.prod(self.shape) * self.dtype.itemsize
         return is_zero(self.offset) and is_zero(self.element) and size == self.memory.nbytes and (
             self.strides == contiguous(self.shape, self.dtype.itemsize))
 

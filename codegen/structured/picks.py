@@ -6,6 +6,7 @@ from fusec.codegen.backend import NotNativeError
 from fusec.codegen.control_program import ErrorExit
 from fusec.ir import Node, Value
 from fusec.ir.dims import Size, is_static
+from fusec.ir.symbolic_numbers import applied
 
 from .graph_builder import GraphBuilder, Slot
 from .memory import I64, Constant, Operand, View, contiguous, is_zero
@@ -97,7 +98,7 @@ def _index(graph: GraphBuilder, node: Node, source: View, axis: int, value: Valu
     build, index = graph.builder, graph.index(value)
     constant = _constant_index(value, source.shape[axis])
     if constant is not None:
-        return Constant(constant, I64)
+        return Constant(constant, I64) if type(constant) is int else build.number(constant)
     if axis in node.attrs["safe"]:
         return index
     size = build.number(source.shape[axis])
@@ -108,15 +109,15 @@ def _index(graph: GraphBuilder, node: Node, source: View, axis: int, value: Valu
     return real
 
 
-def _constant_index(value: Value, size: Size) -> int | None:
+def _constant_index(value: Value, size: Size) -> Size | None:
     """The index as a non-negative number, if it is a constant in range (it may have become one in
     the passes)."""
     if value.node.op != "Const" or not is_static((size,)):
         return None
-    index, length = int(value.node.attrs["value"]), int(size)
+    index, length = applied(int, value.node.attrs["value"]), applied(int, size)
     if not -length <= index < length:
         return None
-    return index % length
+    return index if index >= 0 else index + length
 
 
 def reshape(graph: GraphBuilder, node: Node) -> None:

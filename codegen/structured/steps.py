@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from fusec.codegen.backend import NotNativeError
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import is_static, symbols_of
+from fusec.ir.symbolic_numbers import applied
 from fusec.ops import get
 from fusec.ops.loop_numbers import WAY_BACK
 
@@ -202,7 +203,7 @@ def exchange(moves: Sequence[tuple[Memory, Memory]]) -> tuple[tuple[Memory, Memo
 
 
 def _nbytes(memory: Memory) -> int:
-    return int(memory.nbytes)
+    return applied(int, memory.nbytes)
 
 
 # ----------------------------------------------------------------------------------------- branches

@@ -18,6 +18,7 @@ from fusec.ops.python_operators import PYTHON_OPERATORS
 
 from .bindings import bind, resolve
 from .graph import Graph, Node, Value
+from .symbolic_numbers import Symbolic, applied
 from .types import BEYOND_64_BITS, TensorType
 
 
@@ -107,6 +108,10 @@ def as_type(
     value: Any, kind: TensorType, node: Node, sizes: dict[str, int] | None = None
 ) -> Any:
     """``value`` as an ndarray, NumPy scalar or Python number; raises when dtype or shape differ."""
+    if type(value) is Symbolic:
+        value = _number_of_sizes(value, kind)
+        if type(value) is Symbolic:
+            return value
     array = np.asarray(value)
     if type(value) is int and kind.dtype.kind == "i":
         array = _int64(value)
@@ -121,8 +126,25 @@ def as_type(
     return array[()] if kind.kind == "scalar" else array.item()
 
 
+def _number_of_sizes(value: Symbolic, kind: TensorType) -> Any:
+    """The number of that type; for the sizes of the call alone where it cannot be symbolic."""
+    wanted = type(kind.dtype.type().item()) if kind.is_weak else kind.dtype.type
+    if type(value.hint) is not wanted:
+        if {type(value.hint), wanted} not in _ALIKE:
+            return value.pinned()
+        value = applied(wanted, value)
+    return _within_int64(value) if wanted is int else value
+
+
+_ALIKE = ({int, np.int64}, {float, np.float64})
+
+
 def _int64(value: int) -> np.ndarray:
     """A Python int as int64; raises ``OverflowError`` where Python's is larger."""
+    return np.asarray(_within_int64(value), np.int64)
+
+
+def _within_int64(value: Any) -> Any:
     if not -(2**63) <= value < 2**63:
         raise OverflowError(f"the Python int {value} {BEYOND_64_BITS}")
-    return np.asarray(value, np.int64)
+    return value

@@ -41,6 +41,7 @@ class Sizes:
         self.hints: dict[str, int] = {}
         self.questions: dict[Question, str] = {}  # with the place of the first that asked
         self.is_open = True
+        self.compared: set[Size] = set()  # kept, since sizes that nothing keeps lose their bounds
         # While passes run, numbers serve as keys of tables: hashed by their expressions, so that
         # looking one up asks nothing.
         self.is_key = False
@@ -201,6 +202,7 @@ class Symbolic:
         if left is None or right is None:
             return bool(self.sizes.note(Computed(fn, (stored(a), stored(b))), answer))
         difference = left - right
+        self.sizes.compared.add(difference)
         if decided(fn, difference) is None:
             self.sizes.note(Computed(fn, (difference, 0)), answer)
         return answer
@@ -217,7 +219,8 @@ class Symbolic:
             operator.le, other, self)
 
     def __eq__(self, other: object) -> Any:
-        if self is other:
+        if self is other or (type(other) is Symbolic and self.expression is other.expression
+                             and type(self.expression) is Dim):
             return True
         return NotImplemented if not is_plain_number(other) else self.compared(
             operator.eq, self, other)
@@ -279,7 +282,7 @@ _DIM_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     **{fn: fn for fn in (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
                          operator.neg, operator.pos, operator.abs)},
     np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
-    np.int64: operator.pos,
+    np.int64: operator.pos, np.maximum: maximum, np.minimum: minimum,
     abs: operator.abs, min: minimum, max: maximum, int: operator.pos, round: operator.pos,
     operator.index: operator.pos,
 }
@@ -357,7 +360,8 @@ def applied(fn: Callable[..., Any], *args: Any) -> Any:
 _DIVISIONS = (operator.floordiv, operator.mod, operator.truediv)
 _TOTAL = frozenset([*_DIVISIONS, operator.add, operator.sub, operator.mul, operator.neg,
                     operator.pos, operator.abs, abs, min, max, np.int64, np.float64, np.float32,
-                    np.add, np.subtract, np.multiply, np.true_divide, np.sqrt, np.sin, np.cos])
+                    np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum,
+                    np.sqrt, np.sin, np.cos])
 
 
 def _attempted(sizes: Sizes, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -390,5 +394,3 @@ def decided(fn: Callable[[Any, Any], bool], difference: Size) -> bool | None:
 def is_int(x: Any) -> bool:
     """Whether it is an int that is known while tracing, or follows from sizes of arguments."""
     return type(x) is int or (type(x) is Symbolic and type(x.hint) is int)
-
-

@@ -104,6 +104,7 @@ class Traced:
     variables: list[Met] = field(default_factory=list)
     created: list[Created] = field(default_factory=list)
     symbolic: OpenArguments | None = None  # where sizes are, or were, symbols
+    own_bytes: int = 0  # of arrays from outside that are made for these sizes
 
     @property
     def updates(self) -> list[int]:
@@ -120,11 +121,14 @@ class Traced:
         graph = GraphAtSizes(self.graph, mapping)
         if any(step.operands for o in self.outputs for step in o.steps):
             graph.made  # noqa: B018  # which they name the nodes of
+        captured = [mapping.data(source) for source in self.captured]
         return replace(
             self, graph=graph, outputs=[output_at(mapping, output) for output in self.outputs],
             output_strides=[mapping.data(row) for row in self.output_strides],
             input_strides=[mapping.data(row) for row in self.input_strides],
-            captured=[mapping.data(source) for source in self.captured],
+            captured=captured, own_bytes=sum(
+                new.nbytes for new, old in zip(captured, self.captured, strict=True)
+                if new is not old and isinstance(new, np.ndarray)),
             states=StatesAtSizes(self.states, mapping), container_changes=ContainerChanges(),
             ms=1e3 * (time.perf_counter() - start))
 

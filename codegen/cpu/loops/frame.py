@@ -26,6 +26,7 @@ from fusec.codegen.structured.memory import (
 from fusec.codegen.structured.statements import Function, NestUse
 from fusec.ir.dims import Dim, Size, is_at_least
 from fusec.ir.polynomials import Call
+from fusec.ir.symbolic_numbers import Symbolic
 from fusec.records import dataclass, field
 
 WORD = 8  # bytes
@@ -175,6 +176,8 @@ class Frame:
         if isinstance(operand, Register):
             return self.values[operand]
         dtype, value = operand.dtype, operand.value
+        if type(value) is Symbolic and dtype == np.float64:
+            return Operand(self.word("bits", value, "double"), dtype, 1)
         if dtype.kind == "c":
             bits = int.from_bytes(np.array(value, dtype).tobytes(), sys.byteorder)
             return Operand(str(bits), dtype, 1)

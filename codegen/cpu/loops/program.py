@@ -13,10 +13,9 @@ from fusec.codegen.cpu.abi import nest_block
 from fusec.codegen.cpu.compile import compile_forms
 from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, Emitter
 from fusec.codegen.llvm import NativeCode, compile_ir
-from fusec.codegen.native_nest import CompileStats, NativeNest
+from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.structured.memory import Strides
 from fusec.codegen.structured.program import build_program
-from fusec.codegen.structured.statements import NestUse
 from fusec.codegen.structured.verify import verify
 from fusec.inspect import progress
 from fusec.ir import Node
@@ -51,7 +50,8 @@ def compile_control(
     stats.codegen_ms += 1e3 * (time.perf_counter() - start)
     codes = compile_forms([use.largest for use in frame.nests], stats)
     code = _compiled(frame, LOOP_SPEED if frame.has_loops else BRANCH_SPEED, stats)
-    nests = [_nest(use, native) for use, native in zip(frame.nests, codes, strict=True)]
+    nests = [LoopNest(use.largest, use.params, native, nest_block)
+             for use, native in zip(frame.nests, codes, strict=True)]
     return ControlProgram(node, code.address("run"), code, frame.words, nests, program.exits,
                           program.copied, program.sites, frame.passed,
                           lambda: str(build_program(node, strides)))
@@ -88,10 +88,6 @@ def _module(em: Emitter, function: str) -> str:
     functions = [*em.functions.values(), function]
     weights = [METADATA] if any(UNLIKELY in text for text in functions) else []
     return "\n\n".join([*sorted(em.declarations), *functions, *weights]) + "\n"
-
-
-def _nest(use: NestUse, native: NativeNest) -> LoopNest:
-    return LoopNest(nest_block(use.largest, use.params), native)
 
 
 __all__ = ["compile_control"]

@@ -5,9 +5,11 @@ A guard compares what a place holds with what it held, by a measure: see `measur
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Container, Sequence
 from types import (
     BuiltinMethodType,
+    CodeType,
     FunctionType,
     MemberDescriptorType,
     MethodType,
@@ -191,6 +193,12 @@ def is_guarded(obj: Any) -> bool:
     return not isinstance(obj, (np.ndarray, np.generic, np.dtype))
 
 
+@functools.lru_cache(256)
+def _compiled(text: str) -> CodeType:
+    """The guards of one trace have the same text for all sizes."""
+    return compile(text, "<guards>", "exec")
+
+
 def check_of(guards: Sequence[Guard]) -> Callable[[], bool]:
     """A function that says whether all of them hold, made of their own texts."""
     names: dict[str, Any] = {}
@@ -203,6 +211,6 @@ def check_of(guards: Sequence[Guard]) -> Callable[[], bool]:
     tests = " and ".join(f"({guard.expression(bind)})" for guard in guards)
     text = (f"def unchanged():\n    try:\n        return {tests}\n"
             "    except (LookupError, ValueError):\n        return False\n")
-    exec(compile(text, "<guards>", "exec"), names)
+    exec(_compiled(text), names)
     check: Callable[[], bool] = names["unchanged"]
     return check

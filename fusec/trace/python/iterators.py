@@ -52,7 +52,8 @@ def _enumerate(hooks: TracingHooks, iterable: Any, start: Any = 0) -> Any:
 
 @everywhere(zip)
 def _zip(hooks: TracingHooks, *parts: Any, strict: bool = False) -> Any:
-    if strict and len({_length(p) for p in parts}) > 1:
+    lengths = [_length(part) for part in parts] if strict else []
+    if any(length != lengths[0] for length in lengths[1:]):
         return zip(*parts, strict=True)
     if not parts or not all(_is_sequence(hooks, p) for p in parts) or all(
             map(_is_short_list, parts)):
