@@ -15,6 +15,7 @@ from fusec.ir.dims import Dim, symbols_of
 from fusec.ops.drawings import Drawing
 from fusec.ops.host_calls import called_on_host
 from fusec.ops.library import LIBRARY, called_name, selects
+from fusec.ops.sizes import operand_symbols
 
 from . import draws
 from .bounds import bound_of
@@ -164,8 +165,7 @@ def _word(
 
 def _size(build: Builder, type_: TensorType, axis: int, node: Node | None) -> HostSize:
     dim, number = _dim(type_, axis), build.shared.count("host")
-    is_written = node is None or dim.name is None or any(
-        dim.name in symbols_of(v.shape) for v in node.inputs)
+    is_written = node is None or dim.name is None or dim.name in operand_symbols(node)
     if is_written:
         build.require(dim)
     limit = None if is_written or dim.name is None else build.limits[dim.name]

@@ -32,7 +32,7 @@ from fusec.ops.live_nodes import live_nodes, loses_checks
 from fusec.ops.python_operators import PYTHON_OPERATORS
 from fusec.ops.recursion import RECURSIONS
 from fusec.ops.registry import Op
-from fusec.ops.sizes import learnt_symbols, needed_symbols, size_value
+from fusec.ops.sizes import learnt_symbols, needed_symbols, operand_symbols, size_value
 from fusec.records import dataclass, field
 
 from .dims import Dim, Size, symbols_of
@@ -270,8 +270,9 @@ class _Scope:
         unknown = needed_symbols(node) - self.known
         require(not unknown, f"nothing defines the size {', '.join(sorted(unknown))}")
         new = symbols_of(tuple(t.shape for t in node.types)) - self.known
-        own = node.attrs["length"] if node.op == "Extent" else ""  # which nothing compares
-        require(own not in self.known, f"the size {own} is defined twice")
+        if not registry.get(node.op).is_control:  # a native loop takes what the node gives for it
+            again = learnt_symbols(node) & self.known - operand_symbols(node)
+            require(not again, f"the size {', '.join(sorted(again))} is defined twice")
         bare = {s.name for t in node.types for s in t.shape if isinstance(s, Dim)}
         for name in sorted(new):
             require(name in bare and name in learnt_symbols(node),

@@ -206,6 +206,19 @@ def check_number(value: Value, what: str) -> None:
     require(value.dtype == INDEX and not value.shape, f"{what} is {value.type}, not an int64")
 
 
+def known_size(number: Value) -> Size | None:
+    """The int64 as a size, where it is a constant or a size of the run; casts to any other dtype
+    wrap."""
+    while number.node.op == "Cast" and number.dtype == INDEX == number.node.inputs[0].dtype:
+        number = number.node.inputs[0]
+    if number.node.op == "Size":
+        size: Size = number.node.attrs["size"]
+        return size
+    if number.node.op == "Const" and number.dtype == INDEX:
+        return int(number.node.attrs["value"])
+    return None
+
+
 def check_read(value: Value, op: str) -> None:
     """The second result of an ``Extent`` has a size and no memory."""
     require(value.node.op != "Extent" or value.index == 0 or op == "Size",

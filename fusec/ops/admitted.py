@@ -38,6 +38,7 @@ from .admission import (
     check_number,
     check_region,
     check_slice,
+    known_size,
     require,
 )
 from .claims import claimed_dtypes
@@ -226,7 +227,7 @@ PICK_UPDATE = Admission({"axes": INTS}, {}, _CLAIMED, rule=_pick_update)
 def _extent(node: Node) -> None:
     given = node.attrs["given"]
     require(len(given) == 2 and len(node.inputs) == sum(given), "it takes the bounds that it names")
-    require(node.attrs["step"] != 0, "the step is 0")
+    require(0 < abs(node.attrs["step"]) < 1 << 31, "the step is 0, or too large")
     for value in node.inputs:
         check_number(value, "a bound")
 
@@ -313,9 +314,11 @@ MATMUL = Admission(rule=_matmul)
 
 
 def _fill(node: Node) -> None:
-    require(len(node.inputs) == 1 + len(node.attrs["shape"]), "it takes a value and each size")
-    for value in node.inputs[1:]:
+    shape = node.attrs["shape"]
+    require(len(node.inputs) == 1 + len(shape), "it takes a value and each size")
+    for size, value in zip(shape, node.inputs[1:], strict=True):
         check_number(value, "a size")
+        require(known_size(value) == size, f"{value.name} is not proven to be the size {size}")
 
 
 def _size(node: Node) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fusec.ir import Value
 from fusec.ir.dims import Size, is_at_least, maximum
 
-from .admission import INDEX
+from .admission import INDEX, known_size
 from .build import Builder
 from .registry import get
 
@@ -30,36 +30,23 @@ def is_in_range(index: Value, length: Size) -> bool:
         return value >= 0 and is_at_least(length, value + 1)
     if node.op != "CheckIndex":
         return False
-    limit = _known(node.inputs[1])
+    limit = known_size(node.inputs[1])
     return limit is not None and _is_at_most(maximum(limit, 0), length)
 
 
 def is_not_negative(limit: Value) -> bool:
     """Whether a limit is proven to be at least 0."""
-    known = _known(limit)
+    known = known_size(limit)
     if known is not None:
         return is_at_least(known, 0)
     return limit.node.op == "Maximum" and any(
-        known is not None and is_at_least(known, 0) for known in map(_known, limit.node.inputs))
+        known is not None and is_at_least(known, 0) for known in map(known_size, limit.node.inputs))
 
 
 def not_negative(builder: Builder, limit: Value) -> Value:
     """The limit, or 0 where it is negative."""
     zero = builder.const(0 if limit.type.is_weak else INDEX.type(0))
     return builder.emit("Maximum", limit, zero)
-
-
-def _known(number: Value) -> Size | None:
-    """The int64 as a size, where it is a constant or a size of the run; casts to any other dtype
-    wrap."""
-    while number.node.op == "Cast" and number.dtype == INDEX == number.node.inputs[0].dtype:
-        number = number.node.inputs[0]
-    if number.node.op == "Size":
-        size: Size = number.node.attrs["size"]
-        return size
-    if number.node.op == "Const" and number.dtype == INDEX:
-        return int(number.node.attrs["value"])
-    return None
 
 
 def _is_at_most(size: Size, length: Size) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.dims import Dim, maximum, minimum, symbols_of
 
+from .admission import known_size
 from .admitted import FILL, SIZE_NUMBER
 from .build import Builder
 from .registry import Op, get, register
@@ -35,6 +36,14 @@ def learnt_symbols(node: Node) -> frozenset[str]:
     calls, branches and loops whose results have any size."""
     looks = node.op in ("Input", "Extent") or "results" in node.attrs or get(node.op).is_control
     return defined_symbols(node) if looks else frozenset()
+
+
+def operand_symbols(node: Node) -> frozenset[str]:
+    """Those of its operands' sizes, and of the sizes that it is given as numbers: what a result has
+    of them is compared."""
+    numbers = (known_size(v) for v in node.inputs)
+    return symbols_of((tuple(v.shape for v in node.inputs),
+                       tuple(n for n in numbers if isinstance(n, Dim))))
 
 
 def needed_symbols(node: Node) -> frozenset[str]:

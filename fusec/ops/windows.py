@@ -146,7 +146,7 @@ register(Op(
     doc="An array with a window replaced; attrs: axes, steps, sizes.",
 ))
 register(Op(
-    name="Reserve", kind="extern", admits=admitted.RESERVE, infer=infer_reserve,
+    name="Reserve", kind="extern", arity=1, admits=admitted.RESERVE, infer=infer_reserve,
     reference=reserve_reference, shows_memory=True, raises="never", called="np.empty",
     doc="An array of the attr shape whose first elements are the operand.",
 ))

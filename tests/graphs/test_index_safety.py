@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from fusec.errors import FusecError
 from fusec.ir.admit import NotAdmittedError, admit
 from fusec.ir.carve import carve
 from fusec.ir.evaluate import evaluate
@@ -255,3 +256,57 @@ def test_offsets_of_diagonals_are_those_of_numpy() -> None:
     with pytest.raises(NotAdmittedError, match="the offset is too large"):
         admit("graph f(x: f64[4,5]) {\n"
               "  %d = Diagonal(%x) {axes=(0, 1), offset=-2147483648} : f64[0]\n  return %d\n}")
+
+
+SIZED = """graph f(x: f64[10], m: bool[10], k: i64~) {
+  %c = Compress(%m, %x) {form=("tuple", ("operand", 0), ("operand", 1)), named=("tuple",),
+                         results=(type(f64[n]),)} : f64[n]
+  %zero = Const {value=0} : i64~
+  %l = Loop(%zero, %x, %c, %m, %k) {carried=2, test=graph t(p: i64~, x: f64[10], c: f64[n],
+                                                         m: bool[10], k: i64~) {
+    %most = Const {value=3} : i64~
+    %t = Less(%p, %most) : bool~
+    return %t
+  }, body=graph b(p: i64~, x: f64[10], c: f64[n], m: bool[10], k: i64~) {
+    %one = Const {value=1} : i64~
+    %q = Add(%p, %one) : i64~
+    %neg = LogicalNot(%m) : bool[10]
+    %v = Const {value=f64(1.0)} : f64
+    %size = Size(%c) {size=size("n")} : i64~
+    %d = GIVEN : f64[n]
+    %y = Add(%d, %c) : f64[n]
+    %s = Sum(%y) {axes=(0,)} : f64
+    %new = Add(%x, %s) : f64[10]
+    return %q
+    update x = %new
+  }} : (i64~, f64[10])
+  return %l:1
+}"""
+CALL = 'FUNCTION {form=("tuple", FORM), named=("tuple",), results=(type(f64[n]),)}'
+
+
+@pytest.mark.parametrize("given", [
+    CALL.replace("FUNCTION", "Compress(%neg, %x)").replace(
+        "FORM", '("operand", 0), ("operand", 1)'),
+    'Fill(%v, %k) {shape=(size("n"),)}',
+])
+def test_a_size_that_is_known_is_not_defined_again(given: str) -> None:
+    """A native loop took the size of the new array for that of another, and read beyond that."""
+    with pytest.raises(NotAdmittedError, match="is defined twice|not proven to be the size n"):
+        admit(SIZED.replace("GIVEN", given))
+
+
+def test_a_size_that_a_call_is_told_is_compared() -> None:
+    text = SIZED.replace("GIVEN", CALL.replace("FUNCTION", "Numpy(%size, %k)").replace(
+        "FORM", '"linspace", 0.0, 1.0, ("operand", 1)'))
+    function = admit(text).function()
+    args = np.arange(10.0), np.arange(10) < 4
+    function(*args, 4)
+    with pytest.raises(FusecError, match="depends on the data"):
+        function(*args, 9)
+
+
+def test_an_array_is_reserved_for_one() -> None:
+    text = "graph f(x: f64[2]) {\n  %r = Reserve(%x, %x) {shape=(3,)} : f64[3]\n  return %r\n}"
+    with pytest.raises(NotAdmittedError, match="it takes 1 operands, not 2"):
+        admit(text)
