@@ -292,7 +292,7 @@ CALL = 'FUNCTION {form=("tuple", FORM), named=("tuple",), results=(type(f64[n]),
 ])
 def test_a_size_that_is_known_is_not_defined_again(given: str) -> None:
     """A native loop took the size of the new array for that of another, and read beyond that."""
-    with pytest.raises(NotAdmittedError, match="is defined twice|not proven to be the size n"):
+    with pytest.raises(NotAdmittedError, match=r"is defined twice|not proven to be the size n"):
         admit(SIZED.replace("GIVEN", given))
 
 
