@@ -157,8 +157,7 @@ class TracedArray:
             f"{needed} is needed while {self.trace.name} is traced, but this value is only known "
             f"when the compiled code runs", loc=self.trace.loc,
             values=[("value", describe(self.value, None, self.trace.feeds.outside))],
-            cure=way_out(self.value, otherwise, self.trace.feeds.outside),
-        )
+            cure=way_out(self.value, otherwise, self.trace.feeds.outside))
         raise error
 
     def __bool__(self) -> bool:
