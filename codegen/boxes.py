@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fusec.ir import Node, Value
+from fusec.ir.dims import Size
 from fusec.ir.lazy_values import lazy
 from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.cones import has_unit_region
@@ -40,10 +42,11 @@ def _range(box: Box, i: AxisIndex) -> tuple[int, int]:
     return low + i.start, high + i.start
 
 
-def live_branch(box: Box, node: Node, index: IndexMap) -> int:
-    """Which input a piecewise node reads in the whole box; raises `Split` if several."""
+def live_branch(box: Box, node: Node, index: IndexMap, ends: Sequence[Size]) -> int:
+    """Which input a piecewise node reads in the whole box; raises `Split` if several.  ``ends``:
+    where the operands of a concatenation end."""
     if node.op == "Concat":
-        return _concat_branch(box, node, index)
+        return _concat_branch(box, index[node.attrs["axis"]], ends)
     for axis, (start, size) in enumerate(
         zip(node.attrs["starts"], node.attrs["sizes"], strict=True)
     ):
@@ -60,17 +63,17 @@ def live_branch(box: Box, node: Node, index: IndexMap) -> int:
     return 1
 
 
-def _concat_branch(box: Box, node: Node, index: IndexMap) -> int:
-    i = index[node.attrs["axis"]]
+def _concat_branch(box: Box, i: AxisIndex, ends: Sequence[Size]) -> int:
     low, high = _range(box, i)
-    offset = 0
-    for position, value in enumerate(node.inputs):
-        end = offset + value.shape[node.attrs["axis"]]
-        if offset <= low < end:
+    # A nest for each of thousands of operands: walking over them for each would be quadratic.
+    is_known = bool(ends) and type(ends[-1]) is int and type(low) is int
+    first = bisect_right(ends, low) if is_known else 0
+    for position in range(first, len(ends)):
+        begin, end = ends[position - 1] if position else 0, ends[position]
+        if begin <= low < end:
             if high > end:
                 raise Split(i.loop, end - i.start)
             return position
-        offset = end
     return 0  # an empty box reads nothing
 
 

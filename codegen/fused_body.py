@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 from fusec.ir import Graph, Node, Value
+from fusec.ir.dims import Size
 from fusec.ops import get
 from fusec.ops.cones import root_operands
 from fusec.ops.gather import index_checks
@@ -25,6 +28,7 @@ class FusedBody:
         self.checks = {n: k for k, n in enumerate(index_checks(self.graph))}
         self.constants = Constants()
         self._writes: dict[Value, Writes] = {}
+        self._ends: dict[int, list[Size]] = {}
         # Reductions and results, in topological order.
         reduced = (n.out() for n in self.graph.nodes if get(n.op).kind == "reduce")
         self.roots = sorted({*self.graph.outputs, *reduced}, key=lambda v: v.node.id)
@@ -37,6 +41,13 @@ class FusedBody:
                    "in" if i < len(self.inputs) else "out")
             for i, v in enumerate(values)
         )
+
+    def ends(self, node: Node) -> list[Size]:
+        """Where each operand of a concatenation ends, along its axis."""
+        if node.id not in self._ends:
+            axis = node.attrs["axis"]
+            self._ends[node.id] = [*itertools.accumulate(v.shape[axis] for v in node.inputs)]
+        return self._ends[node.id]
 
     def writes(self, value: Value) -> Writes:
         """How the array came about, of an update of a part of it."""

@@ -172,8 +172,9 @@ class ExpressionLowering:
     def _parts(self, value: Value, index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
         node = value.node
         if is_piecewise(node):
-            branch = live_branch(self.box, node, index)
-            yield piece(node, index, branch)
+            ends = self.body.ends(node) if node.op == "Concat" else ()
+            branch = live_branch(self.box, node, index, ends)
+            yield piece(node, index, branch, ends)
         else:
             yield from operands(node, index)
 

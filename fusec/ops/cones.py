@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from fusec.ir import Node, Value
+from fusec.ir.dims import Size
 from fusec.records import dataclass, field
 
 from . import registry
@@ -114,12 +115,13 @@ def pieces(node: Node, index: IndexMap) -> Iterator[Operand]:
         offset += value.shape[axis]
 
 
-def piece(node: Node, index: IndexMap, number: int) -> Operand:
-    """One of the `pieces`: a nest is lowered for each, and reads no other."""
+def piece(node: Node, index: IndexMap, number: int, ends: Sequence[Size] = ()) -> Operand:
+    """One of the `pieces`: a nest is lowered for each, and reads no other.  ``ends``: where the
+    operands of a concatenation end."""
     if node.op != "Concat":
         return next(itertools.islice(pieces(node, index), number, None))
     axis, value = node.attrs["axis"], node.inputs[number]
-    offset = sum(v.shape[axis] for v in node.inputs[:number])
+    offset = ends[number - 1] if number else 0
     return value, _drop_unit_axes(shift(index, axis, offset), value.shape)
 
 

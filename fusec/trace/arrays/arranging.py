@@ -21,7 +21,7 @@ from ..operands.scalar_stores import check_items
 from ..values.array import TracedArray, from_value
 from ..values.handlers import entry
 from ..values.trace import Trace
-from . import creation, shaping
+from . import creation, joining, shaping
 
 _NEGATIVE = "negative dimensions are not allowed"
 
@@ -109,7 +109,7 @@ def _repeat_each(trace: Trace, x: TracedArray, repeats: Any, axis: int) -> Any:
     parts = [x[(*before, slice(i, i + 1))] for i, n in enumerate(counts) for _ in range(n)]
     if not parts:
         return creation.ZEROS(trace, (*x.shape[:axis], 0, *x.shape[axis + 1:]), x.dtype)
-    return _fresh_c(shaping.concatenate(trace, parts, axis))
+    return _fresh_c(joining.concatenate(trace, parts, axis))
 
 
 def _fresh_c(x: TracedArray) -> TracedArray:
@@ -155,7 +155,7 @@ def diag(trace: Trace, v: Any, k: Any = 0) -> TracedArray:
         raise trace.error(ValueError("Input must be 1- or 2-d."), [x.value])
     size = x.size + abs(offset)
     pad = creation.ZEROS(trace, (abs(offset),), x.dtype)
-    padded = shaping.concatenate(trace, [x, pad] if offset else [x])
+    padded = joining.concatenate(trace, [x, pad] if offset else [x])
     rows, columns = _grid(trace, size, size)
     spread = padded[:, None] if offset >= 0 else padded[None, :]
     on_diagonal = np.subtract(columns, rows) == offset
@@ -268,7 +268,7 @@ def _repeated(trace: Trace, v: TracedArray, x: TracedArray) -> TracedArray:
         return shaping.reshape(trace, v, (1,) * x.ndim)
     flat = shaping.ravel(trace, v)
     parts = [flat] * -(-x.size // v.size)
-    joined = shaping.concatenate(trace, parts) if len(parts) > 1 else flat
+    joined = joining.concatenate(trace, parts) if len(parts) > 1 else flat
     return shaping.reshape(trace, joined[: x.size], x.shape)
 
 

@@ -39,7 +39,8 @@ from ..values.operations import operation
 from ..values.selected_arrays import with_one_layout
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .shaping import expand_dims, stack
+from .joining import stack
+from .shaping import expand_dims
 
 
 def _dtype(trace: Trace, dtype: Any, default: Any = float) -> np.dtype:

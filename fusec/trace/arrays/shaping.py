@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,14 +15,11 @@ from fusec.ops.shapes import normalise_axes, normalise_axis
 
 from ..facts.layout import (
     broadcast_strides,
-    contiguous,
     is_c_contiguous,
-    joined_order,
     k_order,
     reshape_strides,
 )
-from ..facts.refusals import target_dtype
-from ..operands.operands import as_traced, cast, spread_scalar
+from ..operands.operands import as_traced, spread_scalar
 from ..operands.sizes import as_size, is_number, not_negative
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.handlers import entry
@@ -257,112 +253,16 @@ def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
     return x.view_through("BroadcastTo", strides, shape=target)
 
 
-@entry(np.concatenate)
-def concatenate(
-    trace: Trace, arrays: Sequence[Any], axis: Any = 0, out: Any = None, *, dtype: Any = None,
-    casting: Any = "same_kind",
-) -> Any:
-    """``np.concatenate`` of arrays of one rank."""
-    given = [as_traced(trace, a) for a in arrays]
-    parts = [spread_scalar(x) for x in given]
-    if not parts:
-        raise trace.error(ValueError("need at least one array to concatenate"))
-    if axis is None:
-        parts, axis = [ravel(trace, p) for p in parts], 0
-    else:
-        axis = in_numpys_words(trace, operator.index, axis)
-    _check_joinable(trace, parts, axis)
-    position = in_numpys_words(trace, normalise_axis, axis, parts[0].ndim)
-    # Python numbers, which can be joined flat only, take the dtype of the others.
-    target = np.result_type(*[_as_joined(x) for x in given]) if dtype is None else target_dtype(
-        dtype, "a joined array", trace.loc)
-    for part in given if dtype is not None else ():
-        if not np.can_cast(_as_joined(part), target, casting):
-            raise trace.error(TypeError(
-                f"Cannot cast array data from {part.dtype!r} to {target!r} according to the rule "
-                f"{casting!r}"), [part.value])
-    values = [cast(trace, p.value, target) for p in parts]
-    result = values[0] if len(values) == 1 else trace.emit("Concat", *values, axis=position)
-    if out is not None:
-        destination = as_traced(trace, out)
-        if len(parts) == 1 and is_same_view(parts[0], destination):
-            return destination  # which NumPy finds before it asks whether it may be written to
-        destination.write(cast(trace, result, destination.dtype))
-        return destination
-    order = joined_order([p.shape for p in parts], [p.strides for p in parts])
-    return from_value(trace, result, contiguous(result.shape, target.itemsize, order))
-
-
-def _as_joined(x: TracedArray) -> Any:
-    return x.type.zero if x.type.is_weak and x.dtype.kind != "b" else x.dtype
-
-
 def is_same_view(a: TracedArray, b: Any) -> bool:
     """Whether two names stand for the same elements of the same memory."""
     return type(b) is TracedArray and a.is_array and a.storage is b.storage and a.steps == b.steps
 
 
-def _check_joinable(trace: Trace, parts: list[TracedArray], axis: int) -> None:
-    first = parts[0]
-    if first.ndim == 0:
-        raise trace.error(ValueError("zero-dimensional arrays cannot be concatenated"))
-    for position, part in enumerate(parts[1:], 1):
-        if part.ndim != first.ndim:
-            raise trace.error(ValueError(
-                f"all the input arrays must have same number of dimensions, but the array at "
-                f"index 0 has {first.ndim} dimension(s) and the array at index {position} has "
-                f"{part.ndim} dimension(s)"), [first.value, part.value])
-        for d in range(first.ndim):
-            if d != axis % first.ndim and part.shape[d] != first.shape[d]:
-                raise trace.error(ValueError(
-                    f"all the input array dimensions except for the concatenation axis must match "
-                    f"exactly, but along dimension {d}, the array at index 0 has size "
-                    f"{first.shape[d]} and the array at index {position} has size "
-                    f"{part.shape[d]}"), [first.value, part.value])
-
-
-@entry(np.stack)
-def stack(
-    trace: Trace, arrays: Sequence[Any], axis: int = 0, out: Any = None, *, dtype: Any = None,
-    casting: str = "same_kind",
-) -> Any:
-    """``np.stack``: join along a new axis."""
-    parts = [spread_scalar(as_traced(trace, a)) for a in arrays]
-    if not parts:
-        raise trace.error(ValueError("need at least one array to stack"))
-    if any(p.shape != parts[0].shape for p in parts):
-        raise trace.error(ValueError("all input arrays must have the same shape"),
-                          [p.value for p in parts])
-    return concatenate(trace, [expand_dims(trace, p, axis) for p in parts], axis, out,
-                       dtype=dtype, casting=casting)
-
-
-def _at_least(rank: int) -> Any:
+def at_least(rank: int) -> Any:
     def convert(trace: Trace, x: TracedArray) -> TracedArray:
         return expand_dims(trace, x, tuple(range(rank - x.ndim))) if x.ndim < rank else x
 
     return convert
-
-
-# Only some of the supported NumPys have `row_stack`.
-@entry(np.vstack, *filter(None, [getattr(np, "row_stack", None)]))
-def vstack(
-    trace: Trace, tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind"
-) -> Any:
-    """``np.vstack``."""
-    parts = [spread_scalar(as_traced(trace, a)) for a in tup]
-    return concatenate(trace, [_at_least(2)(trace, p) for p in parts], 0, dtype=dtype,
-                       casting=casting)
-
-
-@entry(np.hstack)
-def hstack(
-    trace: Trace, tup: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind"
-) -> Any:
-    """``np.hstack``."""
-    parts = [_at_least(1)(trace, spread_scalar(as_traced(trace, a))) for a in tup]
-    return concatenate(trace, parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype,
-                       casting=casting)
 
 
 @entry(np.flip)

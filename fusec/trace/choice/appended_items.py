@@ -9,7 +9,7 @@ while tracing.
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from types import CodeType
 from typing import Any
 
@@ -19,36 +19,50 @@ from fusec.errors import ConcreteValueError
 from fusec.ir import TensorType, Value
 from fusec.records import dataclass, field
 
-from ..values.array import TracedArray, from_value, number
-from ..values.selected_arrays import Copied, roots
+from ..facts.trees import flattened
+from ..values.array import TracedArray, from_value
+from ..values.rows import CopiedRow, Parts, part_of, whole
+from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .merge import flatten, is_number, is_traced, leaf_value, lifted, unflatten
+from .merge import is_number, is_traced, leaf_value, lifted, unflatten
 from .regions import placeholder
-
-
-class Rows(dict[Value, tuple[Value, int]]):
-    """Of a trace: what loops appended, of which array."""
 
 
 @dataclass
 class Appended:
-    """One value appended in every iteration: its leaves, by the rows that the loop carries."""
+    """One value appended in every iteration: its leaves, by the rows that the loop carries.  A leaf
+    that is a long list of parts of one array is that array, with the ``lengths`` of the lists."""
 
     name: str
     owner: list[Any]
     structure: Any
     leaves: list[Value]
+    lengths: list[tuple[int, ...]]
+    kinds: list[str]
     memory: list[Storage | None]  # of each leaf, with its version
     versions: list[int]
     keys: list[tuple[str, int]] = field(default_factory=list)
 
-    def elements(self, trace: Trace, stacks: list[Value], k: int, start: int) -> Any:
-        """What iteration ``k`` appended; views of what is older than the loop are copies that are
+    def extend(self, trace: Trace, stacks: list[Value], count: int, start: int) -> Iterator[Any]:
+        """What each iteration appended; views of what is older than the loop are copies that are
         not to be written."""
-        return unflatten(self.structure, [
-            _row(trace, stack, k, leaf.type.kind, older_roots(storage, start))
-            for stack, leaf, storage in zip(stacks, self.leaves, self.memory, strict=True)])
+        columns = [self._listed(trace, k, stack, count, start) for k, stack in enumerate(stacks)]
+        if self.structure.is_leaf():
+            return iter(columns[0])
+        return (unflatten(self.structure, leaves) for leaves in zip(*columns, strict=True))
+
+    def _listed(self, trace: Trace, k: int, stack: Value, count: int, start: int) -> list[Any]:
+        """A leaf in each iteration."""
+        lengths, others = (count, *self.lengths[k]), older_roots(self.memory[k], start)
+
+        def items(prefix: tuple[int, ...]) -> list[Any]:
+            length = lengths[len(prefix)]
+            if len(prefix) + 1 < len(lengths):
+                return [items((*prefix, j)) for j in range(length)]
+            return [*Parts(trace, stack, prefix, self.kinds[k], others).items(length)]
+
+        return items(())
 
 
 def older_roots(storage: Storage | None, start: int) -> list[Storage]:
@@ -71,17 +85,25 @@ class Collector:
         if name is None or fn.__name__ != "append" or len(args) != 1 or (
                 self.trace.record.regions[-1] != self.region):
             return False
-        leaves, structure = flatten(args[0])
+        leaves, structure = flattened(args[0], self._is_array)
         leaves = [lifted(self.trace, leaf) for leaf in leaves]
-        if not all(is_number(leaf) or is_traced(leaf) for leaf in leaves):
+        if not all(is_number(leaf) or is_traced(leaf) or type(leaf) is list for leaf in leaves):
             return False
+        lengths, kinds = zip(*map(_lengths, leaves), strict=True) if leaves else ((), ())
         values = [leaf_value(self.trace, leaf) for leaf in leaves]
         if not values or not all(v.type.is_static for v in values):
             return False
         memory = [leaf.storage if is_traced(leaf) else None for leaf in leaves]
-        self.found.append(Appended(name, fn.__self__, structure, values, memory, [
-            0 if s is None else s.version for s in memory]))
+        self.found.append(Appended(
+            name, fn.__self__, structure, values, [*lengths],
+            [kind or value.type.kind for kind, value in zip(kinds, values, strict=True)],
+            memory, [0 if s is None else s.version for s in memory]))
         return True
+
+    def _is_array(self, x: Any) -> bool:
+        """Whether it is a long list of parts of one array, with memory of their own."""
+        return type(x) is list and len(x) > 0 and type(_first(x)) is TracedArray and (
+            not isinstance(_first(x).storage, CopiedRow)) and whole(self.trace, x) is not None
 
     def check(self, written: Container[Storage]) -> None:
         """Raise where the body does more with a list than append to it, or writes to what it
@@ -110,6 +132,24 @@ class Collector:
                 rows.append((key, placeholder(self.trace, type_, appended.name), leaf))
                 appended.keys.append(key)
         return rows
+
+
+def _first(x: list[Any]) -> Any:
+    """What lies first in lists of lists."""
+    while type(x) is list and x:
+        x = x[0]
+    return x
+
+
+def _lengths(leaf: Any) -> tuple[tuple[int, ...], str]:
+    """Of lists of lists; and the kind of what lies in them."""
+    if type(leaf) is not list:
+        return (), ""
+    lengths, kind = _lengths(leaf[0])
+    first = leaf[0]
+    if type(first) is TracedArray:
+        kind = "array" if first.is_array else first.type.kind
+    return (len(leaf), *lengths), kind
 
 
 def _lists(
@@ -147,28 +187,12 @@ def _holds(container: Any, x: list[Any]) -> bool:
     return container is x or (type(container) in (list, tuple) and any(i is x for i in container))
 
 
-def _row(trace: Trace, stack: Value, k: int, kind: str, others: list[Storage]) -> Any:
-    shape = stack.shape[1:]
-    part = trace.emit("Slice", stack, starts=(k, *(0 for _ in shape)),
-                      steps=(1,) * (1 + len(shape)), sizes=(1, *shape))
-    if kind == "array":
-        row = from_value(trace, trace.emit("Squeeze", part, axes=(0,)))
-        if others:
-            row = TracedArray(trace, Copied(trace, row.value, others))
-    else:
-        row = number(trace, trace.emit("Squeeze", part, axes=(0,), kind=kind))
-    trace.part(Rows)[row.value] = stack, k
-    return row
-
-
 def restacked(trace: Trace, items: Any) -> TracedArray | None:
     """The array of which the items are all rows, in order; for items that are tuples or lists an
     array of the columns.  None for anything else."""
-    if all(type(i) is TracedArray for i in items):
-        rows = [trace.part(Rows).get(i.value) for i in items]
-        stack = rows[0][0] if rows and rows[0] is not None else None
-        whole = stack is not None and rows == [(stack, k) for k in range(stack.shape[0])]
-        return from_value(trace, stack) if whole and stack is not None else None
+    place = whole(trace, items)
+    if place is not None:
+        return from_value(trace, part_of(trace, place, "array"))
     if not all(type(i) in (list, tuple) and len(i) == len(items[0]) for i in items):
         return None
     columns: list[Any] = [restacked(trace, [i[j] for i in items]) for j in range(len(items[0]))]

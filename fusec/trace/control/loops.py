@@ -160,11 +160,15 @@ class LoopResult:
 
     def _append(self, results: dict[Leaf | None, Value]) -> None:
         """Lists get the elements that the iterations appended."""
-        appended = self.attempt.appended
-        stacks = [[results[key] for key in a.keys] for a in appended]
-        for k in range(self.parts.count if appended else 0):
-            for one, rows in zip(appended, stacks, strict=True):
-                one.owner.append(one.elements(self.trace, rows, k, self.attempt.region.start))
+        count, start = self.parts.count, self.attempt.region.start
+        news = [one.extend(self.trace, [results[key] for key in one.keys], count, start)
+                for one in self.attempt.appended]
+        if len(news) == 1:
+            self.attempt.appended[0].owner.extend(news[0])
+            return
+        for items in zip(*news, strict=True):
+            for one, item in zip(self.attempt.appended, items, strict=True):
+                one.owner.append(item)
 
     def _leaf(self, key: Leaf, leaf: Any, results: dict[Leaf | None, Value]) -> Any:
         if key in results:

@@ -20,10 +20,13 @@ _ORDERED = optree.dict_insertion_ordered(True, namespace=NAMESPACE)  # until it 
 _ORDERED.__enter__()
 
 
-def flattened(tree: Any) -> tuple[list[Any], Any]:
+def flattened(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[Any], Any]:
     """The leaves, None among them, and the structure."""
     try:
-        leaves, treespec = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+        leaves, treespec = optree.tree_flatten(
+            tree, is_leaf, none_is_leaf=True, namespace=NAMESPACE)
     except RecursionError:
         raise too_deep() from None
     return leaves, treespec

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import creation, shaping
+from ..arrays import creation, joining, shaping
 from ..arrays.arranging import scaled
 from ..facts import this_numpy
 from ..facts.layout import contiguous, is_c_contiguous, like_order
@@ -218,7 +218,7 @@ def _extended(trace: Trace, x: TracedArray, axis: int, prepend: Any, append: Any
 
     before = [] if prepend is np._NoValue else [piece(prepend)]
     after = [] if append is np._NoValue else [piece(append)]
-    return shaping.concatenate(trace, (*before, x, *after), axis)
+    return joining.concatenate(trace, (*before, x, *after), axis)
 
 
 @entry(np.nan_to_num)
@@ -289,6 +289,6 @@ def astype(trace: Trace, x: Any, dtype: Any, /, *, copy: bool = True, device: An
 @entry(np.atleast_1d)
 def atleast_1d(trace: Trace, *arrays: Any) -> Any:
     """``np.atleast_1d``."""
-    results = [shaping._at_least(1)(trace, shaping.spread_scalar(as_traced(trace, a)))
+    results = [shaping.at_least(1)(trace, shaping.spread_scalar(as_traced(trace, a)))
                for a in arrays]
     return results[0] if len(results) == 1 else tuple(results)

@@ -11,7 +11,8 @@ from fusec.ir.dims import is_static, maximum
 from fusec.ops.shapes import normalise_axis
 
 from ..arrays.creation import arange
-from ..arrays.shaping import concatenate, in_numpys_words, ravel, reshape
+from ..arrays.joining import concatenate
+from ..arrays.shaping import in_numpys_words, ravel, reshape
 from ..facts.layout import contiguous, like_order
 from ..operands.operands import as_traced, holds_traced, is_run_time_int
 from ..operands.sizes import number

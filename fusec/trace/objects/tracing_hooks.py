@@ -181,9 +181,9 @@ class TracingHooks(Hooks):
     def lifted(self, x: Any) -> Any:
         """An array from outside as a traced value, so that every call reads it anew."""
         if type(x) is TracedArray:
-            return self.traced_if_outside(x)
+            return x
         if type(x) in (list, tuple):
-            return type(x)(map(self.lifted, x))
+            return type(x)([i if type(i) is TracedArray else self.lifted(i) for i in x])
         if isinstance(x, (list, tuple, deque)):
             return _with_items(x, x, list(map(self.lifted, x)))
         if isinstance(x, dict):

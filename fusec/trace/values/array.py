@@ -42,7 +42,7 @@ class TracedArray:
 
     def __init__(
         self, trace: Trace, storage: Storage | None, steps: tuple[ViewStep, ...] = (),
-        scalar: Value | None = None,
+        scalar: Any = None,
     ) -> None:
         self.trace = trace
         self.storage = storage
@@ -59,7 +59,7 @@ class TracedArray:
         if not self.trace.active:
             self.check_alive()
         if self.storage is None:
-            return self._scalar  # type: ignore[return-value]
+            return self._number
         self.trace.builder.loc = self.trace.loc
         return self.storage.read(self.trace.builder, self.steps)
 
@@ -77,11 +77,29 @@ class TracedArray:
     @property
     def origin(self) -> Value:
         """The value of the whole storage, for messages; valid after the trace too."""
-        return self._scalar if self.storage is None else self.storage.value  # type: ignore[return-value]
+        return self._number if self.storage is None else self.storage.value
+
+    @property
+    def _number(self) -> Value:
+        """The value of a scalar; one of many (`rows`) may have no node yet."""
+        scalar: Any = self._scalar
+        if type(scalar) is not Value:
+            scalar = self._scalar = scalar[0].made(scalar[1])
+        return scalar  # type: ignore[no-any-return,unused-ignore]
 
     @property
     def type(self) -> TensorType:
-        return self.value.type
+        if self.steps or not self.trace.active:
+            return self.value.type
+        return self._whole_type
+
+    @property
+    def _whole_type(self) -> TensorType:
+        """That of the whole storage, or of the scalar."""
+        scalar: Any = self._scalar
+        if self.storage is not None:
+            return self.storage.type
+        return scalar.type if type(scalar) is Value else scalar[0].type
 
     @property
     def is_array(self) -> bool:
@@ -100,7 +118,7 @@ class TracedArray:
         """So that ``isinstance(x, np.ndarray)`` holds as it does for the real argument."""
         if self.storage is not None:
             return np.ndarray
-        type_ = self.origin.type
+        type_ = self._whole_type
         return _PYTHON[type_.dtype.kind] if type_.is_weak else type_.dtype.type
 
     @property
@@ -108,13 +126,13 @@ class TracedArray:
         dtypes = [dict(s.attrs)["dtype"] for s in self.steps if s.op == "Reinterpret"]
         if dtypes:
             return np.dtype(dtypes[-1])
-        whole = self.origin.dtype
+        whole = self._whole_type.dtype
         is_part = whole.kind == "c" and any(s.op in PARTS for s in self.steps)
         return component(whole) if is_part else whole
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.value.shape
+        return self.type.shape
 
     @property
     def ndim(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Value
+from fusec.ir import TensorType, Value
 from fusec.ir.bindings import Bindings, resolve
 from fusec.ir.dims import is_static, symbols_of
 from fusec.ir.graph import new_id
@@ -210,6 +210,11 @@ class Storage:
         self.written_to: Storage | None = None  # memory that takes over what it holds in the end
         self.shown_by: list[Callable[[], Any]] = []  # weak references to the arrays made of it
         self._views: dict[tuple[ViewStep, ...], Value] = {}
+
+    @property
+    def type(self) -> TensorType:
+        """Of what it holds."""
+        return self.value.type
 
     @property
     def is_shared(self) -> bool:

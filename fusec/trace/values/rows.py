@@ -1,0 +1,139 @@
+"""Parts of one array that stand for themselves: what a loop of the graph made, one an iteration.
+
+There may be a million of them, of which a program mostly needs the array again.  So the node of a
+part is made when its value is first asked for, and where all of them are found in order the array
+itself is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fusec.ir import TensorType, Value
+
+from ..facts.layout import contiguous
+from .array import TracedArray
+from .selected_arrays import Copied
+from .storage import Storage
+from .trace import Trace
+
+Place = tuple[Value, tuple[int, ...]]  # an array, and where in it
+
+
+class Rows(dict[Value, Place]):
+    """Of a trace: parts that have nodes, and where they are from."""
+
+
+class Parts:
+    """The parts of an array in a row, of one kind; ``others``: memory that they show and through
+    which they are not to be written."""
+
+    __slots__ = ("others", "prefix", "stack", "strides", "trace", "type")
+
+    def __init__(
+        self, trace: Trace, stack: Value, prefix: tuple[int, ...], kind: str,
+        others: Sequence[Storage] = (),
+    ) -> None:
+        self.trace, self.stack, self.prefix, self.others = trace, stack, prefix, others
+        self.type = TensorType(stack.dtype, stack.shape[1 + len(prefix):], kind)
+        self.strides = contiguous(self.type.shape, self.type.dtype.itemsize)
+
+    def items(self, count: int) -> list[TracedArray]:
+        """So many of them, from the first on."""
+        trace = self.trace
+        if self.type.kind != "array":
+            return [TracedArray(trace, None, (), (self, k)) for k in range(count)]
+        return [TracedArray(trace, self._storage(k)) for k in range(count)]
+
+    def _storage(self, k: int) -> Storage:
+        row: Any = (self, k)
+        return CopiedRow(self.trace, row, self.others, self.strides) if self.others else (
+            RowStorage(row, self.strides))
+
+    def made(self, k: int) -> Value:
+        """The value of one, with a node of its own from now on."""
+        place = self.stack, (*self.prefix, k)
+        value = part_of(self.trace, place, self.type.kind)
+        self.trace.part(Rows)[value] = place
+        return value
+
+
+def part_of(trace: Trace, place: Place, kind: str) -> Value:
+    """What lies at a place of an array."""
+    stack, path = place
+    if not path:
+        return stack
+    rest, depth = stack.shape[len(path):], len(path)
+    part = trace.emit("Slice", stack, starts=(*path, *(0 for _ in rest)),
+                      steps=(1,) * len(stack.shape), sizes=(*(1,) * depth, *rest))
+    options = {} if kind == "array" else {"kind": kind}
+    value: Value = trace.emit("Squeeze", part, axes=tuple(range(depth)), **options)
+    return value
+
+
+class _Late:
+    """Memory that holds a part; see `Row`."""
+
+    __slots__ = ()
+    _now: Value | tuple[Parts, int]
+
+    @property
+    def value(self) -> Value:
+        now: Any = self._now
+        if type(now) is tuple:
+            now = self._now = now[0].made(now[1])
+        return now  # type: ignore[no-any-return,unused-ignore]
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._now = value
+
+    @property
+    def type(self) -> TensorType:
+        now: Any = self._now
+        return now[0].type if type(now) is tuple else now.type  # type: ignore[no-any-return,unused-ignore]
+
+
+class RowStorage(_Late, Storage):
+    """Memory of its own."""
+
+    __slots__ = ("_now",)
+
+
+class CopiedRow(_Late, Copied):
+    """Memory that is read, while that of others holds what it held."""
+
+
+def late(x: TracedArray) -> Any:
+    """The parts that a value is one of, and which, as long as it has no node."""
+    own = x._scalar if x.storage is None else None if x.steps else getattr(x.storage, "_now", None)
+    return own if type(own) is tuple else None
+
+
+def whole(trace: Trace, items: Any) -> Place | None:
+    """Of what the items, which may be lists in turn, are all parts, in order."""
+    place = _place(trace, items[0]) if items else None
+    if place is None or not place[1]:
+        return None
+    stack, prefix = place[0], place[1][:-1]
+    if len(items) != stack.shape[len(prefix)]:
+        return None
+    parts = None
+    for k, item in enumerate(items):
+        row = late(item) if type(item) is TracedArray else None
+        if row is None or row[0] is not parts or row[1] != k:
+            parts = parts if row is None else row[0]
+            if _place(trace, item) != (stack, (*prefix, k)):
+                return None
+    return stack, prefix
+
+
+def _place(trace: Trace, item: Any) -> Place | None:
+    if type(item) is not TracedArray:
+        return whole(trace, item) if type(item) in (list, tuple) else None
+    row = late(item)
+    if row is None:
+        return trace.part(Rows).get(item.value)
+    parts, k = row
+    return parts.stack, (*parts.prefix, k)
