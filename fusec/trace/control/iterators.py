@@ -56,6 +56,20 @@ class Reversed(PythonIterator):
         return Counted(items.count, lambda k: items.item(items.count - 1 - k))
 
 
+class Map(PythonIterator):
+    """``map``; parts are tuples of arguments and the function."""
+
+    sequences = 1
+
+    def _items(self) -> Iterator[Any]:
+        items, function = self.parts
+        return itertools.starmap(function, items)
+
+    def counted(self, trace: Trace, items: Counted) -> Counted:
+        function = self.parts[1]
+        return Counted(items.count, lambda k: function(*items.item(k)))
+
+
 class Product(PythonIterator):
     """``itertools.product`` and ``np.ndindex``: tuples, the last part the fastest."""
 

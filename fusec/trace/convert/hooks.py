@@ -327,9 +327,10 @@ class Hooks:
 
     def reduced_where(
         self, where: Where, fn: Any, over: Any, element: Callable[..., Any],
-        condition: Callable[..., Any], count: int | None, plain: Callable[[Any], Any],
+        condition: Callable[..., Any] | None, count: int | None, plain: Callable[[Any], Any],
     ) -> Any:
-        """``fn(element for target in over if condition)``, which ``plain`` computes in Python."""
+        """``fn(element for target in over if condition)``, which ``plain`` computes in Python; the
+        condition may be missing."""
         self.where = where
         return plain(over)
 

@@ -94,6 +94,52 @@ def best_where(name: str, is_better: Any, items: Any, element: Any, condition: A
     return best
 
 
+def total_of(element: Any, count: Any) -> Any:
+    """``sum(element(k) for k in range(count))``, and others of the same; there is an element."""
+    total = 0
+    for k in range(count):
+        total = total + element(k)
+    return total
+
+
+def largest_of(element: Any, count: Any) -> Any:
+    """``max``"""
+    best = element(0)
+    for k in range(1, count):
+        value = element(k)
+        if value > best:
+            best = value
+    return best
+
+
+def smallest_of(element: Any, count: Any) -> Any:
+    """``min``"""
+    best = element(0)
+    for k in range(1, count):
+        value = element(k)
+        if value < best:
+            best = value
+    return best
+
+
+def is_any_of(element: Any, count: Any) -> Any:
+    """``any``"""
+    for k in range(count):  # noqa: SIM110
+        if element(k):
+            return True
+    return False
+
+
+def are_all_of(element: Any, count: Any) -> Any:
+    """``all``"""
+    for k in range(count):  # noqa: SIM110
+        if not element(k):
+            return False
+    return True
+
+
+OF: dict[Any, Any] = {
+    sum: total_of, max: largest_of, min: smallest_of, any: is_any_of, all: are_all_of}
 WHERE: dict[Any, Any] = {sum: total_where, max: largest_where, min: smallest_where}
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from fusec.errors import FusecError, unsupported, user_error
 from fusec.ir import Loc
 
+from . import this_numpy
+
 _COMPILED = "bool, integers, floats and complex numbers of 16 to 64 bits a part are compiled"
 _SIZES = {"f": (2, 4, 8), "c": (8, 16)}
 _CURES = {
@@ -85,3 +87,17 @@ def target_dtype(dtype: Any, what: str, loc: Loc | None, default: Any = float) -
                           cure="use bool, integers, float32, float64, complex64 or complex128, in "
                                "native byte order")
     return result
+
+
+def is_index(x: Any) -> bool:
+    """Whether ``operator.index`` takes it."""
+    is_bool: bool = this_numpy.BOOLS_ARE_INDICES and x.dtype.kind == "b" and not x.is_array
+    return bool(not x.ndim and (x.dtype.kind in "iu" or is_bool))
+
+
+def not_an_index(x: Any) -> Exception:
+    """The error of ``operator.index`` for anything but integers and their arrays of rank 0."""
+    text = ("only integer scalar arrays can be converted to a scalar index" if x.is_array
+            else f"'{x.kind_name}' object cannot be interpreted as an integer")
+    error: Exception = x.trace.error(TypeError(text), [x.value])
+    return error

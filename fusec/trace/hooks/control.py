@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from fusec.code_roles import ON_BEHALF
+from fusec.errors import UnsupportedError
 from fusec.ir import Value
 from fusec.ir.symbolic_numbers import is_int
 
 from ..choice.choice import Choice
 from ..control.branches import branch
+from ..control.loops import nothing_done
 from ..control.ranges import sequence, taken_apart
 from ..control.sequences import PythonIterator
 from ..control.unrolling import UNROLL
@@ -197,15 +199,39 @@ def list_of(
 
 def reduced_where(
     hooks: TracingHooks, where: Where, fn: Any, over: Any, element: Callable[..., Any],
-    condition: Callable[..., Any], count: int | None, plain: Callable[[Any], Any],
+    condition: Callable[..., Any] | None, count: int | None, plain: Callable[[Any], Any],
 ) -> Any:
     over = hooks.iterate(where, over)
+    if condition is None:
+        return _reduced(hooks, where, fn, over, element, count, plain)
     by_hand = in_python.WHERE.get(fn) if hooks.trace.active else None
     if by_hand is None or sequence(hooks.trace, over) is None:
         return plain(over)
     if count is not None:
         element, condition = _of_parts(element, count), _of_parts(condition, count)
     return hooks.call(where, by_hand, over, element, condition)
+
+
+def _reduced(
+    hooks: TracingHooks, where: Where, fn: Any, over: Any, element: Callable[..., Any],
+    count: int | None, plain: Callable[[Any], Any],
+) -> Any:
+    """The same of all items: a loop without a list, where there are many."""
+    by_hand = in_python.OF.get(fn) if hooks.trace.active else None
+    items = None if by_hand is None else sequence(hooks.trace, over)
+    if items is None or not is_int(items.count) or items.count <= UNROLL:
+        return plain(over)
+    of = element if count is None else _of_parts(element, count)
+    written = hooks.trace.local.memory.written_now()
+    try:
+        with nothing_done(hooks.trace, hooks.variables((), element)):
+            result = hooks.call(where, by_hand, lambda k: of(items.item(k)), items.count)
+    except UnsupportedError:  # of each item by itself, perhaps not
+        hooks.trace.local.memory.restore(written)
+        return plain(over)
+    if isinstance(over, PythonIterator):
+        over.take()
+    return result
 
 
 def _of_parts(function: Callable[..., Any], count: int) -> Callable[[Any], Any]:

@@ -14,6 +14,7 @@ from fusec.variable import Variable
 from ..control.ranges import number_at
 from ..control.sequences import table
 from ..facts.constant_values import is_constant
+from ..facts.refusals import is_index
 from ..guards.container_changes import CONTAINERS, may_be_held
 from ..guards.process_state import ENVIRONMENT
 from ..guards.side_effects import is_outside, note_change
@@ -24,7 +25,7 @@ from ..operands.operands import as_traced
 from ..operands.python_numbers import index_of
 from ..places.kept_values import note_given
 from ..rewrite.transformer import Where
-from ..values.array import TracedArray, copy_of, is_index
+from ..values.array import TracedArray, copy_of
 from ..values.assigned_names import AssignedLater
 from ..values.handlers import any_traced, is_traced_inside
 from ..values.operations import OPERATIONS

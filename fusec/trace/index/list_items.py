@@ -8,9 +8,10 @@ import numpy as np
 
 from fusec.ir import Value
 
+from ..facts.refusals import is_index
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import index_of, weak
-from ..values.array import TracedArray, is_index, number
+from ..values.array import TracedArray, number
 from ..values.operations import OPERATIONS
 from ..values.trace import Trace
 

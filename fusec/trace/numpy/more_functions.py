@@ -345,7 +345,7 @@ TRACED: tuple[Any, ...] = (
     np.select, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.polyval, np.cross,
     np.tensordot, np.isneginf, np.isposinf, np.real, np.iscomplexobj, np.isrealobj,
     np.iscomplex, np.polyadd, np.polysub, np.polyder, np.polyint,
-    np.apply_along_axis, np.apply_over_axes, np.fft.fftshift, np.fft.ifftshift, np.linalg.outer,
+    np.apply_over_axes, np.fft.fftshift, np.fft.ifftshift, np.linalg.outer,
     np.linalg.cross, np.linalg.vecdot, np.linalg.matmul, np.linalg.matrix_power,
     np.linalg.multi_dot, np.linalg.tensordot, np.linalg.matrix_norm, np.linalg.vector_norm,
     np.linalg.matrix_transpose, np.logspace, np.ix_,

@@ -23,7 +23,8 @@ from fusec.ops import get
 from fusec.ops.sizes import SIZE_ARITHMETIC
 
 from ..facts import this_numpy
-from ..values.array import TracedArray, is_index, not_an_index
+from ..facts.refusals import is_index, not_an_index
+from ..values.array import TracedArray
 from ..values.trace import Trace
 
 Interval = tuple[int, int]

@@ -20,7 +20,7 @@ from ..arrays.array_attributes import has_attribute
 from ..arrays.creation import astype
 from ..choice.appended_items import restacked
 from ..choice.merge import check_holds, of_other_dtypes
-from ..control.iterators import Enumerate, Product, Reversed, Zip
+from ..control.iterators import Enumerate, Map, NdEnumerate, Product, Reversed, Zip
 from ..control.sequences import TracedRange
 from ..control.unrolling import UNROLL
 from ..convert import in_python
@@ -46,7 +46,8 @@ from .math_functions import rounded_number
 BOOL, F64, I64 = (
     np.dtype(np.bool_), np.dtype(np.float64), np.dtype(np.int64))
 
-_ITERATORS = (GeneratorType, map, filter, zip, enumerate, Zip, Enumerate, Reversed, Product)
+_ITERATORS = (GeneratorType, map, filter, zip, enumerate, Zip, Enumerate, Reversed, Product,
+              Map, NdEnumerate)
 
 # ----------------------------------------------------------------------------------- constructors
 
@@ -112,11 +113,15 @@ def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Call
     def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
         def call(hooks: TracingHooks, *args: Any, **kwargs: Any) -> Any:
             if args and type(args[0]) in _ITERATORS:
-                args = (list(args[0]), *args[1:])
+                args = (hooks.call(hooks.where, list, args[0]), *args[1:])
             if not any_traced(args, kwargs) and not _may_be_traced(hooks, function, args, kwargs):
                 return function(*args, **kwargs)
             items = _many(hooks.trace, args[0]) if not kwargs else None
-            if items is not None:
+            if items is not None and _are_pythons(args[0]):
+                if len(args) == 1:
+                    return hooks.call(hooks.where, in_python.OF[function],
+                                      partial(_python_number, items), items.shape[0])
+            elif items is not None:
                 return hooks.call(hooks.where, by_hand, items, *args[1:])
             return handler(hooks, *args, **kwargs)
 
@@ -141,6 +146,17 @@ def _are_users(args: tuple[Any, ...]) -> bool:
     """Whether the first of the items is an object of the program's that adds by itself."""
     first = args[0][0] if isinstance(args[0], (list, tuple)) and args[0] else None
     return any(method_of(first, name) for name in ("__add__", "__radd__"))
+
+
+def _are_pythons(items: Any) -> bool:
+    """Whether those of a list are Python's numbers, which in an array would be NumPy's."""
+    return type(items) is list and type(items[0]) is TracedArray and (
+        not items[0].is_array and items[0].type.is_weak)
+
+
+def _python_number(items: TracedArray, k: Any) -> TracedArray:
+    item: Any = items[k]
+    return from_value(items.trace, weak(items.trace, item.value, item.dtype))
 
 
 def _many(trace: Trace, items: Any) -> TracedArray | None:

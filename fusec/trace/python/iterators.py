@@ -14,7 +14,7 @@ from fusec.errors import unsupported
 from fusec.ir.symbolic_sizes import is_symbolic, plain
 from fusec.ops.shapes import broadcast
 
-from ..control.iterators import Enumerate, NdEnumerate, Product, Reversed, Zip
+from ..control.iterators import Enumerate, Map, NdEnumerate, Product, Reversed, Zip
 from ..control.ranges import all_one
 from ..control.sequences import PythonIterator, TracedRange, table
 from ..control.unrolling import UNROLL
@@ -59,6 +59,33 @@ def _zip(hooks: TracingHooks, *parts: Any, strict: bool = False) -> Any:
             map(_is_short_list, parts)):
         return zip(*parts, strict=False)
     return Zip(tuple(hooks.iterate(hooks.where, p) for p in parts))
+
+
+@everywhere(map)
+def _map(hooks: TracingHooks, function: Any, *parts: Any) -> Any:
+    wrapped = hooks.wrap(function)
+    if not parts or not all(_is_sequence(hooks, p) for p in parts) or all(
+            map(_is_short_list, parts)):
+        return map(wrapped, *parts)
+    return Map((Zip(tuple(hooks.iterate(hooks.where, p) for p in parts)), wrapped))
+
+
+@everywhere(list)
+def _list(hooks: TracingHooks, *iterable: Any) -> Any:
+    """A list of items that can be counted, which a loop of the graph makes where they are many."""
+    if len(iterable) != 1 or not isinstance(iterable[0], PythonIterator):
+        return list(*iterable)
+    return hooks.list_of(hooks.where, iterable[0], _itself, None, list)
+
+
+@everywhere(tuple)
+def _tuple(hooks: TracingHooks, *iterable: Any) -> Any:
+    is_counted = len(iterable) == 1 and isinstance(iterable[0], PythonIterator)
+    return tuple(_list(hooks, *iterable)) if is_counted else tuple(*iterable)
+
+
+def _itself(item: Any) -> Any:
+    return item
 
 
 @everywhere(reversed)

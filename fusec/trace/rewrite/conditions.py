@@ -12,7 +12,8 @@ import copy
 from .statements import Statements
 from .transformer import OPERATOR_NAMES, constant, looks_at_frame
 
-_REDUCING = frozenset({"sum", "max", "min"})
+_REDUCING = frozenset({"sum", "max", "min"})  # with a condition, too
+_QUANTIFYING = frozenset({"any", "all"})
 _TAKING_ALL = frozenset({"sum", "max", "min", "list", "tuple", "sorted"})
 
 
@@ -115,21 +116,24 @@ class Conditions(Statements):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """``sum(… for …)``: for functions that consume all items a list does as well."""
-        if isinstance(node.func, ast.Name) and node.func.id in _TAKING_ALL and node.args:
+        if isinstance(node.func, ast.Name) and node.args and (
+                node.func.id in _TAKING_ALL | _QUANTIFYING):
             first = node.args[0]
             if isinstance(first, ast.GeneratorExp) and self._is_reduced_where(node, first):
                 return self._reduced_where(node, first)
-            if isinstance(first, ast.GeneratorExp):
+            if isinstance(first, ast.GeneratorExp) and node.func.id in _TAKING_ALL:
                 node.args[0] = ast.copy_location(
                     ast.ListComp(first.elt, first.generators), first)
         return super().visit_Call(node)
 
     def _is_reduced_where(self, node: ast.Call, items: ast.GeneratorExp) -> bool:
-        """``sum(element for target in items if condition)``, and nothing else."""
+        """``sum(element for target in items if condition)``, and nothing else; the condition may
+        be missing, which is that of ``any`` and ``all``."""
         assert isinstance(node.func, ast.Name)
         plain = copy.copy(items.generators[0])
         plain.ifs = []
-        return bool(items.generators[0].ifs) and node.func.id in _REDUCING and not (
+        known = _REDUCING if items.generators[0].ifs else _REDUCING | _QUANTIFYING
+        return node.func.id in known and not (
             self.in_class_body or len(node.args) > 1 or node.keywords) and _is_simple(
             ast.ListComp(ast.Tuple([items.elt, *items.generators[0].ifs]), [
                 plain, *items.generators[1:]]))
@@ -140,13 +144,17 @@ class Conditions(Statements):
         name = ast.copy_location(ast.Name("_fusec_items", ast.Load()), part.iter)
         over_name = copy.deepcopy(part)
         over_name.iter = name
-        listed = ast.ListComp(copy.deepcopy(items.elt), [over_name])
+        assert isinstance(node.func, ast.Name)
+        kind = ast.GeneratorExp if node.func.id in _QUANTIFYING else ast.ListComp
+        listed = kind(copy.deepcopy(items.elt), [over_name])
         plain = ast.Call(copy.deepcopy(node.func), [ast.copy_location(listed, items)], [])
         in_python = self._items_function(name, super().visit_Call(ast.copy_location(plain, node)))
         names, count = _targets(part)
-        test = part.ifs[0] if len(part.ifs) == 1 else ast.copy_location(
+        test = part.ifs[0] if len(part.ifs) == 1 else part.ifs and ast.copy_location(
             ast.BoolOp(ast.And(), part.ifs), part.ifs[0])
-        element, condition = (self._element_function(names, e, node) for e in (items.elt, test))
+        element = self._element_function(names, items.elt, node)
+        condition = self._element_function(names, test, node) if isinstance(test, ast.expr) else (
+            constant(None, node))
         return self.hook("reduced_where", node, self.visit(node.func), self.visit(part.iter),
                          element, condition, constant(count, node), in_python)
 

@@ -12,10 +12,10 @@ from fusec.errors import ConcreteValueError, TraceError, nearest, unsupported, u
 from fusec.ir import TensorType, Value
 from fusec.ops.complex_parts import PARTS, component
 
-from ..facts import this_numpy
 from ..facts.constant_values import constant_value
 from ..facts.layout import Strides, contiguous, order_like
 from ..facts.origins import describe, way_out
+from ..facts.refusals import is_index, not_an_index
 from .operations import OPERATIONS
 from .storage import Storage, ViewStep, with_step
 from .trace import Trace
@@ -47,11 +47,9 @@ class TracedArray:
         self.trace = trace
         self.storage = storage
         self.steps = steps
-        self._scalar = scalar
+        self._scalar: Any = scalar
         if storage is not None:
             storage.shown_by.append(ref(self))
-
-    # -- what it is
 
     @property
     def value(self) -> Value:
@@ -82,16 +80,13 @@ class TracedArray:
     @property
     def _number(self) -> Value:
         """The value of a scalar; one of many (`rows`) may have no node yet."""
-        scalar: Any = self._scalar
-        if type(scalar) is not Value:
-            scalar = self._scalar = scalar[0].made(scalar[1])
-        return scalar  # type: ignore[no-any-return,unused-ignore]
+        if type(self._scalar) is not Value:
+            self._scalar = self._scalar[0].made(self._scalar[1])
+        return self._scalar
 
     @property
     def type(self) -> TensorType:
-        if self.steps or not self.trace.active:
-            return self.value.type
-        return self._whole_type
+        return self.value.type if self.steps or not self.trace.active else self._whole_type
 
     @property
     def _whole_type(self) -> TensorType:
@@ -382,19 +377,6 @@ class TracedArray:
                               cure=OPERATIONS.cure_for_use(name).replace("call it", "use it"))
         raise user_error(AttributeError, f"'{self.kind_name}' object has no attribute {name!r}",
                          self.trace.loc, candidates=nearest(name, dir(np.ndarray)))
-
-
-def is_index(x: TracedArray) -> bool:
-    """Whether ``operator.index`` takes it."""
-    is_bool = this_numpy.BOOLS_ARE_INDICES and x.dtype.kind == "b" and not x.is_array
-    return not x.ndim and (x.dtype.kind in "iu" or is_bool)
-
-
-def not_an_index(x: TracedArray) -> Exception:
-    """The error of ``operator.index`` for anything but integers and their arrays of rank 0."""
-    text = ("only integer scalar arrays can be converted to a scalar index" if x.is_array
-            else f"'{x.kind_name}' object cannot be interpreted as an integer")
-    return x.trace.error(TypeError(text), [x.value])
 
 
 def number(trace: Trace, value: Value) -> TracedArray:
