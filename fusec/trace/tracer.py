@@ -52,6 +52,7 @@ from .guards.container_changes import ContainerChanges
 from .guards.guard import Guard, itself
 from .guards.process_state import builtin_guards, code_guards
 from .guards.static_arguments import note_arguments
+from .hooks.loop_forms import in_other_forms
 from .hooks.policy import hooks_of_program
 from .index import indexing  # noqa: F401 (answers for arrays: see `values.operations`)
 from .library.callees import in_numpys_words
@@ -72,7 +73,6 @@ from .source.errors import SourceUnavailable
 from .ufuncs import operators  # noqa: F401 (as above)
 from .values.assigned_names import AssignedNames, until_known
 from .values.exception_handlers import raised_at
-from .values.loop_forms import in_other_forms
 from .values.own_arrays import OwnArrays
 from .values.trace import Trace, tracing
 

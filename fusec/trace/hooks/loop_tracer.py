@@ -31,7 +31,7 @@ from ..convert.logic import Thunk
 from ..objects.tracing_hooks import TracingHooks
 from ..places.cells import Variables, setters_of
 from ..rewrite.transformer import Where
-from ..values.loop_forms import forms_now
+from .loop_forms import forms_now
 
 FUSEC_ROLE = ON_BEHALF
 
