@@ -13,12 +13,10 @@ import numpy as np
 
 from fusec.errors import unsupported, user_error
 from fusec.ir import Value
-from fusec.ir.dims import is_static
 from fusec.ir.symbolic_numbers import Symbolic, applied
 
 from ..arrays.array_attributes import has_attribute
 from ..arrays.creation import astype
-from ..choice.appended_items import restacked
 from ..choice.merge import check_holds, of_other_dtypes
 from ..control.iterators import Enumerate, Map, NdEnumerate, Product, Reversed, Zip
 from ..control.sequences import TracedRange
@@ -41,6 +39,7 @@ from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray, from_value
 from ..values.handlers import TABLE, any_traced, everywhere, when_called
 from ..values.trace import Trace
+from .long_lists import are_pythons, many, python_number
 from .math_functions import rounded_number
 
 BOOL, F64, I64 = (
@@ -116,11 +115,11 @@ def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Call
                 args = (hooks.call(hooks.where, list, args[0]), *args[1:])
             if not any_traced(args, kwargs) and not _may_be_traced(hooks, function, args, kwargs):
                 return function(*args, **kwargs)
-            items = _many(hooks.trace, args[0]) if not kwargs else None
-            if items is not None and _are_pythons(args[0]):
+            items = many(hooks.trace, args[0]) if not kwargs else None
+            if items is not None and are_pythons(args[0]):
                 if len(args) == 1:
                     return hooks.call(hooks.where, in_python.OF[function],
-                                      partial(_python_number, items), items.shape[0])
+                                      partial(python_number, items), items.shape[0])
             elif items is not None:
                 return hooks.call(hooks.where, by_hand, items, *args[1:])
             return handler(hooks, *args, **kwargs)
@@ -146,26 +145,6 @@ def _are_users(args: tuple[Any, ...]) -> bool:
     """Whether the first of the items is an object of the program's that adds by itself."""
     first = args[0][0] if isinstance(args[0], (list, tuple)) and args[0] else None
     return any(method_of(first, name) for name in ("__add__", "__radd__"))
-
-
-def _are_pythons(items: Any) -> bool:
-    """Whether those of a list are Python's numbers, which in an array would be NumPy's."""
-    return type(items) is list and type(items[0]) is TracedArray and (
-        not items[0].is_array and items[0].type.is_weak)
-
-
-def _python_number(items: TracedArray, k: Any) -> TracedArray:
-    item: Any = items[k]
-    return from_value(items.trace, weak(items.trace, item.value, item.dtype))
-
-
-def _many(trace: Trace, items: Any) -> TracedArray | None:
-    """The elements of a long list as an array; None for others."""
-    if type(items) is list and len(items) > UNROLL:
-        items = restacked(trace, items)
-    is_long = type(items) is TracedArray and items.ndim == 1 and (
-        not is_static(items.shape) or items.shape[0] > UNROLL)
-    return items if is_long else None
 
 
 def _extremum(function: Callable[..., Any], better: np.ufunc, by_hand: Callable[..., Any]) -> None:
@@ -209,7 +188,7 @@ def _quantifier(
     """``any`` and ``all``: of items that data decides each is looked at, where Python stops at the
     first that settles it."""
     def call(hooks: TracingHooks, iterable: Any, /) -> Any:
-        items = _many(hooks.trace, iterable)
+        items = many(hooks.trace, iterable)
         if items is not None:
             return hooks.call(hooks.where, by_hand, items)
         tests: list[Value] = []

@@ -1,0 +1,34 @@
+"""Long lists of what loops made, as the arrays that their items are parts of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fusec.ir.dims import is_static
+
+from ..choice.appended_items import restacked
+from ..control.unrolling import UNROLL
+from ..operands.python_numbers import weak
+from ..values.array import TracedArray, from_value
+from ..values.trace import Trace
+
+
+def are_pythons(items: Any) -> bool:
+    """Whether those of a list are Python's numbers, which in an array would be NumPy's."""
+    return type(items) is list and type(items[0]) is TracedArray and (
+        not items[0].is_array and items[0].type.is_weak)
+
+
+def python_number(items: TracedArray, k: Any) -> TracedArray:
+    """An element as such a number."""
+    item: Any = items[k]
+    return from_value(items.trace, weak(items.trace, item.value, item.dtype))
+
+
+def many(trace: Trace, items: Any) -> TracedArray | None:
+    """The elements of a long list as an array; None for others."""
+    if type(items) is list and len(items) > UNROLL:
+        items = restacked(trace, items)
+    is_long = type(items) is TracedArray and items.ndim == 1 and (
+        not is_static(items.shape) or items.shape[0] > UNROLL)
+    return items if is_long else None
