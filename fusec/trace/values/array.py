@@ -242,8 +242,6 @@ class TracedArray:
         return bool((self == item).any().concrete(
             "a truth value", "stay in the graph with (x == item).any()"))
 
-    # -- items
-
     def __getitem__(self, key: Any) -> Any:
         return OPERATIONS.getitem(self, key)
 
