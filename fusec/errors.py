@@ -183,6 +183,11 @@ class UnrolledWarning(UserWarning):
     """A loop that Python runs while tracing made so many operations that compiling takes long."""
 
 
+class FirstCallWarning(UserWarning):
+    """A first call takes long, as a library was asked what it gives on arrays as long as its own.
+    """
+
+
 class FallbackWarning(UserWarning):
     """A function jitted with ``fallback="eager"`` runs uncompiled."""
 

@@ -65,13 +65,19 @@ class LibraryRun:
         if isinstance(result, (tuple, list)):
             (result,) = leaves_of(result)
         _check_result(self.node, result, place, sizes)
-        if type(result) is np.ndarray and result.strides == strides_at(sizes):
-            flags = result.flags
-            if flags.owndata and flags.writeable and all(result is not o for o in operands):
-                return result
+        if type(result) is np.ndarray and result.strides == strides_at(sizes) and (
+                result.flags.writeable and self._is_its_own(result, operands)):
+            return result
         out = memory()
         np.copyto(out, result)
         return out
+
+    def _is_its_own(self, result: np.ndarray, operands: Sequence[Any]) -> bool:
+        """Whether nothing else shows its memory: a view that is the only result keeps that alive,
+        as it does in NumPy."""
+        if result.flags.owndata:
+            return all(result is not o for o in operands)
+        return len(self.places) == 1 and is_unshared(result, *operands)
 
 
 def is_unshared(view: np.ndarray, *operands: Any) -> bool:

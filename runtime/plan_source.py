@@ -229,11 +229,14 @@ class PlanSource(PlanText):
                           f"    {self._cell(place.number, place.dtype)}[0] = {result}",
                           "else:", f"    {self._cell_array(place)}[...] = {settled}")
             else:
-                self._add(f"if not ({self._lies_as_planned(result, place, operands)}):",
-                          f"    {result} = {settled}")
+                alone = len(targets) == 1
+                lies = self._lies_as_planned(result, place, operands, alone)
+                self._add(f"if not ({lies}):", f"    {result} = {settled}")
                 self._assign((place.kind, place.number), result)
 
-    def _lies_as_planned(self, result: str, place: Place, operands: list[str]) -> str:
+    def _lies_as_planned(
+        self, result: str, place: Place, operands: list[str], alone: bool
+    ) -> str:
         """Whether the library's own fresh array can stand where its result is planned."""
         shape = " and ".join([
             f"{result}.ndim == {len(place.shape)}",
@@ -244,11 +247,12 @@ class PlanSource(PlanText):
         return (f"type({result}) is ndarray and {shape} and "
                 f"{result}.dtype is {self._bind('dtype', place.dtype)} and "
                 f"{result}.strides == {self._sizes(place.strides)} and "
-                f"{self._is_owned(result, place, operands)} and flags.writeable{own}")
+                f"{self._is_owned(result, place, operands, alone)} and flags.writeable{own}")
 
-    def _is_owned(self, result: str, place: Place, operands: list[str]) -> str:
+    def _is_owned(self, result: str, place: Place, operands: list[str], alone: bool) -> str:
+        """A view of what nothing else shows will do where no other result may show it, too."""
         owned = f"(flags := {result}.flags).owndata"
-        if place.kind != "temp":
+        if place.kind != "temp" and not alone:
             return owned
         arrays = "".join(f", {o}" for o in operands)
         return f"({owned} or {self._once('is_unshared', is_unshared)}({result}{arrays}))"

@@ -8,8 +8,9 @@ from fusec.absent_names import _ELSEWHERE
 
 
 @pytest.mark.parametrize("name", [
-    "UnrolledWarning", "RetraceWarning", "DtypeWarning", "PlacementWarning", "OverlapError",
-    "FusecValueError", "FusecTypeError", "FusecIndexError", "FusecLinAlgError", "FusecAxisError"])
+    "UnrolledWarning", "FirstCallWarning", "RetraceWarning", "DtypeWarning", "PlacementWarning",
+    "OverlapError", "FusecValueError", "FusecTypeError", "FusecIndexError", "FusecLinAlgError",
+    "FusecAxisError"])
 def test_whatever_programs_may_catch_is_there(name: str) -> None:
     assert issubclass(getattr(fusec, name), Exception)
 

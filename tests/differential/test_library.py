@@ -492,3 +492,16 @@ def test_ufuncs_without_a_row() -> None:
     strict(lambda x, y: np.ldexp(x * 0.5, y % 4), x, y)
     strict(lambda x: np.frexp(x), np.array([0.5, 3.0, -8.0]))
     strict(lambda x: np.nextafter(x, 2), np.array([0.5, 3.0], np.float32))
+
+
+def test_the_only_result_of_a_call_is_not_copied() -> None:
+    """`np.nonzero` gives a view of an array that it made, which nothing else shows."""
+    x = RNG.uniform(size=1000) > 0.5
+    compiled = fusec.jit(lambda x: np.flatnonzero(x))
+    first, second = compiled(x), compiled(x)
+    np.testing.assert_array_equal(first, np.flatnonzero(x))
+    assert not np.may_share_memory(first, second) and type(first.base) is np.ndarray
+    first[...] = 0
+    np.testing.assert_array_equal(second, np.flatnonzero(x))
+    shown = fusec.jit(lambda x: np.linalg.svd(x, full_matrices=False)[1::-1])(np.eye(3))
+    np.testing.assert_array_equal(shown[0], np.ones(3))

@@ -86,9 +86,15 @@ def get_item(
     """``array[entries]``, a slice or an index for each axis."""
     places = _places(array, entries)
     like = ask_on_stand_ins(
-        array.trace, lambda x, *i: _with_room(x, entries)[_key(entries, i)], [array, *places])
+        array.trace, lambda x, *i: _with_room(x, entries)[_key(entries, i)], [array, *places],
+        _bounds(entries))
     source, indices, where = _parts(array, entries, places, view)
     return _gather(source, indices, where["axes"], where["at"], like)
+
+
+def _bounds(entries: Key) -> list[Any]:
+    """Of the slices among the entries."""
+    return [n for e in entries if isinstance(e, slice) for n in (e.start, e.stop, e.step)]
 
 
 def _places(array: TracedArray, entries: Key) -> list[TracedArray]:
@@ -142,7 +148,7 @@ def set_item(
     if not combine and not any(p.shape for p in places):
         check_stored(trace, source.value, array.dtype)
     fitted = cast(trace, source.value, array.dtype)  # first, as NumPy: it may raise
-    shape = shape_on_stand_ins(trace, answer, [array, source, *places])
+    shape = shape_on_stand_ins(trace, answer, [array, source, *places], _bounds(entries))
     target, indices, where = _parts(array, entries, places, view)
     if 0 in shape:
         return  # nothing to write, for which a value of any rank fits
@@ -196,7 +202,7 @@ def at_places(source: TracedArray, places: Sequence[TracedArray], at: int) -> An
     """``source[:, :, *places]`` with ``at`` slices before: at indices that are known to be in
     range."""
     like = ask_on_stand_ins(
-        source.trace, lambda x, *i: x[(*(slice(None),) * at, *i)], [source, *places])
+        source.trace, lambda x, *i: x[(*(slice(None),) * at, *i)], [source, *places], at)
     axes = range(at, at + len(places))
     return _gather(source, [p.value for p in places], axes, at, like)
 
@@ -218,7 +224,7 @@ def take(
         options = {} if out is None else {"out": out}
         return call_library(trace, "Take", (a, indices, axis), {**options, "mode": mode})
     like = ask_on_stand_ins(
-        trace, lambda x, i: np.take(x, i, axis=axis, mode=mode), [array, places])
+        trace, lambda x, i: np.take(x, i, axis=axis, mode=mode), [array, places], axis)
     source = array.reshape(-1) if axis is None or not array.ndim else array
     along = 0 if axis is None else axis % source.ndim
     size = source.shape[along]
@@ -246,7 +252,8 @@ def _moded_index(trace: Trace, index: Value, size: int, axis: int, mode: str) ->
 def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Any:
     """``np.take_along_axis``: an index for each element of all other axes."""
     array, places = as_traced(trace, arr), as_traced(trace, indices)
-    like = ask_on_stand_ins(trace, lambda x, i: np.take_along_axis(x, i, axis), [array, places])
+    like = ask_on_stand_ins(
+        trace, lambda x, i: np.take_along_axis(x, i, axis), [array, places], axis)
     if axis is None:
         array, axis = array.reshape(-1), 0
     along = axis % array.ndim
@@ -270,7 +277,7 @@ def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: Any)
         np.put_along_axis(x, i, v, axis)
         return np.take_along_axis(x, i, axis)
 
-    shape = shape_on_stand_ins(trace, answer, [array, places, source])
+    shape = shape_on_stand_ins(trace, answer, [array, places, source], axis)
     along, all_axes = axis % array.ndim, tuple(range(array.ndim))
     index = checked_index(trace, places.value, array.shape[along], along)
     operands = [index if d == along else _counter(trace, array.shape, d) for d in all_axes]

@@ -36,7 +36,7 @@ def in_numpys_order(
     rank, arrays = value.type.rank, [x for x in (*places, source) if x.is_array]
     if rank == 0 or (rank == 1 and len(indices) == 1) or all(map(_is_in_c_order, arrays)):
         return value, list(indices)
-    order: Order = ask_on_stand_ins(source.trace, lambda *xs: _order(xs, rank), arrays)
+    order: Order = ask_on_stand_ins(source.trace, lambda *xs: _order(xs, rank), arrays, rank)
     turned = [_turned(from_value(source.trace, spread(source.trace, v, value.shape)), order)
               for v in (value, *indices)]
     return turned[0], turned[1:]

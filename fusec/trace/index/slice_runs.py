@@ -55,7 +55,7 @@ def take(x: TracedArray, key: Any) -> Any:
     if not parts:
         parts = [x[(*before, slice(0, 0), *after)]]
     taken: Any = np.concatenate(parts, axis=len(before)) if len(parts) > 1 else parts[0].copy()
-    like = ask_on_stand_ins(x.trace, lambda a: a[key], [x])
+    like = ask_on_stand_ins(x.trace, lambda a: a[key], [x], x.shape)
     return result_like(x.trace, like, taken.value)
 
 

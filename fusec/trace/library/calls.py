@@ -29,9 +29,9 @@ from ..values.operations import OPERATIONS, operation
 from ..values.selected_arrays import LibraryView, roots
 from ..values.trace import Trace
 from .arguments import Encoder, name_at, parameter_names, without_out
-from .asked_sizes import note_answer
+from .asked_sizes import Told, note_answer
 from .result_sizes import sized_types
-from .stand_ins import ask, is_accepted, operand_of, stand_in
+from .stand_ins import ask, is_accepted, operand_of, stand_in, timed
 
 _WEAK = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
          complex: np.dtype(np.complex128)}
@@ -105,8 +105,9 @@ def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, A
         return _write(trace, call, encoder.operands, form, named)
     if out is not None:
         return _call_into(trace, out, call, encoder.operands, form, named)
-    answer, stand_ins = ask(trace, call, encoder.operands, form, named)
-    return _finish(trace, op, name, encoder.operands, form, named, answer, stand_ins)
+    with timed(trace, name):
+        answer = ask(trace, call, encoder.operands, form, named)
+        return finish(trace, op, name, encoder.operands, form, named, answer)
 
 
 def _call_into(
@@ -122,19 +123,21 @@ def _call_into(
     return out
 
 
-def _finish(
+def finish(
     trace: Trace, op: str, name: str, operands: list[TracedArray], form: Any, named: Any,
-    answer: Any, stand_ins: list[Any],
+    told: Told,
 ) -> Any:
+    answer, stand_ins = told.value, told.stand_ins
     itself = {id(s): x for s, x in zip(stand_ins, operands, strict=True) if x.is_array}
     if id(answer) in itself:
         return itself[id(answer)]
     leaves = leaves_of(answer)
-    types = tuple(type_of(trace, name, leaf) for leaf in leaves)
+    types = tuple(replace(type_of(trace, name, leaf), shape=shape)
+                  for leaf, shape in zip(leaves, told.shapes, strict=True))
     call = LIBRARY[op]
     symbolic = () if call.sized else symbolic_types(
-        operands, types, answer, lambda *values: run_call(call, list(values), form, named),
-        partial(stand_in, op=op), called_name(op, form))
+        operands, types, told, lambda *values: run_call(call, list(values), form, named),
+        partial(stand_in, op=op), called_name(op, form), (form, named))
     types = symbolic or sized_types(
         trace, call, [x.value for x in operands], form, named, types, stand_ins)
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
@@ -153,15 +156,15 @@ def _finish(
 
 
 def symbolic_types(
-    operands: list[TracedArray], types: tuple[TensorType, ...], answer: Any,
-    function: Callable[..., Any], stand_in: Callable[..., Any], name: str,
+    operands: list[TracedArray], types: tuple[TensorType, ...], answer: Told,
+    function: Callable[..., Any], stand_in: Callable[..., Any], name: str, given: Any,
 ) -> tuple[TensorType, ...]:
     """The types of what the function gave for stand-ins where sizes of the operands are symbols;
     else none."""
     asked = [operand_of(x) for x in operands]
     if not any(x.is_symbolic for x in asked) or not all(x.type.is_static for x in operands):
         return ()
-    shapes = note_answer(function, stand_in, asked, answer, name)
+    shapes = note_answer(function, stand_in, asked, answer, name, given)
     return tuple(replace(t, shape=shape) for t, shape in zip(types, shapes, strict=True))
 
 

@@ -14,6 +14,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice, pairwise, product
 from types import ModuleType
@@ -33,10 +34,12 @@ from ..operands.sizes import define, is_number
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .arguments import Encoder
+from .asked_sizes import Operand, Told, told
 from .calls import result_like, symbolic_types, type_of
 from .host_calls import HostCalls, call_host
 from .result_sizes import sized_types
-from .stand_ins import stand_in
+from .short_axes import AS_THEY_ARE, Lengths, in_short
+from .stand_ins import operand_of, stand_in
 
 _MODULES = ("numpy.random", "random", "secrets")
 _MAKERS = frozenset({
@@ -198,6 +201,9 @@ _ACCEPTED: dict[Any, Any] = {
     ("choice", "p"): lambda shape: np.full(shape, 1 / shape[0]),
 }
 
+# Numbers that say of how many is drawn.
+_OF_HOW_MANY = {("choice", "a"), ("permutation", "x")}
+
 
 def _accepted(
     plain: Any, is_size: bool, method: str, parameter: str, alone: bool, number: Any = None,
@@ -234,12 +240,12 @@ def _draw(
         kwargs.setdefault("size", target.shape)
     call = _Call(trace, kind, method, args, kwargs)
     answer = call.answer()
-    if answer is None:  # seed
+    if answer.value is None:  # seed
         call_host(trace, "draw", generator._target, method, call.values, call.form, call.named)
         return None
     value = _emitted(generator, call, answer)
     if target is None:
-        return result_like(trace, answer, value)
+        return result_like(trace, answer.value, value)
     if target.dtype != value.dtype:
         raise trace.error(TypeError(f"Supplied output array has the wrong type. Expected "
                                     f"{value.dtype}, got {target.dtype}"), [target.value])
@@ -247,12 +253,13 @@ def _draw(
     return out
 
 
-def _emitted(generator: TracedGenerator, call: _Call, answer: Any) -> Any:
-    trace = generator._trace
-    types: tuple[TensorType, ...] = (type_of(trace, call.name, answer),)
+def _emitted(generator: TracedGenerator, call: _Call, answer: Told) -> Any:
+    trace, given = generator._trace, (call.form, call.named)
+    types: tuple[TensorType, ...] = (
+        replace(type_of(trace, call.name, answer.value), shape=answer.shapes[0]),)
     types = symbolic_types(call.encoder.operands, types, answer, call.ask, partial(stand_in, op=""),
-                           call.name) or sized_types(
-        trace, call.library, call.values, call.form, call.named, types, call.stand_ins)
+                           call.name, given) or sized_types(
+        trace, call.library, call.values, call.form, call.named, types, answer.stand_ins)
     value, = call_host(trace, "draw", generator._target, call.method, call.values, call.form,
                        call.named, types)
     define(trace, value)
@@ -270,20 +277,20 @@ class _Call:
         self.library = LibraryCall("HostCall", functools.partial(_ask, kind, method))
         self.encoder = Encoder(trace, self.name)
         self.parameter_of: list[str] = []
-        names = _parameters(kind, method)
-        self.form = ("tuple", *[self._encode(names[min(i, len(names) - 1)] if names else "", x)
-                                for i, x in enumerate(args)])
+        names = _parameters(kind, method) or ("",)
+        of_args = [names[min(i, len(names) - 1)] for i in range(len(args))]
+        forms = [self._encode(name, x) for name, x in zip(of_args, args, strict=True)]
+        self.form = ("tuple", *forms)
         self.named = ("tuple", *[("tuple", k, self._encode(k, x)) for k, x in kwargs.items()])
+        # What is asked, with sizes that the call names as operands, too: the last ones.
+        self.sizes: list[Any] = []
+        self.asked = (("tuple", *map(self._with_size, of_args, forms)), (
+            "tuple", *[(tag, k, self._with_size(k, form)) for tag, k, form in self.named[1:]]))
         self.values = [x.value for x in self.encoder.operands]
         alone = len(args) + ("high" in kwargs) < 2
         self.accepted = [partial(_accepted, is_size=is_number(x), method=method, parameter=p,
                                  alone=alone)
                          for x, p in zip(self.encoder.operands, self.parameter_of, strict=True)]
-        self.stand_ins = self._stand_ins()
-
-    def _stand_ins(self) -> list[Any]:
-        return [make(stand_in(x, ""))
-                for make, x in zip(self.accepted, self.encoder.operands, strict=True)]
 
     def _encode(self, parameter: str, x: Any) -> Any:
         decides = parameter in ("size", "args", "axis", "dtype", "replace", "x")
@@ -293,22 +300,31 @@ class _Call:
         self.parameter_of += [parameter] * added
         return form
 
+    def _with_size(self, parameter: str, form: Any) -> Any:
+        """The form of an argument; an operand where it says how many are drawn, or of how many."""
+        numbers = form[1:] if type(form) is tuple and form[:1] == ("tuple",) else (form,)
+        is_size = parameter == "size" or (self.method, parameter) in _OF_HOW_MANY
+        if not is_size or not all(type(n) is int for n in numbers):
+            return form
+        self.sizes.insert(0, form)
+        return ("operand", -len(self.sizes))
+
     def ask(self, *plain: Any) -> Any:
         """NumPy's answer on plain values of the types and shapes of the traced arguments."""
         values = [make(x) for make, x in zip(self.accepted, plain, strict=True)]
         return run_call(self.library, values, self.form, self.named)
 
-    def answer(self) -> Any:
+    def answer(self) -> Told:
         """NumPy's answer; raises what NumPy raises, at the user's line."""
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                return run_call(self.library, self.stand_ins, self.form, self.named)
+                return self._told()
             except Exception as error:
                 refusal = error
             for _ in self._with_other_numbers():
                 with suppress(Exception):
-                    return run_call(self.library, self.stand_ins, self.form, self.named)
+                    return self._told()
         raise self.trace.error(refusal, self.values, self.parameter_of) from None
 
     def _with_other_numbers(self) -> Iterator[None]:
@@ -320,9 +336,31 @@ class _Call:
         for chosen in islice(product(sorted(numbers), repeat=len(accepted)), _MOST_TRIED):
             self.accepted = [partial(make, number=n)
                              for make, n in zip(accepted, chosen, strict=True)]
-            self.stand_ins = self._stand_ins()
             yield
         self.accepted = accepted
+
+    def _told(self) -> Told:
+        operands = [operand_of(x) for x in self.encoder.operands]
+        sizes = {id(x): x for x in map(_size_operand, self.sizes)}
+
+        def value_of(x: Operand, lengths: Lengths = AS_THEY_ARE) -> Any:
+            if id(x) not in sizes:
+                return stand_in(x, "", lengths=lengths)
+            size = in_short(x.type.shape, lengths)
+            return size if x.number is None else size[0]
+
+        def answer(plain: list[Any]) -> Any:
+            known = len(operands)
+            values = [make(x) for make, x in zip(self.accepted, plain[:known], strict=True)]
+            return run_call(self.library, [*values, *plain[known:]], *self.asked)
+
+        return told(answer, value_of, [*operands, *sizes.values()], self.asked)
+
+
+def _size_operand(form: Any) -> Operand:
+    """A shape as the operand that has it; with the number where it is one."""
+    shape = form[1:] if type(form) is tuple else (form,)
+    return Operand(TensorType(np.dtype(np.int64), shape), (), form if type(form) is int else None)
 
 
 def _shuffle(generator: TracedGenerator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

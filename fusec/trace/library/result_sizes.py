@@ -9,10 +9,12 @@ error and never a wrong value.
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,17 +27,32 @@ from fusec.ir.dims import Dim, Size, maximum, symbols_of
 from fusec.ir.symbolic_numbers import Symbolic, dim_of
 from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
+from fusec.records import dataclass
 
 from ..operands.sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, size_of
 from ..values.trace import Trace
+from .short_axes import AS_THEY_ARE, Lengths, in_short, short_lengths, told_length
 
 # Symbols, and the results' shapes; None where NumPy refuses the operands.
 Contents = Callable[[int, tuple[int, ...]], Any]
-Sample = tuple[Bindings, list[tuple[int, ...]] | None]
+Shapes = list[tuple[int, ...]]
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Sizes for symbols, lengths in the place of long ones, and the shapes of what NumPy gave;
+    None where it refused."""
+
+    sizes: Bindings
+    lengths: Lengths
+    shapes: Shapes | None
+
+
+MOST_OF_SIZED = 1 << 10  # elements of operands that are filled with many contents
 _MOST_JOINED = 1 << 16  # elements of an operand that another one may have to match in one row
 _MOST_NUMBERS = 8  # of a call's own that operands are filled with
+_FEW = 2  # contents for all but the first set of short lengths
+_LARGE = 1 << 16  # a number that may be one of elements: of results, where contents decide that
 
 
 def _counting(position: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -70,19 +87,24 @@ def sized_types(
     if not call.sized and not _has_symbols(operands):
         return types
     operands = [_in_dims(v) for v in operands]
-    tried = list(_samples(call, operands, form, named, stand_ins, assignments(operands)))
-    samples = [(sizes, shapes) for sizes, shapes in tried if shapes is not None]
-    if not samples:  # the call fits one size only
-        tried = list(_samples(call, operands, form, named, stand_ins, LAST_RESORT))
-        samples = [(sizes, shapes) for sizes, shapes in tried if shapes is not None]
-    if not samples:
+    shapes = static_shapes(operands)
+    sets = short_lengths(shapes, (form, named), MOST_OF_SIZED)
+    asked = partial(_samples, call, operands, form, named, stand_ins)
+    attempts = [(assignments(operands), sets)] if sets else []
+    attempts += [(assignments(operands), ()), (LAST_RESORT, ())]  # last: it fits one size only
+    for attempt in attempts:
+        tried = list(asked(*attempt))
+        samples = [s for s in tried if s.shapes is not None]
+        if samples:
+            break
+    else:
         raise AssertionError(f"internal error: {call.op} has no result on stand-ins")
-    if any(len(shapes) != len(types) for _, shapes in samples):
+    if any(len(s.shapes or ()) != len(types) for s in samples):
         raise unsupported("a call with as many results as data decides", loc=trace.loc,
                           cure="call it before or after the compiled function")
     terms = list(dict.fromkeys(s for v in operands for s in (*v.shape, v.type.size, size_of(v))
                                if isinstance(s, Dim)))
-    if any(shapes is None for _, shapes in tried) and _has_symbols(operands):
+    if len(samples) < len(tried) and _has_symbols(operands):
         terms = []  # sizes that must agree may also broadcast: only the run tells the result's
     fresh: dict[tuple[int, ...], Size] = {}
 
@@ -93,14 +115,23 @@ def sized_types(
         if len(set(column)) == 1 and not (may_find and column[0] == 0):
             return column[0]
         for candidate in _candidates(terms):
-            if all(resolve(candidate, b) == n for (b, _), n in zip(samples, column, strict=True)):
+            if all(resolve(candidate, s.sizes) == n
+                   for s, n in zip(samples, column, strict=True)):
                 return candidate if symbol is None else symbol.sizes.number(candidate)
+        length = told_length(column, [s.lengths for s in samples], shapes) if sets else None
+        if length is not None:
+            return length
         return fresh.setdefault(column, new_size(trace)) if column not in fresh else fresh[column]
 
-    return tuple(
-        replace(t, shape=tuple(map(size, zip(*(s[1][i] for s in samples), strict=True))))
-        for i, t in enumerate(types)
-    )
+    columns = [zip(*(s.shapes[i] for s in samples if s.shapes is not None), strict=True)
+               for i in range(len(types))]
+    return tuple(replace(t, shape=tuple(map(size, of_result)))
+                 for t, of_result in zip(types, columns, strict=True))
+
+
+def static_shapes(operands: Sequence[Value]) -> list[tuple[int, ...]]:
+    """Of the operands, those whose sizes are numbers in the traced call."""
+    return [resolve(v.shape, {}) for v in operands if not any(type(n) is Dim for n in v.shape)]
 
 
 def _in_dims(value: Value) -> Value:
@@ -141,35 +172,60 @@ def _candidates(terms: Sequence[Dim]) -> Iterator[Size]:
 
 def _samples(
     call: LibraryCall, operands: Sequence[Value], form: Any, named: Any, stand_ins: Sequence[Any],
-    assigned: Sequence[Bindings],
+    assigned: Sequence[Bindings], sets: Sequence[Lengths] = (),
 ) -> Iterator[Sample]:
-    tried = _contents(form, named) if call.sized else (None,)
+    tried: Sequence[Any] = _contents(form, named) if call.sized else (None,)
     if call.op in LIBRARY and called_name(call.op, form).endswith("repeat"):  # of a sum of many
         tried = _SMALL_CONTENTS
-    for sizes in assigned:
-        for contents in tried:
-            arrays = [_filled(v, s, sizes, contents, i)
-                      for i, (v, s) in enumerate(zip(operands, stand_ins, strict=True))]
-            yield sizes, _shapes(call, arrays, form, named)
+    for at, lengths in enumerate(sets or (AS_THEY_ARE,)):
+        for sizes in assigned:
+            most = 0  # elements of results so far
+            for contents in tried if not at else tried[:_FEW]:
+                if _is_number_of_many(contents, most):
+                    continue
+                arrays = [_filled(v, s, sizes, contents, i, lengths)
+                          for i, (v, s) in enumerate(zip(operands, stand_ins, strict=True))]
+                shapes = _shapes(call, arrays, form, named)
+                most = max(most, *map(math.prod, shapes or [()]))
+                yield Sample(sizes, lengths, shapes)
 
 
-def _contents(form: Any, named: Any) -> tuple[Callable[[int, tuple[int, ...]], Any], ...]:
+def _is_number_of_many(contents: Any, most: int) -> bool:
+    """Whether it is a large number of the call's own where contents are what sizes follow from."""
+    return isinstance(contents, _Number) and abs(contents.number) > _LARGE < most
+
+
+def _contents(form: Any, named: Any) -> tuple[Contents, ...]:
     """The usual contents, and what else the call is given: the 2 of ``np.setdiff1d(x, 2)``."""
     both: Any = (form, named)
     given = dict.fromkeys(
         n for n in optree.tree_leaves(both)
         if isinstance(n, (bool, int, float, np.bool_, np.number)))
-    return *_CONTENTS, *((lambda position, shape, number=number: number)
-                         for number in itertools.islice(given, _MOST_NUMBERS))
+    return *_CONTENTS, *map(_Number, itertools.islice(given, _MOST_NUMBERS))
 
 
-def _filled(value: Value, stand_in: Any, sizes: Bindings, contents: Any, position: int) -> Any:
+@dataclass(frozen=True)
+class _Number:
+    """Contents that are everywhere this number of the call's own."""
+
+    number: Any
+
+    def __call__(self, position: int, shape: tuple[int, ...]) -> Any:
+        return self.number
+
+
+def _filled(
+    value: Value, stand_in: Any, sizes: Bindings, contents: Any, position: int, lengths: Lengths,
+) -> Any:
     if value.type.kind != "array":
         number = size_of(value)
         if contents is not None and number is None:  # data, such as a mask of rank 0
             return type(stand_in)(_in_dtype(contents(position, ()), value.dtype).item())
-        return stand_in if number is None else type(stand_in)(resolve(number, sizes))
-    shape = resolve(value.shape, sizes)
+        if number is None:
+            return stand_in
+        number = resolve(number, sizes)
+        return type(stand_in)(lengths.get(number, number))
+    shape = in_short(resolve(value.shape, sizes), lengths)
     if contents is None:
         array = np.empty(shape, value.dtype)
         array[...] = stand_in.flat[0] if stand_in.size and not _is_eye(stand_in) else np.eye(

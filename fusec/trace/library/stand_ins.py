@@ -7,15 +7,18 @@ dtypes, kinds, shapes and strides of the results.
 from __future__ import annotations
 
 import math
+import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fusec.errors import unsupported
+from fusec.errors import FirstCallWarning, unsupported
+from fusec.inspect import log
 from fusec.ir.bindings import Bindings, resolve, typical
 from fusec.ir.dims import Size
 from fusec.ops.library import LIBRARY, LibraryCall, leaves_of, run_call
@@ -24,13 +27,17 @@ from ..facts.layout import like_order
 from ..operands.sizes import ORDINARY, size_of
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .asked_sizes import Operand, note_answer
-from .result_sizes import LAST_RESORT, assignments
+from .asked_sizes import Operand, Told, note_answer, told
+from .result_sizes import LAST_RESORT, MOST_OF_SIZED, assignments, static_shapes
+from .short_axes import AS_THEY_ARE, Lengths, in_short, short_lengths
 
+MOST_SECONDS = 1.0
 _NOT_ZERO = ("ones", "points")  # these would be divided by, or by their norm
 
 
-def stand_in(x: TracedArray | Operand, op: str, sizes: Bindings = ORDINARY) -> Any:
+def stand_in(
+    x: TracedArray | Operand, op: str, sizes: Bindings = ORDINARY, lengths: Lengths = AS_THEY_ARE
+) -> Any:
     """A plain value of the type and layout of ``x`` with contents that calls accept.
 
     Matrices of linear algebra are identities, integers otherwise 0 (they may be indices).
@@ -40,10 +47,12 @@ def stand_in(x: TracedArray | Operand, op: str, sizes: Bindings = ORDINARY) -> A
     if type_.kind != "array":
         size = x.number
         plain = int(tried_on in _NOT_ZERO) if size is None else resolve(size, sizes)
+        plain = plain if size is None else lengths.get(plain, plain)
         number = np.asarray(plain, type_.dtype)
         return number.item() if type_.is_weak else number[()]
-    shape = resolve(type_.shape, sizes)
-    array = _memory_like(x, shape)
+    whole = resolve(type_.shape, sizes)
+    shape = in_short(whole, lengths)
+    array = _memory_like(x, whole, shape)
     is_linear = op.startswith("Linalg")
     side = math.isqrt(math.prod(shape))
     if tried_on == "square tensors" and side * side == math.prod(shape):
@@ -75,45 +84,59 @@ def operand_of(x: TracedArray) -> Operand:
     return Operand(x.type, x.strides, None if is_array else size_of(x.value))
 
 
-def _memory_like(x: Operand, sizes: Sequence[int]) -> np.ndarray:
-    """Zeros that lie in memory as ``x`` does, axes that repeat (of stride 0) of length 1.
+def _memory_like(x: Operand, whole: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
+    """Zeros that lie in memory as ``x`` of these sizes does, of which the axes have the lengths
+    ``whole``; axes that repeat (of stride 0) of length 1.
 
     Where ``x`` leaves gaps or runs backwards they do, too: some functions copy such operands.
     """
     axes = like_order(x.strides)
-    shape = [1 if s == 0 else n for s, n in zip(x.strides, sizes, strict=True)]
-    lengths = [shape[d] for d in axes]
+    once = [s == 0 for s in x.strides]
+    lengths = [1 if once[d] else sizes[d] for d in axes]
     strides = [resolve(typical(x.strides[d]), {}) for d in axes]
-    memory = np.zeros(_with_gaps(lengths, strides, x.dtype.itemsize), x.dtype)
+    gaps = _gaps([1 if once[d] else whole[d] for d in axes], strides, x.dtype.itemsize)
+    padded = [n + gap for n, gap in zip((*lengths, 1), gaps, strict=True)]
+    memory = np.zeros(padded, x.dtype)
     taken = tuple(slice(n) if s >= 0 else slice(n - 1, None, -1) if n else slice(0)
                   for n, s in zip(lengths, strides, strict=True))
     memory = memory[(..., *taken, 0)]
     return memory.transpose(np.argsort(axes)) if axes else memory
 
 
-def _with_gaps(lengths: Sequence[int], strides: Sequence[int], itemsize: int) -> list[int]:
-    """Lengths of axes, outermost first and one more within, of which the first elements lie apart
-    where arrays of these lengths and byte strides have gaps."""
-    padded, inner, dense = [*lengths, 1], len(lengths), itemsize
+def _gaps(lengths: Sequence[int], strides: Sequence[int], itemsize: int) -> list[int]:
+    """By how many elements axes, outermost first and one more within, have to be longer for gaps
+    where arrays of these lengths and byte strides have some."""
+    gaps, inner, dense = [0] * (len(lengths) + 1), len(lengths), itemsize
     for axis in reversed(range(len(lengths))):
         if lengths[axis] > 1:
-            padded[inner] += abs(strides[axis]) != dense
+            gaps[inner] += abs(strides[axis]) != dense
             inner, dense = axis, abs(strides[axis]) * lengths[axis]
-    return padded
+    return gaps
+
+
+@contextmanager
+def timed(trace: Trace, name: str) -> Iterator[None]:
+    """Says so where what is asked in this block takes long."""
+    start = time.thread_time()
+    yield
+    seconds = time.thread_time() - start
+    if seconds > MOST_SECONDS and trace.loc is not None:
+        log.warn(
+            f"{name} was asked for {seconds:.1f} s what it gives, on arrays as long as those of "
+            "this call: shorter ones do not tell, as a size of its results follows no simple rule, "
+            "or a number that it is given is as large as its arrays are long. Later calls of these "
+            "sizes do not ask",
+            FirstCallWarning, trace.loc.file, trace.loc.line)
 
 
 def ask(
     trace: Trace, call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any,
-) -> tuple[Any, list[Any]]:
-    """NumPy's answer on stand-ins, and those; raises what NumPy raises, at the user's line."""
+) -> Told:
+    """NumPy's answer on stand-ins; raises what NumPy raises, at the user's line."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            stand_ins = _accepted(call, operands, form, named)
-            if call.writes and not operands[0].is_writeable:
-                call = replace(call, writes=False)  # not to a copy: NumPy minds
-                stand_ins[0].flags.writeable = False
-            return run_call(call, stand_ins, form, named), stand_ins
+            return _asked_call(call, operands, form, named)
     except Exception as error:
         if not all(x.type.is_static for x in operands):
             raise unsupported(
@@ -124,20 +147,57 @@ def ask(
                           [f"operand {i}" for i in range(len(operands))]) from None
 
 
+def _asked_call(
+    call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any
+) -> Told:
+    asked = [operand_of(x) for x in operands]
+
+    def answer(stand_ins: Sequence[Any]) -> Any:
+        return _run(call, operands, stand_ins, form, named)
+
+    if not call.sized and all(x.type.is_static for x in operands):
+        return told(answer, partial(stand_in, op=call.op), asked, (form, named))
+    stand_ins = _accepted(call, operands, form, named)  # sizes are asked in `result_sizes`
+    given = answer(stand_ins)
+    return Told(given, stand_ins, [np.shape(leaf) for leaf in leaves_of(given)])
+
+
+def _run(
+    call: LibraryCall, operands: Sequence[TracedArray], stand_ins: Sequence[Any], form: Any,
+    named: Any,
+) -> Any:
+    if call.writes and not operands[0].is_writeable:
+        call = replace(call, writes=False)  # not to a copy: NumPy minds
+        stand_ins[0].flags.writeable = False
+    return run_call(call, stand_ins, form, named)
+
+
 def _accepted(
     call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any
 ) -> list[Any]:
     """Stand-ins of sizes that fit each other, where the run decides sizes; else of any."""
-    tried = [[stand_in(x, call.op, sizes) for x in operands]
-             for sizes in assignments([x.value for x in operands])]
-    refused = tried[-1]  # of which NumPy says what is wrong
-    if len(tried) > 1:  # sizes of which only one fits
-        tried += [[stand_in(x, call.op, sizes) for x in operands] for sizes in LAST_RESORT]
+    shapes = static_shapes([x.value for x in operands])
+    for lengths in (*short_lengths(shapes, (form, named), MOST_OF_SIZED)[:1], AS_THEY_ARE):
+        tried = _tried(call, operands, lengths)
+        if len(tried) == 1 and not lengths:
+            break
+        for stand_ins in tried:
+            if is_accepted(call, stand_ins, form, named):
+                return stand_ins
+    return tried[-1]  # of which NumPy says what is wrong
+
+
+def _tried(
+    call: LibraryCall, operands: Sequence[TracedArray], lengths: Lengths
+) -> list[list[Any]]:
+    """Stand-ins to try in this order; where none is accepted the last says why."""
+    sizes = assignments([x.value for x in operands])
+    several = [*sizes, *LAST_RESORT] if len(sizes) > 1 else sizes  # of which only one fits
+    tried = [[stand_in(x, call.op, s, lengths) for x in operands] for s in several]
+    last = tried[len(sizes) - 1]
     if call.sized:  # what fits depends on contents, too
         tried = [*[[_emptied(s) for s in stand_ins] for stand_ins in tried], *tried]
-    if len(tried) == 1:
-        return refused
-    return next((s for s in tried if is_accepted(call, s, form, named)), refused)
+    return [*tried, last] if tried[-1] is not last else tried
 
 
 def is_accepted(call: LibraryCall, stand_ins: Sequence[Any], form: Any, named: Any) -> bool:
@@ -149,31 +209,33 @@ def is_accepted(call: LibraryCall, stand_ins: Sequence[Any], form: Any, named: A
 
 
 def ask_on_stand_ins(
-    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray]
+    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray], given: Any
 ) -> Any:
-    """NumPy's answer on stand-ins of the operands; raises what NumPy raises, at the user's line."""
-    return _asked(trace, function, operands)[0]
+    """NumPy's answer on stand-ins of the operands, which may be shorter than these; raises what
+    NumPy raises, at the user's line.  ``given``: what the function holds of numbers."""
+    return _asked(trace, function, operands, given)[0]
 
 
 def shape_on_stand_ins(
-    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray]
+    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray], given: Any
 ) -> tuple[Size, ...]:
     """The shape of the one result that NumPy gives."""
-    return _asked(trace, function, operands)[1][0]
+    return _asked(trace, function, operands, given)[1][0]
 
 
 def _asked(
-    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray]
+    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray], given: Any
 ) -> tuple[Any, list[tuple[Size, ...]]]:
     """NumPy's answer on stand-ins, and the shapes of its results."""
     tried = [ORDINARY]
     if not all(x.type.is_static for x in operands):  # sizes of which only some fit
         tried = [*assignments([x.value for x in operands]), *LAST_RESORT]
-    errors = []
+    asked, errors = [operand_of(x) for x in operands], []
     for sizes in tried:
         try:
-            answer = function(*[stand_in(x, "", sizes) for x in operands])
-            return answer, _shapes(function, operands, answer)
+            answer = told(lambda plain: function(*plain), partial(stand_in, op="", sizes=sizes),
+                          asked, given)
+            return answer.value, _shapes(function, asked, answer, given)
         except Exception as error:
             errors.append(error)
     raise trace.error(errors[0], [x.value for x in operands],
@@ -181,11 +243,10 @@ def _asked(
 
 
 def _shapes(
-    function: Callable[..., Any], operands: Sequence[TracedArray], answer: Any
+    function: Callable[..., Any], operands: Sequence[Operand], answer: Told, given: Any
 ) -> list[tuple[Size, ...]]:
     """Of an answer; where sizes are symbols, plans ask whether it is theirs."""
-    asked = [operand_of(x) for x in operands]
-    if any(x.is_symbolic for x in asked):
-        return note_answer(function, partial(stand_in, op=""), asked, answer, "an index")
-    return [np.shape(leaf) for leaf in leaves_of(answer)]
-
+    if any(x.is_symbolic for x in operands):
+        return note_answer(
+            function, partial(stand_in, op=""), operands, answer, "an index", given)
+    return list(answer.shapes)

@@ -79,7 +79,7 @@ def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> A
             weights is None or _is_counted(weights)):
         return call_library(trace, "Bincount", (x, weights, minlength), {})
     like = ask_on_stand_ins(
-        trace, lambda x, w=None: np.bincount(x, w, minlength), operands)
+        trace, lambda x, w=None: np.bincount(x, w, minlength), operands, minlength)
     low, high = bounds(x.value)
     is_bounded = low >= 0 and high < minlength
     in_memory = view_base(x.value).node.op == "Input"

@@ -42,7 +42,7 @@ def _cumulative(function: Any, op: str, combine: str) -> Callable[..., Any]:
             options = {k: v for k, v in (("axis", axis), ("dtype", dtype), ("out", out))
                        if v is not None}
             return call_library(trace, op, (a,), options)
-        like = ask_on_stand_ins(trace, lambda x: function(x, axis=axis), [x])
+        like = ask_on_stand_ins(trace, lambda x: function(x, axis=axis), [x], axis)
         if op.startswith("Nan") and x.dtype.kind in "fc":
             neutral = x.dtype.type(combine == "Mul")
             x = as_traced(trace, np.where(np.isnan(x), neutral, x))
@@ -67,5 +67,5 @@ def accumulate(trace: Trace, ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dic
     if row is None or row.name not in IDENTITIES or len(args) > 2 or set(kwargs) - {"axis"} or (
             type(axis) is not int or not x.ndim or not x.value.type.is_static):
         return None
-    like = ask_on_stand_ins(trace, lambda a: ufunc.accumulate(a, axis=axis), [x])
+    like = ask_on_stand_ins(trace, lambda a: ufunc.accumulate(a, axis=axis), [x], axis)
     return _scan(trace, x, row.name, axis, like)

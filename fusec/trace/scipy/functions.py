@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -23,9 +23,11 @@ from ..arrays.creation import filled
 from ..convert.call_table import CallTable
 from ..facts.constant_values import constant_value
 from ..library.arguments import Encoder
-from ..library.calls import _finish
+from ..library.asked_sizes import Operand, Told, told
+from ..library.calls import finish
 from ..library.failures import guarded
-from ..library.stand_ins import stand_in
+from ..library.short_axes import AS_THEY_ARE, Lengths
+from ..library.stand_ins import operand_of, stand_in, timed
 from ..values.array import TracedArray
 from ..values.handlers import when_traced
 from ..values.trace import Trace
@@ -47,8 +49,9 @@ def call_scipy(trace: Trace, name: str, args: Sequence[Any], kwargs: dict[str, A
     encoder = Encoder(trace, full)
     form = ("tuple", name, *[encoder.encode(a, _is_float(a)) for a in args])
     named = ("tuple", *[("tuple", k, encoder.encode(v, _is_float(v))) for k, v in kwargs.items()])
-    answer, stand_ins = _ask(trace, encoder.operands, form, named)
-    return _finish(trace, "Scipy", full, encoder.operands, form, named, answer, stand_ins)
+    with timed(trace, full):
+        answer = _ask(trace, encoder.operands, form, named)
+        return finish(trace, "Scipy", full, encoder.operands, form, named, answer)
 
 
 def _is_float(x: Any) -> bool:
@@ -67,19 +70,24 @@ def _refuse_targets(trace: Trace, full: str, kwargs: dict[str, Any]) -> None:
 
 def _ask(
     trace: Trace, operands: Sequence[TracedArray], form: Any, named: Any
-) -> tuple[Any, list[Any]]:
-    """SciPy's answer on stand-ins, and those; raises what SciPy raises, at the user's line.
+) -> Told:
+    """SciPy's answer on stand-ins; raises what SciPy raises, at the user's line.
 
     A matrix may be singular to one function and the bands of a regular one to another, so several
     kinds of values are tried.
     """
     first: Exception | None = None
+    asked = [operand_of(x) for x in operands]
+    constants = {id(a): c for a, x in zip(asked, operands, strict=True)
+                 if (c := constant_value(x.value)) is not None}
+    given = (form, named, [n for c in constants.values() for n in np.shape(c)])
     for fill in _FILLS:
-        stand_ins = [_filled(x, fill) for x in operands]
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return run_call(LIBRARY["Scipy"], stand_ins, form, named), stand_ins
+                return told(
+                    lambda stand_ins: run_call(LIBRARY["Scipy"], stand_ins, form, named),
+                    partial(_filled, constants, fill), asked, given)
         except ValueError as error:  # LinAlgError is one: other values may do
             first = first or error
         except Exception as error:
@@ -93,12 +101,15 @@ def _users(trace: Trace, error: Exception, operands: Sequence[TracedArray]) -> E
                        [f"operand {i}" for i in range(len(operands))])
 
 
-def _filled(x: TracedArray, fill: Callable[[np.ndarray], None]) -> Any:
+def _filled(
+    constants: Mapping[int, Any], fill: Callable[[np.ndarray], None], x: Operand,
+    lengths: Lengths = AS_THEY_ARE,
+) -> Any:
     """A constant itself; else an array of the same layout with values of one kind."""
-    constant = constant_value(x.value)
+    constant = constants.get(id(x))
     if constant is not None:
         return constant
-    array = stand_in(x, "")
+    array = stand_in(x, "", lengths=lengths)
     if type(array) is np.ndarray and array.size and (
             array.dtype.kind in "fc" or array.ndim > 1):  # a row of integers may be indices
         fill(array)
