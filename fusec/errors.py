@@ -24,9 +24,6 @@ Pairs = tuple[tuple[str, str], ...]
 Raised = TypeVar("Raised", bound=BaseException)
 
 
-# --- the text of a message ---------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Diagnostic:
     """What a message says: title, labelled values, candidates, notes, cure and place."""
@@ -184,8 +181,7 @@ class UnrolledWarning(UserWarning):
 
 
 class FirstCallWarning(UserWarning):
-    """A first call takes long, as a library was asked what it gives on arrays as long as its own.
-    """
+    """A first call takes long, as a library was asked what it gives on arrays as long as its."""
 
 
 class FallbackWarning(UserWarning):
