@@ -19,7 +19,8 @@ from typing import Any
 
 from fusec.records import dataclass
 
-from .decompiler_blocks import CannotDecompile, decompiled
+from .decompiler.expressions import CannotDecompile
+from .decompiler.regions import decompiled
 from .errors import SourceUnavailable
 from .pytest_asserts import is_rewritten, rewritten
 from .same_code import same_code
@@ -97,8 +98,8 @@ def _decompiled(code: CodeType, module_globals: dict[str, Any]) -> Source | None
     return None
 
 
-_READ = ("its bytecode has something that fusec reads from source only: try, with, match, a class, "
-         "or control flow that the compiler folded together",)
+_READ = ("its bytecode has something that fusec reads from source only: match, a class, a way out "
+         "of finally, or control flow that the compiler folded together",)
 _EAGER = ', or run it uncompiled: fusec.jit(fallback="eager")'
 
 

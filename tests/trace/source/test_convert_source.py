@@ -97,17 +97,17 @@ def test_what_is_no_generator_passes():
     assert list(convert(generator, Hooks())(2)) == [3]
 
 
-WITH = "def f(x):\n    with open(x) as file:\n        return file\n"
+MATCH = "def f(x):\n    match x:\n        case (a, *b): return a\n"
 
 
 def test_missing_source_says_why():
     space: dict = {}
-    exec(WITH, space)
+    exec(MATCH, space)
     with pytest.raises(SourceUnavailable, match=r"'f' has no source.*<string>.*exec"):
         convert(space["f"], Hooks())
     with pytest.raises(SourceUnavailable, match="not a Python function"):
         convert(np.sin, Hooks())
-    exec(compile(WITH, "/nowhere/gone.py", "exec"), space)
+    exec(compile(MATCH, "/nowhere/gone.py", "exec"), space)
     with pytest.raises(SourceUnavailable, match=r"'/nowhere/gone\.py' cannot be read"):
         convert(space["f"], Hooks())
 
@@ -122,10 +122,10 @@ def _load(path, text):
 def test_source_edited_after_the_import_is_not_used(tmp_path):
     file = tmp_path / "edited.py"
     text = "def f(x):\n    return x + 1\n\ndef g(x):\n    return x + 2\n\n"
-    text += WITH.replace("f(", "h(")
+    text += MATCH.replace("f(", "h(")
     space = _load(file, text)
     file.write_text(text.replace("x + 1", "x + 3").replace("def g", "\ndef g").replace(
-        "return file", "return x"))
+        "return a", "return x"))
     linecache.clearcache()
     assert convert(space["f"], Hooks())(1) == 2  # from the bytecode
     hooks = Hooks()

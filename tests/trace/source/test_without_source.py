@@ -65,8 +65,8 @@ def test_a_refusal_names_the_cures_and_leaves_nothing_behind():
     space = {"np": np, "kept": []}
     exec("def helper(x):\n"
          "    kept.append(x)\n"
-         "    with np.errstate(all='ignore'):\n"
-         "        return x + 1\n"
+         "    match x.shape:\n"
+         "        case (n,): return x + n\n"
          "def f(x):\n"
          "    kept.append(x)\n"
          "    return helper(x)\n", space)

@@ -1,18 +1,17 @@
-"""Statements of a function that is read from its bytecode (see `decompiler`)."""
+"""Statements of a function that is read from its bytecode (see `expressions`)."""
 
 from __future__ import annotations
 
 import ast
 import itertools
 import sys
-from types import CodeType
 from typing import Any
 
 from fusec.records import dataclass
 
+from .branches import FAILURES, Branches, in_place
 from .bytecode import Step
-from .decompiler import DEL, AssertionFailed, CannotDecompile, FunctionParts, InPlace, Iter, Stack
-from .decompiler_branches import _FAILURES, Branches, in_place
+from .expressions import DEL, AssertionFailed, CannotDecompile, FunctionParts, InPlace, Iter, Stack
 
 # Where conditional jumps go backwards, a test before an unconditional one is a ``continue``.
 _JUMPS_BACK = sys.version_info < (3, 12)
@@ -28,19 +27,6 @@ class Loop:
     head: int
     exit: int
     tested: bool = False
-
-
-def decompiled(code: CodeType, joins: bool = True) -> ast.FunctionDef | ast.Lambda:
-    """A function that ``code`` may have been compiled from; ``joins``: see `Branches`.
-
-    Raises ``CannotDecompile``.
-    """
-    reader = Blocks(code, joins)
-    try:
-        node: Any = reader.function_tree(FunctionParts(code))
-    except _FAILURES as error:
-        raise CannotDecompile(reader.step.place[0] or code.co_firstlineno) from error
-    return ast.fix_missing_locations(reader.at(node))
 
 
 class Blocks(Branches):
@@ -75,10 +61,13 @@ class Blocks(Branches):
         body: list[ast.stmt] = []
         while i < stop:
             i = self.dead.get(i, i)
+            if self.op(i, "BEGIN_TRY"):
+                i = self.try_statement(i, base, loop, body)
+                continue
             back = self._last_jump_to(i, stop) if i != entered else -1
             if back > i and not self._is_while(i, stop, base):
                 inside = self.block(i, back + self._tests(back), base, Loop(i, back + 1), i)
-                body.append(self.at(ast.While(self.at(ast.Constant(True)), inside or _pass(self),
+                body.append(self.at(ast.While(self.at(ast.Constant(True)), inside or passing(self),
                                               [])))
                 i = back + 1
                 continue
@@ -112,6 +101,8 @@ class Blocks(Branches):
             return self._branch(start, i, stop, stack, base, loop, body)
         if step.op == "FOR_ITER":
             return self._for(i, stack, base, body)
+        if step.op == "BEFORE_WITH":
+            return self.with_statement(i, stack, base, loop, body)
         if step.op == "POP_TOP":
             return self._discard(i, stack, loop, body)
         if step.op in ("JUMP_FORWARD", "JUMP_BACKWARD"):
@@ -222,7 +213,7 @@ class Blocks(Branches):
         bottom = self.bottom(start, following, end)
         if bottom >= 0:
             inside = self.block(following, bottom, base, Loop(start, end, True))
-            body.append(self.at(ast.While(test, inside or _pass(self), [])))
+            body.append(self.at(ast.While(test, inside or passing(self), [])))
             return end
         if loop and is_last:
             if following >= loop.exit:
@@ -243,7 +234,7 @@ class Blocks(Branches):
             if self.jump(j) is None:
                 return False
             _, _, to, following = self.test(j, stop, stack[-1])
-        except _FAILURES:
+        except FAILURES:
             return False
         return self.bottom(i, following, to if to > i else stop) >= 0
 
@@ -265,7 +256,7 @@ class Blocks(Branches):
             test = test.operand if isinstance(test, ast.UnaryOp) else test
             body.append(self.at(ast.Assert(test, then[0].msg)))
         else:
-            body.append(self.at(ast.If(test, then or _pass(self), orelse)))
+            body.append(self.at(ast.If(test, then or passing(self), orelse)))
         return after
 
     def _for(self, i: int, stack: Stack, base: Stack, body: list[ast.stmt]) -> int:
@@ -280,7 +271,7 @@ class Blocks(Branches):
         after = max(leaves, default=end)
         inside = self.block(following, end - is_back, [*base, iterated], Loop(i, after))
         orelse = self.block(end, after, base, None)
-        body.append(self.at(ast.For(target, iterated.over, inside or _pass(self), orelse)))
+        body.append(self.at(ast.For(target, iterated.over, inside or passing(self), orelse)))
         return after
 
     def _discard(self, i: int, stack: Stack, loop: Loop | None, body: list[ast.stmt]) -> int:
@@ -322,7 +313,22 @@ class Blocks(Branches):
         return i + 1
 
 
-def _pass(reader: Blocks) -> list[ast.stmt]:
+    # -- regions with handlers
+
+    def with_statement(
+        self, i: int, stack: Stack, base: Stack, loop: Loop | None, body: list[ast.stmt]
+    ) -> int:
+        """Add the ``with`` statement that is entered at step ``i``; returns the step after it."""
+        raise NotImplementedError
+
+    def try_statement(
+        self, i: int, base: Stack, loop: Loop | None, body: list[ast.stmt]
+    ) -> int:
+        """Add the ``try`` statement that begins at step ``i``; returns the step after it."""
+        raise NotImplementedError
+
+
+def passing(reader: Blocks) -> list[ast.stmt]:
     return [reader.at(ast.Pass())]
 
 

@@ -2,10 +2,10 @@
 the prompt, standard input).
 
 The tree need not be the original one: it is used only if it compiles to the function's own bytecode
-(`source.find_source` compares).  So the decompiler may guess, and may give up: at ``try``,
-``with``, ``match``, classes, and control flow that the compiler has folded together.
+(`source.find_source` compares).  So the decompiler may guess, and may give up: at ``match``,
+classes, ways out of a ``finally``, and control flow that the compiler has folded together.
 
-This module reads expressions, on a stack of trees; `decompiler_blocks` reads statements.
+This module reads expressions, on a stack of trees; `blocks` and `regions` read statements.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import ast
 from types import CodeType
 from typing import Any
 
-from .bytecode import Step, steps_of
+from .bytecode import Step
+from .exception_regions import readable
 
 LOAD, STORE, DEL = ast.Load(), ast.Store(), ast.Del()
 Stack = list[Any]
@@ -65,7 +66,7 @@ class Reader:
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
-        self.steps, self.end = steps_of(code)
+        self.steps, self.end = readable(code)
         self.declared: dict[str, ast.stmt] = {}  # global and nonlocal names
         self.step = self.steps[0]
         self.keywords: tuple[str, ...] = ()

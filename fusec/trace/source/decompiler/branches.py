@@ -1,5 +1,5 @@
 """Expressions that branch: ``and``, ``or``, ``a if t else b``, ``a < b < c``, comprehensions; and
-the tests of statements (see `decompiler`)."""
+the tests of statements (see `expressions`)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import ast
 from typing import Any
 
 from .bytecode import Step
-from .decompiler import _COMPREHENSIONS, STORE, CannotDecompile, InPlace, Reader, Stack
+from .expressions import _COMPREHENSIONS, STORE, CannotDecompile, InPlace, Reader, Stack
 
 # What reading may raise after a wrong guess.
-_FAILURES = (CannotDecompile, LookupError, AttributeError, TypeError, ValueError)
+FAILURES = (CannotDecompile, LookupError, AttributeError, TypeError, ValueError)
 _ENDING = frozenset({"FOR_ITER", "SET_ADD", "MAP_ADD", "YIELD_VALUE"})
 _DISPLAYS = {"BUILD_LIST": ast.ListComp, "BUILD_SET": ast.SetComp, "BUILD_MAP": ast.DictComp}
 _TESTS = ("POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE")
@@ -63,7 +63,7 @@ class Branches(Reader):
         before = list(stack)
         try:
             return read(i, stop, stack)
-        except _FAILURES:
+        except FAILURES:
             stack[:] = before
             return i
 
@@ -117,7 +117,7 @@ class Branches(Reader):
         while True:
             try:
                 value, j = self._value(tests[-1][3], stop, True)
-            except _FAILURES:
+            except FAILURES:
                 return best
             jump = self.jump(j)
             if jump is None:

@@ -20,6 +20,7 @@ _DROPPED = frozenset({
 _SCOPES = ("_FAST", "_DEREF", "_GLOBAL", "_NAME")
 _RENAMED = {"LOAD_METHOD": "LOAD_ATTR", "LOAD_FAST_CHECK": "LOAD", "LOAD_CLASSDEREF": "LOAD",
             "LOAD_CLOSURE": "LOAD", "JUMP": "JUMP_FORWARD",
+            "JUMP_BACKWARD_NO_INTERRUPT": "JUMP_BACKWARD",
             **{f"{verb}{scope}": verb for verb in ("LOAD", "STORE", "DELETE") for scope in _SCOPES}}
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _RESOLVED = frozenset((*dis.hasname, *dis.haslocal, *dis.hasfree, *dis.hascompare))
@@ -37,8 +38,8 @@ class Step:
     place: Position
 
 
-def steps_of(code: CodeType) -> tuple[list[Step], int]:
-    """The instructions that matter, and how many stand before the first exception handler."""
+def steps_of(code: CodeType) -> tuple[list[Step], list[int]]:
+    """The instructions that matter, and where each begins in the code."""
     instructions = list(dis.get_instructions(code))
     if sys.version_info >= (3, 13):  # the end of a loop takes two instructions
         instructions = [i for before, i in itertools.pairwise([instructions[0], *instructions])
@@ -47,8 +48,7 @@ def steps_of(code: CodeType) -> tuple[list[Step], int]:
     offsets = [offset for offset, *_ in rows]
     steps = [Step(op, arg, bisect_left(offsets, arg) if is_jump else -1, place)
              for _, op, arg, is_jump, place in rows]
-    handlers = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
-    return steps, bisect_left(offsets, min((h.target for h in handlers), default=1 << 62))
+    return steps, offsets
 
 
 def _normalised(i: dis.Instruction, code: CodeType) -> Iterator[tuple[str, Any, bool, Position]]:
@@ -63,7 +63,7 @@ def _normalised(i: dis.Instruction, code: CodeType) -> Iterator[tuple[str, Any, 
         yield "IS_NONE", None, False, place
         yield "POP_JUMP_IF_" + ("FALSE" if "NOT" in op else "TRUE"), i.argval, True, place
     elif i.opcode in _JUMPS:
-        yield op, i.argval, True, place
+        yield _RENAMED.get(op, op), i.argval, True, place
     elif op == "RETURN_CONST":
         yield "LOAD_CONST", arg, False, place
         yield "RETURN_VALUE", None, False, place
