@@ -146,7 +146,7 @@ class Attribute(Place):
         super().__init__(scope, name, f"attribute {owner}.{name}", f"{owner}.{name}")
         self._id, self._waiting = id(obj), UNBOUND
         self._reader: Any = lambda: getattr(scope(), name, UNBOUND)
-        self._reader.place = self
+        self._reader.__dict__["place"] = self
 
     @property
     def key(self) -> Key:

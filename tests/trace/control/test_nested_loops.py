@@ -65,7 +65,7 @@ def traced_bodies(source: str, folder, monkeypatch) -> int:
 
 
 @pytest.mark.parametrize(("program", "low", "most"), [
-    (counted, 6, 30), (whiles, 5, 30), (calls, 6, 80), (products, 5, 30)])
+    (counted, 6, 30), (whiles, 5, 30), (calls, 6, 62), (products, 5, 24)])
 def test_a_level_more_adds_to_what_is_traced(program, low, most, tmp_path, monkeypatch):
     bodies = traced_bodies(program(low), tmp_path, monkeypatch)
     assert bodies <= most
