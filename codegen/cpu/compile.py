@@ -59,7 +59,8 @@ def _compile(forms: dict[tuple, LoopForm], stats: CompileStats) -> dict[tuple, N
         emitters.append(emit_nest(form, names[key]))
     text = module_text(emitters)
     emitted = time.perf_counter()
-    progress.stage(f"LLVM on {len(forms):,} loop{'s' * (len(forms) > 1)}", is_long=len(text) > LONG_TEXT)
+    progress.stage(f"LLVM on {len(forms):,} loop{'s' * (len(forms) > 1)}",
+                   is_long=len(text) > LONG_TEXT)
     links = {symbol: ir for em in emitters for symbol, ir in em.links.items()}
     code = compile_ir(text, LINKED_SPEED if links else 2, links)
     stats.codegen_ms += 1e3 * (emitted - start)
