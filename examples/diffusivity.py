@@ -64,8 +64,7 @@ def found(k: np.ndarray, start: np.ndarray, steps: int) -> np.ndarray:
     best = minimize(fusec.value_and_grad(misfit), np.full(k.size, np.log(0.4)), jac=True,
                     args=(start, seen, steps), method="L-BFGS-B", options={"maxiter": 300})
     print(f"{k.size} diffusivities after {best.nfev} gradients through {PHOTOGRAPHS * steps} steps")
-    values: np.ndarray = np.exp(best.x).reshape(k.shape)
-    return values
+    return np.asarray(np.exp(best.x).reshape(k.shape))
 
 
 def main(cells: int = 48, steps: int = 60) -> float:

@@ -28,8 +28,7 @@ class Classifier:
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         w = self.weights
-        scores: np.ndarray = np.maximum(x @ w["W1"] + w["b1"], 0.0) @ w["W2"] + w["b2"]
-        return scores
+        return np.asarray(np.maximum(x @ w["W1"] + w["b1"], 0.0) @ w["W2"] + w["b2"])
 
     def cross_entropy(self, x: np.ndarray, labels: np.ndarray) -> np.float64:
         scores = self.scores(x)
@@ -47,9 +46,8 @@ class Classifier:
         return loss
 
     @fusec.jit(input_signature=BATCH)
-    def accuracy(self, x: np.ndarray, labels: np.ndarray) -> np.floating:
-        share: np.floating = np.mean(self.scores(x).argmax(axis=1) == labels)
-        return share
+    def accuracy(self, x: np.ndarray, labels: np.ndarray) -> float:
+        return float(np.mean(self.scores(x).argmax(axis=1) == labels))
 
 
 def digits(test: bool = False) -> tuple[np.ndarray, np.ndarray]:

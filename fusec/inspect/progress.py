@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from _queue import Empty, SimpleQueue
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,7 +30,7 @@ class Work:
         self.title, self.start = title, time.perf_counter()
         self.name, self.done, self.total = "tracing", 0, 0
         self.first = 0  # number of the first operation
-        self.ended: threading.Event | None = None  # of what is watched
+        self.ended: SimpleQueue[None] | None = None  # of what is watched
         self.watcher: threading.Thread | None = None
 
     def enter(self, name: str, done: int, total: int, is_long: bool = False) -> None:
@@ -41,7 +42,7 @@ class Work:
         return time.perf_counter() - self.start
 
     def _watch(self) -> None:
-        self.ended = threading.Event()
+        self.ended = SimpleQueue()
         if config.progress and log.enabled(log.WARN):
             self.watcher = threading.Thread(
                 target=_watched, args=(self, self.ended), name="fusec progress", daemon=True)
@@ -49,7 +50,7 @@ class Work:
 
     def end(self) -> None:
         if self.ended is not None:
-            self.ended.set()
+            self.ended.put(None)
         if self.watcher is not None:
             self.watcher.join(1.0)
 
@@ -105,8 +106,8 @@ def traced(number: int) -> None:
 
 # -- the thread that writes -----------------------------------------------------------------------
 
-def _watched(work: Work, ended: threading.Event) -> None:
-    if ended.wait(max(config.progress - work.seconds(), 0.0)):
+def _watched(work: Work, ended: SimpleQueue[None]) -> None:
+    if _is_over(ended, max(config.progress - work.seconds(), 0.0)):
         return
     if _is_terminal() and _bar.try_acquire():
         try:
@@ -117,22 +118,31 @@ def _watched(work: Work, ended: threading.Event) -> None:
         _write_lines(work, ended)
 
 
-def _write_lines(work: Work, ended: threading.Event) -> None:
+def _is_over(ended: SimpleQueue[None], seconds: float) -> bool:
+    """Wait for the end, at most so long: a queue, for locks are made in `locks` alone."""
+    try:
+        ended.get(timeout=seconds)
+    except Empty:
+        return False
+    return True
+
+
+def _write_lines(work: Work, ended: SimpleQueue[None]) -> None:
     wait, is_over = OFTEN, False
     while not is_over:
         _write(f"fusec: compiling {work.title} for {work.seconds():.0f} s: {work}\n")
-        is_over, wait = ended.wait(wait), wait * GROWTH
+        is_over, wait = _is_over(ended, wait), wait * GROWTH
     _write(f"fusec: {work.title}: compiled for {work.seconds():.1f} s\n")
 
 
-def _draw(work: Work, ended: threading.Event) -> None:
+def _draw(work: Work, ended: SimpleQueue[None]) -> None:
     is_over = False
     while not is_over:
         filled = WIDTH * work.done // work.total if work.total else 0
         bar = f" [{'=' * filled:{WIDTH}}]" if work.total else ""
         line = f"fusec: compiling {work.title}, {work.seconds():.1f} s:{bar} {work}"
         _write(f"\r\x1b[K{line[:_columns() - 1]}")
-        is_over = ended.wait(REDRAW)
+        is_over = _is_over(ended, REDRAW)
     _write("\r\x1b[K")
 
 

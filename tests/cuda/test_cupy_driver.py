@@ -77,7 +77,7 @@ def test_a_full_pool_is_emptied_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_error_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "package", lambda: None)
-    with pytest.raises(NoGpuError, match=r"pip install fusec\[cuda\]"):
+    with pytest.raises(NoGpuError, match=r"pip install 'cupy-cuda12x"):
         CupyDriver()
     assert gpus.count() == 0
     for fake, words in ((FakeCupy(count=-1), "cudaErrorInsufficientDriver.*"),

@@ -26,7 +26,7 @@ def concatenate(
     casting: Any = "same_kind",
 ) -> Any:
     """``np.concatenate`` of arrays of one rank."""
-    rows = None if axis is None or (out, dtype) != (None, None) else rows_of(trace, arrays, 1)
+    rows = None if axis is None or out is not None or dtype is not None else rows_of(trace, arrays, 1)
     if rows is not None:
         return _merged(trace, rows, axis)
     given = [as_traced(trace, a) for a in arrays]
@@ -107,7 +107,7 @@ def stack(
     casting: str = "same_kind",
 ) -> Any:
     """``np.stack``: join along a new axis."""
-    rows = rows_of(trace, arrays) if (out, dtype) == (None, None) else None
+    rows = rows_of(trace, arrays) if out is None and dtype is None else None
     if rows is not None:
         position = in_numpys_words(trace, normalise_axis, axis, rows.ndim)
         return copy_of(moveaxis(trace, rows, 0, position), "C")

@@ -72,7 +72,8 @@ class ControlProgram:
     @property
     def runnable(self) -> str:
         """A script that shows the difference."""
-        return f"""import numpy as np
+        return f"""import math
+import numpy as np
 import fusec
 
 
@@ -106,7 +107,8 @@ class StatefulProgram(ControlProgram):
     @property
     def runnable(self) -> str:
         """A script that shows the difference."""
-        return f"""import numpy as np
+        return f"""import math
+import numpy as np
 import fusec
 
 SOURCE = {self.source!r}
@@ -114,9 +116,8 @@ SOURCE = {self.source!r}
 
 def show(wrap):
     import linecache
-import math
     linecache.cache["<program>"] = len(SOURCE), None, SOURCE.splitlines(True), "<program>"
-    module = {{"np": np}}
+    module = {{"np": np, "math": math}}
     exec(compile(SOURCE, "<program>", "exec"), module)
     program = wrap(module["program"])
     for trial in range(3):
