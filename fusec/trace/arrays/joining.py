@@ -26,7 +26,8 @@ def concatenate(
     casting: Any = "same_kind",
 ) -> Any:
     """``np.concatenate`` of arrays of one rank."""
-    rows = None if axis is None or out is not None or dtype is not None else rows_of(trace, arrays, 1)
+    is_plain = axis is not None and out is None and dtype is None
+    rows = rows_of(trace, arrays, 1) if is_plain else None
     if rows is not None:
         return _merged(trace, rows, axis)
     given = [as_traced(trace, a) for a in arrays]
