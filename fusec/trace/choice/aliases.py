@@ -7,8 +7,9 @@ matters only when one of the two is written, and if another name can still see i
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Collection, Iterable, Iterator
-from types import FunctionType, ModuleType
+from types import CellType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakSet
 
@@ -19,6 +20,7 @@ from ..values.storage import Storage
 from ..values.trace import Trace, current
 
 _DEPTH = 3  # of containers and objects that are looked into
+_EMPTY = CellType()
 
 
 class Frames:
@@ -69,3 +71,34 @@ def _held_by(value: Any, bound: Collection[int]) -> Iterable[Any]:
     held: Any = value if isinstance(value, dict) else getattr(value, "__dict__", None)
     is_data = isinstance(held, dict) and not isinstance(value, (ModuleType, type))
     return list(held.values()) if is_data else ()
+
+
+def is_reached(target: Any, roots: Iterable[Any]) -> bool:
+    """Whether code that has ``roots`` may come upon ``target``: by items, attributes, closures,
+    default values, iterators, at any depth."""
+    todo, visited = list(roots), set()
+    while todo:
+        value = todo.pop()
+        if value is target:
+            return True
+        if gc.is_tracked(value) and id(value) not in visited:
+            visited.add(id(value))
+            todo += _references(value)
+    return False
+
+
+def _references(value: Any) -> Iterable[Any]:
+    """As the garbage collector knows them; none of what belongs to the process (modules, globals)
+    or to the tracer."""
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or () if cell != _EMPTY]
+        return [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(),
+                value.__dict__]
+    if isinstance(value, type):
+        return vars(value).values() if "<locals>" in value.__qualname__ else ()
+    if isinstance(value, dict) and "__builtins__" in value:
+        return ()
+    if isinstance(value, (ModuleType, CodeType, FrameType)) or (
+            str(type(value).__module__).partition(".")[0] == "fusec"):
+        return ()
+    return gc.get_referents(value)

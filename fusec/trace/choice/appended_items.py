@@ -9,7 +9,7 @@ while tracing.
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from types import CodeType
 from typing import Any
 
@@ -25,6 +25,7 @@ from ..values.rows import CopiedRow, Parts, part_of, whole
 from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
+from .aliases import is_reached
 from .merge import is_number, is_traced, leaf_value, lifted, unflatten
 from .regions import placeholder
 
@@ -73,17 +74,19 @@ def older_roots(storage: Storage | None, start: int) -> list[Storage]:
 class Collector:
     """Takes the appends of one trace of a loop body."""
 
-    def __init__(self, trace: Trace, body: Callable[..., Any], carried: Container[str]) -> None:
-        self.trace = trace
+    def __init__(self, trace: Trace, body: Callable[..., Any], carried: Mapping[str, Any]) -> None:
+        self.trace, self.carried = trace, carried
         self.region = trace.record.regions[-1]
-        self.uses, self.lists = _lists(body, carried)
+        self.held = _held(body)
+        self.uses, self.lists = _lists(body, self.held, carried)
+        self.alone: dict[str, bool] = {}
         self.found: list[Appended] = []
 
     def takes(self, fn: Any, args: tuple[Any, ...]) -> bool:
         """Whether ``fn(*args)`` is such an append; it is noted and must not run."""
         name = self.lists.get(id(getattr(fn, "__self__", None)))
         if name is None or fn.__name__ != "append" or len(args) != 1 or (
-                self.trace.record.regions[-1] != self.region):
+                self.trace.record.regions[-1] != self.region) or not self._is_alone(name):
             return False
         leaves, structure = flattened(args[0], self._is_array)
         leaves = [lifted(self.trace, leaf) for leaf in leaves]
@@ -116,11 +119,24 @@ class Collector:
                     raise ConcreteValueError(
                         "an array in a list is written in the loop that appends it",
                         loc=self.trace.loc, cure="append a copy: items.append(x.copy())")
+        self.check_reads()
+
+    def check_reads(self) -> None:
+        """Raise where the body names a list elsewhere: it would find it as it was before the loop,
+        and may have met an IndexError that Python does not meet."""
         for name in {a.name for a in self.found}:
             if self.uses[name] != sum(a.name == name for a in self.found):
                 raise ConcreteValueError(
                     f"the list {name!r} is read in a loop that appends to it", loc=self.trace.loc,
                     cure="write into an array made before the loop (x[i] = value)")
+
+    def _is_alone(self, name: str) -> bool:
+        """Whether the body finds the list by this variable only."""
+        if name not in self.alone:
+            others = [value for other, value in self.held.items() if other != name]
+            self.alone[name] = not is_reached(
+                self.held[name], [*others, *self.carried.values()])
+        return self.alone[name]
 
     def rows(self, count: int) -> list[tuple[tuple[str, int], Value, Value]]:
         """For each leaf a key, and a parameter for the rows with the leaf that goes into them."""
@@ -152,39 +168,33 @@ def _lengths(leaf: Any) -> tuple[tuple[int, ...], str]:
     return (len(leaf), *lengths), kind
 
 
+def _held(body: Callable[..., Any]) -> dict[str, Any]:
+    """What the variables from around the body hold."""
+    held: dict[str, Any] = {}
+    for name, cell in zip(body.__code__.co_freevars, body.__closure__ or (), strict=True):
+        try:
+            held[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return held
+
+
 def _lists(
-    body: Callable[..., Any], carried: Container[str]
+    body: Callable[..., Any], held: dict[str, Any], carried: Container[str]
 ) -> tuple[dict[str, int], dict[int, str]]:
-    """Uses of names in the body, and lists that only one of its variables holds, by identity.
+    """Uses of names in the body, and the lists that its variables hold, by identity.
 
     Variables that the loop may bind are left out.
     """
     code: Any = body.__code__
     inner = {n for c in code.co_consts if isinstance(c, CodeType) for n in c.co_freevars}
-    held: dict[str, Any] = {}
-    for name, cell in zip(code.co_freevars, body.__closure__ or (), strict=True):
-        try:
-            held[name] = cell.cell_contents
-        except ValueError:
-            continue
     uses = dict.fromkeys(held, 0)
     for step in dis.get_instructions(code):
         if step.opname == "LOAD_DEREF" and step.argval in uses:
             uses[step.argval] += 1
     lists = {id(x): name for name, x in held.items() if type(x) is list and name not in inner
-             and name not in carried and _is_alone(name, held)}
+             and name not in carried}
     return uses, lists
-
-
-def _is_alone(name: str, held: dict[str, Any]) -> bool:
-    """Whether no other variable holds what this one does."""
-    return not any(_holds(other, held[name]) for n, other in held.items() if n != name)
-
-
-def _holds(container: Any, x: list[Any]) -> bool:
-    if type(container) is dict:
-        container = list(container.values())
-    return container is x or (type(container) in (list, tuple) and any(i is x for i in container))
 
 
 def restacked(trace: Trace, items: Any) -> TracedArray | None:

@@ -29,6 +29,7 @@ from ..values.storage import Storage
 from ..values.trace import Trace
 from .finals import Finals, is_constant, older
 from .loop_facts import Carried
+from .raised_exceptions import is_programs
 
 
 def calls_host(trace: Trace, start: int) -> bool:
@@ -134,6 +135,10 @@ class Attempt(Finals):
         effects.collectors.append(collector)
         try:
             self.parts.body(self.parts.item(counter))
+        except BaseException as error:
+            if collector is not None and is_programs(error):
+                collector.check_reads()
+            raise
         finally:
             effects.collectors.pop()
         if collector is not None:
