@@ -116,9 +116,14 @@ def past_its_length_before(v):
 
 @pytest.mark.parametrize("program", [
     by_closure, by_length_in_a_closure, by_default_value, by_method, by_partial, by_containers,
-    by_class, by_object_from_outside, past_its_length_before])
+    by_object_from_outside, past_its_length_before])
 def test_what_is_appended_is_seen(program: Any) -> None:
     np.testing.assert_array_equal(fusec.jit(program)(V), program(V))
+
+
+def test_a_list_in_a_class_is_refused() -> None:
+    with pytest.raises(fusec.FusecError):
+        fusec.jit(by_class)(V)
 
 
 def not_seen(v):
