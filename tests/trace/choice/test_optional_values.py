@@ -72,7 +72,7 @@ def needs_it(x: Any, t: Any) -> Any:
 
 
 def calls_a_function(x: Any, t: Any) -> Any:
-    return np.exp(largest_above(x, t)), math.cos(largest_above(x, t))
+    return np.sqrt(largest_above(x, t)), math.floor(largest_above(x, t))
 
 
 def searches(x: Any, t: Any) -> Any:
