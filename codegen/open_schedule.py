@@ -75,7 +75,7 @@ class ScheduleAtSizes(Schedule):
     ) -> None:
         self._of, self._found, self._lower = of, instantiation, lowered
         kernels, nodes = itertools.count(), StepNodes(instantiation)
-        steps = [
+        steps: list[Any] = [
             StepAtSizes(step, instantiation, partial(self._lowered_step, next(kernels)))
             if isinstance(step, KernelStep) else extern_at(
                 instantiation, step, nodes, self._structured)

@@ -179,7 +179,8 @@ class Found:
             return self._is(wanted.number, value)
         if type(wanted) is not Parts:
             return bool(wanted.matches(value))
-        if type(value) is not wanted.kind or len(value) != len(wanted.items):
+        items: Any = value
+        if type(value) is not wanted.kind or len(items) != len(wanted.items):
             return False
         return all(type(k) is type(key) and k == key and self._matches(item, x)
                    for key, item, (k, x) in zip(

@@ -162,7 +162,8 @@ class InstanceTrace:
         found = Found(self._kinds, instance, [*fixed, *call.leaves])
         if not found.fits(self._facts):
             return None
-        variables = [met if type(met) is Met else _met(met, found) for met in self._met]
+        variables: list[Any] = [
+            met if isinstance(met, Met) else _met(met, found) for met in self._met]
         buffers = [v.buffer if (v := met.reference()) is not None else None for met in variables]
         captured = [buffers[s.met] if type(s) is _Buffer else _reader(s, found)
                     for s in self._captured]

@@ -19,8 +19,8 @@ from fusec.records import dataclass
 class GeneratorKind:
     """A random generator, by its class and that of its bit generator (None: of one's own)."""
 
-    type: type
-    bits: type | None
+    type: Any
+    bits: Any  # a class or None
 
     @staticmethod
     def of(generator: Any) -> GeneratorKind:
@@ -89,7 +89,7 @@ class CallSpec:
         return bool(strides == packed_strides(strides, type_.shape, type_.dtype.itemsize))
 
     @property
-    def generators(self) -> list[tuple[int, type]]:
+    def generators(self) -> list[tuple[int, Any]]:
         """The leaves that are generators, with what the bit generator of each must be."""
         return [(i, leaf.generator.bits) for i, leaf in enumerate(self.leaves)
                 if leaf.generator is not None and leaf.generator.bits is not None]

@@ -248,8 +248,9 @@ class _Blocks:
         for at, word in enumerate(program.words):
             self.by_kind.setdefault(word.kind, []).append((at, word.value))
         host = {number: at for at, number in self._of("host")}
+        sites: Any = program.sites
         self.host = HostCaller(
-            program.sites, lambda number, dtype: self._cell(host[number], dtype), program.called)
+            sites, lambda number, dtype: self._cell(host[number], dtype), program.called)
         self.draws = self._draws(program)
         for at, word in enumerate(program.words):
             self.words[at] = self._fixed(program, word, pool)

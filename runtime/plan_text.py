@@ -110,7 +110,9 @@ class PlanText:
             if place.views:
                 text = f"asarray({text}, {self._bind('dtype', place.dtype)})"
         if place.views:
-            views = place.views if type_.kind == "array" else (*place.views, *self._taken(place))
+            views: Any = place.views
+            if type_.kind != "array":
+                views = *place.views, *self._taken(place)
             text = f"{self._bind('view', _composed(views))}({text}, sizes)"
         return text
 

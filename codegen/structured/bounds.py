@@ -8,6 +8,7 @@ once, at the bound, and its strides are those of the bound: during the run only 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from fusec.codegen.backend import NotNativeError
 from fusec.ir.bounds import range_of
@@ -18,7 +19,8 @@ from fusec.ir.symbolic_numbers import Symbolic
 def bound_of(size: Size, limits: Mapping[str, int]) -> int:
     """The upper bound of a size."""
     if not isinstance(size, Dim):
-        return size if type(size) is Symbolic else int(size)
+        known: Any = size
+        return known if type(size) is Symbolic else int(size)
     missing = [name for name in size.symbols if name not in limits]
     if missing:
         raise NotNativeError(f"a size that only the run knows, {size}")

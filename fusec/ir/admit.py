@@ -168,7 +168,7 @@ class _Scope:
 
     def _refusal(self, node: Node, why: str, cure: str) -> NotAdmittedError:
         line, loc = self.whole.lines.get(node.id), node.loc
-        places = [("line of the graph", line)] if line is not None else []
+        places: list[tuple[str, Any]] = [("line of the graph", line)] if line is not None else []
         places += [("made at", f"{loc.file.strip('<>')}:{loc.line}")] if loc is not None else []
         return NotAdmittedError(
             f"the graph {self.graph.name[:60]!r} is not admitted: {node.name[:60]} "

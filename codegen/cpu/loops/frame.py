@@ -177,7 +177,8 @@ class Frame:
             return self.values[operand]
         dtype, value = operand.dtype, operand.value
         if type(value) is Symbolic and dtype == np.float64:
-            return Operand(self.word("bits", value, "double"), dtype, 1)
+            bits: Any = value
+            return Operand(self.word("bits", bits, "double"), dtype, 1)
         if dtype.kind == "c":
             bits = int.from_bytes(np.array(value, dtype).tobytes(), sys.byteorder)
             return Operand(str(bits), dtype, 1)

@@ -51,7 +51,7 @@ class Appended:
         columns = [self._listed(trace, k, stack, count, start) for k, stack in enumerate(stacks)]
         if self.structure.is_leaf():
             return iter(columns[0])
-        return (unflatten(self.structure, leaves) for leaves in zip(*columns, strict=True))
+        return (unflatten(self.structure, list(leaves)) for leaves in zip(*columns, strict=True))
 
     def _listed(self, trace: Trace, k: int, stack: Value, count: int, start: int) -> list[Any]:
         """A leaf in each iteration."""

@@ -103,7 +103,8 @@ def _told_of_short(
         if None in sizes:
             return None
         found.append(tuple(sizes))
-    return Told(answers[0].value, answers[0].stand_ins, found)
+    told: Any = found
+    return Told(answers[0].value, answers[0].stand_ins, told)
 
 
 @dataclass(eq=False)

@@ -60,7 +60,7 @@ def stand_in(
     elif is_linear and type_.rank >= 2:
         if array.shape != shape:  # elements share memory: a copy that lies as they do
             array = np.broadcast_to(array, shape).copy(order="K")
-        array[...] = np.eye(*shape[-2:])
+        array[...] = np.eye(shape[-2], shape[-1])
     elif tried_on == "points":  # different ones
         array[...] = np.arange(1, array.size + 1).reshape(array.shape)
     elif is_linear or type_.dtype.kind in "fc" or tried_on == "ones":

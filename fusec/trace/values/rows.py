@@ -36,7 +36,8 @@ class Parts:
         others: Sequence[Storage] = (),
     ) -> None:
         self.trace, self.stack, self.prefix, self.others = trace, stack, prefix, others
-        self.type = TensorType(stack.dtype, stack.shape[1 + len(prefix):], kind)
+        of_kind: Any = kind
+        self.type = TensorType(stack.dtype, stack.shape[1 + len(prefix):], of_kind)
         self.strides = contiguous(self.type.shape, self.type.dtype.itemsize)
 
     def items(self, count: int) -> list[TracedArray]:
@@ -73,16 +74,16 @@ def part_of(trace: Trace, place: Place, kind: str) -> Value:
 
 
 class _Late:
-    """Memory that holds a part; see `Row`."""
+    """Memory that holds a part; see `Row`.  Classes that derive from it have the slot ``_now``."""
 
     __slots__ = ()
-    _now: Value | tuple[Parts, int]
 
     @property
     def value(self) -> Value:
-        now: Any = self._now
+        now: Any = getattr(self, "_now")  # noqa: B009  # a slot of those that derive from it
         if type(now) is tuple:
-            now = self._now = now[0].made(now[1])
+            now = now[0].made(now[1])
+            self._now = now  # type: ignore[misc]
         return now  # type: ignore[no-any-return,unused-ignore]
 
     @value.setter

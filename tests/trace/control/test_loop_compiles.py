@@ -216,4 +216,4 @@ def test_a_loop_that_the_graph_refuses_is_tried_once(monkeypatch: pytest.MonkeyP
     expected = refused_inside(x.copy(), 2)
     np.testing.assert_array_equal(found[0], expected[0])
     assert found[1] == expected[1]
-    assert len(tried) == 4
+    assert len(tried) == 3  # one of the graph is one at once where it is met again
