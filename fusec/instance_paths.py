@@ -98,7 +98,7 @@ class Paths:
         return found
 
     def _fix(self, values: Iterable[Any]) -> None:
-        """Take what names lead to, and what its attributes do."""
+        """Take the objects that names lead to, and those that their attributes do."""
         while True:
             for value in values:
                 self.fixed.update((id(x), x) for x in everything_in(value) if is_object(x))
