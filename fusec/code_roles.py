@@ -48,9 +48,10 @@ def is_on_behalf(module_globals: Mapping[str, Any]) -> bool:
 
 
 def _role(module_globals: Mapping[str, Any]) -> Role | None:
-    role = module_globals.get(ROLE)
+    # From dictionaries: `fusec.__getattr__` takes a millisecond to find names like an absent one.
     package = sys.modules.get(str(module_globals.get("__package__")))
-    return role or getattr(package, ROLE, None)
+    inherited = {} if package is None else vars(package)
+    return module_globals.get(ROLE) or inherited.get(ROLE)
 
 
 def _is_in_fusec(module_globals: Mapping[str, Any]) -> bool:

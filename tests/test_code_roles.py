@@ -42,3 +42,11 @@ def test_no_name_of_a_module_of_ours_decides_anything():
     assert [name.split()[-1] for name in sorted(named)] == [
         "fusec.print",  # as programs call it
         "fusec.trace.tracer"]  # where the frames of a trace begin
+
+
+def test_roles_ask_no_module_for_names_that_it_lacks(monkeypatch):
+    """An absent name of ``fusec`` costs a search for names like it, and frames are many."""
+    asked = []
+    monkeypatch.setattr("fusec._made_or_absent", asked.append)
+    assert is_ours(vars(fusec)) and is_ours({"__name__": "fusec.x", "__package__": "fusec"})
+    assert asked == []

@@ -22,6 +22,7 @@ from fusec.records import dataclass
 from .decompiler.expressions import CannotDecompile
 from .decompiler.regions import decompiled
 from .errors import SourceUnavailable
+from .lambdas import lambdas_in, lambdas_of_text
 from .pytest_asserts import is_rewritten, rewritten
 from .same_code import same_code
 from .texts import texts_of
@@ -130,18 +131,16 @@ def _candidates(lines: list[str], code: CodeType) -> Iterator[FunctionNode]:
     first, last = code.co_firstlineno, _last_line(code)
     if is_lambda:
         cut = _parse_lines(lines, first, last)
-        near: Iterable[FunctionNode] = _lambdas_of(cut, code) if cut else []
+        near: Iterable[FunctionNode] = _lambdas_of(lambdas_in(cut), code) if cut else []
     else:
         cut = _parse_lines(lines, first, _end_of_block(lines, code))
         near = _defs_of(cut, code, first) if cut else []
     yield from near
-    tree = _parse_file(lines)
-    if tree is None:
-        return
     if is_lambda:
-        yield from _lambdas_of(tree, code)
-        yield from (n for n in ast.walk(tree) if isinstance(n, ast.Lambda))
-    else:
+        of_text = lambdas_of_text(lines, _parse_file)
+        yield from _lambdas_of(of_text.starting_at(first), code)
+        yield from of_text.all()
+    elif (tree := _parse_file(lines)) is not None:
         yield from _defs_of(tree, code, first)
         yield from _defs_of(tree, code)
 
@@ -210,14 +209,13 @@ def _parse(text: str) -> ast.Module | None:
 # -- lambda ---------------------------------------------------------------------------------------
 
 
-def _lambdas_of(tree: ast.Module, code: CodeType) -> list[ast.Lambda]:
+def _lambdas_of(nodes: Iterable[ast.Lambda], code: CodeType) -> list[ast.Lambda]:
     """The lambdas that ``code`` may have been compiled from: one, unless its columns are missing
     (``-X no_debug_ranges``; in Python 3.12 also a lambda that returns a constant)."""
     spans = list(_instruction_spans(code))
     same = [
-        node for node in ast.walk(tree)
-        if isinstance(node, ast.Lambda)
-        and node.lineno == code.co_firstlineno
+        node for node in nodes
+        if node.lineno == code.co_firstlineno
         and _argument_names(node.args) == _code_arguments(code)
         and all(_start(node.body) <= start and end <= _end(node.body) for start, end in spans)
     ]

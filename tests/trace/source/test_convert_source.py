@@ -17,6 +17,7 @@ from fusec.trace.convert import cache as cache_module
 from fusec.trace.convert.cache import convert, converted_code
 from fusec.trace.convert.constructs import check_supported
 from fusec.trace.convert.hooks import Hooks
+from fusec.trace.source import source
 from fusec.trace.source.errors import SourceUnavailable, UnsupportedConstruct
 from fusec.trace.source.source import find_source
 
@@ -42,6 +43,23 @@ def test_lambdas_of_a_line_are_told_apart_without_columns(tmp_path):
     command = [sys.executable, "-X", "no_debug_ranges", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "[6, 4, 3, 7, 8]\n"
+
+
+TABLE = [
+    pytest.param(lambda x: x + 1,
+                 id="one"),
+    pytest.param(lambda x: x + 2, id="two"),
+]
+
+
+def test_a_text_is_read_once_for_lambdas_in_a_table(monkeypatch):
+    read = []
+    parse = source._parse_file
+    monkeypatch.setattr(source, "_parse_file", lambda lines: read.append(1) or parse(lines))
+    functions = [row.values[0] for row in TABLE]
+    found = [find_source(f.__code__, globals()).node for f in functions * 2]
+    assert [ast.unparse(node.body) for node in found] == ["x + 1", "x + 2"] * 2
+    assert len(read) <= 1 and found[0] is not found[2]  # who rewrites one does not rewrite all
 
 
 def _source(fn):
