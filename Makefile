@@ -46,6 +46,9 @@ PROGRAMS ?= 2000
 .PHONY: demo test test-versions test-cuda-host test-gpu lint style types fuzz clean
 .DELETE_ON_ERROR:
 
+# Child processes of tests and the second worker read the bytecode that the first one has written.
+unexport PYTHONDONTWRITEBYTECODE
+
 demo: $(VENV)/stamp-bench
 	$(BIN) -m fusec bench --quick
 

@@ -57,6 +57,7 @@ class ConcreteFunction(CompiledTrace):
         self.is_for_once = any(g.is_once for g in self.guards)
         self.trial: Trial | None = None  # what times its first calls, where estimates placed it
         self.hits = 0
+        self.number = 0  # how many of its function were made before it
         self._deaths: list[Any] = []  # weak references to its Variables
         self.flatten: Callable[[tuple, dict[str, Any]], FlatCall] | None = None
 

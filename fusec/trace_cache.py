@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -44,6 +45,7 @@ class TraceCache:
     def __init__(self, fn: Callable[..., Any]) -> None:
         self._fn = fn
         self._traces: OrderedDict[tuple, list[ConcreteFunction]] = OrderedDict()
+        self._numbers = itertools.count()
         self._costs: dict[tuple, _Cost] = {}
         self._total = _NOTHING
         self._dropped: set[int] = set()  # hashes of keys
@@ -67,6 +69,7 @@ class TraceCache:
             self._storm.note(self._fn, concrete.reason, ints)
         if concrete.build.traced.created:  # it would keep them alive
             return
+        concrete.number = next(self._numbers)
         key = trace_key(call)
         others = [c for c in self._traces.get(key, ()) if not c.is_for_once]
         group = self._traces[key] = [concrete, *others][:MAX_TRACES]
@@ -141,7 +144,8 @@ class TraceCache:
 
     def every(self) -> Iterator[ConcreteFunction]:
         """What was compiled, oldest first."""
-        return (c for group in self._traces.values() for c in reversed(group))
+        held = (c for group in self._traces.values() for c in group)
+        return iter(sorted(held, key=lambda concrete: concrete.number))
 
     def every_trace(self) -> list[ConcreteFunction]:
         """Every trace, newest last; of one that serves several sizes the newest plan."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ HANDED = {f"fusec.codegen.{name}" for name in (
 CPU, REGISTRY = "fusec.codegen.cpu", "fusec.codegen.backends"
 
 
+@functools.cache
 def house() -> Any:
     spec = importlib.util.spec_from_file_location("house", ROOT / ".ci" / "house.py")
     assert spec is not None and spec.loader is not None
@@ -36,16 +38,13 @@ def house() -> Any:
     return module.House(ROOT)
 
 
-HOUSE = house()
-
-
 def folder(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
 
 @pytest.mark.parametrize("name", MAY_IMPORT)
 def test_folders_import_those_above_them(name: str) -> None:
-    edges = [e for e in HOUSE.imports if folder(e.source) == name]
+    edges = [e for e in house().imports if folder(e.source) == name]
     assert edges
     wrong = {(e.source, e.target) for e in edges
              if folder(e.target) not in {name, *MAY_IMPORT[name]} and e.target not in LEAVES}
@@ -53,17 +52,17 @@ def test_folders_import_those_above_them(name: str) -> None:
 
 
 def test_the_runtime_takes_what_it_is_handed() -> None:
-    taken = {(e.source, e.target) for e in HOUSE.imports
+    taken = {(e.source, e.target) for e in house().imports
              if folder(e.source) == "fusec.runtime" and folder(e.target) == "fusec.codegen"}
     assert taken and {target for _, target in taken} <= HANDED
 
 
 def test_rooms_of_tracing_stand_on_each_other() -> None:
     """`.ci/house.py` has them from the ground up; late imports and those for types count."""
-    rooms = HOUSE.rooms()
-    assert set(rooms) == set(HOUSE.ROOMS) and all(rooms.values())
-    assert HOUSE.running_up() == 0
-    assert HOUSE.circles("fusec.trace") == 1, "no file imports another that imports it"
+    rooms = house().rooms()
+    assert set(rooms) == set(house().ROOMS) and all(rooms.values())
+    assert house().running_up() == 0
+    assert house().circles("fusec.trace") == 1, "no file imports another that imports it"
     assert max(rooms.values()) <= 14, "a room has at most fourteen files"
 
 
@@ -81,8 +80,8 @@ def is_of(module: str, package: str) -> bool:
 
 def test_nobody_names_a_back_end_but_the_registry() -> None:
     """In imports or as the text of a module's name."""
-    naming = {e.source for e in HOUSE.imports if is_of(e.target, CPU)}
-    for name, module in HOUSE.modules.items():
+    naming = {e.source for e in house().imports if is_of(e.target, CPU)}
+    for name, module in house().modules.items():
         texts = (n.value for n in ast.walk(module.tree) if isinstance(n, ast.Constant))
         if any(isinstance(text, str) and is_of(text, CPU) for text in texts):
             naming.add(name)

@@ -57,6 +57,7 @@ _KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapp
 _LATER = (atexit.register, weakref.finalize, weakref.ref, weakref.proxy, weakref.WeakMethod)
 _COMPARING = frozenset({"count", "index", "remove"})  # methods that compare items
 _MOST_LOOKED_AT = 64  # items of a container that is handed over
+_IMPORT_DEPTH = 64  # frames below an import that are still its own: recursion costs linear time
 _NAMESPACES = (dict, MappingProxyType)
 _BOUND = (BuiltinMethodType, MethodWrapperType)
 _NOT_RUN = (*ATOMS, np.ndarray, np.dtype, type(len), WrapperDescriptorType)
@@ -368,7 +369,9 @@ def _is_made_only(frame: FrameType) -> bool:
 def _is_imported(frame: FrameType) -> bool:
     """Whether a module is being imported, for fusec or for the program."""
     outer = frame.f_back
-    while outer is not None and not is_converted(outer.f_code):
+    for _ in range(_IMPORT_DEPTH):
+        if outer is None or is_converted(outer.f_code):
+            return False
         if outer.f_code.co_filename.startswith("<frozen importlib"):
             return True
         outer = outer.f_back
