@@ -69,4 +69,4 @@ def test_random_programs(monkeypatch: pytest.MonkeyPatch) -> None:
         cupy.pool.keeps = True
         for seed in range(FIRST, FIRST + COUNT):
             prepared += check(cupy, seed)
-    assert prepared >= COUNT // 10  # 5 to 9 of them: which programs a seed means changes with the ops
+    assert prepared >= COUNT // 10  # what a seed means changes with the ops: 5 to 9 of 30
