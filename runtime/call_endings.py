@@ -18,6 +18,7 @@ from fusec.ops.picking import PickView
 from fusec.ops.windows import WindowView
 
 from .call_spec import CallSpec, ResultSpec
+from .constant_copies import copy_of
 from .failed_checks import do_before, do_before_call, earlier_error
 
 # The error of a plan's call on these inputs, where an enclosing plan has bound these sizes.
@@ -115,7 +116,7 @@ def _copied(constant: np.ndarray, copies: dict[int, np.ndarray]) -> np.ndarray:
     while isinstance(root.base, np.ndarray):
         root = root.base
     if root.flags.forc and id(root) not in copies:
-        copies[id(root)] = root.copy(order="K")
+        copies[id(root)] = copy_of(root)
     copy = copies.get(id(root))
     if constant is root and copy is not None and constant.flags.writeable:
         return copy
