@@ -40,7 +40,8 @@ class GraphFunction:
     Arrays must have the dtype and shape of their parameter; numbers are converted if they keep
     their value.  One output is returned as it is, several as a tuple.  Parameters that the graph
     updates are changed.  Nodes run on the devices that the graph names, as those of a jitted
-    function; the scope around a call adds nothing.  Compiled at the first call, or where parameters
+    function; the scope around a call adds nothing.  ``fp`` is that of
+    `jit`.  Compiled at the first call, or where parameters
     have sizes ``s0`` at the first call of each combination of sizes, of which the last 64 are kept;
     thread-safe.
     """
@@ -82,7 +83,8 @@ class GraphFunction:
     def run(
         self, *args: Any, options: RunOptions | None = None, **named: Any
     ) -> tuple[Any, RunMetadata]:
-        """The result and what the run reported, as `ConcreteFunction.run`."""
+        """The result and what the run reported, as ``options`` ask for; parameters by position or
+        ``named``, as in `ConcreteFunction.run`."""
         given = self._bound(args, named)
         function = self._for_sizes_of(given)
         return run_with(options, function._compiled().schedule,

@@ -129,6 +129,8 @@ def jit(
     the name of a device, as ``with fusec.device(...):`` around all that the function does.
     ``fallback="eager"``: calls that fusec refuses to compile run as Python runs them, with one
     `FallbackWarning`; ``F.eager_calls`` counts them.
+    ``autograph=True`` (branches and loops may depend on data) and ``compile="now"`` are the only
+    choices.
     Functions called from this one, jitted or not, follow its options.  A jitted ``f`` is given
     back, or with options other than these defaults compiled anew.
 

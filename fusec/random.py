@@ -60,7 +60,7 @@ def split(key: Key, num: int = 2) -> Any:
 
 
 def fold_in(key: Key, data: Any) -> Key:
-    """A new key made of ``key`` and an integer, such as a loop counter."""
+    """A new key made of ``key`` and ``data``, an integer such as a loop counter."""
     if _is_traced(data):
         low, high = _halves(data)
         return folded(_checked(key), low, high)
@@ -133,7 +133,8 @@ def _wide(high: Any, low: Any) -> Any:
 
 
 def bits(key: Key, shape: Any = (), dtype: Any = np.uint32) -> Any:
-    """Random bits as unsigned integers of 8 to 64 bits."""
+    """Random bits from ``key`` as unsigned integers of 8 to 64 bits: ``shape`` and ``dtype`` are those
+    of the result."""
     target = np.dtype(dtype)
     if target.kind != "u":
         raise users_own(TypeError(f"bits of dtype {target}: expected uint8, uint16, uint32 or "
@@ -158,7 +159,9 @@ def _unit(a: Any, b: Any, dtype: np.dtype) -> Any:
 def uniform(
     key: Key, shape: Any = (), low: Any = 0.0, high: Any = 1.0, dtype: Any = np.float64
 ) -> Any:
-    """Numbers from ``low`` to ``high``; rounding may reach ``high`` unless the two are 0 and 1."""
+    """Numbers from ``low`` to ``high``; rounding may reach ``high`` unless the two are 0 and 1.
+
+    They fill an array of ``shape`` and ``dtype`` from ``key``."""
     target = np.dtype(dtype)
     a, b, _, _ = _words(key, shape)
     unit = _unit(a, b, target)
@@ -180,7 +183,7 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
 
 
 def bernoulli(key: Key, shape: Any = (), p: Any = 0.5) -> Any:
-    """Booleans that are true with probability ``p``."""
+    """Booleans that are true with probability ``p``, in an array of ``shape``, from ``key``."""
     a, b, _, _ = _words(key, shape)
     return _shaped(_unit(a, b, np.dtype(np.float64)) < p, shape)
 
@@ -190,6 +193,7 @@ def integers(
 ) -> Any:
     """Integers from ``low`` to ``high - 1``; with ``high`` left out from 0 to ``low - 1``.
 
+    They fill an array of ``shape`` and ``dtype`` from ``key``.
     They are the upper part of 64 random bits times the width (Lemire, *Fast random integer
     generation in an interval*, 2019, without rejection): no value is preferred by more than
     width / 2**64.  Ends known while tracing are checked.
@@ -259,6 +263,7 @@ def normal(
 ) -> Any:
     """Normal numbers of mean ``loc`` and deviation ``scale``, by the method of Box and Muller.
 
+    They fill an array of ``shape`` and ``dtype`` from ``key``.
     G. E. P. Box, M. E. Muller, *A note on the generation of random normal deviates* (1958).
     float64 reaches 8.5 deviations, float32 6.6.
     """
@@ -279,7 +284,9 @@ def normal(
 
 
 def exponential(key: Key, shape: Any = (), scale: Any = 1.0, dtype: Any = np.float64) -> Any:
-    """Exponential numbers of mean ``scale``, by inversion."""
+    """Exponential numbers of mean ``scale``, by inversion.
+
+    They fill an array of ``shape`` and ``dtype`` from ``key``."""
     target = np.dtype(dtype)
     a, b, _, _ = _words(key, shape)
     return _shaped(-np.log1p(-_unit(a, b, target)) * scale, shape)
@@ -289,7 +296,8 @@ def exponential(key: Key, shape: Any = (), scale: Any = 1.0, dtype: Any = np.flo
 
 
 def permutation(key: Key, x: Any) -> Any:
-    """The numbers 0 … x-1 in random order, or an array with its first axis in random order."""
+    """The numbers 0 … x-1 in random order, or an array with its first axis in random order, by the
+    bits of ``key``."""
     x = _lifted(x)
     size = x.shape[0] if getattr(x, "ndim", 0) else x
     order = np.argsort(bits(key, (size,), np.uint64), kind="stable")
@@ -299,7 +307,9 @@ def permutation(key: Key, x: Any) -> Any:
 def choice(
     key: Key, a: Any, shape: Any = (), replace: bool = True, p: Any = None
 ) -> Any:
-    """Elements of ``a`` (its first axis; an int n stands for 0 … n-1), with probabilities ``p``."""
+    """Elements of ``a`` (its first axis; an int n stands for 0 … n-1), with probabilities ``p``.
+
+    As many as ``shape`` says, from ``key``; without ``replace`` each at most once."""
     a, p = _lifted(a), None if p is None else _lifted(np.asarray(p) if type(p) is list else p)
     is_array = getattr(a, "ndim", 0) > 0
     size = a.shape[0] if is_array else a

@@ -42,8 +42,10 @@ class RunOptions:
 class NodeStats:
     """One step of a run: a kernel, a library call, a branch or a loop.
 
-    ``nodes`` are the names of what it computes, after the passes; ``bytes`` what it reads and
-    writes, each element counted once, None where only the run knows sizes.
+    ``name`` is that of its node or kernel and ``op`` its kind, ``us`` how many microseconds it
+    took on ``device``, ``loc`` the line of the program.  ``nodes`` are the names of what it
+    computes, after the passes; ``bytes`` what it reads and writes, each element counted once, None
+    where only the run knows sizes.
     """
 
     name: str
@@ -63,7 +65,8 @@ class NodeStats:
 
 @dataclass
 class RunMetadata:
-    """What a run reported: microseconds in all and, with ``trace``, of each step.
+    """What a run reported: microseconds in all (``total_us``) and, with ``trace``, of each step
+    (``nodes``).
 
     ``graphs`` are the graphs that ran, after the passes.
     """

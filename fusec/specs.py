@@ -14,7 +14,8 @@ from .errors import user_error, users_own
 class TensorSpec:
     """A dtype and a shape that an argument must have.
 
-    ``None`` in the shape is any size; ``TensorSpec(None)`` is any shape.  Raises ``TypeError`` for
+    ``None`` in the shape is any size; ``TensorSpec(None)`` is any shape.  ``name`` is shown where
+    the argument is spoken of.  Raises ``TypeError`` for
     what is no dtype, or one that nothing is compiled for (objects, texts, dates), and for what is
     no shape; ``ValueError`` for a shape with negative or fractional sizes.
     """
@@ -34,11 +35,12 @@ class TensorSpec:
         return cls(example.shape, example.dtype)
 
     def admits(self, arg: Any) -> bool:
-        """Whether an argument has this dtype and shape."""
+        """Whether an argument ``arg`` has this dtype and shape."""
         array = np.asarray(arg)
         return array.dtype == self.dtype and self.admits_shape(array.shape)
 
     def admits_shape(self, shape: tuple[int, ...]) -> bool:
+        """Whether an array of this ``shape`` fits."""
         return self.shape is None or (len(shape) == len(self.shape) and all(
             size is None or size == d for size, d in zip(self.shape, shape, strict=True)))
 

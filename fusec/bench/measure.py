@@ -38,7 +38,7 @@ def benchmark(
     peers: Mapping[str, Any] | None = None,
     backend: Backend | None = None,
 ) -> Report:
-    """Measure a fusec function (or a plain one, compiled here) against eager NumPy.
+    """Measure ``f``, a fusec function (or a plain one, compiled here), against eager NumPy.
 
     Equality is checked first, on ``args`` or on every set in ``checks``; see
     :mod:`fusec.bench.equality` for what equal means.  Then eager and compiled calls are timed in
@@ -50,6 +50,8 @@ def benchmark(
     names to :class:`fusec.bench.peers.Peer`.  The arguments themselves are never written to; what
     the function keeps (Variables, attributes, arrays from outside, generators) is put back before
     each batch of calls and at the end.
+
+    ``backend`` is what compiles and counts, by default fusec.
 
     Raises whatever the function raises on these arguments, eager or compiled.
     """

@@ -72,7 +72,7 @@ def value_and_grad(
     f: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, wrt: Any = None
 ) -> Function[P, tuple[R, Any]]:
     """As `grad`, but returns ``(f's result, gradient)``; with ``has_aux`` ``((y, others),
-    gradient)``."""
+    gradient)``.  ``argnums`` and ``wrt`` are those of `grad`."""
     name, chosen = "value_and_grad", numbers_of(argnums)
     both = _value_and_grad(name, f, chosen, has_aux, wrt)
 

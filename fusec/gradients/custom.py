@@ -98,7 +98,7 @@ class custom_vjp(_Custom[P, R]):
     backward: Callable[..., Any] | None = None
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Give the rule."""
+        """Give the rule: ``fwd(*args)`` and ``bwd(residuals, cotangents)``."""
         check_callable("custom_vjp", fwd)
         check_callable("custom_vjp", bwd)
         self.forward, self.backward = fwd, bwd
@@ -125,13 +125,13 @@ class custom_jvp(_Custom[P, R]):
     rule: Callable[..., Any] | None = None
 
     def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
-        """Give the rule; also a decorator."""
+        """Give the rule ``jvp(primals, tangents)``; also a decorator."""
         check_callable("custom_jvp", jvp)
         self.rule = jvp
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Give the rule as a function for each argument."""
+        """Give the rule as ``jvps``, a function (or None for zero) for each argument."""
         if self.nondiff_argnums:
             raise users_own(TypeError(
                 "defjvps of a function with nondiff_argnums: use defjvp(jvp)"))

@@ -19,12 +19,13 @@ from .transformed import check_callable, check_sequences, transformed
 
 
 def jacobian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
-    """The derivatives of all elements of the result by all elements of an argument.
+    """The derivatives of all elements of the result of ``f`` by all elements of an argument.
 
     For a result of shape ``r`` and an argument of shape ``a`` an array of shape ``r + a``; of
     pytrees the structure of the result, in each place that of the argument(s).  The way is forward,
     a direction for each element of the arguments, unless the result has fewer elements: then it
-    goes back from each of these.  Raises what `grad` raises; of complex numbers it is refused.
+    goes back from each of these.  ``argnums`` and what is raised are those of `grad`; of complex
+    numbers it is refused.
     """
     check_callable("jacobian", f)
     chosen = numbers_of(argnums)
@@ -109,10 +110,11 @@ def _direction(trace: Trace, unit: Any, like: TracedArray) -> Term:
 
 
 def hessian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
-    """The second derivatives of a function that returns one float: forward over the way back.
+    """The second derivatives of ``f``, which returns one float: forward over the way back.
 
     By an argument of shape ``a`` an array of shape ``a + a``; by several, or pytrees, the structure
-    of these within itself.  Raises what `grad` raises.
+    of these within itself.  ``argnums`` and what is
+    raised are those of `grad`.
     """
     return jacobian(grad(f, argnums), argnums)
 
