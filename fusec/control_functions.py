@@ -70,8 +70,8 @@ def scan(
     f: Callable[[T, Any], tuple[T, Any]], init: T, xs: Any = None, length: int | None = None,
     reverse: bool = False,
 ) -> tuple[T, Any]:
-    """``carry, y = f(carry, x)`` along the first axis of ``xs``, from the carry ``init`` on: the last
-    carry, and every y.
+    """``carry, y = f(carry, x)`` along the first axis of ``xs``, from the carry ``init`` on: the
+    last carry, and every y.
 
     ``xs`` is an array, or a pytree of arrays that are equally long; None with ``length``.  The y
     (None, an array, a number, or a pytree of these) become arrays of which the first axis is that

@@ -133,8 +133,9 @@ def _wide(high: Any, low: Any) -> Any:
 
 
 def bits(key: Key, shape: Any = (), dtype: Any = np.uint32) -> Any:
-    """Random bits from ``key`` as unsigned integers of 8 to 64 bits: ``shape`` and ``dtype`` are those
-    of the result."""
+    """Random bits from ``key`` as unsigned integers of 8 to 64 bits.
+
+    ``shape`` and ``dtype`` are those of the result."""
     target = np.dtype(dtype)
     if target.kind != "u":
         raise users_own(TypeError(f"bits of dtype {target}: expected uint8, uint16, uint32 or "

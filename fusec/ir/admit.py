@@ -71,8 +71,8 @@ def _memory_of_machine() -> int:
 def admit(source: str | Graph, limits: Limits | None = None) -> Graph:
     """The graph that ``source`` describes, checked so that it may run.
 
-    ``source`` is the text form, JSON, or a `Graph` that was made by hand; ``limits`` how large it may be.  Raises
-    `NotAdmittedError`, which names the node, for everything that may not run.
+    ``source`` is the text form, JSON, or a `Graph` that was made by hand; ``limits`` how large it
+    may be.  Raises `NotAdmittedError`, which names the node, for everything that may not run.
     """
     graph, lines = (source, {}) if isinstance(source, Graph) else _read(source)
     step = _Admission(limits or Limits(), lines)
