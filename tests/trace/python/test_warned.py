@@ -115,6 +115,7 @@ def heard(program: Callable[..., Any], x: Any) -> tuple[Any, ...]:
 
 def all_heard(program: Callable[..., Any], action: Any) -> list[Any]:
     found: list[Any] = []
+    warnings.onceregistry.clear()  # of the process: what other tests have heard once
     with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter(action)
         for x in CALLS:
