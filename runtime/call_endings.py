@@ -70,8 +70,19 @@ class CallEndings:
             return located(error, node.loc)
         earlier = self.repeated(partial(earlier_error, node), leaves, captured)
         if earlier is None:
-            do_before_call(node, self.schedule, self._inputs(leaves, captured), self.known)
+            self._do_before(node, self._inputs(leaves, captured))
         return earlier or located(error, node.loc)
+
+    def _do_before(self, node: Node, inputs: list[Any]) -> None:
+        """Carry out what the program assigns before the node; what it drew for that is drawn
+        again."""
+        if self.mark is None or self.objects is None:
+            do_before_call(node, self.schedule, inputs, self.known)
+            return
+        now = Mark(self.objects)
+        self.mark.restore()
+        do_before_call(node, self.schedule, inputs, self.known)
+        now.restore()
 
     def repeated(
         self, find: Find, leaves: Sequence[Any], captured: Sequence[Any],

@@ -74,7 +74,7 @@ def do_before_call(
     graph = schedule.traced
     if graph is None or schedule.states is None:
         return
-    node = next((n for n in graph.nodes if n.op == failed.op and n.loc == failed.loc), None)
+    node = _as_traced(failed, schedule, graph.nodes)
     state = None if node is None else schedule.states.before(node, graph.nodes)
     if state is not None:
         state.apply(partial(_computed, *_arguments(graph, inputs, known)), inputs)
@@ -99,8 +99,8 @@ def earlier_error(
     if graph is None or not any(op == "Cond" or get(op).checks for op in graph.ops):
         return None
     nodes = _program(schedule)
-    until = next((i for i, node in enumerate(nodes)
-                  if node.op == failed.op and node.loc == failed.loc), len(nodes))
+    reached = _as_traced(failed, schedule, nodes)
+    until = len(nodes) if reached is None else nodes.index(reached)
     table, sizes = _arguments(graph, inputs, known)
     for node in nodes[:until]:
         if not has_loops(node) and all(v in table for v in node.inputs):
@@ -108,6 +108,18 @@ def earlier_error(
             if error is not None:
                 return error
     return None
+
+
+def _as_traced(failed: Node, schedule: Schedule, nodes: Sequence[Node]) -> Node | None:
+    """The node of the program that became the failed one: of those of the line as many come before
+    it; the first where not all are left."""
+    def like(nodes: Iterable[Node]) -> list[Node]:
+        return [n for n in nodes if n.op == failed.op and n.loc == failed.loc]
+
+    of_program, left = like(nodes), like(schedule.graph.nodes)
+    if len(of_program) == len(left) and failed in left:
+        return of_program[left.index(failed)]
+    return next(iter(of_program), None)
 
 
 def has_loops(node: Node) -> bool:

@@ -28,7 +28,8 @@ class StepByStep(CallEndings):
         self.segments = [self._segment(s) for s in groups]
         self.names = [_step_name(g[0]) for g in groups]
         self.fresh = self._fresh()
-        self.objects = host_objects(schedule.pattern) if schedule.may_fail else None
+        is_repeated = schedule.may_fail or schedule.states is not None
+        self.objects = host_objects(schedule.pattern) if is_repeated else None
         self.source = PlanSource(self, timed=one_by_one)
         self.call = self.source.function()
         self._made_ms = 1e3 * (time.perf_counter() - start)

@@ -138,8 +138,8 @@ class PartitionedPlan(CallEndings):
         super().__init__(schedule, spec)
         self.program, self.frame = program, frame
         self.iterations = itertools.count()
-        fallible = any(map(may_fail, schedule.graph.nodes))
-        self.objects = host_objects(schedule.graph) if fallible else None
+        is_repeated = schedule.states is not None or any(map(may_fail, schedule.graph.nodes))
+        self.objects = host_objects(schedule.graph) if is_repeated else None
         self.residents: Any = knowing(schedule.residents, spec)  # `ResidentArrays`, or None
         self.variables = dict(spec.variables)
         is_alone = self.residents is not None and [a.kind for a in schedule.actions] == ["task"]

@@ -96,7 +96,7 @@ def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: Pair
         if not is_traced(leaf):
             return leaf
         needed = region.made_for([leaf_value(trace, leaf)])
-        if all(map(_never_raises, needed)):
+        if all(map(never_raises, needed)):
             return leaf
         whole: TracedArray = leaf
         steps: tuple[ViewStep, ...] = ()
@@ -157,11 +157,11 @@ def _exported(item: Any, k: int, sides: Sequence[Side], pairs: Pairs) -> Any:
             x.origin) else x, item)
 
 
-def _never_raises(node: Node) -> bool:
+def never_raises(node: Node) -> bool:
     """Whether the node, of which the operands are there, can be computed in any case."""
     if node.op == "Cond":
         sides: list[Graph] = [node.attrs["then"], node.attrs["orelse"]]
-        return all(_never_raises(inner) for side in sides for inner in side.nodes)
+        return all(never_raises(inner) for side in sides for inner in side.nodes)
     row = get(node.op)
     return row.raises == "never" or row.kind in _PLAIN
 

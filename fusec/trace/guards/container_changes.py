@@ -54,6 +54,7 @@ class ContainerChanges:
     the changes back."""
 
     def __init__(self) -> None:
+        self.count = 0
         self._before: dict[int, tuple[Any, Any]] = {}
         self._locs: dict[int, Loc | None] = {}  # of the latest changes
 
@@ -66,6 +67,7 @@ class ContainerChanges:
 
     def note(self, container: Any, loc: Loc | None = None) -> None:
         """It is about to be changed."""
+        self.count += 1
         self._locs[id(container)] = loc
         if id(container) not in self._before and isinstance(container, CONTAINERS):
             self._before[id(container)] = container, copy.copy(container)

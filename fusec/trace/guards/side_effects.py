@@ -171,8 +171,15 @@ def check_state(trace: Trace, fn: Any, args: tuple[Any, ...], loc: Loc | None) -
                           cure="set it around the call: fusec reads it at each call")
 
 
+class SpentIterators(dict[int, Any]):
+    """Of a trace: iterators of which data decided how many items were taken."""
+
+
 def check_unconsumed(trace: Trace, iterator: Any, loc: Loc | None) -> None:
     """Refuse an iterator from outside: what it gave is gone at the next call."""
+    if id(iterator) in trace.part(SpentIterators):
+        raise unsupported("going on with an iterator of which data decides how many items any() "
+                          "or all() took", loc=loc, cure="make a list of its items before")
     is_pythons = isinstance(iterator, Iterator) and type(
         type(iterator).__next__) is not FunctionType  # a class of the user's has attributes
     if is_pythons and trace.active and is_outside(trace, iterator):

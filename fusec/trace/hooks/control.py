@@ -6,6 +6,7 @@ A test that data decides puts both sides, or the loop, into the graph.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from fusec.code_roles import ON_BEHALF
@@ -22,6 +23,7 @@ from ..control.unrolling import UNROLL
 from ..convert import in_python
 from ..convert.logic import Tested, Thunk, untested
 from ..facts.constant_values import constant_value
+from ..objects.quantifiers import DECIDING, quantified
 from ..objects.tracing_hooks import UNHANDLED, TracingHooks
 from ..operands.operands import as_traced
 from ..operands.operands import truth as truth_of
@@ -202,7 +204,7 @@ def reduced_where(
     condition: Callable[..., Any] | None, count: int | None, plain: Callable[[Any], Any],
 ) -> Any:
     over = hooks.iterate(where, over)
-    if condition is None:
+    if condition is None:  # which that of any and all is part of
         return _reduced(hooks, where, fn, over, element, count, plain)
     by_hand = in_python.WHERE.get(fn) if hooks.trace.active else None
     if by_hand is None or sequence(hooks.trace, over) is None:
@@ -218,10 +220,15 @@ def _reduced(
 ) -> Any:
     """The same of all items: a loop without a list, where there are many."""
     by_hand = in_python.OF.get(fn) if hooks.trace.active else None
-    items = None if by_hand is None else sequence(hooks.trace, over)
-    if items is None or not is_int(items.count) or items.count <= UNROLL:
+    if by_hand is None:
         return plain(over)
     of = element if count is None else _of_parts(element, count)
+    if fn in DECIDING:
+        hooks.trace.world.outer_names.enter_parts(setters_of(element).values())
+        plain = partial(quantified, hooks, where, fn, of=of, element=element)
+    items = sequence(hooks.trace, over)
+    if items is None or not is_int(items.count) or items.count <= UNROLL:
+        return plain(over)
     written = hooks.trace.local.memory.written_now()
     try:
         with nothing_done(hooks.trace, hooks.variables((), element)):

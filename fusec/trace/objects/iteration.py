@@ -20,6 +20,7 @@ from .tracing_hooks import TracingHooks
 _ITERATORS = (GeneratorType, *(f for f in vars(itertools).values() if isinstance(f, type)), map,
               filter, zip, enumerate, reversed)
 _WITH_FUNCTION = (map, filter)
+_PULLING = (any, all)  # handlers of which take one item after the other
 _COMPARING = (min, max)  # of several arguments they go over none
 
 
@@ -76,8 +77,10 @@ def gone_over(hooks: TracingHooks, where: Where, fn: Any, args: tuple[Any, ...])
     if (fn in _COMPARING and len(args) > 1) or fn is iter:
         return args
     first = 1 if fn in _WITH_FUNCTION else 0
-    return (*args[:first], *(
-        _read_anew(hooks, items_of(hooks, where, x)) for x in args[first:]))
+    items = [items_of(hooks, where, x) for x in args[first:]]
+    if fn not in _PULLING:
+        items = [_read_anew(hooks, x) for x in items]
+    return (*args[:first], *items)
 
 
 def _read_anew(hooks: TracingHooks, x: Any) -> Any:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import copy
 import dis
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CellType, CodeType, FunctionType
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,13 @@ class OuterNames:
             if place not in self.places:
                 self._check_unread(fn, place, is_inside)
                 self._add(place, is_inside)
+
+    def enter_parts(self, functions: Iterable[Callable[..., Any]]) -> None:
+        """Parts of a function that bind its variables within an expression."""
+        for fn in functions:
+            for place in _assigned(fn, False):
+                if place not in self.places:
+                    self._add(place, is_inside=True)
 
     def note_frame(self, cells: Iterable[CellType]) -> None:
         """A function of the program begins with these variables."""
@@ -91,7 +99,7 @@ class OuterNames:
                 and (type(initial[title]) is TracedArray or is_held(initial[title]))}
 
 
-def _assigned(fn: FunctionType, with_globals: bool) -> Iterator[Place]:
+def _assigned(fn: Any, with_globals: bool) -> Iterator[Place]:
     free, module = _stored(fn.__code__)
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     yield from (Cell(cells[name], name) for name in free if name in cells)

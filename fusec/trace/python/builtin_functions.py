@@ -27,6 +27,7 @@ from ..facts.constant_values import constant_value
 from ..guards.places import UNBOUND
 from ..guards.side_effects import check_unconsumed
 from ..hooks import attributes
+from ..objects.quantifiers import quantified
 from ..objects.tracing_hooks import TracingHooks
 from ..objects.user_methods import method_of
 from ..operands import sizes
@@ -185,15 +186,16 @@ def _best_by(
 def _quantifier(
     function: Callable[..., Any], op: str, deciding: bool, by_hand: Callable[..., Any]
 ) -> None:
-    """``any`` and ``all``: of items that data decides each is looked at, where Python stops at the
+    """``any`` and ``all``: of items that are there each is looked at, where Python stops at the
     first that settles it."""
     def call(hooks: TracingHooks, iterable: Any, /) -> Any:
         items = many(hooks.trace, iterable)
         if items is not None:
             return hooks.call(hooks.where, by_hand, items)
         tests: list[Value] = []
-        iterable = list(iterable) if type(iterable) in (list, tuple) else iterable
-        if type(iterable) is list and any(is_asked(item) for item in iterable):
+        if type(iterable) not in (list, tuple):
+            return quantified(hooks, hooks.where, function, iterable, _itself, _itself)
+        if any(is_asked(item) for item in iterable):
             join = hooks.or_ if deciding else hooks.and_
             return hooks.not_(hooks.where, hooks.not_(hooks.where, join(
                 hooks.where, "test", not deciding, *map(_thunk, iterable))))
@@ -215,6 +217,10 @@ def _quantifier(
 def is_asked(item: Any) -> bool:
     """Whether a method of the user's says what the truth of an object is."""
     return method_of(item, "__bool__") is not None or method_of(item, "__len__") is not None
+
+
+def _itself(x: Any) -> Any:
+    return x
 
 
 def _thunk(x: Any) -> Callable[[], Any]:

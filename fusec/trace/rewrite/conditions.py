@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Callable
 
 from .statements import Statements
 from .transformer import OPERATOR_NAMES, constant, looks_at_frame
@@ -110,15 +111,21 @@ class Conditions(Statements):
         return self.hook("list_of", node, self.visit(part.iter), element,
                          constant(count, node), function)
 
-    def _element_function(self, names: list[str], value: ast.expr, like: ast.expr) -> ast.expr:
+    def _element_function(
+        self, names: list[str], value: ast.expr, like: ast.expr,
+        visit: Callable[[ast.expr], ast.expr] | None = None,
+    ) -> ast.expr:
         """``lambda *names: value``"""
-        return ast.copy_location(ast.Lambda(_arguments(names, like), self.framed(value)), like)
+        return ast.copy_location(
+            ast.Lambda(_arguments(names, like), self.framed(value, visit)), like)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """``sum(… for …)``: for functions that consume all items a list does as well."""
         if isinstance(node.func, ast.Name) and node.args and (
                 node.func.id in _TAKING_ALL | _QUANTIFYING):
             first = node.args[0]
+            if isinstance(first, ast.GeneratorExp) and self._is_quantified(node, first):
+                return self._quantified(node, first)
             if isinstance(first, ast.GeneratorExp) and self._is_reduced_where(node, first):
                 return self._reduced_where(node, first)
             if isinstance(first, ast.GeneratorExp) and node.func.id in _TAKING_ALL:
@@ -128,12 +135,11 @@ class Conditions(Statements):
 
     def _is_reduced_where(self, node: ast.Call, items: ast.GeneratorExp) -> bool:
         """``sum(element for target in items if condition)``, and nothing else; the condition may
-        be missing, which is that of ``any`` and ``all``."""
+        be missing."""
         assert isinstance(node.func, ast.Name)
         plain = copy.copy(items.generators[0])
         plain.ifs = []
-        known = _REDUCING if items.generators[0].ifs else _REDUCING | _QUANTIFYING
-        return node.func.id in known and not (
+        return node.func.id in _REDUCING and not (
             self.in_class_body or len(node.args) > 1 or node.keywords) and _is_simple(
             ast.ListComp(ast.Tuple([items.elt, *items.generators[0].ifs]), [
                 plain, *items.generators[1:]]))
@@ -144,9 +150,7 @@ class Conditions(Statements):
         name = ast.copy_location(ast.Name("_fusec_items", ast.Load()), part.iter)
         over_name = copy.deepcopy(part)
         over_name.iter = name
-        assert isinstance(node.func, ast.Name)
-        kind = ast.GeneratorExp if node.func.id in _QUANTIFYING else ast.ListComp
-        listed = kind(copy.deepcopy(items.elt), [over_name])
+        listed = ast.ListComp(copy.deepcopy(items.elt), [over_name])
         plain = ast.Call(copy.deepcopy(node.func), [ast.copy_location(listed, items)], [])
         in_python = self._items_function(name, super().visit_Call(ast.copy_location(plain, node)))
         names, count = _targets(part)
@@ -157,6 +161,39 @@ class Conditions(Statements):
             constant(None, node))
         return self.hook("reduced_where", node, self.visit(node.func), self.visit(part.iter),
                          element, condition, constant(count, node), in_python)
+
+    def _is_quantified(self, node: ast.Call, items: ast.GeneratorExp) -> bool:
+        """``any`` or ``all`` of one generator expression, which can be functions."""
+        assert isinstance(node.func, ast.Name)
+        return node.func.id in _QUANTIFYING and not (
+            self.in_class_body or len(node.args) > 1 or node.keywords) and all(
+            not part.is_async and _distinct(part) for part in items.generators) and not any(
+            (isinstance(n, ast.NamedExpr) and not self.has_setters) or _cannot_move(n)
+            for n in ast.walk(items))
+
+    def _quantified(self, node: ast.Call, items: ast.GeneratorExp) -> ast.expr:
+        """``any(element for a in items if condition for b in others)`` as a hook that is given
+        ``condition and any(element for b in others)``, with what Python computes of the items."""
+        assert isinstance(node.func, ast.Name)
+        (part, *rest), is_any = items.generators, node.func.id == "any"
+        name = ast.copy_location(ast.Name("_fusec_items", ast.Load()), part.iter)
+        plain = copy.deepcopy(node)
+        assert isinstance(plain.args[0], ast.GeneratorExp)
+        plain.args[0].generators[0].iter = name
+        in_python = self._items_function(name, super().visit_Call(plain))
+        element = items.elt
+        if rest:
+            inner = ast.copy_location(ast.GeneratorExp(items.elt, rest), items)
+            element = ast.copy_location(ast.Call(copy.deepcopy(node.func), [inner], []), node)
+        for test in reversed(part.ifs):
+            values = [test if is_any else ast.copy_location(
+                ast.UnaryOp(ast.Not(), test), test), element]
+            element = ast.copy_location(ast.BoolOp(ast.And() if is_any else ast.Or(), values), test)
+        names, count = _targets(part)
+        function = self._element_function(
+            names, element, node, self.condition if part.ifs else self.visit)
+        return self.hook("reduced_where", node, self.visit(node.func), self.visit(part.iter),
+                         function, constant(None, node), constant(count, node), in_python)
 
     def _items_function(self, items: ast.Name, value: ast.expr) -> ast.expr:
         return ast.copy_location(ast.Lambda(_arguments([items.id], items), value), items)
@@ -179,10 +216,18 @@ def _arguments(names: list[str], like: ast.expr) -> ast.arguments:
 def _is_simple(node: ast.ListComp) -> bool:
     """Whether it is one loop over distinct names, without conditions, and can be a function."""
     (first, *rest) = node.generators
-    target = first.target.elts if isinstance(first.target, ast.Tuple) else [first.target]
-    names = [n.id for n in target if isinstance(n, ast.Name)]
-    if rest or first.ifs or first.is_async or len(set(names)) < len(target):
+    if rest or first.ifs or first.is_async or not _distinct(first):
         return False
-    return not any(
-        isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) or looks_at_frame(n)
-        for n in ast.walk(node))
+    return not any(isinstance(n, ast.NamedExpr) or _cannot_move(n) for n in ast.walk(node))
+
+
+def _distinct(part: ast.comprehension) -> bool:
+    """Whether the targets are distinct names."""
+    target = part.target.elts if isinstance(part.target, ast.Tuple) else [part.target]
+    names = [n.id for n in target if isinstance(n, ast.Name)]
+    return len(set(names)) == len(target)
+
+
+def _cannot_move(node: ast.AST) -> bool:
+    """Whether an expression with this in it means something else in a function."""
+    return isinstance(node, ast.Await | ast.Yield | ast.YieldFrom) or looks_at_frame(node)

@@ -325,10 +325,13 @@ class Expressions(ast.NodeTransformer):
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
 
-    def framed(self, node: ast.expr) -> ast.expr:
+    def framed(
+        self, node: ast.expr, visit: Callable[[ast.expr], ast.expr] | None = None
+    ) -> ast.expr:
         """A lambda's body, or an element; where it calls others as ``(frame, value)[1]``."""
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-        calls, value = any(isinstance(n, ast.Call) for n in ast.walk(node)), self.visit(node)
+        calls = any(isinstance(n, ast.Call) for n in ast.walk(node))
+        value = (visit or self.visit)(node)
         if not calls:
             return value
         pair = ast.copy_location(ast.Tuple([self.frame_of(names, (), node), value], LOAD), node)

@@ -157,3 +157,44 @@ def test_programs_without_state_note_nothing():
     f = fusec.jit(lambda x: x / (x.sum() > 0) if x[0] < 5 else x)
     f(np.ones(2))
     assert all(c.build.schedule.states is None for c in f.traces)
+
+
+def drawn_into(x, r):
+    x[0] += r.random()
+    if x[0] > -1:
+        raise ValueError("drawn")
+    return x
+
+
+def drawn_after(x, r):
+    x[1] = 7
+    y = r.random()
+    if y > -1:
+        raise ValueError("after")
+    return x
+
+
+def drawn_again(x, r):
+    for k in range(4):  # one line, of which the second time raises
+        x[k] += 1
+        if r.random() > 0.1:
+            raise ValueError(f"{k}")
+    return x
+
+
+def decomposed(x, r):
+    for k in range(4):
+        x[k] += r.random()
+        x[4] = np.linalg.cholesky(x[:4].reshape(2, 2))[0, 0]
+    return x
+
+
+@pytest.mark.parametrize("program", [drawn_into, drawn_after, drawn_again, decomposed])
+def test_what_was_written_to_an_argument_before_or_after_a_draw_stays(program):
+    compiled, seen = fusec.jit(program), []
+    for f in (program, compiled, compiled):
+        x, r = np.array([1.0, 0.5, 3.0, -4.0, 5.0]), np.random.default_rng(3)
+        with pytest.raises((ValueError, np.linalg.LinAlgError)) as raised:
+            f(x, r)
+        seen.append((str(raised.value).splitlines()[0], x.tolist(), r.random()))
+    assert seen[1] == seen[0] == seen[2]
