@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from functools import cache
 from itertools import chain, islice, takewhile
 from types import FrameType
 from typing import Any, NamedTuple
@@ -63,17 +62,20 @@ class _Announcement:
         places = chain(self.places, _callers(_frames(sys._getframe(1))))
         if self.skipped:
             outside = (p for p in places if not p.file.startswith(self.skipped))
-            return next(islice(outside, max(self.level - 2, 0), None), None) or _outermost()
-        return next(islice(places, max(self.level - 1, 0), None), None) or _outermost()
+            return next(islice(outside, max(self.level - 2, 0), None), None) or _OUTERMOST
+        return next(islice(places, max(self.level - 1, 0), None), None) or _OUTERMOST
 
 
-@cache
-def _outermost() -> _Place:
+def _beyond() -> _Place:
     """The location Python reports beyond the last caller, which depends on its version."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.warn("", stacklevel=1 << 20)
     return _Place(caught[0].filename, caught[0].lineno, sys.__dict__)
+
+
+# Asked for once, before any program runs: asking makes Python forget which warnings it has shown.
+_OUTERMOST = _beyond()
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
