@@ -11,18 +11,20 @@ from .known_cones import KnownCones
 from .materialise import RECOMPUTE_LIMIT, is_strip
 
 MANY_NODES = 300  # graphs of more than these get several such values a round
+MANY_ROUNDS = 4  # by then what is stored last shows in each round what to store next
 
 
-def duplicates(units: list[Unit], cones: KnownCones, size: int) -> set[Value]:
+def duplicates(units: list[Unit], cones: KnownCones, size: int, number: int) -> set[Value]:
     """The values to store next: the last such value, or several in a graph of many nodes.
 
     Storing a value may make those before it be computed once only.  So after each round the nodes
     are grouped anew.  A round is linear in ``size``, the number of nodes.  So that large graphs do
     not take quadratic time, several values are stored in one round, and the effect of each on the
-    kernels is counted here instead of by grouping.
+    kernels is counted here instead of by grouping: at first as if one kernel computed all of them,
+    and where round ``number`` shows that it does not, as if each had its own.
     """
     stored: set[Value] = set()
-    shared = _Shared(units)
+    shared = _Shared(units, apart=number >= MANY_ROUNDS)
     for value in shared.candidates():
         cost = cones.cost(value)
         # Within one group a stored value costs one store; the other kernels save the whole cone.
@@ -37,7 +39,8 @@ def duplicates(units: list[Unit], cones: KnownCones, size: int) -> set[Value]:
 class _Shared:
     """By value, the kernels that compute it, each with how many of its values read it there."""
 
-    def __init__(self, units: list[Unit]) -> None:
+    def __init__(self, units: list[Unit], apart: bool) -> None:
+        self.apart = apart
         self.kernels: dict[Value, dict[object, int]] = {}
         for unit in units:
             for reach in unit.cones:
@@ -55,10 +58,11 @@ class _Shared:
 
     def store(self, value: Value) -> None:
         """Kernels that read it do not compute it, nor what only it reads; one kernel does, with
-        others that are stored and have its shape."""
+        others that are stored and have its shape unless kernels are `apart`."""
         for kernel in self.kernels.pop(value, {}):
             self._drop(_read_by(value), kernel)
-        self._compute(_read_by(value), ("stored", value.shape, value.node.device))
+        self._compute(_read_by(value), value if self.apart else (
+            "stored", value.shape, value.node.device))
 
     def _count(self, values: Iterable[Value], kernel: object) -> None:
         for value in values:

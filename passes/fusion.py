@@ -50,11 +50,11 @@ def fuse(graph: Graph, has_registers: bool = False) -> Graph:
         stored |= extra
         materialised = materialised_values(graph, stored, unrolled, has_registers)
     cones = KnownCones(unrolled, 2 * RECOMPUTE_LIMIT)
-    for _ in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
+    for number in range(max(MIN_ROUNDS, min(MAX_ROUNDS, MAX_VISITS // max(len(graph.nodes), 1)))):
         alone = borders(graph, materialised) if has_registers else ()
         cones.begin_round(materialised)
         units, home = group(graph, cones, tied, alone, has_registers)
-        extra = duplicates(units, cones, len(graph.nodes))
+        extra = duplicates(units, cones, len(graph.nodes), number)
         if not extra:
             break
         stored |= extra

@@ -238,13 +238,20 @@ def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | Non
         return shape
     if any(dep is not unit and dep.depends_on(unit) for dep in deps):
         return "a path leads through another kernel or library call"
-    if len(unit.operands) + len(reach.reads) > MAX_OPERANDS:
+    if len(unit.operands) + len(reach.reads) > MAX_OPERANDS < _operands_of_both(unit, reach):
         return f"together they read more than {MAX_OPERANDS} operands"
     if unit.results >= MAX_RESULTS and unit.domain:
         return f"it gives back {MAX_RESULTS} arrays"
     if unit.work + unit.work_added(root, reach) > _most_work(unit, reach):
         return "one kernel of both computes so much that it compiles and runs slower than two"
     return None if unit not in deps else _exchange_refusal(unit, root, reach)
+
+
+def _operands_of_both(unit: Unit, reach: Cone) -> int:
+    """How many the group would read with this cone: what both read counts once."""
+    return len(unit.operands) + sum(
+        (value, index) not in unit.operands
+        for value, maps in reach.reads.items() for index in maps)
 
 
 def _most_work(unit: Unit, reach: Cone) -> float:

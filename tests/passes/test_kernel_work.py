@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.passes import fusion
 from fusec.passes.kernel_work import MAX_ENTANGLED_WORK, MAX_WORK, work_of
 
 X = np.linspace(0.1, 2.0, 50)
@@ -117,3 +118,30 @@ def test_the_explanation_says_why_they_are_two():
 
     text = str(fusec.explain(fusec.jit(composed), X))
     assert "so much that it compiles and runs slower than two" in text
+
+
+def twins(x, rows):
+    up = down = x
+    for row in rows:
+        up, down = up * row + 1.0, down * row - 1.0
+    return up, down
+
+
+def test_operands_that_two_results_read_count_once():
+    assert len(kernels(twins, X, rows(30))) == 1
+
+
+def test_a_gradient_of_two_entangled_values_is_grouped_a_few_times(monkeypatch):
+    """Two chains in different kernels, each step of which needs both: a round stored one step."""
+    rounds = []
+    group = fusion.group
+    monkeypatch.setattr(fusion, "group", lambda *given: rounds.append(1) or group(*given))
+
+    def loss(a, b):
+        for _ in range(80):
+            a, b = np.sin(a) * 0.5 + b, b * a + 1.0
+        return (a + b).sum()
+
+    slope = fusec.grad(loss)
+    fusec.jit(lambda a, b: slope(a, b)).trace(X, X + 1.0).optimize()
+    assert len(rounds) <= 8
