@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fusec import config
+from fusec.ir import Graph
 from fusec.ir.bindings import resolve
 from fusec.ir.dims import symbols_of
 from fusec.jit import jit
@@ -81,7 +82,12 @@ class Backend(ABC):
 
     @abstractmethod
     def operations(self, compiled: Any, args: Sequence[Any]) -> int:
-        """How many operations the program traced to (library calls among them)."""
+        """How many operations the program traced to, those of loops and branches and library calls
+        among them."""
+
+    def native_loops(self, compiled: Any, args: Sequence[Any]) -> int:
+        """How many of its loops and branches are compiled functions."""
+        return 0
 
     @abstractmethod
     def max_threads(self) -> int:
@@ -127,8 +133,10 @@ class FusecBackend(Backend):
             if not c.is_native or c.calls))
 
     def operations(self, compiled: Any, args: Sequence[Any]) -> int:
-        nodes = compiled.concrete(*args).graph.nodes
-        return sum(get(node.op).kind not in _PASSIVE for node in nodes)
+        return _operations(compiled.concrete(*args).graph)
+
+    def native_loops(self, compiled: Any, args: Sequence[Any]) -> int:
+        return sum(control.is_native for control in compiled.concrete(*args).control)
 
     def max_threads(self) -> int:
         return config.num_threads
@@ -137,6 +145,12 @@ class FusecBackend(Backend):
     def threads(self, n: int) -> Iterator[None]:
         with config.override(num_threads=n):
             yield
+
+
+def _operations(graph: Graph) -> int:
+    """A loop or a branch is what its graphs are."""
+    return sum(sum(map(_operations, node.graphs)) or get(node.op).kind not in _PASSIVE
+               for node in graph.nodes)
 
 
 def by_stage(times: Mapping[str, float]) -> dict[str, float]:

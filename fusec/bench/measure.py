@@ -106,6 +106,7 @@ def _report(
         remarks=remarks(bool(externs)),
         held_up=backend.held_up(compiled, args),
         operations=backend.operations(compiled, args),
+        native_loops=backend.native_loops(compiled, args),
         limit_seconds={n: _limit(traffic, n) for n in counts},
         **checked,
     )

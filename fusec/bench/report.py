@@ -56,6 +56,7 @@ class Report(Shown):
     dtype: str = ""
     remarks: tuple[str, ...] = ()  # what disturbed the measurement, in sentences
     held_up: tuple[str, ...] = ()  # which loops and branches run in Python, and why
+    native_loops: int = 0  # those, branches among them, that are compiled functions
 
     @property
     def threads(self) -> int:
@@ -77,8 +78,8 @@ class Report(Shown):
 
     @property
     def fused(self) -> bool:
-        """Some kernel does the work of several operations."""
-        return 0 < self.kernels < self.operations - len(self.externs)
+        """Some kernel or native loop does the work of several operations."""
+        return 0 < self.kernels + self.native_loops < self.operations - len(self.externs)
 
     @property
     def total_compile_ms(self) -> float:
@@ -132,6 +133,8 @@ class Report(Shown):
         if self.externs and self.limit_share < LIBRARY_SHARE:
             return (f"library-bound: the time is in {', '.join(sorted(set(self.externs)))}; the "
                     f"kernels move {count(moved)}B, {100 * self.limit_share:.0f} % of the time")
+        if not self.operations:
+            return "the result is a constant, and each call gives a copy of its own"
         if self.best.seconds < SMALL_SECONDS:
             return (f"too small: {duration(limit)} of data traffic in a compiled call of "
                     f"{duration(self.best.seconds)}, the rest is arithmetic and dispatch; NumPy "
@@ -191,11 +194,13 @@ class Report(Shown):
                 f"compiled {count(self.peak_compiled)}B")
 
     def _work_line(self) -> str:
-        externs = f", {plural(len(self.externs), 'library call')}" if self.externs else ""
-        work = f"{plural(self.operations, 'operation')} in {plural(self.kernels, 'kernel')}"
-        return (f"  {work}{externs}; "
-                f"{count(self.bytes_moved)}B a call, {digits(self.gb_per_s)} GB/s, "
-                f"{100 * self.limit_share:.0f} % of the streaming limit")
+        kinds = ((self.kernels, "kernel"), (self.native_loops, "native loop"),
+                 (len(self.externs), "library call"))
+        parts = [plural(n, noun) for n, noun in kinds if n] or ["no kernel"]
+        work = f"  {plural(self.operations, 'operation')} in {', '.join(parts)}"
+        return work if not self.traffic else (
+            f"{work}; {count(self.bytes_moved)}B a call, {digits(self.gb_per_s)} GB/s, "
+            f"{100 * self.limit_share:.0f} % of the streaming limit")
 
 
 def plural(n: int, noun: str) -> str:

@@ -210,11 +210,25 @@ def made(eager: float, compiled: float, **changes) -> Report:
     (made(1e-3, 2e-3, externs=("matmul",)), "library-bound: the time is in matmul"),
     (made(1e-3, 2e-3, limit_seconds={1: 1.8e-3}), "memory-bound: the kernels already run at 90 %"),
     (made(1e-3, 2e-3, operations=1), "one operation"),
+    (made(1e-3, 2e-3, operations=0), "a constant, and each call gives a copy"),
     (made(1e-3, 2e-3), "compute-bound"),
     (made(1e-3, 2e-3, held_up=("the loop: it calls Python",)), "here: the loop: it calls Python"),
 ])
 def test_verdicts_say_who_is_faster_and_why(report, says):
     assert says in report.verdict
+
+
+def test_what_loops_do_is_counted():
+    def halved(x, n):
+        for _ in range(n):
+            x = np.sin(x) * 0.5
+        return x
+
+    compiled, args = fusec.jit(halved), (np.ones(9), 4000)
+    backend = FusecBackend()
+    assert (backend.operations(compiled, args), backend.native_loops(compiled, args)) == (4, 1)
+    text = str(made(2e-3, 1e-3, operations=2, native_loops=1, traffic=()))
+    assert text.endswith("\n  2 operations in 1 native loop")
 
 
 def test_what_holds_a_loop_up():
