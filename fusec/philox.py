@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.trace.arrays.creation import (
-    arange,
-    full,
-)
+from fusec.trace.arrays.creation import full
+from fusec.trace.arrays.ranges import arange
 from fusec.trace.operands.operands import as_traced
 from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.trace import current

@@ -22,6 +22,7 @@ from ..values.array import TracedArray, from_value
 from ..values.handlers import entry
 from ..values.trace import Trace
 from . import creation, joining, shaping
+from .ranges import arange
 
 _NEGATIVE = "negative dimensions are not allowed"
 
@@ -142,7 +143,7 @@ def trace_(
 
 def _grid(trace: Trace, rows: int, columns: int) -> tuple[TracedArray, TracedArray]:
     """Row and column numbers, to be broadcast against each other."""
-    return (creation.arange(trace, rows)[:, None], creation.arange(trace, columns)[None, :])
+    return (arange(trace, rows)[:, None], arange(trace, columns)[None, :])
 
 
 @entry(np.diag)
@@ -179,7 +180,7 @@ def fill_diagonal(trace: Trace, a: Any, val: Any, wrap: bool = False) -> None:
     if value.size != 1 or wrap:
         _fill_diagonal_with(trace, x, value, wrap)
         return
-    numbers = [creation.arange(trace, n)[(slice(None), *[None] * (x.ndim - d - 1))]
+    numbers = [arange(trace, n)[(slice(None), *[None] * (x.ndim - d - 1))]
                for d, n in enumerate(x.shape)]
     mask = numbers[0] == numbers[1]
     for other in numbers[2:]:

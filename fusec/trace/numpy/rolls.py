@@ -10,8 +10,8 @@ from fusec.errors import unsupported
 from fusec.ir.dims import is_static, maximum
 from fusec.ops.shapes import normalise_axis
 
-from ..arrays.creation import arange
 from ..arrays.joining import concatenate
+from ..arrays.ranges import arange
 from ..arrays.shaping import in_numpys_words, ravel, reshape
 from ..facts.layout import contiguous, like_order
 from ..operands.operands import as_traced, holds_traced, is_run_time_int
