@@ -12,6 +12,9 @@ from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
 from fusec.ops import get
 
+from ..convert.python_operators import BINARY
+from ..operands.operands import as_traced
+from ..operands.python_errors import check_perhaps_pythons
 from ..values.array import TracedArray
 from ..values.trace import Trace
 
@@ -65,6 +68,21 @@ def _is_float(value: Value) -> bool:
             value.dtype.kind == "f" and value.node.attrs["value"] % 1 != 0)
     row = get(value.node.op)
     return value.dtype.kind in "fc" and not row.keeps_kind and not row.is_control
+
+
+def check_division(trace: Trace, op: str, a: Any, b: Any) -> None:
+    """Raise as Python where both numbers are its own, as data may have made them."""
+    if not trace.part(JoinedKinds):
+        return
+    values = [as_traced(trace, x).value for x in (a, b) if _is_number(x)]
+    opens = [is_open(trace, value) for value in values]
+    if len(values) == 2 and any(opens) and all(
+            value.type.is_weak or is_joined for value, is_joined in zip(values, opens, strict=True)):
+        check_perhaps_pythons(trace, BINARY[op], values, opens[1])
+
+
+def _is_number(x: Any) -> bool:
+    return type(x) in (int, float) or (type(x) is TracedArray and x.storage is None)
 
 
 def check_kind(trace: Trace, fn: Any, x: Any) -> None:

@@ -15,6 +15,7 @@ from fusec.variable import Variable
 
 from ..call.foreign_arrays import is_foreign, refusal
 from ..choice.flat_results import identity
+from ..choice.joined_kinds import check_division
 from ..convert.hooks import Hooks
 from ..convert.python_operators import BINARY, IN_PLACE
 from ..facts.code_names import HEAP_TYPE
@@ -68,6 +69,16 @@ def lift(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
     if op not in ("is", "is not") and (hooks.is_from_outside(a) or hooks.is_from_outside(b)):
         return Operands((op, hooks.lifted(a), hooks.lifted(b)))
     return UNHANDLED
+
+
+def divide(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """Numbers of which data decides whether they are Python's, which raise for 0."""
+    if op in _DIVISIONS and hooks.trace.active:
+        check_division(hooks.trace, op, a, b)
+    return UNHANDLED
+
+
+_DIVISIONS = frozenset({"truediv", "floordiv", "mod"})
 
 
 def format_text(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:

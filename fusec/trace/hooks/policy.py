@@ -30,9 +30,11 @@ PROGRAM = Policy({
     "unop": (absence.unop, operators.unop),
     "binop": (
         absence.binop, operators.repeated, operators.refuse_foreign, operators.format_text,
-        operators.lift, operators.refuse_words, operators.computed(special_methods.binop)),
+        operators.lift, operators.refuse_words, operators.divide,
+        operators.computed(special_methods.binop)),
     "iop": (
         absence.iop, operators.refuse_words, operators.repeated, operators.write_traced,
+        operators.divide,
         operators.computed(special_methods.iop)),
     "compare": (
         absence.compare, operators.identity_of, operators.lift,

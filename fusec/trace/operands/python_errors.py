@@ -122,16 +122,41 @@ def _check_divisor(
     trace: Trace, divide: Callable[[Any, Any], Any], values: Sequence[Value]
 ) -> None:
     divisor = values[1]
-    number = divisor.node.attrs.get("value") if divisor.node.op == "Const" else None
-    if number:  # a constant that is not zero
+    if not _is_known_nonzero(trace, divisor):
+        trace.check(_is_not_zero(trace, divisor), _error_of(divide, values))
+
+
+def _is_known_nonzero(trace: Trace, value: Value) -> bool:
+    if value.node.op == "Const" and value.node.attrs["value"]:
+        return True
+    bounds = interval(trace, value)
+    return bounds is not None and (bounds[0] > 0 or bounds[1] < 0)
+
+
+def check_perhaps_pythons(
+    trace: Trace, divide: Callable[[Any, Any], Any], values: Sequence[Value], is_open: bool
+) -> None:
+    """Check the division of two numbers that may be Python's, as data decides, or NumPy's, which
+    give nan or inf: 0 by 0, which is what a sum and a count of nothing are, and by 0 what may be
+    Python's (``is_open``)."""
+    number, divisor = values
+    if _is_known_nonzero(trace, divisor):
         return
-    bounds = interval(trace, divisor)
-    if bounds is not None and (bounds[0] > 0 or bounds[1] < 0):
-        return
+    holds = [_is_not_zero(trace, divisor)]
+    if not is_open:
+        holds.append(_is_not_zero(trace, number))
+    trace.check(_any(trace, holds), _error_of(divide, [divisor]))
+
+
+def _is_not_zero(trace: Trace, value: Value) -> Value:
+    return trace.emit("NotEqual", value, trace.builder.const(value.dtype.type(0).item()))
+
+
+def _error_of(divide: Callable[[Any, Any], Any], values: Sequence[Value]) -> Exception:
+    """Python's for a division by 0."""
     kinds = {v.dtype.kind for v in values}
     kind = complex if "c" in kinds else float if "f" in kinds else int
-    nonzero = trace.emit("NotEqual", divisor, trace.builder.const(divisor.dtype.type(0).item()))
-    trace.check(nonzero, _exception_of(divide, kind(1), kind(0)))
+    return _exception_of(divide, kind(1), kind(0))
 
 
 def _check_power(trace: Trace, base: Value, exponent: Value) -> None:

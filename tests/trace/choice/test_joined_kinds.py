@@ -106,3 +106,40 @@ def of_one_kind(x, a):
 @pytest.mark.parametrize("a", [-5.0, 1.5])
 def test_it_is_known_all_the_same(f, a):
     assert fusec.jit(f)(X, a) == f(X, a)
+
+
+def mean_of_some(x):
+    return sum(v for v in x if v > 0) / sum(1 for v in x if v > 0)
+
+
+def mean_of_a_loop(x):
+    total, count = 0, 0
+    for v in x:
+        if v > 0:
+            total += v
+            count += 1
+    total /= count
+    return total
+
+
+def rest_of_a_branch(x):
+    total = 0
+    if x[0] > 0:
+        total = x[0]
+    return total // int(x[1]), total % 3, total / 2.0
+
+
+def part_of_a_sum(x):
+    return 1.0 / sum(v for v in x if v > 0)
+
+
+@pytest.mark.parametrize("f", [mean_of_some, mean_of_a_loop, rest_of_a_branch, part_of_a_sum])
+def test_division_by_zero_of_what_may_be_a_python_number(f):
+    compiled = fusec.jit(f)
+    for x in (np.array([2.0, 3.0, 5.0]), np.tile([1.0, -2.0], 20)):
+        assert compiled(x) == f(x)
+        nothing = x * 0.0
+        with pytest.raises(ZeroDivisionError):
+            f(nothing)
+        with pytest.raises(ZeroDivisionError):
+            compiled(nothing)
