@@ -49,9 +49,7 @@ def benchmark(
     ``threads`` are the thread counts to measure, by default the current setting.  ``peers`` maps
     names to :class:`fusec.bench.peers.Peer`.  The arguments themselves are never written to; what
     the function keeps (Variables, attributes, arrays from outside, generators) is put back before
-    each batch of calls and at the end.
-
-    ``backend`` is what compiles and counts, by default fusec.
+    each batch of calls and at the end.  ``backend`` compiles and counts, by default fusec's.
 
     Raises whatever the function raises on these arguments, eager or compiled.
     """

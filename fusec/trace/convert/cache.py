@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import weakref
 from collections.abc import Callable
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Protocol
 
 from fusec.code_roles import note_converted
@@ -20,6 +20,7 @@ from ..source.super_calls import write_out
 from .constructs import GENERATOR, check_supported
 
 LONG = 50_000  # bytes of code, some hundreds of lines: rewriting them takes more than a second
+_IMPORT_DEPTH = 64  # frames below an import that are still its own: recursion costs linear time
 # By id: hashing a code object costs more than the look-up.  An entry dies with its code object.
 # A refusal is cached too.
 _codes: dict[int, tuple[weakref.ref[CodeType], CodeType | Diagnostic]] = {}
@@ -105,6 +106,18 @@ def _note_converted(code: CodeType) -> None:
 def is_converted(code: CodeType) -> bool:
     """Whether it is the code of a converted function, or nested in one."""
     return _converted.get(id(code)) is code
+
+
+def is_imported(frame: FrameType) -> bool:
+    """Whether a module is being imported, for fusec or for the program."""
+    outer = frame.f_back
+    for _ in range(_IMPORT_DEPTH):
+        if outer is None or is_converted(outer.f_code):
+            return False
+        if outer.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        outer = outer.f_back
+    return False
 
 
 def _requalified(code: CodeType, old: str, new: str) -> CodeType:

@@ -35,7 +35,7 @@ import numpy as np
 
 from fusec.errors import FusecError, unsupported
 
-from ..convert.cache import is_converted
+from ..convert.cache import is_converted, is_imported
 from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
@@ -57,9 +57,8 @@ _KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapp
 _LATER = (atexit.register, weakref.finalize, weakref.ref, weakref.proxy, weakref.WeakMethod)
 _COMPARING = frozenset({"count", "index", "remove"})  # methods that compare items
 _MOST_LOOKED_AT = 64  # items of a container that is handed over
-_IMPORT_DEPTH = 64  # frames below an import that are still its own: recursion costs linear time
 _NAMESPACES = (dict, MappingProxyType)
-_BOUND = (BuiltinMethodType, MethodWrapperType)
+_BOUND = BuiltinMethodType, MethodWrapperType
 _NOT_RUN = (*ATOMS, np.ndarray, np.dtype, type(len), WrapperDescriptorType)
 
 # Code of fusec's own and of libraries, by identity, with what keeps it alive.
@@ -240,7 +239,7 @@ class Watch:
                 cure="call it here, or start the thread outside of the compiled function")
             raise self.refusal
         if not ruling.is_users or not (is_elsewhere or current() is self.trace) or (
-                _is_imported(frame)):
+                is_imported(frame)):
             return
         if ruling.assigns or (ruling.changes and (is_elsewhere or self.trace.in_region)):
             self.refusal = self.refusal or self._refused(ruling, frame)
@@ -364,18 +363,6 @@ def _is_made_only(frame: FrameType) -> bool:
     code, last = frame.f_code, frame.f_lasti
     return bool(code.co_flags & CO_GENERATOR) and (
         last < 0 or opname[code.co_code[last]] == "RETURN_GENERATOR")
-
-
-def _is_imported(frame: FrameType) -> bool:
-    """Whether a module is being imported, for fusec or for the program."""
-    outer = frame.f_back
-    for _ in range(_IMPORT_DEPTH):
-        if outer is None or is_converted(outer.f_code):
-            return False
-        if outer.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        outer = outer.f_back
-    return False
 
 
 def _handed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
