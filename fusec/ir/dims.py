@@ -253,6 +253,8 @@ def _remainder(a: Size, b: Size) -> Size:
 
 
 def _extremum(function: str, a: Size, b: Size, other: str) -> Size:
+    if isinstance(a, Dim) or isinstance(b, Dim):  # numbers of an open trace end with it
+        a, b = getattr(a, "expression", a), getattr(b, "expression", b)
     if a == b:
         return a
     low, high = bounds(a - b)

@@ -19,6 +19,7 @@ from ..facts.layout import (
     k_order,
     reshape_strides,
 )
+from ..index.equal_parts import is_decided_by_the_run, of_length
 from ..operands.operands import as_traced, spread_scalar
 from ..operands.sizes import as_size, is_number, not_negative
 from ..values.array import TracedArray, copy_of, from_value
@@ -27,6 +28,7 @@ from ..values.operations import operation
 from ..values.selected_arrays import with_one_layout
 from ..values.trace import Trace
 
+_NO_FIT = "cannot reshape array into {shape}: its size, which the run decides, differs"
 _NEGATIVE_BROADCAST = "all elements of broadcast shape must be non-negative"
 
 
@@ -54,6 +56,7 @@ def reshape(trace: Trace, a: Any, /, shape: Any, order: str = "C", *, copy: Any 
     x = as_traced(trace, a)
     if order != "C":
         return _reshape_reversed(trace, x, _shape(shape), order, copy)
+    x = _of_known_length(trace, x, _shape(shape))
     target = _inferred(trace, x, _shape(shape))
     if target == x.shape and x.is_array and copy is not True:
         return TracedArray(trace, x.storage, x.steps)
@@ -104,6 +107,20 @@ def _inferred_size(
     if count * missing != x.size or len(unknown) > 1:
         raise UndecidedSizeError(next(s for s in (x.size, count) if isinstance(s, Dim)), "reshape")
     return tuple(missing if i in unknown else d for i, d in enumerate(shape))
+
+
+def _of_known_length(
+    trace: Trace, x: TracedArray, shape: tuple[Size, ...]
+) -> TracedArray:
+    """What a mask has selected has as many rows as the new shape asks for, or the run raises."""
+    first, *rest = x.shape or (1,)
+    row, count = math.prod(rest), math.prod(shape)
+    if not is_decided_by_the_run(trace, first) or not is_static((row, *shape)) or (
+            any(d < 0 for d in shape) or not row or count % row):
+        return x
+    is_known = all(type(d) is int for d in shape)  # to ask others is to trace each by itself
+    return of_length(x, count // row, _NO_FIT.format(
+        shape=f"shape {shape}" if is_known else "the new shape"))
 
 
 def _unit_axes(shape: tuple[int, ...], target: tuple[int, ...]) -> bool | None:

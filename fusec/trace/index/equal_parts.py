@@ -15,9 +15,9 @@ from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, Size, minimum, symbols_of
 from fusec.records import dataclass, field
 
-from ..operands.operands import as_traced
+from ..operands.operands import as_traced, spread
 from ..operands.sizes import SizeTable, number
-from ..values.array import TracedArray
+from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 from .windows import linear
 
@@ -69,6 +69,28 @@ def operands(arrays: Sequence[TracedArray]) -> list[TracedArray] | None:
         for k in sizes:
             cuts[k].add(trace, arrays[k].ndim + axis, least)
     return [cut.of(a) for cut, a in zip(cuts, arrays, strict=True)]
+
+
+def of_length(x: TracedArray, length: Size, text: str) -> TracedArray:
+    """A copy of the array, whose first size the run decides, as one of a known length.
+
+    The check of the length raises ``ValueError`` of the text; nothing is read beyond the end
+    before it has.
+    """
+    trace, cut = x.trace, _Cut()
+    cut.add(trace, 0, minimum(x.shape[0], length))
+    one, other = (as_traced(trace, number(trace, size)).value for size in (x.shape[0], length))
+    trace.check(trace.emit("Equal", one, other), ValueError(text))
+    zero = trace.builder.const(x.dtype.type(0))
+    empty = spread(trace, zero, (length, *x.shape[1:]))
+    return from_value(trace, trace.emit(
+        "WindowUpdate", empty, cut.of(x).value, *cut.places(trace), **cut.attrs))
+
+
+def is_decided_by_the_run(trace: Trace, size: Size) -> bool:
+    """Whether operations of the graph define all of its symbols."""
+    symbols = symbols_of(size)
+    return bool(symbols) and symbols <= trace.part(SizeTable).definers.keys()
 
 
 def _may_be_cut(trace: Trace, size: Size) -> bool:

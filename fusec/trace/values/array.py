@@ -195,8 +195,9 @@ class TracedArray:
     def __index__(self) -> int:
         if not is_index(self):
             raise not_an_index(self)
-        return int(self.concrete("an index or a length", "compute it before the call and pass it "
-                                 "as a static argument"))
+        return int(self.concrete("an index or a length", "keep the items in a NumPy array, whose "
+                                 "indices the run may decide, or compute it before the call and "
+                                 "pass it as a static argument"))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         array = self.concrete(
