@@ -63,8 +63,6 @@ _NOT_RUN = (*ATOMS, np.ndarray, np.dtype, type(len), WrapperDescriptorType)
 
 # Code of fusec's own and of libraries, by identity, with what keeps it alive.
 _quiet: dict[int, Verdict] = {}
-
-
 CALLING: set[CodeType] = set()  # code of hooks that calls `TracingHooks.callee`
 
 
@@ -103,7 +101,8 @@ class Watch:
 
     def given(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``fn``, which is called as it is, gets these."""
-        if type(fn) in (type, type(len)) and fn in _KEEPING:
+        if (type(fn) in (type, type(len)) and fn in _KEEPING) or (
+                type(fn) is FunctionType and "converts_functions" in vars(fn)):
             return
         if isinstance(fn, np.ufunc) and set("".join(fn.types)) <= set("O->"):
             self.start()  # one of np.frompyfunc

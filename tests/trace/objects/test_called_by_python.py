@@ -32,6 +32,9 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.trace.objects.watch import Watch
+
+FACTOR = 2.0
 
 
 def bump(s: Any, value: Any = 1) -> Any:
@@ -410,3 +413,25 @@ def test_profilers_go_on():
         finally:
             stop()
     assert "same" in heard
+
+
+def test_no_call_is_listened_to_for_a_function_that_is_differentiated(monkeypatch):
+    """It is converted where it is called; listening makes the rest of a trace slower."""
+    monkeypatch.setattr(Watch, "_listener", None)
+
+    def loss(x):
+        return (x * FACTOR).sum()
+
+    def slopes(x):
+        value, slope = fusec.value_and_grad(loss)(x)
+        return value, slope, fusec.hvp(loss, (x,), (x,))
+
+    value, slope, curvature = fusec.jit(slopes)(np.ones(3))
+    assert value == 6.0 and slope.tolist() == [2.0] * 3 and curvature[0].tolist() == [0.0] * 3
+
+
+def test_a_factor_of_a_differentiated_function_is_guarded(monkeypatch):
+    slope = fusec.jit(lambda x: fusec.grad(lambda y: (y * FACTOR).sum())(x))
+    assert slope(np.ones(2)).tolist() == [2.0, 2.0]
+    monkeypatch.setitem(globals(), "FACTOR", 3.0)
+    assert slope(np.ones(2)).tolist() == [3.0, 3.0]
