@@ -43,14 +43,22 @@ LEAST_ARGUMENT, MOST_ARGUMENT = 2, 1 << 47  # bytes that processors address
 NAME = re.compile(r"\b(?!min\b|max\b)[A-Za-z_]\w*")
 
 
+def _only_symbol(terms: tuple[tuple[Monomial, int], ...]) -> str | None:
+    if len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1:
+        atom = terms[0][0][0]
+        return atom if isinstance(atom, str) else None
+    return None
+
+
 class Polynomial:
     """What a `Dim` is but for its arithmetic: terms, text, value, and caches of these."""
 
-    __slots__ = ("__weakref__", "_bounds", "_code", "_hash", "_text", "_weight", "terms")
+    __slots__ = ("__weakref__", "_bounds", "_code", "_hash", "_name", "_text", "_weight", "terms")
     terms: tuple[tuple[Monomial, int], ...]
     _hash: int
     _bounds: Bounds
     _code: Callable[..., Any]
+    _name: str | None
     _text: str
     _weight: int
 
@@ -78,10 +86,11 @@ class Polynomial:
     @property
     def name(self) -> str | None:
         """The symbol that this size is, None for an expression."""
-        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
-            atom = self.terms[0][0][0]
-            return atom if isinstance(atom, str) else None
-        return None
+        try:
+            return self._name
+        except AttributeError:  # sizes are interned, and steps of the run ask each time
+            self._name = _only_symbol(self.terms)
+        return self._name
 
     def evaluate(self, bindings: Mapping[str, int]) -> int:
         """The size for these values of the symbols; ``KeyError`` names a symbol without one."""
