@@ -77,7 +77,7 @@ def check_division(trace: Trace, op: str, a: Any, b: Any) -> None:
     values = [as_traced(trace, x).value for x in (a, b) if _is_number(x)]
     opens = [is_open(trace, value) for value in values]
     if len(values) == 2 and any(opens) and all(
-            value.type.is_weak or is_joined for value, is_joined in zip(values, opens, strict=True)):
+            value.type.is_weak or is_one for value, is_one in zip(values, opens, strict=True)):
         check_perhaps_pythons(trace, BINARY[op], values, opens[1])
 
 
