@@ -82,7 +82,7 @@ def _range(trace: Trace, start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     return (result + start).astype(_array_dtype(trace, dtype, counts), copy=False)
 
 
-def _places(trace: Trace, length: Value) -> TracedArray:
+def _places(trace: Trace, length: Value) -> Any:
     """0, 1, …: the start of the longest such range where its length is known, else NumPy's."""
     known = interval(trace, length)
     if known is not None and known[1] <= _LONGEST_TABLE:
