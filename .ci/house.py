@@ -23,7 +23,7 @@ PACKAGES = {"fusec": "fusec", "passes": "fusec.passes", "codegen": "fusec.codege
 TRACE = "fusec.trace"
 # From the ground up; `tracer.py` and what else is flat stands above them.
 ROOMS = ("facts", "source", "rewrite", "convert", "values", "call", "operands", "guards",
-         "library", "index", "ufuncs", "choice", "places", "control", "arrays", "numpy",
+         "library", "index", "ufuncs", "choice", "lists", "places", "control", "arrays", "numpy",
          "scipy", "objects", "hooks", "python", "boundary")
 # Coefficients and rows of tables, one entry a line.
 TABLES = ("codegen/vecmath/", "fusec/inspect/coverage_")

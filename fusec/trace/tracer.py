@@ -34,6 +34,7 @@ from fusec.variable import snapshot
 
 from .boundary.arguments import input_strides, layout_guards, read_only, traced_arguments
 from .boundary.at_sizes import output_at
+from .boundary.bundles import bundled
 from .boundary.leftovers import check_containers, check_kept
 from .boundary.results import Output, outputs_of
 from .call.flat_call import FlatCall
@@ -192,7 +193,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         once += [*containers.once(), *trace.part(Variables).guards()]
         effects = containers.effects()
         containers.check_unchosen([value for _, value in effects])
-        later, result = linked(trace, [value for _, value in effects], result)
+        later, result = bundled(trace, linked(trace, [value for _, value in effects], result))
         leaves, treespec = flat_results(trace, result)
         leaves = list(map(snapshot, leaves))
         assigned = [flat_results(trace, v) for v in later]

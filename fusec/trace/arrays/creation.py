@@ -11,13 +11,13 @@ from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.dims import is_static
 
-from ..choice.appended_items import restacked
 from ..facts import this_numpy
 from ..facts.layout import broadcast_strides, contiguous, is_c_contiguous, k_order, order_like
 from ..facts.refusals import target_dtype
 from ..index.indexing import fit
 from ..index.windows import new_shape
 from ..library.calls import call_library
+from ..lists.appended_items import restacked
 from ..operands.operands import (
     as_traced,
     cast,

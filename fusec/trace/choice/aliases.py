@@ -8,7 +8,7 @@ matters only when one of the two is written, and if another name can still see i
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from types import CellType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakSet
@@ -59,10 +59,10 @@ def _shows(value: Any, root: Storage, depth: int, bound: Collection[int]) -> boo
     if type(value) is TracedArray:
         return value.storage is not None and root in roots(value.storage)
     return depth > 0 and any(
-        _shows(item, root, depth - 1, bound) for item in _held_by(value, bound))
+        _shows(item, root, depth - 1, bound) for item in _inside(value, bound))
 
 
-def _held_by(value: Any, bound: Collection[int]) -> Iterable[Any]:
+def _inside(value: Any, bound: Collection[int]) -> Iterable[Any]:
     """What containers, functions and objects hold."""
     if isinstance(value, (list, tuple, set)):
         return value
@@ -71,6 +71,17 @@ def _held_by(value: Any, bound: Collection[int]) -> Iterable[Any]:
     held: Any = value if isinstance(value, dict) else getattr(value, "__dict__", None)
     is_data = isinstance(held, dict) and not isinstance(value, (ModuleType, type))
     return list(held.values()) if is_data else ()
+
+
+def held_by(body: Callable[..., Any]) -> dict[str, Any]:
+    """What the variables from around the body hold."""
+    held: dict[str, Any] = {}
+    for name, cell in zip(body.__code__.co_freevars, body.__closure__ or (), strict=True):
+        try:
+            held[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return held
 
 
 def is_reached(target: Any, roots: Iterable[Any]) -> bool:

@@ -11,25 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import unsupported
+from fusec.errors import ConcreteValueError, unsupported
 from fusec.ir import Node, Value
 from fusec.ir.symbolic_numbers import is_int
 from fusec.ops import get
 from fusec.ops.checks import has_effects, is_check
 from fusec.ops.index_checks import Use
 
-from ..choice.appended_items import Collector
 from ..choice.merge import converted
 from ..choice.optional_values import assuming
 from ..choice.regions import placeholder
 from ..guards.places import Places
+from ..lists.appended_items import Collector
 from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray
+from ..values.rows import RowStorage
 from ..values.storage import Storage
 from ..values.trace import Trace
 from .finals import Finals, is_constant, older
 from .loop_facts import Carried
 from .raised_exceptions import is_programs
+from .ranges import GoneOver
 
 
 def calls_host(trace: Trace, start: int) -> bool:
@@ -49,6 +51,7 @@ class Attempt(Finals):
 
     test: Value
     checks: list[Node]
+    collector: Collector | None = None
     index_uses: list[Use]
 
     def run(self) -> None:
@@ -77,12 +80,42 @@ class Attempt(Finals):
             if not self._learns_holders():
                 self._compare(self.finals)
                 self.sizes.settle(self.exits)
+                self._settle_lists()
             self.checks = self.region.take_checks()
             self.index_uses = self.region.take_index_uses()
         finally:
             variables.restore(self.found)
             self.region.take_checks()
             self.region.undo()
+
+    def _check_gone_over(self) -> None:
+        """Raise where the body changes a list that it goes over, or an array there."""
+        written = [s for s in self.region.written() if isinstance(s, RowStorage)]
+        changed = self.appended_to
+        for over in self.trace.part(GoneOver) if written or changed else ():
+            if any(over is x for x in changed) or not {x.storage for x in over}.isdisjoint(written):
+                raise ConcreteValueError(
+                    "a list is changed in a loop that goes over it", loc=self.trace.loc,
+                    cure="go over a copy of it, with copies of its arrays")
+
+    @property
+    def appended_to(self) -> list[Any]:
+        """The lists that get what the iterations append."""
+        grown = () if self.lists is None else self.lists.lists.values()
+        return [*(one.owner for one in self.appended),
+                *(one.owner for one in grown if type(one.owner) is list and one.filled.per)]
+
+    def _settle_lists(self) -> None:
+        """What the body did with lists that it appends to."""
+        if self.known.changed:
+            return
+        if self.collector is not None and self.collector.found:
+            self.collector.check(self.region.written(), self._written_later())
+        self._check_gone_over()
+        if self.lists is None:
+            return
+        needed = [self.finals[name] for name in self.parts.variables.needed(self.parts.needed)]
+        self.lists.settle(self.finals, needed, self.region.written(), self._written_later())
 
     def _at_loop(self) -> None:
         """What follows belongs to the line of the loop."""
@@ -133,7 +166,10 @@ class Attempt(Finals):
         is_counted = is_int(self.parts.count) and not self.exits and self.parts.written is None
         collector = Collector(self.trace, self.parts.body, self.entry) if is_counted else None
         effects.collectors.append(collector)
+        lists = self.lists if is_counted else None
         try:
+            if lists is not None:
+                lists.begin(counter)
             self.parts.body(self.parts.item(counter))
         except BaseException as error:
             if collector is not None and is_programs(error):
@@ -141,8 +177,11 @@ class Attempt(Finals):
             raise
         finally:
             effects.collectors.pop()
+            if lists is not None:
+                lists.end()
         if collector is not None:
-            collector.check(self.region.written())
+            collector.check_reads()
+            self.collector = collector
             for key, rows, leaf in collector.rows(self.parts.count):
                 final = self.trace.emit("PickUpdate", rows, leaf, counter.value, axes=(0,),
                                         safe=(0,))

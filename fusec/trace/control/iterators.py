@@ -44,12 +44,14 @@ class Enumerate(PythonIterator):
 
 
 class Reversed(PythonIterator):
-    """``reversed`` of a range or an array."""
+    """``reversed`` of a range, an array, or a list of what a loop made."""
 
     def _items(self) -> Iterator[Any]:
         (items,) = self.parts
         if type(items) is TracedArray:
             return (items[k] for k in reversed(range(items.shape[0])))
+        if type(items) is list:
+            return reversed(items)
         return reversed(range(*map(int, (items.start, items.stop, items.step))))
 
     def counted(self, trace: Trace, items: Counted) -> Counted:

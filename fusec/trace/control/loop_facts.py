@@ -13,6 +13,7 @@ from fusec.records import dataclass, field
 
 from ..choice.optional_values import aligned, or_absent
 from ..guards.places import UNBOUND, Absent
+from ..lists.growing_lists import Filled
 from ..operands.python_numbers import Interval
 from ..places.cells import Variables
 from ..values.storage import Storage
@@ -61,6 +62,7 @@ class Known:
     joined: set[str] = field(default_factory=set)  # variables that it leaves with one list or dict
     holders: dict[int, Any] = field(default_factory=dict)  # see `loop_leaves`
     storages: dict[Storage, None] = field(default_factory=dict)
+    lists: dict[str, Filled] = field(default_factory=dict)  # those that it appends to and reads
     optional: dict[str, Any] = field(default_factory=dict)  # what variables are that may be None
     # Axes whose sizes change: those of one number are equal in each iteration.
     axes: dict[tuple[Leaf, int], int] = field(default_factory=dict)
@@ -82,6 +84,10 @@ class Known:
                     self.steps[number] = other - size
         self.refusal, self.changed = why, True
         return True
+
+    def change(self) -> None:
+        """The attempt is void."""
+        self.changed = True
 
     def learn_optional(self, name: str, like: Any) -> None:
         """A variable that has other leaves from now on: what was known of them is void."""

@@ -14,7 +14,7 @@ from typing import Any
 from fusec.errors import unsupported
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.symbolic_numbers import is_int
-from fusec.ops.checks import has_effects
+from fusec.ops.checks import has_effects, is_check
 
 from ..choice.aliases import shown_elsewhere
 from ..choice.choice import Choice
@@ -27,15 +27,17 @@ from ..facts.constant_values import constant_value
 from ..guards.container_changes import may_be_held
 from ..guards.places import UNBOUND, Absent
 from ..guards.side_effects import warn_of_dtype
+from ..lists.appended_items import Shown
 from ..operands.index_uses import lost_checks, note_inside
 from ..operands.python_numbers import Intervals
 from ..places.cells import Variables
 from ..values.array import TracedArray, from_value, number
+from ..values.rows import Rows, place_of
 from ..values.selected_arrays import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .attempts import Attempt
-from .finals import of_one_memory
+from .finals import is_constant, of_one_memory
 from .loop_facts import Carried, Known, Leaf, LoopParts
 
 MAX_ATTEMPTS = 12
@@ -66,6 +68,7 @@ class LoopResult:
         self.attempt, self.trace = attempt, attempt.trace
         self.parts, self.entry = attempt.parts, attempt.entry
         self.ran: Value | None = None  # whether there was an iteration
+        self.shown: Shown = {}
         self.carried = _live(self.attempt)
         lost = lost_checks(self.trace, self.attempt.index_uses, self._needed())
         if lost:
@@ -115,6 +118,16 @@ class LoopResult:
                 assign(trace, carried.storage, output)
         self._bind(results)
 
+    def is_of_known_numbers(self) -> bool:
+        """Whether it fills lists with what Python computes while tracing, ints of any size."""
+        lists = self.attempt.lists
+        if lists is None or self.outer or not all(map(is_check, self.attempt.checks)) or (
+                not lists.are_known()):
+            return False
+        filled = lists.storages
+        return all(c.initial is None or c.storage in filled or is_constant(c.initial)
+                   for c in self.carried)
+
     def _warn_of_dtype(self, carried: Carried) -> None:
         """An array that the loop, if it runs, leaves with another dtype has that one before too."""
         key, dtype = carried.leaf, carried.parameter.dtype
@@ -128,6 +141,7 @@ class LoopResult:
 
     def _bind(self, results: dict[Leaf | None, Value]) -> None:
         needed = self.parts.variables.needed(self.parts.needed)
+        news = self._appended(results)
         held = {name: loop_leaves(self.attempt.holders, value) for name in needed if (
                     value := self.attempt.finals.get(name, UNBOUND)) is not UNBOUND}
         self.aliased = of_one_memory({
@@ -136,7 +150,7 @@ class LoopResult:
             name: self._with_missing(name, self._restored(name, unflatten(structure, [
                 self._leaf((name, i), leaf, results) for i, leaf in enumerate(leaves)])))
             for name, (leaves, structure) in held.items()})
-        self._append(results)
+        self._append(news)
 
     def _restored(self, name: str, value: Any) -> Any:
         result = self.attempt.copies.restored(
@@ -158,11 +172,20 @@ class LoopResult:
         never = number(self.trace, self.trace.emit("LogicalNot", self.ran))
         return Choice(never, Absent(name), value)
 
-    def _append(self, results: dict[Leaf | None, Value]) -> None:
-        """Lists get the elements that the iterations appended."""
-        count, start = self.parts.count, self.attempt.region.start
+    def _appended(self, results: dict[Leaf | None, Value]) -> list[Iterator[Any]]:
+        """The elements that the iterations appended, for each append of the body."""
+        count, start, attempt = self.parts.count, self.attempt.region.start, self.attempt
+        if attempt.lists is not None:
+            attempt.lists.extend(count)
         news = [one.extend(self.trace, [results[key] for key in one.keys], count, start)
-                for one in self.attempt.appended]
+                for one in attempt.appended]
+        self.shown = {} if attempt.lists is None else attempt.lists.shown()
+        for one in attempt.appended:
+            self.shown.update(one.shown)
+        return news
+
+    def _append(self, news: list[Iterator[Any]]) -> None:
+        """Lists get them."""
         if len(news) == 1:
             self.attempt.appended[0].owner.extend(news[0])
             return
@@ -176,9 +199,42 @@ class LoopResult:
             if others or key in self.aliased:
                 others += [root for s in self._may_be(key, leaf)[0] for root in roots(s)]
                 return TracedArray(self.trace, Copied(self.trace, results[key], others))
-            return self._array_or_number(key, leaf, results[key])
+            shown = self._shown_item(leaf) if self.shown else None
+            return self._array_or_number(key, leaf, results[key]) if shown is None else (
+                self._also_item(results[key], *shown))
         before = self.entry[key[0]]
         return leaf if before is UNBOUND else loop_leaves(self.attempt.holders, before)[0][key[1]]
+
+    def _shown_item(self, leaf: Any) -> tuple[TracedArray, bool] | None:
+        """The item of a list that shows an array which a variable is left with, and whether only a
+        part of it: one that the last iteration appended, or one before."""
+        own = {a.storage: key for key, a in self.attempt.arrays.items()}
+        lag, is_part, seen = 0, False, set[Leaf]()
+        while type(leaf) is TracedArray and leaf.storage is not None:
+            is_part = is_part or bool(leaf.steps)
+            for root in roots(leaf.storage):
+                if root in self.shown:
+                    items, is_view = self.shown[root]
+                    is_whole = lag == 0 and not is_part and not is_view and root is leaf.storage
+                    return (items[-1 - lag], is_whole) if lag < len(items) else None
+            key = next((own[r] for r in roots(leaf.storage) if r in own), None)
+            if key is None or key in seen:
+                return None
+            seen.add(key)
+            leaf = loop_leaves(self.attempt.holders, self.attempt.finals[key[0]])[0][key[1]]
+            lag += 1
+        return None
+
+    def _also_item(self, value: Value, item: TracedArray, is_whole: bool) -> TracedArray:
+        """A variable whose array is an item of a list too: a write to the one is seen in the other,
+        or refused."""
+        storage = item.storage
+        assert storage is not None
+        if not is_whole or isinstance(storage, Copied) or item.type != value.type:
+            return TracedArray(self.trace, Copied(self.trace, value, [storage]))
+        self.trace.part(Rows)[value] = place_of(item)
+        storage.value = value
+        return TracedArray(self.trace, storage)
 
     def _array_or_number(self, key: Leaf, leaf: Any, value: Value) -> Any:
         before = self._before(key)

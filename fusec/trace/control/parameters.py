@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from fusec.ir import TensorType, Value
+from fusec.ir.symbolic_numbers import is_int
 
-from ..choice.appended_items import Appended
 from ..choice.joined_containers import Copies, holders_of, loop_leaves
 from ..choice.joined_kinds import JoinedKinds, note_joined
 from ..choice.merge import common_strides, converted, is_number, leaf_value, lifted, unflatten
 from ..choice.regions import Region, placeholder
 from ..guards.places import UNBOUND
+from ..lists.appended_items import Appended
+from ..lists.lists_of_loops import GrowingLists
 from ..operands.overflow import OverflowChecks
 from ..operands.python_numbers import SLOW, Intervals, interval, is_slow
 from ..values.array import TracedArray, from_value, number
@@ -28,6 +30,7 @@ class Parameters:
         self.trace, self.parts, self.known = trace, parts, known
         self.found, self.entry = entry, known.entry(trace, entry)
         self.entered = set(known.optional)  # which may be None in this attempt
+        self.lists = self._lists()
         self.region = Region(trace)
         self.carried: list[Carried] = []
         self.appended: list[Appended] = []
@@ -41,6 +44,17 @@ class Parameters:
         known.holders.update(holders_of(trace))
         self.holders = dict(known.holders)
         self.checked = trace.part(OverflowChecks).count
+
+    def _lists(self) -> GrowingLists | None:
+        """The lists that the body appends to and reads, in a loop of known length."""
+        parts, known = self.parts, self.known
+        if parts.item is None or parts.written is not None or not is_int(parts.count):
+            return None
+        lists = GrowingLists(
+            self.trace, parts.body, parts.count, known.lists, known.change, self.entry)
+        known.storages = {s: None for s in known.storages if s not in lists.given_up}
+        known.storages.update(dict.fromkeys(lists.storages))
+        return lists if lists.lists else None
 
     def _counter(self) -> TracedArray | None:
         if self.parts.count is None:

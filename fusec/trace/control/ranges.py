@@ -20,7 +20,9 @@ from ..index.windows import positive_step
 from ..operands import sizes
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import Intervals, interval, weak
-from ..values.array import TracedArray, number
+from ..values.array import TracedArray, from_value, number
+from ..values.rows import SHORT, part_of, whole
+from ..values.selected_arrays import Copied
 from ..values.trace import Trace
 from .sequences import NO_STEP, PythonIterator, Table, TracedRange, progression, table
 
@@ -63,8 +65,40 @@ def sequence(trace: Trace, over: Any) -> Counted | None:
         return Counted(_trips(over), partial(_bounded, over, numbers_from(over.start, over.step)))
     if type(over) is TracedArray and over.ndim:
         return Counted(sizes.number(trace, over.shape[0]), lambda k: over[k])
+    return listed(trace, over) or all_one(trace, over)
+
+
+class GoneOver(list[list[Any]]):
+    """Of a trace: lists of what loops made, that loops of the graph go over."""
+
+
+def listed(trace: Trace, over: Any) -> Counted | None:
+    """A list of numbers, or one of what a loop made; Python goes over it where the graph cannot."""
     numbers = table(trace, over)
-    return all_one(trace, over) if numbers is None else table_items(numbers)
+    return parts(trace, over) if numbers is None else table_items(numbers)
+
+
+def parts(trace: Trace, over: Any) -> Counted | None:
+    """A long list of all parts of one array."""
+    if type(over) is not list or len(over) <= SHORT or type(over[-1]) is not TracedArray:
+        return None
+    place = whole(trace, over)
+    if place is None or over[-1].type != over[0].type:
+        return None
+    count, type_ = len(over), over[0].type
+    stack = from_value(trace, part_of(trace, place, "array"))
+
+    def item(k: Any) -> Any:
+        if type(k) is not TracedArray:
+            return over[k]
+        trace.part(GoneOver).append(over)
+        value = stack[k].value
+        if type_.kind == "array":
+            ends = [x.storage for x in (over[0], over[-1])]
+            return TracedArray(trace, Copied(trace, value, ends))
+        return number(trace, weak(trace, value, type_.dtype) if type_.is_weak else value)
+
+    return Counted(count, item)
 
 
 def all_one(trace: Trace, over: Any) -> Counted | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from fusec.variable import Variable
 from ..control.ranges import number_at
 from ..control.sequences import table
 from ..facts.constant_values import is_constant
+from ..facts.policy import stays_plain
 from ..facts.refusals import is_index
 from ..guards.container_changes import CONTAINERS, may_be_held
 from ..guards.process_state import ENVIRONMENT
 from ..guards.side_effects import is_outside, note_change
 from ..index import list_items
+from ..lists.growing_lists import GrowingList
 from ..objects.tracing_hooks import UNHANDLED, Args, Named, Operands, TracingHooks
 from ..operands import texts
 from ..operands.operands import as_traced
@@ -31,6 +34,7 @@ from ..values.handlers import any_traced, is_traced_inside
 from ..values.operations import OPERATIONS
 from . import special_methods
 from .attributes import check_namespace, note_found
+from .call_arguments import is_numpys
 
 _INDEXED = (np.ndarray, np.generic, list, tuple, deque, str, range)
 _JOINERS = (type(np.r_), type(np.c_))
@@ -49,6 +53,23 @@ def _key(hooks: TracingHooks, obj: Any, key: Any) -> Any:
     elif type(key) is tuple:
         hooks.took(*(k for k in key if type(k) is slice))
     return key
+
+
+def of_growing(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
+    if type(obj) is not GrowingList:
+        return UNHANDLED
+    hooks.where = where
+    return obj[key]
+
+
+def call_with_growing(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
+    """The program's own functions take one as it is; of others ``len`` only."""
+    given = [x for x in (*args, *kwargs.values()) if type(x) is GrowingList]
+    if not given or _is_programs(fn):
+        return UNHANDLED
+    if fn is len and len(args) == 1:
+        return given[0].length()
+    raise given[0].refused(f"is given to {getattr(fn, '__name__', fn)!s}")
 
 
 def by_index(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
@@ -233,3 +254,9 @@ def _updates(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Nam
     for key, value in items.items():
         hooks.setitem(where, value, owner, key)
     return True
+
+
+def _is_programs(fn: Any) -> bool:
+    function = fn.__func__ if type(fn) is MethodType else fn
+    return type(function) is FunctionType and not stays_plain(function) and (
+        not is_numpys(function))

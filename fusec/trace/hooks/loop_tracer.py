@@ -25,9 +25,9 @@ from ..control.finals import RebindingError
 from ..control.loop_facts import LoopParts
 from ..control.loops import LoopResult, nothing_done, trace_loop
 from ..control.raised_exceptions import check_not, is_programs
-from ..control.ranges import Counted, counted, table_items
-from ..control.sequences import table
+from ..control.ranges import Counted, counted, listed
 from ..convert.logic import Thunk
+from ..lists.growing_lists import MOST_PEELED, ShortListError
 from ..objects.tracing_hooks import TracingHooks
 from ..places.cells import Variables, setters_of
 from ..rewrite.transformer import Where
@@ -141,11 +141,11 @@ class Loop:
         over = self.hooks.iterate(self.where, over)
         active = self.trace.active
         most = 0 if active and self._is_refused_otherwise() else unrolling.most_unrolled(self.body)
-        numbers = table(self.trace, over) if active else None
-        items = counted(self.trace, over) if active and numbers is None else None
-        if numbers is not None and len(numbers) > most and self.counted(
-                self.parts(table_items(numbers)), len(numbers)):
-            pass  # numbers that Python knows; where it needs them, it goes over them itself
+        known = listed(self.trace, over) if active else None
+        items = counted(self.trace, over) if active and known is None else None
+        if known is not None and known.count > most and self.counted(
+                self.parts(known), known.count):
+            pass  # a list; where Python needs its items, it goes over them itself
         elif items is None:
             self._from_python(iter(over))
         elif is_int(items.count) and items.count <= most:
@@ -267,14 +267,22 @@ class Loop:
         self._branch(self._variables(), self.stop, nothing, rest)
 
     def _peeled(self, items: Counted) -> None:
-        """The first iteration by itself: it may give variables the types that they keep."""
-        self.body(items.item(0))
-        left, rest = self._is_left(), items.after(1)
-        parts = self.parts(rest)
-        if left is None:
-            self._emit(self._traced(parts))
-        elif not left and not self.counted(parts, rest.count):
+        """The first iterations by themselves: they may give variables the types that they keep,
+        and lists the items that the others read."""
+        for done in range(1, self._peels(items) + 1):
+            self.body(items.item(done - 1))
+            left, rest = self._is_left(), items.after(done)
+            parts = self.parts(rest)
+            if left is None:
+                self._emit(self._traced(parts))
+            if left is not False:
+                return
+        if not self.counted(parts, rest.count):
             self._unrolled(rest, weigh=False)
+
+    def _peels(self, items: Counted) -> int:
+        missing = self.refused.missing if isinstance(self.refused, ShortListError) else 1
+        return missing if missing <= min(MOST_PEELED, items.count - 1) else 1
 
     def _from_python(self, over: Iterator[Any]) -> None:
         """Python's own iteration; what follows an exit that data decides is a branch."""
@@ -294,8 +302,8 @@ class Loop:
 
     def _emit(self, result: LoopResult) -> None:
         """Put the loop into the graph, if what it appends to is not older than a region around."""
-        for appended in result.attempt.appended:
-            self.hooks.effects.check_change(appended.owner, "list.append", self.trace.loc)
+        for owner in result.attempt.appended_to:
+            self.hooks.effects.check_change(owner, "list.append", self.trace.loc)
         result.emit()
 
     def _try(self, parts: LoopParts) -> LoopResult | None:
@@ -342,7 +350,8 @@ class Loop:
         """The same where that is better than to unroll it; ``of_data``: what computes with known
         numbers alone is left to Python."""
         return self._emitted(parts, lambda result: self._is_refused_otherwise() or not (
-            unrolling.pays_to_unroll(result.body, count) or (of_data and not result.outer)))
+            result.is_of_known_numbers() or unrolling.pays_to_unroll(result.body, count)
+            or (of_data and not result.outer)))
 
 
 def nothing() -> None:

@@ -52,8 +52,8 @@ PROGRAM = Policy({
         special_methods.setattribute, attributes.store),
     "delattr": (attributes.delete,),
     "getitem": (
-        absence.getitem, items.by_index, items.of_world, items.of_array, items.at_position,
-        items.read),
+        items.of_growing, absence.getitem, items.by_index, items.of_world, items.of_array,
+        items.at_position, items.read),
     "setitem": (
         absence.setitem, items.assign_by_index, items.assign_in_array,
         items.assign_in_container, special_methods.setitem),
@@ -61,8 +61,8 @@ PROGRAM = Policy({
     "as_index": (special_methods.as_index,),
     # calls: `called` gets the function, a tuple and a dict
     "called": (
-        absence.call, calls.hear, items.change_by_method, calls.trace_arguments,
-        calls.ask_world, calls.call_of_library, special_methods.constructed,
+        items.call_with_growing, absence.call, calls.hear, items.change_by_method,
+        calls.trace_arguments, calls.ask_world, calls.call_of_library, special_methods.constructed,
         calls.call_of_wrapper, calls.make_text, calls.compute_of_sizes, calls.run),
     "resolve": (special_methods.resolve,),
     "converted": (calls.converted,),

@@ -38,7 +38,7 @@ def item_at(trace: Trace, items: Any, position: TracedArray) -> Any:
     if kind is None:
         return None
     dtype, is_weak = kind
-    place = _checked(trace, position, len(items), "list index")
+    place = checked_place(trace, position, len(items), "list index")
     value = OPERATIONS.array(trace, list(items), dtype)[place].value
     return number(trace, weak(trace, value, dtype) if is_weak else value)
 
@@ -59,7 +59,7 @@ def put_at(trace: Trace, items: list[Any], position: TracedArray, new: Any) -> b
     kind = _one_kind(trace, (*items, new))
     if kind is None or len(items) > MOST_ITEMS:
         return False
-    place = _checked(trace, position, len(items), "list assignment index")
+    place = checked_place(trace, position, len(items), "list assignment index")
     for k, old in enumerate(items):
         here = trace.emit("Equal", place.value, trace.builder.const(np.int64(k)))
         items[k] = number(trace, trace.emit(
@@ -68,16 +68,17 @@ def put_at(trace: Trace, items: list[Any], position: TracedArray, new: Any) -> b
     return True
 
 
-def _checked(trace: Trace, position: TracedArray, count: int, what: str) -> TracedArray:
+def checked_place(trace: Trace, position: TracedArray, count: Any, what: str) -> TracedArray:
     """The position counted from the start; out of range it raises as Python does."""
     place = cast(trace, index_of(trace, position, IndexError(
         "cannot fit 'numpy.uint64' into an index-sized integer")).value, I64)
     const = trace.builder.const
+    length = cast(trace, count.value, I64) if type(count) is TracedArray else const(np.int64(count))
     is_negative = trace.emit("Less", place, const(np.int64(0)))
-    from_end = trace.emit("Add", place, const(np.int64(count)))
+    from_end = trace.emit("Add", place, length)
     real = trace.emit("Where", is_negative, from_end, place, kind="scalar")
     inside: Value = trace.emit(
         "LogicalAnd", trace.emit("GreaterEqual", real, const(np.int64(0))),
-        trace.emit("Less", real, const(np.int64(count))))
+        trace.emit("Less", real, length))
     trace.check(inside, IndexError(f"{what} out of range"))
     return number(trace, real)

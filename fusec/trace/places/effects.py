@@ -27,11 +27,12 @@ from fusec.errors import ConcreteValueError, unsupported
 from fusec.ir import Loc
 from fusec.ir.graph import new_id
 
-from ..choice.appended_items import Collector
 from ..choice.choice import Choice
 from ..guards.container_changes import CONTAINERS, ContainerChanges
 from ..guards.contents import everything_in, values_inside
 from ..guards.side_effects import is_outside
+from ..lists.appended_items import Collector
+from ..lists.growing_lists import GrowingList
 from ..values.array import TracedArray
 from ..values.trace import Trace
 
@@ -74,8 +75,12 @@ class Effects:
 
     def takes(self, fn: Any, args: tuple[Any, ...]) -> bool:
         """Whether ``fn(*args)`` appends to a list of a loop that collects what is appended."""
+        owner = getattr(fn, "__self__", None)
+        if type(owner) is GrowingList and len(args) == 1:
+            owner.append(*args)
+            return True
         collector = self.collectors[-1] if self.collectors else None
-        return collector is not None and type(getattr(fn, "__self__", None)) is list and (
+        return collector is not None and type(owner) is list and (
             collector.takes(fn, args))
 
     def note_read(self, value: Any) -> None:

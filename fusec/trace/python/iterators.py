@@ -15,8 +15,8 @@ from fusec.ir.symbolic_sizes import is_symbolic, plain
 from fusec.ops.shapes import broadcast
 
 from ..control.iterators import Enumerate, Map, NdEnumerate, Product, Reversed, Zip
-from ..control.ranges import all_one
-from ..control.sequences import PythonIterator, TracedRange, table
+from ..control.ranges import all_one, listed, parts
+from ..control.sequences import PythonIterator, TracedRange
 from ..control.unrolling import UNROLL
 from ..objects.tracing_hooks import TracingHooks
 from ..values.array import TracedArray
@@ -27,7 +27,7 @@ from ..values.trace import Trace
 def _is_sequence(hooks: TracingHooks, x: Any) -> bool:
     """Whether its items can be counted, or may be (its own parts decide)."""
     return type(x) in (range, TracedRange, TracedArray) or isinstance(x, PythonIterator) or (
-        table(hooks.trace, x) is not None or all_one(hooks.trace, x) is not None)
+        listed(hooks.trace, x) is not None or all_one(hooks.trace, x) is not None)
 
 
 def _is_short_list(x: Any) -> bool:
@@ -91,7 +91,8 @@ def _itself(item: Any) -> Any:
 @everywhere(reversed)
 def _reversed(hooks: TracingHooks, sequence: Any) -> Any:
     is_array = type(sequence) is TracedArray and sequence.ndim
-    if not is_array and type(sequence) not in (range, TracedRange):
+    if not is_array and type(sequence) not in (range, TracedRange) and (
+            parts(hooks.trace, sequence) is None):
         return reversed(sequence)
     return Reversed((sequence,))
 

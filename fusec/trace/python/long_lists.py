@@ -6,8 +6,8 @@ from typing import Any
 
 from fusec.ir.dims import is_static
 
-from ..choice.appended_items import restacked
 from ..control.unrolling import UNROLL
+from ..lists.appended_items import restacked
 from ..operands.python_numbers import weak
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace

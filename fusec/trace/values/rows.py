@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fusec.ir import TensorType, Value
+from fusec.records import dataclass
 
 from ..facts.layout import contiguous
 from .array import TracedArray
@@ -40,12 +41,12 @@ class Parts:
         self.type = TensorType(stack.dtype, stack.shape[1 + len(prefix):], of_kind)
         self.strides = contiguous(self.type.shape, self.type.dtype.itemsize)
 
-    def items(self, count: int) -> list[TracedArray]:
-        """So many of them, from the first on."""
-        trace = self.trace
+    def items(self, count: int, first: int = 0) -> list[TracedArray]:
+        """So many of them, from one on."""
+        trace, places = self.trace, range(first, first + count)
         if self.type.kind != "array":
-            return [TracedArray(trace, None, (), (self, k)) for k in range(count)]
-        return [TracedArray(trace, self._storage(k)) for k in range(count)]
+            return [TracedArray(trace, None, (), (self, k)) for k in places]
+        return [TracedArray(trace, self._storage(k)) for k in places]
 
     def _storage(self, k: int) -> Storage:
         row: Any = (self, k)
@@ -112,13 +113,20 @@ def late(x: TracedArray) -> Any:
     return own if type(own) is tuple else None
 
 
+def is_stale(x: Any) -> bool:
+    """Whether it shows an array that was written since."""
+    storage = x.storage if type(x) is TracedArray else None
+    return isinstance(storage, CopiedRow) and any(
+        other.value is not value for other, value in storage.others)
+
+
 def whole(trace: Trace, items: Any) -> Place | None:
     """Of what the items, which may be lists in turn, are all parts, in order."""
     place = _place(trace, items[0]) if items else None
     if place is None or not place[1]:
         return None
     stack, prefix = place[0], place[1][:-1]
-    if len(items) != stack.shape[len(prefix)]:
+    if len(items) != stack.shape[len(prefix)] or is_stale(items[0]):
         return None
     parts = None
     for k, item in enumerate(items):
@@ -133,8 +141,72 @@ def whole(trace: Trace, items: Any) -> Place | None:
 def _place(trace: Trace, item: Any) -> Place | None:
     if type(item) is not TracedArray:
         return whole(trace, item) if type(item) in (list, tuple) else None
-    row = late(item)
-    if row is None:
-        return trace.part(Rows).get(item.value)
-    parts, k = row
+    return trace.part(Rows).get(item.value) if late(item) is None else place_of(item)
+
+
+def place_of(item: TracedArray) -> Place:
+    """Of a part that has no node yet."""
+    parts, k = late(item)
     return parts.stack, (*parts.prefix, k)
+
+
+SHORT = 16  # items that are joined one by one
+MOST_RUNS = 8
+
+
+@dataclass
+class Run:
+    """Parts of one array at equal steps."""
+
+    parts: Parts
+    first: int
+    step: int
+    count: int = 2
+
+    @property
+    def positions(self) -> slice:
+        """Where in the array they are."""
+        end = self.first + self.step * self.count
+        return slice(self.first, None if end < 0 else end, self.step)
+
+    def goes_on(self, row: Any) -> bool:
+        """Whether this is the next one."""
+        return row is not None and row[0] is self.parts and (
+            row[1] == self.first + self.step * self.count)
+
+
+def runs(items: Sequence[Any]) -> list[Run | list[Any]] | None:
+    """A long list as few runs of parts that have no nodes yet, and the items between them."""
+    found: list[Run | list[Any]] = []
+    run: Run | None = None
+    for item in items:
+        row = late(item) if type(item) is TracedArray else None
+        if run is not None and run.goes_on(row):
+            run.count += 1
+            continue
+        run = None if is_stale(item) else _begun(found, row)
+        if run is not None:
+            found.append(run)
+        elif found and isinstance(found[-1], list):
+            found[-1].append(item)
+        else:
+            found.append([item])
+        if len(found) > MOST_RUNS:
+            return None
+    is_worth_it = any(isinstance(r, Run) for r in found) and all(
+        isinstance(r, Run) or len(r) <= SHORT for r in found)
+    return found if is_worth_it else None
+
+
+def _begun(found: list[Run | list[Any]], row: Any) -> Run | None:
+    """A run of the item before, which is taken from the list that it ends, and this one."""
+    last = found[-1] if found else None
+    if row is None or not isinstance(last, list) or type(last[-1]) is not TracedArray:
+        return None
+    before = late(last[-1])
+    if before is None or before[0] is not row[0] or before[1] == row[1]:
+        return None
+    last.pop()
+    if not last:
+        found.pop()
+    return Run(row[0], before[1], row[1] - before[1])

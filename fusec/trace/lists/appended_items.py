@@ -19,15 +19,18 @@ from fusec.errors import ConcreteValueError
 from fusec.ir import TensorType, Value
 from fusec.records import dataclass, field
 
+from ..choice.aliases import held_by, is_reached
+from ..choice.merge import is_number, is_traced, leaf_value, lifted, unflatten
+from ..choice.regions import placeholder
 from ..facts.trees import flattened
 from ..values.array import TracedArray, from_value
-from ..values.rows import CopiedRow, Parts, part_of, whole
+from ..values.operations import OPERATIONS
+from ..values.rows import SHORT, CopiedRow, Parts, Run, part_of, runs, whole
 from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .aliases import is_reached
-from .merge import is_number, is_traced, leaf_value, lifted, unflatten
-from .regions import placeholder
+
+Shown = dict[Storage, tuple[list[Any], bool]]  # the items that show memory, and if a part of it
 
 
 @dataclass
@@ -43,12 +46,18 @@ class Appended:
     kinds: list[str]
     memory: list[Storage | None]  # of each leaf, with its version
     versions: list[int]
+    are_views: list[bool] = field(default_factory=list)
     keys: list[tuple[str, int]] = field(default_factory=list)
+    shown: Shown = field(default_factory=dict)
 
     def extend(self, trace: Trace, stacks: list[Value], count: int, start: int) -> Iterator[Any]:
         """What each iteration appended; views of what is older than the loop are copies that are
         not to be written."""
         columns = [self._listed(trace, k, stack, count, start) for k, stack in enumerate(stacks)]
+        self.shown = {
+            storage: (column, is_view) for storage, column, is_view, lengths in zip(
+                self.memory, columns, self.are_views, self.lengths, strict=True)
+            if storage is not None and not lengths}
         if self.structure.is_leaf():
             return iter(columns[0])
         return (unflatten(self.structure, list(leaves)) for leaves in zip(*columns, strict=True))
@@ -77,7 +86,7 @@ class Collector:
     def __init__(self, trace: Trace, body: Callable[..., Any], carried: Mapping[str, Any]) -> None:
         self.trace, self.carried = trace, carried
         self.region = trace.record.regions[-1]
-        self.held = _held(body)
+        self.held = held_by(body)
         self.uses, self.lists = _lists(body, self.held, carried)
         self.alone: dict[str, bool] = {}
         self.found: list[Appended] = []
@@ -100,7 +109,8 @@ class Collector:
         self.found.append(Appended(
             name, fn.__self__, structure, values, [*lengths],
             [kind or value.type.kind for kind, value in zip(kinds, values, strict=True)],
-            memory, [0 if s is None else s.version for s in memory]))
+            memory, [0 if s is None else s.version for s in memory],
+            [is_traced(leaf) and bool(leaf.steps) for leaf in leaves]))
         return True
 
     def _is_array(self, x: Any) -> bool:
@@ -108,18 +118,16 @@ class Collector:
         return type(x) is list and len(x) > 0 and type(_first(x)) is TracedArray and (
             not isinstance(_first(x).storage, CopiedRow)) and whole(self.trace, x) is not None
 
-    def check(self, written: Container[Storage]) -> None:
-        """Raise where the body does more with a list than append to it, or writes to what it
-        appended."""
+    def check(self, written: Container[Storage], later: Container[Storage | None]) -> None:
+        """Raise where an iteration, or a ``later`` one, writes to what was appended."""
         for appended in self.found:
             for storage, version in zip(appended.memory, appended.versions, strict=True):
-                if storage is not None and (storage.version != version or any(
+                if storage is not None and (storage.version != version or storage in later or any(
                         r in written or r.stands_for is not None for r in roots(storage)
                         if r.born < self.region or r.stands_for is not None)):
                     raise ConcreteValueError(
                         "an array in a list is written in the loop that appends it",
                         loc=self.trace.loc, cure="append a copy: items.append(x.copy())")
-        self.check_reads()
 
     def check_reads(self) -> None:
         """Raise where the body names a list elsewhere: it would find it as it was before the loop,
@@ -168,17 +176,6 @@ def _lengths(leaf: Any) -> tuple[tuple[int, ...], str]:
     return (len(leaf), *lengths), kind
 
 
-def _held(body: Callable[..., Any]) -> dict[str, Any]:
-    """What the variables from around the body hold."""
-    held: dict[str, Any] = {}
-    for name, cell in zip(body.__code__.co_freevars, body.__closure__ or (), strict=True):
-        try:
-            held[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return held
-
-
 def _lists(
     body: Callable[..., Any], held: dict[str, Any], carried: Container[str]
 ) -> tuple[dict[str, int], dict[int, str]]:
@@ -197,12 +194,29 @@ def _lists(
     return uses, lists
 
 
+def _joined(trace: Trace, found: list[Run | list[Any]]) -> TracedArray:
+    """Runs of items, and items between them, as one array."""
+    pieces: list[Any] = []
+    for run in found:
+        if isinstance(run, list):
+            pieces.append(OPERATIONS.array(trace, run))
+            continue
+        array = from_value(trace, part_of(trace, (run.parts.stack, run.parts.prefix), "array"))
+        pieces.append(array[run.positions])
+    joined: Any = np.concatenate(pieces)
+    return joined
+
+
 def restacked(trace: Trace, items: Any) -> TracedArray | None:
-    """The array of which the items are all rows, in order; for items that are tuples or lists an
-    array of the columns.  None for anything else."""
+    """The array of which the items are all rows, in order, or several joined; for items that are
+    tuples or lists an array of the columns.  None for anything else."""
     place = whole(trace, items)
     if place is not None:
         return from_value(trace, part_of(trace, place, "array"))
+    if len(items) > SHORT:
+        found = runs(items)
+        if found is not None:
+            return _joined(trace, found)
     if not all(type(i) in (list, tuple) and len(i) == len(items[0]) for i in items):
         return None
     columns: list[Any] = [restacked(trace, [i[j] for i in items]) for j in range(len(items[0]))]

@@ -1,0 +1,1 @@
+"""Lists that loops of the graph append to and go over."""
