@@ -180,6 +180,9 @@ class _Text:
                 if leaves[i].input in self.spec.updates and i != j and (
                         leaves[j].alias_of != i and leaves[i].alias_of != j):
                     yield self._are_apart(i, j)
+        at = {leaves[i].input: i for i in arrays}
+        for one, other in sorted(self.spec.apart):
+            yield self._are_apart(at[one], at[other])
 
     def _are_apart(self, i: int, j: int) -> str:
         (low, high), (least, most) = (span(

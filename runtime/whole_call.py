@@ -167,6 +167,8 @@ def _relations(spec: CallSpec) -> tuple[Any, ...]:
                 launch_spec.Disjoint(i, j) for j in arrays
                 if j != i and leaves[j].alias_of != i and leaves[i].alias_of != j
             )
+    at = {leaves[i].input: i for i in arrays}
+    result.extend(launch_spec.Disjoint(at[one], at[other]) for one, other in sorted(spec.apart))
     return tuple(result)
 
 

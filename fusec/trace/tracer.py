@@ -48,7 +48,7 @@ from .convert.cache import convert
 from .facts.code_names import with_inner
 from .facts.graph_length import warn_of_length
 from .facts.trees import flattened, too_deep
-from .guards.array_values import GuardedArrays
+from .guards.array_values import GuardedArrays, Handles
 from .guards.container_changes import ContainerChanges
 from .guards.guard import Guard, itself
 from .guards.process_state import builtin_guards, code_guards
@@ -105,6 +105,7 @@ class Traced:
     variables: list[Met] = field(default_factory=list)
     created: list[Created] = field(default_factory=list)
     symbolic: OpenArguments | None = None  # where sizes are, or were, symbols
+    apart: frozenset[tuple[int, int]] = frozenset()  # inputs that are to be different arrays
     own_bytes: int = 0  # of arrays from outside that are made for these sizes
 
     @property
@@ -211,7 +212,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         [*trace.record.notes, *trace.builder.notes, *map(str, once)],
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
-        *trace.part(Variables).close(trace), call.symbolic,
+        *trace.part(Variables).close(trace), call.symbolic, frozenset(trace.part(Handles).apart),
     )
 
 

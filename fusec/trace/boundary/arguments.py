@@ -12,6 +12,7 @@ from fusec.ops.host_calls import HostObject, is_generator
 
 from ..call.flat_call import FlatCall
 from ..call.overlap import view_of
+from ..guards.array_values import Handles
 from ..guards.guard import Guard, itself, layout_guard
 from ..guards.measures import Layout
 from ..library.randomness import TracedGenerator
@@ -58,8 +59,12 @@ def _traced_leaf(
         storage = trace.add_array(leaf, path, layouts.get(position))
         first, *layout = call.key[position + 1][4:] if leaf.size else (position,)
         storage = shared.setdefault(first, storage)  # the same memory passed twice
-        array = TracedArray(trace, storage)
-        return view_of(array, *layout) if layout else array
+
+        def make() -> TracedArray:
+            array: TracedArray = TracedArray(trace, storage)
+            return view_of(array, *layout) if layout else array
+
+        return trace.part(Handles).of(("argument", first, *layout), make)
     return TracedArray(trace, None, (), trace.add_scalar(scalar_type(leaf), path))
 
 

@@ -21,7 +21,7 @@ from ..convert.python_operators import BINARY, IN_PLACE
 from ..facts.code_names import HEAP_TYPE
 from ..facts.constant_values import is_constant
 from ..facts.trees import leaves_in
-from ..guards.array_values import guard_identity
+from ..guards.array_values import guard_identity, note_distinct
 from ..guards.process_state import ENVIRONMENT
 from ..objects.object_reads import note_compared
 from ..objects.tracing_hooks import UNHANDLED, Handler, Operands, TracingHooks
@@ -182,6 +182,7 @@ def identity_of(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> A
             if type(x) is not TracedArray:
                 guard_identity(hooks.trace, x)
     if TracedArray in (type(a), type(b)):
+        a, b = (hooks.traced_if_outside(x) for x in (a, b))
         same = identity(hooks.trace, a, b)
         if same is not None:
             return same if op == "is" else hooks.not_(where, same)
@@ -189,7 +190,8 @@ def identity_of(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> A
             id(a) in hooks.trace.local.chosen or id(b) in hooks.trace.local.chosen):
         raise unsupported(f"{op!r} of a {type(a).__name__} that data chooses", loc=hooks.loc,
                           cure="compare what the branches depend on")
-    return UNHANDLED
+    note_distinct(hooks.trace, a, b)
+    return Operands((op, a, b))
 
 
 def compare_items(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:

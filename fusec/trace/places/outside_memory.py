@@ -16,6 +16,7 @@ from fusec.errors import unsupported
 from fusec.ir import TensorType
 
 from ..facts.refusals import is_compiled
+from ..guards.array_values import handle_of
 from ..guards.container_changes import may_be_held
 from ..guards.guard import Guard, layout_guard
 from ..guards.places import Attribute, Place
@@ -140,7 +141,7 @@ def captured(
     if reader is not None:
         trace.feeds.readers.setdefault(id(x), reader)
     if id(root) not in trace.world.assigned_names.roots or id(root) in trace.local.arrays:
-        return TracedArray(trace, trace.capture(x))
+        return handle_of(trace, x, lambda: TracedArray(trace, trace.capture(x)))
     view = viewing(root, x)
     if view is None:
         raise unsupported(
@@ -156,7 +157,7 @@ def captured(
             return given(), first()
 
         trace.world.guards[id(root), title] = Guard(title, place_name, part, PartOf(part()))
-    return view(TracedArray(trace, trace.capture(root)))
+    return handle_of(trace, x, lambda: view(TracedArray(trace, trace.capture(root))))
 
 
 def stand_in(trace: Trace, place: Place, value: Any) -> Any:
