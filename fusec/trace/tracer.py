@@ -319,9 +319,13 @@ def _raises_in_the_run(trace: Trace, error: BaseException) -> bool:
     """Whether the program's own exception becomes a check: others come before it, as data decides,
     or assignments."""
     is_own = not isinstance(error, FusecError) and describe_error(error) is not None
-    if not is_programs(error) or not (any(map(has_effects, trace.record.checks)) or (
+    record = trace.record
+    if not is_programs(error) or not (
+            any(map(has_effects, record.checks)) or record.index_uses or (
             is_own and state_now(trace) is not None)):
         return False
+    record.checks += lost_checks(trace, record.index_uses, record.checks)  # before this one
+    record.index_uses.clear()
     trace.check(trace.builder.const(np.bool_(False)), as_checked(trace, error))
     return True
 

@@ -252,3 +252,30 @@ def test_of_an_element_to_be_written_where_the_next_to_be_read_is_missing_too() 
 
     with pytest.raises(IndexError, match="index 0 is out of bounds for axis 0 with size 0"):
         fusec.jit(program)(np.arange(12.0), 1.0)
+
+
+def list_of_indices(x: Any) -> Any:
+    n = 1
+    x[[n, 0]]  # of which nothing needs the elements
+    return math.sqrt(n - 2)
+
+
+def written_and_read(x: Any) -> Any:
+    x[0] = 3
+    x[[0, 2]]
+    return x.reshape(7)
+
+
+@pytest.mark.parametrize("program", [list_of_indices, written_and_read])
+def test_an_index_before_what_raises_whatever_the_data(program: Callable[..., Any]) -> None:
+    compiled = fusec.jit(program)
+    for n in (5, 3, 2, 1, 6, 7):
+        seen = []
+        for f in (program, compiled):
+            x = np.arange(1.0, n + 1)
+            try:
+                seen.append(f(x).shape)
+            except (ValueError, IndexError) as error:
+                words = str(error).splitlines()[0]
+                seen.append((isinstance(error, IndexError), words, x.tolist()))
+        assert seen[0] == seen[1]
