@@ -20,7 +20,7 @@ Call = Callable[..., Any]
 # them, are as many as such a square has.
 OF_SIDES = frozenset((
     "convolve", "correlate", "diag", "diagflat", "ix_", "kron", "linalg.outer", "meshgrid", "outer",
-    "poly", "polydiv", "polymul", "roots", "vander",
+    "poly", "polydiv", "polymul", "polyval", "roots", "vander",
 ))
 
 
