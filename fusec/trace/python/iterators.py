@@ -21,6 +21,7 @@ from ..control.unrolling import UNROLL
 from ..objects.tracing_hooks import TracingHooks
 from ..values.array import TracedArray
 from ..values.handlers import any_traced, everywhere, when_called
+from ..values.operations import OPERATIONS
 from ..values.trace import Trace
 
 
@@ -95,6 +96,27 @@ def _reversed(hooks: TracingHooks, sequence: Any) -> Any:
             parts(hooks.trace, sequence) is None):
         return reversed(sequence)
     return Reversed((sequence,))
+
+
+@everywhere(np.fromiter)
+def _fromiter(
+    hooks: TracingHooks, iterable: Any, dtype: Any, count: Any = -1, **named: Any
+) -> Any:
+    """The items as a list, which a loop of the graph makes where it can, in an array."""
+    trace, most = hooks.trace, operator.index(count)
+    if isinstance(iterable, PythonIterator) and most < 0:
+        items = hooks.call(hooks.where, list, iterable)
+    else:
+        items = [*(iterable if most < 0 else itertools.islice(iterable, most))]
+    if named or (not any_traced(tuple(items[-1:]), {}) and not any_traced(tuple(items), {})):
+        return np.fromiter(items, dtype, count, **named)
+    if len(items) < most:
+        raise trace.error(ValueError(f"iterator too short: Expected {most} but iterator had only "
+                                     f"{len(items)} items."))
+    x: Any = OPERATIONS.array(trace, items)
+    if x.ndim != 1:
+        raise trace.error(ValueError("setting an array element with a sequence."))
+    return x.astype(np.dtype(dtype))
 
 
 @everywhere(itertools.product)

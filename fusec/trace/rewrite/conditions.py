@@ -131,6 +131,10 @@ class Conditions(Statements):
             if isinstance(first, ast.GeneratorExp) and node.func.id in _TAKING_ALL:
                 node.args[0] = ast.copy_location(
                     ast.ListComp(first.elt, first.generators), first)
+        if _fills_an_array(node):
+            items = node.args[0]
+            assert isinstance(items, ast.GeneratorExp)
+            node.args[0] = ast.copy_location(ast.ListComp(items.elt, items.generators), items)
         return super().visit_Call(node)
 
     def _is_reduced_where(self, node: ast.Call, items: ast.GeneratorExp) -> bool:
@@ -231,3 +235,25 @@ def _distinct(part: ast.comprehension) -> bool:
 def _cannot_move(node: ast.AST) -> bool:
     """Whether an expression with this in it means something else in a function."""
     return isinstance(node, ast.Await | ast.Yield | ast.YieldFrom) or looks_at_frame(node)
+
+
+def _fills_an_array(node: ast.Call) -> bool:
+    """``np.fromiter(… for …)`` that takes all items: without a count, or with that of the items."""
+    if not (isinstance(node.func, ast.Attribute) and node.func.attr == "fromiter" and node.args
+            and isinstance(node.args[0], ast.GeneratorExp)):
+        return False
+    counts = [*node.args[2:3], *(k.value for k in node.keywords if k.arg == "count")]
+    return not counts or _is_length(counts[0], node.args[0].generators)
+
+
+def _is_length(count: ast.expr, generators: list[ast.comprehension]) -> bool:
+    """Whether it says how many items there are: ``len(x)`` of ``x``, ``n`` of ``range(n)``."""
+    if len(generators) > 1 or generators[0].ifs:
+        return False
+    over = ast.dump(generators[0].iter)
+    name = ast.Name("len", ast.Load()), ast.Name("range", ast.Load())
+    of_range = ast.dump(ast.Call(name[1], [count], []))
+    is_len = isinstance(count, ast.Call) and len(count.args) == 1 and (
+        ast.dump(count.func) == ast.dump(name[0]))
+    return over == of_range or (
+        isinstance(count, ast.Call) and is_len and over == ast.dump(count.args[0]))

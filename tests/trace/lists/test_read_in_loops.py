@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -286,3 +287,22 @@ def test_lists_are_pythons(program: Any) -> None:
 @pytest.mark.parametrize("program", WRITTEN_OUT, ids=lambda f: f.__name__)
 def test_lists_that_python_keeps(program: Any) -> None:
     check(program)
+
+
+def long_list(x):
+    out = [0.0]
+    for i in range(1, len(x)):
+        out.append(out[-1] + 0.01 * (x[i] - out[i - 1]))
+    return out, np.array(out)
+
+
+def test_a_first_call_does_not_grow() -> None:
+    x = np.random.default_rng(9).random(30_000)
+    fusec.jit(long_list)(X)
+    begun = time.process_time()
+    got = fusec.jit(long_list)(x)
+    assert time.process_time() - begun < 1.0
+    expected = long_list(x)
+    assert kinds(got) == kinds(expected)
+    np.testing.assert_allclose(got[0], expected[0])
+    np.testing.assert_allclose(got[1], expected[1])
