@@ -68,3 +68,17 @@ def test_what_has_no_formula_is_refused_by_name() -> None:
         fusec.grad(lambda x: special.stdtr(x, 0.5).sum())(x)
     with pytest.raises(UnsupportedError, match="by argument 0"):
         fusec.grad(lambda x: special.jv(x, 0.5).sum())(x)
+
+
+def test_sums_of_slices() -> None:
+    x = np.round(RNG.normal(size=(3, 6)), 2)
+    judge(lambda x: (np.add.reduceat(x, [0, 1, 4], axis=1), np.add.reduceat(x, [1])), x)
+    for starts in ([0, 2, 5], [3, 1, 4, 4]):  # those that do not grow overlap
+        judge(lambda x, i: np.add.reduceat(x, i, -1), x, np.array(starts))
+
+
+def test_sums_of_slices_that_are_refused() -> None:
+    for program in (lambda x: np.add.reduceat(x, [2, 1]).sum(),
+                    lambda x: np.multiply.reduceat(x, [1, 2]).sum()):
+        with pytest.raises(UnsupportedError, match="reduceat"):
+            fusec.grad(program)(SIGNED)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,8 @@ def _ufunc(site: Site, cotangents: Tangents) -> Cotangents:
     ct = cotangents[0]
     if site.attrs["form"][2] == "reduce":
         return _reduced(site, ct)
+    if site.attrs["form"][2] == "reduceat":
+        return _reduced_at(site, ct)
     if site.attrs["form"][1] in _CONSTANT or ct is None:
         return [None] * len(site.operands)
     found: list[Term | None] = []
@@ -207,6 +210,9 @@ def _ufunc_jvp(site: Site, tangents: Tangents) -> Tangents:
     (y,), whole = site.results[:1], None
     if site.attrs["form"][2] == "reduce":
         return _reduced_jvp(site, tangents)
+    if site.attrs["form"][2] == "reduceat":
+        _slices(site)
+        return linear(site, tangents)
     for position, t in enumerate(tangents):
         if t is not None and site.attrs["form"][1] not in _CONSTANT:
             for factor in _partial(site, position):
@@ -260,6 +266,73 @@ def _reduced_jvp(site: Site, tangents: Tangents) -> Tangents:
     (t,), (y,) = tangents, site.results
     assert t is not None
     return [total(slopes * t, axes).emit("Reshape", shape=y.shape)]
+
+
+def _slices(site: Site) -> tuple[Any, int]:
+    """Where the slices of ``np.add.reduceat`` start, and along which axis they are."""
+    given = [decode(form, site.operands) for form in site.attrs["form"][1:]]
+    named = {pair[1]: decode(pair[2], site.operands) for pair in site.attrs["named"][1:]}
+    name, _, x, starts, *rest = given
+    axis = named.pop("axis", rest.pop(0) if rest else 0)
+    if name != "add" or rest or named:
+        site.refuse("of np.add.reduceat with an axis alone fusec knows the derivative")
+    return starts, axis % x.rank
+
+
+def _reduced_at(site: Site, ct: Term | None) -> Cotangents:
+    """An element has the cotangent of the slice that it lies in.  Indices that do not grow make
+    slices of one element, which others may hold too: what lies between two ends is counted up."""
+    assert ct is not None
+    (starts, axis), x = _slices(site), site.operands[0]
+    if isinstance(starts, Term):
+        starts = starts.cast(_INT64)
+        found = where(_grows(starts), _of_slices(ct, x, starts, axis),
+                      _between_ends(ct, x, starts, axis))
+    elif all(a < b for a, b in pairwise(starts)):
+        found = _of_slices(ct, x, starts, axis)
+    else:
+        site.refuse("its indices are a list that does not grow: make it an array")
+    return [as_like(found, x), *[None] * (len(site.operands) - 1)]
+
+
+def _of_slices(ct: Term, x: Term, starts: Any, axis: int) -> Term:
+    """Of growing indices."""
+    element = counter(ct, x.shape[axis])
+    before = call(ct, "Searchsorted", starts, element, side="right",
+                  results=[TensorType(_INT64, element.shape)])[0]
+    found = ct.emit("Gather", (before - 1).emit("Maximum", before.number(0)), axes=(axis,), at=axis)
+    return where(_along(before, axis, found) > 0, found, 0)
+
+
+def _between_ends(ct: Term, x: Term, starts: Term, axis: int) -> Term:
+    size, at = x.shape[axis], {"axes": (axis,), "at": axis, "combine": "Add"}
+    following = _following(starts, _length(x, axis))
+    ends = where(following > starts, following, starts + 1)
+    room = x.filled(0).cast(ct.dtype)
+    last = room.emit("Slice", starts=(0,) * x.rank, steps=(1,) * x.rank, sizes=tuple(
+        1 if d == axis else n for d, n in enumerate(x.shape)))
+    edges = room.emit("Concat", last, axis=axis).emit("Scatter", ct, starts, **at)
+    counted = edges.emit("Scatter", -ct, ends, **at).emit("Scan", combine="Add", axes=(axis,))
+    return counted.emit("Slice", starts=(0,) * x.rank, steps=(1,) * x.rank, sizes=tuple(
+        size if d == axis else n for d, n in enumerate(x.shape)))
+
+
+def _following(starts: Term, last: Term) -> Term:
+    """The next of each."""
+    count: Any = starts.shape[0]
+    rest = starts.emit("Slice", starts=(1,), steps=(1,), sizes=(count - 1,))
+    return rest.emit("Concat", last.emit("Reshape", shape=(1,)), axis=0)
+
+
+def _grows(starts: Term) -> Term:
+    largest = starts.number(np.iinfo(_INT64).max)
+    return (_following(starts, largest) > starts).emit("All", axes=(0,))
+
+
+def _along(line: Term, axis: int, like: Term) -> Term:
+    """A line of numbers along an axis of another term."""
+    shape = tuple(n if d == axis else 1 for d, n in enumerate(like.shape))
+    return line.emit("Reshape", shape=shape).emit("BroadcastTo", shape=like.shape)
 
 
 declare("Ufunc", vjp=_ufunc, jvp=_ufunc_jvp)
