@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fusec.code_roles import CONVERTED
 
 FUSEC_ROLE = CONVERTED
@@ -136,6 +138,14 @@ def are_all_of(element: Any, count: Any) -> Any:
         if not element(k):
             return False
     return True
+
+
+def polynomial(coefficients: Any, x: Any) -> Any:
+    """``np.polyval`` of more than one coefficient, by Horner's rule as there."""
+    y = np.zeros_like(x) * x + coefficients[0]
+    for c in coefficients[1:]:
+        y = y * x + c
+    return y
 
 
 OF: dict[Any, Any] = {

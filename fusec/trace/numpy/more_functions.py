@@ -342,7 +342,7 @@ TRACED: tuple[Any, ...] = (
     np.fliplr, np.flipud, np.block, np.append,
     np.atleast_2d, np.atleast_3d, np.meshgrid, np.resize, np.rollaxis, np.matrix_transpose,
     np.allclose, np.array_equal, np.sinc, np.angle, np.unwrap, np.fix,
-    np.select, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.polyval, np.cross,
+    np.select, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.cross,
     np.tensordot, np.isneginf, np.isposinf, np.real, np.iscomplexobj, np.isrealobj,
     np.iscomplex, np.polyadd, np.polysub, np.polyder, np.polyint,
     np.apply_over_axes, np.fft.fftshift, np.fft.ifftshift, np.linalg.outer,

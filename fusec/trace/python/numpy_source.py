@@ -44,6 +44,7 @@ from . import (  # noqa: F401 (fill TABLE)
     iterators,
     math_functions,
     ordering,
+    polynomials,
     warning_calls,
 )
 
