@@ -96,6 +96,9 @@ def reference_run(
         wide = np.float64
     else:
         return None, "no extended precision on this machine"
+    if not any(np.asarray(leaf).dtype.kind == "f" and isinstance(leaf, np.generic | np.ndarray)
+               for leaf in leaves(args)):
+        return None, "NumPy alone: no argument has a precision to extend"
     widened = widen(args, wide)
     with np.errstate(all="ignore"):
         try:

@@ -288,7 +288,8 @@ def _run(trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[s
         if isinstance(error, RecursionError) and trace.part(Endless).loc is not None:
             raise unsupported(
                 "a function that calls itself until data ends it", loc=trace.part(Endless).loc,
-                cure="put fusec.jit on the function that calls itself, or write a loop",
+                cure="put fusec.jit on the function that calls itself, where what it returns has "
+                "one shape, or write a loop",
                 notes=("tracing takes both sides of a branch that data decides",)) from None
         if _raises_in_the_run(trace, error):
             return None

@@ -115,3 +115,9 @@ def test_a_program_that_cannot_widen_says_so():
     x = np.eye(3)
     reference, name = equality.reference_run(f, (x,), [f(x)], 1000)
     assert reference is None and "cannot run in" in name
+
+
+def test_a_program_of_numbers_alone_is_compared_with_numpy() -> None:
+    """Constants of a program have float64's precision in every run."""
+    result, why = equality.reference_run(lambda n: np.linspace(0, 1, n), (5,), [np.zeros(5)], 100)
+    assert result is None and "no argument has a precision" in why

@@ -16,8 +16,8 @@ _SIZES = {"f": (2, 4, 8), "c": (8, 16)}
 _CURES = {
     "O": "use x.astype(float), or split it into arrays of numbers",
     "c": "use x.astype(np.complex128)",
-    "M": "use x.astype('i8'), the count of its units",
-    "m": "use x.astype('i8'), the count of its units",
+    "M": "pass x.astype('i8'), the count of its units",
+    "m": "pass x.astype('i8'), the count of its units",
     "V": "use its fields one by one: x['name']",
     "S": "use numbers", "U": "use numbers", "T": "use numbers",
 }

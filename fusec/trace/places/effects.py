@@ -148,8 +148,8 @@ class Effects:
         if is_held or self.was_there(container):
             raise ConcreteValueError(
                 f"{what} in a branch or loop that data decides: while tracing it would happen once",
-                loc=loc, cure="write into an array made before the loop (x[i] = value), or make "
-                "the length of the loop known")
+                loc=loc, cure="write into an array made before (x[n] = value; n += 1) and use x[:n]; "
+                "a loop of known length may append, but not in a branch")
 
 
 def is_container(x: Any) -> bool:

@@ -209,7 +209,7 @@ class TracedArray:
         if self.is_array:
             raise self.trace.error(TypeError("unhashable type: 'numpy.ndarray'"), [self.value])
         return hash(self.concrete("a hash (a dict key or a set member)",
-                                  "look it up before the call"))
+                                  "look it up before the call; np.unique finds and counts values"))
 
     def __format__(self, spec: str) -> str:
         return format(self.concrete("text", "format the result after the call"), spec)
