@@ -148,7 +148,7 @@ class Effects:
         if is_held or self.was_there(container):
             raise ConcreteValueError(
                 f"{what} in a branch or loop that data decides: while tracing it would happen once",
-                loc=loc, cure="write into an array made before (x[n] = value; n += 1) and use x[:n]; "
+                loc=loc, cure="write into an array made before (x[n] = value; n += 1), use x[:n]; "
                 "a loop of known length may append, but not in a branch")
 
 
