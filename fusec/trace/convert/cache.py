@@ -46,8 +46,8 @@ def convert(fn: Callable[..., Any], hooks: Bound) -> Callable[..., Any]:
     if HOOKS_NAME in fn.__code__.co_freevars:  # defined inside a converted function
         index = fn.__code__.co_freevars.index(HOOKS_NAME)
         is_bound = (fn.__closure__ or ())[index].cell_contents is hooks
-        return fn if is_bound else _with_code(fn, fn.__code__, hooks)
-    return _with_code(fn, converted_code(fn.__code__, fn.__globals__), hooks)
+        return fn if is_bound else with_code(fn, fn.__code__, hooks)
+    return with_code(fn, converted_code(fn.__code__, fn.__globals__), hooks)
 
 
 def converted_code(code: CodeType, module_globals: dict[str, Any] | None = None) -> CodeType:
@@ -91,16 +91,16 @@ def _convert_or_refusal(
     tree = convert_tree(source, structured=structured)
     converted = compile_function(dataclasses.replace(source, node=tree), (HOOKS_NAME,))
     converted = _requalified(converted, converted.co_qualname, code.co_qualname)
-    _note_converted(converted)
+    note_code(converted)
     progress.stage("tracing")
     return converted
 
 
-def _note_converted(code: CodeType) -> None:
+def note_code(code: CodeType) -> None:
     _converted[id(code)] = code
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            _note_converted(inner)
+            note_code(inner)
 
 
 def is_converted(code: CodeType) -> bool:
@@ -130,7 +130,7 @@ def _requalified(code: CodeType, old: str, new: str) -> CodeType:
     return code.replace(co_consts=consts, co_qualname=name)
 
 
-def _with_code(fn: FunctionType, code: CodeType, hooks: Bound) -> FunctionType:
+def with_code(fn: FunctionType, code: CodeType, hooks: Bound) -> FunctionType:
     """A function that runs ``code`` with the globals and cells of ``fn``, and the hooks."""
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     cells[HOOKS_NAME] = hooks.cell

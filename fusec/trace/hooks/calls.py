@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import FunctionType, GeneratorType, MethodType
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from ..choice.joined_kinds import check_kind
 from ..choice.optional_values import bound
 from ..control.sequences import TracedRange
 from ..convert.cache import convert
+from ..convert.generators import Generators
 from ..convert.hooks import Hooks
 from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
@@ -190,6 +191,8 @@ def run(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -
             raise named(hooks.trace, fn, error, Loc._make(where))  # noqa: B904 (mostly the same one)
         finally:
             hooks.callee = outer
+    if type(result) is GeneratorType and type(fn) is FunctionType and hooks.trace.active:
+        hooks.trace.part(Generators).note(result, fn, lambda f: f(*args, **kwargs), hooks)
     if kwargs.get("out") is Ellipsis:  # which `__array_ufunc__` is not told
         result = _as_arrays(result)
     return _noted(hooks, where, fn, args, result)

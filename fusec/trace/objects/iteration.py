@@ -9,6 +9,7 @@ from types import FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from ..control.sequences import PythonIterator
+from ..convert.generators import Generators
 from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
@@ -21,6 +22,7 @@ _ITERATORS = (GeneratorType, *(f for f in vars(itertools).values() if isinstance
               filter, zip, enumerate, reversed)
 _WITH_FUNCTION = (map, filter)
 _PULLING = (any, all)  # handlers of which take one item after the other
+_TAKING_ALL = (list, tuple, sum, min, max)
 _COMPARING = (min, max)  # of several arguments they go over none
 
 
@@ -78,9 +80,18 @@ def gone_over(hooks: TracingHooks, where: Where, fn: Any, args: tuple[Any, ...])
         return args
     first = 1 if fn in _WITH_FUNCTION else 0
     items = [items_of(hooks, where, x) for x in args[first:]]
+    if fn in _TAKING_ALL:
+        items = [_listed(hooks, where, x) for x in items]
     if fn not in _PULLING:
         items = [_read_anew(hooks, x) for x in items]
     return (*args[:first], *items)
+
+
+def _listed(hooks: TracingHooks, where: Where, x: Any) -> Any:
+    """All that a generator of the program's gives, as a list that loops of the graph may make."""
+    items = hooks.trace.part(Generators).listed(x) if type(x) is GeneratorType else None
+    hooks.where = where
+    return x if items is None else items
 
 
 def _read_anew(hooks: TracingHooks, x: Any) -> Any:

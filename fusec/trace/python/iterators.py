@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,7 @@ def _fromiter(
 ) -> Any:
     """The items as a list, which a loop of the graph makes where it can, in an array."""
     trace, most = hooks.trace, operator.index(count)
-    if isinstance(iterable, PythonIterator) and most < 0:
+    if isinstance(iterable, PythonIterator | GeneratorType) and most < 0:
         items = hooks.call(hooks.where, list, iterable)
     else:
         items = [*(iterable if most < 0 else itertools.islice(iterable, most))]
