@@ -57,9 +57,17 @@ def _key(hooks: TracingHooks, obj: Any, key: Any) -> Any:
 
 def of_growing(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
     if type(obj) is not GrowingList:
+        refuse_growing(key)
         return UNHANDLED
     hooks.where = where
     return obj[key]
+
+
+def refuse_growing(key: Any) -> None:
+    """As an index it is all of its items, so many as only the run knows."""
+    for part in key if type(key) is tuple else (key,):
+        if type(part) is GrowingList:
+            raise part.refused("is an index")
 
 
 def call_with_growing(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
@@ -125,6 +133,7 @@ def read(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
 
 
 def assign_by_index(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
+    refuse_growing(key)
     index = _key(hooks, obj, key)
     if type(value) is Symbolic and type(obj) is np.ndarray and obj.dtype.hasobject:
         return Operands((value.pinned(), obj, index))

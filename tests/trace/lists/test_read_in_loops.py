@@ -212,6 +212,15 @@ def used_as_a_whole(x):
     return out
 
 
+def as_an_index(x):
+    """As tokens look up their vectors."""
+    places = [0, 3]
+    for _ in range(N - 2):
+        rows, seen = ROWS[places], x[places]
+        places.append(int(rows.sum() * 7 + seen.sum() * 11) % N)
+    return places
+
+
 def changed_otherwise(x):
     out = [0.0, 1.0]
     for i in range(20):
@@ -250,7 +259,7 @@ PROGRAMS = [
     twice_an_iteration, after_appending, in_a_branch, in_inner_loops, filled_by_inner_loops,
     by_a_function, given_to_a_function, of_tuples, of_lists, states, rows_of_states, table,
     of_single_precision, ints_then_floats, in_two_loops]
-WRITTEN_OUT = [of_known_numbers, used_as_a_whole, changed_otherwise, with_another_name,
+WRITTEN_OUT = [of_known_numbers, used_as_a_whole, as_an_index, changed_otherwise, with_another_name,
                named_in_the_loop]
 
 
