@@ -18,9 +18,9 @@ from fusec.ir import Graph, Value
 from fusec.ops import get
 from fusec.ops.cones import fold_count, is_boundary
 
-MAX_WORK = 600.0  # in additions, each operand that is read counts as one
-MAX_ENTANGLED_WORK = 4 * MAX_WORK  # where kernels would exchange more than `MAX_EXCHANGED` values
-MAX_EXCHANGED = 4  # their stores and loads take a sixth of the time of `MAX_WORK`
+MAX_WORK = 300.0  # in additions, each operand that is read counts as one
+MAX_ENTANGLED_WORK = 8 * MAX_WORK  # where kernels would exchange more than `MAX_EXCHANGED` values
+MAX_EXCHANGED = 4  # their stores and loads take a third of the time of `MAX_WORK`
 
 
 def work_of(value: Value) -> float:

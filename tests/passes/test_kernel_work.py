@@ -86,8 +86,8 @@ def test_a_kernel_in_parts_gives_numpys_values(f, count):
 
 
 def test_what_fits_is_one_kernel():
-    assert len(kernels(sines, X, rows(20))) == 1
-    assert len(kernels(averaged, X, rows(150))) == 1
+    assert len(kernels(sines, X, rows(10))) == 1
+    assert len(kernels(averaged, X, rows(75))) == 1
 
 
 def test_kernels_that_would_exchange_many_values_are_one_up_to_another_bound():
