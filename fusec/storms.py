@@ -11,7 +11,9 @@ from .errors import RetraceWarning
 from .inspect import log
 
 MANY = 32  # traces of one cause
-CHANGES = 8  # traces for one thing outside of the arguments that changes between calls
+# Traces for one thing outside of the arguments that changes between calls, or one argument that is
+# another object at each call.
+CHANGES = 8
 SPENT = 3  # traces in a row that no second call can have
 _SIZES = "the types or shapes of the arguments"
 _SCOPE = "device scope"
@@ -41,7 +43,8 @@ class Storm:
         """A trace was made for this reason, with the arguments ``ints`` static for their values."""
         cause = _cause(reason, ints)
         self._counts[cause] += 1
-        most = CHANGES if reason.startswith(_CHANGED) else MANY
+        is_object = cause not in (_SIZES, _SCOPE) and _OBJECT.match(reason)
+        most = CHANGES if is_object or reason.startswith(_CHANGED) else MANY
         if self._counts[cause] >= most:
             self._tell(cause, fn, f"was traced {most} times: {_text(cause, reason)}")
 
@@ -109,7 +112,9 @@ def _text(cause: str, reason: str) -> str:
                 "one size")
     if _OBJECT.match(reason):
         return (f"each value of {cause.partition(' ')[2]} has its own trace ({reason}). Make it "
-                "once, outside, and give the same one at each call")
+                "once, outside, and give the same one at each call; the fields of an object are "
+                "arguments where its class is registered (optree.register_pytree_node, "
+                "namespace='fusec')")
     first = cause.partition(",")[0]
     return (f"each value of {cause} has its own trace, because it decides sizes. Pass "
             f"np.asarray({first}), an array of no dimension, which is a number of the run")

@@ -6,6 +6,7 @@ import gc
 import warnings
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 import fusec
 from fusec import trace_cache
 from fusec.errors import RetraceWarning
-from fusec.storms import MANY, SPENT
+from fusec.storms import CHANGES, MANY, SPENT
 
 X = np.arange(100.0)
 FACTOR: Any = 1.0
@@ -132,11 +133,21 @@ def test_what_is_made_once_is_no_storm() -> None:
     assert told(lambda k: lazy[k // 2].run(X[:3]), 2 * SPENT) == []
 
 
+@dataclass
+class Body:
+    mass: float
+    place: Any
+
+
 def test_an_object_made_for_each_call() -> None:
     jitted = fusec.jit(lambda x, f: f(x))
-    found = told(lambda k: jitted(X, lambda v: v * k), MANY + 2)
+    found = told(lambda k: jitted(X, lambda v: v * k), CHANGES + 2)
     assert len(found) == 1 and "each value of f has its own trace" in found[0]
     assert "give the same one at each call" in found[0]
+    by_mass = fusec.jit(lambda body: body.mass * body.place)
+    found = told(lambda k: by_mass(Body(2.5, X)), CHANGES + 2)
+    assert len(found) == 1 and f"was traced {CHANGES} times: each value of body" in found[0]
+    assert "optree.register_pytree_node" in found[0]
 
 
 def smoothed(x: Any) -> Any:

@@ -179,7 +179,8 @@ class TracedArray:
                                "ambiguous. Use a.any() or a.all()")
             raise self.trace.error(error, [self.value])
         return bool(self.concrete(
-            "a truth value", "select with np.where(condition, a, b), or decide before the call"))
+            "a truth value", "select with np.where(condition, a, b), or for fewer elements "
+            "x[condition], or decide before the call"))
 
     def __int__(self) -> int:
         return int(self.concrete("an int", "stay in the graph with .astype(int), or compute it "
