@@ -206,7 +206,6 @@ NEEDS_A_VALUE: dict[str, tuple[Callable[..., Any], str, str]] = {
     "tolist": (lambda x: np.outer(x, x).tolist(), "a list of more than 128 numbers",
                ".tolist() on the result"),
     "complex": (lambda x: {complex(x.sum())}, "a hash", "before the call"),
-    "fromiter": (lambda x: np.fromiter((a for a in x[0]), float), "a float", "stay in the graph"),
 }
 
 

@@ -282,7 +282,8 @@ class Loop:
 
     def _peels(self, items: Counted) -> int:
         missing = self.refused.missing if isinstance(self.refused, ShortListError) else 1
-        return missing if missing <= min(MOST_PEELED, items.count - 1) else 1
+        is_possible = 1 < missing <= MOST_PEELED and missing < items.count  # asked only if needed
+        return missing if is_possible else 1
 
     def _from_python(self, over: Iterator[Any]) -> None:
         """Python's own iteration; what follows an exit that data decides is a branch."""

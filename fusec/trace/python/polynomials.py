@@ -10,13 +10,13 @@ from ..control.unrolling import UNROLL
 from ..convert import in_python
 from ..objects.tracing_hooks import TracingHooks
 from ..operands.operands import as_traced
-from ..values.handlers import when_called
+from ..values.handlers import entry, everywhere
 from ..values.operations import traced_source
 
-_SOURCE = traced_source(np.polyval)
+_SOURCE = entry(np.polyval)(traced_source(np.polyval))  # for calls by NumPy's own objects
 
 
-@when_called(np.polyval)
+@everywhere(np.polyval)
 def _polyval(hooks: TracingHooks, p: Any, x: Any) -> Any:
     trace = hooks.trace
     if not isinstance(x, np.poly1d):

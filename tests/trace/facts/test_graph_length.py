@@ -22,7 +22,7 @@ def averaged(x, steps):
 
 
 def test_the_line_the_count_and_the_cure():
-    table = [X] * (MANY // 2)
+    table = [X + k for k in range(MANY // 2)]
     with pytest.warns(UnrolledWarning, match="stack") as found:
         got = fusec.jit(averaged).trace(X, table)
     assert len(got.traced.graph.nodes) >= MANY
