@@ -14,7 +14,7 @@ from fusec.ir import Node, TensorType, Value
 
 from .admission import PLAIN
 from .build import Builder
-from .registry import Op, register
+from .registry import Op, get, register
 
 # By the name of the function, NumPy's or ``scipy.special``'s: the row, and its number of operands.
 FORMULAS: dict[str, tuple[str, int]] = {
@@ -25,7 +25,7 @@ FORMULAS: dict[str, tuple[str, int]] = {
 
 
 def _infer(types: Any, attrs: Any) -> tuple[TensorType, ...]:
-    return (types[0],)
+    return get("Pos").infer(types[:1], {})  # which it becomes
 
 
 def _decompose(builder: Builder, node: Node) -> list[Value]:

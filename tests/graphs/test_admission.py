@@ -414,3 +414,16 @@ def test_a_graph_by_hand_is_admitted_too() -> None:
     admitted = admit(made)
     assert isinstance(admitted, Graph) and admitted is not made
     assert get("Sin").admits is not None
+
+
+def test_results_of_formulas_are_scalars_where_their_operands_are() -> None:
+    """As those of all elementwise operations, which they become."""
+    text = """graph f(x: f32[4] {{path="x"}}) {{
+  %b = Const {{value=f32(0.5)}} : f32
+  %a = Const {{value=f32(2.0)}} : f32[]
+  %e = Entr(%a, %b) : {type}
+  return %e
+}}"""
+    assert fusec.GraphFunction(admit(text.format(type="f32")))(np.ones(4, np.float32)) == 2
+    with pytest.raises(NotAdmittedError, match="by the rule of Entr it is f32"):
+        admit(text.format(type="f32[]"))
