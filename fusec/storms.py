@@ -20,6 +20,7 @@ _SCOPE = "device scope"
 _CHANGED = "no longer true: "
 # "f: function <lambda> before, ..."
 _OBJECT = re.compile(r"(?P<path>[^:;]+): (?P<kind>[A-Za-z_]\w*) \D")
+_VALUES = frozenset({"bool", "bytes", "complex", "float", "int", "str"})  # equal ones share a trace
 
 
 class Assumed(Protocol):
@@ -43,7 +44,8 @@ class Storm:
         """A trace was made for this reason, with the arguments ``ints`` static for their values."""
         cause = _cause(reason, ints)
         self._counts[cause] += 1
-        is_object = cause not in (_SIZES, _SCOPE) and _OBJECT.match(reason)
+        given = None if cause in (_SIZES, _SCOPE) else _OBJECT.match(reason)
+        is_object = given is not None and given["kind"] not in _VALUES
         most = CHANGES if is_object or reason.startswith(_CHANGED) else MANY
         if self._counts[cause] >= most:
             self._tell(cause, fn, f"was traced {most} times: {_text(cause, reason)}")
