@@ -1,6 +1,6 @@
 """What every test shares: a disk cache of its own, so that runs never meet the user's.
 
-``--part`` runs every twentieth test of each file, and fewer random programs, for the Pythons and
+``--part`` runs every fortieth test of each file, and fewer random programs, for the Pythons and
 NumPys beside the first.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device,
 but for those marked ``one_device``; ``--one-in 200`` every two hundredth, from another one each
 day.
@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-PART = 20
+PART = 40
 
 # Before anything imports fusec: settings are read once, and child processes inherit them.
 os.environ["FUSEC_CACHE_DIR"] = tempfile.mkdtemp(prefix="fusec-test-cache-")
