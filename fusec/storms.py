@@ -21,6 +21,8 @@ _CHANGED = "no longer true: "
 # "f: function <lambda> before, ..."
 _OBJECT = re.compile(r"(?P<path>[^:;]+): (?P<kind>[A-Za-z_]\w*) \D")
 _VALUES = frozenset({"bool", "bytes", "complex", "float", "int", "str"})  # equal ones share a trace
+_FIELDS = ("; the fields of an object are arguments where its class is registered "
+           "(optree.register_pytree_node, namespace='fusec')")
 
 
 class Assumed(Protocol):
@@ -44,8 +46,7 @@ class Storm:
         """A trace was made for this reason, with the arguments ``ints`` static for their values."""
         cause = _cause(reason, ints)
         self._counts[cause] += 1
-        given = None if cause in (_SIZES, _SCOPE) else _OBJECT.match(reason)
-        is_object = given is not None and given["kind"] not in _VALUES
+        is_object = cause not in (_SIZES, _SCOPE) and _is_of_object(reason)
         most = CHANGES if is_object or reason.startswith(_CHANGED) else MANY
         if self._counts[cause] >= most:
             self._tell(cause, fn, f"was traced {most} times: {_text(cause, reason)}")
@@ -103,6 +104,12 @@ def _cause(reason: str, ints: Collection[str]) -> str:
     return _SIZES if given is None else f"{given['kind']} {given['path']}"
 
 
+def _is_of_object(reason: str) -> bool:
+    """Whether an argument is another object, and no flag or name, at each call."""
+    given = _OBJECT.match(reason)
+    return given is not None and given["kind"] not in _VALUES
+
+
 def _text(cause: str, reason: str) -> str:
     if reason.startswith(_CHANGED):
         return f"{cause} changes between calls. Pass what changes as an argument"
@@ -113,10 +120,9 @@ def _text(cause: str, reason: str) -> str:
         return (f"{cause} differ ({reason}). Pad arrays to a few sizes, or call it with pieces of "
                 "one size")
     if _OBJECT.match(reason):
+        fields = _FIELDS if _is_of_object(reason) else ""
         return (f"each value of {cause.partition(' ')[2]} has its own trace ({reason}). Make it "
-                "once, outside, and give the same one at each call; the fields of an object are "
-                "arguments where its class is registered (optree.register_pytree_node, "
-                "namespace='fusec')")
+                f"once, outside, and give the same one at each call{fields}")
     first = cause.partition(",")[0]
     return (f"each value of {cause} has its own trace, because it decides sizes. Pass "
             f"np.asarray({first}), an array of no dimension, which is a number of the run")

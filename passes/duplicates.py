@@ -11,7 +11,7 @@ from .known_cones import KnownCones
 from .materialise import RECOMPUTE_LIMIT, is_strip
 
 MANY_NODES = 300  # graphs of more than these get several such values a round
-MANY_ROUNDS = 4  # by then what is stored last shows in each round what to store next
+MANY_ROUNDS = 4  # by then the values stored last show in each round which to store next
 
 
 def duplicates(units: list[Unit], cones: KnownCones, size: int, number: int) -> set[Value]:

@@ -74,8 +74,7 @@ class CallEndings:
         return earlier or located(error, node.loc)
 
     def _do_before(self, node: Node, inputs: list[Any]) -> None:
-        """Carry out what the program assigns before the node; what it drew for that is drawn
-        again."""
+        """Carry out the program's assignments before the node, with the same draws again."""
         if self.mark is None or self.objects is None:
             do_before_call(node, self.schedule, inputs, self.known)
             return

@@ -49,7 +49,7 @@ def arange(trace: Trace, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
     default = np.result_type(*(0 if type(end) is Symbolic else end for end in ends))
     first, last, stride = (end if type(end) is Symbolic else int(end) for end in ends)
     return _counted(trace, first, stride, length_of_range(first, last, stride),
-                    _array_dtype(trace, dtype, default))
+                    target_dtype(dtype, "an array", trace.loc, default))
 
 
 def _is_length(x: Any) -> bool:
@@ -79,17 +79,16 @@ def _range(trace: Trace, start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     length = span if int(step) == 1 else -(-span // int(step))
     places = _places(trace, as_traced(trace, length).value)
     result = places * int(step) if int(step) != 1 else places
-    return (result + start).astype(_array_dtype(trace, dtype, counts), copy=False)
+    return (result + start).astype(target_dtype(dtype, "an array", trace.loc, counts), copy=False)
 
 
 def _places(trace: Trace, length: Value) -> Any:
     """0, 1, …: the start of the longest such range where its length is known, else NumPy's."""
     known = interval(trace, length)
+    count = trace.emit("Maximum", length, trace.builder.const(0))
     if known is not None and known[1] <= _LONGEST_TABLE:
         longest = _counted(trace, 0, 1, max(known[1], 0), np.dtype(np.int64))
-        return longest[:TracedArray(trace, None, (), trace.emit(
-            "Maximum", length, trace.builder.const(0)))]
-    count = trace.emit("Maximum", length, trace.builder.const(0))
+        return longest[:TracedArray(trace, None, (), count)]
     trace.part(Intervals)[count] = (0, LONGEST)
     size = new_shape(trace, TracedArray(trace, None, (), count))[0]
     return call_library(trace, "Numpy", ("arange", sizes.number(trace, size)), {})
@@ -118,7 +117,8 @@ def eye(
     """``np.eye`` as a comparison of row and column numbers."""
     rows = _numbers(trace, N)
     columns = rows if M is None or M is N else _numbers(trace, M)
-    return astype(trace, rows[:, None] + k == columns[None, :], _array_dtype(trace, dtype))
+    return astype(trace, rows[:, None] + k == columns[None, :],
+                  target_dtype(dtype, "an array", trace.loc, float))
 
 
 def _numbers(trace: Trace, count: Any) -> TracedArray:
@@ -128,7 +128,3 @@ def _numbers(trace: Trace, count: Any) -> TracedArray:
     length = ZEROS(trace, count, np.int64)  # which a negative count refuses
     return arange(trace, length.shape[0] if is_static(length.shape) else sizes.number(
         trace, length.shape[0]))
-
-
-def _array_dtype(trace: Trace, dtype: Any, default: Any = float) -> np.dtype:
-    return target_dtype(dtype, "an array", trace.loc, default)

@@ -114,9 +114,10 @@ def _of_known_length(
 ) -> TracedArray:
     """What a mask has selected has as many rows as the new shape asks for, or the run raises."""
     first, *rest = x.shape or (1,)
+    if not is_decided_by_the_run(trace, first) or not is_static((*rest, *shape)):
+        return x
     row, count = math.prod(rest), math.prod(shape)
-    if not is_decided_by_the_run(trace, first) or not is_static((row, *shape)) or (
-            any(d < 0 for d in shape) or not row or count % row):
+    if any(d < 0 for d in shape) or not row or count % row:
         return x
     is_known = all(type(d) is int for d in shape)  # to ask others is to trace each by itself
     return of_length(x, count // row, _NO_FIT.format(

@@ -43,8 +43,6 @@ class Generators(dict[int, tuple[Any, Callable[[], Any]]]):
         return items
 
 
-
-
 def _listed(fn: FunctionType, call: Callable[[Any], Any], hooks: Bound) -> Any:
     code = fn.__code__
     file, listing = _lists.get(code, ("", None))

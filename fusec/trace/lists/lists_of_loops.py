@@ -76,8 +76,8 @@ class GrowingLists:
 
     def settle(self, finals: Mapping[str, Any], needed: list[Any],
                written: Mapping[Storage, Value], later: set[Any]) -> None:
-        """What an iteration did, compared with what was supposed; ``needed``: what variables that
-        are read after the loop hold."""
+        """Compare an iteration with the supposition; ``needed``: the values of the variables that
+        are read after the loop."""
         for one in self.lists.values():
             if one.is_other():
                 self.changed()

@@ -1,8 +1,8 @@
 """``any`` and ``all`` of items that the program computes, as far as Python goes through them.
 
 Items that data decides are joined by ``or`` or ``and``, whoever of them decides: that is one
-kernel.  What does more than to give a value (a write, an assignment, a draw, what may raise)
-happens only where no item before has decided, so it and all after it are in a branch.
+kernel.  An effect of an item (a write, an assignment, a draw, a possible exception) happens only
+where no item before has decided, so it and all after it are in a branch.
 """
 
 from __future__ import annotations

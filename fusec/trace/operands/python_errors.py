@@ -137,8 +137,8 @@ def check_perhaps_pythons(
     trace: Trace, divide: Callable[[Any, Any], Any], values: Sequence[Value], is_open: bool
 ) -> None:
     """Check the division of two numbers that may be Python's, as data decides, or NumPy's, which
-    give nan or inf: 0 by 0, which is what a sum and a count of nothing are, and by 0 what may be
-    Python's (``is_open``)."""
+    give nan or inf: 0 by 0, as a sum by a count of nothing, and by 0 a number that may be Python's
+    (``is_open``)."""
     number, divisor = values
     if _is_known_nonzero(trace, divisor):
         return
