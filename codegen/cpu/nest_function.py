@@ -11,6 +11,7 @@ from fusec.codegen.specialise import LoopForm
 from .abi import BlockLayout
 from .emitter import Emitter, Operand
 from .indices import FailureFlags
+from .inlining import with_calls
 
 STEP_VECTORS = 4  # the most vectors that one step of a loop takes
 MANY_PARTS = 8  # of short axes: each is a vector of its own, so that narrow ones are enough
@@ -61,7 +62,8 @@ class NestFunction:
         self.scratch = []
         em.line("ret void")
         head = f"define void @{name}(ptr %block, i64 %begin, i64 %end) nounwind {{"
-        text = "\n".join([head, "entry:", *em.allocas, *em.lines, "}"])
+        lines = with_calls(em.lines, em.functions, self.form.nest.roots)
+        text = "\n".join([head, "entry:", *em.allocas, *lines, "}"])
         em.functions[name] = text
 
     def _slot(self, number: int, kind: str = "i64") -> str:
