@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 CALLS = ("release", "hold", "call_python", "poll")  # functions of the lock; they take its state
-OF_NOTHING = -2  # the axis of an error exit for an extremum of an empty array
+# Instead of the axis of an error exit: for an extremum of an empty array; for numbers that the node
+# does not take, which are in the first ``index`` word.
+OF_NOTHING, OF_NUMBERS = -2, -3
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,15 @@ class ErrorExit:
 
     For an index out of range: the axis, and its size (None: it is in the second ``index`` word).
     Failures inside of a kernel are in the ``failure`` words.  For a scalar function that raised:
-    ``call`` is its symbol and the ``host`` words of its arguments.
+    ``call`` is its symbol and the ``host`` words of its arguments.  ``outgrown``: nothing raises; a
+    result has more elements than there is memory for, and all has to run again, step by step.
     """
 
     node: Node
     axis: int = -1
     size: Size | None = 0
     call: tuple[str, tuple[tuple[int, np.dtype], ...]] | None = None
+    outgrown: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,15 @@ class HostSize:
     """An axis with a run-time size, and the word that holds the size.
 
     Python writes the word where the call ``defines`` the size; else the native function does.
-    There is memory for a size up to ``limit``.
+    There is memory for a size up to ``limit``, which the operands' sizes give or, ``is_guessed``,
+    nothing does.
     """
 
     axis: int
     word: int
     defines: bool
     limit: int | None = None
+    is_guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,7 +188,8 @@ class ControlProgram:
     sites: Sequence[HostSite]  # where it calls Python
     passed: list[str]  # the symbols of the ``size`` words, in order
     structured: Callable[[], str]  # the text of its statements, which nothing keeps
-    # Draws that Python made although native code could, and why; by what the user called.
+    may_outgrow: bool = False  # a result may have no room: it runs again then, step by step
+    # What Python did although native code could, and why; by what the user called.
     called: dict[str, str] = field(default_factory=dict)
 
     @property

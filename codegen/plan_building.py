@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -73,6 +73,8 @@ def _compile_control(
             raise NotNativeError("sizes that only the run knows")
         if not is_divided:
             run.program = backend.compile_control(run.node, run.strides, stats)
+            if run.may_outgrow:
+                run.plans = _sub_plans(run, partial(_sub_plan, backend=backend, divide=divide))
             return
         backend.check_control(run.node, run.strides)
         make = partial(_sub_plan, backend=backend, divide=divide, as_native=True)
@@ -80,8 +82,12 @@ def _compile_control(
     except NotNativeError as error:
         make = partial(_sub_plan, backend=backend, divide=divide)
         run.reason = str(error)
-    run.plans = {name: make(value)
-                 for name, value in run.node.attrs.items() if isinstance(value, Graph)}
+    run.plans = _sub_plans(run, make)
+
+
+def _sub_plans(run: ControlRun, make: Callable[[Graph], SubPlan]) -> dict[str, SubPlan]:
+    return {name: make(value)
+            for name, value in run.node.attrs.items() if isinstance(value, Graph)}
 
 
 def _plan_on_device(run: ControlRun, backend: Backend, arrays: DeviceArrays) -> None:

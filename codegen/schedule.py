@@ -140,11 +140,17 @@ class ControlRun:
     reused: Collection[int]
     program: ControlProgram | ControlCode | None = None
     reason: str = ""  # why it is not native
-    plans: dict[str, SubPlan] = field(default_factory=dict)  # then, of its sub-graphs by attr
+    # Of its sub-graphs by attr, where it may run step by step.
+    plans: dict[str, SubPlan] = field(default_factory=dict)
 
     @property
     def is_native(self) -> bool:
         return self.program is not None
+
+    @property
+    def may_outgrow(self) -> bool:
+        """Whether it may turn out to have no room for a result: it runs again then, from Python."""
+        return isinstance(self.program, ControlProgram) and self.program.may_outgrow
 
     @property
     def is_divided(self) -> bool:

@@ -17,7 +17,6 @@ from fusec import config, stack
 from fusec.codegen.backend import DeviceArrays
 from fusec.codegen.control_program import (
     CALLS,
-    OF_NOTHING,
     RUN,
     ControlCode,
     ControlProgram,
@@ -30,24 +29,23 @@ from fusec.codegen.schedule import ControlRun, words_of
 from fusec.errors import InternalError, located
 from fusec.ir import Node
 from fusec.ir.bindings import resolve
-from fusec.ir.dims import Dim
-from fusec.ir.evaluate import apply
-from fusec.ops.checks import make_error
+from fusec.ir.lazy_values import lazy
 from fusec.ops.gather import index_checks, out_of_bounds
 from fusec.ops.recursion import TOO_DEEP, is_repeated
-from fusec.ops.scalar_calls import FUNCTIONS
 
 from . import memory, threads
 from .addresses import address_of
 from .cells import idle_or_new
 from .draws import Draws
+from .exit_errors import error_at, scalar_error
 from .grain import GRAIN_NS
-from .host_sites import HostCaller
+from .host_sites import HostCaller, OutgrownError
 from .native import interrupts
 from .recursive_calls import CallRun, RecursionRun, RepeatedRun
 from .sub_programs import Memory, Planner, SubProgram, as_array, own
 
 MOST = 1 << 62
+NO_ROOM = "a result had more elements than there was room for: all ran again, step by step"
 
 
 class LoopRun:
@@ -99,9 +97,10 @@ class CondRun:
 class NativeRun:
     """Calls of a compiled control node."""
 
-    def __init__(self, run: ControlRun, program: ControlProgram) -> None:
+    def __init__(self, run: ControlRun, program: ControlProgram, planner: Planner) -> None:
         self.program, self.strides = program, run.strides
         self.reused = run.reused
+        self.run, self.planner = run, planner
         self.is_parallel = any(
             _work(n)[0] > config.parallel_threshold for n in program.nests)
         self.function = RUN(program.address)
@@ -113,9 +112,31 @@ class NativeRun:
     ) -> list[np.ndarray]:
         blocks = idle_or_new(self._idle, lambda: _Blocks(self.program, self.pool))
         try:
-            return self._called(blocks, operands, memory, sizes)
+            if not self.program.may_outgrow:
+                return self._called(blocks, operands, memory, sizes)
+            return self._called_or_repeated(blocks, operands, memory, sizes)
         finally:
             self._idle.append(blocks)
+
+    def _called_or_repeated(
+        self, blocks: _Blocks, operands: Sequence[Any], memory: Sequence[Memory],
+        sizes: dict[str, int],
+    ) -> list[np.ndarray]:
+        """The call; of one that has no room for a result what it changed is put back first."""
+        changed = {self.program.copied[number] for number in self.reused}
+        before = {k: operands[k].copy() for k in changed}
+        try:
+            return self._called(blocks, operands, memory, sizes)
+        except OutgrownError:
+            self.program.called.setdefault("NumPy", NO_ROOM)
+            for k, contents in before.items():
+                np.copyto(operands[k], contents)
+        return self._step_by_step(operands, memory, sizes)
+
+    @lazy
+    def _step_by_step(self) -> LoopRun | CondRun:
+        """From Python there is room for results of any size."""
+        return (LoopRun if self.run.node.op == "Loop" else CondRun)(self.run, self.planner)
 
     def _called(
         self, blocks: _Blocks, operands: Sequence[Any], memory: Sequence[Memory],
@@ -187,8 +208,8 @@ class CodeRun:
         left = self.program.code(lying, results, sizes)
         if left is not None:
             if left.exit.call is not None:
-                raise _scalar_error(left.exit, left.arguments)
-            raise _error_at(left.exit, left.index, left.size)
+                raise scalar_error(left.exit, left.arguments)
+            raise error_at(left.exit, left.index, left.size)
         return results
 
 
@@ -303,18 +324,22 @@ class _Blocks:
         }[word.kind]
 
     def error(self, error_exit: ErrorExit) -> BaseException:
+        if error_exit.outgrown:
+            return OutgrownError()
         if error_exit.call is not None:
-            return _scalar_error(error_exit, [
+            return scalar_error(error_exit, [
                 self.host.cell(number, dtype)[0] for number, dtype in error_exit.call[1]])
         if self.host.error is not None or error_exit.node.op == "HostCall":
             raised, self.host.error = self.host.error, None
+            if isinstance(raised, OutgrownError):
+                return raised
             return located(raised or InternalError("a host call failed without an error"),
                            error_exit.node.loc)
         if error_exit.node.op == "Call":
             return located(RecursionError(TOO_DEEP), error_exit.node.loc)
         if error_exit.node.op == "Fused":
             return self._kernels_error(error_exit.node)
-        return _error_at(error_exit, *(
+        return error_at(error_exit, *(
             int(self.words[at]) for value in range(2) for at, word in self._of("index")
             if word == value))
 
@@ -330,33 +355,6 @@ class _Blocks:
         return next(at for at, word in self._of(kind) if word == value)
 
 
-def _error_at(error_exit: ErrorExit, index: int = 0, given: int = 0) -> BaseException:
-    """What the node of an exit raises; ``given`` is the size, if the exit does not have it."""
-    if error_exit.node.op == "Check":
-        return located(make_error(error_exit.node.attrs["error"]), error_exit.node.loc)
-    if error_exit.axis == OF_NOTHING:
-        return _of_nothing(error_exit.node)
-    size = given if error_exit.size is None or isinstance(error_exit.size, Dim) else (
-        error_exit.size)
-    return located(out_of_bounds(index, error_exit.axis, int(size)), error_exit.node.loc)
-
-
-def _scalar_error(error_exit: ErrorExit, arguments: Sequence[Any]) -> BaseException:
-    """What a function of ``fusec.vectorize`` raises on these numbers."""
-    assert error_exit.call is not None
-    return located(FUNCTIONS[error_exit.call[0]].error(arguments), error_exit.node.loc)
-
-
-def _of_nothing(node: Node) -> Exception:
-    """What NumPy raises for an extremum of an empty array."""
-    shape = [0 if axis in node.attrs["axes"] else 1 for axis in range(node.inputs[0].type.rank)]
-    try:
-        apply(node, [np.empty(shape, node.inputs[0].dtype)])
-    except ValueError as error:
-        return located(error, node.loc)
-    raise AssertionError(f"internal error: {node.op} of nothing has a value")
-
-
 def run_of(
     control: ControlRun, planner: Planner, arrays: DeviceArrays | None = None
 ) -> Callable[..., list[np.ndarray]]:
@@ -367,7 +365,7 @@ def run_of(
     if isinstance(control.program, ControlCode):
         return CodeRun(control, control.program)
     if control.program is not None:
-        return NativeRun(control, control.program)
+        return NativeRun(control, control.program, planner)
     if not control.node.graphs:
         return RecursionRun(control, planner)
     if control.node.op == "Call":

@@ -18,6 +18,10 @@ Run = Callable[[Sequence[Any]], tuple[Any, ...]]
 Cell = Callable[[int, np.dtype], np.ndarray]  # a word, by its number, as an array of one number
 
 
+class OutgrownError(Exception):
+    """A result has more elements than there is memory for."""
+
+
 class _Memory:
     """Memory that belongs to the native function, as NumPy's array interface."""
 
@@ -127,15 +131,17 @@ class HostCaller:
             number = self.cell(value.word, type_.dtype)
             return lambda result: number.__setitem__(0, _checked(result, type_))
         array, sizes = self._array(value), self._sizes(value)
-        defined = [(s.axis, s.limit, sizes[s.axis]) for s in value.sizes if s.defines]
+        defined = [(s, sizes[s.axis]) for s in value.sizes if s.defines]
         if not sizes:
             return lambda result: array().__setitem__(..., _checked(result, type_))
 
         def write(result: Any) -> None:
-            for axis, limit, size in defined:
-                if result.ndim <= axis or result.shape[axis] > limit:
+            for word, size in defined:
+                if result.ndim <= word.axis:
                     raise _unexpected(result, type_)
-                size[0] = result.shape[axis]
+                if result.shape[word.axis] > word.limit:
+                    raise OutgrownError if word.is_guessed else _unexpected(result, type_)
+                size[0] = result.shape[word.axis]
             memory = array()
             if memory.shape != result.shape or memory.dtype != result.dtype:
                 raise _unexpected(result, type_)

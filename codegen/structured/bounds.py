@@ -7,13 +7,25 @@ once, at the bound, and its strides are those of the bound: during the run only 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusec.codegen.backend import NotNativeError
 from fusec.ir.bounds import range_of
-from fusec.ir.dims import Dim, Size
+from fusec.ir.dims import Dim, Size, symbols_of
 from fusec.ir.symbolic_numbers import Symbolic
+
+# Room for a result of any size: the classes that are counted, the values that are there, are few.
+ROOM = 4096
+MOST_ROOM = 1 << 20  # elements of one array
+
+
+def guessed(shape: Sequence[Size], limits: Mapping[str, int], room: int) -> dict[str, int]:
+    """``room`` for each symbol that has no upper bound; none where that is much memory."""
+    found = dict.fromkeys((s for s in symbols_of(tuple(shape)) if s not in limits), room)
+    most = math.prod(bound_of(size, {**limits, **found}) for size in shape)
+    return found if most <= MOST_ROOM else {}
 
 
 def bound_of(size: Size, limits: Mapping[str, int]) -> int:

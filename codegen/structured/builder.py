@@ -11,13 +11,13 @@ import numpy as np
 
 from fusec.codegen.backend import NotNativeError
 from fusec.codegen.control_program import ErrorExit, HostSite
-from fusec.ir.dims import Dim, Size, is_at_least
+from fusec.ir.dims import Dim, Size, is_at_least, symbols_of
 from fusec.ir.polynomials import Call
 from fusec.ir.symbolic_numbers import Symbolic
 from fusec.ops.windows import UNLIMITED
 from fusec.records import dataclass, field
 
-from .bounds import bound_of
+from .bounds import ROOM, bound_of, guessed
 from .memory import (
     BOOL,
     I64,
@@ -58,6 +58,8 @@ class Shared:
     sites: list[HostSite] = field(default_factory=list)
     limits: dict[str, int] = field(default_factory=dict)  # by symbol, its upper bound
     outer: frozenset[str] = frozenset()  # symbols that are defined before the loop
+    guessed: set[str] = field(default_factory=set)  # symbols whose upper bounds are guesses
+    repeats: bool = False  # whether all may run again, step by step, where a guess was too small
     counts: dict[str, int] = field(default_factory=dict)
 
     def count(self, kind: str) -> int:
@@ -179,6 +181,13 @@ class Builder:
         bound = bound_of(limit, self.limits)
         if bound < UNLIMITED:
             self.limits[symbol] = bound
+
+    def guess(self, shape: Sequence[Size], room: int = ROOM) -> bool:
+        """Whether all symbols of the shape have upper bounds, guesses where nothing gives one."""
+        found = guessed(shape, self.limits, room) if self.shared.repeats else {}
+        self.limits.update(found)
+        self.shared.guessed.update(found)
+        return symbols_of(tuple(shape)) <= self.limits.keys()
 
     def is_outer(self, size: Size) -> bool:
         """Whether the size is known when the call begins, and nothing bounds it before."""

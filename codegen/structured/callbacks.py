@@ -89,10 +89,11 @@ def library_call(graph: GraphBuilder, node: Node) -> None:
     fresh = [d.name for t in node.types for d in t.shape if isinstance(d, Dim) and d.name]
     for symbol in fresh:
         if symbol not in limits:
-            if not selects(node):
+            if selects(node):
+                limits[symbol] = _elements(graph, node)
+            elif not all(graph.builder.guess(t.shape) for t in node.types):
                 raise NotNativeError(f"{name} is a library call whose result has any size",
                                      node.loc)
-            limits[symbol] = _elements(graph, node)
     _call(graph, node, name, node.inputs, node.types)
 
 
@@ -169,7 +170,7 @@ def _size(build: Builder, type_: TensorType, axis: int, node: Node | None) -> Ho
     if is_written:
         build.require(dim)
     limit = None if is_written or dim.name is None else build.limits[dim.name]
-    return HostSize(axis, number, not is_written, limit)
+    return HostSize(axis, number, not is_written, limit, dim.name in build.shared.guessed)
 
 
 def _dim(type_: TensorType, axis: int) -> Dim:

@@ -33,6 +33,8 @@ def interpreted(node: Node, strides: Sequence[Strides]) -> ControlCode:
     """The node as a function that interprets it; raises `NotNativeError` for calls of Python, of
     functions that call themselves and of compiled functions, and for kernels that check."""
     program = build_program(node, strides)
+    if program.may_outgrow:
+        raise NotNativeError("a result of any size in the interpreter of statements")
     nests = _admitted(program.body)
 
     def code(

@@ -28,6 +28,7 @@ class StructuredProgram:
 
     ``outer``: symbols that are defined before it.  ``copied``: for each result, the operand that
     it starts as a copy of; -1: none.  ``has_loops``: whether any part may run twice.
+    ``may_outgrow``: whether there may be no room for a result, so that all has to run again.
     """
 
     node: Node
@@ -37,6 +38,7 @@ class StructuredProgram:
     copied: list[int]
     outer: frozenset[str]
     has_loops: bool
+    may_outgrow: bool = False
 
     def __str__(self) -> str:
         return "\n".join([f"structured {self.node.name}:", *print_blocks(self.body, self.exits)])
@@ -48,7 +50,8 @@ def build_program(node: Node, strides: Sequence[Strides]) -> StructuredProgram:
 
     Raises `NotNativeError` where a part can only run step by step.
     """
-    shared = Shared(outer=outer_sizes(node), limits=outer_limits(node))
+    shared = Shared(outer=outer_sizes(node), limits=outer_limits(node),
+                    repeats=node.op != "Call" and _may_repeat(node))
     builder, copied = Builder(shared), changed_operands(node)
     operands: list[Location] = []
     owned = []
@@ -62,7 +65,12 @@ def build_program(node: Node, strides: Sequence[Strides]) -> StructuredProgram:
     _finish(graph)
     begun = [-1 if k < 0 or is_unset(node.inputs[k].node) else k for k in copied]
     return StructuredProgram(node, tuple(builder.statements), shared.exits, shared.sites, begun,
-                             shared.outer, _has_loops(node))
+                             shared.outer, _has_loops(node), bool(shared.guessed))
+
+
+def _may_repeat(node: Node) -> bool:
+    """Whether nobody sees that it has run, but by what it writes."""
+    return all(n.op != "HostCall" and _may_repeat(n) for graph in node.graphs for n in graph.nodes)
 
 
 def _has_loops(node: Node) -> bool:

@@ -11,7 +11,7 @@ from fusec.ir.symbolic_numbers import applied
 from fusec.ops import get
 from fusec.ops.loop_numbers import WAY_BACK
 
-from . import callbacks, functions, invariant_checks, kernels, picks, selections, slices
+from . import callbacks, counting, functions, invariant_checks, kernels, picks, selections, slices
 from .builder import Builder
 from .counted import Counted, iteration_cost
 from .entries import Entries, find_entries
@@ -267,6 +267,7 @@ _STEPS: dict[str, Callable[[GraphBuilder, Node], None]] = {
     "Extent": slices.extent, "Size": slices.size_number, "Fill": slices.fill,
     "Window": slices.window, "WindowUpdate": slices.window_update,
     "Reserve": slices.reserve, "SliceUpdate": slices.slice_update, "Concat": slices.concat,
+    "Counters": counting.counters,
     "Nonzero": selections.nonzero,
 }
 

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-import time
+import timeit
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -350,16 +350,26 @@ def test_nothing_is_kept_while_off(path: Path) -> None:
     assert [e["name"] for e in spans(json.loads(path.read_text())["traceEvents"])] == ["during"]
 
 
+def kept(
+    rows: list[Any], device: str, kind: str, name: str, start: int, end: int, loc: Any, **args: Any
+) -> None:
+    """The least that a span can be: one call that keeps eight values."""
+    rows.extend(("X", device, name, start, end, kind, loc, args))
+
+
 @pytest.mark.alone
-def test_a_span_costs_less_than_a_microsecond(path: Path) -> None:
-    best = math.inf
+def test_a_span_costs_a_few_times_what_keeping_it_does(path: Path) -> None:
+    """Twice, 0.7 µs, where this was written; how fast the machine is is not what is asked."""
+    rows: list[Any] = []
+
+    def seconds(one: Callable[..., None], *given: Any) -> float:
+        return timeit.timeit(lambda: one(*given, CPU0, "kernel", "k", 1, 2, None, bytes=3),
+                             number=2000)
+
     with fusec.profile(path):
-        for _ in range(20):
-            start = time.perf_counter()
-            for _ in range(2000):
-                timeline.span(CPU0, "kernel", "k", 1, 2, None, bytes=3)
-            best = min(best, (time.perf_counter() - start) / 2000)
-    assert best < 1e-6
+        turns = [(seconds(timeline.span), seconds(kept, rows)) for _ in range(20)]
+    span, least = map(min, zip(*turns, strict=True))
+    assert span < 4 * least
 
 
 # ---- as a picture ----------------------------------------------------------------------------

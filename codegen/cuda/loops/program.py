@@ -45,6 +45,8 @@ def compile_control(
     """The node as a kernel of one block; raises `NotNativeError` where one does not suffice."""
     start = time.perf_counter()
     program = build_program(node, strides)
+    if program.may_outgrow:
+        raise NotNativeError("a result of any size")
     if config.verify:
         verify(program)
     nests = _nests(program.body)

@@ -71,19 +71,39 @@ def _is_counted(x: Any) -> bool:
 # ---------------------------------------------------------------------------------------- bincount
 
 
+def _is_countable(trace: Trace, x: Any) -> bool:
+    """Whether it is one axis of so many elements, or in a loop, where a call of NumPy would take
+    longer than the counting, of as many as only the run knows."""
+    return type(x) is TracedArray and x.ndim == 1 and (
+        _is_counted(x) or (trace.in_region and not x.type.is_static))
+
+
+def _is_weight(weights: Any, x: TracedArray) -> bool:
+    return _is_counted(weights) if x.type.is_static else (
+        type(weights) is TracedArray and weights.shape == x.shape)
+
+
+def _ends(index: TracedArray) -> tuple[Any, Any]:
+    """The lowest and the highest; where there may be none, what asks for no counter."""
+    if index.type.is_static:
+        return np.min(index), np.max(index)
+    return np.min(index, initial=0), np.max(index, initial=-1)
+
+
 @entry(np.bincount)
 def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> Any:
     """``np.bincount``: of as many counters as the largest element, or ``minlength``, asks for."""
     operands = [x] if weights is None else [x, weights]
-    if not (_is_counted(x) and x.ndim == 1) or type(minlength) is not int or not (
-            weights is None or _is_counted(weights)):
+    if not _is_countable(trace, x) or type(minlength) is not int or not (
+            weights is None or _is_weight(weights, x)):
         return call_library(trace, "Bincount", (x, weights, minlength), {})
     like = ask_on_stand_ins(
         trace, lambda x, w=None: np.bincount(x, w, minlength), operands, minlength)
     low, high = bounds(x.value)
     is_bounded = low >= 0 and high < minlength
     in_memory = view_base(x.value).node.op == "Input"
-    if not is_bounded and in_memory and minlength < x.type.size:  # NumPy is as fast on its own
+    if not is_bounded and in_memory and not trace.in_region and minlength < x.type.size:
+        # NumPy is as fast on its own
         return call_library(trace, "Bincount", (x, weights, minlength), {})
     index = from_value(trace, cast(trace, x.value, INDEX))
     if is_bounded and weights is None:
@@ -91,7 +111,7 @@ def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> A
     if is_bounded:
         target = _zeros(trace, (minlength,), like.dtype)
     else:
-        ends = [as_traced(trace, reduce(index)).value for reduce in (np.min, np.max)]
+        ends = [as_traced(trace, end).value for end in _ends(index)]
         results = (TensorType(like.dtype, (new_size(trace),)),)
         target = trace.emit("Counters", *ends, results=results, minlength=minlength)
         define(trace, target)

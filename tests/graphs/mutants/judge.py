@@ -29,6 +29,7 @@ SECONDS = 3.0
 LIMITS = Limits(nodes=2000, value_bytes=1 << 20)
 # What Python's own numbers raise, traces check before; a graph that does not has what wraps.
 PYTHONS = (ZeroDivisionError, OverflowError)
+NEGATIVE_SHIFT = "negative shift count"
 WILD = (0, 1, -1, 2, 3, 9, 10, 11, -10, -11, 200, 2**31, -(2**31), 2**40, 2**62, 2**63 - 1,
         -(2**63))
 
@@ -62,7 +63,7 @@ class Judge:
         numbers) or ``again`` (one like it was run); raises `AssertionError` where it is none."""
         graph, rng = self.mutant(number)
         try:
-            admitted = admit(str(graph) if rng.random() < 0.05 else graph, LIMITS)
+            admitted = admit(_as_text(graph) if rng.random() < 0.05 else graph, LIMITS)
         except FusecError as error:
             assert not isinstance(error, InternalError), f"admission: {error}"
             return "refused"
@@ -85,7 +86,7 @@ class Judge:
                 return "endless"
             if found == "refused":
                 return found
-            if isinstance(expected, PYTHONS):
+            if isinstance(expected, PYTHONS) or str(expected) == NEGATIVE_SHIFT:
                 return "python"
             _compare(found, expected, _undefined(graph, given, expected))
         return "raises" if isinstance(expected, Exception) else "right"
@@ -116,6 +117,14 @@ class Judge:
             self.pages.append(Guarded())
         return [pages.array(x, rng.random() < 0.8) if isinstance(x, np.ndarray) else x
                 for pages, x in zip(self.pages, given, strict=False)]
+
+
+def _as_text(graph: Graph) -> Graph | str:
+    """The graph's text, if there is one: types may be what no text can say."""
+    try:
+        return str(graph)
+    except KeyError:
+        return graph
 
 
 def argument(type_: TensorType, rng: random.Random) -> Any:
@@ -182,6 +191,8 @@ def _same(one: np.ndarray, two: np.ndarray, other: np.ndarray) -> None:
     """They are equal where ``two`` and ``other`` are: elsewhere nothing is defined."""
     if (one.dtype, one.shape) != (two.dtype, two.shape):
         raise AssertionError(f"{one!r} is not {two!r}")
+    if one.tobytes() == two.tobytes():
+        return
     if other is not two:
         defined = (two == other) | ((two != two) & (other != other))
         one, two = one[defined], two[defined]

@@ -118,11 +118,13 @@ def test_errors_of_the_library_are_raised_at_their_line() -> None:
             function(a)
 
 
-def test_a_result_of_any_size_runs_step_by_step_and_says_so() -> None:
+def test_a_result_of_any_size_beside_draws_runs_step_by_step_and_says_so() -> None:
+    rng = np.random.default_rng(0)
+
     def program(x: Any) -> Any:
         total = 0.0
         for i in range(30):
-            total += np.repeat(x, x + i).sum()
+            total += np.repeat(x, x + i).sum() + 0.0 * rng.random()
         return total
 
     x = RNG.integers(0, 9, 50)
