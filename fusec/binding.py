@@ -13,6 +13,7 @@ import optree
 
 from fusec.trace.call.flat_call import FlatCall, flatten
 from fusec.trace.call.overlap import merged
+from fusec.trace.call.packed_lists import Packing, ints_in
 from fusec.trace.call.signature import Signature, keywords_of
 from fusec.trace.facts.trees import flattened
 
@@ -38,6 +39,7 @@ class Binder:
         self._specs = specs
         self.reduce_retracing = reduce_retracing
         self._scope_now = scope_now
+        self.packing = Packing(signature)
         self.pinned: frozenset[str] = frozenset()
         self._dynamic: frozenset[str] = frozenset()
         self._int_values: dict[str, set[int]] = {}
@@ -55,6 +57,7 @@ class Binder:
             raise users_own(_call_error(fn, args, kwargs, error)) from None
         if self._specs is not None:
             bound = self._specs.applied(bound)
+        bound, keywords = self._packed(bound, keywords)
         call = flatten(self.signature, bound, keywords, self._dynamic, self.pinned)
         placed = placing_in if gpu is None else gpu.placing_in
         return replace(call, form=(len(args), *kwargs), placing=placed(self._scope_now()))
@@ -69,9 +72,14 @@ class Binder:
                     "was put on it", None, "jit the partial anew, or give the keyword at each call",
                     values=[("before", was), ("now", is_)])
 
+    def _packed(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        """Long lists of numbers as arrays, unless each number is to be a constant or has a spec."""
+        is_usual = self._specs is None and self.reduce_retracing
+        return self.packing.applied(args, kwargs) if is_usual else (args, kwargs)
+
     def again(self, call: FlatCall) -> FlatCall:
         """The call flattened anew, after other ints have become values of the run."""
-        args, kwargs = _unflatten(call.separate or call)
+        args, kwargs = self._packed(*_unflatten(call.separate or call))
         anew = flatten(self.signature, args, kwargs, self._dynamic, self.pinned)
         anew = replace(anew, form=call.form, placing=call.placing)
         return anew if call.separate is None else merged(anew) or anew
@@ -97,22 +105,24 @@ class Binder:
         used = {path for path, leaf in zip(call.paths, call.leaves, strict=True)
                 if path in self._dynamic or (
                     isinstance(leaf, np.integer) and path not in self.pinned)}
-        if not used:
+        packed = ints_in(call)
+        if not used and not packed:
             return None
+        self.packing.apart |= packed
         self.pinned |= used
         self._dynamic -= used
         return self.again(call)
 
-    def ints(self) -> tuple[frozenset[str], frozenset[str]]:
+    def ints(self) -> tuple[frozenset[str], ...]:
         """What `restore` takes back."""
-        return self.pinned, self._dynamic
+        return self.pinned, self._dynamic, self.packing.apart
 
-    def restore(self, ints: tuple[frozenset[str], frozenset[str]]) -> None:
-        self.pinned, self._dynamic = ints
+    def restore(self, ints: tuple[frozenset[str], ...]) -> None:
+        self.pinned, self._dynamic, self.packing.apart = ints
 
     def clear(self) -> None:
         self._int_values.clear()
-        self._dynamic = self.pinned = frozenset()
+        self._dynamic = self.pinned = self.packing.apart = frozenset()
 
 
 def _hold(args: tuple, kwargs: dict[str, Any]) -> bool:

@@ -181,7 +181,7 @@ class UnrolledWarning(UserWarning):
 
 
 class FirstCallWarning(UserWarning):
-    """A first call takes long, as a library was asked what it gives on arrays as long as its."""
+    """A first call takes long: its line, and why."""
 
 
 class FallbackWarning(UserWarning):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fusec.trace.call.flat_call import FlatCall, leaf_getter
+from fusec.trace.call.packed_lists import Packing
 from fusec.trace.call.signature import Signature
 from fusec.trace.facts.trees import flattened, holds_ordered, in_order, is_moved, key_types
 
@@ -32,12 +33,14 @@ class ByKeys(dict[tuple[Any, ...], list[Plan]]):
 class FastCalls(RecentPlans):
     """The recent plans of one function; `Function.__call__` reads the tables itself."""
 
-    __slots__ = ("__weakref__", "of_gpus", "scope_now", "signature")
+    __slots__ = ("__weakref__", "of_gpus", "packing", "scope_now", "signature")
 
-    def __init__(self, signature: Signature, scope_now: Callable[[], Any]) -> None:
+    def __init__(
+        self, signature: Signature, scope_now: Callable[[], Any], packing: Packing
+    ) -> None:
         """``scope_now`` gives the device scope of a call that is made now."""
         super().__init__()
-        self.signature, self.scope_now = signature, scope_now
+        self.signature, self.scope_now, self.packing = signature, scope_now, packing
         self.of_gpus = GpuPlans(signature, scope_now)
         with _lock:
             _every.add(self)
@@ -103,6 +106,8 @@ class FastCalls(RecentPlans):
 
     def for_structure(self, bound: Any) -> tuple[Sequence[Any], Sequence[Plan]]:
         """The leaves of bound arguments, and the plans for them."""
+        if self.packing.is_used:
+            bound = self.packing.applied(*bound)
         leaves, treespec = flattened(bound)
         plans = self.structured.get(treespec, ())
         if type(plans) is not ByKeys:

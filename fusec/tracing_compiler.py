@@ -27,6 +27,7 @@ from .input_signature import InputSignature
 from .inspect import compile_log, progress, timeline
 from .jitted_methods import Kin, Target
 from .kin import KinOfInstance
+from .many_leaves import warn_of_leaves
 from .open_function import OpenFunction, open_function
 from .placing import scope_now, trace_key
 from .quiet_gc import no_collections_inside
@@ -73,7 +74,8 @@ class TracingCompiler:
         self.binder.pinned = self.kin.pinned
         self.traces = trace_cache.TraceCache(target.fn)
         self.symbolic = SymbolicTraces()
-        self.fast = FastCalls(signature, device.scope_now if device else scope_now)
+        self.fast = FastCalls(
+            signature, device.scope_now if device else scope_now, self.binder.packing)
         self.creations = Creations(target.name)
         self._lock = locks.Lock()
         self._written: dict[tuple, frozenset[int]] = {}  # leaves, where overlapping ones were met
@@ -106,6 +108,7 @@ class TracingCompiler:
             return self._remembered(call, of_other, trace_cache.OTHER_INSTANCE)
         self.traces.forbid_retrace(self._target.name, call)
         reason = self.traces.miss_reason(call)
+        warn_of_leaves(self._target, call)
         try:
             concrete = self._build(call)
         except (InternalError, OverlapError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 from collections.abc import Mapping
 
 from fusec.ir import Loc, TensorType, Value
@@ -13,6 +14,7 @@ from fusec.ops import get
 _PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
 _LONGEST = 48
 _MOST_NODES = 2_000
+LIST = re.compile(r"\[:(?:, \d+)?\]$")  # ends the path of an array that a list was packed into
 
 
 def describe(value: Value, at: Loc | None, outside: Mapping[int, str]) -> str:
@@ -94,7 +96,8 @@ def scalar_arguments(value: Value, outside: Mapping[int, str]) -> list[str]:
         if node.id in visited:
             continue
         visited.add(node.id)
-        if len(visited) > _MOST_NODES or (node.op == "Input" and node.types[0].kind == "array"):
+        is_array = node.op == "Input" and node.types[0].kind == "array"
+        if len(visited) > _MOST_NODES or (is_array and not LIST.search(node.attrs["path"])):
             return []
         if node.op == "Input" and node.attrs["index"] in outside:
             return []  # read from an attribute, a variable or a container at each call

@@ -99,10 +99,7 @@ def in_order(tree: Any) -> Any:
 
 def flattened_in_order(tree: Any) -> tuple[list[Any], Any]:
     """`flattened`, the keys of each `OrderedDict` in its order."""
-    leaves, treespec = flattened(tree)
-    if holds_ordered(treespec) and is_moved(tree):
-        return flattened(in_order(tree))
-    return leaves, treespec
+    return flattened(in_order(tree) if is_moved(tree) else tree)
 
 
 def is_moved(tree: Any) -> bool:
@@ -110,11 +107,12 @@ def is_moved(tree: Any) -> bool:
     todo = [tree]
     while todo:
         node = todo.pop()
-        if isinstance(node, dict):
-            if type(node) is OrderedDict and list(node) != list(dict.__iter__(node)):
+        kind = type(node)  # a traced value says that it is of another class, slowly
+        if issubclass(kind, dict):
+            if kind is OrderedDict and list(node) != list(dict.__iter__(node)):
                 return True
             todo += dict.values(node)
-        elif isinstance(node, (tuple, list, deque)):
+        elif issubclass(kind, (tuple, list, deque)):
             todo += node
     return False
 

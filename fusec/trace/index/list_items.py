@@ -21,8 +21,10 @@ I64 = np.dtype(np.int64)
 
 def kind_of(trace: Trace, x: Any) -> tuple[np.dtype, bool] | None:
     """Dtype of a number, and whether it is Python's; None for anything else."""
-    if not isinstance(x, (bool, int, float, complex, np.generic)) and (
-            type(x) is not TracedArray or x.is_array):
+    if type(x) is TracedArray:
+        type_ = x.type
+        return None if x.is_array else (type_.dtype, type_.is_weak)
+    if not isinstance(x, (bool, int, float, complex, np.generic)):
         return None
     type_ = as_traced(trace, x).type
     return type_.dtype, type_.is_weak

@@ -42,8 +42,8 @@ _COPYING = ("__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getsta
 def is_instance(x: Any) -> bool:
     """Whether it is an object of a class of the user's."""
     kind = type(x)
-    if kind is SimpleNamespace:
-        return True
+    if kind is TracedArray or kind is SimpleNamespace:
+        return kind is SimpleNamespace
     root = str(kind.__module__).partition(".")[0]
     return bool(kind.__flags__ & HEAP_TYPE) and is_guarded(x) and not isinstance(
         x, (type, FunctionType, BaseException)) and root not in ("fusec", "numpy") and (

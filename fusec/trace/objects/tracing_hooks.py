@@ -205,6 +205,8 @@ class TracingHooks(Hooks):
         return _with_items(x, old, list(map(self.lifted_item, old)))
 
     def lifted_item(self, x: Any) -> Any:
+        if type(x) is TracedArray:
+            return x
         if type(x) is tuple:
             return _with_items(x, x, list(map(self.lifted_item, x)))
         return x if isinstance(x, (list, dict, deque, Variable)) else self.lifted(x)

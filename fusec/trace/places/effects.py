@@ -166,6 +166,8 @@ def _note(root: Any, ids: set[int]) -> None:
 
 def _referred_to(value: Any) -> Iterable[Any]:
     kind = type(value)
+    if kind is TracedArray:
+        return ()
     if kind is FunctionType:
         return [cell.cell_contents for cell in value.__closure__ or () if cell != _EMPTY]
     if kind is partial:
