@@ -20,6 +20,7 @@ from fusec.ir.dims import Dim, Size
 from fusec.records import dataclass
 
 from .admission import ANYTHING, TYPES, Admission
+from .cofactors import cofactors
 from .library_admission import check_call
 from .named_functions import find_scipy, find_ufunc
 from .registry import REAL, Op, register
@@ -218,6 +219,8 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(_LINALG.cond),
     _row(_LINALG.tensorsolve, tried_on="square tensors"),
     _row(_LINALG.tensorinv, tried_on="square tensors"),
+    LibraryCall("Cofactors", cofactors, raises="often", called="the cofactors of np.linalg.det",
+                takes=("f4", "f8", "c8", "c16")),
     # order
     _row(np.sort, raises="never", gpu=True), _row(np.argsort, raises="never"), _row(np.lexsort),
     _row(np.partition, "kth"),

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from rule_harness import judge
 
+import fusec
+
 RNG = np.random.default_rng(8)
 
 
@@ -86,3 +88,39 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_rules_are_derivatives(name: str) -> None:
     program, arguments = PROGRAMS[name]
     judge(program, *arguments, step=2.0**-9, consistent=1e-11 if "of" in name else 1e-12)
+
+
+def _minors(a: np.ndarray) -> np.ndarray:
+    """Cofactors by their definition."""
+    rest = [[np.delete(np.delete(a, i, 0), j, 1) for j in range(len(a))] for i in range(len(a))]
+    signs = (-1.0) ** np.add.outer(np.arange(len(a)), np.arange(len(a)))
+    return signs * np.linalg.det(np.array(rest))
+
+
+NEARLY = A.copy()
+NEARLY[3] = NEARLY[0] + 2 * NEARLY[1] + 1e-16
+SINGULAR = {
+    "by rounding": NEARLY, "of small integers": np.arange(9.0).reshape(3, 3),
+    "zero": np.zeros((2, 2)), "of rank 1": np.outer([1.0, 2.0, -1.0], [3.0, 1.0, 2.0]),
+    "complex": np.stack([Z[0], Z[1], Z[0]]), "single precision": np.float32([[1, 2], [2, 4]]),
+    "regular": A,
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+def test_determinants_of_singular_matrices_have_derivatives(name: str) -> None:
+    a = SINGULAR[name]
+    expected, t = _minors(a), np.cos(a.real) + 0.0 * a
+    tolerance = {"rtol": 1e-5, "atol": 1e-5} if a.itemsize == 4 else {"rtol": 1e-9, "atol": 1e-12}
+    found = fusec.grad(lambda x: np.linalg.det(x).real)(a)
+    assert found.dtype == a.dtype
+    np.testing.assert_allclose(found, expected.conj(), **tolerance)
+    along = fusec.jvp(np.linalg.det, (a,), (t,))[1]
+    np.testing.assert_allclose(along, (expected * t).sum(), **tolerance)
+
+
+def test_stacks_of_which_some_are_singular() -> None:
+    stack = np.stack([A, NEARLY, np.zeros((4, 4)), 2 * A])
+    found = fusec.grad(lambda s: (np.linalg.det(s) * np.arange(1.0, 5.0)).sum())(stack)
+    expected = np.stack([(k + 1) * _minors(a) for k, a in enumerate(stack)])
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

@@ -219,6 +219,7 @@ OWN: dict[str, Sample] = {
     "GetItem": (lambda x: x[x > 1][::-1], "line"),
     "Scipy": (lambda x: linalg.expm(x + 0.5), "square"),
     "LinalgLstsq": (lambda x: np.linalg.lstsq(x, x[0], rcond=None), "square"),
+    "Cofactors": (lambda x: fusec.vjp(np.linalg.det, x)[1](x.dtype.type(1)), "square"),
     "LinalgSolve": (lambda x: np.linalg.solve(x, x), "square"),
     "LinalgTensorsolve": (lambda x: np.linalg.tensorsolve(x, x[:, 0]), "square"),
     "LinalgTensorinv": (lambda x: np.linalg.tensorinv(x, 1), "square"),

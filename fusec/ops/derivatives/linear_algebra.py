@@ -86,16 +86,43 @@ declare("LinalgSolve", vjp=solve, jvp=solve_jvp)
 
 
 def det(site: Site, cotangents: Tangents) -> Cotangents:
-    """The determinant times the inverse; of a singular matrix `LinAlgError`, as `inv` has it."""
+    """Jacobi's formula: the cofactors, which singular matrices have, too."""
     (ct,), (a,), (y,) = cotangents, site.operands, site.results
     assert ct is not None
-    return [column(column(ct * conjugated(y))) * adjoint(inverse(a))]
+    return [column(column(ct)) * conjugated(_cofactors(a, y))]
 
 
 def det_jvp(site: Site, tangents: Tangents) -> Tangents:
     (t,), (a,), (y,) = tangents, site.operands, site.results
     assert t is not None
-    return [y * _trace(solved(a, t))]
+    return [_total(_cofactors(a, y) * t)]
+
+
+def _cofactors(a: Term, det: Term) -> Term:
+    return call(a, "Cofactors", a, det, results=[array(a.dtype, a.shape)])[0]
+
+
+def _total(x: Term) -> Term:
+    return x.emit("Sum", axes=(x.rank - 2, x.rank - 1))
+
+
+def cofactors(site: Site, cotangents: Tangents) -> Cotangents:
+    """By the inverse, so of a singular matrix `LinAlgError`.  The determinant, operand 1, is known
+    for what it costs: it is a function of the matrix."""
+    (ct,), (a, _), (y,) = cotangents, site.operands, site.results
+    assert ct is not None
+    turned = adjoint(inverse(a))
+    along = column(column(_total(ct * conjugated(y))))
+    return [along * turned - matmul(conjugated(y), matmul(adjoint(conjugated(ct)), turned)), None]
+
+
+def cofactors_jvp(site: Site, tangents: Tangents) -> Tangents:
+    (t, _), (a, _), (y,) = tangents, site.operands, site.results
+    if t is None:
+        return [None]
+    turned = conjugated(adjoint(inverse(a)))
+    return [column(column(_total(turned * t))) * y
+            - matmul(turned, matmul(conjugated(adjoint(t)), y))]
 
 
 def _trace(x: Term) -> Term:
@@ -124,6 +151,7 @@ def slogdet_jvp(site: Site, tangents: Tangents) -> Tangents:
 
 
 declare("LinalgDet", vjp=det, jvp=det_jvp)
+declare("Cofactors", vjp=cofactors, jvp=cofactors_jvp)
 declare("LinalgSlogdet", vjp=slogdet, jvp=slogdet_jvp)
 
 # -------------------------------------------------------------------------------------- Cholesky

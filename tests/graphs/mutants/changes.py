@@ -188,6 +188,8 @@ def _tuple(old: tuple[Any, ...], part: Part, rng: random.Random) -> tuple[Any, .
 
 
 def _number(dtype: np.dtype, rng: random.Random) -> Any:
+    if not isinstance(dtype, np.dtype):  # an earlier change put something else there
+        return 1
     if dtype.kind in "iu":
         return np.array(rng.choice(INTEGERS)).astype(dtype)[()]
     return dtype.type(rng.choice(FLOATS if dtype.kind != "b" else (0, 1)))

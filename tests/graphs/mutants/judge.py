@@ -123,7 +123,7 @@ def _as_text(graph: Graph) -> Graph | str:
     """The graph's text, if there is one: types may be what no text can say."""
     try:
         return str(graph)
-    except KeyError:
+    except (KeyError, AttributeError):
         return graph
 
 
