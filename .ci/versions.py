@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Iterator
@@ -153,7 +154,10 @@ def main() -> int:
     chosen = environments(parser.parse_args().tested)
     FOLDER.mkdir(exist_ok=True)
     results = []
-    with ThreadPoolExecutor(2) as pool:
+    # Machine code is the same under each of them: it is compiled once.
+    with tempfile.TemporaryDirectory(prefix="fusec-test-cache-") as cache, \
+            ThreadPoolExecutor(2) as pool:
+        os.environ["FUSEC_TEST_CACHE"] = cache
         for passed, text in pool.map(Environment.test, chosen):
             print(text, flush=True)
             results.append(passed)

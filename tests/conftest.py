@@ -1,4 +1,5 @@
-"""What every test shares: a disk cache of its own, so that runs never meet the user's.
+"""What every test shares: a disk cache of its own, so that runs never meet the user's; the workers
+of a run have one, and runs that are told one by FUSEC_TEST_CACHE.
 
 ``--part`` runs every fortieth test of each file, and fewer random programs, for the Pythons and
 NumPys beside the first.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device,
@@ -23,9 +24,11 @@ import pytest
 PART = 40
 
 # Before anything imports fusec: settings are read once, and child processes inherit them.
-os.environ["FUSEC_CACHE_DIR"] = tempfile.mkdtemp(prefix="fusec-test-cache-")
+if "FUSEC_TEST_CACHE" not in os.environ:
+    os.environ["FUSEC_TEST_CACHE"] = tempfile.mkdtemp(prefix="fusec-test-cache-")
+    atexit.register(shutil.rmtree, os.environ["FUSEC_TEST_CACHE"], ignore_errors=True)
+os.environ["FUSEC_CACHE_DIR"] = os.environ["FUSEC_TEST_CACHE"]
 os.environ["FUSEC_PROGRESS"] = "0"  # a slow machine adds no lines to what children write
-atexit.register(shutil.rmtree, os.environ["FUSEC_CACHE_DIR"], ignore_errors=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -25,6 +25,7 @@ from fusec.errors import FusecError, UnsupportedError
 from fusec.ir import Graph
 from fusec.ir.admit import Limits, NotAdmittedError, admit
 from fusec.ir.compare import assert_same_graph
+from fusec.ir.evaluate import evaluate
 from fusec.ops import all_ops, get
 from tests.programs.corpus import programs
 
@@ -427,3 +428,22 @@ def test_results_of_formulas_are_scalars_where_their_operands_are() -> None:
     assert fusec.GraphFunction(admit(text.format(type="f32")))(np.ones(4, np.float32)) == 2
     with pytest.raises(NotAdmittedError, match="by the rule of Entr it is f32"):
         admit(text.format(type="f32[]"))
+
+
+def test_python_ints_of_many_bits_are_not_computed() -> None:
+    """They took all memory while constants were folded: an internal error."""
+    function = fusec.GraphFunction(admit("""graph f(x: i64~ {path="x"}) {
+  %three = Const {value=3} : i64~
+  %many = Const {value=1099511627776} : i64~
+  %y = ShiftLeft(%three, %many) : i64~
+  %z = Mod(%x, %y) : i64~
+  return %z
+}"""))
+    begin = time.process_time()
+    with pytest.raises(OverflowError, match="3 << 1099511627776, does not fit into 64 bit"):
+        evaluate(function.graph, [5])
+    try:
+        function(5)
+    except ArithmeticError:
+        pass
+    assert time.process_time() - begin < 5

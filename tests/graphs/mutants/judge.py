@@ -28,7 +28,8 @@ from .seeds import INDEXING
 SECONDS = 3.0
 LIMITS = Limits(nodes=2000, value_bytes=1 << 20)
 # What Python's own numbers raise, traces check before; a graph that does not has what wraps.
-PYTHONS = (ZeroDivisionError, OverflowError)
+# A recursion needs more of Python's frames in the interpreter than in machine code.
+PYTHONS = (ZeroDivisionError, OverflowError, RecursionError)
 NEGATIVE_SHIFT = "negative shift count"
 WILD = (0, 1, -1, 2, 3, 9, 10, 11, -10, -11, 200, 2**31, -(2**31), 2**40, 2**62, 2**63 - 1,
         -(2**63))
