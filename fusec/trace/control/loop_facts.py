@@ -11,11 +11,14 @@ from fusec.ir.dims import Size, is_static
 from fusec.ir.symbolic_numbers import stored
 from fusec.records import dataclass, field
 
+from ..choice.merge import flatten
 from ..choice.optional_values import aligned, or_absent
 from ..guards.places import UNBOUND, Absent
 from ..lists.growing_lists import Filled
 from ..operands.python_numbers import Interval
 from ..places.cells import Variables
+from ..values.array import TracedArray
+from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
 
@@ -136,3 +139,46 @@ class Carried:
     leaf: Leaf | None = None
     storage: Storage | None = None
     is_needed: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a loop carried when it was traced before: numbers that stay what they are, variables
+    bound to other arrays, memory that is written."""
+
+    fixed: frozenset[Leaf]
+    rebound: frozenset[Leaf]
+    written: tuple[Storage, ...]
+
+    def known(self) -> Known:
+        """What an attempt begins with."""
+        return Known(fixed=set(self.fixed), rebound=set(self.rebound),
+                     storages=dict.fromkeys(self.written))
+
+
+class MetBefore(dict[Any, Found]):
+    """By the places of loops what the last trace of each found.
+
+    A loop inside of others is traced in each attempt at those.  If each time it had to find out
+    anew what it carries, which takes an attempt of its own, a level more of a nest would double the
+    trace.  So that is supposed, and looked at afterwards: where it does not hold, the loop is
+    traced as if it were met first.
+    """
+
+    def note(self, where: Any, known: Known) -> None:
+        """An attempt with this knowledge has settled."""
+        self[where] = Found(frozenset(known.fixed), frozenset(known.rebound),
+                            tuple(known.storages))
+
+    def supposed(self, trace: Trace, parts: LoopParts) -> Found | None:
+        """What is supposed of a loop; of memory, what was there before all loops and branches or
+        is shown by its variables: other memory may have been of an attempt that was given up."""
+        found = self.get(parts.where)
+        if found is None or not (found.fixed or found.rebound or found.written):
+            return None
+        leaves = (leaf for x in parts.variables.read().values() for leaf in flatten(x)[0])
+        shown = {root for leaf in leaves if type(leaf) is TracedArray and leaf.storage is not None
+                 for root in roots(leaf.storage)}
+        first = trace.record.regions[0]
+        return Found(found.fixed, found.rebound, tuple(
+            s for s in found.written if s.born < first or s in shown))

@@ -7,6 +7,7 @@ with that known.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -38,14 +39,35 @@ from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .attempts import Attempt
 from .finals import is_constant, of_one_memory
-from .loop_facts import Carried, Known, Leaf, LoopParts
+from .loop_facts import Carried, Found, Known, Leaf, LoopParts, MetBefore
 
 MAX_ATTEMPTS = 12
 
 
 def trace_loop(trace: Trace, parts: LoopParts) -> LoopResult:
     """The loop traced, nothing of it done yet: `LoopResult.emit` puts it into the graph."""
-    known = Known()
+    met = trace.part(MetBefore)
+    supposed = met.supposed(trace, parts)
+    if supposed is not None:
+        with contextlib.suppress(Exception):  # what is wrong is found again without
+            attempt = _settled(trace, parts, supposed.known())
+            if _holds(supposed, attempt):
+                return LoopResult(attempt)
+        del met[parts.where]
+    attempt = _settled(trace, parts, Known())
+    met.note(parts.where, attempt.known)
+    return LoopResult(attempt)
+
+
+def _holds(supposed: Found, attempt: Attempt) -> bool:
+    """Whether the body did all of it again.  That numbers stay is found by any attempt."""
+    bound = (attempt.by_leaf.get(key) for key in supposed.rebound)
+    return all(c is not None and c.final is not c.parameter for c in bound) and all(
+        c.final is not c.parameter for c in attempt.carried if c.storage in supposed.written)
+
+
+def _settled(trace: Trace, parts: LoopParts, known: Known) -> Attempt:
+    """The first attempt that learns nothing more."""
     for _ in range(MAX_ATTEMPTS):
         known.changed = False
         attempt = Attempt(trace, parts, known, parts.variables.read())
@@ -56,7 +78,7 @@ def trace_loop(trace: Trace, parts: LoopParts) -> LoopResult:
                 raise
             raise known.refusal from error
         if not known.changed:
-            return LoopResult(attempt)
+            return attempt
     raise unsupported("a loop whose carried values do not settle", loc=trace.loc,
                       cure="give the variables their final types and shapes before the loop")
 

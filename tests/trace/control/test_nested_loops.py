@@ -50,6 +50,28 @@ def products(depth: int) -> str:
     return "\n".join([*lines, "    " * (depth + 1) + step, "    return s"])
 
 
+def writes(depth: int) -> str:
+    """The same that write to an array from before them, and bind another one anew."""
+    lines = ["def f(x):", "    a = x[:9].reshape(3, 3)", "    s, t = a * 0.0, a * 2.0"]
+    lines += [f"{'    ' * (k + 1)}for i{k} in range(3):" for k in range(depth)]
+    inside = "    " * (depth + 1)
+    return "\n".join([*lines, f"{inside}t = t * 0.5 + a @ s",
+                      f"{inside}s[i0] += (a * x[i0]) @ (t[i{depth - 1}] + a[i0])", "    return s"])
+
+
+def other_values(depth: int) -> str:
+    """Loops of a function that leave other things as they are, and write other arrays, where it is
+    called again."""
+    lines = ["def g(x, n, s, t):"]
+    lines += [f"{'    ' * (k + 1)}for i{k} in range(40):" for k in range(depth)]
+    inside = "    " * (depth + 1)
+    return "\n".join([*lines, f"{inside}n = min(n + 1, 3) if x[0] < 1.0 else n",
+                      f"{inside}s = s if n == 3 else s * 0.9 + t[0]", f"{inside}t[n] += s[1] * 0.1",
+                      "    return n, s", "def f(x):", "    t, u = x * 1.0, x * 2.0",
+                      "    n, s = g(x, 3, x * 0.5, t)", "    m, r = g(x, 0, s, u)",
+                      "    k, q = g(x, 3, t, u)", "    return s + r + t + u + q + n + m + k"])
+
+
 def traced_bodies(source: str, folder, monkeypatch) -> int:
     """How often a body of a loop is traced to be one of the graph; the values are NumPy's."""
     path = folder / "nest.py"
@@ -65,7 +87,8 @@ def traced_bodies(source: str, folder, monkeypatch) -> int:
 
 
 @pytest.mark.parametrize(("program", "low", "most"), [
-    (counted, 6, 30), (whiles, 5, 30), (calls, 6, 62), (products, 5, 24)])
+    (counted, 6, 30), (whiles, 5, 30), (calls, 6, 30), (products, 6, 24),
+    (writes, 5, 26), (other_values, 2, 24)])
 def test_a_level_more_adds_to_what_is_traced(program, low, most, tmp_path, monkeypatch):
     bodies = traced_bodies(program(low), tmp_path, monkeypatch)
     assert bodies <= most
