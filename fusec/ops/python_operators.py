@@ -11,7 +11,6 @@ import numpy as np
 
 from fusec.ir.types import BEYOND_64_BITS
 
-
 _MOST_BITS = 4096  # of ints that are computed: values have 64, and a graph may ask for 2**40
 
 

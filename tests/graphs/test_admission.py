@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -442,8 +443,6 @@ def test_python_ints_of_many_bits_are_not_computed() -> None:
     begin = time.process_time()
     with pytest.raises(OverflowError, match="3 << 1099511627776, does not fit into 64 bit"):
         evaluate(function.graph, [5])
-    try:
+    with suppress(ArithmeticError):
         function(5)
-    except ArithmeticError:
-        pass
     assert time.process_time() - begin < 5
