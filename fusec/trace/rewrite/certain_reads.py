@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from .flow import FUNCTIONS, LOOPS
+from .flow import FUNCTIONS, LOOPS, children
 from .statement_facts import StatementFacts
 
 _NOTHING: frozenset[str] = frozenset()
@@ -69,6 +69,6 @@ def _reads(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.Compare):
         parts = [node.left, node.comparators[0]]
     else:
-        parts = list(ast.iter_child_nodes(node))
+        parts = children(node)
     for part in parts:
         yield from _reads(part)

@@ -203,7 +203,7 @@ def _function_facts(body: list[ast.stmt], facts: StatementFacts) -> Function:
 
 def _assigned_by_nested(node: ast.FunctionDef, facts: StatementFacts) -> list[str]:
     """The function's variables that nested functions assign."""
-    inner = {name for n in ast.walk(node) if isinstance(n, ast.Nonlocal) for name in n.names}
+    inner = {name for n in flow.walk(node) if isinstance(n, ast.Nonlocal) for name in n.names}
     if not inner:
         return []
     return sorted((facts.variables(node) & inner) - _declared_names(node.body))

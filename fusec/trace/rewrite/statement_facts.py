@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from .flow import COMPREHENSIONS, LOOPS, SCOPES, blocks
+from .flow import COMPREHENSIONS, LOOPS, SCOPES, blocks, children
 from .transformer import looks_at_frame
 
 _EXITS = {ast.Return: "return", ast.Break: "break", ast.Continue: "continue"}
@@ -130,5 +130,5 @@ class StatementFacts:
         if isinstance(node, ast.MatchMapping) and node.rest:
             names[node.rest] = None
         inner = comprehension or isinstance(node, COMPREHENSIONS)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self._add_names(child, names, inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _pydecimal
+import ast
 import difflib
 import fractions
 import functools
@@ -15,6 +16,7 @@ import sys
 import textwrap
 import traceback
 import types
+from pathlib import Path
 
 import convert_samples as samples
 import numpy as np
@@ -29,6 +31,7 @@ from fusec.trace.convert.call_table import CallTable
 from fusec.trace.convert.callbacks import CALLS
 from fusec.trace.convert.hooks import Hooks
 from fusec.trace.facts.policy import stays_plain
+from fusec.trace.rewrite import flow
 from fusec.trace.source.errors import SourceUnavailable
 
 HOOK_NAMES = (
@@ -412,3 +415,15 @@ def test_library_code_means_the_same(monkeypatch, fn, arg, least):
     hooks = Recorder()
     assert convert(fn, hooks)(arg) == fn(arg)
     assert len(hooks.seen) > least
+
+
+def test_walks_of_a_tree_pass_over_contexts_and_operators_alone():
+    tree = ast.parse(Path(flow.__file__).read_text() + textwrap.dedent("""
+        match x:
+            case {"a": [1, *b], **c} | P(d=2) as e:
+                async with f as g: x @= (h := lambda *i, j=1, **k: f"{i!r:>{j}}" if not k else -j)
+        try: del x.a, x[1:2]; nonlocal y
+        except (A, B) as z: import m.n as o
+    """))
+    left_out = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+    assert flow.walk(tree) == [n for n in ast.walk(tree) if not isinstance(n, left_out)]
