@@ -87,10 +87,15 @@ def held_by(body: Callable[..., Any]) -> dict[str, Any]:
 def is_reached(target: Any, roots: Iterable[Any]) -> bool:
     """Whether code that has ``roots`` may come upon ``target``: by items, attributes, closures,
     default values, iterators, at any depth."""
+    return reached_of({id(target)}, roots)
+
+
+def reached_of(targets: Collection[int], roots: Iterable[Any]) -> bool:
+    """The same of one of several, by their ids."""
     todo, visited = list(roots), set()
     while todo:
         value = todo.pop()
-        if value is target:
+        if id(value) in targets:
             return True
         if gc.is_tracked(value) and id(value) not in visited:
             visited.add(id(value))

@@ -182,8 +182,9 @@ class Finals(Parameters):
                 self.known.bounds[key], self.known.changed = None, True
             elif bounds is not SLOW and self.region.trace.part(OverflowChecks).count > self.checked:
                 assert carried.initial is not None
-                self.known.bounds[key] = hull([interval(self.trace, carried.initial), bounds])
-                self.known.changed = True
+                found = hull([interval(self.trace, carried.initial), bounds])
+                if found is not SLOW:  # which says no more than was supposed
+                    self.known.bounds[key], self.known.changed = found, True
         elif bounds is None or not supposed[0] <= bounds[0] <= bounds[1] <= supposed[1]:
             self.known.bounds[key], self.known.changed = None, True
 

@@ -29,6 +29,7 @@ from ..guards.container_changes import may_be_held
 from ..guards.places import UNBOUND, Absent
 from ..guards.side_effects import warn_of_dtype
 from ..lists.appended_items import Shown
+from ..lists.tables_of_loops import MOST_KNOWN, WrittenLists
 from ..operands.index_uses import lost_checks, note_inside
 from ..operands.python_numbers import Intervals
 from ..places.cells import Variables
@@ -44,7 +45,7 @@ from .loop_facts import Carried, Found, Known, Leaf, LoopParts, MetBefore
 MAX_ATTEMPTS = 12
 
 
-def trace_loop(trace: Trace, parts: LoopParts) -> LoopResult:
+def trace_loop(trace: Trace, parts: LoopParts, lists: WrittenLists) -> LoopResult:
     """The loop traced, nothing of it done yet: `LoopResult.emit` puts it into the graph."""
     met = trace.part(MetBefore)
     supposed = met.supposed(trace, parts)
@@ -52,11 +53,17 @@ def trace_loop(trace: Trace, parts: LoopParts) -> LoopResult:
         with contextlib.suppress(Exception):  # what is wrong is found again without
             attempt = _settled(trace, parts, supposed.known())
             if _holds(supposed, attempt):
-                return LoopResult(attempt)
+                return _result(attempt, lists)
         del met[parts.where]
     attempt = _settled(trace, parts, Known())
     met.note(parts.where, attempt.known)
-    return LoopResult(attempt)
+    return _result(attempt, lists)
+
+
+def _result(attempt: Attempt, lists: WrittenLists) -> LoopResult:
+    needed = attempt.parts.variables.needed(attempt.parts.needed)
+    lists.check([attempt.finals.get(name) for name in needed])
+    return LoopResult(attempt, lists)
 
 
 def _holds(supposed: Found, attempt: Attempt) -> bool:
@@ -86,8 +93,8 @@ def _settled(trace: Trace, parts: LoopParts, known: Known) -> Attempt:
 class LoopResult:
     """A loop that can be put into the graph, or be dropped."""
 
-    def __init__(self, attempt: Attempt) -> None:
-        self.attempt, self.trace = attempt, attempt.trace
+    def __init__(self, attempt: Attempt, lists: WrittenLists) -> None:
+        self.attempt, self.trace, self.lists = attempt, attempt.trace, lists
         self.parts, self.entry = attempt.parts, attempt.entry
         self.ran: Value | None = None  # whether there was an iteration
         self.shown: Shown = {}
@@ -139,14 +146,21 @@ class LoopResult:
             if carried.storage is not None:
                 assign(trace, carried.storage, output)
         self._bind(results)
+        self.lists.store()
+
+    def pays(self) -> bool:
+        """Whether it does more than to write numbers that Python knows into lists."""
+        return not (self.lists.tables and self.is_of_known_numbers())
 
     def is_of_known_numbers(self) -> bool:
         """Whether it fills lists with what Python computes while tracing, ints of any size."""
-        lists = self.attempt.lists
-        if lists is None or self.outer or not all(map(is_check, self.attempt.checks)) or (
-                not lists.are_known()):
+        lists, tables = self.attempt.lists, self.lists
+        is_long = is_int(self.parts.count) and self.parts.count > MOST_KNOWN
+        if self.outer or not all(map(is_check, self.attempt.checks)) or not (
+                (lists is not None and lists.are_known())
+                or (tables.tables and tables.are_known and not is_long)):
             return False
-        filled = lists.storages
+        filled = (set() if lists is None else lists.storages) | tables.storages
         return all(c.initial is None or c.storage in filled or is_constant(c.initial)
                    for c in self.carried)
 

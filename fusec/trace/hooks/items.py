@@ -22,6 +22,8 @@ from ..guards.process_state import ENVIRONMENT
 from ..guards.side_effects import is_outside, note_change
 from ..index import list_items
 from ..lists.growing_lists import GrowingList
+from ..lists.tables_of_loops import Refused
+from ..lists.written_lists import WrittenList
 from ..objects.tracing_hooks import UNHANDLED, Args, Named, Operands, TracingHooks
 from ..operands import texts
 from ..operands.operands import as_traced
@@ -37,6 +39,9 @@ from .attributes import check_namespace, note_found
 from .call_arguments import is_numpys
 
 _INDEXED = (np.ndarray, np.generic, list, tuple, deque, str, range)
+_STAND_INS = (GrowingList, WrittenList)
+_READING: frozenset[Any] = frozenset({  # which take all items at once
+    sum, min, max, any, all, list, tuple, sorted, np.array, np.asarray, np.sum, np.max, np.min})
 _JOINERS = (type(np.r_), type(np.c_))
 
 
@@ -56,27 +61,46 @@ def _key(hooks: TracingHooks, obj: Any, key: Any) -> Any:
 
 
 def of_growing(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
-    if type(obj) is not GrowingList:
+    if type(obj) not in _STAND_INS:
         refuse_growing(key)
         return UNHANDLED
     hooks.where = where
     return obj[key]
 
 
+def assign_in_written(
+    hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any
+) -> Any:
+    if type(obj) is not WrittenList:
+        _note_refused(hooks, obj)
+        return UNHANDLED
+    hooks.where = where
+    obj[key] = value
+    return None
+
+
+def _note_refused(hooks: TracingHooks, obj: Any) -> None:
+    """What a loop will have needed as an array, if it is refused."""
+    if type(obj) is list and hooks.trace.in_region:
+        hooks.trace.part(Refused)[id(obj)] = obj
+
+
 def refuse_growing(key: Any) -> None:
     """As an index it is all of its items, so many as only the run knows."""
     for part in key if type(key) is tuple else (key,):
-        if type(part) is GrowingList:
+        if type(part) in _STAND_INS:
             raise part.refused("is an index")
 
 
 def call_with_growing(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
     """The program's own functions take one as it is; of others ``len`` only."""
-    given = [x for x in (*args, *kwargs.values()) if type(x) is GrowingList]
+    given = [x for x in (*args, *kwargs.values()) if type(x) in _STAND_INS]
     if not given or _is_programs(fn):
         return UNHANDLED
     if fn is len and len(args) == 1:
         return given[0].length()
+    if type(args[0] if args else None) is WrittenList and len(given) == 1 and fn in _READING:
+        return hooks.call(where, fn, args[0].now(), *args[1:], **kwargs)
     raise given[0].refused(f"is given to {getattr(fn, '__name__', fn)!s}")
 
 
@@ -117,6 +141,7 @@ def at_position(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
     item = list_items.item_at(hooks.trace, obj, index)
     if item is not None:
         return item
+    _note_refused(hooks, obj)
     return UNHANDLED if index is key else Operands((obj, index))
 
 

@@ -28,6 +28,7 @@ from ..control.raised_exceptions import check_not, is_programs
 from ..control.ranges import Counted, counted, listed
 from ..convert.logic import Thunk
 from ..lists.growing_lists import MOST_PEELED, ShortListError
+from ..lists.tables_of_loops import WrittenLists
 from ..objects.tracing_hooks import TracingHooks
 from ..places.cells import Variables, setters_of
 from ..rewrite.transformer import Where
@@ -298,13 +299,36 @@ class Loop:
     # -- in the graph -----------------------------------------------------------------------------
 
     def _traced(self, parts: LoopParts) -> LoopResult:
-        with self.hooks.effects.region(parts.written or parts.body):
-            return trace_loop(self.trace, parts)
+        functions = [parts.written or parts.body, *([] if self.test is None else [self.test])]
+        lists = WrittenLists(self.trace, parts.variables.read(), self._must_be_carried, *functions)
+        memory, refused = self.trace.local.memory, self.trace.part(RefusedLoops)
+        written, known, notes = memory.written_now(), dict(refused), len(self.trace.record.notes)
+        while True:
+            try:
+                with self.hooks.effects.region(functions[0]), lists.shown(), nothing_done(
+                        self.trace, parts.variables):
+                    result = trace_loop(self.trace, parts, lists)
+                if not lists.widen():
+                    return result
+            except ConcreteValueError:
+                if not lists.learn():
+                    raise
+            memory.restore(written)
+            refused.clear()  # loops in it may have been so because of the lists
+            refused.update(known)
+            del self.trace.record.notes[notes:]
+
+    def _must_be_carried(self, x: Any) -> bool:
+        """Whether a region around the loop has to carry a list of which the loop writes items."""
+        return self.trace.in_region and self.hooks.effects.was_there(x)
 
     def _emit(self, result: LoopResult) -> None:
         """Put the loop into the graph, if what it appends to is not older than a region around."""
         for owner in result.attempt.appended_to:
             self.hooks.effects.check_change(owner, "list.append", self.trace.loc)
+        for owner in result.lists.written({c.storage for c in result.carried}):
+            self.hooks.effects.check_change(
+                owner, "assigning to an item of a container", self.trace.loc)
         result.emit()
 
     def _try(self, parts: LoopParts) -> LoopResult | None:
@@ -336,7 +360,7 @@ class Loop:
             self.trace.record.notes.append(note)
 
     def _emitted(
-        self, parts: LoopParts, is_wanted: Callable[[LoopResult], bool] = lambda result: True
+        self, parts: LoopParts, is_wanted: Callable[[LoopResult], bool] = LoopResult.pays
     ) -> bool:
         """Whether the loop is one of the graph now."""
         written = self.trace.local.memory.written_now()

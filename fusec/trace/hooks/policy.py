@@ -55,7 +55,7 @@ PROGRAM = Policy({
         items.of_growing, absence.getitem, items.by_index, items.of_world, items.of_array,
         items.at_position, items.read),
     "setitem": (
-        absence.setitem, items.assign_by_index, items.assign_in_array,
+        items.assign_in_written, absence.setitem, items.assign_by_index, items.assign_in_array,
         items.assign_in_container, special_methods.setitem),
     "delitem": (items.delete,),
     "as_index": (special_methods.as_index,),
