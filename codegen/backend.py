@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .control_program import ControlCode, ControlProgram
     from .loop_ir import Kernel, Param
     from .native_nest import CompileStats, NestBlock
+    from .open_blocks import OpenBlock
     from .schedule import Schedule
 
 Strides = tuple[Size, ...]
@@ -174,6 +175,10 @@ class Backend(ABC):
 
     def block(self, form: Any, params: tuple[Param, ...]) -> NestBlock:
         """A native form's argument block, with the constants of its kernel."""
+        raise InternalError(f"kernels of the back end {self.name!r} have no argument blocks")
+
+    def open_block(self, form: Any, params: tuple[Param, ...]) -> OpenBlock:
+        """The same of a form that has symbols of a trace for sizes."""
         raise InternalError(f"kernels of the back end {self.name!r} have no argument blocks")
 
     def compile_control(

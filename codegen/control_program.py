@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .llvm import NativeCode
     from .loop_ir import Param
     from .native_nest import NativeNest, NestBlock
+    from .open_blocks import OpenBlock
     from .specialise import LoopForm
 
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
@@ -168,10 +169,15 @@ class LoopNest:
     params: tuple[Param, ...]
     code: NativeNest
     fill: Callable[[LoopForm, tuple[Param, ...]], NestBlock]
+    open: Callable[[LoopForm, tuple[Param, ...]], OpenBlock]  # the same where it has symbols
 
     @lazy
     def block(self) -> NestBlock:
         return self.fill(self.largest, self.params)
+
+    @lazy
+    def open_block(self) -> OpenBlock:
+        return self.open(self.largest, self.params)
 
 
 @dataclass
@@ -191,6 +197,25 @@ class ControlProgram:
     may_outgrow: bool = False  # a result may have no room: it runs again then, step by step
     # What Python did although native code could, and why; by what the user called.
     called: dict[str, str] = field(default_factory=dict)
+
+    @lazy
+    def by_kind(self) -> dict[str, list[tuple[int, Size]]]:
+        """The words of each kind, with their values."""
+        found: dict[str, list[tuple[int, Size]]] = {}
+        for at, word in enumerate(self.words):
+            found.setdefault(word.kind, []).append((at, word.value))
+        return found
+
+    @lazy
+    def kinds_with_sizes(self) -> list[str]:
+        """The kinds of words whose values are no plain numbers."""
+        return [kind for kind, words in self.by_kind.items()
+                if any(type(value) is not int for _, value in words)]
+
+    @property
+    def kinds(self) -> Node:
+        """The node, of whose types only dtypes and kinds may be read."""
+        return self.node
 
     @property
     def python_calls(self) -> dict[str, str]:

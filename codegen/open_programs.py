@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.dims import Size
 from fusec.ir.instantiate import Instantiation
+from fusec.ir.lazy_values import lazy
 
 from .control_program import (
     ControlProgram,
@@ -19,7 +21,9 @@ from .control_program import (
     Word,
 )
 from .loop_ir import Param
-from .specialise import LoopForm, LoopOperand
+from .native_nest import NestBlock
+from .open_blocks import form_at, params_at
+from .specialise import LoopForm
 
 
 class StepNodes:
@@ -46,27 +50,77 @@ class StepNodes:
         return known
 
 
-def program_at(
-    instantiation: Instantiation, program: ControlProgram, node: Node, nodes: StepNodes,
-    structured: Callable[[], str],
-) -> ControlProgram:
-    """The program of ``node``, of these sizes."""
-    return replace(
-        program, node=node, structured=structured,
-        words=[_word_at(instantiation, word) for word in program.words],
-        nests=[_nest_at(instantiation, nest) for nest in program.nests],
-        exits=[_exit_at(instantiation, exit_) for exit_ in program.exits],
-        sites=[_site_at(instantiation, site, nodes) for site in program.sites])
+class ProgramAtSizes(ControlProgram):
+    """``pattern`` at the sizes of a call."""
+
+    def __init__(
+        self, pattern: ControlProgram, to: Instantiation, nodes: StepNodes,
+        structured: Callable[[], str],
+    ) -> None:
+        self.pattern, self._at, self._nodes = pattern, to, nodes
+        self.address, self.code, self.copied = pattern.address, pattern.code, pattern.copied
+        self.passed, self.structured = pattern.passed, structured
+        self.called = {}
+
+    @lazy
+    def node(self) -> Node:
+        return self._nodes.node(self.pattern.node)
+
+    @property
+    def kinds(self) -> Node:
+        return self.pattern.node
+
+    @property
+    def words(self) -> list[Word]:  # type: ignore[override]
+        return [_word_at(self._at, word) for word in self.pattern.words]
+
+    @lazy
+    def by_kind(self) -> dict[str, list[tuple[int, Size]]]:
+        found = dict(self.pattern.by_kind)
+        for kind in self.pattern.kinds_with_sizes:
+            found[kind] = [(at, self._at.data(value)) for at, value in found[kind]]
+        return found
+
+    @lazy
+    def nests(self) -> list[LoopNest]:
+        return [NestAtSizes(nest, self._at) for nest in self.pattern.nests]
+
+    @lazy
+    def exits(self) -> list[ErrorExit]:  # type: ignore[override]
+        return [_exit_at(self._at, exit_) for exit_ in self.pattern.exits]
+
+    @lazy
+    def sites(self) -> list[HostSite]:  # type: ignore[override]
+        return [_site_at(self._at, site, self._nodes) for site in self.pattern.sites]
+
+
+class NestAtSizes(LoopNest):
+    """``pattern`` at the sizes of a call."""
+
+    def __init__(self, pattern: LoopNest, to: Instantiation) -> None:
+        vars(self).update(pattern=pattern, to=to, code=pattern.code, fill=pattern.fill)
+
+    pattern: LoopNest
+    to: Instantiation
+
+    @lazy
+    def largest(self) -> LoopForm:
+        return form_at(self.to, self.pattern.largest)
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        return params_at(self.to, self.pattern.params)
+
+    @lazy
+    def block(self) -> NestBlock:
+        if not self.pattern.largest.is_static:
+            return self.fill(self.largest, self.params)
+        return self.pattern.open_block.at_sizes(self.to)
 
 
 def _word_at(instantiation: Instantiation, word: Word) -> Word:
     value = instantiation.data(word.value)
     return word if value is word.value else Word(word.kind, value)
-
-
-def _nest_at(instantiation: Instantiation, nest: LoopNest) -> LoopNest:
-    return LoopNest(form_at(instantiation, nest.largest), params_at(instantiation, nest.params),
-                    nest.code, nest.fill)
 
 
 def _exit_at(instantiation: Instantiation, exit_: ErrorExit) -> ErrorExit:
@@ -89,21 +143,4 @@ def _host_value_at(instantiation: Instantiation, value: HostValue) -> HostValue:
                      instantiation.data(value.strides), sizes)
 
 
-def params_at(instantiation: Instantiation, params: tuple[Param, ...]) -> tuple[Param, ...]:
-    return tuple(Param(p.dtype, instantiation.data(p.value)) for p in params)
-
-
-def form_at(instantiation: Instantiation, form: LoopForm) -> LoopForm:
-    """The form; its nest, of which only the structure is read from here on, stays open."""
-    return replace(
-        form, extents=instantiation.data(form.extents), params=instantiation.data(form.params),
-        operands=tuple(_operand_at(instantiation, operand) for operand in form.operands))
-
-
-def _operand_at(instantiation: Instantiation, o: LoopOperand) -> LoopOperand:
-    return LoopOperand(
-        o.buffer, o.dtype, instantiation.data(o.offset), instantiation.data(o.strides), o.is_store,
-        instantiation.data(o.gathered))
-
-
-__all__ = ["StepNodes", "form_at", "params_at", "program_at"]
+__all__ = ["ProgramAtSizes", "StepNodes"]

@@ -2,26 +2,26 @@
 substituted, machine code is the same.
 
 What lowering and specialisation asked of the symbols must have the same answers (see
-`fusec.ir.symbolic_numbers`), so the result is what they make of the graph at these sizes.
+`fusec.ir.symbolic_numbers`), so the result is what they make of the graph at these sizes.  What a
+call does not need is made when somebody reads it.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from operator import is_
 from typing import Any
 
 from fusec.ir import Graph, Node
 from fusec.ir.instantiate import Instantiation
-from fusec.ir.lazy_values import lazy
+from fusec.ir.lazy_values import asked_once, lazy
 
 from .control_program import ControlProgram
 from .loop_ir import Kernel, Param
 from .native_nest import CompileStats
-from .open_programs import StepNodes, form_at, params_at, program_at
+from .open_blocks import form_at, params_at
+from .open_programs import ProgramAtSizes, StepNodes
 from .plan_building import compile_schedule
 from .schedule import (
     ConstantView,
@@ -35,27 +35,84 @@ from .schedule import (
 )
 
 
+class Substitution:
+    """The sizes of one schedule, and what was made for them."""
+
+    def __init__(self, to: Instantiation) -> None:
+        self.to, self.nodes = to, StepNodes(to)
+        self._places: dict[int, Place] = {}
+
+    def place(self, place: Place) -> Place:
+        if not has_sizes(place):
+            return place
+        new = self._places.get(id(place))
+        if new is None:
+            data = self.to.data
+            new = self._places[id(place)] = Place(
+                place.kind, place.number, data(place.strides), data(place.shape), place.dtype,
+                tuple(map(self.view, place.views)))
+        return new
+
+    def view(self, view: View) -> View:
+        attrs = {name: self.to.data(value) for name, value in view.attrs.items()}
+        is_same = all(value is view.attrs[name] for name, value in attrs.items())
+        return view if is_same else View(view.reference, attrs)
+
+    def source(self, source: Any) -> Any:
+        """A place or a constant."""
+        if isinstance(source, Place):
+            return self.place(source)
+        if isinstance(source, ConstantView):
+            return source.at_sizes(self.to.data)
+        return self.to.data(source)
+
+
+@asked_once
+def has_sizes(place: Place) -> bool:
+    """Whether sizes decide anything of it."""
+    return not (_is_fixed(place.shape) and _is_fixed(place.strides) and all(
+        _is_fixed(value) for view in place.views for value in view.attrs.values()))
+
+
+def _is_fixed(data: Any) -> bool:
+    kind = type(data)
+    return kind in (int, str, bool, type(None)) or (kind is tuple and all(map(_is_fixed, data)))
+
+
 class StepAtSizes(KernelStep):
-    """``of`` at other sizes; its loop IR, which people read and no call needs, is lowered anew."""
+    """``pattern`` at other sizes; its loop IR, which people read and no call needs, is lowered
+    anew."""
 
     def __init__(
-        self, of: KernelStep, instantiation: Instantiation, lowered: Callable[[], KernelStep]
+        self, pattern: KernelStep, at: Substitution, lowered: Callable[[], KernelStep]
     ) -> None:
-        self.places = [place_at(instantiation, place) for place in of.places]
-        self.not_empty = instantiation.data(of.not_empty)
-        self.forms = [form_at(instantiation, form) for form in of.forms]
-        self.code = of.code
-        self._name = of.name
-        self._params = params_at(instantiation, of.params)
+        self.pattern, self.at = pattern, at
+        self.code = pattern.code
         self._lowered = lowered
+
+    @lazy
+    def places(self) -> list[Place]:
+        return [self.at.place(place) for place in self.pattern.places]
+
+    @lazy
+    def not_empty(self) -> tuple[Any, ...]:
+        return tuple(self.at.to.data(self.pattern.not_empty))
+
+    @lazy
+    def forms(self) -> list[Any]:
+        return [form_at(self.at.to, form) for form in self.pattern.forms]
+
+    @property
+    def is_static(self) -> bool:
+        return self.pattern.is_static
 
     @property
     def name(self) -> str:
-        return self._name
+        return self.pattern.name
 
     @property
     def params(self) -> tuple[Param, ...]:
-        return self._params
+        return params_at(self.at.to, self.pattern.params)
 
     @property
     def kernel(self) -> Kernel:  # type: ignore[override]
@@ -66,6 +123,54 @@ class StepAtSizes(KernelStep):
         return self._lowered().boundaries
 
 
+class CallAtSizes(ExternStep):
+    """A library call, or a native branch or loop; its structured IR is made when it is read."""
+
+    def __init__(
+        self, pattern: ExternStep, at: Substitution, structured: Callable[[str], str]
+    ) -> None:
+        self.pattern, self.at, self._structured = pattern, at, structured
+
+    @lazy
+    def node(self) -> Node:
+        return self.at.nodes.node(self.pattern.node)
+
+    @property
+    def name(self) -> str:
+        return self.pattern.node.name
+
+    @property
+    def kinds(self) -> Node:
+        return self.pattern.node
+
+    @lazy
+    def sources(self) -> list[Any]:
+        return list(map(self.at.source, self.pattern.sources))
+
+    @lazy
+    def targets(self) -> list[Place]:
+        return list(map(self.at.place, self.pattern.targets))
+
+    @lazy
+    def run(self) -> ControlRun | None:
+        return None if self.pattern.run is None else RunAtSizes(self, self.pattern.run)
+
+
+class RunAtSizes(ControlRun):
+    """A native branch or loop."""
+
+    def __init__(self, step: CallAtSizes, pattern: ControlRun) -> None:
+        assert isinstance(pattern.program, ControlProgram)
+        self._step, self.reused, self.reason, self.plans = step, pattern.reused, "", {}
+        self.strides = [step.at.to.data(row) for row in pattern.strides]
+        self.program = ProgramAtSizes(
+            pattern.program, step.at.to, step.at.nodes, partial(step._structured, step.name))
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        return self._step.node
+
+
 class ScheduleAtSizes(Schedule):
     """``of``, whose branches and loops are native, at other sizes."""
 
@@ -74,15 +179,14 @@ class ScheduleAtSizes(Schedule):
         lowered: Callable[[], Schedule],
     ) -> None:
         self._of, self._found, self._lower = of, instantiation, lowered
-        kernels, nodes = itertools.count(), StepNodes(instantiation)
+        kernels, at = itertools.count(), Substitution(instantiation)
         steps: list[Any] = [
-            StepAtSizes(step, instantiation, partial(self._lowered_step, next(kernels)))
-            if isinstance(step, KernelStep) else extern_at(
-                instantiation, step, nodes, self._structured)
+            StepAtSizes(step, at, partial(self._lowered_step, next(kernels)))
+            if isinstance(step, KernelStep) else CallAtSizes(step, at, self._structured)
             for step in of.steps]
         super().__init__(
-            steps, [place_at(instantiation, place) for place in of.temps], of.cells,
-            [source_at(instantiation, x) for x in of.outputs], graph, of.backend, traced)
+            steps, list(map(at.place, of.temps)), of.cells, list(map(at.source, of.outputs)), graph,
+            of.backend, traced)
 
     @property
     def pattern(self) -> Graph:
@@ -99,7 +203,7 @@ class ScheduleAtSizes(Schedule):
         """The text of a branch or loop, by the name of its node."""
         compile_schedule(self._lowered, CompileStats())
         program = next(step.run.program for step in self._lowered.externs
-                       if step.run is not None and step.node.name == name)
+                       if step.run is not None and step.name == name)
         return "" if program is None else program.structured()
 
     @lazy
@@ -115,48 +219,3 @@ def is_open(schedule: Schedule) -> bool:
     return schedule.backend.is_native and all(
         step.run is None or isinstance(step.run.program, ControlProgram)
         for step in schedule.externs) and all(place.is_static for place in places)
-
-
-def place_at(instantiation: Instantiation, place: Place) -> Place:
-    shape = instantiation.data(place.shape)
-    strides = instantiation.data(place.strides)
-    views = tuple(view_at(instantiation, view) for view in place.views)
-    if shape is place.shape and strides is place.strides and all(map(is_, views, place.views)):
-        return place
-    return replace(place, shape=shape, strides=strides, views=views)
-
-
-def view_at(instantiation: Instantiation, view: View) -> View:
-    attrs = {name: instantiation.data(value) for name, value in view.attrs.items()}
-    is_same = all(value is view.attrs[name] for name, value in attrs.items())
-    return view if is_same else View(view.reference, attrs)
-
-
-def source_at(instantiation: Instantiation, source: Any) -> Any:
-    """A place or a constant."""
-    if isinstance(source, Place):
-        return place_at(instantiation, source)
-    if isinstance(source, ConstantView):
-        return source.at_sizes(instantiation.data)
-    return instantiation.data(source)
-
-
-def extern_at(
-    instantiation: Instantiation, step: ExternStep, nodes: StepNodes,
-    structured: Callable[[str], str],
-) -> ExternStep:
-    """A library call, or a native branch or loop; its structured IR is made when it is read."""
-    node = nodes.node(step.node)
-    return ExternStep(node, [source_at(instantiation, source) for source in step.sources],
-                      [place_at(instantiation, place) for place in step.targets],
-                      None if step.run is None else _run_at(
-                          instantiation, step.run, node, nodes, partial(structured, node.name)))
-
-
-def _run_at(
-    instantiation: Instantiation, run: ControlRun, node: Node, nodes: StepNodes,
-    structured: Callable[[], str],
-) -> ControlRun:
-    assert isinstance(run.program, ControlProgram)
-    program = program_at(instantiation, run.program, node, nodes, structured)
-    return ControlRun(node, [instantiation.data(row) for row in run.strides], run.reused, program)

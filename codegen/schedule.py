@@ -105,6 +105,12 @@ class KernelStep:
         """The constants that its kernel gets at run time."""
         return self.kernel.params
 
+    @lazy
+    def is_static(self) -> bool:
+        """Whether all its sizes are known when its nests are compiled."""
+        return all(form.is_static for form in self.forms) and all(
+            place.is_static for place in self.places)
+
 
 class Traffic(NamedTuple):
     """What the kernels of a schedule do, as far as their sizes are known: the points of each nest,
@@ -189,6 +195,15 @@ class ExternStep:
     def control(self) -> ControlRun | None:
         """The branch or loop; None for a library call."""
         return self.run
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def kinds(self) -> Node:
+        """The node, of whose types only dtypes and kinds may be read."""
+        return self.node
 
 
 @dataclass

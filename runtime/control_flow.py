@@ -22,7 +22,6 @@ from fusec.codegen.control_program import (
     ControlProgram,
     ErrorExit,
     LoopNest,
-    Word,
 )
 from fusec.codegen.native_nest import NONE, RECORD
 from fusec.codegen.schedule import ControlRun, words_of
@@ -46,6 +45,7 @@ from .sub_programs import Memory, Planner, SubProgram, as_array, own
 
 MOST = 1 << 62
 NO_ROOM = "a result had more elements than there was room for: all ran again, step by step"
+_OF_NESTS = "nest", "code", "finish", "tasks", "grain", "work"
 
 
 class LoopRun:
@@ -227,11 +227,12 @@ def _results(
     memory: Sequence[Memory],
 ) -> list[Any]:
     """The arrays of the results: operands' own memory, or memory that may begin as their copy."""
-    results: list[Any] = [None] * len(program.node.types)
+    types = (program.kinds if isinstance(program, ControlProgram) else program.node).types
+    results: list[Any] = [None] * len(types)
     for number, source in enumerate(program.copied):
         if number in reused:
             results[number] = operands[source]
-        elif program.node.types[number].kind == "array":
+        elif types[number].kind == "array":
             results[number] = memory[number]()
             if source >= 0:
                 np.copyto(results[number], operands[source])
@@ -265,21 +266,18 @@ class _Blocks:
         for nest, words, partial in zip(program.nests, self.nests, self.partials, strict=True):
             if nest.block.partials != NONE:
                 words[nest.block.partials] = int(partial.ctypes.data)
-        self.by_kind: dict[str, list[tuple[int, int]]] = {}
-        for at, word in enumerate(program.words):
-            self.by_kind.setdefault(word.kind, []).append((at, word.value))
+        self.by_kind = program.by_kind
         host = {number: at for at, number in self._of("host")}
         sites: Any = program.sites
         self.host = HostCaller(
             sites, lambda number, dtype: self._cell(host[number], dtype), program.called)
         self.draws = self._draws(program)
-        for at, word in enumerate(program.words):
-            self.words[at] = self._fixed(program, word, pool)
+        self._write_fixed(program, pool)
         self.operands, self.targets = self._of("operand"), self._of("target")
         self.temps, self.zeros = self._of("temp"), self._of("zeros")
         self.sizes = self._of("size")
         self.left = self._of("left")
-        node = program.node
+        node = program.kinds
         self.scalars = [(self._cell(at, node.inputs[k].dtype), k) for at, k in self._of("scalar")]
         self.results = [(self._cell(at, node.types[k].dtype), k) for at, k in self._of("result")]
 
@@ -297,31 +295,37 @@ class _Blocks:
     def _of(self, kind: str) -> list[tuple[int, int]]:
         return self.by_kind.get(kind, [])
 
-    def _fixed(self, program: ControlProgram, word: Word, pool: int) -> int:
-        if word.kind == "number":
-            return word.value
-        if word.kind == "bits":
-            return int(np.float64(word.value).view(np.int64))
-        if word.kind == "pool":
-            return pool
-        if word.kind == "callback":
-            return self.host.address(word.value)
-        if word.kind == "deepest":
-            return stack.limit()
-        if word.kind in CALLS:
-            return interrupts.addresses()[word.kind]
-        if word.kind not in ("nest", "code", "finish", "tasks", "grain", "work"):
-            return 0
-        nest = program.nests[word.value]
+    def _write_fixed(self, program: ControlProgram, pool: int) -> None:
+        """The words that are the same in each call."""
+        words = self.words
+        for at, number in self._of("number"):
+            words[at] = number
+        for at, number in self._of("bits"):
+            words[at] = int(np.float64(number).view(np.int64))
+        for at, _ in self._of("pool"):
+            words[at] = pool
+        for at, number in self._of("callback"):
+            words[at] = self.host.address(number)
+        for at, _ in self._of("deepest"):
+            words[at] = stack.limit()
+        for kind in CALLS:
+            for at, _ in self._of(kind):
+                words[at] = interrupts.addresses()[kind]
+        for kind in _OF_NESTS:
+            for at, number in self._of(kind):
+                words[at] = self._of_nest(program.nests[number], kind, number)
+
+    def _of_nest(self, nest: LoopNest, kind: str, number: int) -> int:
+        if kind == "nest":
+            return int(self.nests[number].ctypes.data)
+        if kind in ("code", "finish"):
+            return nest.code.entry if kind == "code" else nest.code.finish
         work, tasks = _work(nest)
         parallel = work > config.parallel_threshold and tasks > 1 and not nest.block.sequential
         grain = math.ceil(tasks * GRAIN_NS / max(work, 1.0)) if parallel else tasks
         grain = MOST if nest.block.sequential else grain  # there may be more than was thought
-        return {
-            "nest": int(self.nests[word.value].ctypes.data), "code": nest.code.entry,
-            "finish": nest.code.finish, "tasks": tasks, "grain": max(grain, 1),
-            "work": math.ceil(work / max(tasks, 1)),
-        }[word.kind]
+        return {"tasks": tasks, "grain": max(grain, 1), "work": math.ceil(work / max(tasks, 1))}[
+            kind]
 
     def error(self, error_exit: ErrorExit) -> BaseException:
         if error_exit.outgrown:

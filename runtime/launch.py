@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,8 @@ def _check_scalars() -> None:
 
 _making = locks.Lock()
 _launcher: _Launcher | None = None
-_tables: weakref.WeakValueDictionary[int, ctypes.Array[ctypes.c_int64]] = (
-    weakref.WeakValueDictionary())  # the words of every plan
+_tables: weakref.WeakValueDictionary[int, Any] = (
+    weakref.WeakValueDictionary())  # the words of every plan, an array
 _status: memory.Status | None = None
 
 
@@ -134,6 +134,19 @@ class Plan:
     def status(self) -> int:
         """The status word: 0 after a good run."""
         return ctypes.c_int64.from_address(self._status_at).value
+
+
+def call_of(table: np.ndarray, at: int, status_slots: Sequence[int], owner: object) -> (
+        Callable[..., Any]):
+    """The builtin of a plan whose words, which begin ``at`` a word of the table, lie in it with all
+    that they name; the launcher must be there."""
+    native = _start()
+    assert native is not None
+    address = int(table.ctypes.data) + 8 * at
+    for slot in status_slots:
+        table[slot] = address + 8 * records.PLAN.index("status")
+    _tables[address] = words = table[at: at + len(records.PLAN)]
+    return native.builtin(address, (words, owner))
 
 
 def _after_fork() -> None:

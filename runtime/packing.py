@@ -163,6 +163,12 @@ def _pack_relation(packer: Packer, args: Sequence[Arg], relation: Disjoint | Sam
 
 def pack_plan(packer: Packer, spec: PlanSpec) -> Any:
     """The plan's own words, with every table behind them."""
+    record = plan_record(packer, spec)
+    return (ctypes.c_int64 * len(record))(*record)
+
+
+def plan_record(packer: Packer, spec: PlanSpec) -> list[int]:
+    """The plan's own words; the tables that they name are in the packer."""
     steps = [packer.record("step", function=s.function, arguments=s.arguments, ntasks=s.ntasks,
                            grain=s.grain, parallel=s.parallel) for s in spec.steps]
     temps = [packer.record("temp", nbytes=t.nbytes, **packer.stores(t.stores)) for t in spec.temps]
@@ -173,7 +179,7 @@ def pack_plan(packer: Packer, spec: PlanSpec) -> Any:
                            expected=packer.object(w.expected)) for w in spec.words]
     relations = [_pack_relation(packer, spec.args, relation) for relation in spec.relations]
     holds = [packer.record("hold", words=use.address, writes=writes) for use, writes in spec.holds]
-    record = packer.record(
+    return packer.record(
         "plan", nargs=len(spec.args), flags=flags,
         args=packer.table([_pack_arg(packer, arg) for arg in spec.args]),
         nrelations=len(relations), relations=packer.table(relations),
@@ -181,4 +187,3 @@ def pack_plan(packer: Packer, spec: PlanSpec) -> Any:
         ntemps=len(temps), temps=packer.table(temps), nsteps=len(steps), steps=packer.table(steps),
         nwords=len(words), words=packer.table(words), nholds=len(holds), holds=packer.table(holds),
         results=packer.words([0] * len(spec.outs)), scratch=packer.words([0] * len(temps)))
-    return (ctypes.c_int64 * len(record))(*record)

@@ -40,7 +40,7 @@ class PlanSource(PlanText):
         # Whether host calls may ask what the call's leaves are, or what others have done.
         self.needs_context = plan.objects is not None
         self.first_step = 0  # where the lines of the steps begin
-        self.nodes: dict[int, Node] = {}  # of library calls, by line of the text
+        self.calls: dict[int, ExternStep] = {}  # of libraries, by line of the text
         self.inputs: list[str] = []  # an expression for each of the graph's inputs
         self._write()
 
@@ -60,7 +60,8 @@ class PlanSource(PlanText):
 
     def node_at(self, line: int) -> Node | None:
         """The node whose library call this line of the text belongs to, or None."""
-        return self.nodes.get(line - self.first_step - 3)
+        step = self.calls.get(line - self.first_step - 3)
+        return None if step is None else step.node
 
     def function(self) -> Callable[..., list[Any]]:
         """The compiled text."""
@@ -155,16 +156,16 @@ class PlanSource(PlanText):
     # -- library calls
 
     def _library(self, step: ExternStep) -> None:
-        types = [v.type for v in step.node.inputs]
+        types = [v.type for v in step.kinds.inputs]
         mark = len(self.lines)
         if step.control is None:
             operands = [self._operand(p, t) for p, t in zip(step.sources, types, strict=True)]
-            is_of_numbers = all(t.kind != "array" for t in (*types, *step.node.types))
+            is_of_numbers = all(t.kind != "array" for t in (*types, *step.kinds.types))
             if self.plan.schedule.arrays is not None and not is_of_numbers:
                 self._device_call(step, operands)
-            elif step.node.op == "MatMul":
+            elif step.kinds.op == "MatMul":
                 self._product(step, operands)
-            elif step.node.op == "HostCall":
+            elif step.kinds.op == "HostCall":
                 self._host_call(step, operands)
             else:
                 self._call(step, LibraryRun(step.node, step.targets), operands)
@@ -172,7 +173,7 @@ class PlanSource(PlanText):
             self._run(step, step.control, [
                 self._contents(p, t) for p, t in zip(step.sources, types, strict=True)])
         first = mark - self.first_step
-        self.nodes.update(dict.fromkeys(range(first, len(self.lines) - self.first_step), step.node))
+        self.calls.update(dict.fromkeys(range(first, len(self.lines) - self.first_step), step))
 
     def _device_call(self, step: ExternStep, operands: list[str]) -> None:
         """A call whose arrays are a device's; numbers are in cells, as ever."""

@@ -77,8 +77,8 @@ class Segment:
 
     def _first_call(self, *arrays: np.ndarray) -> Any:
         start = time.perf_counter()
-        plan = self._make_plan(arrays) if launch.launcher_status().available else None
-        self.call = _misses if plan is None else plan.call
+        call = self._native_call(arrays) if launch.launcher_status().available else None
+        self.call = call or _misses
         self.made_ms = 1e3 * (time.perf_counter() - start)
         return self.call(*arrays)
 
@@ -91,7 +91,7 @@ class Segment:
             return False
         return run_by_ctypes(self.blocks, dict(zip(self.keys, arrays, strict=True)))
 
-    def _make_plan(self, arrays: Sequence[np.ndarray]) -> launch.Plan | None:
+    def _native_call(self, arrays: Sequence[np.ndarray]) -> Callable[..., Any] | None:
         stores = stores_by_place(self.blocks.pointers)
         args = tuple(
             launch_spec.ArrayArg(a.dtype, a.shape, tuple(None if d == 1 else s for d, s in
@@ -105,7 +105,7 @@ class Segment:
                 temps=tuple(partial_temps(self.blocks)), status_slots=status_slots(self.blocks),
                 release_gil=self.work > RELEASE_GIL_NS,
                 keep=(self.blocks,), name="segment",
-            ))
+            )).call
         except NativeUnavailableError:
             return None
 

@@ -6,12 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from fusec.codegen.open_schedule import StepAtSizes
 from fusec.codegen.schedule import ExternStep, KernelStep, Place, Schedule
 from fusec.ops.host_calls import host_objects
 
 from .call_endings import CallEndings
 from .call_spec import CallSpec, cells_of, spec_of
 from .cells import Cells
+from .open_segments import OpenSegment
 from .plan_source import PlanSource
 from .segments import CalledSegment, Segment, SizedSegment
 
@@ -26,7 +28,7 @@ class StepByStep(CallEndings):
         self.scalars = cells_of(spec.input_types)
         groups = [[s] for s in schedule.steps] if one_by_one else _segments(schedule.steps)
         self.segments = [self._segment(s) for s in groups]
-        self.names = [_step_name(g[0]) for g in groups]
+        self.names = [group[0].name for group in groups]
         self.fresh = self._fresh()
         is_repeated = schedule.may_fail or schedule.states is not None
         self.objects = host_objects(schedule.pattern) if is_repeated else None
@@ -54,9 +56,9 @@ class StepByStep(CallEndings):
             return steps[0]
         if not self.schedule.backend.is_native:
             return CalledSegment(steps, self.cells)
-        is_static = all(form.is_static for step in steps for form in step.forms) and all(
-            place.is_static for step in steps for place in step.places if isinstance(place, Place))
-        kind = Segment if is_static else SizedSegment
+        kind: Any = Segment if all(step.is_static for step in steps) else SizedSegment
+        if kind is Segment and all(isinstance(step, StepAtSizes) for step in steps):
+            kind = OpenSegment
         return kind(steps, self.cells.words, self.schedule.backend)
 
     @property
@@ -77,10 +79,6 @@ class StepByStep(CallEndings):
         assert error.__traceback__ is not None
         node = self.source.node_at(error.__traceback__.tb_lineno)
         return None if node is None else self.failure(error, node, leaves, captured)
-
-
-def _step_name(step: KernelStep | ExternStep) -> str:
-    return step.name if isinstance(step, KernelStep) else step.node.name
 
 
 def _segments(steps: Sequence[KernelStep | ExternStep]) -> list[list[Any]]:

@@ -21,9 +21,11 @@ import numpy as np
 
 from fusec.codegen.loop_ir import Param
 from fusec.codegen.native_nest import NONE, NestBlock
+from fusec.codegen.open_blocks import OpenBlock
 from fusec.codegen.specialise import MAP_BLOCK, LoopForm, tasks_of
 from fusec.ir.dims import Dim, Size
 from fusec.ir.lazy_values import asked_once
+from fusec.ir.symbolic_numbers import Symbolic
 from fusec.records import dataclass, replace
 
 from .work import point_ns
@@ -95,12 +97,8 @@ def fill_block(form: LoopForm, params: tuple[Param, ...]) -> np.ndarray:
 
 def _sizes_in_block(form: LoopForm, layout: BlockLayout) -> np.ndarray:
     block = np.zeros(layout.size, np.int64)
-    block[layout.operands: layout.operands + layout.loops] = form.extents
-    for number, operand in enumerate(form.operands):
-        for loop, stride in enumerate(operand.strides):
-            block[layout.stride(number, loop)] = stride
-        for position, stride in enumerate(operand.gathered):
-            block[layout.gathered_stride(number, position)] = stride
+    for slot, size in _sizes(form, layout):
+        block[slot] = size
     if layout.partials:
         block[layout.task_count] = form.flat_tasks
     return block
@@ -112,14 +110,21 @@ def _with_params(block: np.ndarray, form: LoopForm, params: tuple[Param, ...]) -
     return block
 
 
+def _sizes(form: LoopForm, layout: BlockLayout) -> Iterator[tuple[int, Size]]:
+    """The slots of extents and strides, with these."""
+    for loop, extent in enumerate(form.extents):
+        yield layout.extent(loop), extent
+    for number, operand in enumerate(form.operands):
+        for loop, stride in enumerate(operand.strides):
+            yield layout.stride(number, loop), stride
+        for k, stride in enumerate(operand.gathered):
+            yield layout.gathered_stride(number, k), stride
+
+
 def open_words(form: LoopForm) -> Iterator[tuple[int, Size]]:
     """The slots that take run-time sizes (extents and strides), with these sizes."""
-    layout = BlockLayout.of(form)
-    words = [(layout.extent(loop), extent) for loop, extent in enumerate(form.extents)]
-    for number, operand in enumerate(form.operands):
-        words += [(layout.stride(number, loop), s) for loop, s in enumerate(operand.strides)]
-        words += [(layout.gathered_stride(number, k), s) for k, s in enumerate(operand.gathered)]
-    return ((slot, size) for slot, size in words if isinstance(size, Dim))
+    return ((slot, size) for slot, size in _sizes(form, BlockLayout.of(form))
+            if isinstance(size, Dim))
 
 
 BYTES_OF_A_PARTIAL = 16
@@ -137,17 +142,44 @@ def nest_block(form: LoopForm, params: tuple[Param, ...]) -> NestBlock:
     return replace(block, words=words)
 
 
+def open_block(form: LoopForm, params: tuple[Param, ...]) -> OpenBlock:
+    """The argument block of a form that has symbols of a trace for sizes."""
+    layout = BlockLayout.of(form)
+    words, sized = np.zeros(layout.size, np.int64), list[tuple[int, Size]]()
+    for slot, size in _sizes(form, layout):
+        if type(size) is int:
+            words[slot] = size
+        else:
+            sized.append((slot, size))
+    numbered = [(layout.param(k), param) for k, param in enumerate(params)]
+    for slot, param in numbered:
+        if type(param.value) is not Symbolic:
+            words[slot] = raw_bits(param.dtype, param.value)
+    return OpenBlock(
+        form, _block_of(form, layout, words, (), 0, 0), [slot for slot, _ in sized],
+        tuple(size for _, size in sized),
+        tuple((slot, p) for slot, p in numbered if type(p.value) is Symbolic), raw_bits)
+
+
 @asked_once
 def _block_without_params(form: LoopForm) -> NestBlock:
-    layout, nest, is_flat = BlockLayout.of(form), form.nest, form.mode == "flat"
+    layout, is_static = BlockLayout.of(form), form.is_static
+    return _block_of(
+        form, layout, _sizes_in_block(form if is_static else form.at_sizes(_Ones()), layout),
+        () if is_static else tuple(open_words(form)),
+        form.tasks if is_static else tasks_of(form), form.points)
+
+
+def _block_of(
+    form: LoopForm, layout: BlockLayout, words: np.ndarray, open_: tuple[tuple[int, Size], ...],
+    tasks: Size, points: Size,
+) -> NestBlock:
+    nest, is_flat = form.nest, form.mode == "flat"
     reductions = sum(len(stage.reductions) for stage in nest.stages)
-    is_static = form.is_static
     return NestBlock(
-        words=_sizes_in_block(form if is_static else form.at_sizes(_Ones()), layout),
+        words=words,
         pointers=tuple((number, o.buffer, o.offset) for number, o in enumerate(form.operands)),
-        open=() if is_static else tuple(open_words(form)),
-        tasks=form.tasks if is_static else tasks_of(form),
-        points=form.points, ns=point_ns(form), sequential=nest.sequential,
+        open=open_, tasks=tasks, points=points, ns=point_ns(form), sequential=nest.sequential,
         in_order=nest.sequential and (not nest.chunk or len(form.extents) > 1),
         together=max(1, nest.chunk // MAP_BLOCK), status=layout.status if layout.checks else NONE,
         partials=layout.partial_results if is_flat else NONE,

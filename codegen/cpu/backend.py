@@ -11,6 +11,7 @@ import numpy as np
 from fusec.codegen.backend import Backend
 from fusec.codegen.loop_ir import Kernel, Param
 from fusec.codegen.native_nest import CompileStats, NativeNest, NestBlock
+from fusec.codegen.open_blocks import OpenBlock
 from fusec.codegen.specialise import LoopForm, specialise
 from fusec.ir import Node
 
@@ -40,6 +41,9 @@ class CpuBackend(Backend):
 
     def block(self, form: LoopForm, params: tuple[Param, ...]) -> NestBlock:
         return abi.nest_block(form, params)
+
+    def open_block(self, form: LoopForm, params: tuple[Param, ...]) -> OpenBlock:
+        return abi.open_block(form, params)
 
     def compile_control(
         self, node: Node, strides: Sequence[tuple[int, ...]], stats: CompileStats

@@ -29,6 +29,7 @@ class Instantiation:
         self.sizes = sizes
         self.nodes: dict[Node, Node] = {}
         self.graphs: dict[int, tuple[Graph, Graph]] = {}  # by id, those in attributes
+        self._known: dict[Dim, Size] = {}  # a plan has few sizes, each of them in many places
 
     def graph(self, graph: Graph) -> Graph:
         """The graph at these sizes."""
@@ -105,8 +106,11 @@ class Instantiation:
 
     def size(self, size: Dim) -> Size:
         """The expression at these sizes; symbols that the run defines stay symbols."""
-        return sum(factor * math.prod(map(self._atom, monomial))
-                   for monomial, factor in size.terms)
+        known = self._known.get(size)
+        if known is None:
+            known = self._known[size] = sum(
+                factor * math.prod(map(self._atom, monomial)) for monomial, factor in size.terms)
+        return known
 
     def _atom(self, atom: str | Call) -> Size:
         if isinstance(atom, str):

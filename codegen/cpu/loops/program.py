@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fusec import config, locks
 from fusec.codegen.code_cache import CodeCache
 from fusec.codegen.control_program import ControlProgram, LoopNest
-from fusec.codegen.cpu.abi import nest_block
+from fusec.codegen.cpu.abi import nest_block, open_block
 from fusec.codegen.cpu.compile import compile_forms
 from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, Emitter
 from fusec.codegen.llvm import NativeCode, compile_ir
@@ -50,7 +50,7 @@ def compile_control(
     stats.codegen_ms += 1e3 * (time.perf_counter() - start)
     codes = compile_forms([use.largest for use in frame.nests], stats)
     code = _compiled(frame, LOOP_SPEED if frame.has_loops else BRANCH_SPEED, stats)
-    nests = [LoopNest(use.largest, use.params, native, nest_block)
+    nests = [LoopNest(use.largest, use.params, native, nest_block, open_block)
              for use, native in zip(frame.nests, codes, strict=True)]
     return ControlProgram(node, code.address("run"), code, frame.words, nests, program.exits,
                           program.copied, program.sites, frame.passed,
