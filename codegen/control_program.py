@@ -198,6 +198,11 @@ class ControlProgram:
     # What Python did although native code could, and why; by what the user called.
     called: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def size(self) -> int:
+        """The words of its block."""
+        return len(self.words)
+
     @lazy
     def by_kind(self) -> dict[str, list[tuple[int, Size]]]:
         """The words of each kind, with their values."""

@@ -4,12 +4,12 @@ machine code is the same."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import Size
 from fusec.ir.instantiate import Instantiation
 from fusec.ir.lazy_values import lazy
+from fusec.records import replace
 
 from .control_program import (
     ControlProgram,
@@ -73,6 +73,10 @@ class ProgramAtSizes(ControlProgram):
     @property
     def words(self) -> list[Word]:  # type: ignore[override]
         return [_word_at(self._at, word) for word in self.pattern.words]
+
+    @property
+    def size(self) -> int:
+        return self.pattern.size
 
     @lazy
     def by_kind(self) -> dict[str, list[tuple[int, Size]]]:

@@ -192,6 +192,9 @@ class ScheduleAtSizes(Schedule):
     def pattern(self) -> Graph:
         return self._of.graph
 
+    def by_backend(self) -> list[Schedule]:
+        return []  # the pattern's code is its own
+
     @lazy
     def _lowered(self) -> Schedule:
         return self._lower()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 import optree
 
+from fusec.records import replace
 from fusec.trace.call.flat_call import FlatCall, flatten
 from fusec.trace.call.overlap import merged
 from fusec.trace.call.packed_lists import Packing, ints_in

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +12,13 @@ import optree
 
 from fusec.inspect import timeline
 from fusec.ops.host_calls import is_generator
+from fusec.records import replace
 from fusec.runtime.call_spec import CallSpec, GeneratorKind, LeafSpec, ResultSpec
 from fusec.runtime.executor import Executable
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 from fusec.trace.call.overlap import merged
 from fusec.trace.facts.trees import flattened
-from fusec.trace.guards.guard import check_of
-from fusec.trace.guards.relations import SameCode
+from fusec.trace.guards.checks import Checks
 from fusec.trace.values.array import TracedArray
 from fusec.trace.values.trace import current
 
@@ -49,12 +48,10 @@ class ConcreteFunction(CompiledTrace):
         assigned = build.traced.assignments
         self._assign: Any = assigner(
             assigned, self.result_treespec.num_leaves) if assigned else None
-        # Those that the launcher does not check itself.
-        watched = [g for g in self.guards if not g.is_native]
-        self.unchanged = check_of(watched) if watched else None
+        self.checks = build.traced.checks or Checks(self.guards)
+        self.unchanged = self.checks.watched
         self.is_scope_watched = False  # whether that compares the device scope, too
-        # No other call can use it: the trace changed containers that outlive it.
-        self.is_for_once = any(g.is_once for g in self.guards)
+        self.is_for_once = self.checks.is_once
         self.trial: Trial | None = None  # what times its first calls, where estimates placed it
         self.hits = 0
         self.number = 0  # how many of its function were made before it
@@ -228,8 +225,7 @@ def _call_spec(build: Build) -> CallSpec:
         bare=traced.treespec.is_leaf() and not traced.assignments, calls_host=traced.calls_host,
         read_only=frozenset(traced.read_only), apart=traced.apart,
         variables=tuple((met.input, met.occupancy) for met in traced.variables),
-        code=tuple((g.read(), g.measure.code) for g in traced.guards
-                   if type(g.measure) is SameCode and g.is_native),
+        code=(traced.checks or Checks(traced.guards)).code,
     )
 
 

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fusec.ir.instantiate import Instantiation
+from fusec.ir.lazy_values import lazy
 from fusec.ir.polynomials import ARGUMENT, LEAST_ARGUMENT, is_argument
 from fusec.ir.symbolic_numbers import stored
 from fusec.trace.facts.layout import contiguous, like_order
+from fusec.trace.guards.checks import Checks
 from fusec.trace.guards.guard import Guard
 from fusec.trace.guards.measures import Bits, Layout, layout_of
 from fusec.trace.guards.places import Attribute
@@ -161,6 +163,17 @@ class HeldGuards:
                     if is_argument(name):
                         found.setdefault(name, size)
         return found
+
+    @lazy
+    def checks(self) -> Checks | None:
+        """Of the guards of each plan, where sizes change none."""
+        return None if self._open else Checks(self._guards)
+
+    def hold(self, sizes: Mapping[str, int]) -> bool:
+        """Whether all of them do, for a call of these sizes."""
+        if self.checks is not None:
+            return self.checks.every()
+        return all(guard.holds() for guard in self.at(sizes))
 
     def at(self, sizes: Mapping[str, int]) -> list[Guard]:
         """The guards of a plan for these sizes."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import MISSING, Field, FrozenInstanceError, field, fields, replace
+from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
 from reprlib import recursive_repr
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
@@ -34,10 +34,23 @@ def _dataclass(
     return made if cls is None else made(cls)
 
 
+def _replace(instance: Any, /, **changes: Any) -> Any:
+    """`dataclasses.replace`, for plain instances without a call of their initialiser: a trace and
+    its plans are records of twenty fields, and few of these change."""
+    names: frozenset[str] | None = vars(type(instance)).get("_plain_fields")
+    if names is None or not names >= changes.keys():
+        return dataclasses.replace(instance, **changes)
+    new, values = object.__new__(type(instance)), vars(instance)
+    if len(values) > len(names):  # facts that are kept beside the fields are of the old ones
+        values = {name: values[name] for name in names}
+    _assign(new, "__dict__", {**values, **changes})
+    return new
+
+
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass, replace
 else:
-    dataclass = _dataclass
+    dataclass, replace = _dataclass, _replace
 
 
 def _made(cls: type, eq: bool, frozen: bool, slots: bool, kw_only: bool) -> type:
@@ -58,6 +71,10 @@ def _made(cls: type, eq: bool, frozen: bool, slots: bool, kw_only: bool) -> type
     for name, method in methods.items():
         if name not in own:
             setattr(made, name, method)
+    if not slots and "__init__" not in own and not hasattr(made, "__post_init__"):
+        named = fields(made)
+        if all(f.init for f in named):
+            made._plain_fields = frozenset(f.name for f in named)
     return made
 
 

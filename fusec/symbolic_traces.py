@@ -98,15 +98,14 @@ class SymbolicTrace:
         """The sizes of a call whose arguments have these, if it does what the trace has, while what
         it read stands."""
         bound = self.guards.bound(sizes) if self.is_alive else None
-        holds = bound is not None and self.arguments.sizes.hold(bound) and all(
-            guard.holds() for guard in self.guards.at(bound))
+        holds = bound is not None and self.arguments.sizes.hold(bound) and self.guards.hold(bound)
         return bound if holds else None
 
     def at_sizes(self, call: FlatCall, sizes: _Sized) -> OptimizedStage:
         """The stage after the passes, for a call of these sizes."""
         optimised, instantiation = self._optimised(sizes), Instantiation(sizes)
         traced = self.traced.instantiated(instantiation)
-        traced.guards = self.guards.at(sizes)
+        traced.guards, traced.checks = self.guards.at(sizes), self.guards.checks
         stage = TracedStage(self.name, call, traced, self.options)
         if optimised is None:
             if self.refusal:

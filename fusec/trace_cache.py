@@ -104,9 +104,11 @@ class TraceCache:
 
     def note_first_call(self, concrete: ConcreteFunction) -> None:
         """A new trace has answered the call that it was made for."""
-        if not concrete.build.traced.created:
-            self._storm.note_spent(
-                self._fn, next((g for g in concrete.guards if not g.holds()), None))
+        traced = concrete.build.traced
+        if not traced.created:
+            holds = traced.checks is not None and traced.checks.every()
+            self._storm.note_spent(self._fn, None if holds else next(
+                (g for g in concrete.guards if not g.holds()), None))
 
     def drop(self, concrete: ConcreteFunction) -> None:
         """Forget a trace whose Variable is gone.  This may happen at any moment: no table changes

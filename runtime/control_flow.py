@@ -101,8 +101,7 @@ class NativeRun:
         self.program, self.strides = program, run.strides
         self.reused = run.reused
         self.run, self.planner = run, planner
-        self.is_parallel = any(
-            _work(n)[0] > config.parallel_threshold for n in program.nests)
+        self.is_parallel = any(_work(n)[0] > config.parallel_threshold for n in program.nests)
         self.function = RUN(program.address)
         self.pool = threads.pool_address() if program.nests else 0
         self._idle: list[_Blocks] = []
@@ -259,7 +258,7 @@ class _Blocks:
     """The argument blocks of one call at a time."""
 
     def __init__(self, program: ControlProgram, pool: int) -> None:
-        self.words = np.zeros(max(len(program.words), 1), np.int64)
+        self.words = np.zeros(max(program.size, 1), np.int64)
         self.address = int(self.words.ctypes.data)
         self.nests = [n.block.words.copy() for n in program.nests]
         self.partials = [_partials(n) for n in program.nests]

@@ -136,13 +136,14 @@ class Plan:
         return ctypes.c_int64.from_address(self._status_at).value
 
 
-def call_of(table: np.ndarray, at: int, status_slots: Sequence[int], owner: object) -> (
-        Callable[..., Any]):
+def call_of(
+    table: np.ndarray, address: int, at: int, status_slots: Sequence[int], owner: object
+) -> Callable[..., Any]:
     """The builtin of a plan whose words, which begin ``at`` a word of the table, lie in it with all
     that they name; the launcher must be there."""
     native = _start()
     assert native is not None
-    address = int(table.ctypes.data) + 8 * at
+    address += 8 * at
     for slot in status_slots:
         table[slot] = address + 8 * records.PLAN.index("status")
     _tables[address] = words = table[at: at + len(records.PLAN)]

@@ -70,23 +70,25 @@ class SegmentPattern:
                    for a, arg in zip(arrays, args, strict=True)):
             return None
         shares = [_share(block) for block in blocks]
-        table = template.table([*_layouts(arrays), *self._decided(blocks, shares)])
-        self._write_blocks(table, template.starts, blocks, int(cells.ctypes.data))
+        table, address = template.table([*_layouts(arrays), *self._decided(blocks, shares)])
+        self._write_blocks(table, template.starts, blocks, cells)
         work = sum(block.ns * block.points for block in blocks)
         table[template.plan + _FLAGS] = (
             (records.FLAG_RELEASE_GIL if work > RELEASE_GIL_NS else 0)
             | (records.FLAG_PARALLEL if any(parallel for *_, parallel in shares) else 0))
         slots = [start + block.status for start, block in zip(template.starts, blocks, strict=True)
                  if block.status != NONE]
-        return launch.call_of(table, template.plan, slots, (self, template, cells))
+        return launch.call_of(table, address, template.plan, slots, (self, template, cells))
 
     def _write_blocks(
-        self, table: np.ndarray, starts: Sequence[int], blocks: Sequence[NestBlock], cells: int
+        self, table: np.ndarray, starts: Sequence[int], blocks: Sequence[NestBlock],
+        cells: np.ndarray,
     ) -> None:
+        first = int(cells.ctypes.data) if any(nest.cells for nest in self.nests) else 0
         for nest, block, start in zip(self.nests, blocks, starts, strict=True):
             table[start: start + len(block.words)] = block.words
             for number, slot, cell in nest.cells:
-                table[start + slot] = cells + 8 * cell + block.pointers[number][2]
+                table[start + slot] = first + 8 * cell + block.pointers[number][2]
 
     def _decided(
         self, blocks: Sequence[NestBlock], shares: Sequence[tuple[int, int, bool]]

@@ -36,6 +36,10 @@ _PYTHON_OUT = {float: records.OUT_FLOAT, int: records.OUT_INT, bool: records.OUT
                complex: records.OUT_COMPLEX}
 
 
+_FIELDS = {name: frozenset(fields) for name, fields in records.RECORDS.items()}
+_NOTHING = array("q", (0,))  # nobody reads or writes what a table of no records has
+
+
 def _extent(arg: ArrayArg) -> tuple[int, int]:
     """The bytes an array touches, relative to its data pointer: (low, high), high exclusive."""
     if 0 in arg.shape:
@@ -52,8 +56,10 @@ class Packer:
         self.kept: list[object] = []
 
     def words(self, values: Sequence[int]) -> int:
-        """The address of a new table of 64-bit words (of one word when empty)."""
-        table = array("q", values or (0,))
+        """The address of a new table of 64-bit words; of one for all where there are none."""
+        if not values:
+            return _NOTHING.buffer_info()[0]
+        table = array("q", values)
         self.kept.append(table)
         return table.buffer_info()[0]
 
@@ -63,10 +69,9 @@ class Packer:
 
     def record(self, of: str, /, **values: int) -> list[int]:
         """The words of one record, zero where nothing is said."""
-        fields = records.RECORDS[of]
-        unknown = set(values) - set(fields)
-        assert not unknown, f"internal error: {of} records have no {unknown}"
-        return [values.get(name, 0) for name in fields]
+        known = _FIELDS[of]
+        assert values.keys() <= known, f"internal error: {of} records have no {values.keys()-known}"
+        return [values.get(name, 0) for name in records.RECORDS[of]]
 
     def table(self, records: Sequence[list[int]]) -> int:
         return self.words([word for record in records for word in record])

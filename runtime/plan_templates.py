@@ -47,7 +47,7 @@ class TemplatePacker(Packer):
 
     def words(self, values: Sequence[int]) -> int:
         at = len(self.flat)
-        self.flat.extend(values or (0,))
+        self.flat.extend(values)
         return Inside(8 * at)
 
 
@@ -63,17 +63,18 @@ class PlanTemplate:
         self.plan = packer.words(plan_record(packer, self.spec)) // 8
         self._kept = packer.kept
         self._words = np.array(packer.flat, np.int64)
-        kinds = [(type(word), word, at) for at, word in enumerate(packer.flat)]
-        self._inside = np.array([at for kind, _, at in kinds if kind is Inside], np.intp)
-        places = {number: at for kind, number, at in kinds if kind is _Open}
+        self._inside = np.array(
+            [at for at, word in enumerate(packer.flat) if type(word) is Inside], np.intp)
+        places = {word: at for at, word in enumerate(packer.flat) if type(word) is _Open}
         self._open = np.array([places[number] for number in range(opened.count)], np.intp)
 
-    def table(self, values: Sequence[int]) -> np.ndarray:
-        """A table with these values of its open words."""
+    def table(self, values: Sequence[int]) -> tuple[np.ndarray, int]:
+        """A table with these values of its open words, and where it lies."""
         table = self._words.copy()
-        table[self._inside] += table.ctypes.data
+        address = int(table.ctypes.data)
+        table[self._inside] += address
         table[self._open] = values
-        return table
+        return table, address
 
 
 __all__ = ["Inside", "Opened", "PlanTemplate"]

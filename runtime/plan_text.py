@@ -84,11 +84,11 @@ class PlanText:
 
     def _cell(self, number: int, dtype: np.dtype) -> str:
         """A scalar's words as an array of one element."""
-        return self._once(f"cell{number}_{dtype}", self.plan.cells.view(number, dtype))
+        return self._once(f"cell{number}_{dtype.num}", self.plan.cells.view(number, dtype))
 
     def _cell_array(self, place: Place) -> str:
         """The same as an array of rank 0, for libraries to write."""
-        key = f"scalar{place.number}_{place.dtype}"
+        key = f"scalar{place.number}_{place.dtype.num}"
         if key in self.names:
             return key
         return self._once(key, self.plan.cells.view(place.number, place.dtype).reshape(()))

@@ -49,6 +49,7 @@ from .facts.code_names import with_inner
 from .facts.graph_length import warn_of_length
 from .facts.trees import flattened, too_deep
 from .guards.array_values import GuardedArrays, Handles
+from .guards.checks import Checks
 from .guards.container_changes import ContainerChanges
 from .guards.guard import Guard, itself
 from .guards.process_state import builtin_guards, code_guards
@@ -107,6 +108,7 @@ class Traced:
     symbolic: OpenArguments | None = None  # where sizes are, or were, symbols
     apart: frozenset[tuple[int, int]] = frozenset()  # inputs that are to be different arrays
     own_bytes: int = 0  # of arrays from outside that are made for these sizes
+    checks: Checks | None = None  # of the guards, where plans share these
 
     @property
     def updates(self) -> list[int]:
