@@ -18,7 +18,8 @@ from fusec.runtime.executor import Executable
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 from fusec.trace.call.overlap import merged
 from fusec.trace.facts.trees import flattened
-from fusec.trace.guards.checks import Checks
+from fusec.trace.guards.guard import Checks
+from fusec.trace.guards.relations import SameCode
 from fusec.trace.values.array import TracedArray
 from fusec.trace.values.trace import current
 
@@ -225,7 +226,8 @@ def _call_spec(build: Build) -> CallSpec:
         bare=traced.treespec.is_leaf() and not traced.assignments, calls_host=traced.calls_host,
         read_only=frozenset(traced.read_only), apart=traced.apart,
         variables=tuple((met.input, met.occupancy) for met in traced.variables),
-        code=(traced.checks or Checks(traced.guards)).code,
+        code=tuple((g.read(), g.measure.code) for g in traced.guards
+                   if type(g.measure) is SameCode and g.is_native),
     )
 
 

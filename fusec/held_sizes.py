@@ -19,8 +19,7 @@ from fusec.ir.lazy_values import lazy
 from fusec.ir.polynomials import ARGUMENT, LEAST_ARGUMENT, is_argument
 from fusec.ir.symbolic_numbers import stored
 from fusec.trace.facts.layout import contiguous, like_order
-from fusec.trace.guards.checks import Checks
-from fusec.trace.guards.guard import Guard
+from fusec.trace.guards.guard import Checks, Guard
 from fusec.trace.guards.measures import Bits, Layout, layout_of
 from fusec.trace.guards.places import Attribute
 

@@ -65,7 +65,7 @@ class PlanTemplate:
         self._words = np.array(packer.flat, np.int64)
         self._inside = np.array(
             [at for at, word in enumerate(packer.flat) if type(word) is Inside], np.intp)
-        places = {word: at for at, word in enumerate(packer.flat) if type(word) is _Open}
+        places = {int(word): at for at, word in enumerate(packer.flat) if type(word) is _Open}
         self._open = np.array([places[number] for number in range(opened.count)], np.intp)
 
     def table(self, values: Sequence[int]) -> tuple[np.ndarray, int]:

@@ -49,9 +49,8 @@ from .facts.code_names import with_inner
 from .facts.graph_length import warn_of_length
 from .facts.trees import flattened, too_deep
 from .guards.array_values import GuardedArrays, Handles
-from .guards.checks import Checks
 from .guards.container_changes import ContainerChanges
-from .guards.guard import Guard, itself
+from .guards.guard import Checks, Guard, itself
 from .guards.process_state import builtin_guards, code_guards
 from .guards.static_arguments import note_arguments
 from .hooks.loop_forms import in_other_forms

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.lazy_values import lazy
+
 from ..facts.code_names import HEAP_TYPE
 from ..values.array import TracedArray
 from ..values.trace import current
@@ -214,3 +216,26 @@ def check_of(guards: Sequence[Guard]) -> Callable[[], bool]:
     exec(_compiled(text), names)
     check: Callable[[], bool] = names["unchanged"]
     return check
+
+
+class Checks:
+    """What plans ask of the guards of their trace, made once for all of them."""
+
+    def __init__(self, guards: Sequence[Guard]) -> None:
+        self.guards = guards
+
+    @lazy
+    def every(self) -> Callable[[], bool]:
+        """Whether all of them hold."""
+        return check_of(self.guards) if self.guards else lambda: True
+
+    @lazy
+    def watched(self) -> Callable[[], bool] | None:
+        """Whether those hold that the launcher does not check itself; None where it checks all."""
+        watched = [g for g in self.guards if not g.is_native]
+        return check_of(watched) if watched else None
+
+    @lazy
+    def is_once(self) -> bool:
+        """Whether no other call can use the trace: it changed containers that outlive it."""
+        return any(g.is_once for g in self.guards)
