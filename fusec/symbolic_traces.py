@@ -105,7 +105,7 @@ class SymbolicTrace:
         """The stage after the passes, for a call of these sizes."""
         optimised, instantiation = self._optimised(sizes), Instantiation(sizes)
         traced = self.traced.instantiated(instantiation)
-        traced.guards, traced.checks = self.guards.at(sizes), self.guards.checks
+        traced.guards, traced.known_checks = self.guards.at(sizes), self.guards.checks
         stage = TracedStage(self.name, call, traced, self.options)
         if optimised is None:
             if self.refusal:

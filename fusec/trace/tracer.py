@@ -107,7 +107,7 @@ class Traced:
     symbolic: OpenArguments | None = None  # where sizes are, or were, symbols
     apart: frozenset[tuple[int, int]] = frozenset()  # inputs that are to be different arrays
     own_bytes: int = 0  # of arrays from outside that are made for these sizes
-    checks: Checks | None = None  # of the guards, where plans share these
+    known_checks: Checks | None = None  # of guards that plans share; see `checks`
 
     @property
     def updates(self) -> list[int]:
@@ -134,6 +134,12 @@ class Traced:
                 if new is not old and isinstance(new, np.ndarray)),
             states=StatesAtSizes(self.states, mapping), container_changes=ContainerChanges(),
             ms=1e3 * (time.perf_counter() - start))
+
+    @property
+    def checks(self) -> Checks | None:
+        """What asks its guards, where other plans share them: not those of another instance."""
+        known = self.known_checks
+        return known if known is not None and known.guards is self.guards else None
 
     @property
     def written_leaves(self) -> frozenset[int]:
