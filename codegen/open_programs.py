@@ -141,7 +141,8 @@ def _site_at(instantiation: Instantiation, site: HostSite, nodes: StepNodes) -> 
 
 
 def _host_value_at(instantiation: Instantiation, value: HostValue) -> HostValue:
-    sizes = tuple(HostSize(size.axis, size.word, size.defines, instantiation.data(size.limit))
+    sizes = tuple(HostSize(size.axis, size.word, size.defines, instantiation.data(size.limit),
+                           size.is_guessed)
                   for size in value.sizes)
     return HostValue(value.word, instantiation.type(value.type),
                      instantiation.data(value.strides), sizes)

@@ -19,8 +19,8 @@ from fusec.ir.lazy_values import asked_once, lazy
 
 from .control_program import ControlProgram
 from .loop_ir import Kernel, Param
-from .native_nest import CompileStats
-from .open_blocks import form_at, params_at
+from .native_nest import CompileStats, NestBlock
+from .open_blocks import OpenBlock, form_at, params_at
 from .open_programs import ProgramAtSizes, StepNodes
 from .plan_building import compile_schedule
 from .schedule import (
@@ -86,9 +86,16 @@ class StepAtSizes(KernelStep):
     def __init__(
         self, pattern: KernelStep, at: Substitution, lowered: Callable[[], KernelStep]
     ) -> None:
-        self.pattern, self.at = pattern, at
+        self._pattern, self.at = pattern, at
         self.code = pattern.code
         self._lowered = lowered
+
+    @property
+    def pattern(self) -> KernelStep:
+        return self._pattern
+
+    def filled(self, block: OpenBlock) -> NestBlock:
+        return block.at_sizes(self.at.to)
 
     @lazy
     def places(self) -> list[Place]:
@@ -215,10 +222,11 @@ class ScheduleAtSizes(Schedule):
 
 
 def is_open(schedule: Schedule) -> bool:
-    """Whether it can be made for other sizes: branches and loops that run step by step have plans
-    of their own sizes."""
+    """Whether it can be made for other sizes: branches and loops that run step by step, or may,
+    have plans of their own sizes."""
     places = [*schedule.temps, *(p for step in schedule.kernels for p in step.places),
               *(x for x in schedule.outputs if isinstance(x, Place))]
     return schedule.backend.is_native and all(
-        step.run is None or isinstance(step.run.program, ControlProgram)
+        step.run is None or (
+            isinstance(step.run.program, ControlProgram) and not step.run.may_outgrow)
         for step in schedule.externs) and all(place.is_static for place in places)

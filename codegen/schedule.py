@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from fusec.errors import InternalError
 from fusec.ir import Graph, Node
 from fusec.ir.bindings import Bindings, attrs_evaluator, resolve, typical
 from fusec.ir.device_names import DeviceName
@@ -27,6 +28,8 @@ from .loop_ir import Kernel, Param
 
 if TYPE_CHECKING:
     from .llvm import NativeCode
+    from .native_nest import NestBlock
+    from .open_blocks import OpenBlock
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +107,15 @@ class KernelStep:
     def params(self) -> tuple[Param, ...]:
         """The constants that its kernel gets at run time."""
         return self.kernel.params
+
+    @property
+    def pattern(self) -> KernelStep | None:
+        """The same with symbols, for all sizes; None where there is only this one."""
+        return None
+
+    def filled(self, block: OpenBlock) -> NestBlock:
+        """A block of the pattern at the sizes of this step."""
+        raise InternalError(f"{self.name} has no pattern")
 
     @lazy
     def is_static(self) -> bool:

@@ -11,8 +11,6 @@ import numpy as np
 from fusec import config
 from fusec.codegen.backend import Backend
 from fusec.codegen.native_nest import NONE, NativeNest, NestBlock
-from fusec.codegen.open_blocks import OpenBlock
-from fusec.codegen.open_schedule import StepAtSizes
 from fusec.codegen.schedule import KernelStep, Place
 from fusec.ir.lazy_values import lazy
 
@@ -29,7 +27,7 @@ _FLAGS = records.PLAN.index("flags")
 class _Nest:
     """A nest with symbols: its block, its code, and where the pointers of the block go."""
 
-    def __init__(self, block: OpenBlock, code: NativeNest, places: Sequence[Place]) -> None:
+    def __init__(self, block: Any, code: NativeNest, places: Sequence[Place]) -> None:
         self.block, self.code = block, code
         pointers = [(slot, places[buffer]) for slot, buffer, _ in block.block.pointers]
         self.arrays = [(number, slot, (place.kind, place.number)) for number, (slot, place)
@@ -48,14 +46,13 @@ class SegmentPattern:
         self._template: PlanTemplate | None = None
 
     @classmethod
-    def of(cls, steps: Sequence[StepAtSizes], backend: Backend) -> SegmentPattern:
+    def of(cls, steps: Sequence[KernelStep], backend: Backend) -> SegmentPattern:
         """That of the patterns of these steps, which the first of them keeps."""
-        known: dict[int, SegmentPattern] = steps[0].pattern.__dict__.setdefault("segments", {})
-        found = known.get(len(steps))
-        if found is None:
-            made = cls([step.pattern for step in steps], backend)
-            found = known.setdefault(len(steps), made)
-        return found
+        patterns = [step.pattern for step in steps if step.pattern is not None]
+        known: dict[int, SegmentPattern] = vars(patterns[0]).setdefault("segments", {})
+        if len(patterns) not in known:
+            known.setdefault(len(patterns), cls(patterns, backend))
+        return known[len(patterns)]
 
     def call(
         self, arrays: Sequence[np.ndarray], blocks: Sequence[NestBlock], cells: np.ndarray,
@@ -147,7 +144,7 @@ def _share(block: NestBlock) -> tuple[int, int, bool]:
 class OpenSegment(Segment):
     """A segment at the sizes of a call."""
 
-    def __init__(self, steps: Sequence[StepAtSizes], cells: np.ndarray, backend: Backend) -> None:
+    def __init__(self, steps: Sequence[KernelStep], cells: np.ndarray, backend: Backend) -> None:
         self._steps, self._cells, self._backend = steps, cells, backend
         self._pattern = SegmentPattern.of(steps, backend)
         self.keys = self._pattern.keys
@@ -161,8 +158,8 @@ class OpenSegment(Segment):
         return blocks
 
     def _native_call(self, arrays: Sequence[np.ndarray]) -> Callable[..., Any] | None:
-        to = self._steps[0].at.to
-        blocks = [nest.block.at_sizes(to) for nest in self._pattern.nests]
+        step = self._steps[0]
+        blocks = [step.filled(nest.block) for nest in self._pattern.nests]
         call = None
         if all(block.tasks for block in blocks):
             call = self._pattern.call(arrays, blocks, self._cells)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from fusec.codegen.open_schedule import StepAtSizes
 from fusec.codegen.schedule import ExternStep, KernelStep, Place, Schedule
 from fusec.ops.host_calls import host_objects
 
@@ -57,7 +56,7 @@ class StepByStep(CallEndings):
         if not self.schedule.backend.is_native:
             return CalledSegment(steps, self.cells)
         kind: Any = Segment if all(step.is_static for step in steps) else SizedSegment
-        if kind is Segment and all(isinstance(step, StepAtSizes) for step in steps):
+        if kind is Segment and all(step.pattern is not None for step in steps):
             kind = OpenSegment
         return kind(steps, self.cells.words, self.schedule.backend)
 

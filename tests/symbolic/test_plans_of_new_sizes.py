@@ -162,3 +162,17 @@ def test_records_are_copied_without_the_facts_kept_beside_their_fields():
     assert "fact" not in vars(other) and form.extents == (6,)
     with pytest.raises(TypeError, match="shape"):
         replace(form, shape=1)
+
+
+def test_loops_without_room_for_a_result_run_again_at_all_sizes():
+    def counted(x: np.ndarray) -> Any:
+        total = 0.0
+        for j in range(len(x)):
+            total += len(np.bincount(x[j:])) + x[j]
+        return total
+
+    function = fusec.jit(counted)
+    for n in (20, 24, 31, 40):
+        for most in (9, 9_000):
+            x = np.random.default_rng(n).integers(0, most, n)
+            assert function(x) == counted(x)
