@@ -15,6 +15,7 @@ from fusec.ops.scalar_calls import CALLS
 from fusec.records import dataclass, field
 
 WORTH_A_BRANCH = 8.0  # additions saved where the other side is taken
+MOST_BRANCHES = 16  # of a stage: LLVM's time grows with the cube of the branches within branches
 Side = tuple[int, int]  # a select, and which of its operands
 
 
@@ -38,8 +39,10 @@ def find_sides(stage: Stage, is_even: Callable[[Expr], bool]) -> Sides:
             users.setdefault(id(arg), set()).add(id(e))
     even = _even(order, is_even)
     for e in reversed(order):  # the outer ones first: what is inside of both belongs to the inner
-        if e.op != "select" or id(e.args[0]) not in even:
-            continue
+        if e.op != "select" or id(e.args[0]) not in even or id(e) in even:
+            continue  # what is one value as a whole is computed once, before the loop
+        if len(sides.selects) == MOST_BRANCHES:
+            break
         operands = {k: _needed_by(e, k, users) for k in (1, 2)}
         inside = [x for part in operands.values() for x in part]
         if any(x.op in CHECKS or x.op in CALLS or x.op == "scan" for x in inside) or (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 import fusec
-from fusec.codegen.cpu.sides import _needed_by
+from fusec.codegen.cpu.sides import MOST_BRANCHES, _needed_by
 from fusec.codegen.loop_ir import expr, walk
 from fusec.passes.groups import MAX_RESULTS
 
@@ -77,3 +79,36 @@ def test_a_kernel_of_many_sines_calls_one_and_rounds_as_short_kernels_do():
         expected = link(expected, y, k + 0.5)
     np.testing.assert_array_equal(got, expected)
     np.testing.assert_array_max_ulp(exponential, np.exp(expected), 2)
+
+
+def test_choices_among_many_numbers_are_made_before_a_kernels_loop(compiled):
+    """As branches within branches, of which only one side is computed, 300 took LLVM 79 s."""
+    @fusec.jit
+    def above(image, x):
+        threshold = 0
+        for t in range(100):
+            if x[0] > t:
+                threshold = t
+        return image > threshold
+
+    image = np.arange(0, 256, 5, dtype=np.uint8)
+    for x in (-1.0, 0.5, 30.0, 1000.0):
+        got = above(image, np.array([x]))
+        np.testing.assert_array_equal(got, above.__wrapped__(image, np.array([x])))
+    assert compiled and not any("%chosen" in text for text in compiled)
+
+
+def test_few_choices_of_a_kernel_are_branches(compiled):
+    @fusec.jit
+    def nearest(y, x):
+        for t in range(40):
+            y = np.where(x[0] > t, y * (t + 0.5) + np.sqrt(y), y - t)
+        return y
+
+    y = np.linspace(0.5, 2.0, 50)
+    for x in (-1.0, 7.5, 1000.0):
+        with np.errstate(invalid="ignore"):
+            expected = nearest.__wrapped__(y, np.array([x]))
+        np.testing.assert_allclose(nearest(y, np.array([x])), expected, rtol=1e-12)
+    branches = [len(re.findall(r"%chosen\d+ = alloca <", text)) for text in compiled]
+    assert 0 < max(branches) <= 2 * MOST_BRANCHES  # of the vectors, and of the rest

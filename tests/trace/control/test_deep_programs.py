@@ -106,7 +106,7 @@ def called_at(depth, f, *args):
 def test_recursion_that_data_ends_in_a_loop_that_data_ends():
     """Where the limit was hit in a frame of the program it was an exception of the program's."""
     x = np.arange(12.0)
-    for depth in range(40):
+    for depth in range(8):
         fast = fusec.jit(recursion_in_a_loop)
         for n in (3, 14):  # a second value would be an int of the run, were it not needed
             assert called_at(depth, fast, x, n) == recursion_in_a_loop(x, n)
