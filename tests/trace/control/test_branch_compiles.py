@@ -56,7 +56,7 @@ def test_the_work_of_a_chain_is_linear(kind, tmp_path, compiled):
     """Calls of Python, the text for LLVM, and what lives through all of it in the compiled code."""
     fusec.jit(chain(kind, 10, tmp_path))(X, np.int64(1))  # what is made once in a process
     calls, sizes, live = [], [], []
-    for count in (60, 120, 240):
+    for count in (30, 60, 120):
         jitted = fusec.jit(chain(kind, count, tmp_path))
         fusec.clear_caches()  # no code of another chain
         compiled.clear()
@@ -68,7 +68,7 @@ def test_the_work_of_a_chain_is_linear(kind, tmp_path, compiled):
         live.append(loads_at_entry(function))
     assert calls[2] - calls[1] < 2.4 * (calls[1] - calls[0])
     assert sizes[2] - sizes[1] < 2.4 * (sizes[1] - sizes[0])
-    assert live[2] < 2 * 256  # LLVM's register allocator takes the square of them
+    assert live[2] < 256  # LLVM's register allocator takes the square of them
 
 
 def loads_at_entry(function: str) -> int:
