@@ -13,7 +13,7 @@ import optree
 from fusec.records import replace
 from fusec.trace.call.flat_call import FlatCall, flatten
 from fusec.trace.call.overlap import merged
-from fusec.trace.call.packed_lists import Packing, ints_in
+from fusec.trace.call.packed_lists import Packing
 from fusec.trace.call.signature import Signature, keywords_of
 from fusec.trace.facts.trees import flattened
 
@@ -105,24 +105,22 @@ class Binder:
         used = {path for path, leaf in zip(call.paths, call.leaves, strict=True)
                 if path in self._dynamic or (
                     isinstance(leaf, np.integer) and path not in self.pinned)}
-        packed = ints_in(call)
-        if not used and not packed:
+        if not used:
             return None
-        self.packing.apart |= packed
         self.pinned |= used
         self._dynamic -= used
         return self.again(call)
 
-    def ints(self) -> tuple[frozenset[str], ...]:
+    def ints(self) -> tuple[frozenset[str], frozenset[str]]:
         """What `restore` takes back."""
-        return self.pinned, self._dynamic, self.packing.apart
+        return self.pinned, self._dynamic
 
-    def restore(self, ints: tuple[frozenset[str], ...]) -> None:
-        self.pinned, self._dynamic, self.packing.apart = ints
+    def restore(self, ints: tuple[frozenset[str], frozenset[str]]) -> None:
+        self.pinned, self._dynamic = ints
 
     def clear(self) -> None:
         self._int_values.clear()
-        self._dynamic = self.pinned = self.packing.apart = frozenset()
+        self._dynamic = self.pinned = frozenset()
 
 
 def _hold(args: tuple, kwargs: dict[str, Any]) -> bool:

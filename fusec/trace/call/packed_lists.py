@@ -4,6 +4,9 @@ A leaf for each number would be an input of the graph with code of its own, a mi
 what holds more than `MOST_APART` numbers of one type, in rows of one length if in rows, is taken
 apart into one array, or one for each column where the rows are tuples of several types.  The
 program finds lists as it was given them: their items are parts of the array (`values.rows`).
+
+Up to `MOST_INTS` ints are leaves: Python may have to know them (axes, shapes, keys), and what is
+computed of them is checked to fit into 64 bits, number by number.
 """
 
 from __future__ import annotations
@@ -15,10 +18,8 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.ir.types import RUN_TIME_INT
 from fusec.records import dataclass
 
-from ..facts.origins import LIST
 from ..facts.refusals import is_compiled
 from ..facts.trees import NAMESPACE
 from ..values.array import TracedArray
@@ -27,7 +28,7 @@ from .signature import Signature
 
 MOST_APART = 64  # numbers that are leaves
 MOST_COLUMNS = 16
-MOST_LARGE = 5_000  # ints that are leaves where Python must have them, or their results are large
+MOST_INTS = 5_000  # that are leaves
 _DTYPES: dict[type, np.dtype] = {
     float: np.dtype(float), complex: np.dtype(complex), int: np.dtype(np.int64)}
 _ROWS = (list, tuple)
@@ -123,11 +124,10 @@ optree.register_pytree_node(_PACKED, _taken_apart, _PUT_TOGETHER, namespace=NAME
 
 
 class Packing:
-    """The arguments of one function: which parts are to stay as they are, whether any is packed."""
+    """The arguments of one function, and whether any is packed."""
 
     def __init__(self, signature: Signature) -> None:
         self._signature = signature
-        self.apart: frozenset[str] = frozenset()  # paths of those whose numbers a trace needs
         self.is_used = False
 
     def applied(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
@@ -136,10 +136,7 @@ class Packing:
                 {name: self._of(x, name) for name, x in kwargs.items()})
 
     def _of(self, x: Any, path: str) -> Any:
-        if type(x) is Packed and path in self.apart:
-            return x.unpacked()
-        if type(x) not in _CONTAINERS or not x or path in self.apart or (
-                self._signature.is_static(f"{path}[")):
+        if type(x) not in _CONTAINERS or not x or self._signature.is_static(f"{path}["):
             return x
         found = _packed(x)
         if found is not None:
@@ -148,14 +145,6 @@ class Packing:
         if type(x) is dict:
             return {key: self._of(item, f"{path}[{key!r}]") for key, item in x.items()}
         return type(x)(self._of(item, f"{path}[{k}]") for k, item in enumerate(x))
-
-
-def ints_in(call: Any) -> frozenset[str]:
-    """The paths of lists of ints that are packed, if they can be leaves."""
-    return frozenset(
-        path[:found.start()] for path, leaf in zip(call.paths, call.leaves, strict=True)
-        if (found := LIST.search(path)) and type(leaf) is np.ndarray and leaf.dtype.kind in "iu"
-        and leaf.size <= MOST_LARGE)
 
 
 def _packed(x: Any) -> Packed | None:
@@ -211,15 +200,14 @@ def _in_columns(form: Form, rows: Iterable[Any]) -> Packed | None:
 
 def _array(kind: type, numbers: Any) -> np.ndarray | None:
     """Numbers of one type as an array; None where there is none that holds them."""
+    if issubclass(kind, (int, np.integer)) and len(numbers) <= MOST_INTS:
+        return None
     dtype = _DTYPES.get(kind)
     if dtype is None:
         if not issubclass(kind, np.generic) or not is_compiled(np.dtype(kind)):
             return None
         dtype = np.dtype(kind)
     try:
-        array = np.fromiter(numbers, dtype, len(numbers))
+        return np.fromiter(numbers, dtype, len(numbers))
     except OverflowError:  # ints of more than 64 bits
         return None
-    is_large = kind is int and len(numbers) <= MOST_LARGE and (
-        array.min() < RUN_TIME_INT[0] or array.max() > RUN_TIME_INT[1])
-    return None if is_large else array

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.trace.call import packed_lists
 from fusec.trace.call.packed_lists import MOST_APART
 
 N = MOST_APART + 36
@@ -18,7 +19,7 @@ INTS = [k * 7 % 13 - 3 for k in range(N)]
 POINTS = [(float(k), float(k * k)) for k in range(N)]
 EDGES = [(k, k * 3 % N, k * 0.5) for k in range(N)]
 BY_NUMBER = {k: k * 2.0 for k in range(N)}
-TABLE = [[k * 10 + j for j in range(10)] for k in range(20)]
+TABLE = [[k * 10.0 + j for j in range(10)] for k in range(20)]
 
 
 def same(a: Any, b: Any) -> bool:
@@ -76,9 +77,9 @@ def of_parts(p: Any, *, q: Any) -> Any:
 
 
 @pytest.mark.parametrize(("fn", "arguments"), [
-    (as_lists, [FLOATS, tuple(FLOATS), INTS, [np.float32(v) for v in FLOATS]]),
-    (with_ints, [INTS, tuple(INTS)]), (of_points, [POINTS]), (of_edges, [EDGES]),
-    (of_a_dict, [BY_NUMBER, {str(k): k for k in range(N)} | {5: 1}]), (of_rows, [TABLE])],
+    (as_lists, [FLOATS, tuple(FLOATS), [np.float32(v) for v in FLOATS]]),
+    (of_points, [POINTS]),
+    (of_a_dict, [BY_NUMBER, {str(k): k / 2 for k in range(N)} | {5: 1.0}]), (of_rows, [TABLE])],
     ids=lambda x: getattr(x, "__name__", ""))
 def test_what_lists_hold(fn: Callable[..., Any], arguments: list[Any]) -> None:
     jitted: Any = fusec.jit(fn)
@@ -89,8 +90,18 @@ def test_what_lists_hold(fn: Callable[..., Any], arguments: list[Any]) -> None:
     assert len(of) <= 3  # columns; each number was an input or a constant
 
 
+@pytest.mark.parametrize(("fn", "x"), [(with_ints, INTS), (with_ints, tuple(INTS)), (
+    of_edges, EDGES)])
+def test_many_ints(fn: Callable[..., Any], x: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_lists, "MOST_INTS", MOST_APART)
+    jitted: Any = fusec.jit(fn)
+    for _ in range(2):
+        assert same(jitted(x), fn(x))
+    assert len(jitted.trace(x).graph.inputs) <= 3
+
+
 def test_where_they_lie() -> None:
-    p: Any = {"a": FLOATS, "b": (INTS, FLOATS)}
+    p: Any = {"a": FLOATS, "b": (TABLE, FLOATS)}
     jitted: Any = fusec.jit(of_parts)
     for _ in range(2):
         assert same(jitted(p, q=FLOATS), of_parts(p, q=FLOATS))
@@ -105,6 +116,22 @@ def of_sizes(xs: Any) -> Any:
 
 def added(xs: Any) -> Any:
     return sum(xs)
+
+
+def in_python(xs: Any, p: Any) -> Any:
+    p[0] += 1
+    return (p.sum(axis=xs[2]), set(xs[:3]), np.arange(24).reshape(xs[0], xs[1]), f"{xs[3]}",
+            sum(xs), p[xs[4]])
+
+
+def test_ints_are_what_they_are_in_python_where_that_needs_them() -> None:
+    jitted: Any = fusec.jit(in_python)
+    for xs in ([4, 6, 0, 3, 1, 2, 7] + [1] * N, (6, 4, 1, 3, 0) + (5,) * N):
+        for _ in range(2):
+            p, q = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3)
+            for a, b in zip(jitted(xs, p), in_python(xs, q), strict=True):
+                np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(p, q)
 
 
 def test_ints_that_python_needs() -> None:
