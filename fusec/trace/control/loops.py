@@ -155,14 +155,17 @@ class LoopResult:
     def is_of_known_numbers(self) -> bool:
         """Whether it fills lists with what Python computes while tracing, ints of any size."""
         lists, tables = self.attempt.lists, self.lists
-        is_long = is_int(self.parts.count) and self.parts.count > MOST_KNOWN
         if self.outer or not all(map(is_check, self.attempt.checks)) or not (
                 (lists is not None and lists.are_known())
-                or (tables.tables and tables.are_known and not is_long)):
+                or (tables.tables and tables.are_known and not self._is_long())):
             return False
         filled = (set() if lists is None else lists.storages) | tables.storages
         return all(c.initial is None or c.storage in filled or is_constant(c.initial)
                    for c in self.carried)
+
+    def _is_long(self) -> bool:
+        """Whether it has too many iterations for Python; asked of a size, the answer is a guard."""
+        return is_int(self.parts.count) and bool(self.parts.count > MOST_KNOWN)
 
     def _warn_of_dtype(self, carried: Carried) -> None:
         """An array that the loop, if it runs, leaves with another dtype has that one before too."""

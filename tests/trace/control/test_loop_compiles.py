@@ -206,9 +206,9 @@ def test_a_loop_that_the_graph_refuses_is_tried_once(monkeypatch: pytest.MonkeyP
     tried = []
     trace_loop = hooks.trace_loop
 
-    def counted(trace: Any, parts: Any) -> Any:
+    def counted(trace: Any, parts: Any, *rest: Any) -> Any:
         tried.append(parts.where)
-        return trace_loop(trace, parts)
+        return trace_loop(trace, parts, *rest)
 
     monkeypatch.setattr(hooks, "trace_loop", counted)
     x = np.linspace(0.0, 1.0, 8)
