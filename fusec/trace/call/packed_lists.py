@@ -28,6 +28,8 @@ from .signature import Signature
 
 MOST_APART = 64  # numbers that are leaves
 MOST_COLUMNS = 16
+MOST_LEVELS = 8  # of rows in rows
+DEEPEST = 32  # containers around a list that is packed
 MOST_INTS = 5_000  # that are leaves
 _DTYPES: dict[type, np.dtype] = {
     float: np.dtype(float), complex: np.dtype(complex), int: np.dtype(np.int64)}
@@ -135,22 +137,26 @@ class Packing:
         return (tuple(self._of(x, self._signature.path_of(k)) for k, x in enumerate(args)),
                 {name: self._of(x, name) for name, x in kwargs.items()})
 
-    def _of(self, x: Any, path: str) -> Any:
-        if type(x) not in _CONTAINERS or not x or self._signature.is_static(f"{path}["):
+    def _of(self, x: Any, path: str, around: tuple[int, ...] = ()) -> Any:
+        """``around``: the ids of the containers around it, one of which it may be."""
+        if type(x) not in _CONTAINERS or not x or len(around) == DEEPEST or id(x) in around or (
+                self._signature.is_static(f"{path}[")):
             return x
+        around = (*around, id(x))
         found = _packed(x)
         if found is not None:
             self.is_used = True
             return found
         if type(x) is dict:
-            return {key: self._of(item, f"{path}[{key!r}]") for key, item in x.items()}
-        return type(x)(self._of(item, f"{path}[{k}]") for k, item in enumerate(x))
+            return {key: self._of(item, f"{path}[{key!r}]", around) for key, item in x.items()}
+        return type(x)(
+            self._of(item, f"{path}[{k}]", around) for k, item in enumerate(x))
 
 
 def _packed(x: Any) -> Packed | None:
     if type(x) is dict:
         return _packed_dict(x)
-    containers, shape, level = [type(x)], [len(x)], x
+    containers, shape, level, first = [type(x)], [len(x)], x, {id(x)}
     while True:
         types = set(map(type, level))
         kind = types.pop()
@@ -158,6 +164,9 @@ def _packed(x: Any) -> Packed | None:
             return None
         if kind not in _ROWS:
             break
+        if id(level[0]) in first or len(containers) == MOST_LEVELS:  # a list may be in itself
+            return None
+        first.add(id(level[0]))
         lengths = set(map(len, level))
         length = lengths.pop()
         if lengths or not length:

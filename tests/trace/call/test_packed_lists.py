@@ -165,3 +165,15 @@ def test_messages() -> None:
 
 def length(xs: Any) -> Any:
     return len(xs)
+
+
+def test_lists_that_hold_themselves_are_refused_at_once() -> None:
+    one: list[Any] = []
+    one.append(one)
+    many: list[Any] = []
+    many += [many] * 300
+    turns: list[Any] = []
+    turns += [[turns] * 100] * 100
+    for x in (one, many, turns, {"a": one, "b": FLOATS}):
+        with pytest.raises(fusec.UnsupportedError, match="lies in hundreds of others"):
+            fusec.jit(length)(x)
