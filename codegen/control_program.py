@@ -195,7 +195,7 @@ class ControlProgram:
     passed: list[str]  # the symbols of the ``size`` words, in order
     structured: Callable[[], str]  # the text of its statements, which nothing keeps
     may_outgrow: bool = False  # a result may have no room: it runs again then, step by step
-    # What Python did although native code could, and why; by what the user called.
+    # Work of Python's that native code could have done, with reasons, by the name that users know.
     called: dict[str, str] = field(default_factory=dict)
 
     @property

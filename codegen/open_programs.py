@@ -51,7 +51,10 @@ class StepNodes:
 
 
 class ProgramAtSizes(ControlProgram):
-    """``pattern`` at the sizes of a call."""
+    """``pattern`` at the sizes of a call.
+
+    Fields of `ControlProgram` that sizes decide are properties here: most calls read few of them.
+    """
 
     def __init__(
         self, pattern: ControlProgram, to: Instantiation, nodes: StepNodes,

@@ -2,8 +2,8 @@
 substituted, machine code is the same.
 
 What lowering and specialisation asked of the symbols must have the same answers (see
-`fusec.ir.symbolic_numbers`), so the result is what they make of the graph at these sizes.  What a
-call does not need is made when somebody reads it.
+`fusec.ir.symbolic_numbers`), so the result is their result for the graph at these sizes.  Parts
+that no call needs are made when somebody reads them.
 """
 
 from __future__ import annotations

@@ -7,10 +7,8 @@ from fusec.codegen.control_program import OF_NUMBERS, ErrorExit
 from fusec.ir import Node
 
 from .bounds import ROOM
-from .builder import Builder
 from .graph_builder import GraphBuilder
-from .memory import BOOL, I64, ZERO, Constant, Operand, View
-from .statements import DefineSize
+from .memory import BOOL, I64, ZERO, Constant, View
 
 _ONE = Constant(1, I64)
 
@@ -26,20 +24,15 @@ def counters(graph: GraphBuilder, node: Node) -> None:
     lowest, highest = (graph.index(v) for v in node.inputs)
     is_counted = build.let("ge", BOOL, lowest, ZERO)
     build.check(is_counted, ErrorExit(node, OF_NUMBERS), lowest)
+    # Asked of the highest itself: one more than 2**63 - 1 would be a small number.
+    build.check(build.let("lt", BOOL, highest, build.constant(I64, room)),
+                ErrorExit(node, outgrown=True))
     counted = build.let("add", I64, highest, _ONE)
     count = build.let("largest", I64, counted, build.constant(I64, least))
-    _leave_where_outgrown(build, node, count, room)
-    build.sizes.add(symbol)
-    build.add(DefineSize(symbol, count))
+    build.define(symbol, count, room)
     counters = graph.temporary(type_.shape, type_.dtype)
     build.copy(counters, _repeated_zero(graph, counters))
     graph.env[node.out()] = counters
-
-
-def _leave_where_outgrown(build: Builder, node: Node, count: Operand, room: int) -> None:
-    beyond = build.let("lt", BOOL, build.constant(I64, room), count)
-    build.check(build.let("eq", BOOL, beyond, Constant(False, BOOL)),
-                ErrorExit(node, outgrown=True))
 
 
 def _repeated_zero(graph: GraphBuilder, like: View) -> View:

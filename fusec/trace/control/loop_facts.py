@@ -143,8 +143,8 @@ class Carried:
 
 @dataclass(frozen=True)
 class Found:
-    """What a loop carried when it was traced before: numbers that stay what they are, variables
-    bound to other arrays, memory that is written."""
+    """The facts of an earlier trace of a loop: numbers that stay as they are, variables bound to
+    other arrays, written memory."""
 
     fixed: frozenset[Leaf]
     rebound: frozenset[Leaf]
@@ -171,8 +171,8 @@ class MetBefore(dict[Any, Found]):
                             tuple(known.storages))
 
     def supposed(self, trace: Trace, parts: LoopParts) -> Found | None:
-        """What is supposed of a loop; of memory, what was there before all loops and branches or
-        is shown by its variables: other memory may have been of an attempt that was given up."""
+        """The facts that are supposed of a loop; of memory, those of memory from before all loops
+        and branches or of its variables: other memory may be of an attempt that was given up."""
         found = self.get(parts.where)
         if found is None or not (found.fixed or found.rebound or found.written):
             return None

@@ -104,3 +104,20 @@ def test_what_is_negative_raises_as_numpy_does() -> None:
         with pytest.raises(ValueError, match="must have no negative elements"):
             function(array, y)
     np.testing.assert_array_equal(ours[:, :5], x[:, :5])
+
+
+def test_the_largest_int_has_no_counter() -> None:
+    """One more is negative: the counters would be few, and the last one far outside of them."""
+    def program(x: Any, y: Any) -> Any:
+        for j in range(x.shape[1]):
+            x[0, j] = len(np.bincount(y ^ (j // 19), minlength=4))
+
+    jitted = fusec.jit(program)
+    x, y = given(3)
+    for last in (2**63 - 2, 2**63 - 1):
+        y[7] = last
+        for function in (jitted, program):
+            with pytest.raises((ValueError, MemoryError)):
+                function(x.copy(), y)
+    jitted(x, y % 3)
+    assert jitted.traces[0].control[0].is_native
