@@ -107,17 +107,16 @@ def test_what_is_negative_raises_as_numpy_does() -> None:
 
 
 def test_the_largest_int_has_no_counter() -> None:
-    """One more is negative: the counters would be few, and the last one far outside of them."""
+    """One more is negative.  NumPy is not asked: it makes few counters, and counts outside of them.
+    """
     def program(x: Any, y: Any) -> Any:
         for j in range(x.shape[1]):
-            x[0, j] = len(np.bincount(y ^ (j // 19), minlength=4))
+            x[0, j] = len(np.bincount(y + 0 * j, minlength=4))
 
     jitted = fusec.jit(program)
     x, y = given(3)
-    for last in (2**63 - 2, 2**63 - 1):
-        y[7] = last
-        for function in (jitted, program):
-            with pytest.raises((ValueError, MemoryError)):
-                function(x.copy(), y)
-    jitted(x, y % 3)
+    jitted(x, y)
     assert jitted.traces[0].control[0].is_native
+    y[7] = 2**63 - 1
+    with pytest.raises((ValueError, MemoryError)):
+        jitted(x, y)
