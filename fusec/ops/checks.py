@@ -7,8 +7,8 @@ effect too.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping, Sequence
-from types import FunctionType
+from collections.abc import Iterator, Mapping, Sequence
+from types import FunctionType, MemberDescriptorType
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from .admission import ANYTHING, BY_PASSES, Admission, require
 from .registry import Op, Types, get, register
 
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
+_HEAP_TYPE = 1 << 9  # of ``__flags__``: the class is made by a ``class`` statement
 _classes: dict[str, Any] = {}
 
 
@@ -29,7 +30,7 @@ Description = tuple[Any, ...]  # the name of a class, arguments, and what else t
 
 def describe_error(error: BaseException) -> Description | None:
     """An exception as plain data, its class by name; None if it holds what is no plain data."""
-    state = () if isinstance(error, FusecError) else tuple(vars(error).items())
+    state = () if isinstance(error, FusecError) else tuple(_attributes(error))
     if not all(type(a) in PLAIN for a in (*error.args, *(value for _, value in state))):
         return None
     kind = type(error)
@@ -38,6 +39,18 @@ def describe_error(error: BaseException) -> Description | None:
     _classes[name] = kind
     cause = None if error.__cause__ is None else describe_error(error.__cause__)
     return (name, tuple(error.args), state, cause) if state or cause else (name, tuple(error.args))
+
+
+def _attributes(error: BaseException) -> Iterator[tuple[str, Any]]:
+    """What it keeps besides its arguments, in slots as well (``axis`` of NumPy's `AxisError`)."""
+    yield from vars(error).items()
+    for base in type(error).__mro__:
+        for name, slot in vars(base).items():
+            if type(slot) is MemberDescriptorType and base.__flags__ & _HEAP_TYPE:
+                try:
+                    yield name, slot.__get__(error)
+                except AttributeError:  # nothing was assigned
+                    continue
 
 
 def make_error(error: Description) -> BaseException:
@@ -56,7 +69,8 @@ def make_error(error: Description) -> BaseException:
         exception = kind(*args)
     if rest:
         state, cause = rest
-        vars(exception).update(state)
+        for name, value in state:
+            object.__setattr__(exception, name, value)
         if cause is not None:
             exception.__cause__ = make_error(cause)
     return exception

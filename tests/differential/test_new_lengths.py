@@ -378,10 +378,25 @@ def test_a_range_by_a_symbol_to_an_end_of_data() -> None:
     assert jitted.trace_count == 1
 
 
-def test_a_range_with_a_step_of_data_that_is_not_positive() -> None:
-    x = np.zeros(20)
+STEPS = ((0, 9, 2), (9, 0, -1), (9, 0, -2), (9, 0, -3), (3, 9, -1), (9, 3, 1), (19, -1, -4),
+         (5, 5, -1), (-1, -9, -3), (0, -5, -2**63), (0, 5, 2**63 - 1), (30, 0, -1))
+
+
+def test_a_range_with_a_step_of_data_of_either_sign() -> None:
+    jitted, x = fusec.jit(over_range), np.zeros(20)
+    for bounds in map(np.array, STEPS):
+        wanted, found = np.zeros(20), np.zeros(20)
+        outcomes = [_outcome(over_range, bounds, wanted), _outcome(jitted, bounds, found)]
+        assert outcomes[0] == outcomes[1]
+        np.testing.assert_array_equal(found, wanted)
     with pytest.raises(ValueError, match=r"range\(\) arg 3 must not be zero"):
-        fusec.jit(over_range)(np.array([0, 9, 0]), x)
-    with pytest.raises(UnsupportedError, match="range with a negative step"):
-        fusec.jit(over_range)(np.array([9, 0, -1]), x)
+        jitted(np.array([0, 9, 0]), x)
     assert not x.any()
+
+
+def _outcome(function: Any, *args: Any) -> str:
+    try:
+        function(*args)
+    except IndexError as error:
+        return str(error).splitlines()[0]
+    return ""

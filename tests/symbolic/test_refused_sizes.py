@@ -238,3 +238,21 @@ def test_lengths_are_divided_by_sizes_that_may_be_zero() -> None:
         assert type(got[1]) is type(want[1]) or isinstance(got[1], type(want[1]))
         for value, wanted in zip(got[0] or (), want[0] or (), strict=True):
             np.testing.assert_array_equal(value, wanted)
+
+
+def less_the_rest(x: Any) -> Any:
+    return x - x[x > 1.0][4:]
+
+
+def test_what_is_cut_off_a_selection_fits_or_does_not() -> None:
+    """Stand-ins of a selection had sizes of which none fitted those that are known."""
+    jitted = fusec.jit(less_the_rest)
+    for n in (9, 0, 5, 2):
+        for x in ((np.arange(n) * 7 % 5) - 1.5, np.full(n, 2.0)):
+            try:
+                wanted = less_the_rest(x)
+            except ValueError:
+                with pytest.raises(ValueError, match="could not be broadcast"):
+                    jitted(x)
+            else:
+                np.testing.assert_array_equal(jitted(x), wanted)

@@ -152,3 +152,16 @@ def test_writing_through_strides() -> None:
         settle(expected[:, 3:n])
         np.testing.assert_allclose(memory, expected)
     assert jitted.trace_count == 1
+
+
+def every_nth(x: Any, n: int) -> Any:
+    """A check of the run comes before what must be known while tracing."""
+    ordered = np.take_along_axis(x, np.argsort(x), 0)
+    return ordered[::n]
+
+
+def test_an_int_that_must_be_known_after_a_check_of_the_run() -> None:
+    jitted = fusec.jit(every_nth)
+    for n in (4, 2, 8, 3):
+        x = np.arange(9.0)[::-1].copy()
+        np.testing.assert_array_equal(jitted(x, n), every_nth(x, n))

@@ -364,3 +364,21 @@ def test_why_each_size_is_traced_is_told() -> None:
         assert jitted(np.ones(n))[1] == slice(0, n)
     assert "each size has its own trace: UnsupportedError: returning a slice" in str(
         fusec.explain(jitted, np.ones(SIZES[-1])))
+
+
+def summed_columns(x: Any, m: Any) -> Any:
+    return np.cumsum(x[:, m], axis=0)
+
+
+def places_of_all(x: Any, m: Any) -> Any:
+    return np.searchsorted(np.sort(x[0, m]), x[0])
+
+
+@pytest.mark.parametrize("program", [summed_columns, places_of_all], ids=lambda f: f.__name__)
+def test_sizes_of_the_run_are_not_taken_for_those_of_arguments(program: Any) -> None:
+    """The stand-ins of both had one size: results of library calls got the other's."""
+    jitted = fusec.jit(program)
+    for rows, columns, chosen in ((4, 6, 2), (5, 7, 3), (6, 9, 6), (5, 7, 0)):
+        x, m = np.arange(rows * columns * 1.0).reshape(rows, columns), np.arange(columns) < chosen
+        np.testing.assert_array_equal(jitted(x, m), program(x, m))
+    assert jitted.trace_count <= 2

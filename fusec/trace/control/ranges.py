@@ -16,7 +16,6 @@ from fusec.ir.symbolic_numbers import Symbolic, is_int
 from fusec.ir.symbolic_sizes import length_of_range
 from fusec.records import dataclass, replace
 
-from ..index.windows import positive_step
 from ..operands import sizes
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import Intervals, interval, weak
@@ -61,7 +60,7 @@ def sequence(trace: Trace, over: Any) -> Counted | None:
                        numbers_from(over.start, over.step))
     if type(over) is TracedRange:
         if type(over.step) is TracedArray:
-            over = replace(over, step=positive_step(trace, over.step, "range", NO_STEP))
+            over = replace(over, step=_checked_step(trace, over.step))
         return Counted(_trips(over), partial(_bounded, over, numbers_from(over.start, over.step)))
     if type(over) is TracedArray and over.ndim:
         return Counted(sizes.number(trace, over.shape[0]), lambda k: over[k])
@@ -181,10 +180,31 @@ def _bounded(over: TracedRange, item: Callable[[Any], Any], k: Any) -> Any:
     ends = [_ends(over.trace, e) for e in (over.start, over.stop)]
     if type(value) is TracedArray and None not in ends:
         (start_low, start_high), (stop_low, stop_high) = ends  # type: ignore[misc]
-        is_up = type(over.step) is TracedArray or over.step > 0
-        bounds = (start_low, stop_high - 1) if is_up else (stop_low + 1, start_high)
-        over.trace.part(Intervals)[value.value] = bounds
+        up, down = (start_low, stop_high - 1), (stop_low + 1, start_high)
+        sign = _sign(over.trace, over.step)
+        over.trace.part(Intervals)[value.value] = (up if sign > 0 else down) if sign else (
+            min(up[0], down[0]), max(up[1], down[1]))
     return value
+
+
+def _checked_step(trace: Trace, given: TracedArray) -> TracedArray:
+    """A step that data decides, checked not to be 0; what follows may be computed before that."""
+    step = weak(trace, given.value, I64)
+    low, high = interval(trace, step) or (-1, 1)
+    if low <= 0 <= high:
+        zero, one = trace.builder.const(0), trace.builder.const(1)
+        is_one = trace.emit("NotEqual", step, zero)
+        trace.check(is_one, ValueError(NO_STEP))
+        step = weak(trace, trace.emit("Where", is_one, step, one), I64)
+    return TracedArray(trace, None, (), step)
+
+
+def _sign(trace: Trace, step: Any) -> int:
+    """1 or -1; 0 where only the run knows whether a range goes up or down."""
+    if type(step) is not TracedArray:
+        return 1 if step > 0 else -1
+    low, high = interval(trace, step.value) or (-1, 1)
+    return 1 if low >= 0 else -1 if high <= 0 else 0
 
 
 def _ends(trace: Trace, end: Any) -> tuple[Any, Any] | None:

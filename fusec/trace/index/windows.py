@@ -27,7 +27,8 @@ Bound = Value | None
 
 LONGEST = 1 << 62  # no array is
 _NO_STEP = "slice step cannot be zero"
-_NEGATIVE_STEP = "with a negative step that is only known when the code runs is not supported"
+_NEGATIVE_STEP = ("a slice with a negative step that is only known when the code runs is not "
+                  "supported")
 _NEGATIVE = "negative dimensions are not allowed"
 
 
@@ -104,7 +105,7 @@ def _part(trace: Trace, axis: int, entry: slice, limit: Size) -> _Part:
 
 def _stepped(trace: Trace, axis: int, entry: slice, limit: Size) -> _Part:
     """A slice with a step that only the run knows: every so many elements of one with step 1."""
-    least = positive_step(trace, entry.step, "a slice", _NO_STEP)
+    least = _positive_step(trace, entry.step)
     first, whole, _ = extent(trace, slice(entry.start, entry.stop), 1, limit)
     _, step, stride = extent(trace, slice(None, least), 1, LONGEST)
     each: Any = TracedArray(trace, None, (), step)
@@ -113,13 +114,13 @@ def _stepped(trace: Trace, axis: int, entry: slice, limit: Size) -> _Part:
     return _Part(axis, 0, stride, size, first, count, step)
 
 
-def positive_step(trace: Trace, given: TracedArray, what: str, zero_words: str) -> TracedArray:
+def _positive_step(trace: Trace, given: TracedArray) -> TracedArray:
     """The step, checked to be one; what follows may be computed before the check has raised."""
     step = weak(trace, given.value, np.dtype(np.int64))
     if (interval(trace, step) or (-1, 1))[0] < 1:
         zero = trace.builder.const(0)
-        trace.check(trace.emit("NotEqual", step, zero), ValueError(zero_words))
-        trace.check(trace.emit("Greater", step, zero), UnsupportedError(f"{what} {_NEGATIVE_STEP}"))
+        trace.check(trace.emit("NotEqual", step, zero), ValueError(_NO_STEP))
+        trace.check(trace.emit("Greater", step, zero), UnsupportedError(_NEGATIVE_STEP))
         step = trace.emit("Maximum", step, trace.builder.const(1))
     return TracedArray(trace, None, (), step)
 

@@ -29,7 +29,16 @@ from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 from fusec.records import dataclass
 
-from ..operands.sizes import EQUAL, ORDINARY, OTHER, OTHER_EQUAL, all_of_size, new_size, size_of
+from ..operands.sizes import (
+    APART,
+    EQUAL,
+    ORDINARY,
+    OTHER,
+    OTHER_EQUAL,
+    all_of_size,
+    new_size,
+    size_of,
+)
 from ..values.trace import Trace
 from .short_axes import AS_THEY_ARE, Lengths, in_short, short_lengths, told_length
 
@@ -51,6 +60,7 @@ class Sample:
 MOST_OF_SIZED = 1 << 10  # elements of operands that are filled with many contents
 _MOST_JOINED = 1 << 16  # elements of an operand that another one may have to match in one row
 _MOST_NUMBERS = 8  # of a call's own that operands are filled with
+_FAR = 17  # by how much a size may be cut to fit a known one
 _FEW = 2  # contents for all but the first set of short lengths
 _LARGE = 1 << 16  # a number that may be one of elements: of results, where contents decide that
 
@@ -90,10 +100,11 @@ def sized_types(
     shapes = static_shapes(operands)
     sets = short_lengths(shapes, (form, named), MOST_OF_SIZED)
     asked = partial(_samples, call, operands, form, named, stand_ins)
-    attempts = [(assignments(operands), sets)] if sets else []
-    attempts += [(assignments(operands), ()), (LAST_RESORT, ())]  # last: it fits one size only
+    assigned = (*assignments(operands), *_apart(operands))
+    attempts = [(assigned, sets)] if sets else []
+    attempts += [(assigned, ()), (LAST_RESORT, ())]  # last: it fits one size only
     for attempt in attempts:
-        tried = list(asked(*attempt))
+        tried = [s for s in asked(*attempt) if s.shapes is not None or s.sizes is not APART]
         samples = [s for s in tried if s.shapes is not None]
         if samples:
             break
@@ -150,7 +161,10 @@ def _has_symbols(operands: Sequence[Value]) -> bool:
 
 
 def assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
-    """Sizes to try where the run decides some: any, all equal, and equal to one that is known."""
+    """Sizes to try where the run decides some: any, all equal, and equal to one that is known.
+
+    Sizes of arguments are those of the run, too.
+    """
     symbols = symbols_of(tuple((*v.shape, size_of(v)) for v in operands))
     if not symbols:
         is_open = any(type(n) is Dim for v in operands for n in v.shape)  # of arguments' sizes
@@ -159,7 +173,23 @@ def assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
     numbers = {n for v in operands for n in v.shape if not isinstance(n, Dim)}
     numbers |= {n for v in operands if v.type.is_static and (n := v.type.size) <= _MOST_JOINED}
     equal = (EQUAL, OTHER_EQUAL) if len(symbols) > 1 else ()
-    return ORDINARY, OTHER, *equal, *map(all_of_size, sorted(numbers - {0}, reverse=True))
+    joined = sorted(numbers - {0}, reverse=True)
+    return ORDINARY, OTHER, *equal, *map(all_of_size, [*joined, *_fitting(operands, numbers)])
+
+
+def _fitting(operands: Sequence[Value], numbers: set[int]) -> list[int]:
+    """Sizes of all symbols at which a size made of them is one that is known: of ``x[mask][4:]``.
+    """
+    made = {n for v in operands for n in v.shape if isinstance(n, Dim) and n.name is None}
+    near = sorted({n + k for n in numbers for k in range(_FAR) if n + k not in numbers})
+    return [k for k in near if any(resolve(n, all_of_size(k)) in numbers for n in made)][:_FEW]
+
+
+def _apart(operands: Sequence[Value]) -> tuple[Bindings, ...]:
+    """What tells sizes of arguments from those of the run, if NumPy accepts that."""
+    sizes = [n for v in operands for n in v.shape if type(n) is Dim]
+    has_both = any(n.symbols for n in sizes) and not all(n.symbols for n in sizes)
+    return (APART,) if has_both else ()
 
 
 def _candidates(terms: Sequence[Dim]) -> Iterator[Size]:

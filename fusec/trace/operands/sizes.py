@@ -157,21 +157,22 @@ def undecided(trace: Trace, error: UndecidedSizeError) -> ConcreteValueError:
 
 
 class _Assignment(dict[str, int]):
-    """A size for each symbol, by its number."""
+    """A size for each symbol, by its number; ``own``: by how much those of arguments are longer."""
 
-    def __init__(self, start: int, step: int) -> None:
+    def __init__(self, start: int, step: int, own: int = 0) -> None:
         super().__init__()
-        self.start, self.step = start, step
+        self.start, self.step, self.own = start, step, own
 
     def __missing__(self, name: str) -> int:
         number = int(name.lstrip(f"n{ARGUMENT}") or 0)
-        return self.start + self.step * number
+        return self.start + self.step * number + self.own * name.startswith(ARGUMENT)
 
 
 ORDINARY: Bindings = _Assignment(31, 7)
 OTHER: Bindings = _Assignment(43, 13)
 EQUAL: Bindings = _Assignment(31, 0)  # for operands whose sizes must agree
 OTHER_EQUAL: Bindings = _Assignment(43, 0)
+APART: Bindings = _Assignment(31, 7, 3)  # no size of the run is an argument's
 
 
 def all_of_size(size: int) -> Bindings:

@@ -134,14 +134,17 @@ class Trace:
     def error(
         self, error: Exception, operands: Sequence[Value] = (), labels: Sequence[str] = (),
     ) -> FusecError:
-        """The user error for an exception in NumPy's terms: its type, message, operands, line."""
+        """The user error for an exception in NumPy's terms: its type, message, operands, line.
+        A refusal of fusec's stays one."""
+        if isinstance(error, FusecError):
+            return error
         loc, message = self.loc, str(error).rstrip()
         values = [(label, describe(v, loc, self.feeds.outside))
                   for label, v in zip(
                       labels or _labels(len(operands)), operands, strict=True)]
         kind = importable(type(error))
         failure = user_error(kind, message, loc, cure_for(message), values=values)
-        failure.in_numpys_words = kind(message)
+        failure.in_numpys_words = _made_anew(kind, error, message)
         return failure
 
     # -- inputs
@@ -255,6 +258,18 @@ def user_frame() -> Loc | None:
             return Loc(code.co_filename, frame.f_lineno, -1, code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def _made_anew(kind: type[Exception], error: Exception, message: str) -> Exception:
+    """An exception like it, without what it refers to; with its ``axis``, if it is of an axis."""
+    if all(type(a) in (str, int, type(None)) for a in error.args):
+        try:
+            made = kind(*error.args)
+        except Exception:  # a class of other arguments than those that it keeps
+            return kind(message)
+        if str(made).rstrip() == message:
+            return made
+    return kind(message)
 
 
 def current() -> Trace | None:

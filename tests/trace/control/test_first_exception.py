@@ -279,3 +279,32 @@ def test_an_index_before_what_raises_whatever_the_data(program: Callable[..., An
                 words = str(error).splitlines()[0]
                 seen.append((isinstance(error, IndexError), words, x.tolist()))
         assert seen[0] == seen[1]
+
+
+class CodedError(ValueError):
+    """Keeps what its arguments do not say, some of it in a slot."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code, self.also = code, text
+
+
+def flipped_after_a_check(x):
+    return np.flip(np.take(x, [1, 1]), 1)
+
+
+def coded(x):
+    if x[0] > 1.0:
+        raise CodedError("a", 3)
+    return x
+
+
+def test_an_exception_of_the_run_has_its_attributes():
+    with pytest.raises(np.exceptions.AxisError, match="axis 1 is out of bounds") as raised:
+        fusec.jit(flipped_after_a_check)(np.ones(3))
+    assert (raised.value.axis, raised.value.ndim) == (1, 1)
+    with pytest.raises(CodedError, match="a") as own:
+        fusec.jit(coded)(np.full(3, 5.0))
+    assert (own.value.code, own.value.also) == (3, "a")
