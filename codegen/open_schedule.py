@@ -24,6 +24,7 @@ from .open_blocks import OpenBlock, form_at, params_at
 from .open_programs import ProgramAtSizes, StepNodes
 from .plan_building import compile_schedule
 from .schedule import (
+    AtItsSizes,
     ConstantView,
     ControlRun,
     ExternStep,
@@ -35,11 +36,12 @@ from .schedule import (
 )
 
 
-class Substitution:
+class Substitution(AtItsSizes):
     """The sizes of one schedule, and what was made for them."""
 
     def __init__(self, to: Instantiation) -> None:
         self.to, self.nodes = to, StepNodes(to)
+        self.data = to.data  # type: ignore[method-assign]
         self._places: dict[int, Place] = {}
 
     def place(self, place: Place) -> Place:
@@ -47,24 +49,23 @@ class Substitution:
             return place
         new = self._places.get(id(place))
         if new is None:
-            data = self.to.data
+            data = self.data
             new = self._places[id(place)] = Place(
                 place.kind, place.number, data(place.strides), data(place.shape), place.dtype,
                 tuple(map(self.view, place.views)))
         return new
 
     def view(self, view: View) -> View:
-        attrs = {name: self.to.data(value) for name, value in view.attrs.items()}
+        attrs = {name: self.data(value) for name, value in view.attrs.items()}
         is_same = all(value is view.attrs[name] for name, value in attrs.items())
         return view if is_same else View(view.reference, attrs)
 
     def source(self, source: Any) -> Any:
-        """A place or a constant."""
         if isinstance(source, Place):
             return self.place(source)
         if isinstance(source, ConstantView):
-            return source.at_sizes(self.to.data)
-        return self.to.data(source)
+            return source.at_sizes(self.data)
+        return self.data(source)
 
 
 @asked_once
@@ -187,6 +188,7 @@ class ScheduleAtSizes(Schedule):
     ) -> None:
         self._of, self._found, self._lower = of, instantiation, lowered
         kernels, at = itertools.count(), Substitution(instantiation)
+        self._at = at
         steps: list[Any] = [
             StepAtSizes(step, at, partial(self._lowered_step, next(kernels)))
             if isinstance(step, KernelStep) else CallAtSizes(step, at, self._structured)
@@ -198,6 +200,14 @@ class ScheduleAtSizes(Schedule):
     @property
     def pattern(self) -> Graph:
         return self._of.graph
+
+    @property
+    def open(self) -> Schedule:
+        return self._of
+
+    @property
+    def at(self) -> AtItsSizes:
+        return self._at
 
     def by_backend(self) -> list[Schedule]:
         return []  # the pattern's code is its own

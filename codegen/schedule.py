@@ -124,6 +124,23 @@ class KernelStep:
             place.is_static for place in self.places)
 
 
+class AtItsSizes:
+    """What is for sizes of its own: none are substituted."""
+
+    def data(self, data: Any) -> Any:
+        return data
+
+    def place(self, place: Place) -> Place:
+        return place
+
+    def source(self, source: Any) -> Any:
+        """A place or a constant."""
+        return source
+
+
+_ITSELF = AtItsSizes()
+
+
 class Traffic(NamedTuple):
     """What the kernels of a schedule do, as far as their sizes are known: the points of each nest,
     the scalar operations for a point of all of them, the bytes that each reads and writes, the
@@ -253,6 +270,16 @@ class Schedule:
     def pattern(self) -> Graph:
         """The graph, at whichever sizes: for what they do not decide."""
         return self.graph
+
+    @property
+    def open(self) -> Schedule:
+        """The same with symbols where it is one of several sizes; else itself."""
+        return self
+
+    @property
+    def at(self) -> AtItsSizes:
+        """What substitutes its sizes in the parts of `open`."""
+        return _ITSELF
 
     @property
     def may_fail(self) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusec.ops.host_calls import HostObject, context
-from fusec.ops.library import Bind, arguments_text
+from fusec.ops.library import Bind, Constant, arguments_text
 
 
 def draw_text(
-    attrs: Mapping[str, Any], operands: Sequence[str], bind: Bind, has_leaves: bool
+    attrs: Mapping[str, Any], operands: Sequence[str], bind: Bind, constant: Constant,
+    has_leaves: bool,
 ) -> str | None:
     """The draw that a `HostCall` of these operands is; None for other calls.
 
@@ -26,7 +27,7 @@ def draw_text(
     else:
         leaves = "leaves" if has_leaves else f"{bind('context', context)}().leaves"
         receiver = f"{leaves}[{target.leaf}]"
-    return f"{receiver}.{attrs['method']}({arguments_text(form, named, operands, bind)})"
+    return f"{receiver}.{attrs['method']}({arguments_text(form, named, operands, constant)})"
 
 
 def _holds_object(form: Any) -> bool:

@@ -2,56 +2,73 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fusec.errors import UnsupportedError
 from fusec.ir import Node
-from fusec.ir.bindings import attrs_evaluator, bind, evaluator
+from fusec.ir.bindings import Bindings, attrs_evaluator, bind, evaluator
 from fusec.ir.dims import symbols_of
+from fusec.ir.lazy_values import lazy
 from fusec.ops import get
-from fusec.ops.library import LIBRARY, call_text, leaves_of, run_call
+from fusec.ops.library import LIBRARY, LibraryCall, call_text, decode, leaves_of, run_call
 
 if TYPE_CHECKING:
-    from fusec.codegen.schedule import Place
+    from fusec.codegen.schedule import ExternStep, Place
 
 Memory = Callable[[], np.ndarray]
 Bind = Callable[[str, Any], str]  # a name, in the text of a plan, for an object
+# The same for what a function makes of data at the sizes of a plan.
+BindData = Callable[[str, Any, Callable[[Any], Any]], str]
+
+
+def call_expression(
+    node: Node, operands: Sequence[str], bind_name: Bind, bind_data: BindData
+) -> str:
+    """A library call as Python text; attributes that hold sizes of the run are computed each time.
+
+    Operands are in NumPy's kinds already.
+    """
+    attrs, listed, row = node.attrs, ", ".join(operands), LIBRARY.get(node.op)
+    reference, items = get(node.op).reference, tuple(attrs.items())
+    if symbols_of(tuple(v for k, v in items if k != "results")):
+        return f"{bind_data('call', items, lambda x: _sized(reference, x))}(sizes, {listed})"
+    if row is None:
+        return f"{bind_data('call', items, lambda x: partial(reference, **dict(x)))}({listed})"
+    forms = attrs["form"], attrs["named"]
+    if row.writes:
+        return f"{bind_data('call', forms, lambda x: _written(row, *x))}({listed})"
+    return call_text(row, *forms, operands, bind_name,
+                     lambda form: bind_data("constant", form, lambda x: decode(x, ())))
+
+
+def _sized(reference: Callable[..., Any], items: Any) -> Callable[..., Any]:
+    attrs_at = attrs_evaluator(dict(items))
+    return lambda sizes, *arrays: reference(*arrays, **attrs_at(sizes))
+
+
+def _written(row: LibraryCall, form: Any, named: Any) -> Callable[..., Any]:
+    return lambda *arrays: run_call(row, arrays, form, named)
 
 
 class LibraryRun:
-    """How a node's library function runs in a plan: as Python text, and what its results must be.
+    """What the results of a library call must be: ``settle`` takes one that does not lie as
+    planned."""
 
-    Operands are in NumPy's kinds already; ``settle`` takes a result that does not lie as planned.
-    """
+    def __init__(self, step: ExternStep) -> None:
+        self.step = step
 
-    def __init__(self, node: Node, targets: Sequence[Place]) -> None:
-        self.node = node
-        self.places = [(place, evaluator(place.strides)) for place in targets]
+    @property
+    def node(self) -> Node:
+        return self.step.node
 
-    def expression(self, operands: Sequence[str], bind_name: Bind) -> str:
-        """The call; attrs that hold sizes are computed each time."""
-        attrs, reference = dict(self.node.attrs), get(self.node.op).reference
-        listed = ", ".join(operands)
-        if symbols_of(tuple(v for k, v in attrs.items() if k != "results")):
-            attrs_at = attrs_evaluator(attrs)
-
-            def sized(sizes: dict[str, int], *arrays: Any) -> Any:
-                return reference(*arrays, **attrs_at(sizes))
-
-            return f"{bind_name('call', sized)}(sizes, {listed})"
-        row = LIBRARY.get(self.node.op)
-        if row is not None and not row.writes:
-            return call_text(row, attrs["form"], attrs["named"], operands, bind_name)
-        if row is not None:
-            def written(*arrays: Any) -> Any:
-                return run_call(row, arrays, attrs["form"], attrs["named"])
-
-            return f"{bind_name('call', written)}({listed})"
-        return f"{bind_name('call', functools.partial(reference, **attrs))}({listed})"
+    @lazy
+    def places(self) -> list[tuple[Place, Callable[[Bindings], tuple[int, ...]]]]:
+        """The targets, with what evaluates their strides."""
+        return [(place, evaluator(place.strides)) for place in self.step.targets]
 
     def settle(
         self, number: int, result: Any, operands: Sequence[Any], memory: Memory,

@@ -9,40 +9,43 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
-from fusec.codegen.schedule import ControlRun, ExternStep, Place
-from fusec.ir import Node, TensorType
+from fusec.codegen.schedule import ExternStep, KernelStep, Place, Schedule
+from fusec.ir import TensorType
 from fusec.ir.bindings import size_source
 from fusec.ir.dims import Dim
+from fusec.ops.library import decode
 
-from .call_spec import ResultSpec
+from .call_spec import ResultSpec, cells_of
 from .draw_text import draw_text
 from .failed_checks import check_error, numpy_error
-from .library_calls import LibraryRun, is_unshared
+from .library_calls import LibraryRun, call_expression, is_unshared
 from .plan_text import Plan, PlanText
-from .segments import Segment, SizedSegment
+from .segments import Segment, SizedSegment, runs_of
 
 
 class PlanSource(PlanText):
-    """The text for one plan and the objects that it names.
+    """The text and what its names are for each plan.
 
     The function takes a call's leaves, the sizes known already and, for a ``timed`` plan, the list
     of times; it returns the list of result leaves.
     """
 
     def __init__(self, plan: Plan, timed: bool = False) -> None:
-        super().__init__(plan)
+        super().__init__(plan.schedule.open, plan.spec, plan.schedule.at)
         self.timed = timed
         # Whether host calls may ask what the call's leaves are, or what others have done.
         self.needs_context = plan.objects is not None
         self.first_step = 0  # where the lines of the steps begin
-        self.calls: dict[int, ExternStep] = {}  # of libraries, by line of the text
+        self.calls: dict[int, int] = {}  # numbers of library calls' segments, by line of the text
         self.inputs: list[str] = []  # an expression for each of the graph's inputs
-        self._write()
+        self._write(plan)
+        self.code = _compiled(self.text, f"<plan of {plan.spec.name}>")
+        del self.spec, self.at  # which are of the one plan
 
     @property
     def text(self) -> str:
@@ -58,60 +61,63 @@ class PlanSource(PlanText):
             "        finally:",  # its traceback holds this call: not that the call, too, holds it
             "            del found", ""])
 
-    def node_at(self, line: int) -> Node | None:
-        """The node whose library call this line of the text belongs to, or None."""
-        step = self.calls.get(line - self.first_step - 3)
-        return None if step is None else step.node
+    def call_at(self, line: int) -> int | None:
+        """The segment that is the library call which this line of the text belongs to, or None."""
+        return self.calls.get(line - self.first_step - 3)
 
-    def function(self) -> Callable[..., list[Any]]:
-        """The compiled text."""
-        exec(_compiled(self.text, f"<plan of {self.plan.spec.name}>"), self.names)
-        run: Callable[..., list[Any]] = self.names.pop("run")
-        return run
+    def function(self, plan: Plan) -> Callable[..., list[Any]]:
+        """The compiled text with the names of a plan."""
+        names = self.names | {name: make(plan) for name, make in self.made.items()}
+        return FunctionType(self.code, names, "run", (None,))
 
     # -- writing
 
-    def _write(self) -> None:
-        plan = self.plan
+    def _write(self, plan: Plan) -> None:
         if plan.objects is not None:
             self._add("plan.begin()")
         self._load()
-        for place in plan.fresh:
+        for place in _fresh(self.schedule):
             key = (place.kind, place.number)
             self._assign(key, self._new(place))
         self.first_step = len(self.lines)
-        for name, segment in zip(plan.names, plan.segments, strict=True):
+        steps = self.schedule.steps
+        groups = [[step] for step in steps] if self.timed else runs_of(steps)
+        for number, (segment, group) in enumerate(zip(plan.segments, groups, strict=True)):
             if self.timed:
                 self._add("start = perf_counter()")
-            self._step(segment)
+            self._step(number, segment, group[0])
             if self.timed:
-                self._add(f"times.append(({name!r}, 1e6 * (perf_counter() - start)))")
+                self._add(f"times.append(({group[0].name!r}, 1e6 * (perf_counter() - start)))")
         self._results()
 
-    def _step(self, segment: Segment | SizedSegment | ExternStep) -> None:
-        if isinstance(segment, Segment):
-            self._kernels(segment)
+    def _step(
+        self, number: int, segment: Segment | SizedSegment | ExternStep,
+        step: KernelStep | ExternStep,
+    ) -> None:
+        if isinstance(step, ExternStep):
+            self._library(number, step)
+        elif isinstance(segment, Segment):
+            self._kernels(number, segment)
         elif isinstance(segment, SizedSegment):
-            self._sized_kernels(segment)
-        else:
-            self._library(segment)
+            self._sized_kernels(number, segment)
 
     # -- a call's leaves
 
     def _load(self) -> None:
         """Take the leaves as the graph's inputs and put them in their places."""
-        spec = self.plan.spec
+        spec = self.spec
         leaf_of = {leaf.input: i for i, leaf in enumerate(spec.leaves) if leaf.input >= 0}
         first = spec.first_captured
         self.inputs = [f"leaves[{leaf_of[i]}]" if i in leaf_of else "None" for i in range(first)]
-        names = [self._bind("captured", c) for c in spec.captured]
+        names = [self._bind_made("captured", _captured(number))
+                 for number in range(len(spec.captured))]
         if any(map(callable, spec.captured)):
             objects = (f"{name}()" if callable(c) else name
                        for name, c in zip(names, spec.captured, strict=True))
             self._add(f"held = [{', '.join(objects)}]")
             names = [f"held[{number}]" for number in range(len(names))]
         else:
-            self.names["held"] = spec.captured
+            self._once_made("held", lambda plan: plan.spec.captured)
         self.inputs += names
         for index, type_ in enumerate(spec.input_types):
             if type_.kind == "array":
@@ -120,20 +126,24 @@ class PlanSource(PlanText):
             if type_.kind == "array" and not type_.is_static:
                 shape = self._bind("shape", type_.shape)
                 self._add(f"bind({shape}, arg{index}.shape, sizes)")
+        scalars = cells_of(spec.input_types)
         for index, type_ in enumerate(spec.input_types):
             if type_.kind != "array":
-                self._write_cell(self.plan.scalars[index], type_.dtype, self.inputs[index])
+                self._write_cell(scalars[index], type_.dtype, self.inputs[index])
 
     # -- kernels
 
-    def _kernels(self, segment: Segment) -> None:
-        name = self._bind("kernels", segment)
+    def _kernels(self, number: int, segment: Segment) -> None:
+        name = self._segment(number)
         arrays = "".join(f", {self.assigned[key]}" for key in segment.keys)
         self._add(f"if (outcome := {name}.call({arrays[2:]})) is not None and not "
                   f"{name}.finish(outcome{arrays}): raise {self._failure()}")
 
-    def _sized_kernels(self, segment: SizedSegment) -> None:
-        name = self._bind("kernels", segment)
+    def _segment(self, number: int) -> str:
+        return self._bind_made("kernels", lambda plan: plan.segments[number])
+
+    def _sized_kernels(self, number: int, segment: SizedSegment) -> None:
+        name = self._segment(number)
         for key, place in segment.fresh.items():
             if key not in self.assigned:
                 self._assign(key, self._new(place))
@@ -155,29 +165,29 @@ class PlanSource(PlanText):
 
     # -- library calls
 
-    def _library(self, step: ExternStep) -> None:
+    def _library(self, number: int, step: ExternStep) -> None:
         types = [v.type for v in step.kinds.inputs]
         mark = len(self.lines)
         if step.control is None:
             operands = [self._operand(p, t) for p, t in zip(step.sources, types, strict=True)]
             is_of_numbers = all(t.kind != "array" for t in (*types, *step.kinds.types))
-            if self.plan.schedule.arrays is not None and not is_of_numbers:
+            if self.schedule.arrays is not None and not is_of_numbers:
                 self._device_call(step, operands)
             elif step.kinds.op == "MatMul":
                 self._product(step, operands)
             elif step.kinds.op == "HostCall":
-                self._host_call(step, operands)
+                self._host_call(number, step, operands)
             else:
-                self._call(step, LibraryRun(step.node, step.targets), operands)
+                self._call(number, step, operands)
         else:
-            self._run(step, step.control, [
+            self._run(number, step, [
                 self._contents(p, t) for p, t in zip(step.sources, types, strict=True)])
         first = mark - self.first_step
-        self.calls.update(dict.fromkeys(range(first, len(self.lines) - self.first_step), step))
+        self.calls.update(dict.fromkeys(range(first, len(self.lines) - self.first_step), number))
 
     def _device_call(self, step: ExternStep, operands: list[str]) -> None:
         """A call whose arrays are a device's; numbers are in cells, as ever."""
-        call = self._bind("call", self.plan.schedule.backend.library_call(step.node))
+        call = self._bind("call", self.schedule.backend.library_call(step.node))
         memory = ", ".join(self._device_memory(place) for place in step.targets)
         self._add(f"results = {call}([{', '.join(operands)}], [{memory}])")
         for number, place in enumerate(step.targets):
@@ -192,33 +202,34 @@ class PlanSource(PlanText):
         else:
             self._assign((target.kind, target.number), product)
 
-    def _host_call(self, step: ExternStep, operands: list[str]) -> None:
+    def _host_call(self, number: int, step: ExternStep, operands: list[str]) -> None:
         """A draw is one line, and another for the order, which is what it was."""
-        run = LibraryRun(step.node, step.targets)
-        draw = draw_text(step.node.attrs, operands[1:], self._bind, self.plan.spec.calls_host)
+        draw = draw_text(step.node.attrs, operands[1:], self._bind,
+                         lambda form: self._bind_data("constant", form, lambda x: decode(x, ())),
+                         self.spec.calls_host)
         if draw is None or len(step.targets) > 2:
             self.needs_context = True
-            self._call(step, run, operands)
+            self._call(number, step, operands)
             return
         *drawn, order = step.targets
         self._add(f"result0 = {draw}")
-        self._settle(run, drawn, [])  # what is drawn is never an operand
+        self._settle(number, drawn, [])  # what is drawn is never an operand
         if order.kind != "cell":
             self._assign((order.kind, order.number), self._target(order))
         self._add(f"{self._target(order)}[...] = {operands[0]}")
 
-    def _call(self, step: ExternStep, run: LibraryRun, operands: list[str]) -> None:
-        call = run.expression(operands, self._bind)
+    def _call(self, number: int, step: ExternStep, operands: list[str]) -> None:
+        call = call_expression(step.node, operands, self._bind, self._bind_data)
         results = [f"result{i}" for i in range(len(step.targets))]
         if len(results) == 1:
             self._add(f"result0 = {call}")
         else:
             self._add(f"{', '.join(results)} = leaves_of({call})")
-        self._settle(run, step.targets, operands)
+        self._settle(number, step.targets, operands)
 
-    def _settle(self, run: LibraryRun, targets: Sequence[Place], operands: list[str]) -> None:
+    def _settle(self, call: int, targets: Sequence[Place], operands: list[str]) -> None:
         """The results where they are planned."""
-        settle = self._bind("settle", run.settle)
+        settle = self._bind_made("settle", lambda plan: LibraryRun(plan.segments[call]).settle)
         for number, place in enumerate(targets):
             result = f"result{number}"
             settled = (f"{settle}({number}, {result}, [{', '.join(operands)}], "
@@ -239,11 +250,10 @@ class PlanSource(PlanText):
         self, result: str, place: Place, operands: list[str], alone: bool
     ) -> str:
         """Whether the library's own fresh array can stand where its result is planned."""
-        shape = " and ".join([
-            f"{result}.ndim == {len(place.shape)}",
-            *(_has_size(f"{result}.shape[{i}]", size) for i, size in enumerate(place.shape))])
-        if place.is_static:
-            shape = f"{result}.shape == {self._sizes(place.shape)}"
+        shape = f"{result}.shape == {self._sizes(place.shape)}" if place.is_static else (
+            " and ".join([
+                f"{result}.ndim == {len(place.shape)}",
+                *(_has_size(f"{result}.shape[{i}]", size) for i, size in enumerate(place.shape))]))
         own = "".join(f" and {result} is not {o}" for o in operands if o.isidentifier())
         return (f"type({result}) is ndarray and {shape} and "
                 f"{result}.dtype is {self._bind('dtype', place.dtype)} and "
@@ -258,43 +268,44 @@ class PlanSource(PlanText):
         arrays = "".join(f", {o}" for o in operands)
         return f"({owned} or {self._once('is_unshared', is_unshared)}({result}{arrays}))"
 
-    def _run(self, step: ExternStep, control: ControlRun, operands: list[str]) -> None:
+    def _run(self, number: int, step: ExternStep, operands: list[str]) -> None:
         """A step that takes the memory of its results and returns all of them at once."""
         from .control_flow import run_of  # few plans have branches or loops
 
-        self.needs_context |= self.plan.spec.calls_host
-        arrays = self.plan.schedule.arrays
-        name = self._bind("step", run_of(control, self.plan.of_graph, arrays))
+        self.needs_context |= self.spec.calls_host
+        arrays = self.schedule.arrays
+        name = self._bind_made("step", lambda plan: run_of(
+            plan.segments[number].control, plan.of_graph, arrays))
         maker = self._target_maker if arrays is None else self._device_memory
         memory = ", ".join(map(maker, step.targets))
         self._add(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
-        for number, place in enumerate(step.targets):
+        for index, place in enumerate(step.targets):
             if place.kind != "cell":
-                self._assign((place.kind, place.number), f"results[{number}]")
+                self._assign((place.kind, place.number), f"results[{index}]")
                 continue
             cell = self._cell_array(place)
-            self._add(f"if results[{number}] is not {cell}:",
-                      f"    {cell}[...] = results[{number}]")
+            self._add(f"if results[{index}] is not {cell}:",
+                      f"    {cell}[...] = results[{index}]")
 
     # -- results
 
     def _results(self) -> None:
-        spec = self.plan.spec
+        spec = self.spec
         outputs = [self._output(p, t) for p, t in zip(
-            self.plan.schedule.outputs, spec.output_types, strict=True)]
-        plain = [self._plain_result(r, outputs) for r in spec.results]
+            self.schedule.outputs, spec.output_types, strict=True)]
+        plain = [self._plain_result(number, r, outputs) for number, r in enumerate(spec.results)]
         if all(text is not None for text in plain):
             self._add(f"return [{', '.join(map(str, plain))}]")
             return
-        results = self._bind("results_of", self.plan.results_of)
+        results = self._bind_made("results_of", lambda plan: plan.results_of)
         self._add(f"return {results}([{', '.join(outputs)}], leaves, held, sizes)")
 
-    def _plain_result(self, result: ResultSpec, outputs: list[str]) -> str | None:
+    def _plain_result(self, number: int, result: ResultSpec, outputs: list[str]) -> str | None:
         """The expression of a result that is neither a view nor a copy of a constant."""
         if result.views or result.kind == "fresh":
             return None
         if result.kind == "const":
-            return self._bind("constant", result.value)
+            return self._bind_made("constant", lambda plan: plan.spec.results[number].value)
         return outputs[result.index] if result.kind == "graph" else self.inputs[result.index]
 
     def _output(self, place: Any, type_: TensorType) -> str:
@@ -303,10 +314,36 @@ class PlanSource(PlanText):
         return self._operand(place, type_)
 
 
+def source_of(plan: Plan, timed: bool) -> PlanSource:
+    """The text of a plan; those that differ in sizes alone share one, which their schedule with
+    symbols keeps."""
+    schedule, spec = plan.schedule.open, plan.spec
+    if schedule is plan.schedule:
+        return PlanSource(plan, timed)
+    form = (timed, plan.objects is None, spec.name, spec.calls_host,
+            tuple([leaf.input for leaf in spec.leaves]), tuple(map(callable, spec.captured)),
+            tuple([(r.kind, r.index, bool(r.views)) for r in spec.results]))
+    texts: dict[Any, PlanSource] = vars(schedule).setdefault("texts", {})
+    return texts.get(form) or texts.setdefault(form, PlanSource(plan, timed))
+
+
+def _fresh(schedule: Schedule) -> list[Place]:
+    """The places that a call allocates at its start, for kernels; libraries allocate theirs."""
+    places = [p for p in schedule.outputs if isinstance(p, Place) and p.kind == "out"]
+    called = {(p.kind, p.number) for s in schedule.externs for p in s.targets}
+    fresh = {(p.kind, p.number): p for p in (*places, *schedule.temps) if p.is_static}
+    return [p for key, p in fresh.items() if key not in called]
+
+
+def _captured(number: int) -> Callable[[Plan], Any]:
+    return lambda plan: plan.spec.captured[number]
+
+
 @functools.lru_cache(128)
 def _compiled(text: str, name: str) -> CodeType:
-    """Plans that differ in sizes alone have one text."""
-    return compile(text, name, "exec")
+    """The code of the function: schedules that are made again have the same text."""
+    module = compile(text, name, "exec")
+    return next(code for code in module.co_consts if type(code) is CodeType)
 
 
 def _has_size(size_read: str, size: Any) -> str:

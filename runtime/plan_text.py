@@ -1,7 +1,12 @@
-"""The text of a plan: objects by name, and expressions of what its places hold."""
+"""The text of a plan: objects by name, and expressions of what its places hold.
+
+Plans that differ in sizes alone share their text, which is written from the schedule with symbols.
+What a plan has by itself, or its sizes decide, is made for its names by functions of the plan.
+"""
 
 from __future__ import annotations
 
+import builtins
 import functools
 import time
 from collections.abc import Callable, Sequence
@@ -9,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fusec.codegen.schedule import ExternStep, Place, Schedule
+from fusec.codegen.schedule import AtItsSizes, Place, Schedule
 from fusec.ir import TensorType
 from fusec.ir.bindings import Bindings, bind, size_source
 from fusec.ir.dims import Size, is_static
@@ -18,7 +23,7 @@ from fusec.ops.library import leaves_of
 
 from .call_spec import CallSpec
 from .cells import Cells
-from .segments import Segment, SizedSegment, allocator, is_small, sized_allocator
+from .segments import allocator, sized_allocator
 
 if TYPE_CHECKING:
     from .sub_programs import GraphPlan
@@ -27,15 +32,12 @@ Key = tuple[str, int]
 
 
 class Plan(Protocol):
-    """What the text is written from; the text names the plan itself too."""
+    """What names of a text are made from; the text names the plan itself too."""
 
     schedule: Schedule
     spec: CallSpec
     cells: Cells
-    scalars: dict[int, int]
-    segments: list[Segment | SizedSegment | ExternStep]
-    names: list[str]
-    fresh: list[Place]
+    segments: list[Any]
     objects: list[HostObject] | None
 
     @staticmethod
@@ -49,16 +51,20 @@ def itself(value: Any) -> Any:
 
 
 class PlanText:
-    """Lines of the text, the objects that they name, and the variables of arrays."""
+    """Lines of the text, the objects that they name, and the variables of arrays.
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    ``spec`` and ``at`` are those of the first plan that has the text.
+    """
+
+    def __init__(self, schedule: Schedule, spec: CallSpec, at: AtItsSizes) -> None:
+        self.schedule, self.spec, self.at = schedule, spec, at
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
-            "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty, "matmul": np.matmul,
-            "bind": bind, "partial": functools.partial, "itself": itself,
-            "leaves_of": leaves_of, "perf_counter": time.perf_counter, "plan": plan,
+            "ndarray": np.ndarray, "asarray": np.asarray, "matmul": np.matmul, "bind": bind,
+            "partial": functools.partial, "itself": itself, "leaves_of": leaves_of,
+            "perf_counter": time.perf_counter, "__builtins__": builtins,
         }
+        self.made: dict[str, Callable[[Plan], Any]] = {"plan": itself}  # for each plan anew
         self.assigned: dict[Key, str] = {}  # the variable of each array that is there
 
     def _add(self, *lines: str) -> None:
@@ -66,9 +72,26 @@ class PlanText:
 
     def _bind(self, stem: str, value: Any) -> str:
         """A name for an object."""
-        name = f"{stem}_{len(self.names)}"
-        self.names[name] = value
-        return name
+        return self._once(self._new_name(stem), value)
+
+    def _bind_made(self, stem: str, make: Callable[[Plan], Any]) -> str:
+        """A name for what each plan has by itself."""
+        return self._once_made(self._new_name(stem), make)
+
+    def _bind_data(self, stem: str, data: Any, of: Callable[[Any], Any] = itself) -> str:
+        """A name for what is made of data, at the sizes of each plan if these are in it."""
+        if self.at.data(data) is data:
+            return self._bind(stem, of(data))
+        return self._bind_made(stem, lambda plan: of(plan.schedule.at.data(data)))
+
+    def _bind_source(self, stem: str, source: Any, of: Callable[[Any], Any] = itself) -> str:
+        """The same of a place, or of a constant that a step has in the stead of one."""
+        if self.at.source(source) is source:
+            return self._bind(stem, of(source))
+        return self._bind_made(stem, lambda plan: of(plan.schedule.at.source(source)))
+
+    def _new_name(self, stem: str) -> str:
+        return f"{stem}_{len(self.names) + len(self.made)}"
 
     def _assign(self, key: Key, expression: str) -> None:
         name = self.assigned.setdefault(key, f"{key[0]}{key[1]}")
@@ -78,23 +101,27 @@ class PlanText:
     def _write_cell(self, number: int, dtype: np.dtype, value: str) -> None:
         """What a number leaves of its words is zero."""
         if dtype.itemsize < 8:
-            self.names["words"] = self.plan.cells.words
+            self._once_made("words", lambda plan: plan.cells.words)
             self._add(f"words[{number}] = 0")
         self._add(f"{self._cell(number, dtype)}[0] = {value}")
 
     def _cell(self, number: int, dtype: np.dtype) -> str:
         """A scalar's words as an array of one element."""
-        return self._once(f"cell{number}_{dtype.num}", self.plan.cells.view(number, dtype))
+        return self._once_made(
+            f"cell{number}_{dtype.num}", lambda plan: plan.cells.view(number, dtype))
 
     def _cell_array(self, place: Place) -> str:
         """The same as an array of rank 0, for libraries to write."""
-        key = f"scalar{place.number}_{place.dtype.num}"
-        if key in self.names:
-            return key
-        return self._once(key, self.plan.cells.view(place.number, place.dtype).reshape(()))
+        number, dtype = place.number, place.dtype
+        return self._once_made(f"scalar{number}_{dtype.num}",
+                               lambda plan: plan.cells.view(number, dtype).reshape(()))
 
     def _once(self, name: str, value: Any) -> str:
         self.names.setdefault(name, value)
+        return name
+
+    def _once_made(self, name: str, make: Callable[[Plan], Any]) -> str:
+        self.made.setdefault(name, make)
         return name
 
     # -- memory
@@ -102,7 +129,7 @@ class PlanText:
     def _read(self, place: Any, type_: TensorType) -> str:
         """What a place holds: an array, or a NumPy scalar of a cell or an array's element."""
         if not isinstance(place, Place):
-            return self._bind("constant", place)
+            return self._bind_source("constant", place)
         if place.kind != "cell":
             text = self.assigned[place.kind, place.number]
         else:
@@ -110,15 +137,14 @@ class PlanText:
             if place.views:
                 text = f"asarray({text}, {self._bind('dtype', place.dtype)})"
         if place.views:
-            views: Any = place.views
-            if type_.kind != "array":
-                views = *place.views, *self._taken(place)
-            text = f"{self._bind('view', _composed(views))}({text}, sizes)"
+            taken = [] if type_.kind == "array" else self._taken(place)
+            view = self._bind_source("view", place, lambda at: _composed([*at.views, *taken]))
+            text = f"{view}({text}, sizes)"
         return text
 
     def _taken(self, place: Place) -> list[View]:
         """What makes a number of the array of rank 0 that a place's views show."""
-        arrays = self.plan.schedule.arrays
+        arrays = self.schedule.arrays
         views: list[View] = [lambda array, sizes: array[()]]
         if arrays is not None and place.kind != "cell":
             fetch = arrays.fetch
@@ -133,7 +159,7 @@ class PlanText:
     def _operand(self, place: Any, type_: TensorType) -> str:
         """The same as NumPy would have it: an array, a scalar, a Python number."""
         if not isinstance(place, Place):
-            return self._bind("constant", _as_operand(place, type_))
+            return self._bind_source("constant", place, lambda at: _as_operand(at, type_))
         if type_.is_weak and place.kind == "cell" and not place.views:
             return f"{self._cell(place.number, place.dtype)}.item()"
         text = self._read(place, type_)
@@ -143,18 +169,16 @@ class PlanText:
 
     def _new(self, place: Place) -> str:
         """Fresh memory in the place's layout, where the plan's kernels read it."""
-        arrays = self.plan.schedule.arrays
+        arrays = self.schedule.arrays
         if arrays is not None:
             return f"{self._bind('new', sized_allocator(place, arrays.empty))}(sizes)"
-        if is_small(place):
-            return f"empty({self._sizes(place.shape)}, {self._bind('dtype', place.dtype)})"
         if place.is_static:
-            return f"{self._bind('new', allocator(place))}()"
+            return f"{self._bind_source('new', place, allocator)}()"
         return f"{self._bind('new', sized_allocator(place))}(sizes)"
 
     def _sizes(self, sizes: tuple[Size, ...]) -> str:
-        """A tuple of sizes; of known ones a name, so that plans of other sizes have this text."""
-        return self._bind("sizes", sizes) if is_static(sizes) else shape_text(sizes)
+        """A tuple of sizes."""
+        return self._bind_data("sizes", sizes) if is_static(sizes) else shape_text(sizes)
 
     def _target(self, place: Place) -> str:
         """The memory that a library call is to write."""
@@ -176,7 +200,7 @@ class PlanText:
         if variable is not None:
             return f"partial(itself, {variable})"
         if place.is_static:
-            return self._bind("new", allocator(place))
+            return self._bind_source("new", place, allocator)
         return f"partial({self._bind('new', sized_allocator(place))}, sizes)"
 
 

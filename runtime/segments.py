@@ -6,13 +6,14 @@ import ctypes
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fusec.codegen.backend import Backend
 from fusec.codegen.native_nest import NEST_SIGNATURE
-from fusec.codegen.schedule import KernelStep, Place
+from fusec.codegen.schedule import ExternStep, KernelStep, Place
 from fusec.ir.bindings import Bindings, evaluator, resolve, typical
 
 from . import launch, launch_spec, memory, threads
@@ -47,8 +48,11 @@ def _order(place: Place) -> list[int]:
 
 def allocator(place: Place) -> Callable[[], np.ndarray]:
     """Makes fresh memory in the place's layout; its sizes are known."""
-    make = sized_allocator(place)
-    return lambda: make({})
+    order = _order(place)
+    is_ordered = order == sorted(order)
+    if is_ordered and math.prod(place.shape) * place.dtype.itemsize < SMALL_BYTES:
+        return partial(np.empty, place.shape, place.dtype)
+    return partial(memory.empty, place.shape, place.dtype, "C" if is_ordered else order)
 
 
 def sized_allocator(
@@ -112,6 +116,18 @@ class Segment:
 
 def _misses(*arrays: np.ndarray) -> Any:
     return launch.MISS
+
+
+def runs_of(steps: Sequence[KernelStep | ExternStep]) -> list[list[Any]]:
+    """Runs of kernels between library calls."""
+    groups: list[list[Any]] = []
+    for step in steps:
+        is_kernel = isinstance(step, KernelStep)
+        if groups and is_kernel and isinstance(groups[-1][-1], KernelStep):
+            groups[-1].append(step)
+        else:
+            groups.append([step])
+    return groups
 
 
 def run_by_ctypes(blocks: Blocks, memory_of: Arrays) -> bool:

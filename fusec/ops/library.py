@@ -89,33 +89,37 @@ def run_call(
 
 
 Bind = Callable[[str, Any], str]
+Constant = Callable[[Form], str]
 
 
 def call_text(
     call: LibraryCall, form: Form, named: Form, operands: Sequence[str], bind: Bind,
+    constant: Constant | None = None,
 ) -> str:
     """`run_call` of these forms as a Python expression, for a function that does not write.
 
-    ``operands`` are expressions; ``bind(stem, value)`` gives a name for an object.
+    ``operands`` are expressions; ``bind(stem, value)`` gives a name for an object, ``constant`` one
+    for what `decode` makes of a form without operands.
     """
-    return f"{bind('call', call.function)}({arguments_text(form, named, operands, bind)})"
+    named_by = constant or (lambda form: bind("constant", decode(form, ())))
+    return f"{bind('call', call.function)}({arguments_text(form, named, operands, named_by)})"
 
 
-def arguments_text(form: Form, named: Form, operands: Sequence[str], bind: Bind) -> str:
+def arguments_text(form: Form, named: Form, operands: Sequence[str], constant: Constant) -> str:
     """The arguments of a call in the text of it."""
-    parts = [_text(item, operands, bind) for item in form[1:]]
-    parts += [f"{pair[1]}={_text(pair[2], operands, bind)}" for pair in named[1:]]
+    parts = [_text(item, operands, constant) for item in form[1:]]
+    parts += [f"{pair[1]}={_text(pair[2], operands, constant)}" for pair in named[1:]]
     return ", ".join(parts)
 
 
-def _text(form: Form, operands: Sequence[str], bind: Bind) -> str:
+def _text(form: Form, operands: Sequence[str], constant: Constant) -> str:
     """`decode` of one form; what holds no operand is made once."""
     if not _has_operands(form):
-        return bind("constant", decode(form, ()))
+        return constant(form)
     tag, *rest = form
     if tag == "operand":
         return operands[rest[0]]
-    parts = ", ".join(_text(item, operands, bind) for item in rest)
+    parts = ", ".join(_text(item, operands, constant) for item in rest)
     return {"tuple": f"({parts},)", "list": f"[{parts}]", "slice": f"slice({parts})"}[tag]
 
 

@@ -29,7 +29,7 @@ def test_a_kernel_and_a_call_are_a_few_lines() -> None:
     assert head == (
         "def run(leaves, sizes, times=None):\n"
         "    arg0 = leaves[0]\n"
-        "    temp0 = empty(sizes, dtype)\n")
+        "    temp0 = new()\n")
     assert rest.startswith(
         "        if (outcome := kernels.call(arg0, temp0)) is not None and not "
         "kernels.finish(outcome, arg0, temp0): raise plan.repeated(check_error, leaves, held)\n"

@@ -16,6 +16,7 @@ from fusec.codegen.specialise import LoopForm
 from fusec.records import replace
 from fusec.runtime import launch, open_segments, packing
 from fusec.runtime.open_segments import SegmentPattern
+from fusec.runtime.plan_source import PlanSource
 from fusec.runtime.plan_templates import PlanTemplate
 from fusec.trace.guards import guard as guards
 
@@ -113,6 +114,7 @@ def test_templates_and_checks_are_made_once(monkeypatch: pytest.MonkeyPatch):
     counted(guards, "check_of")
     counted(open_segments, "_Nest")
     counted(packing, "plan_record")
+    counted(PlanSource, "__init__")  # the text of a plan
     for n in (11, 13, 17):
         got, twice = function(batch(n))
         np.testing.assert_allclose(got, np.sin(batch(n) @ WEIGHTS) * 2.0, rtol=1e-14, atol=1e-15)
