@@ -22,6 +22,7 @@ from fusec.occupancy import Hold
 from . import launch
 from .call_spec import CallSpec, LeafSpec, ResultSpec
 from .cells import idle_or_new
+from .open_calls import native_call
 from .outcomes import BUSY, FAILED
 from .step_by_step import StepByStep
 from .step_spans import StepNote, StepSpans, notes_of
@@ -57,13 +58,15 @@ class Executable:
         """Guards and runs a call of positional leaves; answers ``MISS`` when they do not fit, or
         when what is read from outside does not."""
         if self.uses_native:
-            return self._with_outside(WholeCall(self.schedule, self.spec).plan.call)
+            call = native_call(self.schedule, self.spec, runs=True)
+            return self._with_outside(call or WholeCall(self.schedule, self.spec).plan.call)
         return self.guarded
 
     @lazy
     def guarded(self) -> Callable[..., Any]:
         """The same step by step, also where one native call would do."""
-        fits = self._with_outside(guard_plan(self.spec).call)
+        fits = self._with_outside(
+            native_call(self.schedule, self.spec, runs=False) or guard_plan(self.spec).call)
         bare, generators = self.spec.bare, self.spec.generators
         are_held = bool(self.spec.variables)
 

@@ -95,6 +95,7 @@ class ArrayOut:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     stores: tuple[Store, ...] = ()
+    nbytes: int | None = None  # None: as the shape says
 
 
 @dataclass(frozen=True)
@@ -153,10 +154,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Disjoint:
-    """The memory of two array arguments must not overlap (by their extents)."""
+    """The memory of two array arguments must not overlap (by their extents).
+
+    ``bounds``: these, as `extent` gives them for each; None: as the arguments say.
+    """
 
     first: int
     second: int
+    bounds: tuple[int, int, int, int] | None = None
 
 
 @dataclass(frozen=True)

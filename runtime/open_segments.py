@@ -24,7 +24,7 @@ from .segments import RELEASE_GIL_NS, Segment
 _FLAGS = records.PLAN.index("flags")
 
 
-class _Nest:
+class OpenNest:
     """A nest with symbols: its block, its code, and where the pointers of the block go."""
 
     def __init__(self, block: Any, code: NativeNest, places: Sequence[Place]) -> None:
@@ -35,13 +35,32 @@ class _Nest:
         self.cells = [(number, slot, place.number) for number, (slot, place)
                       in enumerate(pointers) if place.kind == "cell"]
 
+    @property
+    def has_partials(self) -> bool:
+        return bool(self.block.block.partials != NONE)
+
+    def steps(self, start: int, share: Sequence[Any]) -> list[launch_spec.Step]:
+        """The launches of a block at ``start`` of a template, of a share as `share_of` gives it."""
+        steps = [launch_spec.Step(self.code.entry, Inside(8 * start), *share)]
+        if self.code.finish:
+            steps.append(launch_spec.Step(self.code.finish, Inside(8 * start), 1, 1, False))
+        return steps
+
+    def partial_temp(self, start: int, nbytes: int) -> launch_spec.Temp:
+        at = Inside(8 * (start + self.block.block.partials))
+        return launch_spec.Temp(nbytes, (launch_spec.Store(at),))
+
+
+def nests_of(steps: Sequence[KernelStep], backend: Backend) -> list[OpenNest]:
+    return [OpenNest(backend.open_block(form, step.params), code, step.places)
+            for step in steps for form, code in zip(step.forms, step.code, strict=True)]
+
 
 class SegmentPattern:
     """The kernels with symbols, and the template of their plans."""
 
     def __init__(self, steps: Sequence[KernelStep], backend: Backend) -> None:
-        self.nests = [_Nest(backend.open_block(form, step.params), code, step.places)
-                      for step in steps for form, code in zip(step.forms, step.code, strict=True)]
+        self.nests = nests_of(steps, backend)
         self.keys = list(dict.fromkeys(key for nest in self.nests for *_, key in nest.arrays))
         self._template: PlanTemplate | None = None
 
@@ -66,7 +85,7 @@ class SegmentPattern:
         if not all(a.dtype is arg.dtype and a.ndim == len(arg.shape)
                    for a, arg in zip(arrays, args, strict=True)):
             return None
-        shares = [_share(block) for block in blocks]
+        shares = [share_of(block) for block in blocks]
         table, address = template.table([*_layouts(arrays), *self._decided(blocks, shares)])
         self._write_blocks(table, template.starts, blocks, cells)
         work = sum(block.ns * block.points for block in blocks)
@@ -115,13 +134,9 @@ class SegmentPattern:
         steps: list[launch_spec.Step] = []
         temps: list[launch_spec.Temp] = []
         for nest, start in zip(self.nests, starts, strict=True):
-            block, at = nest.block.block, Inside(8 * start)
-            steps.append(launch_spec.Step(nest.code.entry, at, *opened.some(3)))
-            if nest.code.finish:
-                steps.append(launch_spec.Step(nest.code.finish, at, 1, 1, False))
-            if block.partials != NONE:
-                temps.append(launch_spec.Temp(opened.one(), (
-                    launch_spec.Store(Inside(8 * (start + block.partials))),)))
+            steps += nest.steps(start, opened.some(3))
+            if nest.has_partials:
+                temps.append(nest.partial_temp(start, opened.one()))
         return launch_spec.PlanSpec(
             tuple(launch_spec.ArrayArg(dtype, shape, strides, tuple(stores[key]))
                   for dtype, (shape, strides), key in zip(dtypes, layouts, self.keys, strict=True)),
@@ -135,7 +150,7 @@ def _layouts(arrays: Sequence[np.ndarray]) -> Iterator[int]:
             yield records.ANY_STRIDE if size == 1 else stride
 
 
-def _share(block: NestBlock) -> tuple[int, int, bool]:
+def share_of(block: NestBlock) -> tuple[int, int, bool]:
     """The tasks of a nest, how many a thread takes at a time, and whether there are several."""
     grain = grain_of(block, block.tasks, block.ns * block.points, config.parallel_threshold)
     return block.tasks, grain, grain < block.tasks
@@ -166,4 +181,4 @@ class OpenSegment(Segment):
         return call or super()._native_call(arrays)
 
 
-__all__ = ["OpenSegment"]
+__all__ = ["OpenNest", "OpenSegment", "nests_of", "share_of"]

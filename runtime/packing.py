@@ -40,13 +40,15 @@ _FIELDS = {name: frozenset(fields) for name, fields in records.RECORDS.items()}
 _NOTHING = array("q", (0,))  # nobody reads or writes what a table of no records has
 
 
-def _extent(arg: ArrayArg) -> tuple[int, int]:
+def extent(
+    dtype: np.dtype, shape: Sequence[int], strides: Sequence[int | None]
+) -> tuple[int, int]:
     """The bytes an array touches, relative to its data pointer: (low, high), high exclusive."""
-    if 0 in arg.shape:
+    if 0 in shape:
         return 0, 0
-    reach = [(n - 1) * (step or 0) for n, step in zip(arg.shape, arg.strides, strict=True)]
+    reach = [(n - 1) * (step or 0) for n, step in zip(shape, strides, strict=True)]
     return (sum(min(r, 0) for r in reach),
-            sum(max(r, 0) for r in reach) + arg.dtype.itemsize)
+            sum(max(r, 0) for r in reach) + dtype.itemsize)
 
 
 class Packer:
@@ -127,7 +129,9 @@ def _pack_arg(packer: Packer, arg: Arg) -> list[int]:
 def _pack_array_out(packer: Packer, out: ArrayOut) -> list[int]:
     if out.dtype.hasobject:
         raise TypeError("internal error: native outputs cannot hold Python objects")
-    nbytes = int(np.prod(out.shape, dtype=object)) * out.dtype.itemsize
+    nbytes = out.nbytes
+    if nbytes is None:
+        nbytes = int(np.prod(out.shape, dtype=object)) * out.dtype.itemsize
     return packer.record(
         "out", kind=records.OUT_ARRAY, object=packer.object(out.dtype), nbytes=nbytes,
         **packer.layout(out.shape, out.strides), **packer.stores(out.stores))
@@ -160,7 +164,9 @@ def _pack_relation(packer: Packer, args: Sequence[Arg], relation: Disjoint | Sam
     if isinstance(relation, Same):
         return packer.record("relation", kind=records.RELATION_SAME, first=relation.first,
                              second=relation.second, low1=relation.offset)
-    (low1, high1), (low2, high2) = _extent(first), _extent(second)
+    low1, high1, low2, high2 = relation.bounds or (
+        *extent(first.dtype, first.shape, first.strides),
+        *extent(second.dtype, second.shape, second.strides))
     return packer.record(
         "relation", kind=records.RELATION_DISJOINT, first=relation.first,
         second=relation.second, low1=low1, high1=high1, low2=low2, high2=high2)

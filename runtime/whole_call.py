@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from . import launch, launch_spec
 from .call_spec import CallSpec, LeafSpec, ResultSpec, cell_count, cell_of_input
 from .launches import Blocks, PointerSlot, make_blocks
 from .native import launcher
+from .plan_templates import OpenInt
 
 # Above this the GIL is released around the kernels; giving it up and taking it back costs 0.1 µs
 # alone but a switch interval of 5 ms when another thread wants it.
@@ -54,6 +55,14 @@ def status_slots(blocks: Blocks) -> tuple[int, ...]:
     return tuple(int(block.ctypes.data) + 8 * slot for block, slot in blocks.status)
 
 
+Cells = Callable[[int], int]  # the address of a cell, by its number
+
+
+def _address_of(cells: np.ndarray) -> Cells:
+    first = int(cells.ctypes.data)
+    return lambda number: first + 8 * number
+
+
 class WholeCall:
     """A whole call as one native plan."""
 
@@ -61,42 +70,41 @@ class WholeCall:
         self.cells = np.zeros(max(schedule.cells, 1), np.int64)
         blocks, work = make_blocks(schedule.kernels, self.cells, schedule.backend)
         stores = stores_by_place(blocks.pointers)
-        outs = [self._out(schedule, spec, r, stores) for r in spec.results]
+        cells = _address_of(self.cells)
+        outs = [out_of(schedule, spec, r, stores, cells) for r in spec.results]
         _store_fixed(spec, stores)
         hidden = [
             launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape), stores["temp", i])
             for i, p in enumerate(schedule.temps) if ("temp", i) in stores
         ]
         self.plan = launch.Plan(launch_spec.PlanSpec(
-            args=tuple(
-                _leaf_guard(spec, leaf, stores.get(("arg", leaf.input), ()), self.cells)
-                for leaf in spec.native_leaves
-            ),
-            outs=tuple(outs), steps=native_steps(blocks),
-            temps=tuple(hidden + partial_temps(blocks)), relations=_relations(spec),
+            **arguments_of(spec, stores, cells), outs=tuple(outs), steps=native_steps(blocks),
+            temps=tuple(hidden + partial_temps(blocks)),
             status_slots=status_slots(blocks), release_gil=work > RELEASE_GIL_NS,
-            as_tuple=not spec.bare, words=_words(spec), holds=spec.holds,
+            as_tuple=not spec.bare, holds=spec.holds,
             keep=(self.cells, blocks, schedule, spec), name=spec.name,
         ))
 
-    def _out(
-        self, schedule: Schedule, spec: CallSpec, result: ResultSpec, stores: _Stores
-    ) -> Any:
-        if result.kind == "const":
-            return launch_spec.ObjectOut(result.value)
-        if result.kind == "input":
-            index = next(i for i, leaf in enumerate(spec.native_leaves)
-                         if leaf.input == result.index)
-            return launch_spec.ArgOut(index)
-        place = schedule.outputs[result.index]
-        type_ = spec.output_types[result.index]
-        if not isinstance(place, Place):
-            return launch_spec.ObjectOut(place)
-        if place.kind == "cell":
-            kind = _PYTHON[type_.dtype.kind] if type_.kind == "weak" else type_.dtype
-            return launch_spec.ScalarOut(kind, int(self.cells.ctypes.data) + 8 * place.number)
-        return launch_spec.ArrayOut(place.dtype, place.shape, place.strides,
-                               stores.get(("out", place.number), ()))
+
+def out_of(
+    schedule: Schedule, spec: CallSpec, result: ResultSpec, stores: _Stores, cells: Cells
+) -> Any:
+    """A result of the native plan."""
+    if result.kind == "const":
+        return launch_spec.ObjectOut(result.value)
+    if result.kind == "input":
+        index = next(i for i, leaf in enumerate(spec.native_leaves)
+                     if leaf.input == result.index)
+        return launch_spec.ArgOut(index)
+    place = schedule.outputs[result.index]
+    type_ = spec.output_types[result.index]
+    if not isinstance(place, Place):
+        return launch_spec.ObjectOut(place)
+    if place.kind == "cell":
+        kind = _PYTHON[type_.dtype.kind] if type_.kind == "weak" else type_.dtype
+        return launch_spec.ScalarOut(kind, cells(place.number))
+    return launch_spec.ArrayOut(place.dtype, place.shape, place.strides,
+                           stores.get(("out", place.number), ()))
 
 
 def _store_fixed(spec: CallSpec, stores: _Stores) -> None:
@@ -112,18 +120,25 @@ def guard_plan(spec: CallSpec) -> launch.Plan:
     those at the time of the trace."""
     cells = np.zeros(max(cell_count(spec.input_types), 1), np.int64)
     return launch.Plan(launch_spec.PlanSpec(
-        args=tuple(_leaf_guard(spec, leaf, (), cells) for leaf in spec.native_leaves),
-        outs=(launch_spec.ObjectOut(None),), steps=(), relations=_relations(spec), keep=(cells,),
-        words=_words(spec), name=spec.name,
+        **arguments_of(spec, {}, _address_of(cells)), outs=(launch_spec.ObjectOut(None),),
+        steps=(), keep=(cells,), name=spec.name,
     ))
 
 
+def arguments_of(spec: CallSpec, stores: _Stores, cells: Cells) -> dict[str, Any]:
+    """What the arguments must be, as fields of a `PlanSpec`."""
+    return {"args": tuple(_leaf_guard(spec, leaf, stores.get(("arg", leaf.input), ()), cells)
+                          for leaf in spec.native_leaves),
+            "relations": _relations(spec), "words": _words(spec)}
+
+
 def _leaf_guard(
-    spec: CallSpec, leaf: LeafSpec, stores: tuple[launch_spec.Store, ...], cells: np.ndarray
+    spec: CallSpec, leaf: LeafSpec, stores: tuple[launch_spec.Store, ...], cells: Cells
 ) -> Any:
     """What a leaf must be; arrays go to ``stores``, scalars to their cell."""
     if leaf.input < 0:
-        if type(leaf.value) is int and -(1 << 63) <= leaf.value < 1 << 63:
+        if type(leaf.value) is OpenInt or (
+                type(leaf.value) is int and -(1 << 63) <= leaf.value < 1 << 63):
             return launch_spec.IntArg((), leaf.value, leaf.value)
         if leaf.generator is not None:
             return launch_spec.TypeArg(leaf.generator.type)
@@ -141,8 +156,8 @@ def _leaf_guard(
             type_.dtype, type_.shape, strides, stores, read_only=leaf.input in spec.read_only,
             writeable=leaf.input in spec.updates or (
                 is_outside and leaf.input not in spec.read_only))
-    address = int(cells.ctypes.data) + 8 * cell_of_input(spec, leaf.input)
-    cell = tuple(launch_spec.Store(address + 8 * k, 8 * k) for k in range(words_of(type_.dtype)))
+    first = cell_of_input(spec, leaf.input)
+    cell = tuple(launch_spec.Store(cells(first + k), 8 * k) for k in range(words_of(type_.dtype)))
     if type_.kind == "scalar":
         return launch_spec.ScalarArg(type_.dtype.type, cell)
     if type_.dtype.kind == "i":
