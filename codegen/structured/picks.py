@@ -77,6 +77,13 @@ def bounds_check(graph: GraphBuilder, node: Node) -> None:
     graph.env[node.out()] = Constant(True, node.types[0].dtype)
 
 
+def ran(graph: GraphBuilder, node: Node) -> None:
+    """Nothing: the call that it keeps has been written."""
+    (result,) = node.inputs
+    graph.array(result) if result.type.kind == "array" else graph.scalar(result)
+    graph.env[node.out()] = Constant(True, node.types[0].dtype)
+
+
 def part(
     graph: GraphBuilder, node: Node, source: View, indices: tuple[Value, ...] | list[Value]
 ) -> View:

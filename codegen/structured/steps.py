@@ -260,7 +260,8 @@ def _side(
 
 _STEPS: dict[str, Callable[[GraphBuilder, Node], None]] = {
     "Fused": kernels.fused, "Pick": picks.pick, "PickUpdate": picks.pick_update,
-    "Check": picks.check, "BoundsCheck": picks.bounds_check, "HostCall": callbacks.host_call,
+    "Check": picks.check, "BoundsCheck": picks.bounds_check, "Ran": picks.ran,
+    "HostCall": callbacks.host_call,
     "Call": lambda graph, node: functions.call(graph, node, build),
     "Recursion": functions.recursion, "CheckedRecursion": functions.recursion,
     "Loop": _loop, "Cond": _cond, "Reshape": picks.reshape,

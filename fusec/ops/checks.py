@@ -18,7 +18,7 @@ from fusec.errors import FusecError
 from fusec.ir import Node, TensorType
 
 from .admission import ANYTHING, BY_PASSES, Admission, require
-from .registry import Op, Types, get, register
+from .registry import REAL, Op, Types, get, register
 
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
 _HEAP_TYPE = 1 << 9  # of ``__flags__``: the class is made by a ``class`` statement
@@ -89,6 +89,10 @@ def check_reference(holds: Any, error: Description) -> Any:
 def verify_reference(holds: Any, error: Any = None) -> Any:
     """As `check_reference`; without ``error`` the condition alone, as kernels compute it."""
     return check_reference(holds, error) if error is not None else np.bool_(holds)
+
+
+def ran_reference(result: Any) -> Any:
+    return np.bool_(True)
 
 
 def is_check(node: Node) -> bool:
@@ -163,4 +167,9 @@ register(Op(
     reference=verify_reference, stateful=True, may_raise=True, takes="?", admits=BY_PASSES,
     doc="A Check that a kernel makes; where its operand is false the call is repeated through "
         "NumPy, which raises. attrs: error.",
+))
+register(Op(
+    name="Ran", kind="extern", arity=1, infer=infer_check, reference=ran_reference, stateful=True,
+    checks="call", takes=REAL + "c", called="a library call", admits=Admission({}),
+    doc="Keeps a call that nothing reads the results of, as it may raise; true.",
 ))

@@ -1,11 +1,12 @@
-"""The checks that ops of indices make themselves, as nodes of their own.
+"""What may raise though nobody needs its results: NumPy raises ``IndexError`` for ``x[k]`` whatever
+becomes of the element, and ``LinAlgError`` for a matrix whose inverse is not used.
 
-They are for ops whose results nobody needs: NumPy raises ``IndexError`` for ``x[k]`` whatever
-becomes of the element.
+The checks that ops of indices make themselves become nodes of their own; library calls are kept.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class IndexUse:
     state: Any = None
 
 
-Use = IndexUse | Node  # a node: a branch or loop in which indices are used
+Use = IndexUse | Node  # a node: a library call, or a branch or loop that has such uses
 
 
 def uses_indices(node: Node) -> bool:
@@ -66,6 +67,35 @@ def _is_settled(index: Value, limit: Value) -> bool:
 def _has_uses(graph: Graph) -> bool:
     """Whether a node of the graph does: asked at every level of nested branches and loops."""
     return any(map(uses_indices, graph.nodes))
+
+
+def may_raise_unread(node: Node) -> bool:
+    """Whether the node, which has no effects, raises whatever becomes of its results."""
+    row = get(node.op)
+    if row.is_control or row.kind == "call":
+        return not has_effects(node) and any(map(_has_such, node.graphs))
+    return is_failing_call(node.op) or uses_indices(node)
+
+
+@cache
+def is_failing_call(op: str) -> bool:
+    """Whether it is a library's function, which refuses some operands."""
+    row = get(op)
+    return row.lowering == "library" and row.raises != "never" and not (
+        row.stateful or row.picks or row.is_transfer)
+
+
+@asked_once
+def _has_such(graph: Graph) -> bool:
+    return any(map(may_raise_unread, graph.nodes))
+
+
+def kept(builder: Builder, node: Node) -> Node:
+    """What keeps a call, a branch or a loop, whose results nobody needs, for what it raises."""
+    if get(node.op).is_control:
+        return only_checks(builder, node)
+    builder.loc = node.loc
+    return builder.emit("Ran", node.out()).node
 
 
 def unsafe_axes(node: Node) -> list[tuple[int, Value]]:
@@ -112,10 +142,19 @@ def length(builder: Builder, array: Value, axis: int) -> Value:
 
 
 def _checked_graph(builder: Builder, graph: Graph) -> Graph:
-    checks = [check for node in graph.nodes for check in index_checks(builder, node)]
+    checks = [check for node in graph.nodes for check in _checks_in(builder, node)]
     effects = [node for node in graph.nodes if has_effects(node)]
     return Graph.build(graph.inputs, graph.outputs, graph.updates, graph.name,
                        [*effects, *checks])
 
 
-__all__ = ["bounds_check", "index_checks", "only_checks", "unsafe_axes", "uses_indices"]
+def _checks_in(builder: Builder, node: Node) -> list[Node]:
+    if may_raise_unread(node) and not uses_indices(node):
+        return [kept(builder, node)]
+    return index_checks(builder, node)
+
+
+__all__ = [
+    "bounds_check", "index_checks", "is_failing_call", "kept", "may_raise_unread", "unsafe_axes",
+    "uses_indices",
+]

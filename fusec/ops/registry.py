@@ -83,7 +83,7 @@ class Op:
     is_given: bool = False  # an argument or a constant: nothing is computed
     is_transfer: bool = False  # between devices
     raises: Literal["", "never", "often"] = ""  # a call whose operands are there
-    checks: Literal["", "index", "condition"] = ""  # what it raises for is its own business
+    checks: Literal["", "index", "condition", "call"] = ""  # what it raises for is its own business
     picks: Literal["", "read", "write"] = ""  # a part at indices that only the run knows
     # Rules that transformations of graphs ask.  Importing `fusec.ops.derivatives`, which says what
     # they are, fills the first three.

@@ -24,11 +24,12 @@ from fusec.errors import (
     users_own,
 )
 from fusec.growing_structures import checked_result
-from fusec.ir import Graph, Value
+from fusec.ir import Graph, Node, Value
 from fusec.ir.dims import UndecidedSizeError
 from fusec.ir.graph_at_sizes import GraphAtSizes
 from fusec.ir.instantiate import Instantiation
 from fusec.ops.checks import describe_error, has_effects
+from fusec.ops.index_checks import is_failing_call
 from fusec.records import dataclass, field, replace
 from fusec.variable import snapshot
 
@@ -329,7 +330,9 @@ def _raises_in_the_run(trace: Trace, error: BaseException) -> bool:
     is_own = not isinstance(error, FusecError) and describe_error(error) is not None
     record = trace.record
     if not is_programs(error) or not (
-            any(map(has_effects, record.checks)) or record.index_uses or (
+            any(map(has_effects, record.checks)) or any(
+                not isinstance(use, Node) or not is_failing_call(use.op)
+                for use in record.index_uses) or (
             is_own and state_now(trace) is not None)):
         return False
     record.checks += lost_checks(trace, record.index_uses, record.checks)  # before this one

@@ -96,6 +96,11 @@ def _unused(x: Any) -> Any:
     return x + x
 
 
+def _unread(x: Any) -> Any:
+    np.bincount(x[0])
+    return x + x
+
+
 def _checked(x: Any) -> Any:
     if x[0, 0] > 100:
         raise ValueError("too large")
@@ -177,7 +182,7 @@ OWN: dict[str, Sample] = {
     "Real": (lambda x: x.real + 0, "grid"), "Imag": (lambda x: x.imag + 0, "grid"),
     "Conj": (lambda x: np.conj(x), "grid"), "WithReal": (_with_parts, "grid"),
     "WithImag": (_with_parts, "grid"), "CheckIndex": (lambda x: np.arange(9.0)[x], "grid"),
-    "BoundsCheck": (_unused, "grid"),
+    "BoundsCheck": (_unused, "grid"), "Ran": (_unread, "grid"),
     "ScalarCall": (lambda x: _halved(x), "grid"),
     "Erf": (lambda x: special.erf(x), "grid"), "Erfc": (lambda x: special.erfc(x), "grid"),
     "Gammaln": (lambda x: special.gammaln(x), "grid"),

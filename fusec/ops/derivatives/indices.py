@@ -210,4 +210,5 @@ def _fill(site: Site, cotangents: Tangents) -> Cotangents:
 
 declare("Diagonal", vjp=_diagonal, jvp=linear)
 declare("Fill", vjp=_fill, jvp=linear)
-zero_by_nature("Input", "Const", "Iota", "Size", "Extent", "Counters", "Check", "BoundsCheck")
+zero_by_nature(
+    "Input", "Const", "Iota", "Size", "Extent", "Counters", "Check", "BoundsCheck", "Ran")

@@ -1,8 +1,9 @@
-"""Index checks of elements that nothing needs.
+"""Index checks of elements that nothing needs, and library calls whose results nothing needs.
 
 NumPy raises ``IndexError`` for ``x[k]`` even where the element is not used.  In a graph the node
 that reads or writes an element checks its index; but unused nodes are dropped.  So each use of an
-index is noted here, and where the finished graph has lost its node, a `BoundsCheck` replaces it.
+index is noted here, and where the finished graph has lost its node, a `BoundsCheck` replaces it;
+a library call that refuses some operands is kept by a `Ran`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fusec.error_states import States
 from fusec.ir import Node, Value
 from fusec.ir.dims import Dim, Size
 from fusec.ir.symbolic_numbers import applied, stored
-from fusec.ops.index_checks import IndexUse, Use, bounds_check, only_checks, uses_indices
+from fusec.ops.index_checks import IndexUse, Use, bounds_check, kept, may_raise_unread
 from fusec.ops.picking import PICKS, picked_axes
 from fusec.records import replace
 
@@ -139,12 +140,12 @@ def _nodes_behind(roots: Iterable[Node], oldest: int) -> list[Node]:
 
 def _check(trace: Trace, use: Use) -> Node:
     if isinstance(use, Node):
-        return only_checks(trace.builder, use)
+        return kept(trace.builder, use)
     return bounds_check(trace.builder, use.index, use.limit, use.axis, use.loc)
 
 
 def note_inside(trace: Trace, node: Node) -> None:
-    """Note a branch or loop in which indices are used: the graph may not need it."""
-    if uses_indices(node):
+    """Note a branch or loop that may raise: the graph may not need it."""
+    if may_raise_unread(node):
         trace.record.index_uses.append(node)
     OPERATIONS.note_state(trace, node)

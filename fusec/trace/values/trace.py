@@ -21,6 +21,7 @@ from fusec.ir import Loc, TensorType, Value
 from fusec.ir.dims import Size, UndecidedSizeError
 from fusec.ops import Builder
 from fusec.ops.checks import describe_error
+from fusec.ops.index_checks import is_failing_call
 from fusec.signal_handlers import handlers_around
 from fusec.tracers import TRACERS
 
@@ -117,6 +118,8 @@ class Trace:
             raise
         except (ValueError, TypeError, IndexError) as error:
             raise self.error(error, inputs) from None
+        if is_failing_call(op):
+            self.record.index_uses.append(value.node)
         if not value.node.id % _TOLD:
             progress.traced(value.node.id)
         return value
