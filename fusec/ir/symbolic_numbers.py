@@ -42,6 +42,9 @@ class Sizes:
         self.questions: dict[Question, str] = {}  # with the place of the first that asked
         self.is_open = True
         self.compared: set[Size] = set()  # kept, since sizes that nothing keeps lose their bounds
+        # Passes ask and compute the same of each node: answers to `questions`, sums and products.
+        self.answers: dict[tuple[Any, Size, Size], bool] = {}
+        self.results: dict[tuple[Any, Size, Size], Any] = {}
         # While passes run, numbers serve as keys of tables: hashed by their expressions, so that
         # looking one up asks nothing.
         self.is_key = False
@@ -81,12 +84,12 @@ class Sizes:
         the passes anew.  Afterwards the numbers still are keys: weak tables outlive what they
         were made for.
         """
-        own, self.questions = self.questions, {}
+        own, self.questions, self.answers = self.questions, {}, {}
         self.is_open = self.is_key = True
         try:
             yield self.questions
         finally:
-            self.questions = own
+            self.questions, self.answers, self.results = own, {}, {}
             self.is_open = False
 
     def hold(self, bindings: Bindings) -> bool:
@@ -195,8 +198,18 @@ class Symbolic:
 
     def compared(self, fn: Callable[[Any, Any], bool], a: Any, b: Any) -> bool:
         """A comparison; a question to note where bounds do not decide it for all sizes."""
+        left, right = stored(a), stored(b)
         if type(a) is Dim or type(b) is Dim:
-            return fn(stored(a), stored(b))
+            return fn(left, right)
+        if type(left) not in _EXACT or type(right) not in _EXACT:
+            return self._asked(fn, a, b)
+        answers, question = self.sizes.answers, (fn, left, right)
+        answer = answers.get(question)
+        if answer is None:
+            answer = answers[question] = self._asked(fn, a, b)
+        return answer
+
+    def _asked(self, fn: Callable[[Any, Any], bool], a: Any, b: Any) -> bool:
         answer = bool(fn(_number(a), _number(b)))
         left, right = _compared_as(a, b), _compared_as(b, a)
         if left is None or right is None:
@@ -278,6 +291,7 @@ class Symbolic:
 
 _OF_TYPE = frozenset({"shape", "ndim", "dtype", "size", "itemsize", "nbytes", "strides", "flags"})
 _PLAIN = (int, float, complex, bool)
+_EXACT = frozenset({int, Dim})
 _DIM_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     **{fn: fn for fn in (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
                          operator.neg, operator.pos, operator.abs)},
@@ -336,6 +350,24 @@ def text_of_number(x: Any) -> str:
 def applied(fn: Callable[..., Any], *args: Any) -> Any:
     """``fn(*args)`` of numbers, for the hints now and as an expression for other sizes."""
     sizes = next((x.sizes for x in args if type(x) is Symbolic), None)
+    if fn in _RING and sizes is not None and sizes.is_key and len(args) == 2:
+        return _known(sizes, fn, *args)
+    return _applied(sizes, fn, args)
+
+
+def _known(sizes: Sizes, fn: Callable[..., Any], a: Any, b: Any) -> Any:
+    """A sum, difference or product, which asks nothing."""
+    left, right = stored(a), stored(b)
+    if type(a) is Dim or type(b) is Dim or not (type(left) in _EXACT and type(right) in _EXACT):
+        return _applied(sizes, fn, (a, b))
+    operation = fn, left, right
+    result = sizes.results.get(operation)
+    if result is None:
+        result = sizes.results[operation] = _applied(sizes, fn, (a, b))
+    return result
+
+
+def _applied(sizes: Sizes | None, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     if any(type(x) is Dim for x in args) or sizes is None:
         return fn(*map(stored, args))
     if fn in _DIVISIONS and args[1] == 0:  # asks, where bounds do not decide
@@ -357,6 +389,7 @@ def applied(fn: Callable[..., Any], *args: Any) -> Any:
     return Symbolic(sizes, hint, Computed(fn, tuple(map(stored, args))))
 
 
+_RING = frozenset({operator.add, operator.sub, operator.mul})
 _DIVISIONS = (operator.floordiv, operator.mod, operator.truediv)
 _TOTAL = frozenset([*_DIVISIONS, operator.add, operator.sub, operator.mul, operator.neg,
                     operator.pos, operator.abs, abs, min, max, np.int64, np.float64, np.float32,

@@ -13,6 +13,8 @@ from fusec.codegen import backends
 from fusec.codegen.native_nest import NONE
 from fusec.codegen.open_schedule import StepAtSizes
 from fusec.codegen.specialise import LoopForm
+from fusec.ir.dims import Dim
+from fusec.ir.symbolic_numbers import Symbolic, stored
 from fusec.records import replace
 from fusec.runtime import launch, open_segments, packing, whole_call
 from fusec.runtime.open_segments import SegmentPattern
@@ -167,6 +169,33 @@ def test_calls_of_kernels_alone_are_copies_of_a_template(monkeypatch: pytest.Mon
         result = in_place(both[: n + 1].copy(), want)
         assert written(both[: n + 1], both[n:]) == pytest.approx(result, rel=1e-12)
         np.testing.assert_array_equal(both[n:], want)
+
+
+def test_a_question_is_answered_once_for_all_nodes(monkeypatch: pytest.MonkeyPatch):
+    """By questions a second size of a gradient of 600 lines took 1.4 times as long as the first."""
+    asked: list[tuple[Any, ...]] = []
+    answered = Symbolic._asked
+
+    def noted(number: Symbolic, fn: Any, a: Any, b: Any) -> bool:
+        if {type(stored(a)), type(stored(b))} <= {int, Dim}:
+            asked.append((id(number.sizes.answers), fn, stored(a), stored(b)))
+        kept.append(number.sizes.answers)  # or another dict may be where it was
+        return answered(number, fn, a, b)
+
+    kept: list[Any] = []
+    monkeypatch.setattr(Symbolic, "_asked", noted)
+
+    def many(x: np.ndarray, y: np.ndarray) -> Any:
+        for _ in range(12):
+            x = np.sin(x[1:] * y[:-1]) + x[:-1].mean()
+            y = y[1:] * 0.5
+        return x.sum()
+
+    function = fusec.value_and_grad(many)
+    for n in (30, 40):
+        x = np.linspace(0.0, 1.0, n)
+        np.testing.assert_allclose(function(x, x)[0], many(x, x), rtol=1e-12)
+    assert len(asked) == len(set(asked)) > 20
 
 
 class Model:
