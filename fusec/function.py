@@ -154,9 +154,12 @@ class Function(Generic[P, R]):
                 if result is not MISS:
                     return result
             elif leaves is not None:  # `answer` without the call, which is a tenth of it all
+                asked = None  # the plans of one trace ask the same
                 for fast, concrete in plans:
-                    if concrete.unchanged is not None and not concrete.unchanged():
+                    unchanged = concrete.unchanged
+                    if unchanged is not asked and unchanged is not None and not unchanged():
                         continue
+                    asked = unchanged
                     result = fast(*leaves)
                     if result is not MISS and result is not BUSY and result is not FAILED:
                         return result

@@ -31,9 +31,12 @@ class RecentPlans:
 
 def answer(plans: Sequence[Plan], leaves: Sequence[Any], name: str) -> Any:
     """What the first of these plans that fits the leaves answers; MISS where none does."""
+    asked = None  # the plans of one trace ask the same
     for fast, concrete in plans:
-        if concrete.unchanged is not None and not concrete.unchanged():
+        unchanged = concrete.unchanged
+        if unchanged is not asked and unchanged is not None and not unchanged():
             continue
+        asked = unchanged
         start = time.perf_counter() if history.on else 0.0
         result = fast(*leaves) if not timeline.on else concrete.recorded(*leaves)
         if result is MISS or result is BUSY or result is FAILED:

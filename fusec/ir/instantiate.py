@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .dims import Dim, maximum, minimum, symbol
@@ -79,22 +79,14 @@ class Instantiation:
 
     def data(self, data: Any) -> Any:
         """Plain data with sizes in it; the same object where there are none."""
-        kind = type(data)
-        if kind is Symbolic:
-            return self.data(data.expression)
-        if kind is Computed:
-            return applied(data.fn, *map(self.data, data.args))
-        if kind is Dim:
-            return self.size(data)
-        if kind is tuple:
-            items = tuple(map(self.data, data))
-            return data if all(a is b for a, b in zip(items, data, strict=True)) else items
-        if kind is TensorType:
-            return self.type(data)
-        if kind is Graph:
-            return self._inner(data)
-        if kind is Value:
-            return self.value(data)
+        substitute = _BY_KIND.get(type(data))
+        return data if substitute is None else substitute(self, data)
+
+    def _tuple(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
+        items = [item if type(item) is int else self.data(item) for item in data]
+        for new, old in zip(items, data, strict=True):
+            if new is not old:
+                return tuple(items)
         return data
 
     def _text(self, text: str) -> str:
@@ -122,5 +114,12 @@ class Instantiation:
             return left % right
         return (minimum if atom.function == "min" else maximum)(left, right)
 
+
+_BY_KIND: dict[type, Callable[[Instantiation, Any], Any]] = {
+    Symbolic: lambda at, number: at.data(number.expression),
+    Computed: lambda at, number: applied(number.fn, *map(at.data, number.args)),
+    Dim: Instantiation.size, tuple: Instantiation._tuple, TensorType: Instantiation.type,
+    Graph: Instantiation._inner, Value: Instantiation.value,
+}
 
 __all__ = ["Instantiation"]
