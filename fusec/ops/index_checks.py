@@ -7,12 +7,12 @@ The checks that ops of indices make themselves become nodes of their own; librar
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from fusec.ir import Graph, Loc, Node, Value
-from fusec.ir.dims import Dim, Size
+from fusec.ir.dims import Dim, Size, symbols_of
 from fusec.ir.lazy_values import asked_once
 from fusec.ir.symbolic_numbers import applied
 from fusec.records import dataclass
@@ -74,15 +74,24 @@ def may_raise_unread(node: Node) -> bool:
     row = get(node.op)
     if row.is_control or row.kind == "call":
         return not has_effects(node) and any(map(_has_such, node.graphs))
-    return is_failing_call(node.op) or uses_indices(node)
+    return may_refuse(node) or uses_indices(node)
+
+
+def may_refuse(node: Node) -> bool:
+    """Whether it is a library's function, which refuses some operands, or chooses among elements of
+    which there may be none."""
+    refused = _refused(node.op)
+    return bool(refused) and (refused == "some operands" or bool(symbols_of(node.inputs[0].shape)))
 
 
 @cache
-def is_failing_call(op: str) -> bool:
-    """Whether it is a library's function, which refuses some operands."""
+def _refused(op: str) -> Literal["", "some operands", "no elements"]:
     row = get(op)
-    return row.lowering == "library" and row.raises != "never" and not (
+    if row.chooses:
+        return "no elements"
+    is_call = row.lowering == "library" and row.raises != "never" and not (
         row.stateful or row.picks or row.is_transfer)
+    return "some operands" if is_call else ""
 
 
 @asked_once
@@ -155,6 +164,6 @@ def _checks_in(builder: Builder, node: Node) -> list[Node]:
 
 
 __all__ = [
-    "bounds_check", "index_checks", "is_failing_call", "kept", "may_raise_unread", "unsafe_axes",
+    "bounds_check", "index_checks", "kept", "may_raise_unread", "may_refuse", "unsafe_axes",
     "uses_indices",
 ]

@@ -29,7 +29,7 @@ from fusec.ir.dims import UndecidedSizeError
 from fusec.ir.graph_at_sizes import GraphAtSizes
 from fusec.ir.instantiate import Instantiation
 from fusec.ops.checks import describe_error, has_effects
-from fusec.ops.index_checks import is_failing_call
+from fusec.ops.index_checks import may_refuse
 from fusec.records import dataclass, field, replace
 from fusec.variable import snapshot
 
@@ -331,7 +331,7 @@ def _raises_in_the_run(trace: Trace, error: BaseException) -> bool:
     record = trace.record
     if not is_programs(error) or not (
             any(map(has_effects, record.checks)) or any(
-                not isinstance(use, Node) or not is_failing_call(use.op)
+                not isinstance(use, Node) or not may_refuse(use)
                 for use in record.index_uses) or (
             is_own and state_now(trace) is not None)):
         return False

@@ -44,6 +44,17 @@ def far_quantile(x: Any) -> Any:
     return x
 
 
+def greatest_of_none(x: Any) -> Any:
+    x[x > 100].max()
+    return x
+
+
+def place_in_none(x: Any) -> Any:
+    for k in range(20):
+        x[x < 20 - k].argmin()
+    return x
+
+
 def written_and_dropped(x: Any) -> Any:
     other = x.copy()
     np.put(other, x.astype(int) + 9, 1.0)
@@ -82,7 +93,8 @@ def in_a_jitted_function(x: Any) -> Any:
 
 @pytest.mark.parametrize("program", [
     inverse, assigned, negative_counts, far_choice, far_position, far_quantile,
-    written_and_dropped, in_a_loop, loop_that_nothing_reads, in_a_branch, in_a_jitted_function,
+    greatest_of_none, place_in_none, written_and_dropped, in_a_loop, loop_that_nothing_reads,
+    in_a_branch, in_a_jitted_function,
 ], ids=lambda f: f.__name__)
 def test_raises_what_numpy_raises(program: Callable[..., Any]) -> None:
     with pytest.raises(Exception, match=r".+") as wanted:

@@ -21,7 +21,7 @@ from fusec.ir import Loc, TensorType, Value
 from fusec.ir.dims import Size, UndecidedSizeError
 from fusec.ops import Builder
 from fusec.ops.checks import describe_error
-from fusec.ops.index_checks import is_failing_call
+from fusec.ops.index_checks import may_refuse
 from fusec.signal_handlers import handlers_around
 from fusec.tracers import TRACERS
 
@@ -118,7 +118,7 @@ class Trace:
             raise
         except (ValueError, TypeError, IndexError) as error:
             raise self.error(error, inputs) from None
-        if is_failing_call(op):
+        if may_refuse(value.node):
             self.record.index_uses.append(value.node)
         if not value.node.id % _TOLD:
             progress.traced(value.node.id)
