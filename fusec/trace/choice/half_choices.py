@@ -22,7 +22,7 @@ from ..values.array import TracedArray, number
 from ..values.storage import ViewStep
 from ..values.trace import Trace
 from .choice import Choice, unbound
-from .joined_containers import kept, over_parts
+from .joined_containers import Joining, over_parts
 from .merge import Disagreement, flatten, is_traced, leaf_value, over_leaves, same
 from .sides import Pairs, Side
 from .tails import is_open
@@ -53,9 +53,10 @@ def check_bound(
 
 
 def half_bound(
-    trace: Trace, test: Value, name: str, a: Any, b: Any, sides: Sequence[Side], pairs: Pairs
+    joining: Joining, test: Value, name: str, a: Any, b: Any, sides: Sequence[Side], pairs: Pairs
 ) -> Choice:
     """What a variable is after a branch of which one side leaves it unbound."""
+    trace = pairs.trace
     side, value = (1, b) if a is UNBOUND else (0, a)
     inner: Any = False
     if type(value) is Choice and value.name == name:
@@ -73,8 +74,7 @@ def half_bound(
             return leaf
         return pairs.of_side(side, leaf)
 
-    hooks: Any = trace.hooks
-    bound = kept(value, over_leaves(exported, value), hooks.effects.was_there)
+    bound = joining.kept(value, over_leaves(exported, value), side)
     return Choice(missing, Absent(name), bound)
 
 

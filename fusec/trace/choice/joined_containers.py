@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import optree
@@ -21,6 +22,7 @@ from ..guards.side_effects import is_outside
 from ..values.trace import Trace
 from .choice import Choice
 from .merge import flatten, same
+from .records import JoinedObjects, Opening, Record, records_in
 
 _Place = tuple[Any, ...]  # a variable's name, and the keys to what lies in it
 
@@ -57,40 +59,66 @@ class Contents:
         return copied
 
 
-def relinked(trace: Trace, a: Any, b: Any, new: Any, is_older: Callable[[Any], bool]) -> Any:
-    """``new``, the merger of ``a`` and ``b``, with the containers that are in both at their place.
+class Joining:
+    """Puts the program's own containers, and new objects of its classes, into what was merged of
+    two sides."""
 
-    ``is_older``: whether a container was there before the ways parted.
-    """
-    if a is b and may_be_held(a):
-        return a
-    if type(new) is Choice:
-        return Choice(new.test, new.then, _held(trace, a, b, new, is_older))
-    if not type(a) is type(b) is type(new):
-        return new
-    older = [x for x in (a, b) if may_be_held(x) and is_older(x)]
-    joined = over_parts(lambda x, y, z: relinked(trace, x, y, z, is_older), a, b, new)
-    if older:
-        trace.note_chosen(joined, *older)
-    return joined
+    def __init__(
+        self, openings: tuple[Opening, Opening], is_older: Callable[[Any], bool]
+    ) -> None:
+        self.openings, self.is_older = openings, is_older
+        self.trace = openings[0].trace
+        self.objects = JoinedObjects(openings)
 
+    def relinked(self, a: Any, b: Any, new: Any) -> Any:
+        """``new``, the merger of ``a`` and ``b``, with the containers that are in both at their
+        place."""
+        if a is b and may_be_held(a):
+            return a
+        if type(new) is Choice:
+            return Choice(new.test, new.then, self._held(a, b, new))
+        if type(new) is Record:
+            return self._object(new, (a, b))
+        if not type(a) is type(b) is type(new):
+            return new
+        older = [x for x in (a, b) if may_be_held(x) and self.is_older(x)]
+        joined = over_parts(self.relinked, a, b, new)
+        if older:
+            self.trace.note_chosen(joined, *older)
+        return joined
 
-def _held(trace: Trace, a: Any, b: Any, new: Choice, is_older: Callable[[Any], bool]) -> Any:
-    """What an optional value is where it is there: of one side, or chosen of both."""
-    parts = [x.orelse if type(x) is Choice else x for x in (a, b)]
-    there = [x for x in parts if x is not None and x is not UNBOUND]
-    if len(there) == 2:
-        return relinked(trace, there[0], there[1], new.orelse, is_older)
-    return kept(there[0], new.orelse, is_older) if there else new.orelse
+    def _held(self, a: Any, b: Any, new: Choice) -> Any:
+        """What an optional value is where it is there: of one side, or chosen of both."""
+        parts = [x.orelse if type(x) is Choice else x for x in (a, b)]
+        there = [side for side, x in enumerate(parts) if x is not None and x is not UNBOUND]
+        if len(there) == 2:
+            return self.relinked(parts[0], parts[1], new.orelse)
+        return self.kept(parts[there[0]], new.orelse, there[0]) if there else new.orelse
 
+    def kept(self, value: Any, new: Any, side: int) -> Any:
+        """``new``, a copy of ``value`` of one side, with the containers that were there before
+        themselves."""
+        if may_be_held(value) and self.is_older(value):
+            return value
+        if type(new) is Record:
+            return self._object(new, (None, value) if side else (value, None))
+        if type(value) is not type(new):
+            return new
+        return over_parts(lambda x, y: self.kept(x, y, side), value, new)
 
-def kept(value: Any, new: Any, is_older: Callable[[Any], bool]) -> Any:
-    """``new``, a copy of ``value``, with the containers that were there before themselves."""
-    if may_be_held(value) and is_older(value):
-        return value
-    if type(value) is not type(new):
-        return new
-    return over_parts(lambda x, y: kept(x, y, is_older), value, new)
+    def _object(self, new: Record, sides: tuple[Any, Any]) -> Any:
+        """The object for one of each side, or of one of them."""
+        there = [side for side, x in enumerate(sides) if x is not None]
+        taken = [self.openings[side].record(sides[side]).in_order(new.names) for side in there]
+        inner = self
+        if any(self.openings[side].is_older(sides[side]) for side in there):
+            inner = copy.copy(self)
+            inner.is_older = lambda x: True  # what lies in an object may be as old as the object
+        if len(there) == 2:
+            whole = over_parts(inner.relinked, *taken, new)
+        else:
+            whole = over_parts(lambda x, y: inner.kept(x, y, there[0]), *taken, new)
+        return self.objects.of(whole, sides)
 
 
 def over_parts(f: Callable[..., Any], *trees: Any) -> Any:
@@ -98,12 +126,24 @@ def over_parts(f: Callable[..., Any], *trees: Any) -> Any:
     *others, new = trees
     if type(new) is tuple:
         return tuple(map(f, *trees))
+    if isinstance(new, tuple) and hasattr(new, "_make"):
+        return new._make(map(f, *trees))
     if type(new) is Choice:
         return Choice(new.test, new.then, f(*(x.orelse for x in trees)))
+    if type(new) is Record:
+        return Record(new.kind, new.names, list(map(f, *(x.values for x in trees))), new.source)
     if may_be_held(new):
         for key, item in list(items_in(new)):
             new[key] = f(*(x[key] for x in others), item)
     return new
+
+
+def with_objects(of: Callable[..., Any], *trees: Any) -> Any:
+    """The last of trees that are alike, with ``of`` of the records of all wherever it has one."""
+    if not records_in(trees[-1]):
+        return trees[-1]
+    whole = over_parts(partial(with_objects, of), *trees)
+    return of(*trees[:-1], whole) if type(whole) is Record else whole
 
 
 def loop_leaves(holders: Container[int], x: Any) -> tuple[list[Any], Any]:
@@ -195,4 +235,6 @@ def _parts(x: Any) -> Iterable[tuple[Any, Any]]:
     """What lies in a tree, and where."""
     if type(x) is Choice:
         return [("", x.orelse)]
+    if type(x) is Record:
+        return x.items()
     return items_in(x) if type(x) is tuple or may_be_held(x) else ()

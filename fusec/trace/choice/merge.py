@@ -16,11 +16,13 @@ from ..facts.layout import Strides, common
 from ..facts.refusals import is_compiled
 from ..facts.trees import flattened
 from ..guards.contents import same as same_bits
+from ..guards.places import UNBOUND
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import interval
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .choice import Choice
+from .records import Record
 
 MOST_SHOWN = 6  # parts of a container in a message
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -182,10 +184,32 @@ def merged(a: Any, b: Any, leaf: Callable[[Any, Any], Any]) -> Any:
     return unflatten(structure_a, [x if same(x, y) else leaf(x, y) for x, y in pairs])
 
 
+def misfit(a: Any, b: Any, leaf: Callable[[Any, Any], Any]) -> tuple[tuple[str, ...], Any, Any]:
+    """The attribute, by its path, in which two objects differ that cannot be merged, and what it is
+    in both; no path for other things."""
+    if type(a) is type(b) is Choice:
+        return misfit(a.orelse, b.orelse, leaf)
+    if not (type(a) is type(b) is Record and a.kind is b.kind):
+        return (), a, b
+    values, others = dict(a.items()), dict(b.items())
+    for name in dict.fromkeys([*values, *others]):
+        x, y = values.get(name, UNBOUND), others.get(name, UNBOUND)
+        try:
+            merged(x, y, leaf)
+        except Disagreement:
+            path, x, y = misfit(x, y, leaf)
+            return (name, *path), x, y
+    return (), a, b
+
+
 def shown(x: Any) -> str:
     """A value in an error message: its type when it is traced."""
     if is_traced(x):
         return str(x.type)
+    if x is UNBOUND:
+        return "not there"
+    if type(x) is Record:
+        return x.kind.__name__
     if type(x) is Choice:
         return f"None or {shown(x.orelse)}" if x.then is None else shown(x.orelse)
     if type(x) in (tuple, list):

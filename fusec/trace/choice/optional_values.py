@@ -22,8 +22,10 @@ from ..guards.places import UNBOUND, Absent
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 from .choice import Choice
+from .records import Opening, Record, is_openable
 
-_PLAIN = (list, tuple, dict)
+_PLAIN = (list, tuple, dict, Record)
+Openings = tuple[Opening, Opening]  # of both sides
 
 
 class Assumed(dict[Value, bool]):
@@ -48,30 +50,73 @@ def likeness(x: Any) -> Any:
 
 
 def _mapped(f: Callable[[Any], Any], x: Any) -> Any:
-    return _like(x, {k: f(y) for k, y in items_in(x)}) if type(x) in _PLAIN else x
+    return _like(x, {k: f(y) for k, y in _parts(x)}) if _has_parts(x) else x
+
+
+def _has_parts(x: Any) -> bool:
+    return type(x) in _PLAIN or (isinstance(x, tuple) and hasattr(x, "_make"))
+
+
+def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
+    """What lies in a container or in the attributes of an object, by key."""
+    return x.items() if type(x) is Record else items_in(x)
 
 
 def _like(x: Any, parts: dict[Any, Any]) -> Any:
-    """A list, tuple or dict as ``x`` is one, of these parts."""
-    return parts if type(x) is dict else type(x)(parts.values())
+    """A list, tuple, dict or record as ``x`` is one, of these parts."""
+    if type(x) is Record:
+        return Record(x.kind, x.names, list(parts.values()), x.source)
+    if type(x) is dict:
+        return parts
+    return x._make(parts.values()) if hasattr(x, "_make") else type(x)(parts.values())
 
 
-def aligned(trace: Trace, a: Any, b: Any) -> tuple[Any, Any]:
-    """Both as optional wherever one of them is, or is None and the other is something else."""
+def aligned(a: Any, b: Any, openings: Openings) -> tuple[Any, Any]:
+    """Both as optional wherever one of them is, or is None and the other is something else, and
+    two objects of one class as their attributes."""
     if a is b:
         return a, b
-    if type(a) is type(b) and type(a) in _PLAIN and (
-            [k for k, _ in items_in(a)] == [k for k, _ in items_in(b)]):
-        pairs = {key: aligned(trace, x, b[key]) for key, x in items_in(a)}
-        if all(x is a[k] and y is b[k] for k, (x, y) in pairs.items()):
-            return a, b  # the program's own
-        return tuple(_like(a, {k: pair[i] for k, pair in pairs.items()}) for i in (0, 1))
+    a, b = _opened(a, b, openings)
+    if type(a) is type(b) and _has_parts(a) and (
+            [k for k, _ in _parts(a)] == [k for k, _ in _parts(b)]):
+        return _aligned_parts(a, b, openings)
     if not (Choice in (type(a), type(b)) or (a is None) != (b is None)):
         return a, b
+    trace = openings[0].trace
     absent = next(filter(None, (x.then for x in (a, b) if type(x) is Choice)), None)
     a, b = or_absent(trace, a, b, absent), or_absent(trace, b, a, absent)
-    held = aligned(trace, a.orelse, b.orelse)
+    held = aligned(a.orelse, b.orelse, openings)
     return Choice(a.test, absent, held[0]), Choice(b.test, absent, held[1])
+
+
+def _aligned_parts(a: Any, b: Any, openings: Openings) -> tuple[Any, Any]:
+    with openings[0].inside(a), openings[1].inside(b):
+        pairs = {key: aligned(x, y, openings) for (key, x), (_, y) in zip(
+            _parts(a), _parts(b), strict=True)}
+    if all(x is old for (x, _), (_, old) in zip(pairs.values(), _parts(a), strict=True)) and all(
+            y is old for (_, y), (_, old) in zip(pairs.values(), _parts(b), strict=True)):
+        return a, b  # the program's own
+    return tuple(_like(a if i == 0 else b, {k: pair[i] for k, pair in pairs.items()})
+                 for i in (0, 1))
+
+
+def _opened(a: Any, b: Any, openings: Openings) -> tuple[Any, Any]:
+    """Two objects of one class as records; one as a record where the other value is None or absent,
+    if it was made in the region."""
+    kinds = [x.kind if type(x) is Record else type(x) for x in (a, b)]
+    if kinds[0] is kinds[1]:
+        if all(type(x) is Record or is_openable(openings[0].trace, x) for x in (a, b)):
+            first, second = (one.content(x) for one, x in zip(openings, (a, b), strict=True))
+            return first, second.in_order(first.names)
+    elif _is_optional(a):
+        return a, openings[1].opened(b)
+    elif _is_optional(b):
+        return openings[0].opened(a), b
+    return a, b
+
+
+def _is_optional(x: Any) -> bool:
+    return x is None or type(x) is Choice
 
 
 def or_absent(trace: Trace, x: Any, like: Any, absent: Absent | None) -> Choice:

@@ -19,9 +19,10 @@ from fusec.ops.checks import describe_error
 from fusec.records import dataclass
 
 from ..choice.half_choices import check_bound, half_bound, is_users, left_by_one, merged_tails
-from ..choice.joined_containers import Contents, kept, relinked
-from ..choice.merge import Disagreement, cure_for_slices, last_line, merged, shown
+from ..choice.joined_containers import Contents, Joining
+from ..choice.merge import Disagreement, cure_for_slices, last_line, merged, misfit, shown
 from ..choice.optional_values import aligned, assuming, bound, settled
+from ..choice.records import HoldsItself, Opening, is_users_class, records_in
 from ..choice.regions import Region, captures, subgraph
 from ..choice.sides import Filling, Pairs, Side
 from ..guards.places import UNBOUND, Attribute, Places
@@ -29,7 +30,6 @@ from ..operands.index_uses import lost_checks, note_inside
 from ..places.cells import Variables
 from ..places.container_contents import Tail
 from ..rewrite.definitions import RESULT
-from ..values.array import TracedArray
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .raised_exceptions import as_checked, is_programs, state_now
@@ -61,28 +61,41 @@ def branch(
     if any(failing):
         return _checked(trace, test, sides, (then, orelse), failing)
     pairs = Pairs(trace, sides)
-    states = {name: _merged_variable(trace, test, name, sides, pairs, variables, name in read)
+    joining = _joining(trace, sides, variables)
+    states = {name: _merged_variable(test, name, sides, pairs, variables, name in read, joining)
               for name in variables.needed(needed)}
-    result = _merged_result(sides, pairs)
+    result = _merged_result(sides, pairs, joining)
     storages = list(dict.fromkeys(s for side in sides for s in side.written))
     outputs = _emit(trace, test, sides, pairs, storages)
     for storage, value in zip(storages, outputs[len(pairs.sides[0]):], strict=True):
         assign(trace, storage, value)
     filling = Filling(trace, test, pairs, outputs)
-    hooks: Any = trace.hooks
-    older = hooks.effects.was_there
 
     def joined_of(name: str, x: Any) -> Any:
         a, b = (variables.left_by(side.variables, name) for side in sides)
-        if name == RESULT:  # which nothing changes after a return
+        if name == RESULT and not records_in(x):  # which nothing changes after a return
             return filling.filled(x)
         if variables.kind(name) is Tail or a is UNBOUND or b is UNBOUND:
-            return kept(x, filling.filled(x), older)
-        return relinked(trace, a, b, filling.filled(x), older)
+            return joining.kept(x, filling.filled(x), int(a is UNBOUND))
+        return joining.relinked(a, b, filling.filled(x))
 
-    variables.write({name: joined_of(name, x) for name, x in states.items()})
+    joined = {name: joined_of(name, x) for name, x in states.items()}
+    variables.write(joined)
     check_bound(trace, test, [s.variables for s in sides], [n for n in read if n in states])
-    return relinked(trace, sides[0].result, sides[1].result, filling.filled(result), older)
+    result = joining.relinked(sides[0].result, sides[1].result, filling.filled(result))
+    joining.objects.note_shared([*joined.values(), result])
+    return result
+
+
+def _joining(trace: Trace, sides: Sequence[Side], variables: Variables) -> Joining:
+    """What puts together what the sides leave."""
+    hooks: Any = trace.hooks
+
+    def opening(side: Side) -> Opening:
+        return Opening(trace, sides[0].region.start, lambda place: variables.left_by(
+            side.variables, place.title), side.left.of)
+
+    return Joining((opening(sides[0]), opening(sides[1])), hooks.effects.was_there)
 
 
 def _trace_side(
@@ -165,8 +178,8 @@ def _one_of(trace: Trace, test: Value, *errors: Any) -> Any:
 
 
 def _merged_variable(
-    trace: Trace, test: Value, name: str, sides: Sequence[Side], pairs: Pairs,
-    variables: Variables, is_read: bool,
+    test: Value, name: str, sides: Sequence[Side], pairs: Pairs, variables: Variables,
+    is_read: bool, joining: Joining,
 ) -> Any:
     a, b = (variables.left_by(side.variables, name) for side in sides)
     if variables.kind(name) is Tail:
@@ -174,22 +187,22 @@ def _merged_variable(
     a, b = _as_left(sides, a, b)
     if (a is UNBOUND or b is UNBOUND) and a is not b and variables.kind(name) is Attribute:
         raise unsupported(
-            f"the attribute {name!r} that only one side of a branch makes", loc=trace.loc,
+            f"the attribute {name!r} that only one side of a branch makes", loc=pairs.trace.loc,
             cure="give it a value before the branch")
     if a is UNBOUND or b is UNBOUND:
         if a is not b and is_users(name) and not is_read:
-            return half_bound(trace, test, name, a, b, sides, pairs)
+            return half_bound(joining, test, name, a, b, sides, pairs)
         # A check follows, or only that side goes on to read it.
-        return left_by_one(trace, a, b, sides, pairs)
+        return left_by_one(pairs.trace, a, b, sides, pairs)
     pairs.are_variables = True
     cure = cure_for_slices(a, b) or "give the variable one shape, dtype and kind on both sides"
-    return _merged(sides, pairs, a, b, f"leave different things in {name!r}", cure)
+    return _merged(sides, pairs, joining, (a, b), f"leave different things in {name!r}", cure)
 
 
-def _merged_result(sides: Sequence[Side], pairs: Pairs) -> Any:
+def _merged_result(sides: Sequence[Side], pairs: Pairs, joining: Joining) -> Any:
     pairs.are_variables = False
-    return _merged(sides, pairs, *_as_left(sides, *(side.result for side in sides)),
-                   "return different things",
+    both = _as_left(sides, *(side.result for side in sides))
+    return _merged(sides, pairs, joining, both, "return different things",
                    "return the same structure, shapes and kinds on both sides")
 
 
@@ -199,26 +212,47 @@ def _as_left(sides: Sequence[Side], a: Any, b: Any) -> tuple[Any, Any]:
     return (a, b) if a is b else (sides[0].left.of(a), sides[1].left.of(b))
 
 
-def _merged(sides: Sequence[Side], pairs: Pairs, a: Any, b: Any, what: str, cure: str) -> Any:
-    trace = pairs.trace
+def _merged(
+    sides: Sequence[Side], pairs: Pairs, joining: Joining, both: tuple[Any, Any], what: str,
+    cure: str,
+) -> Any:
     try:
-        return merged(*aligned(trace, a, b), pairs.leaf)
+        a, b = aligned(*both, joining.openings)
+    except HoldsItself as error:
+        raise error.refusal(pairs.trace) from None
+    try:
+        return merged(a, b, pairs.leaf)
     except Disagreement:
-        cure = _cure_for_objects(a, b) or cure
-        raise user_error(
-            TypeError, f"the sides of a branch {what}", trace.loc, cure,
-            values=[(f"{way}, to {side.line()}", shown(x)) for way, side, x in zip(
-                ("then", "else"), sides, (a, b), strict=True)]) from None
+        raise _disagreement(sides, pairs, both, misfit(a, b, pairs.leaf), what, cure) from None
+
+
+def _disagreement(
+    sides: Sequence[Side], pairs: Pairs, both: tuple[Any, Any],
+    misfit: tuple[tuple[str, ...], Any, Any], what: str, cure: str,
+) -> Exception:
+    path, *values = misfit
+    if not path:
+        values = list(both)
+    else:
+        kind = type(both[0] if both[0] is not None else both[1]).__name__
+        what += f": the attribute {'.'.join(path)!r} of a {kind}"
+        cure = "give the attribute one shape, dtype and kind on both sides"
+    return user_error(
+        TypeError, f"the sides of a branch {what}", pairs.trace.loc,
+        _cure_for_objects(*values) or cure,
+        values=[(f"{way}, to {side.line()}", shown(x)) for way, side, x in zip(
+            ("then", "else"), sides, values, strict=True)])
 
 
 def _cure_for_objects(a: Any, b: Any) -> str:
-    """For two objects of one class of the program's, whose attributes may be merged."""
-    fields = list(getattr(a, "__dict__", ()))
-    if a is b or type(a) is not type(b) or not fields or type(a) is TracedArray:
+    """For two objects of the program's, of two classes or of one that says how its objects are
+    made."""
+    kinds = [type(x) for x in (a, b)]
+    if a is b or not all(is_users_class(kind) for kind in kinds):
         return ""
-    listed = ", ".join(f"v.{field}" for field in fields)
-    return (f"assign the attributes in the branch, not the object ({listed} = …), or choose a "
-            f"tuple of them and make the {type(a).__name__} of it after the branch")
+    if kinds[0] is not kinds[1]:
+        return "give both sides an object of one class, or call its methods in the branch"
+    return f"choose the attributes in the branch, and make the {kinds[0].__name__} after it"
 
 
 # -- emitting -------------------------------------------------------------------------------------

@@ -27,10 +27,12 @@ from ..choice.merge import (
     joined,
     leaf_value,
     lifted,
+    misfit,
     same,
     shown,
 )
 from ..choice.optional_values import aligned, likeness
+from ..choice.records import HoldsItself, before_all
 from ..choice.regions import Region
 from ..guards.container_changes import may_be_held
 from ..guards.places import UNBOUND, Absent, Attribute
@@ -79,14 +81,25 @@ class Finals(Parameters):
         if name not in self.entry or value is UNBOUND:
             return value
         if before is UNBOUND:
+            value = self._opened(value)
             if is_users(name) and self._may_stay_unbound(name, value):
                 like = value.orelse if type(value) is Choice else value
                 self.known.learn_optional(name, Choice(True, Absent(name), likeness(like)))
             return value
-        wanted, value = aligned(self.trace, before, value)
+        try:
+            wanted, value = aligned(before, value, (before_all(self.trace), self.opening))
+        except HoldsItself as error:
+            raise error.refusal(self.trace) from None
         if loop_leaves(self.holders, wanted)[1] != loop_leaves(self.holders, before)[1]:
             self.known.learn_optional(name, likeness(wanted))
         return value
+
+    def _opened(self, value: Any) -> Any:
+        """A value with the objects that the body made as records."""
+        try:
+            return self.opening.opened(value)
+        except HoldsItself as error:
+            raise error.refusal(self.trace) from None
 
     def _may_stay_unbound(self, name: str, value: Any) -> bool:
         """Whether an iteration need not bind it, or may read what an earlier one bound."""
@@ -116,7 +129,9 @@ class Finals(Parameters):
                     f"binding {name!r} to another {type(value).__name__} in a loop that changes "
                     "the items of the first", loc=self.trace.loc,
                     cure=f"change the items of one {type(value).__name__}, and bind none")
-            raise self._disagreement(name, before, value)
+            path, *parts = misfit(before, value, lambda a, b: a)
+            shown_parts = parts if path else [before, value]
+            raise self._disagreement(".".join((name, *path)), *shown_parts)
         for i, (a, b) in enumerate(zip(old, leaves, strict=True)):
             self._leaf((name, i), a, b)
 

@@ -13,6 +13,7 @@ from fusec.records import dataclass, field
 
 from ..choice.merge import flatten
 from ..choice.optional_values import aligned, or_absent
+from ..choice.records import before_all
 from ..guards.places import UNBOUND, Absent
 from ..lists.growing_lists import Filled
 from ..operands.python_numbers import Interval
@@ -116,7 +117,7 @@ class Known:
             return value
         if value is UNBOUND:
             return or_absent(trace, value, like, Absent(name))
-        return aligned(trace, value, like)[0]
+        return aligned(value, like, (before_all(trace), before_all(trace)))[0]
 
     def learn(self, table: Any, *keys: Any) -> None:
         """Add to one of the tables; the attempt is void when that is news."""

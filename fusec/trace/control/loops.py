@@ -8,7 +8,8 @@ with that known.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,9 +21,10 @@ from fusec.ops.checks import has_effects, is_check
 from ..choice.aliases import shown_elsewhere
 from ..choice.choice import Choice
 from ..choice.half_choices import is_users
-from ..choice.joined_containers import loop_leaves
+from ..choice.joined_containers import loop_leaves, with_objects
 from ..choice.joined_kinds import note_joined
 from ..choice.merge import common_strides, lifted, unflatten
+from ..choice.records import Record, built, choose, records_in
 from ..choice.regions import Region, captures, subgraph
 from ..facts.constant_values import constant_value
 from ..guards.container_changes import may_be_held
@@ -185,10 +187,12 @@ class LoopResult:
                     value := self.attempt.finals.get(name, UNBOUND)) is not UNBOUND}
         self.aliased = of_one_memory({
             (name, i): leaf for name, (leaves, _) in held.items() for i, leaf in enumerate(leaves)})
+        instances = Instances(self.attempt, held)
+        left = {name: self._restored(name, unflatten(structure, [
+            self._leaf((name, i), leaf, results) for i, leaf in enumerate(leaves)]))
+            for name, (leaves, structure) in held.items()}
         self.parts.variables.write({
-            name: self._with_missing(name, self._restored(name, unflatten(structure, [
-                self._leaf((name, i), leaf, results) for i, leaf in enumerate(leaves)])))
-            for name, (leaves, structure) in held.items()})
+            name: self._with_missing(name, instances.of(name, x)) for name, x in left.items()})
         self._append(news)
 
     def _restored(self, name: str, value: Any) -> Any:
@@ -319,6 +323,30 @@ class LoopResult:
         return values[self.test.outputs[0]]
 
 
+class Instances:
+    """The objects that variables hold after a loop, made of what it leaves of their attributes."""
+
+    def __init__(self, attempt: Attempt, names: Iterable[str]) -> None:
+        self.trace, self.attempt = attempt.trace, attempt
+        records = [x for name in names for x in records_in(attempt.finals[name])]
+        self._times = Counter(id(x.source) for x in records)
+        count = attempt.parts.count
+        self._is_left = is_int(count) and count > 0  # the last iteration's are
+
+    def of(self, name: str, value: Any) -> Any:
+        before, final = self.attempt.entry.get(name, UNBOUND), self.attempt.finals[name]
+        return with_objects(self._instance, final if before is UNBOUND else before, final, value)
+
+    def _instance(self, before: Record, final: Record, record: Record) -> Any:
+        """It may be written if no other name can be that of the same object."""
+        instance, source = built(self.trace, record), final.source
+        is_own = self._is_left and self._times[id(source)] == 1 and not (
+            self.attempt.opening.is_older(source) or id(source) in self.trace.local.chosen)
+        if not is_own:
+            choose(self.trace, instance, *(x for x in (source, before.source) if x is not None))
+        return instance
+
+
 def _title(carried: Carried) -> str:
     if carried.leaf is not None:
         return carried.leaf[0]
@@ -348,10 +376,11 @@ def _live(attempt: Attempt) -> list[Carried]:
 @contextmanager
 def nothing_done(trace: Trace, variables: Variables) -> Iterator[None]:
     """Takes back what an abandoned attempt did to variables and storages."""
-    entry, region = variables.read(), Region(trace)
+    entry, region, chosen = variables.read(), Region(trace), dict(trace.local.chosen)
     try:
         yield
     except BaseException:
+        trace.local.chosen = chosen
         variables.restore(entry)
         region.undo()
         raise

@@ -7,9 +7,10 @@ from typing import Any
 from fusec.ir import TensorType, Value
 from fusec.ir.symbolic_numbers import is_int
 
-from ..choice.joined_containers import Copies, holders_of, loop_leaves
+from ..choice.joined_containers import Copies, holders_of, loop_leaves, with_objects
 from ..choice.joined_kinds import JoinedKinds, note_joined
 from ..choice.merge import common_strides, converted, is_number, leaf_value, lifted, unflatten
+from ..choice.records import Opening, Record, built, choose
 from ..choice.regions import Region, placeholder
 from ..guards.places import UNBOUND
 from ..lists.appended_items import Appended
@@ -32,6 +33,7 @@ class Parameters:
         self.entered = set(known.optional)  # which may be None in this attempt
         self.lists = self._lists()
         self.region = Region(trace)
+        self.opening = Opening(trace, self.region.start)
         self.carried: list[Carried] = []
         self.appended: list[Appended] = []
         self.exits = False
@@ -81,7 +83,15 @@ class Parameters:
         leaves, structure = loop_leaves(self.holders, value)
         inner = unflatten(structure, [
             self._parameter((name, i), leaf) for i, leaf in enumerate(leaves)])
-        return self.copies.of(value, inner, name in self.known.joined)
+        return with_objects(
+            self._stand_in, value, self.copies.of(value, inner, name in self.known.joined))
+
+    def _stand_in(self, before: Record, record: Record) -> Any:
+        """The object of any iteration: in the first one it is that from before the loop, which
+        other variables may hold too."""
+        instance = built(self.trace, record)
+        choose(self.trace, instance, *(() if before.source is None else (before.source,)))
+        return instance
 
     def _parameter(self, key: Leaf, leaf: Any) -> Any:
         if key in self.known.fixed:

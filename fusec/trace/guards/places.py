@@ -67,6 +67,9 @@ class Place:
         """Assign it, after a call."""
         self.put(value)
 
+    def settle(self) -> None:
+        """It is no variable from now on: what it is in keeps what it holds."""
+
     def __str__(self) -> str:
         return f"assigns {self.title}"
 
@@ -177,6 +180,13 @@ class Attribute(Place):
         owner = self.scope()
         if owner is not None:
             setattr(owner, self.name, value)
+
+    def settle(self) -> None:
+        owner = self.scope()
+        if owner is not None and self._waiting is not UNBOUND:
+            object.__setattr__(owner, self.name, self._waiting)
+        elif owner is not None and self() is not UNBOUND:
+            object.__delattr__(owner, self.name)
 
 
 class MethodOf(Attribute):
@@ -294,7 +304,8 @@ class Places:
         that ends: each of its ways, and each iteration, has its own."""
         over = {key for key, (born, _) in self.born.items() if born > start}
         for title, place in list(self.by_title.items()) if over else ():
-            if id(place.scope) in over:
+            if place.key[0] in over:
+                place.settle()
                 del self.by_title[title], self.initial[title], self._known[type(place), place.key]
         for key in over:
             del self.born[key]

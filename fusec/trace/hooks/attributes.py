@@ -14,6 +14,7 @@ from fusec.variable import Variable
 
 from ..arrays.array_attributes import Flags, assign
 from ..call.foreign_arrays import is_foreign, refusal
+from ..choice.records import Namespaces
 from ..convert.hooks import Hooks
 from ..convert.properties import getter_of
 from ..facts.policy import stays_plain
@@ -21,6 +22,7 @@ from ..guards.guard import is_guarded, is_kept, is_object, is_own
 from ..guards.places import UNBOUND
 from ..guards.process_state import note_library
 from ..objects.attribute_guards import note_method, note_missing, note_of_class, note_value
+from ..objects.chosen_objects import check_write
 from ..objects.tracing_hooks import UNHANDLED, Operands, TracingHooks
 from ..objects.user_methods import method_of
 from ..operands import sizes
@@ -55,7 +57,10 @@ def namespace_of(hooks: TracingHooks, where: Where, obj: Any, content: Any) -> A
     """``vars(obj)``: its attributes as the program reads them, of an object from outside or one
     whose attributes branches or loops assigned."""
     assigned = [place.name for place in hooks.places.attributes_of(obj)]
-    is_own = id(obj) in hooks.trace.local.objects and not assigned
+    is_own = id(obj) in hooks.trace.local.objects and not assigned and (
+        id(obj) not in hooks.trace.local.chosen)
+    if is_own and type(content) is dict:
+        hooks.trace.part(Namespaces).add(id(obj))
     if not hooks.trace.active or is_own or not is_guarded(obj) or (
             isinstance(obj, (type, ModuleType))):
         return content
@@ -196,6 +201,7 @@ def store(
 ) -> None:
     """Bind an attribute that the class's own code does not; ``past_class``: whatever it says,
     as ``object.__setattr__`` does."""
+    check_write(hooks.trace, obj, f"assigning to the attribute {name!r}")
     is_local = id(obj) in hooks.trace.local.objects
     if not is_local or _is_older(hooks, obj, name):
         hooks.attributes.write(obj, name, value)
@@ -209,6 +215,7 @@ def store(
 
 def delete(hooks: TracingHooks, where: Where, obj: Any, name: str) -> None:
     hooks.where = where
+    check_write(hooks.trace, obj, f"deleting the attribute {name!r}")
     trace, place = hooks.trace, hooks.places.attribute(obj, name)
     if trace.active and place is not None and hooks.places.initial[place.title] is UNBOUND:
         place.put(UNBOUND)

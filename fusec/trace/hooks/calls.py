@@ -39,6 +39,7 @@ from ..library.size_arrays import is_made_of_sizes, made_of_sizes
 from ..numpy.methods import call_function
 from ..objects import object_reads
 from ..objects.cached_calls import cached_behind, call_cached
+from ..objects.chosen_objects import check_call
 from ..objects.iteration import gone_over, items_of
 from ..objects.tracing_hooks import UNHANDLED, Args, Named, Operands, TracingHooks
 from ..objects.variables import into
@@ -231,6 +232,7 @@ def _note_arguments(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> 
             hooks.watch.given(fn, args, kwargs)
     if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
         texts.check_text(hooks.trace, *args)
+    check_call(hooks.trace, fn, args)
     owner = fn.__self__ if isinstance(fn, MethodType) else None
     if owner is not None and is_of_stdlib(fn.__func__):
         hooks.watch.note_library_object(owner)

@@ -24,6 +24,7 @@ from ..index import list_items
 from ..lists.growing_lists import GrowingList
 from ..lists.tables_of_loops import Refused
 from ..lists.written_lists import WrittenList
+from ..objects.chosen_objects import check_which
 from ..objects.tracing_hooks import UNHANDLED, Args, Named, Operands, TracingHooks
 from ..operands import texts
 from ..operands.operands import as_traced
@@ -49,6 +50,7 @@ def _key(hooks: TracingHooks, obj: Any, key: Any) -> Any:
     """The key as an index; Python takes the value of bounds, and of an index into what is no
     array."""
     texts.check_text(hooks.trace, key)
+    check_which(hooks.trace, "a key", key)
     if hooks.trace.builder.is_symbolic and type(obj) is not TracedArray and is_symbolic(key):
         return plain(key)
     if isinstance(obj, _INDEXED):

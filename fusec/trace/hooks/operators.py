@@ -23,6 +23,7 @@ from ..facts.constant_values import is_constant
 from ..facts.trees import leaves_in
 from ..guards.array_values import guard_identity, note_distinct
 from ..guards.process_state import ENVIRONMENT
+from ..objects.chosen_objects import check_which, is_of_choice
 from ..objects.object_reads import note_compared
 from ..objects.tracing_hooks import UNHANDLED, Handler, Operands, TracingHooks
 from ..objects.user_methods import method_of
@@ -173,6 +174,8 @@ def _computed(hooks: TracingHooks, result: Any) -> Any:
 def identity_of(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
     """``a is b`` and ``a is not b`` of what the trace knows more of."""
     texts.check_text(hooks.trace, a, b)
+    if op in ("eq", "ne") and a is not b:
+        check_which(hooks.trace, "==" if op == "eq" else "!=", a, b)
     if op not in ("is", "is not"):
         return UNHANDLED
     if type(a) is TracedArray and isinstance(b, bool) and a.type.is_weak and a.dtype == BOOL:
@@ -186,8 +189,7 @@ def identity_of(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> A
         same = identity(hooks.trace, a, b)
         if same is not None:
             return same if op == "is" else hooks.not_(where, same)
-    if a is not b and a is not None and b is not None and (
-            id(a) in hooks.trace.local.chosen or id(b) in hooks.trace.local.chosen):
+    if a is not b and a is not None and b is not None and is_of_choice(hooks.trace, a, b):
         raise unsupported(f"{op!r} of a {type(a).__name__} that data chooses", loc=hooks.loc,
                           cure="compare what the branches depend on")
     note_distinct(hooks.trace, a, b)
@@ -261,6 +263,7 @@ def note_methods(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> 
 
 def find_in_array(hooks: TracingHooks, where: Where, item: Any, container: Any) -> Any:
     texts.check_text(hooks.trace, item, container)
+    check_which(hooks.trace, "in", item)
     container = hooks.traced_if_outside(container)
     if type(container) is not TracedArray or not container.is_array:
         return UNHANDLED

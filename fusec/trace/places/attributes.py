@@ -97,6 +97,7 @@ class Attributes:
             self._held.append(obj)
             if id(obj) in self.trace.local.objects:
                 self.places.add(place)
+                self.places.born.setdefault(id(obj), (self.trace.local.births[id(obj)], obj))
             else:
                 self.places.add_outside(place, UNBOUND)
         place.put(value)

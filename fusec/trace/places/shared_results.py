@@ -7,6 +7,7 @@ that the program put in two places is one list there too, and a list from outsid
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from fusec.errors import unsupported
 
 from ..choice.choice import Choice
+from ..choice.records import ChosenOf, is_frozen
 from ..facts.trees import Again, First
 from ..guards.container_changes import items_in, may_be_held
 from ..values.trace import Trace
@@ -25,6 +27,7 @@ def linked(trace: Trace, assigned: Sequence[Any], result: Any) -> tuple[list[Any
     places = _Places(trace)
     for value in (*assigned, result):
         places.count(value)
+    places.check_chosen()
     held = trace.world.containers.held
     if not places.made and not places.outside and not any(
             n > 1 or key in held for key, n in places.counts.items()):
@@ -85,6 +88,21 @@ class _Places:
             for item in parts.values():
                 self.count(item)
             self.inside.discard(id(value))
+
+    def check_chosen(self) -> None:
+        """Refuse objects that stand for what data chose where the caller could tell: one of them
+        outlives the call, or leaves it under another name too."""
+        table, own = self.trace.part(ChosenOf), self.trace.local.objects
+        left = Counter(list(self.made))
+        standing = [table[key] for key in self.made if key in table]
+        standing = [(x, sources) for x, sources in standing if not is_frozen(x)]
+        left.update(key for _, sources in standing for key in {id(x) for x in sources})
+        for instance, sources in standing:
+            if any(left[id(x)] > 1 or id(x) not in own for x in sources):
+                raise unsupported(
+                    f"returning a {type(instance).__name__} that data chooses, where it may be one "
+                    "that outlives the call or that is returned in another place too",
+                    loc=self.trace.entry_loc, cure="return copies: copy.copy(x)")
 
 
 def _items(value: Any) -> Iterator[tuple[Any, Any]]:
