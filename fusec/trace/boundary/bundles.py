@@ -1,4 +1,5 @@
-"""Long lists of what loops made, as results: a few arrays, of which a call makes the list."""
+"""Long lists, tuples and dicts of what loops made, as results: a few arrays, of which a call makes
+them."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from ..values.rows import SHORT, Run, late, part_of, runs, whole
 from ..values.trace import Trace
 
 Form = tuple[Any, ...]
+_CONTAINERS = (list, tuple, dict)
 
 
 class Bundle:
@@ -32,8 +34,12 @@ def _parts(x: Any) -> Any:
     return x.parts, x.form
 
 
-def _list(form: Any, parts: Any) -> list[Any]:
+def _list(form: Any, parts: Any) -> Any:
     how, *rest = form
+    if how == "tuple":
+        return tuple(parts[0])
+    if how == "dict":
+        return dict(zip(rest, parts[0], strict=True))
     if how == "columns":
         return [rest[0](row) for row in zip(*parts, strict=True)]
     items: list[Any] = []
@@ -60,10 +66,10 @@ optree.register_pytree_node(_BUNDLE, _parts, _list, namespace=NAMESPACE)
 
 def bundled(trace: Trace, results: Any) -> Any:
     """The results, long lists of parts of arrays in them as bundles."""
-    found: dict[int, list[Any]] = {}
+    found: dict[int, Any] = {}
 
     def is_long(x: Any) -> bool:
-        if type(x) is list and len(x) > SHORT and _is_late(x):
+        if type(x) in _CONTAINERS and len(x) > SHORT and _is_late(x):
             found[id(x)] = x
             return True
         return False
@@ -80,16 +86,20 @@ def bundled(trace: Trace, results: Any) -> Any:
     return mapped(partial(_of, trace, found), results, lambda x: id(x) in found)
 
 
-def _is_late(x: list[Any]) -> bool:
-    last = x[-1]
+def _is_late(x: Any) -> bool:
+    last = next(reversed(x.values())) if type(x) is dict else x[-1]
     while type(last) in (list, tuple) and last:
         last = last[-1]
     return type(last) is TracedArray and late(last) is not None
 
 
-def _of(trace: Trace, found: dict[int, list[Any]], x: Any) -> Any:
-    bundle = _bundle(trace, x) if id(x) in found else None
-    return x if bundle is None else bundle
+def _of(trace: Trace, found: dict[int, Any], x: Any) -> Any:
+    if id(x) not in found:
+        return x
+    bundle = _bundle(trace, x if type(x) is list else [*(x.values() if type(x) is dict else x)])
+    if bundle is None or type(x) is list:
+        return x if bundle is None else bundle
+    return Bundle(("dict", *x) if type(x) is dict else ("tuple",), [bundle])
 
 
 def _bundle(trace: Trace, items: list[Any]) -> Bundle | None:

@@ -92,8 +92,9 @@ class Attempt(Finals):
         """Raise where the body changes a list that it goes over, or an array there."""
         written = [s for s in self.region.written() if isinstance(s, RowStorage)]
         changed = self.appended_to
-        for over in self.trace.part(GoneOver) if written or changed else ():
-            if any(over is x for x in changed) or not {x.storage for x in over}.isdisjoint(written):
+        for over, items in self.trace.part(GoneOver) if written or changed else ():
+            if any(over is x for x in changed) or not {
+                    x.storage for x in items}.isdisjoint(written):
                 raise ConcreteValueError(
                     "a list is changed in a loop that goes over it", loc=self.trace.loc,
                     cure="go over a copy of it, with copies of its arrays")

@@ -21,6 +21,8 @@ from .sequences import PythonIterator
 class Zip(PythonIterator):
     """``zip``: items are tuples, as many as the shortest part has."""
 
+    only_joins = True
+
     def _items(self) -> Iterator[Any]:
         return zip(*self.parts, strict=False)
 
@@ -33,6 +35,7 @@ class Enumerate(PythonIterator):
     """``enumerate``: parts are the items and the first number."""
 
     sequences = 1
+    only_joins = True
 
     def _items(self) -> Iterator[Any]:
         items, start = self.parts

@@ -16,6 +16,7 @@ from fusec.ir.symbolic_numbers import Symbolic, is_int
 from fusec.ir.symbolic_sizes import length_of_range
 from fusec.records import dataclass, replace
 
+from ..lists.appended_items import restacked
 from ..operands import sizes
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import Intervals, interval, weak
@@ -26,6 +27,7 @@ from ..values.trace import Trace
 from .sequences import NO_STEP, PythonIterator, Table, TracedRange, progression, table
 
 I64 = np.dtype(np.int64)
+VIEWS: tuple[type, ...] = (type({}.values()), type({}.items()))
 
 
 @dataclass(frozen=True)
@@ -67,30 +69,38 @@ def sequence(trace: Trace, over: Any) -> Counted | None:
     return listed(trace, over) or all_one(trace, over)
 
 
-class GoneOver(list[list[Any]]):
-    """Of a trace: lists of what loops made, that loops of the graph go over."""
+class GoneOver(list[tuple[Any, list[Any]]]):
+    """Of a trace: lists of what loops made, that loops of the graph go over, and arrays and numbers
+    in them."""
 
 
 def listed(trace: Trace, over: Any) -> Counted | None:
-    """A list of numbers, or one of what a loop made; Python goes over it where the graph cannot."""
+    """A list, tuple or view of a dict: of numbers, or of what a loop made, or of tuples of these;
+    Python goes over it where the graph cannot."""
+    if type(over) in VIEWS:
+        over = tuple(over)
     numbers = table(trace, over)
     return parts(trace, over) if numbers is None else table_items(numbers)
 
 
 def parts(trace: Trace, over: Any) -> Counted | None:
-    """A long list of all parts of one array."""
-    if type(over) is not list or len(over) <= SHORT or type(over[-1]) is not TracedArray:
+    """A long list or tuple of parts of one array, or of few that can be joined; or of tuples that
+    consist of such."""
+    if type(over) not in (list, tuple) or len(over) <= SHORT:
         return None
-    place = whole(trace, over)
-    if place is None or over[-1].type != over[0].type:
+    if type(over[-1]) is tuple:
+        return _in_columns(trace, over)
+    if type(over[-1]) is not TracedArray:
+        return None
+    stack = stacked(trace, over)
+    if stack is None:
         return None
     count, type_ = len(over), over[0].type
-    stack = from_value(trace, part_of(trace, place, "array"))
 
     def item(k: Any) -> Any:
         if type(k) is not TracedArray:
             return over[k]
-        trace.part(GoneOver).append(over)
+        trace.part(GoneOver).append((over, over))
         value = stack[k].value
         if type_.kind == "array":
             ends = [x.storage for x in (over[0], over[-1])]
@@ -98,6 +108,39 @@ def parts(trace: Trace, over: Any) -> Counted | None:
         return number(trace, weak(trace, value, type_.dtype) if type_.is_weak else value)
 
     return Counted(count, item)
+
+
+def stacked(trace: Trace, over: Any) -> TracedArray | None:
+    """The array of which these are the rows; one that joins others has numbers only."""
+    first = over[0]
+    if type(first) is not TracedArray or first.type != over[-1].type:
+        return None
+    place = whole(trace, over)
+    if place is not None:
+        return from_value(trace, part_of(trace, place, "array"))
+    is_joined = not first.is_array and all(
+        type(x) is TracedArray and x.type == first.type for x in over)
+    return restacked(trace, over) if is_joined else None
+
+
+def _in_columns(trace: Trace, over: Any) -> Counted | None:
+    """Tuples of one length, by their columns."""
+    if not all(type(item) is tuple and len(item) == len(over[-1]) for item in over) or not over[-1]:
+        return None
+    columns = [_column(trace, column) for column in zip(*over, strict=True)]
+    count = len(over)
+
+    def item(k: Any) -> Any:
+        if type(k) is not TracedArray:
+            return over[k]
+        trace.part(GoneOver).append((over, []))
+        return tuple(column.item(k) for column in columns if column is not None)
+
+    return None if None in columns else Counted(count, item)
+
+
+def _column(trace: Trace, items: tuple[Any, ...]) -> Counted | None:
+    return listed(trace, items) or all_one(trace, items)
 
 
 def all_one(trace: Trace, over: Any) -> Counted | None:

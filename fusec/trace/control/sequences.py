@@ -6,7 +6,7 @@ all of them at once, after which nothing goes on with them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,6 +57,7 @@ class PythonIterator:
     """An iterator over parts; ``is_taken`` by a loop of the graph."""
 
     sequences: ClassVar[int | None] = None  # how many parts are, the first ones; None: all
+    only_joins: ClassVar[bool] = False  # the items of its parts, in their order
 
     parts: tuple[Any, ...]
     is_taken: bool = field(default=False, init=False)
@@ -80,6 +81,19 @@ class PythonIterator:
     def counted(self, trace: Trace, *parts: Any) -> Any:
         """Its items by their positions, of parts that have such; None where they cannot be."""
         raise NotImplementedError
+
+    def at_once(self, taken: Callable[[Any], Any]) -> PythonIterator:
+        """The same, to be gone over while nothing of the program runs: its parts are ``taken`` so.
+        """
+        if self.is_idle:
+            self.parts = tuple(map(taken, self.parts))
+        return self
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it runs nothing of the program's, and nothing took an item."""
+        return self.only_joins and self.is_fresh and all(
+            part.is_idle for part in self.parts if isinstance(part, PythonIterator))
 
     @property
     def is_fresh(self) -> bool:

@@ -57,6 +57,31 @@ def smallest_by(keys: Any, items: Any) -> Any:
 BY_KEY: dict[Any, Any] = {max: largest_by, min: smallest_by}
 
 
+def largest_in_loop(key: Any, item: Any, count: Any, best: Any) -> Any:
+    """The same of items by their positions, ``best`` the first key."""
+    result = item(0)
+    for k in range(1, count):
+        other = item(k)
+        value = key(other)
+        if value > best:
+            best, result = value, other
+    return result
+
+
+def smallest_in_loop(key: Any, item: Any, count: Any, best: Any) -> Any:
+    """And of the other."""
+    result = item(0)
+    for k in range(1, count):
+        other = item(k)
+        value = key(other)
+        if value < best:
+            best, result = value, other
+    return result
+
+
+BEST_OF: dict[Any, Any] = {max: largest_in_loop, min: smallest_in_loop}
+
+
 def exchanged(a: Any, b: Any) -> Any:
     """Two neighbours in order; equal ones stay in theirs."""
     if b < a:
@@ -96,9 +121,9 @@ def best_where(name: str, is_better: Any, items: Any, element: Any, condition: A
     return best
 
 
-def total_of(element: Any, count: Any) -> Any:
+def total_of(element: Any, count: Any, start: Any = 0) -> Any:
     """``sum(element(k) for k in range(count))``, and others of the same; there is an element."""
-    total = 0
+    total = start
     for k in range(count):
         total = total + element(k)
     return total

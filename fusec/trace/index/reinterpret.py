@@ -11,10 +11,12 @@ from fusec.errors import unsupported
 from fusec.ir.dims import is_static
 
 from ..facts.refusals import target_dtype
+from ..operands.operands import cast
 from ..operands.python_errors import check_integer
 from ..operands.python_numbers import weak
 from ..values.array import TracedArray, from_value
 from ..values.handlers import array_method
+from ..values.rows import nested
 
 MOST_LISTED = 128  # elements of a list of traced numbers
 _PYTHON = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64, "c": np.complex128}
@@ -75,13 +77,17 @@ def _number(x: TracedArray) -> TracedArray:
 
 @array_method("tolist")
 def tolist(self: TracedArray) -> Any:
-    """``ndarray.tolist`` of a short array: nested lists of Python numbers."""
+    """``ndarray.tolist``: nested lists of Python numbers."""
     if not self.ndim:
         return _number(self)
-    if not is_static(self.shape) or self.size > MOST_LISTED:
+    if is_static(self.shape) and self.size <= MOST_LISTED:
+        return _listed(self, self.shape)
+    if not is_static(self.shape) or self.dtype == np.uint64:
         return self.concrete(
             f"a list of more than {MOST_LISTED} numbers", "call .tolist() on the result").tolist()
-    return _listed(self, self.shape)
+    python = np.dtype(_PYTHON[self.dtype.kind])
+    return nested(self.trace, cast(self.trace, self.value, python), (*map(int, self.shape),),
+                  "weak")
 
 
 def _listed(x: TracedArray, shape: Sequence[int]) -> list[Any]:

@@ -25,7 +25,7 @@ from ..choice.regions import placeholder
 from ..facts.trees import flattened
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS
-from ..values.rows import SHORT, CopiedRow, Parts, Run, part_of, runs, whole
+from ..values.rows import SHORT, CopiedRow, Run, nested, part_of, runs, whole
 from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
@@ -64,15 +64,8 @@ class Appended:
 
     def _listed(self, trace: Trace, k: int, stack: Value, count: int, start: int) -> list[Any]:
         """A leaf in each iteration."""
-        lengths, others = (count, *self.lengths[k]), older_roots(self.memory[k], start)
-
-        def items(prefix: tuple[int, ...]) -> list[Any]:
-            length = lengths[len(prefix)]
-            if len(prefix) + 1 < len(lengths):
-                return [items((*prefix, j)) for j in range(length)]
-            return [*Parts(trace, stack, prefix, self.kinds[k], others).items(length)]
-
-        return items(())
+        return nested(trace, stack, (count, *self.lengths[k]), self.kinds[k],
+                      older_roots(self.memory[k], start))
 
 
 def older_roots(storage: Storage | None, start: int) -> list[Storage]:

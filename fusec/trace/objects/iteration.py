@@ -22,7 +22,7 @@ _ITERATORS = (GeneratorType, *(f for f in vars(itertools).values() if isinstance
               filter, zip, enumerate, reversed)
 _WITH_FUNCTION = (map, filter)
 _PULLING = (any, all)  # handlers of which take one item after the other
-_TAKING_ALL = (list, tuple, sum, min, max)
+_TAKING_ALL = (list, tuple, sum, min, max, sorted)
 _COMPARING = (min, max)  # of several arguments they go over none
 
 

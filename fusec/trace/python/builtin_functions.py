@@ -6,21 +6,18 @@ import builtins
 import operator
 from collections.abc import Callable
 from functools import partial, reduce
-from types import GeneratorType
 from typing import Any
 
 import numpy as np
 
-from fusec.errors import unsupported, user_error
+from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.ir.symbolic_numbers import Symbolic, applied
 
 from ..arrays.array_attributes import has_attribute
 from ..arrays.creation import astype
-from ..choice.merge import check_holds, of_other_dtypes
-from ..control.iterators import Enumerate, Map, NdEnumerate, Product, Reversed, Zip
+from ..control.ranges import VIEWS
 from ..control.sequences import TracedRange
-from ..control.unrolling import UNROLL
 from ..convert import in_python
 from ..convert.properties import class_attribute
 from ..facts.constant_values import constant_value
@@ -36,18 +33,14 @@ from ..operands.operands import as_traced, cast
 from ..operands.python_errors import check_integer
 from ..operands.python_numbers import check_number, index_of, scalar_of, weak
 from ..ufuncs.complex_numbers import python_complex
-from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray, from_value
-from ..values.handlers import TABLE, any_traced, everywhere, when_called
+from ..values.handlers import TABLE, everywhere, when_called
 from ..values.trace import Trace
-from .long_lists import are_pythons, many, python_number
+from .long_lists import many
 from .math_functions import rounded_number
 
 BOOL, F64, I64 = (
     np.dtype(np.bool_), np.dtype(np.float64), np.dtype(np.int64))
-
-_ITERATORS = (GeneratorType, map, filter, zip, enumerate, Zip, Enumerate, Reversed, Product,
-              Map, NdEnumerate)
 
 # ----------------------------------------------------------------------------------- constructors
 
@@ -107,88 +100,13 @@ _number(int, I64)
 # -------------------------------------------------------------------------------------- functions
 
 
-def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Callable[..., Any]:
-    """Registers for calls on a single iterable, the items of which may be traced; ``by_hand`` is a
-    loop over an array of them."""
-    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
-        def call(hooks: TracingHooks, *args: Any, **kwargs: Any) -> Any:
-            if args and type(args[0]) in _ITERATORS:
-                args = (hooks.call(hooks.where, list, args[0]), *args[1:])
-            if not any_traced(args, kwargs) and not _may_be_traced(hooks, function, args, kwargs):
-                return function(*args, **kwargs)
-            items = many(hooks.trace, args[0]) if not kwargs else None
-            if items is not None and are_pythons(args[0]):
-                if len(args) == 1:
-                    return hooks.call(hooks.where, in_python.OF[function],
-                                      partial(python_number, items), items.shape[0])
-            elif items is not None:
-                return hooks.call(hooks.where, by_hand, items, *args[1:])
-            return handler(hooks, *args, **kwargs)
-
-        TABLE.register(function, call)
-        return handler
-
-    return decorate
-
-
-def _may_be_traced(
-    hooks: TracingHooks, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> bool:
-    """Whether a method or a key that is a function of the program gives what the run knows."""
-    if function is builtins.sum:
-        return _are_users(args)
-    is_short = len(args) == 1 and type(args[0]) in (list, tuple, range) and (
-        len(args[0]) <= UNROLL)
-    return is_short and list(kwargs) == ["key"] and kwargs["key"] is not None
-
-
-def _are_users(args: tuple[Any, ...]) -> bool:
-    """Whether the first of the items is an object of the program's that adds by itself."""
-    first = args[0][0] if isinstance(args[0], (list, tuple)) and args[0] else None
-    return any(method_of(first, name) for name in ("__add__", "__radd__"))
-
-
-def _extremum(function: Callable[..., Any], better: np.ufunc, by_hand: Callable[..., Any]) -> None:
-    @_of_items(function, by_hand)
-    def call(hooks: TracingHooks, *args: Any, key: Any = None, **kwargs: Any) -> Any:
-        items = list(args[0]) if len(args) == 1 else list(args)
-        if not items and not kwargs:
-            return function(items)  # which raises
-        if key is not None and items:
-            return _best_by(hooks, function, items, key)
-        if kwargs or not items:
-            raise unsupported(f"{function.__name__} with these arguments on traced values",
-                              loc=hooks.loc, cure="use np.minimum or np.maximum")
-        if any(type(item) in (tuple, list) for item in items):
-            return hooks.call(hooks.where, by_hand, items)
-        best = items[0]
-        for item in items[1:]:
-            x, y = as_traced(hooks.trace, best), as_traced(hooks.trace, item)
-            if x.ndim or y.ndim:
-                raise hooks.trace.error(ValueError(
-                    "The truth value of an array with more than one element is ambiguous. "
-                    "Use np.minimum or np.maximum"), [x.value, y.value])
-            is_better = call_ufunc(hooks.trace, better, "__call__", (y, x), {}, True)
-            best = chosen(hooks.trace, is_better, y, x)
-        return best
-
-
-def _best_by(
-    hooks: TracingHooks, function: Callable[..., Any], items: list[Any], key: Callable[..., Any],
-) -> Any:
-    """``max(items, key=key)``: each key is asked for once, in order."""
-    keys = [hooks.call(hooks.where, key, item) for item in items]
-    if not any_traced(tuple(keys), {}):
-        return items[function(range(len(items)), key=keys.__getitem__)]
-    return hooks.call(hooks.where, in_python.BY_KEY[function], keys, items)
-
-
 def _quantifier(
     function: Callable[..., Any], op: str, deciding: bool, by_hand: Callable[..., Any]
 ) -> None:
     """``any`` and ``all``: of items that are there each is looked at, where Python stops at the
     first that settles it."""
     def call(hooks: TracingHooks, iterable: Any, /) -> Any:
+        iterable = tuple(iterable) if type(iterable) in VIEWS else iterable
         items = many(hooks.trace, iterable)
         if items is not None:
             return hooks.call(hooks.where, by_hand, items)
@@ -227,26 +145,6 @@ def _thunk(x: Any) -> Callable[[], Any]:
     return lambda: x
 
 
-def chosen(trace: Trace, condition: Any, a: TracedArray, b: TracedArray) -> Any:
-    """``a if condition else b`` for scalars, in the dtype NumPy promotes them to."""
-    is_weak = a.type.is_weak and b.type.is_weak
-    dtype = np.result_type(*[
-        v.dtype.type(0).item() if v.type.is_weak else v.dtype for v in (a, b)])
-    kind = "weak" if is_weak else None
-    if of_other_dtypes(a.type, b.type, True):
-        raise user_error(
-            TypeError, f"one of two numbers whose dtype data decides: {a.dtype} or {b.dtype}",
-            trace.loc, "convert both to one dtype")
-    for number in (a, b):
-        if number.type.is_weak and not is_weak:
-            check_holds(trace, number.value, dtype)
-    values = [cast(trace, v.value, dtype, kind) for v in (a, b)]
-    result = trace.emit("Where", condition.value, *values, kind="weak" if is_weak else "scalar")
-    return from_value(trace, result)
-
-
-_extremum(builtins.min, np.less, in_python.smallest)
-_extremum(builtins.max, np.greater, in_python.largest)
 _quantifier(builtins.any, "LogicalOr", True, in_python.is_any)
 _quantifier(builtins.all, "LogicalAnd", False, in_python.are_all)
 
@@ -267,6 +165,11 @@ def _len(hooks: TracingHooks, x: Any) -> Any:
     if type(x) is TracedArray and x.ndim:
         return sizes.number(hooks.trace, x.shape[0])
     return len(x)
+
+
+@everywhere(list.__getitem__)
+def _item(hooks: TracingHooks, items: list[Any], k: Any) -> Any:
+    return hooks.getitem(hooks.where, items, k)
 
 
 everywhere(builtins.getattr)(attributes.attribute_or)
@@ -364,14 +267,6 @@ def _round_python(trace: Trace, value: Any, ndigits: Any) -> TracedArray:
                           loc=trace.loc, notes=(
                               "Python rounds the decimal representation, NumPy the binary one",))
     return TracedArray(trace, None, (), weak(trace, value, I64))
-
-
-@_of_items(builtins.sum, in_python.total)
-def _sum(hooks: TracingHooks, iterable: Any, /, start: Any = 0) -> Any:
-    total = start
-    for item in iterable:
-        total = hooks.binop(hooks.where, "add", total, item)
-    return total
 
 
 @when_called(builtins.divmod)

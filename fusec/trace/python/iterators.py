@@ -23,6 +23,7 @@ from ..objects.tracing_hooks import TracingHooks
 from ..values.array import TracedArray
 from ..values.handlers import any_traced, everywhere, when_called
 from ..values.operations import OPERATIONS
+from ..values.rows import elements
 from ..values.trace import Trace
 
 
@@ -76,14 +77,27 @@ def _map(hooks: TracingHooks, function: Any, *parts: Any) -> Any:
 def _list(hooks: TracingHooks, *iterable: Any) -> Any:
     """A list of items that can be counted, which a loop of the graph makes where they are many."""
     if len(iterable) != 1 or not isinstance(iterable[0], PythonIterator):
-        return list(*iterable)
+        return list(*map(_taken_at_once, iterable))
     return hooks.list_of(hooks.where, iterable[0], _itself, None, list)
 
 
 @everywhere(tuple)
 def _tuple(hooks: TracingHooks, *iterable: Any) -> Any:
     is_counted = len(iterable) == 1 and isinstance(iterable[0], PythonIterator)
-    return tuple(_list(hooks, *iterable)) if is_counted else tuple(*iterable)
+    return tuple(_list(hooks, *iterable)) if is_counted else tuple(*map(_taken_at_once, iterable))
+
+
+@everywhere(dict)
+def _dict(hooks: TracingHooks, *items: Any, **named: Any) -> Any:
+    return dict(*map(_taken_at_once, items), **named)
+
+
+def _taken_at_once(iterable: Any) -> Any:
+    """What Python goes over while nothing of the program runs."""
+    if isinstance(iterable, PythonIterator):
+        return iterable.at_once(_taken_at_once)
+    items = elements(iterable)
+    return iterable if items is None else items
 
 
 def _itself(item: Any) -> Any:

@@ -12,10 +12,12 @@ from ..operands.python_numbers import weak
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 
+_LISTS = (list, tuple)
+
 
 def are_pythons(items: Any) -> bool:
     """Whether those of a list are Python's numbers, which in an array would be NumPy's."""
-    return type(items) is list and type(items[0]) is TracedArray and (
+    return type(items) in _LISTS and type(items[0]) is TracedArray and (
         not items[0].is_array and items[0].type.is_weak)
 
 
@@ -25,10 +27,15 @@ def python_number(items: TracedArray, k: Any) -> TracedArray:
     return from_value(items.trace, weak(items.trace, item.value, item.dtype))
 
 
+def _are_alike(items: Any) -> bool:
+    """Whether all traced numbers are Python's, or all NumPy's."""
+    return len({x.type.is_weak for x in items if type(x) is TracedArray}) == 1
+
+
 def many(trace: Trace, items: Any) -> TracedArray | None:
     """The elements of a long list as an array; None for others."""
-    if type(items) is list and len(items) > UNROLL:
-        items = restacked(trace, items)
+    if type(items) in _LISTS and len(items) > UNROLL:
+        items = restacked(trace, items) if _are_alike(items) else None
     is_long = type(items) is TracedArray and items.ndim == 1 and (
         not is_static(items.shape) or items.shape[0] > UNROLL)
     return items if is_long else None

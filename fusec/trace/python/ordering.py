@@ -1,4 +1,5 @@
-"""``sorted`` of a few traced numbers, or tuples of them, as a network of exchanges."""
+"""``sorted`` of traced numbers, or tuples of them: of a few as a network of exchanges, of many, and
+by keys, as NumPy sorts their array."""
 
 from __future__ import annotations
 
@@ -8,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import UnsupportedError
-
+from ..control.sequences import PythonIterator
 from ..convert import in_python
 from ..objects.tracing_hooks import TracingHooks
 from ..operands.operands import as_traced
 from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray
-from ..values.handlers import TABLE
-from .builtin_functions import chosen
+from ..values.handlers import TABLE, any_traced
+from .reductions_of_items import chosen
+from .sorted_arrays import check_no_nan, in_order_of
 
 MOST_NUMBERS = 16  # that are exchanged in pairs
 
@@ -24,23 +25,41 @@ MOST_NUMBERS = 16  # that are exchanged in pairs
 def _sorted(
     hooks: TracingHooks, iterable: Any, /, *, key: Any = None, reverse: Any = False
 ) -> list[Any]:
-    items = list(hooks.iterate(hooks.where, iterable))
+    items = _listed(hooks, iterable)
     if key is None and type(reverse) is bool and _are_ordered(items):
         _check_ordered(hooks, items)
         return _in_order(hooks, items[::-1] if reverse else items)[::-1 if reverse else 1]
-    options = {} if key is None else {"key": hooks.wrap(key)}
-    return sorted(items, reverse=reverse, **options)
+    return _by_keys(hooks, items, key, bool(hooks.decide(reverse)))
+
+
+def _listed(hooks: TracingHooks, iterable: Any) -> list[Any]:
+    is_taken = isinstance(iterable, PythonIterator) or type(iterable) is TracedArray
+    items: list[Any] = hooks.call(hooks.where, list, iterable) if is_taken else [
+        *hooks.iterate(hooks.where, iterable)]
+    return items
 
 
 def _sort(
     hooks: TracingHooks, items: list[Any], /, *, key: Any = None, reverse: Any = False
 ) -> None:
     """``list.sort``"""
-    if key is None and type(reverse) is bool and _are_ordered(items):
-        items[:] = _sorted(hooks, items, reverse=reverse)
-        return
-    options = {} if key is None else {"key": hooks.wrap(key)}
-    items.sort(reverse=reverse, **options)
+    items[:] = _sorted(hooks, items, key=key, reverse=reverse)
+
+
+def _by_keys(hooks: TracingHooks, items: list[Any], key: Any, reverse: bool) -> list[Any]:
+    """Sorted by what ``key`` gives of each: an array of it where data decides."""
+    keys = items if key is None else _keys(hooks, items, hooks.wrap(key))
+    if any_traced((keys,), {}):
+        found = in_order_of(hooks, items, keys, reverse)
+        if found is not None:
+            return found
+    if key is None:
+        return sorted(items, reverse=reverse)
+    return [items[k] for k in sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)]
+
+
+def _keys(hooks: TracingHooks, items: list[Any], key: Any) -> list[Any]:
+    return hooks.list_of(hooks.where, items, key, None, lambda over: [*map(key, over)])
 
 
 def _are_ordered(items: list[Any]) -> bool:
@@ -68,14 +87,8 @@ def _are_numbers(items: list[Any]) -> bool:
 
 
 def _check_ordered(hooks: TracingHooks, items: list[Any]) -> None:
-    """NaN is neither smaller nor larger: what Python makes of it depends on how it goes on."""
-    trace = hooks.trace
     for x in (x for item in items for x in (item if type(item) is tuple else (item,))):
-        value = as_traced(trace, x).value
-        if value.dtype.kind == "f":
-            trace.check(trace.emit("Equal", value, value), UnsupportedError(
-                "sorted() of numbers with NaN in them is not supported inside a fusec.jit "
-                "function: sort an array, with np.sort"))
+        check_no_nan(hooks.trace, as_traced(hooks.trace, x))
 
 
 def _in_order(hooks: TracingHooks, items: list[Any]) -> list[Any]:
@@ -98,9 +111,9 @@ def _exchanged(hooks: TracingHooks, a: Any, b: Any) -> Any:
 def _of_smallest(function: Any, reverse: bool) -> None:
     """``heapq.nsmallest`` and ``nlargest`` of a few numbers, or tuples of them."""
     def call(hooks: TracingHooks, n: Any, iterable: Any, key: Any = None) -> Any:
-        items = list(hooks.iterate(hooks.where, iterable))
-        if key is None and type(n) is int and _are_ordered(items):
-            return _sorted(hooks, items, reverse=reverse)[:max(n, 0)]
+        items = _listed(hooks, iterable)
+        if type(n) is int and any_traced((items,), {}):
+            return _sorted(hooks, items, key=key, reverse=reverse)[:max(n, 0)]
         return function(n, items, **({} if key is None else {"key": hooks.wrap(key)}))
 
     TABLE.register(function, call)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fusec.ir import TensorType, Value
+from fusec.ir.dims import is_static
 from fusec.records import dataclass
 
 from ..facts.layout import contiguous
@@ -72,6 +73,25 @@ def part_of(trace: Trace, place: Place, kind: str) -> Value:
     options = {} if kind == "array" else {"kind": kind}
     value: Value = trace.emit("Squeeze", part, axes=tuple(range(depth)), **options)
     return value
+
+
+def nested(
+    trace: Trace, stack: Value, lengths: Sequence[int], kind: str,
+    others: Sequence[Storage] = (), prefix: tuple[int, ...] = (),
+) -> list[Any]:
+    """The parts of an array in lists of these lengths, one in the other."""
+    length, inner = lengths[len(prefix)], len(prefix) + 1
+    if inner < len(lengths):
+        return [nested(trace, stack, lengths, kind, others, (*prefix, j)) for j in range(length)]
+    return [*Parts(trace, stack, prefix, kind, others).items(length)]
+
+
+def elements(x: Any) -> list[TracedArray] | None:
+    """Those of a long vector, as it is now; None of others."""
+    if type(x) is not TracedArray or x.ndim != 1 or not is_static(x.shape) or (
+            x.shape[0] <= SHORT):
+        return None
+    return nested(x.trace, x.value, (int(x.shape[0]),), "scalar")
 
 
 class _Late:
