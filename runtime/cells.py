@@ -34,6 +34,12 @@ class Cells:
         """An array of one element: the scalar."""
         number_view = self._views.get((number, dtype))
         if number_view is None:
-            words = self.words[number: number + words_of(dtype)].view(np.uint8)
-            number_view = self._views[number, dtype] = words[: dtype.itemsize].view(dtype)
+            number_view = self._views[number, dtype] = number_at(self.words, number, dtype)
         return number_view
+
+
+def number_at(words: np.ndarray, at: int, dtype: np.dtype) -> np.ndarray:
+    """The word there, or two of them, as an array of one number."""
+    own = words[at: at + words_of(dtype)]
+    return own.view(dtype) if dtype.itemsize >= 8 else (
+        own.view(np.uint8)[: dtype.itemsize].view(dtype))

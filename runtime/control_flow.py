@@ -24,7 +24,7 @@ from fusec.codegen.control_program import (
     LoopNest,
 )
 from fusec.codegen.native_nest import NONE, RECORD
-from fusec.codegen.schedule import ControlRun, words_of
+from fusec.codegen.schedule import ControlRun
 from fusec.errors import InternalError, located
 from fusec.ir import Node
 from fusec.ir.bindings import resolve
@@ -34,7 +34,7 @@ from fusec.ops.recursion import TOO_DEEP, is_repeated
 
 from . import memory, threads
 from .addresses import address_of
-from .cells import idle_or_new
+from .cells import idle_or_new, number_at
 from .draws import Draws
 from .exit_errors import error_at, scalar_error
 from .grain import GRAIN_NS
@@ -287,9 +287,7 @@ class _Blocks:
                                      for at, number in self._of(kind)}, program.called)
 
     def _cell(self, at: int, dtype: np.dtype) -> np.ndarray:
-        """A word as an array of one number."""
-        words = self.words[at: at + words_of(dtype)]
-        return words.view(np.uint8)[: dtype.itemsize].view(dtype)
+        return number_at(self.words, at, dtype)
 
     def _of(self, kind: str) -> list[tuple[int, int]]:
         return self.by_kind.get(kind, [])

@@ -82,6 +82,10 @@ class Instantiation:
         substitute = _BY_KIND.get(type(data))
         return data if substitute is None else substitute(self, data)
 
+    def _number(self, number: Symbolic) -> Any:
+        known = self._known.get(number.expression)
+        return self.data(number.expression) if known is None else known
+
     def _tuple(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
         items = [item if type(item) is int else self.data(item) for item in data]
         for new, old in zip(items, data, strict=True):
@@ -116,7 +120,7 @@ class Instantiation:
 
 
 _BY_KIND: dict[type, Callable[[Instantiation, Any], Any]] = {
-    Symbolic: lambda at, number: at.data(number.expression),
+    Symbolic: Instantiation._number,
     Computed: lambda at, number: applied(number.fn, *map(at.data, number.args)),
     Dim: Instantiation.size, tuple: Instantiation._tuple, TensorType: Instantiation.type,
     Graph: Instantiation._inner, Value: Instantiation.value,

@@ -140,7 +140,7 @@ PROGRAMS: dict[str, tuple[Callable[[int], Call], int]] = {
     f"{name} {operations}": (make, operations)
     for name, make, counts in (
         ("plain", plain, (10, 100)), ("loop", loop, (10, 100)),
-        ("gradient", gradient, (10, 100)), ("logistic gradient", logistic, (10,)),
+        ("gradient", gradient, (10, 100, 600)), ("logistic gradient", logistic, (10,)),
         ("gradient of a loop", loop_gradient, (10, 100)),
         ("training step", training_step, (10, 100)))
     for operations in counts
