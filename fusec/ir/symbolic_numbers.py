@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from .bounds import bounds
-from .dims import Dim, argument_size, maximum, minimum
+from .dims import Dim, argument_size
 from .polynomials import Size
+from .size_functions import DIM_FUNCTIONS, DIVISIONS, RING, TOTAL, decided
 from .size_questions import Bindings, Computed, Question, Succeeds
 
 
@@ -292,14 +292,6 @@ class Symbolic:
 _OF_TYPE = frozenset({"shape", "ndim", "dtype", "size", "itemsize", "nbytes", "strides", "flags"})
 _PLAIN = (int, float, complex, bool)
 _EXACT = frozenset({int, Dim})
-_DIM_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
-    **{fn: fn for fn in (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
-                         operator.neg, operator.pos, operator.abs)},
-    np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
-    np.int64: operator.pos, np.maximum: maximum, np.minimum: minimum,
-    abs: operator.abs, min: minimum, max: maximum, int: operator.pos, round: operator.pos,
-    operator.index: operator.pos,
-}
 
 
 def is_plain_number(x: Any) -> bool:
@@ -350,7 +342,7 @@ def text_of_number(x: Any) -> str:
 def applied(fn: Callable[..., Any], *args: Any) -> Any:
     """``fn(*args)`` of numbers, for the hints now and as an expression for other sizes."""
     sizes = next((x.sizes for x in args if type(x) is Symbolic), None)
-    if fn in _RING and sizes is not None and sizes.is_key and len(args) == 2:
+    if fn in RING and sizes is not None and sizes.is_key and len(args) == 2:
         return _known(sizes, fn, *args)
     return _applied(sizes, fn, args)
 
@@ -370,31 +362,23 @@ def _known(sizes: Sizes, fn: Callable[..., Any], a: Any, b: Any) -> Any:
 def _applied(sizes: Sizes | None, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     if any(type(x) is Dim for x in args) or sizes is None:
         return fn(*map(stored, args))
-    if fn in _DIVISIONS and args[1] == 0:  # asks, where bounds do not decide
+    if fn in DIVISIONS and args[1] == 0:  # asks, where bounds do not decide
         return fn(*map(_pinned, args))
     if fn in (min, max) and len({type(_number(x)) for x in args}) > 1:
         return fn(*args)  # one of them, with its type: the comparisons are asked
     whole = [dim_of(x) for x in args]
-    is_total = fn in _TOTAL or fn is float or (None not in whole and fn in _DIM_FUNCTIONS)
+    is_total = fn in TOTAL or fn is float or (None not in whole and fn in DIM_FUNCTIONS)
     hint = fn(*map(_number, args)) if is_total else _attempted(sizes, fn, args)
     if not is_plain_number(hint):
         return fn(*map(_pinned, args))
-    if fn in _DIM_FUNCTIONS and None not in whole and type(hint) in (int, np.int64):
-        result = functools.reduce(_DIM_FUNCTIONS[fn], whole) if len(whole) > 2 else (
-            _DIM_FUNCTIONS[fn](*whole))
+    if fn in DIM_FUNCTIONS and None not in whole and type(hint) in (int, np.int64):
+        result = functools.reduce(DIM_FUNCTIONS[fn], whole) if len(whole) > 2 else (
+            DIM_FUNCTIONS[fn](*whole))
         if type(result) is int:
             return type(hint)(result)
         return Symbolic(sizes, hint, result if type(hint) is int else Computed(
             np.int64, (result,)))
     return Symbolic(sizes, hint, Computed(fn, tuple(map(stored, args))))
-
-
-_RING = frozenset({operator.add, operator.sub, operator.mul})
-_DIVISIONS = (operator.floordiv, operator.mod, operator.truediv)
-_TOTAL = frozenset([*_DIVISIONS, operator.add, operator.sub, operator.mul, operator.neg,
-                    operator.pos, operator.abs, abs, min, max, np.int64, np.float64, np.float32,
-                    np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum,
-                    np.sqrt, np.sin, np.cos])
 
 
 def _attempted(sizes: Sizes, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -409,19 +393,6 @@ def _attempted(sizes: Sizes, fn: Callable[..., Any], args: tuple[Any, ...]) -> A
         return fn(*map(_pinned, args))
     sizes.note(Succeeds(fn, tuple(map(stored, args))), True)
     return hint
-
-
-def decided(fn: Callable[[Any, Any], bool], difference: Size) -> bool | None:
-    """Whether ``fn(difference, 0)`` holds for all sizes; None where it depends on them."""
-    low, high = bounds(difference)
-    if fn is operator.eq:
-        if (low, high) == (0, 0):
-            return True
-        return False if (low is not None and low > 0) or (high is not None and high < 0) else None
-    limit = 0 if fn is operator.lt else 1  # difference < limit
-    if high is not None and high < limit:
-        return True
-    return False if low is not None and low >= limit else None
 
 
 def is_int(x: Any) -> bool:

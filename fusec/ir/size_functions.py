@@ -1,0 +1,41 @@
+"""Functions of sizes: those that give sizes, those that ask nothing, what bounds decide of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .bounds import bounds
+from .dims import maximum, minimum
+from .polynomials import Size
+
+DIM_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
+    **{fn: fn for fn in (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
+                         operator.neg, operator.pos, operator.abs)},
+    np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
+    np.int64: operator.pos, np.maximum: maximum, np.minimum: minimum,
+    abs: operator.abs, min: minimum, max: maximum, int: operator.pos, round: operator.pos,
+    operator.index: operator.pos,
+}
+RING = frozenset({operator.add, operator.sub, operator.mul})
+DIVISIONS = (operator.floordiv, operator.mod, operator.truediv)
+TOTAL = frozenset([*DIVISIONS, operator.add, operator.sub, operator.mul, operator.neg,
+                   operator.pos, operator.abs, abs, min, max, np.int64, np.float64, np.float32,
+                   np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum,
+                   np.sqrt, np.sin, np.cos])
+
+
+def decided(fn: Callable[[Any, Any], bool], difference: Size) -> bool | None:
+    """Whether ``fn(difference, 0)`` holds for all sizes; None where it depends on them."""
+    low, high = bounds(difference)
+    if fn is operator.eq:
+        if (low, high) == (0, 0):
+            return True
+        return False if (low is not None and low > 0) or (high is not None and high < 0) else None
+    limit = 0 if fn is operator.lt else 1  # difference < limit
+    if high is not None and high < limit:
+        return True
+    return False if low is not None and low >= limit else None
