@@ -63,7 +63,8 @@ class CompiledTrace:
     @property
     def origin(self) -> Any:
         """The same object for what are plans of one trace: for other sizes, other instances."""
-        return self.build.traced.symbolic or self.build.origin
+        symbolic = self.build.traced.symbolic
+        return self.build.origin if symbolic is None else symbolic.sizes
 
     @property
     def graph(self) -> Graph:

@@ -128,7 +128,7 @@ class Function(Generic[P, R]):
             Target(self._fn, self._receiver, self.__name__), self._signature, fp=self.fp,
             check_indices=self.check_indices, reduce_retracing=self.reduce_retracing,
             input_signature=self.input_signature, fallback=self.fallback, device=self._scope,
-            kin=self._kin if self._receiver is not None else None)
+            kin=self._kin)
         with _making:  # calls of other threads may be their function's first, too
             if self._dispatcher is None:
                 self._dispatcher, self._fast = dispatcher, dispatcher.fast

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from fusec.trace.facts.static_values import is_transparent
 from fusec.trace.guards.contents import everything_in, inside, measure
 from fusec.trace.guards.guard import Guard
-from fusec.trace.guards.measures import ATOMS, Measure
+from fusec.trace.guards.measures import ATOMS, Bits, Layout, Measure
 from fusec.trace.guards.places import UNBOUND, Attribute, MethodOf, Place
 from fusec.variable import Variable
 
@@ -67,20 +67,20 @@ def is_of_object(place: Any) -> bool:
 
 
 class Paths:
-    """The objects that one instance leads to, and the facts of them that a trace needs.
+    """The objects that instances, the ``roots``, lead to, and the facts of them that a trace needs.
 
     What names lead to as well is ``fixed``: for other instances it is the same.
     """
 
-    def __init__(self, instance: Any, guards: Sequence[Guard]) -> None:
+    def __init__(self, roots: Sequence[Any], guards: Sequence[Guard]) -> None:
         self._attributes = {
             i: place for i, g in enumerate(guards) if is_of_object(place := place_of(g))}
         self.fixed: dict[int, Any] = {}
         self._fix(x for i, g in enumerate(guards) if i not in self._attributes for x in _read_by(g))
-        self._objects = [instance]
-        self._numbers = {id(instance): 0}
+        self._objects = list(roots)
+        self._numbers = {id(x): i for i, x in enumerate(roots)}
         self.facts: list[Fact] = []
-        if id(instance) in self.fixed or not is_object(instance):
+        if any(id(x) in self.fixed or not is_object(x) for x in roots):
             raise NotShared("a name leads to the instance")
         while found := self._owned_by(self._numbers):
             for i, place in found.items():
@@ -163,16 +163,30 @@ def kind_of(x: Any) -> Any:
 class Found:
     """The objects of another instance, as facts lead to them; none of them is ``fixed``."""
 
-    def __init__(self, kinds: Sequence[Any], instance: Any, fixed: Iterable[Any]) -> None:
+    def __init__(self, kinds: Sequence[Any], roots: Sequence[Any], fixed: Iterable[Any]) -> None:
         self._kinds = kinds
         self._taken = set(map(id, fixed))
         self.objects: list[Any] = [UNBOUND] * len(kinds)
-        self._is_alike = self._is(0, instance)
+        self._is_alike = all(self._is(i, root) for i, root in enumerate(roots))
 
     def fits(self, facts: Iterable[Fact]) -> bool:
         """Whether all facts are true of it; it knows its objects then."""
         return self._is_alike and all(self._matches(
             fact.wanted, fact.place.of(self.objects[fact.owner], fact.name)) for fact in facts)
+
+    def varying(self, facts: Iterable[Fact]) -> set[str]:
+        """The names of floats that are others, where all other facts are true."""
+        names: set[str] = set()
+        for fact in facts if self._is_alike else ():
+            value = fact.place.of(self.objects[fact.owner], fact.name)
+            if self._matches(fact.wanted, value):
+                if type(fact.wanted) is Layout and fact.wanted.layout == (float,):
+                    names.add(fact.name)  # an input of that trace
+            elif type(fact.wanted) is Bits and fact.wanted.kind is type(value) is float:
+                names.add(fact.name)
+            else:
+                return set()
+        return names
 
     def _matches(self, wanted: Any, value: Any) -> bool:
         if type(wanted) is Object:
@@ -197,5 +211,5 @@ class Found:
         return True
 
 
-__all__ = ["Fact", "Found", "NotShared", "Object", "Parts", "Paths", "is_of_object", "kind_of",
-           "place_of"]
+__all__ = ["Fact", "Found", "NotShared", "Object", "Parts", "Paths", "is_object", "is_of_object",
+           "kind_of", "place_of"]

@@ -63,11 +63,11 @@ class InstanceTrace:
     Raises `NotShared` where something that it depends on is no path from the instance.
     """
 
-    def __init__(self, traced: Traced, instance: Any, call: FlatCall) -> None:
+    def __init__(self, traced: Traced, roots: Sequence[Any], call: FlatCall) -> None:
         if traced.created or any(g.is_once for g in traced.guards):
             raise NotShared("the trace serves one call")
-        self._paths = paths = Paths(instance, traced.guards)
-        if any(map(paths.holds_any, call.leaves)):
+        self._paths = paths = Paths(roots, traced.guards)
+        if any(map(paths.holds_any, _others(call, roots))):
             raise NotShared("an argument is part of the instance")
         self._kinds, self._facts = paths.kinds, paths.facts
         self._fact_of = {fact.guard: fact for fact in self._facts}
@@ -155,11 +155,19 @@ class InstanceTrace:
 
     # -- for another instance
 
-    def bound(self, instance: Any, call: FlatCall) -> Traced | None:
-        """The trace for this instance; None where it would be another one."""
-        start = time.perf_counter()
+    def _found(self, roots: Sequence[Any], call: FlatCall) -> Found:
         fixed = [x for reference in self._fixed if (x := reference()) is not None]
-        found = Found(self._kinds, instance, [*fixed, *call.leaves])
+        return Found(self._kinds, roots, [*fixed, *_others(call, roots)])
+
+    def varying(self, roots: Sequence[Any], call: FlatCall) -> set[str]:
+        """The attributes whose floats alone differ from those of the instance that it was made for;
+        nothing where something else does."""
+        return self._found(roots, call).varying(self._facts)
+
+    def bound(self, roots: Sequence[Any], call: FlatCall) -> Traced | None:
+        """The trace for these instances; None where it would be another one."""
+        start = time.perf_counter()
+        found = self._found(roots, call)
         if not found.fits(self._facts):
             return None
         variables: list[Any] = [
@@ -196,6 +204,12 @@ class InstanceTrace:
 
 
 # ------------------------------------------------------------------------------- parts of a trace
+
+
+def _others(call: FlatCall, roots: Sequence[Any]) -> list[Any]:
+    """The arguments that are none of the instances."""
+    own = set(map(id, roots))
+    return [leaf for leaf in call.leaves if id(leaf) not in own]
 
 
 def _reference(x: Any) -> Any:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from fusec.trace.call.flat_call import FlatCall
+from fusec.trace.call.symbolic_arguments import symbolic_arguments
 
 from .compiled_trace import Build, CompiledTrace
 from .concrete_function import ConcreteFunction
-from .instance_paths import NotShared
+from .instance_paths import NotShared, is_object
 from .instance_traces import InstanceTrace
 from .jitted_methods import Kin
 from .placing import trace_key
@@ -40,70 +42,133 @@ class KeptOpen(KeptTrace):
         self.trace = replace(trace, traced=shared.traced)
 
 
-class KinOfInstance:
-    """What one instance has of its class's traces; nothing for functions, which are no methods."""
+class _AnyObject:
+    """Stands for an object in the key of a call: others of its class may be in its place."""
 
-    def __init__(self, kin: Kin | None, receiver: Callable[[], Any] | None) -> None:
+    def __repr__(self) -> str:
+        return "of any instance"
+
+
+_ANY = _AnyObject()
+
+
+class _Seen(NamedTuple):
+    """A call with other objects of their classes in the place of its own, which are ``roots``."""
+
+    roots: list[Any]
+    call: FlatCall
+
+
+class KinOfInstance:
+    """What a function has of the traces for other instances: of its class, where it is the method
+    of one, and of the classes of objects among its arguments; nothing for calls without."""
+
+    def __init__(self, kin: Kin, receiver: Callable[[], Any] | None) -> None:
         self._kin, self._receiver = kin, receiver
 
     @property
     def pinned(self) -> frozenset[str]:
         """The ints that traces of others turned out to need."""
-        return frozenset() if self._kin is None else self._kin.pinned
+        return frozenset() if self._receiver is None else self._kin.pinned
 
     def note_pinned(self, pinned: frozenset[str]) -> None:
-        if self._kin is not None:
+        if self._receiver is not None:
             self._kin.pinned |= pinned
 
     def keep(self, call: FlatCall, concrete: ConcreteFunction, trace: SymbolicTrace | None) -> None:
         """Let other instances have a new trace, if nothing in it is this one's alone; ``trace``:
         the one with symbols, which it is a plan of."""
-        kin, instance, build = self._kin, self._instance(), concrete.build
+        kin, seen, build = self._kin, self._seen(call), concrete.build
         is_usual = build.placed is None and build.schedule.executable is None
-        if kin is None or instance is None or not is_usual or build.traced.created:
+        if seen is None or not is_usual or build.traced.created:
             return
         try:
-            shared = InstanceTrace(build.traced if trace is None else trace.traced, instance, call)
+            shared = InstanceTrace(
+                build.traced if trace is None else trace.traced, seen.roots, call)
         except NotShared as reason:
             build.traced.notes.append(f"each instance has its own trace: {reason}")
             return
-        build = replace(build, traced=shared.traced)
+        build = replace(build, traced=shared.traced, call=seen.call)
         if trace is not None:
+            shared.traced = _with_key(shared.traced, _open_key(seen.call))
             kin.open = [KeptOpen(build, shared, trace), *kin.open][:MOST_OF_ONE]
             return
         kept = KeptTrace(build, shared)
         kept.reason, kept.line = concrete.reason, concrete.line
-        key = trace_key(call)
+        key = trace_key(seen.call)
         if len(kin.by_key) >= MOST_KEPT and key not in kin.by_key:
             kin.by_key.pop(next(iter(kin.by_key)), None)
         kin.by_key[key] = [kept, *kin.by_key.get(key, ())][:MOST_OF_ONE]
 
     def plan(self, call: FlatCall) -> ConcreteFunction | None:
         """A trace of another instance for a call of this one."""
-        instance = self._instance()
-        if self._kin is None or instance is None:
+        seen = self._seen(call)
+        if seen is None:
             return None
-        for kept in self._kin.by_key.get(trace_key(call), ()):
-            traced = kept.shared.bound(instance, call)
+        for kept in self._kin.by_key.get(trace_key(seen.call), ()):
+            traced = kept.shared.bound(seen.roots, call)
             if traced is not None:
                 return ConcreteFunction(_of_instance(kept.build, call, traced))
         return None
 
     def has_other_sizes(self, call: FlatCall) -> bool:
         """Whether other instances were called with arguments that differ in sizes from these."""
-        kept = () if self._kin is None else self._kin.kept()
-        return any(differs_in_sizes(call, trace.build.call) for trace in kept)
+        seen = self._seen(call)
+        return seen is not None and any(
+            differs_in_sizes(seen.call, trace.build.call) for trace in self._kin.kept())
+
+    def varying(self, call: FlatCall) -> frozenset[str]:
+        """The attributes whose floats are all that keeps this one from a trace of another."""
+        seen = self._seen(call)
+        if seen is None:
+            return frozenset()
+        kept = self._kin.by_key.get(trace_key(seen.call), ())
+        return frozenset().union(*(one.shared.varying(seen.roots, call) for one in kept))
 
     def open_traces(self, call: FlatCall) -> Iterator[SymbolicTrace]:
         """Those with symbols, for this instance."""
-        instance = self._instance()
-        for kept in self._kin.open if self._kin is not None and instance is not None else ():
-            traced = kept.shared.bound(instance, call)
+        seen = self._seen(call) if self._kin.open and call.separate is None else None
+        if seen is None:
+            return
+        key, own = _open_key(seen.call), _open_key(call)
+        for kept in self._kin.open:
+            is_like = kept.trace.arguments.key == key
+            traced = kept.shared.bound(seen.roots, call) if is_like else None
             if traced is not None:
-                yield replace(kept.trace, traced=traced)
+                yield replace(kept.trace, traced=_with_key(traced, own))
 
-    def _instance(self) -> Any:
-        return None if self._receiver is None else self._receiver()
+    def _seen(self, call: FlatCall) -> _Seen | None:
+        """The call as that of any instance; None where it has none."""
+        receiver = None if self._receiver is None else self._receiver()
+        roots = {} if receiver is None else {id(receiver): receiver}
+        parts: list[Any] = []
+        leaves: list[Any] = []
+        for leaf, part in zip(call.leaves, call.key[1:], strict=True):
+            is_any = part[0] is type(leaf) and is_object(leaf)
+            if is_any:
+                roots.setdefault(id(leaf), leaf)
+                part = (part[0], _ANY, list(roots).index(id(leaf)))
+            parts.append(part)
+            leaves.append(None if is_any else leaf)
+        if not roots:
+            return None
+        general = replace(call, key=(call.key[0], *parts), leaves=tuple(leaves))
+        return _Seen(list(roots.values()), general)
+
+
+def _open_key(call: FlatCall) -> tuple[Any, ...]:
+    """By what the traces with symbols for such calls are kept."""
+    arguments = symbolic_arguments(trace_key(call), call.needed)
+    return () if arguments is None else arguments.key
+
+
+def _with_key(traced: Any, key: tuple[Any, ...]) -> Any:
+    """A trace with symbols, for calls of this key."""
+    if traced.symbolic.key == key:
+        return traced
+    symbolic = copy.copy(traced.symbolic)
+    symbolic.key = key
+    return replace(traced, symbolic=symbolic)
 
 
 def _of_instance(build: Build, call: FlatCall, traced: Any) -> Build:

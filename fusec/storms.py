@@ -61,8 +61,16 @@ class Storm:
         self._tell(_subject(str(guard)), fn, f"is traced at each call: {text}. Keep what changes "
                    "in an array, a number or a fusec.Variable that is assigned, or return it")
 
-    def note_dropped(self, fn: Callable[..., Any], limit: int, paths: Sequence[str]) -> None:
-        """More traces than ``limit``: the least recently used is forgotten."""
+    def note_dropped(
+        self, fn: Callable[..., Any], limit: int, paths: Sequence[str], are_objects: bool
+    ) -> None:
+        """More traces than ``limit``, or objects that one serves: the least recently used is
+        forgotten."""
+        if are_objects:
+            self._tell("objects", fn, f"was given more than {limit} objects: its trace is fitted "
+                       "to each at the first call with it, which takes a millisecond. Give the "
+                       f"same ones at each call{_FIELDS}")
+            return
         names = ", ".join(dict.fromkeys(path.partition("[")[0] for path in paths))
         self._tell("dropped", fn, f"has more than {limit} traces, of which the least recently used "
                    f"are dropped and traced again; they differ in {names}. Pad arrays to a few "

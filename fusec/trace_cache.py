@@ -79,18 +79,19 @@ class TraceCache:
         self._total = _Cost(self._total.traces + cost.traces, self._total.nbytes + cost.nbytes)
         if cost.nbytes and hash(key) in self._dropped:
             self._storm.note_made_again(self._fn, config.plan_cache_bytes, call.paths)
-        self._make_room(cost, call)
+        self._make_room(cost, call, concrete.reason)
 
     def _forget_cost(self, key: tuple) -> None:
         cost = self._costs.pop(key, _NOTHING)
         self._total = _Cost(self._total.traces - cost.traces, self._total.nbytes - cost.nbytes)
 
-    def _make_room(self, newest: _Cost, call: FlatCall) -> None:
+    def _make_room(self, newest: _Cost, call: FlatCall, reason: str) -> None:
         """Drop the traces, or plans of sizes, that were used longest ago where there are too many
         of them."""
         while self._total.traces > MAX_TRACES:
             self._pop(lambda cost: cost.traces > 0)
-            self._storm.note_dropped(self._fn, MAX_TRACES, call.paths)
+            self._storm.note_dropped(
+                self._fn, MAX_TRACES, call.paths, reason == OTHER_INSTANCE)
         while self._total.nbytes > max(config.plan_cache_bytes, newest.nbytes):
             if len(self._dropped) >= MOST_DROPPED:
                 self._dropped.clear()

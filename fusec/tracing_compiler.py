@@ -70,7 +70,7 @@ class TracingCompiler:
         self._device: AbstractContextManager[None] = device or nullcontext()
         self.binder = Binder(signature, self._specs, reduce_retracing,
                              device.checked_now if device else scope_now)
-        self.kin = KinOfInstance(kin, target.receiver)
+        self.kin = KinOfInstance(kin or Kin(), target.receiver)
         self.binder.pinned = self.kin.pinned
         self.traces = trace_cache.TraceCache(target.fn)
         self.symbolic = SymbolicTraces()
@@ -195,7 +195,8 @@ class TracingCompiler:
     def _stage_by_itself(self, call: FlatCall) -> TracedStage:
         """The call traced for its own sizes."""
         try:
-            stage = self._stage(call, self.symbolic.varying(call, self.traces.every))
+            stage = self._stage(call, self.symbolic.varying(
+                call, self.traces.every) | self.kin.varying(call))
         except Exception:
             self.symbolic.take_back_refusal(call)
             raise

@@ -145,9 +145,17 @@ def test_an_object_made_for_each_call() -> None:
     assert len(found) == 1 and "each value of f has its own trace" in found[0]
     assert "give the same one at each call" in found[0]
     by_mass = fusec.jit(lambda body: body.mass * body.place)
-    found = told(lambda k: by_mass(Body(2.5, X)), CHANGES + 2)
+    found = told(lambda k: by_mass(Body(k, X)), CHANGES + 2)  # ints are constants
     assert len(found) == 1 and f"was traced {CHANGES} times: each value of body" in found[0]
     assert "optree.register_pytree_node" in found[0]
+
+
+def test_more_objects_than_are_kept(monkeypatch: Any) -> None:
+    monkeypatch.setattr(trace_cache, "MAX_TRACES", 4)
+    by_mass = fusec.jit(lambda body: body.mass * body.place)
+    found = told(lambda k: by_mass(Body(k * 1.0, X)), 9)
+    assert len(found) == 1 and "was given more than 4 objects" in found[0]
+    assert "optree.register_pytree_node" in found[0] and by_mass.trace_count <= 2
 
 
 def smoothed(x: Any) -> Any:
