@@ -45,6 +45,7 @@ from .choice.choice import unbound
 from .choice.flat_results import flat_results
 from .control.branches import Endless
 from .control.raised_exceptions import as_checked, free_variable, is_programs, state_now
+from .control.unrolling import SlowLoops
 from .convert.cache import convert
 from .facts.code_names import with_inner
 from .facts.graph_length import warn_of_length
@@ -209,7 +210,8 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         leaves += [leaf for part, _ in assigned for leaf in part]
         outputs, values, strides = outputs_of(trace, leaves)
         graph = _graph(trace, values)
-    warn_of_length(graph)
+    if not trace.part(SlowLoops).is_told:
+        warn_of_length(graph, trace.record.notes)
     if call.symbolic is not None:
         call.symbolic.sizes.is_open = False
     guards = [*once, *_guards(trace, hooks, graph)]

@@ -15,11 +15,14 @@ A loop that the graph refuses is unrolled however heavy it is, and `fusec.explai
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
+from fusec.errors import FusecError, UnrolledWarning
+from fusec.inspect import log
 from fusec.ir import Graph, Node
 from fusec.ir.symbolic_numbers import expressions
 from fusec.ops import get
@@ -29,6 +32,7 @@ from ..choice.regions import Region
 from ..operands.overflow import is_overflow_check
 from ..places.cells import Variables
 from ..rewrite.transformer import Where
+from ..values.trace import Trace
 from .loop_facts import LoopParts
 
 UNROLL = 16  # loops of at most this many iterations may be unrolled before the graph is asked
@@ -38,6 +42,8 @@ DEEP = 3  # the same for one that may be left early, where it is first met
 UNROLL_SHORT = 128  # the weight up to which they are unrolled whatever they do
 UNROLL_AGAIN = 64  # the length up to which what the graph refused once is not tried again
 UNROLL_NODES = 3000  # the weight up to which unrolling pays where iterations fuse or are complex
+SLOW = 1.0  # seconds of iterations that Python runs while tracing, which are then told of
+_EVERY = 8  # iterations the clock is read
 Visit = tuple[Where, int, tuple[tuple[str, Any], ...]]
 _FUSING = frozenset({"source", "elementwise", "view"})
 _WRITING = _FUSING | {"piecewise", "reduce", "fold"}
@@ -161,3 +167,42 @@ def _is_complex(node: Node) -> bool:
 def _weight(nodes: Iterable[Node]) -> int:
     """The number of nodes, those of sub-graphs among them; constants cost nothing."""
     return sum(1 + sum(_weight(g.nodes) for g in n.graphs) for n in nodes if n.op != "Const")
+
+
+class SlowLoops:
+    """Of a trace: whether such a loop was told of."""
+
+    def __init__(self) -> None:
+        self.is_told = False
+
+
+class Iterations:
+    """Those of one loop that Python runs."""
+
+    def __init__(self) -> None:
+        self._begun, self._done = time.thread_time(), 0
+
+    def one_more(self, trace: Trace, refused: FusecError | None) -> None:
+        """Another is done; ``refused`` says why the loop is none of the graph."""
+        self._done += 1
+        if self._done <= UNROLL or self._done % _EVERY or (
+                time.thread_time() - self._begun < SLOW or trace.part(SlowLoops).is_told):
+            return
+        trace.part(SlowLoops).is_told = True
+        if trace.loc is not None:
+            log.warn(_text(refused), UnrolledWarning, trace.loc.file, trace.loc.line)
+
+
+def _text(refused: FusecError | None) -> str:
+    why, cure = "", _CURE
+    if refused is not None:
+        why = f" It cannot be a loop of the graph: {refused.diagnostic.title}."
+        cure = refused.diagnostic.cure or cure
+    return (
+        "Python runs the iterations of this loop while tracing, which has taken a second so far, "
+        "and what each computes is compiled by itself, in about a millisecond an operation."
+        f"{why} Cure: {cure}")
+
+
+_CURE = ("a loop over range(n), over numbers, or over the rows of one array (np.stack(items) "
+         "instead of a list), that writes into arrays made before it, is compiled as a loop")

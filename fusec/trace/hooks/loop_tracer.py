@@ -55,7 +55,7 @@ class Loop:
     ) -> None:
         self.hooks, self.trace, self.where, self.body = hooks, hooks.trace, where, body
         self.stop, self.needed, self.names, self.growth = stop, needed, names, Growth()
-        self.nests = self.trace.part(unrolling.Nests)
+        self.nests, self.iterations = self.trace.part(unrolling.Nests), unrolling.Iterations()
 
     # -- while ------------------------------------------------------------------------------------
 
@@ -130,7 +130,13 @@ class Loop:
     def _is_left(self) -> bool | None:
         """An iteration is done: whether an exit was taken; None where data decides."""
         self.growth.after_iteration(self._held, self.trace)
+        self._tell_if_slow()
         return False if self.stop is None else self.hooks.decide(self.stop())
+
+    def _tell_if_slow(self) -> None:
+        before, self.hooks.where = self.hooks.where, self.where
+        self.iterations.one_more(self.trace, self.refused)
+        self.hooks.where = before
 
     # -- for --------------------------------------------------------------------------------------
 
