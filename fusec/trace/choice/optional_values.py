@@ -22,7 +22,7 @@ from ..guards.places import UNBOUND, Absent
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 from .choice import Choice
-from .records import Opening, Record, is_openable
+from .records import LEAVES, Opening, Record, is_openable
 
 _PLAIN = (list, tuple, dict, Record)
 Openings = tuple[Opening, Opening]  # of both sides
@@ -103,6 +103,8 @@ def _aligned_parts(a: Any, b: Any, openings: Openings) -> tuple[Any, Any]:
 def _opened(a: Any, b: Any, openings: Openings) -> tuple[Any, Any]:
     """Two objects of one class as records; one as a record where the other value is None or absent,
     if it was made in the region."""
+    if type(a) in LEAVES or type(b) in LEAVES:
+        return a, b
     kinds = [x.kind if type(x) is Record else type(x) for x in (a, b)]
     if kinds[0] is kinds[1]:
         if all(type(x) is Record or is_openable(openings[0].trace, x) for x in (a, b)):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import optree
 
 from fusec.errors import unsupported
@@ -24,6 +25,10 @@ from ..guards.places import UNBOUND, Place, Places
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .choice import Choice
+
+# What most variables hold, which is no object.
+LEAVES: frozenset[type] = frozenset(
+    {TracedArray, bool, int, float, complex, str, np.float64, np.ndarray})
 
 
 class Record:
@@ -215,6 +220,8 @@ def is_frozen(x: Any) -> bool:
 def records_in(x: Any) -> list[Record]:
     """The records in a tree, those in others too."""
     found: list[Record] = []
+    if type(x) in LEAVES:
+        return found
 
     def is_leaf(y: Any) -> bool:
         if type(y) is Record:
