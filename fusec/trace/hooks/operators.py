@@ -45,12 +45,23 @@ _MOST_ALTERNATIVES = 64
 
 
 def repeated(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
-    """``[0.0] * n``: an integer scalar of NumPy's repeats a list, as a Python int does."""
+    """``[0.0] * n``: an integer scalar of NumPy's repeats a list, as a Python int does; others do
+    not, and make no array of it either."""
     if op == "mul" and type(a) in (list, tuple) and _is_integer_scalar(b):
         return Operands((op, a, operator.index(b)))
     if op == "mul" and type(b) in (list, tuple) and _is_integer_scalar(a):
         return Operands((op, operator.index(a), b))
+    for x, other in ((a, b), (b, a)):
+        if op == "mul" and type(x) in (list, tuple) and _is_no_integer(other):
+            hooks.where = where
+            raise hooks.trace.error(TypeError(
+                f"can't multiply sequence by non-int of type '{other.kind_name}'"))
     return UNHANDLED
+
+
+def _is_no_integer(x: Any) -> bool:
+    return type(x) is TracedArray and not x.is_array and (
+        x.dtype.kind in "fc" or (x.dtype.kind == "b" and not x.type.is_weak))
 
 
 def _is_integer_scalar(x: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import operator
 from collections.abc import Callable
 from functools import partial, reduce
@@ -21,6 +22,7 @@ from ..control.sequences import TracedRange
 from ..convert import in_python
 from ..convert.properties import class_attribute
 from ..facts.constant_values import constant_value
+from ..facts.trees import leaves_in
 from ..guards.places import UNBOUND
 from ..guards.side_effects import check_unconsumed
 from ..hooks import attributes
@@ -236,6 +238,20 @@ def _text(function: Callable[..., Any]) -> None:
 
 for _function in (builtins.repr, builtins.ascii):
     _text(_function)
+
+
+def _json(function: Callable[..., Any]) -> None:
+    """``json.dumps`` needs the values of all that lies in what it is given."""
+    @everywhere(function)
+    def call(hooks: TracingHooks, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        for x in leaves_in(obj, (list, tuple, dict)):
+            if type(x) is TracedArray:
+                x.concrete("JSON text", f"call json.{function.__name__} on the result")
+        return function(obj, *args, **kwargs)
+
+
+_json(json.dumps)
+_json(json.dump)
 
 
 @when_called(builtins.round)

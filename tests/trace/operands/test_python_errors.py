@@ -177,3 +177,16 @@ def test_division_by_a_length_that_data_decides_is_checked_by_the_run() -> None:
     assert compiled(np.arange(9.0)) == 8 / 5
     with pytest.raises(ZeroDivisionError, match="division by zero"):
         compiled(np.arange(9.0) + 10)
+
+
+@pytest.mark.parametrize("number", [np.float64(2), np.float32(2), np.complex128(2), np.True_, 2.0])
+def test_lists_are_repeated_by_integers_only(number: Any) -> None:
+    def written(x: Any) -> Any:
+        items = [x, x]
+        items *= x
+        return items
+
+    for program in (lambda x: [1.0, x] * x, lambda x: x * (x, 2), written):
+        for run in (program, fusec.jit(program)):
+            with pytest.raises(TypeError, match="can't multiply sequence by non-int of type"):
+                run(number)

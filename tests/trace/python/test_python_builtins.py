@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from harness import check, run
 
 import fusec
-from fusec.errors import UnsupportedError
+from fusec.errors import FusecError, UnsupportedError
 
 
 def squares(x: np.ndarray) -> Any:
@@ -257,3 +258,9 @@ def test_another_function_named_sum() -> None:
         return sum(v for v in (1, 2, 3) if v > 1) * x
 
     check(program, np.ones(2))
+
+
+def test_json_text_needs_the_values() -> None:
+    with pytest.raises(FusecError, match="needs JSON text"):
+        fusec.jit(lambda x: json.dumps({"a": [x * 2, 1.0]}))(2.0)
+    assert fusec.jit(lambda x: json.dumps([1.0, {"n": 2}]))(2.0) == '[1.0, {"n": 2}]'
