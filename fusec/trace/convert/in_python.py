@@ -11,6 +11,18 @@ from fusec.code_roles import CONVERTED
 FUSEC_ROLE = CONVERTED
 
 
+def _words(function: Any) -> str:
+    """What this Python says of no items."""
+    try:
+        function(())
+    except ValueError as error:
+        return str(error)
+    raise AssertionError("internal error: there is an item")
+
+
+OF_NONE = _words(max), _words(min)
+
+
 def total(items: Any, start: Any = 0) -> Any:
     """``sum``: one after the other."""
     for item in items:
@@ -20,6 +32,8 @@ def total(items: Any, start: Any = 0) -> Any:
 
 def largest(items: Any) -> Any:
     """``max``: the first of those that none is larger than."""
+    if len(items) == 0:
+        raise ValueError(OF_NONE[0])
     best = items[0]
     for item in items[1:]:
         if item > best:
@@ -29,6 +43,8 @@ def largest(items: Any) -> Any:
 
 def smallest(items: Any) -> Any:
     """``min``: the first of those that none is smaller than."""
+    if len(items) == 0:
+        raise ValueError(OF_NONE[1])
     best = items[0]
     for item in items[1:]:
         if item < best:
@@ -117,7 +133,7 @@ def best_where(name: str, is_better: Any, items: Any, element: Any, condition: A
             if best is None or is_better(value, best):
                 best = value
     if best is None:
-        raise ValueError(f"{name}() iterable argument is empty")
+        raise ValueError(OF_NONE[name == "min"])
     return best
 
 
@@ -131,6 +147,8 @@ def total_of(element: Any, count: Any, start: Any = 0) -> Any:
 
 def largest_of(element: Any, count: Any) -> Any:
     """``max``"""
+    if count == 0:
+        raise ValueError(OF_NONE[0])
     best = element(0)
     for k in range(1, count):
         value = element(k)
@@ -141,6 +159,8 @@ def largest_of(element: Any, count: Any) -> Any:
 
 def smallest_of(element: Any, count: Any) -> Any:
     """``min``"""
+    if count == 0:
+        raise ValueError(OF_NONE[1])
     best = element(0)
     for k in range(1, count):
         value = element(k)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import heapq
 import operator
+import re
 import time
 from typing import Any
 
@@ -121,3 +122,15 @@ def test_gradient() -> None:
     expected[order[1]] += 2 * x[order[1]]
     expected[np.argmin(x)] += 2
     np.testing.assert_allclose(fusec.grad(program)(x), expected)
+
+
+def test_of_none_that_data_selects() -> None:
+    def greatest(x: Any) -> Any:
+        return max(x[x > 100])
+
+    jitted = fusec.jit(greatest)
+    assert jitted(np.array([1.0, 300.0, 200.0])) == 300.0
+    with pytest.raises(ValueError, match="empty") as wanted:
+        greatest(np.zeros(3))
+    with pytest.raises(ValueError, match=re.escape(str(wanted.value))):
+        jitted(np.zeros(3))
