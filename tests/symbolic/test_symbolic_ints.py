@@ -165,3 +165,18 @@ def test_an_int_that_must_be_known_after_a_check_of_the_run() -> None:
     for n in (4, 2, 8, 3):
         x = np.arange(9.0)[::-1].copy()
         np.testing.assert_array_equal(jitted(x, n), every_nth(x, n))
+
+
+def moved_axis(x: Any, n: int) -> Any:
+    """NumPy swallows the refusal of the int, and says that it is not iterable."""
+    np.take(x, [n])
+    return np.moveaxis(np.outer(x, x[:3]), 0, n), np.unstack(np.outer(x, x), axis=n)[0]
+
+
+def test_an_axis_that_must_be_known() -> None:
+    jitted, x = fusec.jit(moved_axis), np.arange(9.0)
+    for n in (1, 0, 1, -1, 0):
+        for found, wanted in zip(jitted(x, n), moved_axis(x, n), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(np.exceptions.AxisError, match="destination: axis 5"):
+        jitted(x, 5)

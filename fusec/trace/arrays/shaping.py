@@ -200,8 +200,17 @@ def _axes(rank: int) -> np.ndarray:
 def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Any:
     """``np.moveaxis``."""
     x = as_traced(trace, a)
-    moved = in_numpys_words(trace, np.moveaxis, _axes(x.ndim), source, destination)
+    moved = in_numpys_words(
+        trace, np.moveaxis, _axes(x.ndim), _known(source), _known(destination))
     return transpose(trace, x, moved.shape)
+
+
+def _known(axis: Any) -> Any:
+    """The axes as plain ints: what NumPy says of those that are none, it says of traced ones too.
+    """
+    if isinstance(axis, (tuple, list)):
+        return tuple(map(_known, axis))
+    return operator.index(axis) if hasattr(axis, "__index__") else axis
 
 
 @entry(np.expand_dims)

@@ -15,6 +15,7 @@ from fusec.errors import unsupported
 from fusec.ir.symbolic_sizes import is_symbolic, plain
 from fusec.ops.shapes import broadcast
 
+from ..arrays.shaping import in_numpys_words
 from ..control.iterators import Enumerate, Map, NdEnumerate, Product, Reversed, Zip
 from ..control.ranges import all_one, listed, parts
 from ..control.sequences import PythonIterator, TracedRange
@@ -149,7 +150,7 @@ def _ndindex(hooks: TracingHooks, *shape: Any) -> Any:
     if any_traced(shape, {}):  # which become known, or are refused
         shape = tuple(map(operator.index, shape))
     if not shape or not all(isinstance(n, int) and n >= 0 for n in shape):
-        return np.ndindex(*map(plain, shape))
+        return in_numpys_words(hooks.trace, np.ndindex, *map(plain, shape))
     return Product(tuple(map(range, shape)))
 
 

@@ -308,3 +308,12 @@ def test_an_exception_of_the_run_has_its_attributes():
     with pytest.raises(CodedError, match="a") as own:
         fusec.jit(coded)(np.full(3, 5.0))
     assert (own.value.code, own.value.also) == (3, "a")
+
+
+def test_an_index_before_lengths_that_are_negative():
+    def program(x):
+        x[[1, 0]]
+        return x, np.ndindex(x.size - 1, 2)
+
+    with pytest.raises(IndexError, match="index 1 is out of bounds"):
+        fusec.jit(program)(np.zeros(0))
