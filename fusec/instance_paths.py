@@ -15,7 +15,7 @@ from fusec.trace.facts.static_values import is_transparent
 from fusec.trace.guards.contents import everything_in, inside, measure
 from fusec.trace.guards.guard import Guard
 from fusec.trace.guards.measures import ATOMS, Bits, Layout, Measure
-from fusec.trace.guards.places import UNBOUND, Attribute, MethodOf, Place
+from fusec.trace.guards.places import UNBOUND, Attribute, MethodOf, NamesOf, Place
 from fusec.variable import Variable
 
 _CONTAINERS = (tuple, list, dict)
@@ -62,7 +62,7 @@ def place_of(guard: Guard) -> Any:
 
 def is_of_object(place: Any) -> bool:
     """Whether it is an attribute of an object, which another instance may have another one for."""
-    return type(place) in (Attribute, MethodOf) and not isinstance(
+    return type(place) in (Attribute, MethodOf, NamesOf) and not isinstance(
         place.scope(), (type, FunctionType, ModuleType))
 
 

@@ -202,6 +202,26 @@ class MethodOf(Attribute):
         return f"getattr({super().expression(bind)}, '__func__', {bind(UNBOUND)})"
 
 
+class NamesOf(Attribute):
+    """The names of an object's own attributes, which ``vars(obj)`` shows."""
+
+    __slots__ = ()
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj, "__dict__")
+        self.subject = self.title = f"the names of attributes of a {type(obj).__name__}"
+        scope = self.scope
+        self._reader = lambda: NamesOf.of(scope(), "__dict__")
+        self._reader.__dict__["place"] = self
+
+    @staticmethod
+    def of(obj: Any, name: str) -> Any:
+        return tuple(getattr(obj, name, ()))
+
+    def expression(self, bind: Bind) -> str:
+        return f"tuple(getattr({bind(self.scope)}(), '__dict__', ()))"
+
+
 class Item(Place):
     """What lies in a list or dict under a key; ``find`` gives the one that stands in its place at a
     later call."""

@@ -26,6 +26,10 @@ _VALUES = (*ATOMS, type, np.ndarray, np.dtype, slice, range)
 _READ = (*CONTAINERS, *VIEWS, *BUFFERS)
 
 
+class Shown(dict[int, Any]):
+    """Of a trace: what it made to show the attributes of an object outside, by id."""
+
+
 def note_arguments(trace: Trace, call: FlatCall) -> None:
     """Guard the objects that are the call's static arguments."""
     for leaf, path, static in zip(call.leaves, call.paths, call.is_static, strict=True):
@@ -51,6 +55,6 @@ def note_owners(trace: Trace, *values: Any) -> None:
             continue
         owner = value.__self__
         if isinstance(owner, _READ) and type(owner) is not TracedArray and (
-                id(owner) in trace.world.reachable.reached):
+                id(owner) in trace.world.reachable.reached and id(owner) not in trace.part(Shown)):
             title = trace.name_outside(owner) or f"a {type(owner).__name__} from outside"
             _note(trace, owner, title)

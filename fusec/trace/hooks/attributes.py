@@ -21,7 +21,14 @@ from ..facts.policy import stays_plain
 from ..guards.guard import is_guarded, is_kept, is_object, is_own
 from ..guards.places import UNBOUND
 from ..guards.process_state import note_library
-from ..objects.attribute_guards import note_method, note_missing, note_of_class, note_value
+from ..guards.static_arguments import Shown
+from ..objects.attribute_guards import (
+    note_method,
+    note_missing,
+    note_names,
+    note_of_class,
+    note_value,
+)
 from ..objects.chosen_objects import check_write
 from ..objects.tracing_hooks import UNHANDLED, Operands, TracingHooks
 from ..objects.user_methods import method_of
@@ -63,9 +70,13 @@ def namespace_of(hooks: TracingHooks, where: Where, obj: Any, content: Any) -> A
         hooks.trace.part(Namespaces).add(id(obj))
     if not hooks.trace.active or is_own or not is_guarded(obj) or (
             isinstance(obj, (type, ModuleType))):
+        if isinstance(obj, (type, ModuleType)) and hooks.trace.active and is_guarded(obj):
+            note_value(hooks.trace, obj, "__dict__", content)
         return content
+    note_names(hooks.trace, obj)
     names = dict.fromkeys([*content, *assigned])
     namespace = MappingProxyType({name: hooks.getattr(where, obj, name) for name in names})
+    hooks.trace.part(Shown)[id(namespace)] = namespace
     hooks.trace.world.reachable.reach(namespace)
     return namespace
 

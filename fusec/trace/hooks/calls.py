@@ -38,6 +38,7 @@ from ..library.randomness import drawn, is_random
 from ..library.size_arrays import is_made_of_sizes, made_of_sizes
 from ..numpy.methods import call_function
 from ..objects import object_reads
+from ..objects.attribute_guards import note_names
 from ..objects.cached_calls import cached_behind, call_cached
 from ..objects.chosen_objects import check_call
 from ..objects.iteration import gone_over, items_of
@@ -258,6 +259,8 @@ def _noted(hooks: TracingHooks, where: Where, fn: Any, args: Args, result: Any) 
         hooks.note_made(result)
     elif fn is vars and len(args) == 1:
         return namespace_of(hooks, where, args[0], result)
+    elif fn is dir and len(args) == 1:
+        note_names(hooks.trace, args[0])
     elif (fn is vars or fn is globals) and type(result) is dict:
         hooks.trace.world.reachable.reach(result)
     return result

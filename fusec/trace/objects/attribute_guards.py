@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..guards.container_changes import CONTAINERS
-from ..guards.guard import attribute_guard, is_guarded, is_in_object, method_guard
+from ..guards.guard import (
+    attribute_guard,
+    is_guarded,
+    is_in_object,
+    method_guard,
+    place_guard,
+)
+from ..guards.places import NamesOf
 from ..values.trace import Trace
 
 
@@ -53,3 +60,11 @@ def note_missing(trace: Trace, obj: Any, name: str) -> None:
     key = (id(obj), name)
     if id(obj) not in trace.local.objects and is_guarded(obj):
         trace.world.guards.setdefault(key, attribute_guard(obj, name))
+
+
+def note_names(trace: Trace, obj: Any) -> None:
+    """It must have attributes of these names at each call, and no other ones."""
+    key = (id(obj), "names in __dict__")
+    if id(obj) not in trace.local.objects and is_guarded(obj) and (
+            key not in trace.world.guards):
+        trace.world.guards[key] = place_guard(NamesOf(obj))
