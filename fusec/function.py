@@ -235,8 +235,11 @@ class Function(Generic[P, R]):
         bound = self._methods.every()
         if self._receiver is not None or not (bound or self._kin.kept()):
             return own
-        return self._dispatching().all_traces(
-            [*self._kin.kept(), *own, *(trace for each in bound for trace in each.traces)])
+        dispatcher = self._dispatching()
+        origins = {id(trace.build.origin) for trace in dispatcher.traces.every()}
+        kept = [trace for trace in self._kin.kept() if id(trace.build.origin) not in origins]
+        return dispatcher.all_traces(
+            [*kept, *own, *(trace for each in bound for trace in each.traces)])
 
     @property
     def trace_count(self) -> int:

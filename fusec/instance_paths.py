@@ -7,18 +7,31 @@ which each object is found before its own attributes are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from types import FunctionType, ModuleType
+import gc
+from collections.abc import Container, Iterable, Iterator, Sequence
+from types import (
+    BuiltinMethodType,
+    CellType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, NamedTuple
 
-from fusec.trace.facts.static_values import is_transparent
-from fusec.trace.guards.contents import everything_in, inside, measure
+import numpy as np
+
+from fusec.trace.facts.static_values import attributes_in, is_transparent
+from fusec.trace.guards.contents import everything_in, inside, measure, values_inside
 from fusec.trace.guards.guard import Guard
 from fusec.trace.guards.measures import ATOMS, Bits, Layout, Measure
 from fusec.trace.guards.places import UNBOUND, Attribute, MethodOf, NamesOf, Place
 from fusec.variable import Variable
 
 _CONTAINERS = (tuple, list, dict)
+_SHARED = (type, ModuleType, CodeType, np.ndarray, Variable)  # nobody's own, or inputs
+_EMPTY = CellType()
 
 
 class NotShared(Exception):
@@ -90,6 +103,15 @@ class Paths:
         if self._attributes:
             raise NotShared(f"{next(iter(self._attributes.values())).title} is no path from it")
         self.kinds = [kind_of(x) for x in self._objects]
+        self._parts_of_them = self._held_by(self._objects)
+
+    def _held_by(self, objects: Iterable[Any]) -> dict[int, Any]:
+        """What the objects hold that is each one's own: lists, functions, whatever may be changed
+        or told apart."""
+        held = [value for x in objects if not isinstance(x, Variable)
+                for _, value in attributes_in(x)]
+        return {id(item): item for value in held for item in everything_in(value, _referred)
+                if not isinstance(item, (*_SHARED, *ATOMS)) and id(item) not in self.fixed}
 
     def _owned_by(self, objects: Container[int]) -> dict[int, Attribute]:
         """The attributes left that are some of these objects', which are left no more."""
@@ -111,8 +133,9 @@ class Paths:
         return self._numbers.get(id(x))
 
     def holds_any(self, x: Any) -> bool:
-        """Whether a value is one of the objects, or has one in it."""
-        return any(id(item) in self._numbers for item in everything_in(x))
+        """Whether a value is one of the objects or a part of one, or leads to such."""
+        return any(id(item) in self._numbers or id(item) in self._parts_of_them
+                   for item in everything_in(x, _referred))
 
     def _wanted(self, value: Any, measured: Measure) -> Any:
         if self._is_own(value):
@@ -145,6 +168,22 @@ class Paths:
         if inside(x) is not None and any(map(self._is_own, everything_in(x))):
             return self._parts(x)
         return measure(x)
+
+
+def _referred(x: Any) -> Iterable[Any]:
+    """What lies in a container, an object, a function or an iterator."""
+    if isinstance(x, FunctionType):
+        cells = [c.cell_contents for c in x.__closure__ or () if c != _EMPTY]
+        return [*cells, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+    if isinstance(x, (MethodType, BuiltinMethodType)):
+        return [x.__self__, *([x.__func__] if isinstance(x, MethodType) else [])]
+    if is_transparent(x):
+        return [value for _, value in attributes_in(x)]
+    if isinstance(x, dict):
+        return [*x, *x.values()] if "__builtins__" not in x else ()
+    if isinstance(x, Iterator):
+        return [y for y in gc.get_referents(x) if not isinstance(y, (FrameType, *_SHARED))]
+    return values_inside(x)
 
 
 def _read_by(guard: Guard) -> tuple[Any, ...]:

@@ -16,9 +16,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fusec.trace.call.flat_call import FlatCall
+from fusec.trace.facts.trees import Again
 from fusec.trace.guards.container_changes import ContainerChanges
 from fusec.trace.guards.contents import measure
 from fusec.trace.guards.guard import Guard, itself, layout_guard
+from fusec.trace.guards.measures import Layout
 from fusec.trace.guards.places import Attribute, Cell, Defaults, Global
 from fusec.trace.guards.relations import SameCode
 from fusec.trace.objects.variables import Met
@@ -86,6 +88,8 @@ class InstanceTrace:
         if any(number is None and paths.holds_any(o.value)
                for number, o in zip(self._outputs, traced.outputs, strict=True)):
             raise NotShared("a result holds a part of the instance")
+        for tree in (traced.treespec, *(tree for _, tree in traced.assignments)):
+            self._check_tree(tree)
         self._states = traced.states
         of = traced.states.of if isinstance(traced.states, StatesAtSizes) else traced.states
         self._places: dict[int, Any] = {}
@@ -121,6 +125,16 @@ class InstanceTrace:
             raise NotShared("an array is read from outside")
         return self._place(place)
 
+    def _check_tree(self, tree: Any) -> None:
+        """Refuse a structure with a container from outside in it, which is found at each call, or
+        with keys that are objects of the instance."""
+        if tree is None:
+            return
+        if tree.type is Again or any(map(self._paths.holds_any, tree.entries())):
+            raise NotShared("a result is a container that outlives the call, or has such keys")
+        for part in tree.children():
+            self._check_tree(part)
+
     def _place(self, place: Any) -> Any:
         """An attribute as one of another instance's object, others as they are."""
         if type(place) is Attribute and (
@@ -144,6 +158,8 @@ class InstanceTrace:
             measured = None if type(fact.wanted) in (Object, Parts) else fact.wanted
             return partial(_of_fact, title, fact, is_reader, measured)
         buffer = _buffer_of(guard)
+        if buffer is not None and type(guard.measure) is not Layout:
+            raise NotShared(f"the value of {guard.subject} is used")
         if buffer is not None:
             met = next((i for i, b in self._buffers.items() if b is buffer), None)
             if met is None:

@@ -148,8 +148,9 @@ def test_items_are_python_numbers() -> None:
     x = np.arange(4, dtype="f4")
     assert fusec.jit(lambda x: x * x[1].item())(x).dtype == np.float32  # not promoted to float64
     assert type(fusec.jit(lambda x: x.sum().item() * 2)(x)) is float
+    assert fusec.jit(lambda x: x.tolist())(np.arange(1000.0)) == np.arange(1000.0).tolist()
     with pytest.raises(fusec.errors.ConcreteValueError, match=r"call \.tolist\(\) on the result"):
-        fusec.jit(lambda x: x.tolist())(np.ones(1000))
+        fusec.jit(lambda x: x.tolist())(np.ones(1000, "u8"))
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (6, 4), (4, 6), (9, 2), (3, 3, 3), (1, 1), (0, 3)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from ..values.storage import Storage, ViewStep
 from ..values.trace import Trace
 from .leftovers import keeps_values
 
+_CHANGING = (set, deque, bytearray, dict, list)
+_EMPTY = CellType()
 _THEMSELVES = (str, bytes, int, float, Variable)  # made in the trace, and not to be copied
 
 
@@ -71,9 +74,14 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
 
     An object from outside may: the program's assignments to it are repeated after each call.
     """
-    if trace.builder.is_symbolic and isinstance(leaf, Iterator):  # which nobody can look into
-        raise unsupported("an iterator as a result of a trace for several sizes",
+    reached = trace.world.reachable.reached
+    if isinstance(leaf, Iterator) and (trace.builder.is_symbolic or id(leaf) not in reached):
+        raise unsupported("an iterator as a result, which is gone over once,",
                           loc=trace.entry_loc, cure="return a list")
+    if isinstance(leaf, FunctionType) and any(
+            isinstance(held, _CHANGING) and id(held) not in reached for held in _kept_by(leaf)):
+        raise unsupported(f"returning {leaf.__name__}(), which keeps a list of the call,",
+                          loc=trace.entry_loc, cure="return what it keeps, and make it outside")
     is_assigned = bool(trace.part(Places).attributes_of(leaf))
     if (is_assigned and id(leaf) in trace.local.objects) or keeps_values(trace, leaf):
         raise unsupported(
@@ -81,6 +89,11 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
             loc=trace.entry_loc,
             cure="return the arrays and numbers in tuples, lists and dicts, or register the class "
             "with optree.register_pytree_node")
+
+
+def _kept_by(function: FunctionType) -> list[Any]:
+    """What its closure variables hold."""
+    return [c.cell_contents for c in function.__closure__ or () if c != _EMPTY]
 
 
 def _output(
@@ -101,7 +114,7 @@ def _output(
                 trace.loc, "make it outside the compiled function")
         _check_returned(trace, leaf)
         check_text(trace, leaf)
-        changes = isinstance(leaf, (set, deque, bytearray, dict, list)) or (
+        changes = isinstance(leaf, _CHANGING) or (
             id(leaf) in trace.local.objects and not isinstance(leaf, _THEMSELVES))
         return Output("fresh" if changes else "const", value=leaf)
     if leaf.trace is not trace:

@@ -19,6 +19,7 @@ from .code_names import HEAP_TYPE
 _EXACT = (str, bytes, bool, int, type(None), type(Ellipsis), type(NotImplemented))
 _BY_REPR = (float, complex, slice, range)
 _BY_IDENTITY = (type, FunctionType, BuiltinFunctionType, MethodType, MethodWrapperType)
+_PLAIN_VALUES = (tuple, str, bytes, int, float, complex, frozenset, slice, range)
 _DEEPEST = 10
 # The plain value of an object of a subclass: ``str(x)`` itself would call the subclass's method.
 _PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
@@ -76,12 +77,19 @@ def key_of(value: Any) -> Any:
     kind = type(value)
     if kind in _EXACT or isinstance(value, _BY_IDENTITY) or kind.__eq__ is object.__eq__:
         return value
-    if isinstance(value, (enum.Enum, Variable)):
+    if isinstance(value, (enum.Enum, Variable)) or not _is_immutable(value):
         return SameObject(value)
     try:
         return Alike(value, _content(value, _DEEPEST))
     except _Opaque:
         return SameObject(value)
+
+
+def _is_immutable(value: Any) -> bool:
+    """Whether no program writes to it: one that is equal may stand for it."""
+    kind = type(value)
+    frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
+    return bool(frozen) or isinstance(value, _PLAIN_VALUES) or _is_library_class(kind)
 
 
 def _content(value: Any, depth: int) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ from ..lists.growing_lists import GrowingList
 from ..lists.tables_of_loops import Refused
 from ..lists.written_lists import WrittenList
 from ..objects.chosen_objects import check_which
+from ..objects.object_reads import note_hashed
 from ..objects.tracing_hooks import UNHANDLED, Args, Named, Operands, TracingHooks
 from ..operands import texts
 from ..operands.operands import as_traced
@@ -51,6 +52,8 @@ def _key(hooks: TracingHooks, obj: Any, key: Any) -> Any:
     array."""
     texts.check_text(hooks.trace, key)
     check_which(hooks.trace, "a key", key)
+    if isinstance(obj, dict):
+        note_hashed(hooks, key)
     if hooks.trace.builder.is_symbolic and type(obj) is not TracedArray and is_symbolic(key):
         return plain(key)
     if isinstance(obj, _INDEXED):

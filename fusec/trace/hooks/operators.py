@@ -24,7 +24,7 @@ from ..facts.trees import leaves_in
 from ..guards.array_values import guard_identity, note_distinct
 from ..guards.process_state import ENVIRONMENT
 from ..objects.chosen_objects import check_which, is_of_choice
-from ..objects.object_reads import note_compared
+from ..objects.object_reads import note_compared, note_hashed
 from ..objects.tracing_hooks import UNHANDLED, Handler, Operands, TracingHooks
 from ..objects.user_methods import method_of
 from ..operands import texts
@@ -275,6 +275,7 @@ def note_methods(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> 
 def find_in_array(hooks: TracingHooks, where: Where, item: Any, container: Any) -> Any:
     texts.check_text(hooks.trace, item, container)
     check_which(hooks.trace, "in", item)
+    note_hashed(hooks, item)
     container = hooks.traced_if_outside(container)
     if type(container) is not TracedArray or not container.is_array:
         return UNHANDLED

@@ -106,6 +106,12 @@ def note_compared(hooks: TracingHooks, op: str, *values: Any) -> None:
         note_instances(hooks, f"__{op}__", values)
 
 
+def note_hashed(hooks: TracingHooks, key: Any) -> None:
+    """What a dict or set reads of an object that is looked up there, by methods of its class."""
+    if hooks.trace.active and is_instance(key) and type(key).__hash__ is not object.__hash__:
+        note_instances(hooks, "__hash__", (key,))
+
+
 _ORDERING = {min: "lt", max: "gt", sorted: "lt", list.sort: "lt", sum: "add", filter: "bool"}
 
 

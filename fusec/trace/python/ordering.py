@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.errors import unsupported
+
 from ..control.sequences import PythonIterator
 from ..convert import in_python
 from ..objects.tracing_hooks import TracingHooks
@@ -29,7 +31,11 @@ def _sorted(
     if key is None and type(reverse) is bool and _are_ordered(items):
         _check_ordered(hooks, items)
         return _in_order(hooks, items[::-1] if reverse else items)[::-1 if reverse else 1]
-    return _by_keys(hooks, items, key, bool(hooks.decide(reverse)))
+    is_reversed = hooks.decide(reverse)
+    if is_reversed is None:
+        raise unsupported("an order (reverse=) that data decides", loc=hooks.loc,
+                          cure="sort in both orders, and choose with if")
+    return _by_keys(hooks, items, key, is_reversed)
 
 
 def _listed(hooks: TracingHooks, iterable: Any) -> list[Any]:

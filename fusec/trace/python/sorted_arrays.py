@@ -79,7 +79,7 @@ def _column(trace: Trace, items: Any) -> tuple[TracedArray, str] | None:
         is_numpys = isinstance(items[0], np.generic)
         known = None if numbers.columns else as_traced(trace, np.asarray(items))
         return None if known is None else (known, "scalar" if is_numpys else "weak")
-    stack = stacked(trace, items)
+    stack = stacked(trace, items) if all(type(x) is TracedArray for x in items) else None
     if stack is not None:
         return stack, items[0].type.kind
     (dtype, kind, _), *others = set(map(_kind, items))

@@ -134,3 +134,22 @@ def test_of_none_that_data_selects() -> None:
         greatest(np.zeros(3))
     with pytest.raises(ValueError, match=re.escape(str(wanted.value))):
         jitted(np.zeros(3))
+
+
+def test_an_order_that_data_decides_is_refused() -> None:
+    with pytest.raises(FusecError, match="reverse="):
+        fusec.jit(lambda xs, v: sorted(xs, reverse=v > 0))([2.0, 1.0, 3.0], np.float64(1.0))
+
+
+def test_what_a_branch_that_is_not_taken_would_raise() -> None:
+    def greatest(x: Any) -> Any:
+        return max(x) if (x > 0).any() else 0.0
+
+    def ordered_or_not(x: Any) -> Any:
+        return sorted([1, "a"]) if x > 0 else x
+
+    assert fusec.jit(greatest)(np.zeros(0)) == 0.0
+    jitted = fusec.jit(ordered_or_not)
+    assert jitted(np.float64(-1.0)) == -1.0
+    with pytest.raises(TypeError, match="not supported between"):
+        jitted(np.float64(1.0))
