@@ -385,3 +385,9 @@ def test_every_function_has_a_case() -> None:
     elsewhere = ("broadcast_arrays", "imag", "from_dlpack", "require", "einsum_path")
     assert [name(f) for f in MORE if name(f) not in (*CASES, *elsewhere)] == []
     assert [u.__name__ for u in FORMULAS if u.__name__ not in UFUNCS] == []
+
+
+def test_whether_nans_are_equal_is_known() -> None:
+    """The source of `isclose` tests the flag, as it tests data: it was taken for True."""
+    with pytest.raises(fusec.UnsupportedError, match="equal_nan that data decides"):
+        fusec.jit(lambda x: np.allclose([np.nan], [np.nan], equal_nan=x > 0))(-1.0)

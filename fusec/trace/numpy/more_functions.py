@@ -356,8 +356,22 @@ TRACED: tuple[Any, ...] = (
 # (equal steps in `gradient`).
 TRACED_ASSUMING: dict[Any, bool] = {
     np.nansum: True, np.nanprod: True, np.nanmean: True, np.nanvar: True, np.nanstd: True,
-    np.isclose: True, np.gradient: False,
+    np.gradient: False,
 }
+_isclose = traced_source(np.isclose, True)
+
+
+@entry(np.isclose)
+def isclose(
+    trace: Trace, a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False
+) -> Any:
+    """``np.isclose``; its source tests ``equal_nan``, too."""
+    if type(equal_nan) is TracedArray:
+        raise unsupported("equal_nan that data decides", loc=trace.loc,
+                          cure="compute both, and choose with np.where(c, both, neither)")
+    return _isclose(trace, a, b, rtol, atol, equal_nan)
+
+
 for _function in TRACED:
     entry(_function)(traced_source(_function))
 for _function, _assume in TRACED_ASSUMING.items():
