@@ -100,7 +100,7 @@ def _has_such(graph: Graph) -> bool:
 
 
 def kept(builder: Builder, node: Node) -> Node:
-    """What keeps a call, a branch or a loop, whose results nobody needs, for what it raises."""
+    """The node that keeps a call, branch or loop of unread results for its exceptions."""
     if get(node.op).is_control:
         return only_checks(builder, node)
     builder.loc = node.loc

@@ -178,7 +178,7 @@ class Namespaces(set[int]):
 
 
 class ChosenOf(dict[int, tuple[Any, tuple[Any, ...]]]):
-    """Of a trace: the objects that stand for what data chose, and what that may be."""
+    """Of a trace: objects that stand for a choice of data, each with the possible sources."""
 
 
 def choose(trace: Trace, instance: Any, *sources: Any) -> None:

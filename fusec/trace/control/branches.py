@@ -88,7 +88,7 @@ def branch(
 
 
 def _joining(trace: Trace, sides: Sequence[Side], variables: Variables) -> Joining:
-    """What puts together what the sides leave."""
+    """The merging of the values that the sides leave."""
     hooks: Any = trace.hooks
 
     def opening(side: Side) -> Opening:

@@ -68,7 +68,7 @@ class Place:
         self.put(value)
 
     def settle(self) -> None:
-        """It is no variable from now on: what it is in keeps what it holds."""
+        """It is no variable from now on: its owner keeps the value."""
 
     def __str__(self) -> str:
         return f"assigns {self.title}"

@@ -68,10 +68,10 @@ def namespace_of(hooks: TracingHooks, where: Where, obj: Any, content: Any) -> A
         id(obj) not in hooks.trace.local.chosen)
     if is_own and type(content) is dict:
         hooks.trace.part(Namespaces).add(id(obj))
-    if not hooks.trace.active or is_own or not is_guarded(obj) or (
-            isinstance(obj, (type, ModuleType))):
-        if isinstance(obj, (type, ModuleType)) and hooks.trace.active and is_guarded(obj):
-            note_value(hooks.trace, obj, "__dict__", content)
+    if not hooks.trace.active or is_own or not is_guarded(obj):
+        return content
+    if isinstance(obj, (type, ModuleType)):
+        note_value(hooks.trace, obj, "__dict__", content)
         return content
     note_names(hooks.trace, obj)
     names = dict.fromkeys([*content, *assigned])
