@@ -48,6 +48,9 @@ class TracedRange:
     def __len__(self) -> int:
         return len(self.known)
 
+    def __getitem__(self, key: Any) -> Any:
+        return self.known[key]
+
     def __repr__(self) -> str:
         return repr(self.known)
 

@@ -24,10 +24,11 @@ BINARY: dict[str, Operator] = {
 IN_PLACE: dict[str, Operator] = {
     name: getattr(operator, "i" + name) for name in BINARY
 }
-BINARY |= {  # comparisons
+COMPARISONS: dict[str, Operator] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "eq": operator.eq, "ne": operator.ne, "is": operator.is_, "is not": operator.is_not,
 }
+BINARY |= COMPARISONS
 CONVERSIONS: dict[int, Operator] = {
     -1: lambda v: v, ord("s"): str, ord("r"): repr, ord("a"): ascii,
 }

@@ -57,7 +57,7 @@ from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
 from ..values.handlers import any_traced
 from ..values.operations import OPERATIONS
-from . import call_arguments, special_methods
+from . import call_arguments, protocols, special_methods
 from .absence import decided, settled
 from .attributes import namespace_of
 
@@ -108,6 +108,7 @@ def trace_arguments(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwar
         return Operands((fn, args, kwargs))
     if isinstance(fn, np.ufunc) or isinstance(getattr(fn, "__self__", None), np.ufunc):
         args = joined_operands(trace, fn, args)
+    args, kwargs = protocols.given(hooks, fn, args, kwargs)
     args, kwargs = call_arguments.with_values(hooks, fn, args, kwargs)
     if (fn is isinstance or fn is type) and args:
         check_kind(trace, fn, args[0])
@@ -231,6 +232,8 @@ def _note_arguments(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> 
             hooks.watch.constructing(fn)
         if hooks.table.find(fn) is None or fn in _SHOWING:
             hooks.watch.given(fn, args, kwargs)
+    if hooks.trace.active and protocols.asks(fn):
+        hooks.watch.asks(args, kwargs)
     if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
         texts.check_text(hooks.trace, *args)
     check_call(hooks.trace, fn, args)

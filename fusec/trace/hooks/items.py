@@ -29,14 +29,14 @@ from ..objects.object_reads import note_hashed
 from ..objects.tracing_hooks import UNHANDLED, Args, Named, Operands, TracingHooks
 from ..operands import texts
 from ..operands.operands import as_traced
-from ..operands.python_numbers import index_of
+from ..operands.python_numbers import index_of, is_truth
 from ..places.kept_values import note_given
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray, copy_of
 from ..values.assigned_names import AssignedLater
 from ..values.handlers import any_traced, is_traced_inside
 from ..values.operations import OPERATIONS
-from . import special_methods
+from . import protocols, special_methods
 from .attributes import check_namespace, note_found
 from .call_arguments import is_numpys
 
@@ -137,7 +137,7 @@ def of_array(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
 def at_position(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
     """The item of a list where data says."""
     if type(key) is not TracedArray or type(obj) not in (list, tuple) or not (
-            is_index(key)) or is_constant(key.value):
+            is_index(key) or is_truth(key)) or is_constant(key.value):
         return UNHANDLED
     index = key if key.dtype.kind in "iu" else index_of(hooks.trace, key)
     numbers = table(hooks.trace, obj)
@@ -168,6 +168,13 @@ def assign_by_index(hooks: TracingHooks, where: Where, value: Any, obj: Any, key
     if type(value) is Symbolic and type(obj) is np.ndarray and obj.dtype.hasobject:
         return Operands((value.pinned(), obj, index))
     return UNHANDLED if index is key else Operands((value, obj, index))
+
+
+def assign_object(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
+    """What an object gives that is assigned to elements of an array."""
+    if not hooks.trace.active or not protocols.is_object(value) or not protocols.is_array(obj):
+        return UNHANDLED
+    return Operands((protocols.element(hooks, value, obj.dtype), obj, key))
 
 
 def assign_in_array(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:

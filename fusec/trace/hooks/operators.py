@@ -98,6 +98,7 @@ def format_text(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> A
     if op != "mod" or type(a) is not str or not hooks.trace.active:
         return UNHANDLED
     hooks.watch.given(format, (b,), {})
+    hooks.watch.asks((b,), {})
     b = hooks.lifted(b)
     if texts.has_open(hooks.trace, b):
         return texts.percent(hooks.trace, a, b)
@@ -267,7 +268,8 @@ def _decided(hooks: TracingHooks, test: Any) -> Any:
 
 def note_methods(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
     """What Python's own comparison reads of objects."""
-    if method_of(a, f"__{op}__") is None:
+    reflected = special_methods.REFLECTED.get(op, op)
+    if method_of(a, f"__{op}__") is None and method_of(b, f"__{reflected}__") is None:
         note_compared(hooks, op, a, b)
     return UNHANDLED
 

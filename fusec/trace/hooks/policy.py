@@ -20,8 +20,8 @@ from . import (
     calls,
     control,
     items,
-    numpy_handlers,  # noqa: F401 (answers for NumPy: see `values.handlers`)
     operators,
+    protocols,
     special_methods,
 )
 
@@ -29,15 +29,15 @@ PROGRAM = Policy({
     # operators
     "unop": (absence.unop, operators.unop),
     "binop": (
-        absence.binop, operators.repeated, operators.refuse_foreign, operators.format_text,
-        operators.lift, operators.refuse_words, operators.divide,
-        operators.computed(special_methods.binop)),
+        absence.binop, protocols.times, operators.repeated, operators.refuse_foreign,
+        operators.format_text, operators.lift, protocols.beside_array, operators.refuse_words,
+        operators.divide, operators.computed(special_methods.binop)),
     "iop": (
-        absence.iop, operators.refuse_words, operators.repeated, operators.write_traced,
-        operators.divide,
+        absence.iop, protocols.times, protocols.into_array, operators.refuse_words,
+        operators.repeated, operators.write_traced, operators.divide,
         operators.computed(special_methods.iop)),
     "compare": (
-        absence.compare, operators.identity_of, operators.lift,
+        absence.compare, operators.identity_of, operators.lift, protocols.beside_array,
         operators.compare_items, operators.order_items, operators.note_methods,
         operators.computed(special_methods.compare)),
     "contains": (
@@ -55,13 +55,14 @@ PROGRAM = Policy({
         items.of_growing, absence.getitem, items.by_index, items.of_world, items.of_array,
         items.at_position, items.read),
     "setitem": (
-        items.assign_in_written, absence.setitem, items.assign_by_index, items.assign_in_array,
-        items.assign_in_container, special_methods.setitem),
+        items.assign_in_written, absence.setitem, items.assign_by_index, items.assign_object,
+        items.assign_in_array, items.assign_in_container, special_methods.setitem),
     "delitem": (items.delete,),
     "as_index": (special_methods.as_index,),
     # calls: `called` gets the function, a tuple and a dict
     "called": (
         items.call_with_growing, absence.call, calls.hear, items.change_by_method,
+        protocols.of_builtin,
         calls.trace_arguments, calls.ask_world, calls.call_of_library, special_methods.constructed,
         calls.call_of_wrapper, calls.make_text, calls.compute_of_sizes, calls.run),
     "resolve": (special_methods.resolve,),

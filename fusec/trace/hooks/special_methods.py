@@ -11,6 +11,7 @@ import builtins
 import contextlib
 import dataclasses
 import functools
+import math
 import operator
 from collections.abc import Callable
 from types import FunctionType, MethodType
@@ -31,12 +32,12 @@ from ..values.array import TracedArray
 from ..values.exception_handlers import REFUSALS, Suppressing, catching, classes_of, may_suppress
 
 _CALLABLE = (type, type(len))
-_REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
+REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 # Builtins that ask an object, with the method that answers.
 _ASKING: dict[Any, str] = {
-    builtins.len: "__len__", builtins.abs: "__abs__", builtins.float: "__float__",
-    builtins.int: "__int__", builtins.iter: "__iter__", builtins.complex: "__complex__",
-    operator.index: "__index__", builtins.round: "__round__", builtins.bool: "__bool__",
+    builtins.len: "__len__", builtins.abs: "__abs__", builtins.iter: "__iter__",
+    builtins.round: "__round__", math.floor: "__floor__", math.ceil: "__ceil__",
+    math.trunc: "__trunc__",
 }
 
 
@@ -73,11 +74,16 @@ def as_index(hooks: TracingHooks, x: Any) -> Any:
 
 def asked(hooks: TracingHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What ``fn`` asks of its argument, a method of the user's; else ``fn`` itself."""
-    if len(args) != 1 or kwargs or type(args[0]) is TracedArray:
+    if not args or (kwargs and fn is not round) or type(args[0]) is TracedArray or (
+            len(args) > 1 and fn is not round) or not asked_of(fn, args[0]):
         return fn
-    name = _ASKING.get(fn) if type(fn) in _CALLABLE else None
-    method = None if name is None else special(hooks, args[0], name)
-    return fn if method is None else method
+    return special(hooks, args[0], _ASKING[fn]) or fn
+
+
+def asked_of(fn: Any, x: Any) -> bool:
+    """Whether an object itself says what ``fn`` gives."""
+    return type(fn) in _CALLABLE and fn in _ASKING and (
+        type(x).__flags__ & HEAP_TYPE) != 0 and class_attribute(type(x), _ASKING[fn]) is not None
 
 
 def resolve(hooks: TracingHooks, fn: Any) -> Callable[..., Any]:
@@ -154,22 +160,22 @@ def unop(hooks: TracingHooks, where: Where, op: str, a: Any) -> Any:
 
 
 def binop(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
-    result = _binary(hooks, where, a, b, f"__{op}__", f"__r{op}__")
+    result = binary(hooks, where, a, b, f"__{op}__", f"__r{op}__")
     return Hooks.binop(hooks, where, op, a, b) if result is NotImplemented else result
 
 
 def compare(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
     result = NotImplemented
-    if op in _REFLECTED:
-        result = _binary(hooks, where, a, b, f"__{op}__", f"__{_REFLECTED[op]}__")
+    if op in REFLECTED:
+        result = binary(hooks, where, a, b, f"__{op}__", f"__{REFLECTED[op]}__")
     if result is NotImplemented and op == "ne" and not _has_own(a, "__ne__"):
-        result = _binary(hooks, where, a, b, "__eq__", "__eq__")
+        result = binary(hooks, where, a, b, "__eq__", "__eq__")
         if result is not NotImplemented:
             return hooks.not_(where, result)
     return Hooks.compare(hooks, where, op, a, b) if result is NotImplemented else result
 
 
-def _binary(hooks: TracingHooks, where: Where, a: Any, b: Any, name: str, reflected: str) -> Any:
+def binary(hooks: TracingHooks, where: Where, a: Any, b: Any, name: str, reflected: str) -> Any:
     """What the user's methods give; `NotImplemented` where there are none."""
     left, right = special(hooks, a, name), special(hooks, b, reflected)
     if type(a) is type(b) and reflected.startswith("__r"):

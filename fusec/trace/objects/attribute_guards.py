@@ -13,6 +13,7 @@ from ..guards.guard import (
     method_guard,
     place_guard,
 )
+from ..guards.measures import Layout
 from ..guards.places import NamesOf
 from ..values.trace import Trace
 
@@ -25,6 +26,16 @@ def note_value(trace: Trace, obj: Any, name: str, value: Any) -> None:
         trace.world.reachable.reach(value)
     if holder is not None and key not in trace.world.guards and is_guarded(holder):
         trace.world.guards[key] = guard = attribute_guard(holder, name)
+        trace.world.reachable.note(guard, key)
+
+
+def note_constant(trace: Trace, obj: Any, name: str) -> None:
+    """Code that is not compiled reads it: a number that is an input of the program must be the
+    same at each call, too."""
+    standing = trace.world.guards.get((id(obj), name))
+    key = (id(obj), name if standing is None else f"{name} as a constant")
+    if standing is None or (type(standing.measure) is Layout and key not in trace.world.guards):
+        trace.world.guards[key] = guard = attribute_guard(obj, name)
         trace.world.reachable.note(guard, key)
 
 

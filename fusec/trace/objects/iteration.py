@@ -4,7 +4,7 @@ called as the program's code is, and items of iterators from outside are read at
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FunctionType, GeneratorType, MethodType
 from typing import Any
 
@@ -38,7 +38,7 @@ def items_of(hooks: TracingHooks, where: Where, x: Any) -> Any:
     if _users(kind, "__next__") is not None:
         return _items(hooks, where, x)
     getter = _users(kind, "__getitem__")
-    if getter is None or class_attribute(kind, "__iter__") is not None:
+    if getter is None or class_attribute(kind, "__iter__") not in (None, Sequence.__iter__):
         return x
     return _numbered(hooks, where, MethodType(getter, x))
 

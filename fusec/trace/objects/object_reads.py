@@ -25,13 +25,15 @@ from ..facts.policy import stays_plain
 from ..facts.static_values import attributes_in, slots_of
 from ..guards.array_values import guard_content
 from ..guards.contents import everything_in, values_inside
-from ..guards.guard import Guard, attribute_guard, is_guarded
+from ..guards.guard import Guard, is_guarded
 from ..guards.places import Places, reference
 from ..guards.plain_calls import takes_values
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
 from ..values.handlers import everywhere
+from .attribute_guards import note_constant
 from .tracing_hooks import TracingHooks
+from .user_methods import method_of
 
 _ARRAYS = (np.ndarray, TracedArray)
 _SHOWING = (repr, str, ascii, format)
@@ -102,7 +104,8 @@ def note_compared(hooks: TracingHooks, op: str, *values: Any) -> None:
     if not hooks.trace.active:
         return
     kinds = {type(x) for x in instances(values)}
-    if any(type(class_attribute(k, f"__{op}__")) is FunctionType for k in kinds):
+    if any(type(class_attribute(kind, f"__{name}__")) is FunctionType
+           for kind in kinds for name in (op, _REFLECTED.get(op, op))):
         note_instances(hooks, f"__{op}__", values)
 
 
@@ -112,6 +115,8 @@ def note_hashed(hooks: TracingHooks, key: Any) -> None:
         note_instances(hooks, "__hash__", (key,))
 
 
+_BEST = (min, max)
+_REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _ORDERING = {min: "lt", max: "gt", sorted: "lt", list.sort: "lt", sum: "add", filter: "bool"}
 
 
@@ -121,10 +126,17 @@ def note_ordered(
     """What ``min``, ``sorted``, ``sum`` and their like read of objects by the objects' methods."""
     method = _ORDERING.get(fn)
     if method is None or kwargs.get("key") is not None or (
-            fn is filter and args and args[0] is not None):
+            fn is filter and args and args[0] is not None) or (
+            fn in _BEST and are_compared_by_users(args)):
         return
     for name in (method, f"r{method}"):
         note_compared(hooks, name, *args)
+
+
+def are_compared_by_users(args: tuple[Any, ...]) -> bool:
+    """Whether ``max`` of these asks methods of the user's, which `hooks` call as Python would."""
+    items = args[0] if len(args) == 1 and type(args[0]) in (list, tuple) else args
+    return any(method_of(x, name) is not None for x in items for name in ("__lt__", "__gt__"))
 
 
 def _note_attributes(hooks: TracingHooks, name: str, obj: Any) -> None:
@@ -140,9 +152,7 @@ def _note_attributes(hooks: TracingHooks, name: str, obj: Any) -> None:
                 f"{'the program assigns' if assigned else 'is an array'} to {name}", loc=hooks.loc,
                 cure="read the attributes in the program itself",
                 notes=(f"{name} is not compiled, and would see what the object holds now",))
-        key = (id(obj), attribute)
-        if key not in trace.world.guards:
-            trace.world.guards[key] = attribute_guard(obj, attribute)
+        note_constant(trace, obj, attribute)
 
 
 # ---------------------------------------------------------------------------------------- copies

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,6 @@ from ..values.collaborators import Watch
 from ..values.exception_handlers import REFUSALS
 from ..values.handlers import TABLE
 from ..values.trace import Trace
-from .user_methods import method_of
 
 Args = tuple[Any, ...]
 Named = dict[str, Any]
@@ -188,9 +187,6 @@ class TracingHooks(Hooks):
             return _with_items(x, x, list(map(self.lifted, x)))
         if isinstance(x, dict):
             return {key: self.lifted(value) for key, value in x.items()}
-        method = method_of(x, "__array__")
-        if method is not None and self.trace.active:
-            return self.traced_if_outside(self.call(self.where, MethodType(method, x)))
         if type(x) in DICT_VIEWS and self.trace.active:
             return list(map(self.lifted, x))
         return self.traced_if_outside(x)

@@ -42,7 +42,7 @@ from ..facts.policy import stays_plain
 from ..facts.static_values import attributes_in, slots_of
 from ..guards.array_values import guard_content
 from ..guards.contents import everything_in
-from ..guards.guard import Guard, attribute_guard, is_guarded, once_guard, place_guard
+from ..guards.guard import Guard, is_guarded, once_guard, place_guard
 from ..guards.measures import ATOMS, CONTAINERS, VIEWS
 from ..guards.places import UNBOUND, Cell, Global, Places
 from ..guards.plain_calls import LOOKING
@@ -50,12 +50,14 @@ from ..guards.watched_code import Verdict, may_matter, runs_code, users_methods,
 from ..library.callees import callee_name
 from ..values.array import TracedArray
 from ..values.trace import current
+from .attribute_guards import note_constant
 from .tracing_hooks import TracingHooks
 
 # They keep a function, which is converted where the program calls it.
 _KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapper}
 _LATER = (atexit.register, weakref.finalize, weakref.ref, weakref.proxy, weakref.WeakMethod)
 _COMPARING = frozenset({"count", "index", "remove"})  # methods that compare items
+_LOOKED_PAST = frozenset({"__init__", "__new__", "__post_init__", "__repr__", "__str__"})
 _MOST_LOOKED_AT = 64  # items of a container that is handed over
 _NAMESPACES = (dict, MappingProxyType)
 _BOUND = BuiltinMethodType, MethodWrapperType
@@ -117,6 +119,11 @@ class Watch:
                 f"{fn.__name__} with a function that Python calls later", loc=self.trace.loc,
                 cure="do it before or after the call: it would happen while tracing only")
         self.start()
+
+    def asks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """C may call any special method of objects among these."""
+        if any(_answers(x) for x in _handed(None, args, kwargs)):
+            self.start()
 
     def constructing(self, kind: type) -> None:
         """An object of the class is about to be made as Python makes it."""
@@ -298,8 +305,8 @@ class Watch:
                 title = f"what is in a {type(x).__name__}"  # a part of a ConfigParser
                 self.trace.world.guards[id(x), ""] = Guard(title, title, functools.partial(dict, x))
             for name in getattr(x, "__dict__", ()):
-                if is_guarded(x) and (id(x), name) not in self.trace.world.guards:
-                    self.trace.world.guards[id(x), name] = attribute_guard(x, name)
+                if is_guarded(x):
+                    note_constant(self.trace, x, name)
 
     def note_global(self, scope: dict[str, Any], name: str) -> None:
         """``globals()[name]``"""
@@ -330,9 +337,7 @@ class Watch:
                 raise unsupported(
                     f"reading the attribute {name!r}, which the program assigns, in code that is "
                     "not compiled", loc=self.trace.loc, cure="read it in the program itself")
-            if (id(x), name) not in self.trace.world.guards:
-                self.trace.world.guards[id(x), name] = guard = attribute_guard(x, name)
-                self.trace.world.reachable.note(guard, (id(x), name))
+            note_constant(self.trace, x, name)
 
 
 def _is_read(x: Any, own: Mapping[str, Any], name: str) -> bool:
@@ -341,6 +346,12 @@ def _is_read(x: Any, own: Mapping[str, Any], name: str) -> bool:
         return True
     value = class_attribute(x if isinstance(x, type) else type(x), name)
     return value is not None and _is_data(value) and not hasattr(type(value), "__get__")
+
+
+def _answers(x: Any) -> bool:
+    kind = type(x)
+    return bool(kind.__flags__ & HEAP_TYPE) and kind is not TracedArray and any(
+        name.startswith("__") and name not in _LOOKED_PAST for name, _ in users_methods(kind))
 
 
 def _is_data(value: Any) -> bool:

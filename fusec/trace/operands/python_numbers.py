@@ -252,10 +252,15 @@ def check_signed(trace: Trace, value: Value, error: Exception) -> None:
 
 def index_of(trace: Trace, x: TracedArray, error: Exception | None = None) -> TracedArray:
     """``operator.index(x)``, a Python int; ``error`` is raised at run time beyond 64 bits."""
-    if not is_index(x) and not (x.dtype == BOOL and x.type.is_weak):
+    if not is_index(x) and not is_truth(x):
         raise not_an_index(x)
     check_signed(trace, x.value, error or OverflowError(TEXT))
     return TracedArray(trace, None, (), weak(trace, x.value, INT64))
+
+
+def is_truth(x: TracedArray) -> bool:
+    """Whether it is a bool of Python's, which is an index of lists."""
+    return bool(x.dtype == BOOL and x.type.is_weak)
 
 
 def check_number(trace: Trace, x: TracedArray) -> None:

@@ -26,6 +26,7 @@ from ..facts.trees import leaves_in
 from ..guards.places import UNBOUND
 from ..guards.side_effects import check_unconsumed
 from ..hooks import attributes
+from ..library.failures import on_known
 from ..objects.quantifiers import quantified
 from ..objects.tracing_hooks import TracingHooks
 from ..objects.user_methods import method_of
@@ -63,7 +64,10 @@ def _constructor(kind: type) -> None:
 def _number(kind: type, dtype: np.dtype) -> None:
     """``float(x)`` and ``int(x)`` of a traced scalar stay in the graph as Python numbers."""
     @when_called(kind)
-    def convert(hooks: TracingHooks, value: Any) -> Any:
+    def convert(hooks: TracingHooks, value: Any, *base: Any, **named: Any) -> Any:
+        if base or named:  # of a text
+            return on_known(hooks.trace, "int() with a base that data decides", kind,
+                            (value, *base), named)
         x = as_traced(hooks.trace, value)
         check_number(hooks.trace, x)
         if x.dtype.kind == "c" and (x.type.is_weak or x.is_array):

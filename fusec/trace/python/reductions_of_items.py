@@ -19,6 +19,7 @@ from ..control.ranges import VIEWS, sequence
 from ..control.unrolling import UNROLL
 from ..convert import in_python
 from ..guards.places import UNBOUND
+from ..objects.object_reads import are_compared_by_users
 from ..objects.tracing_hooks import TracingHooks
 from ..objects.user_methods import method_of
 from ..operands.operands import as_traced, cast
@@ -68,6 +69,8 @@ def _may_be_traced(
     """Whether a method or a key that is a function of the program gives what the run knows."""
     if function is builtins.sum:
         return _are_users(args)
+    if "key" not in kwargs and are_compared_by_users(args):
+        return True
     is_there = len(args) == 1 and type(args[0]) in (list, tuple, range)
     return is_there and "key" in kwargs and kwargs["key"] is not None
 
@@ -89,7 +92,7 @@ def _extremum(function: Callable[..., Any], better: np.ufunc, by_hand: Callable[
         if kwargs or not items:
             raise unsupported(f"{function.__name__} with these arguments on traced values",
                               loc=hooks.loc, cure="use np.minimum or np.maximum")
-        if any(type(item) in (tuple, list) for item in items):
+        if any(type(item) in (tuple, list) for item in items) or are_compared_by_users(args):
             return hooks.call(hooks.where, by_hand, items)
         best = items[0]
         for item in items[1:]:
