@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fusec.errors import located
+from fusec.errors import UnsupportedError, located
 from fusec.ir import Graph, Node, Value
 from fusec.ir.bindings import Bindings
 from fusec.ir.evaluate import apply, as_type
@@ -105,7 +105,7 @@ def earlier_error(
     for node in nodes[:until]:
         if not has_loops(node) and all(v in table for v in node.inputs):
             error = _first_error([node], table, sizes)
-            if error is not None:
+            if error is not None and not _is_misfit(error, node):
                 return error
     return None
 
@@ -138,8 +138,9 @@ def _arguments(
 def _first_error(
     nodes: Iterable[Node], table: dict[Value, Any], sizes: dict[str, int]
 ) -> Exception | None:
+    misfit = None
     for node in nodes:
-        if node.op == "Input":
+        if node.op == "Input" or (misfit is not None and not all(v in table for v in node.inputs)):
             continue
         operands = [table[v] for v in node.inputs]
         if node.op == "Fused":
@@ -154,7 +155,15 @@ def _first_error(
                 results = apply(node, operands, sizes)
             except Exception as raised:
                 error = located(raised, node.loc)
+                if _is_misfit(error, node):  # compiled code, which went on, had no use for it
+                    misfit = misfit or error
+                    continue
                 error.__dict__[_WHERE] = node, table, sizes
                 return error
         table.update(zip(node.outputs, results, strict=True))
-    return None
+    return misfit
+
+
+def _is_misfit(error: Exception, node: Node) -> bool:
+    """Whether a library gave a result of another type than was compiled for."""
+    return isinstance(error, UnsupportedError) and get(node.op).kind == "extern"

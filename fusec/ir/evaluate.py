@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import InternalError, located
+from fusec.errors import InternalError, located, unsupported
 from fusec.ops import registry
 from fusec.ops.python_operators import PYTHON_OPERATORS
 
@@ -25,7 +25,8 @@ from .types import BEYOND_64_BITS, TensorType
 def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     """The graph's outputs for these arguments, one per parameter; arguments are not changed.
 
-    Raises what NumPy or Python raises, and `InternalError` where a result is not of its type.
+    Raises what NumPy or Python raises, `UnsupportedError` where a library's result is not of its
+    type, and `InternalError` where another one is not.
     """
     return evaluate_all(graph, arrays)[0]
 
@@ -117,13 +118,21 @@ def as_type(
         array = _int64(value)
     if array.dtype != kind.dtype or not bind(kind.shape, array.shape, {} if sizes is None
                                              else sizes):
-        raise InternalError(
-            f"{node.name!r} ({node.op}) gave {array.dtype}{list(array.shape)} where its type is "
-            f"{kind}", loc=node.loc,
-        )
+        raise _misfit(array, kind, node)
     if kind.kind == "array":
         return array
     return array[()] if kind.kind == "scalar" else array.item()
+
+
+def _misfit(array: np.ndarray, kind: TensorType, node: Node) -> Exception:
+    """For a result that is not of the node's type, which of a call of a library is a claim."""
+    if registry.get(node.op).kind == "extern":
+        return unsupported(
+            f"a result of {node.op} whose type data decides, {array.dtype}{list(array.shape)} for "
+            f"{kind},", loc=node.loc, cure="call it before or after the compiled function")
+    return InternalError(
+        f"{node.name!r} ({node.op}) gave {array.dtype}{list(array.shape)} where its type is {kind}",
+        loc=node.loc)
 
 
 def _number_of_sizes(value: Symbolic, kind: TensorType) -> Any:

@@ -87,8 +87,13 @@ def fma_reference(a: Any, b: Any, c: Any) -> Any:
 
 
 def cast_reference(x: Any, dtype: np.dtype, kind: str | None = None) -> Any:
+    """By NumPy's loop over strided memory: the one over contiguous memory gives other unsigned
+    integers where a float does not fit."""
+    x = np.asarray(x)
+    if dtype.kind == "u" and x.dtype.kind in "fc":
+        x = np.repeat(x[..., None], 2, axis=-1)[..., 0]
     with np.errstate(all="ignore"):
-        return np.asarray(x).astype(dtype)[()]
+        return x.astype(dtype)[()]
 
 
 def reinterpret_reference(x: Any, dtype: np.dtype) -> Any:

@@ -7,6 +7,10 @@ memory and over strided memory differ.  fusec gives the strided loop's everywher
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 from arrays import DTYPES, specials
@@ -15,6 +19,7 @@ from tolerance import same_bits
 
 import fusec
 from fusec.jit import Function
+from fusec.ops.elementwise import cast_reference
 
 LENGTHS = [0, 1, 2, 3, 5, 7, 8, 9, 17, 31, 33]
 EVERY = [*DTYPES, "c8", "c16"]
@@ -43,7 +48,9 @@ def converter(target: str) -> Function:
     return fusec.jit(lambda x: x.astype(target))
 
 
-def assert_converts(function: Function, x: np.ndarray, want: np.ndarray, what: str) -> None:
+def assert_converts(
+    function: Callable[..., Any], x: np.ndarray, want: np.ndarray, what: str
+) -> None:
     got = function(x)
     assert got.dtype == want.dtype and got.shape == want.shape, what
     bad = ~same_bits(got, want)
@@ -57,6 +64,7 @@ def test_one_result_in_body_tail_and_stride(source: str, target: str) -> None:
     assert_converts(function, x, want, "body")
     assert_converts(function, np.repeat(x, 3)[::3], want, "strided")
     assert_converts(function, x[::-1], want[::-1], "reversed")
+    assert_converts(partial(cast_reference, dtype=np.dtype(target)), x, want, "the reference")
     for length in LENGTHS:
         for start in range(0, len(x), max(length, 1)) if length else (0,):
             part = slice(start, start + length)

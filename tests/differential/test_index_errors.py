@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -456,3 +457,27 @@ def test_scatters_in_loops_copy_nothing() -> None:
     (control,) = jitted.traces[-1].control
     temporaries = [w.value for w in control.run.program.words if w.kind == "temp"]
     assert max(temporaries, default=0) < 1000 and control.run.nests == 2
+
+
+def along_nothing(x, i):
+    return np.take_along_axis(x, i, 0)
+
+
+def write_along_nothing(x, i):
+    x = x.reshape(2, -1) * 1.0
+    np.put_along_axis(x, i[None], 1.0, 1)
+    return x
+
+
+@pytest.mark.parametrize("f", [along_nothing, write_along_nothing])
+def test_an_axis_without_elements_names_the_first_index(f: Callable[..., Any]) -> None:
+    compiled = fusec.jit(f)
+    for n in (2, 20, 0):
+        x, i = np.arange(float(n)), np.array([4, -9])
+        try:
+            expected = f(x, i)
+        except IndexError as error:
+            with pytest.raises(IndexError, match=re.escape(str(error))):
+                compiled(x, i)
+        else:
+            np.testing.assert_array_equal(compiled(x, i), expected)

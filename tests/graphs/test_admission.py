@@ -124,6 +124,21 @@ def test_indices_that_are_not_proven_are_checked() -> None:
         function(np.arange(3.0), np.array([0, 9]))
 
 
+def test_a_result_of_a_library_that_is_not_as_claimed() -> None:
+    """It is refused where something needs it, and not in the way of what NumPy raises."""
+    text = graph('  %c = Compress(%m, %x) {form=("tuple", ("operand", 0), ("operand", 1)), '
+                 'named=("tuple",), results=(type(f64[2]),)} : f64[2]\n'
+                 '  %g = Gather(%x, %i) {axes=(0,), at=0} : f64[2]\n'
+                 '  return %g', "x: f64[3], m: bool[3], i: i64[2]")
+    x, m, indices = np.arange(3.0), np.ones(3, bool), np.array([0, 9])
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        admit(text).function()(x, m, indices)
+    needed = admit(text.replace("return %g", "return %c"))
+    for function in (needed.function(), lambda *args: evaluate(needed, args)):
+        with pytest.raises(UnsupportedError, match="a result of Compress"):
+            function(x, m, indices)
+
+
 def test_places_in_the_source_are_words() -> None:
     """A message never opens the file that a graph names."""
     text = graph("  %s = Sqrt(%x) : f64[3]  # /dev/zero:3:0-4 in f\n  return %s")

@@ -15,6 +15,7 @@ from fusec.ops.index_checks import Use
 from fusec.records import dataclass, field, replace
 
 from ..facts.layout import Strides
+from ..operands.perhaps_pythons import note_choice
 from ..operands.python_numbers import Intervals, hull, interval
 from ..values.array import TracedArray, from_value
 from ..values.selected_arrays import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
@@ -238,6 +239,7 @@ class Filling:
         if slot.index not in arrays:
             value = self.outputs[slot.index]
             note_joined(self.trace, value, *slot.values)
+            note_choice(self.trace, value, self.test, slot.values)
             arrays[slot.index] = self._fresh(slot)
             if slot.interval is not None:
                 self.trace.part(Intervals)[value] = slot.interval

@@ -37,6 +37,7 @@ from ..choice.regions import Region
 from ..guards.container_changes import may_be_held
 from ..guards.places import UNBOUND, Absent, Attribute
 from ..operands.overflow import OverflowChecks
+from ..operands.perhaps_pythons import Pythons, is_perhaps_pythons
 from ..operands.python_numbers import SLOW, Intervals, hull, interval, is_slow
 from ..operands.sizes import SizeTable
 from ..values.array import TracedArray
@@ -179,11 +180,23 @@ class Finals(Parameters):
             self.known.types[key] = replace(type_, shape=before.shape) if type_.shape else type_
             self.known.changed = True
         carried.final = self.sizes.left(key, converted(self.trace, final, type_), carried)
-        if final.type.kind != "array" and is_of_other_kind(final.type, type_):
-            self.known.learn(self.known.open, key)
+        self._learn_kind(key, carried, final.type, is_perhaps_pythons(self.trace, final))
         self._check_bounds(key, carried)
         if key in self.known.rebound:
             self._check_rebinding(key, before, after)
+
+    def _learn_kind(
+        self, key: Leaf, carried: Carried, final: TensorType, is_pythons: bool
+    ) -> None:
+        """Of a number that an iteration leaves as one of another kind, or as Python's own."""
+        assert carried.final is not None
+        if final.kind != "array" and is_of_other_kind(final, carried.final.type):
+            self.known.learn(self.known.open, key)
+        if carried.final.type.kind == "scalar" and is_pythons:
+            if carried.parameter in self.trace.part(Pythons):  # which is known, too
+                self.known.pythons.add(key)
+            else:
+                self.known.learn(self.known.pythons, key)
 
     def _check_bounds(self, key: Leaf, carried: Carried) -> None:
         """That an iteration leaves a Python int within what was supposed; a range that does not

@@ -58,6 +58,7 @@ class Known:
 
     types: dict[Leaf, TensorType] = field(default_factory=dict)
     open: set[Leaf] = field(default_factory=set)  # numbers that an iteration leaves of another kind
+    pythons: set[Leaf] = field(default_factory=set)  # that it leaves as Python's own, perhaps
     fixed: set[Leaf] = field(default_factory=set)  # numbers that stay what they are
     moving: set[Leaf] = field(default_factory=set)  # those of which that was found to be wrong
     rebound: set[Leaf] = field(default_factory=set)  # arrays that a variable is bound to anew

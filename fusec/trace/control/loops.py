@@ -33,6 +33,7 @@ from ..guards.side_effects import warn_of_dtype
 from ..lists.appended_items import Shown
 from ..lists.tables_of_loops import MOST_KNOWN, WrittenLists
 from ..operands.index_uses import lost_checks, note_inside
+from ..operands.perhaps_pythons import Pythons, note_pythons
 from ..operands.python_numbers import Intervals
 from ..places.cells import Variables
 from ..values.array import TracedArray, from_value, number
@@ -141,7 +142,7 @@ class LoopResult:
         outputs = dict(zip((c.leaf for c in self.carried), value.node.outputs, strict=True))
         results = self.attempt.sizes.results(outputs)
         for carried, output in zip(self.carried, value.node.outputs, strict=True):
-            note_joined(trace, output, carried.parameter)
+            self._note_kind(carried, output)
             bounds = trace.part(Intervals).get(carried.parameter)
             if bounds is not None and carried.leaf is not None:
                 trace.part(Intervals)[output] = bounds
@@ -149,6 +150,14 @@ class LoopResult:
                 assign(trace, carried.storage, output)
         self._bind(results)
         self.lists.store()
+
+    def _note_kind(self, carried: Carried, output: Value) -> None:
+        """Whether data decides of what kind a number is after the loop."""
+        count, known = self.parts.count, self.attempt.known
+        note_joined(self.trace, output, carried.parameter)
+        if carried.leaf is not None and carried.parameter in self.trace.part(Pythons) and (
+                carried.leaf in known.pythons or not (is_int(count) and count > 0)):
+            note_pythons(self.trace, output)
 
     def pays(self) -> bool:
         """Whether it does more than to write numbers that Python knows into lists."""

@@ -16,6 +16,7 @@ from ..guards.places import UNBOUND
 from ..lists.appended_items import Appended
 from ..lists.lists_of_loops import GrowingLists
 from ..operands.overflow import OverflowChecks
+from ..operands.perhaps_pythons import is_perhaps_pythons, note_pythons
 from ..operands.python_numbers import SLOW, Intervals, interval, is_slow
 from ..values.array import TracedArray, from_value, number
 from ..values.trace import Trace, assign
@@ -103,6 +104,8 @@ class Parameters:
             note_joined(self.trace, carried.parameter, initial)
             if key in self.known.open:
                 self.trace.part(JoinedKinds).add(carried.parameter)
+            if key in self.known.pythons or is_perhaps_pythons(self.trace, initial):
+                note_pythons(self.trace, carried.parameter)
             self._bound(key, carried)
             return number(self.trace, carried.parameter)
         if key in self.known.rebound:

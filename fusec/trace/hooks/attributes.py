@@ -34,6 +34,7 @@ from ..objects.tracing_hooks import UNHANDLED, Operands, TracingHooks
 from ..objects.user_methods import method_of
 from ..operands import sizes
 from ..operands.operands import as_traced, holds_traced
+from ..operands.perhaps_pythons import check_attribute
 from ..places.kept_values import note_bound
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray
@@ -120,6 +121,7 @@ def of_array(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
     obj = hooks.traced_if_outside(obj)
     if type(obj) is not TracedArray:
         return UNHANDLED
+    check_attribute(obj, name)
     if not hasattr(obj.__class__, name):
         raise hooks.trace.error(AttributeError(
             f"'{obj.kind_name}' object has no attribute {name!r}"))
@@ -179,6 +181,8 @@ def _guarded(hooks: TracingHooks, obj: Any, name: str, result: Any) -> Any:
 
 def attribute_or(hooks: TracingHooks, obj: Any, name: str, *default: Any) -> Any:
     """``getattr(obj, name, default)``; that it is missing is checked at each call."""
+    if default and type(obj) is TracedArray:
+        check_attribute(obj, name, is_asked=True)
     try:
         return hooks.getattr(hooks.where, obj, name)
     except AttributeError:

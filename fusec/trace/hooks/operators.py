@@ -17,7 +17,7 @@ from ..call.foreign_arrays import is_foreign, refusal
 from ..choice.flat_results import identity
 from ..choice.joined_kinds import check_division
 from ..convert.hooks import Hooks
-from ..convert.python_operators import BINARY, IN_PLACE
+from ..convert.python_operators import BINARY, IN_PLACE, UNARY
 from ..facts.code_names import HEAP_TYPE
 from ..facts.constant_values import is_constant
 from ..facts.trees import leaves_in
@@ -29,6 +29,7 @@ from ..objects.tracing_hooks import UNHANDLED, Handler, Operands, TracingHooks
 from ..objects.user_methods import method_of
 from ..operands import texts
 from ..operands.operands import as_traced
+from ..operands.perhaps_pythons import note_computed
 from ..operands.python_numbers import BOOL, weak
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray, number
@@ -141,14 +142,18 @@ def write_traced(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> 
 
 
 def unop(hooks: TracingHooks, where: Where, op: str, a: Any) -> Any:
-    return _computed(hooks, special_methods.unop(hooks, where, op, hooks.lifted(a)))
+    result = _computed(hooks, special_methods.unop(hooks, where, op, hooks.lifted(a)))
+    note_computed(hooks.trace, UNARY[op], result, a)
+    return result
 
 
 def computed(by: Handler) -> Handler:
     """What two operands give; where Python knows of no operation, it names their types in NumPy."""
     def compute(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
         try:
-            return _computed(hooks, by(hooks, where, op, a, b))
+            result = _computed(hooks, by(hooks, where, op, a, b))
+            note_computed(hooks.trace, BINARY[op], result, a, b)
+            return result
         except TypeError as error:
             where_raised = raised_at(error)
             if TracedArray not in (type(a), type(b)) or where_raised is None or (

@@ -118,6 +118,15 @@ def _with_room(x: np.ndarray, entries: Key) -> np.ndarray:
     return x if shape == x.shape else np.zeros(shape, x.dtype)
 
 
+def _with_room_along(x: np.ndarray, axis: Any) -> np.ndarray:
+    """The same where only one axis is indexed, or the array as if it were flat."""
+    if axis is None:
+        return x if x.size else np.zeros(1, x.dtype)
+    is_axis = type(axis) is int and -x.ndim <= axis < x.ndim
+    at = [d for d in range(x.ndim) if is_axis and d == axis % x.ndim]
+    return _with_room(x, [0 if d in at else slice(None) for d in range(x.ndim)])
+
+
 def _parts(
     array: TracedArray, entries: Key, places: Sequence[TracedArray],
     view: Callable[[TracedArray, Any], TracedArray],
@@ -253,7 +262,8 @@ def take_along_axis(trace: Trace, arr: Any, indices: Any, axis: Any = -1) -> Any
     """``np.take_along_axis``: an index for each element of all other axes."""
     array, places = as_traced(trace, arr), as_traced(trace, indices)
     like = ask_on_stand_ins(
-        trace, lambda x, i: np.take_along_axis(x, i, axis), [array, places], axis)
+        trace, lambda x, i: np.take_along_axis(_with_room_along(x, axis), i, axis),
+        [array, places], axis)
     if axis is None:
         array, axis = array.reshape(-1), 0
     along = axis % array.ndim
@@ -273,7 +283,7 @@ def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: Any)
         return
 
     def answer(x: Any, i: Any, v: Any) -> Any:
-        x = np.array(x)
+        x = np.array(_with_room_along(x, axis))
         np.put_along_axis(x, i, v, axis)
         return np.take_along_axis(x, i, axis)
 

@@ -14,6 +14,7 @@ from fusec.ops.shapes import broadcast
 
 from ..library import calls as library
 from ..operands.operands import as_traced, cast, has_run_time_int, spread, spread_scalar, truth
+from ..operands.perhaps_pythons import check_numpys
 from ..operands.scalar_stores import are_ints, check_items, check_items_fit, check_stored, none_in
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.operations import operation
@@ -56,6 +57,9 @@ def _is_rank_0(entry: Any) -> bool:
 
 
 def _getitem(array: TracedArray, key: Any) -> TracedArray:
+    if not array.is_array:
+        check_numpys(array, lambda kind: TypeError(f"{kind!r} object is not subscriptable"),
+                     "an item")
     if _is_only_axes(key) and not array.is_array and not array.type.is_weak:
         array = spread_scalar(array)
     if not array.is_array and array.type.is_weak:

@@ -31,14 +31,15 @@ from ..objects.quantifiers import quantified
 from ..objects.tracing_hooks import TracingHooks
 from ..objects.user_methods import method_of
 from ..operands import sizes
-from ..operands.decimal_rounding import MOST_DIGITS, rounded
 from ..operands.operands import as_traced, cast
+from ..operands.perhaps_pythons import Pythons, check_attribute
 from ..operands.python_errors import check_integer
 from ..operands.python_numbers import check_number, index_of, scalar_of, weak
 from ..ufuncs.complex_numbers import python_complex
 from ..values.array import TracedArray, from_value
 from ..values.handlers import TABLE, everywhere, when_called
 from ..values.trace import Trace
+from .decimal_rounding import MOST_DIGITS, rounded
 from .long_lists import many
 from .math_functions import rounded_number
 
@@ -58,6 +59,8 @@ def _constructor(kind: type) -> None:
             return TracedArray(x.trace, x.storage, x.steps) if same else astype(
                 hooks.trace, x, kind)
         result = cast(hooks.trace, scalar_of(hooks.trace, x), np.dtype(kind))
+        if result in hooks.trace.part(Pythons):  # which this is not, whatever data decides
+            result = hooks.trace.emit("Copy", result)
         return from_value(hooks.trace, result)
 
 
@@ -192,6 +195,7 @@ def _read(hooks: TracingHooks, obj: Any, name: str) -> Any:
 @everywhere(builtins.hasattr)
 def _hasattr(hooks: TracingHooks, obj: Any, name: str) -> bool:
     if type(obj) is TracedArray:
+        check_attribute(obj, name, is_asked=True)
         return has_attribute(obj, name)
     return attributes.attribute_or(hooks, obj, name, UNBOUND) is not UNBOUND
 

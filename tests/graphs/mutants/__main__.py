@@ -11,6 +11,7 @@ import argparse
 import json
 import mmap
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[2])]
 RECYCLED_AFTER = 20_000  # mutants; kernels add up in a process
+MOST_MEMORY = 12 << 30  # bytes
 
 
 def arguments() -> argparse.Namespace:
@@ -60,6 +62,9 @@ def judge_of(chosen: argparse.Namespace) -> Any:
 def child(chosen: argparse.Namespace) -> None:
     """Numbers from the first one on, until it is old; a line for each failure, counts at the end.
     """
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = MOST_MEMORY if hard == resource.RLIM_INFINITY else min(MOST_MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     judge = judge_of(chosen)
     with chosen.child.open("r+b") as file:
         page = mmap.mmap(file.fileno(), 4096)

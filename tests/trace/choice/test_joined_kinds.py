@@ -1,6 +1,10 @@
-"""What Python says of the type of a number that is an int or a float, as data decides: refused."""
+"""What Python says of the type of a number that is an int or a float, as data decides: refused.
+
+What a number of Python's has not raises where it is one."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pytest
@@ -143,3 +147,66 @@ def test_division_by_zero_of_what_may_be_a_python_number(f):
             f(nothing)
         with pytest.raises(ZeroDivisionError):
             compiled(nothing)
+
+
+def summed(x):
+    s = 0.0 if x[0] > 0 else x.sum()
+    return s.sum()
+
+
+def of_a_sum_of_both(x):
+    s = 1 if x[0] > 0 else x.sum()
+    s = -(s + 2)
+    return s.item() + s.dtype.itemsize
+
+
+def an_item(x):
+    s = 0 if x[0] > 0 else x.sum()
+    return s[()] + 1.0
+
+
+def of_certain_kind(x):
+    s = 0.0
+    if x[0] > 0:
+        s = x[1]
+    for i in range(40):
+        s = s + x[i % 2]
+    r = 0.0 if x[0] > 0 else x.sum()
+    return s.item(), (r * x[1]).item(), np.float64(r).item()
+
+
+@pytest.mark.parametrize("f", [summed, of_a_sum_of_both, an_item, of_certain_kind])
+def test_attributes_of_what_may_be_a_python_number(f):
+    compiled = fusec.jit(f)
+    for x in (X, -X):
+        try:
+            expected = f(x)
+        except (AttributeError, TypeError) as error:
+            with pytest.raises(type(error), match=re.escape(str(error))):
+                compiled(x)
+        else:
+            assert compiled(x) == expected
+
+
+def after_a_loop(x):
+    s = 0.0
+    for i in range(40):
+        if x[0] > i:
+            s = x[1]
+    return s.sum()
+
+
+def asked_for(x):
+    s = 0.0 if x[0] > 0 else x.sum()
+    return 1.0 if hasattr(s, "sum") else 2.0
+
+
+def asked_with_another(x):
+    s = 0.0 if x[0] > 0 else x.sum()
+    return getattr(s, "size", 2.0)
+
+
+@pytest.mark.parametrize("f", [after_a_loop, asked_for, asked_with_another])
+def test_attributes_that_several_things_decide(f):
+    with pytest.raises(fusec.UnsupportedError, match="that data makes Python's or NumPy's"):
+        fusec.jit(f)(X)

@@ -13,9 +13,9 @@ import numpy as np
 
 from fusec.ir import Value
 
+from ..operands.python_numbers import weak
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .python_numbers import weak
 
 F64 = np.dtype(np.float64)
 MOST_DIGITS = 22
