@@ -19,6 +19,7 @@ from fusec.records import dataclass, replace
 from ..lists.appended_items import restacked
 from ..operands import sizes
 from ..operands.operands import as_traced, cast
+from ..operands.perhaps_pythons import check_iterable
 from ..operands.python_numbers import Intervals, interval, weak
 from ..values.array import TracedArray, from_value, number
 from ..values.rows import SHORT, part_of, whole
@@ -161,6 +162,7 @@ def all_one(trace: Trace, over: Any) -> Counted | None:
 
 def taken_apart(item: Any, count: int) -> tuple[Any, ...]:
     """An item as so many parts; raises as Python does."""
+    check_iterable(item, "cannot unpack non-iterable {} object")
     parts = tuple(item)
     if len(parts) != count:
         words = "too many values to unpack" if len(parts) > count else (

@@ -47,6 +47,7 @@ from ..objects.variables import into
 from ..objects.watch import CALLING
 from ..operands import texts
 from ..operands.operands import as_traced, joined_operands, spread_scalar
+from ..operands.perhaps_pythons import check_iterable
 from ..operands.sizes import unpackable
 from ..places.kept_values import note_given
 from ..places.reachable_names import polynomials
@@ -303,11 +304,14 @@ def elements(hooks: TracingHooks, where: Where, value: Any) -> Any:
 
 
 def starred(hooks: TracingHooks, where: Where, value: Any) -> Any:
-    return hooks.lifted_items(elements(hooks, where, value))
+    value = elements(hooks, where, value)
+    check_iterable(value, "Value after * must be an iterable, not {}")
+    return hooks.lifted_items(value)
 
 
 def unpacked(hooks: TracingHooks, where: Where, value: Any, count: int | None) -> Any:
     value = elements(hooks, where, value)
+    check_iterable(value, "cannot unpack non-iterable {} object")
     if count is not None and type(value) is TracedArray and value.ndim:
         return unpackable(value, count)
     return value

@@ -23,6 +23,7 @@ from fusec.ops.picking import PICKS, picked_axes
 from fusec.records import replace
 
 from ..values.array import TracedArray
+from ..values.exception_handlers import check_decided
 from ..values.operations import OPERATIONS
 from ..values.trace import Trace
 from .operands import as_traced, cast
@@ -49,6 +50,7 @@ def note_checked(trace: Trace, checked: Value) -> Value:
 
 def _note(trace: Trace, use: IndexUse) -> None:
     """Note the use; of one in a branch or loop the state before that is noted."""
+    check_decided(trace, IndexError(), use.index, use.limit)
     if not trace.in_region:
         use = replace(use, is_outermost=True, state=OPERATIONS.state_now(trace))
     trace.record.index_uses.append(use)

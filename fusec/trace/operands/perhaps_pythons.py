@@ -108,6 +108,13 @@ def check_attribute(x: TracedArray, name: str, *, is_asked: bool = False) -> Non
         f"{named!r} object has no attribute {name!r}"), f"the attribute {name!r}")
 
 
+def check_iterable(x: Any, text: str) -> None:
+    """Raise that a number is not iterable: the text with the name of its kind."""
+    if type(x) is TracedArray and x.storage is None:
+        check_numpys(x, lambda kind: TypeError(text.format(kind)), "iteration")
+        raise x.trace.error(TypeError(text.format(x.kind_name)), [x.value])
+
+
 def _refusal(x: TracedArray, what: str) -> Exception:
     return unsupported(
         f"{what} of a number that data makes Python's or NumPy's", loc=x.trace.loc,

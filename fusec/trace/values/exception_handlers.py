@@ -16,7 +16,9 @@ from typing import Any
 
 from fusec import errors
 from fusec.ir.dims import UndecidedSizeError
-from fusec.ir.graph import CaughtLoc, Loc
+from fusec.ir.graph import CaughtLoc, Loc, Value
+from fusec.ir.size_questions import Computed
+from fusec.ir.walks import nodes_behind
 
 from ..facts.trees import leaves_in
 from ..source.errors import SourceUnavailable
@@ -52,6 +54,34 @@ def check_caused(trace: Any, error: BaseException) -> None:
     if trace.builder.is_symbolic and not is_certain:
         raise errors.unsupported(
             "an exception in a trace for several sizes", loc=trace.loc) from error
+
+
+def check_decided(trace: Any, error: BaseException, *values: Value) -> None:
+    """Refuse what the run would raise under a handler for it where sizes or ints of the call alone
+    decide ``values``: in a trace that knows those it is raised while tracing, and caught."""
+    if not any(isinstance(error, classes) for classes, _ in trace.handlers):
+        return
+    kinds = {_kind_of(trace, node.outputs[0]) for node in nodes_behind(values)
+             if node.op == "Input"}
+    if kinds <= {_INT, _MADE} and (_INT in kinds or trace.builder.is_symbolic):
+        raise errors.unsupported(f"catching {type(error).__name__}, which sizes decide",
+                                 loc=trace.loc, cure="test for it before it happens")
+
+
+_INT, _MADE, _DATA = range(3)
+
+
+def _kind_of(trace: Any, given: Value) -> int:
+    """Whether an input is an int argument, which may be known, or an array made of what is."""
+    feeds = trace.feeds
+    at = next((i for i, x in enumerate(feeds.inputs) if x == given), None)
+    if at is None:  # what a branch or loop is given
+        return _DATA
+    if at not in feeds.outside:
+        return _INT if given.type.kind != "array" and given.dtype.kind == "i" else _DATA
+    storage, first = feeds.storages[at], len(feeds.inputs) - len(feeds.captured)
+    is_constant = storage is not None and storage.is_constant
+    return _MADE if is_constant or type(feeds.captured[at - first]) is Computed else _DATA
 
 
 def is_raised_there(error: BaseException) -> bool:

@@ -31,7 +31,7 @@ from ..facts.cures import cure_for
 from ..facts.layout import Strides
 from ..facts.origins import access_path, describe
 from ..facts.refusals import check_array
-from .exception_handlers import Handlers, under_handlers
+from .exception_handlers import Handlers, check_decided, under_handlers
 from .operations import OPERATIONS
 from .parts import Feeds, Local, Record, World
 from .storage import Storage
@@ -130,6 +130,7 @@ class Trace:
         ``state``: what is assigned then; without it, what has been assigned by now.  The
         exception's arguments must be plain data: see `describe_error`.
         """
+        check_decided(self, error, holds)
         node = self.emit("Check", holds, error=describe_error(error)).node
         self.record.checks.append(node)
         OPERATIONS.note_state(self, node, state)

@@ -254,3 +254,33 @@ def test_changes_of_containers_stand_when_another_trace_takes_over() -> None:
     before = LEDGER[0][0]
     jitted(z[1:], z[:-1])
     assert LEDGER[0][0] == before + 2.0
+
+
+def reshaped(x, n):
+    try:
+        return np.arange(max(n, 0)).reshape(2, 1)
+    except ValueError:
+        return x
+
+
+def read(x, n):
+    try:
+        return x[n] + x[n - 1]
+    except IndexError:
+        return x[0]
+
+
+def counted_in_rows(x, n):
+    try:
+        return np.bincount(np.arange(len(x)), minlength=3).reshape(2, len(x))
+    except ValueError:
+        return x
+
+
+@pytest.mark.parametrize("f", [reshaped, read, counted_in_rows], ids=lambda f: f.__name__)
+def test_what_ints_and_sizes_decide_is_caught(f: Callable[..., Any]) -> None:
+    """They are known while tracing where a handler needs it."""
+    jitted = fusec.jit(f)
+    for n in (1, 2, 9, 3, 4):
+        x = np.arange(float(n % 5 + 1))
+        np.testing.assert_array_equal(jitted(x, n), f(x, n))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -190,3 +191,32 @@ def test_lists_are_repeated_by_integers_only(number: Any) -> None:
         for run in (program, fusec.jit(program)):
             with pytest.raises(TypeError, match="can't multiply sequence by non-int of type"):
                 run(number)
+
+
+def unpacks_a_number(x):
+    p, q = x.sum()
+    return p + q
+
+
+def unpacks_what_data_chose(x):
+    p, *q = 1.0 if x[0] > 0 else x.sum()
+    return p, q
+
+
+def unpacks_items(x):
+    return sum(p + q for p, q in x)
+
+
+def lists_a_number(x):
+    return [*x[0]]
+
+
+@pytest.mark.parametrize("f", [
+    unpacks_a_number, unpacks_what_data_chose, unpacks_items, lists_a_number])
+@pytest.mark.parametrize("first", [2.0, -2.0])
+def test_numbers_are_not_taken_apart(f, first):
+    x = np.full(20, first)
+    with pytest.raises(TypeError) as expected:
+        f(x)
+    with pytest.raises(TypeError, match=re.escape(str(expected.value))):
+        fusec.jit(f)(x)
