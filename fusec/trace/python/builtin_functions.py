@@ -36,10 +36,10 @@ from ..operands.perhaps_pythons import Pythons, check_attribute
 from ..operands.python_errors import check_integer
 from ..operands.python_numbers import check_number, index_of, scalar_of, weak
 from ..ufuncs.complex_numbers import python_complex
+from ..ufuncs.decimal_rounding import MOST_DIGITS, rounded
 from ..values.array import TracedArray, from_value
 from ..values.handlers import TABLE, everywhere, when_called
 from ..values.trace import Trace
-from .decimal_rounding import MOST_DIGITS, rounded
 from .long_lists import many
 from .math_functions import rounded_number
 
