@@ -3,17 +3,29 @@
 With no iteration, or one that does not bind it, a variable is after the loop what it was before, or
 what another one was.  Its value is the loop's result; whether it shares memory with an older array
 matters only when one of the two is written, and if another name can still see it.
+
+The same of lists and dicts: what stands for them after the loop is a container of its own.  Where
+every iteration makes a new one, whether there was an iteration is checked when the code runs;
+otherwise a change is refused.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Iterable, Iterator
-from types import CellType, CodeType, FrameType, FunctionType, ModuleType
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from types import CellType, CodeType, FrameType, FunctionType, MappingProxyType, ModuleType
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
+import numpy as np
+
+from fusec.errors import Loc, UnsupportedError, unsupported
+from fusec.ir import Value
+
+from ..facts.static_values import attributes_in
 from ..guards.places import Attribute, Cell, Places
+from ..guards.side_effects import is_outside
 from ..values.array import TracedArray
 from ..values.selected_arrays import Copied, roots
 from ..values.storage import Storage
@@ -44,8 +56,21 @@ def _is_held(root: Storage, bound: Collection[int]) -> bool:
     trace = current()
     if trace is None:
         return False
-    return any(_shows(fn, root, _DEPTH + 1, bound) for fn in trace.part(Frames).running) or any(
-        _shows(value, root, 0, ()) for value in _assigned(trace))
+    return any(_shows(trace, fn, root, _DEPTH + 1, bound) for fn in trace.part(Frames).running
+               ) or any(_shows(trace, value, root, 0, ()) for value in _assigned(trace))
+
+
+def is_found(trace: Trace, containers: Collection[Any]) -> bool:
+    """Whether a variable of the functions that are being traced leads to one of the containers."""
+    inside: dict[int, list[Any]] = {}
+    for place in trace.part(Places).of_kind(Attribute):
+        obj = place.scope()
+        if id(obj) not in inside:
+            assigned = trace.part(Places).attributes_of(obj)
+            names = {x.name for x in assigned}
+            inside[id(obj)] = [x.now() for x in assigned] + [
+                x for name, x in attributes_in(obj) if name not in names]
+    return reached_of({*map(id, containers)}, [*trace.part(Frames).running], inside)
 
 
 def _assigned(trace: Trace) -> Iterator[Any]:
@@ -55,11 +80,18 @@ def _assigned(trace: Trace) -> Iterator[Any]:
         yield from (place.now(), places.initial[place.title])
 
 
-def _shows(value: Any, root: Storage, depth: int, bound: Collection[int]) -> bool:
-    if type(value) is TracedArray:
-        return value.storage is not None and root in roots(value.storage)
+def memory_of(trace: Trace, x: Any) -> list[Storage]:
+    """The memory that an array may show, a traced one or a plain one that is in the graph."""
+    storage = x.storage if type(x) is TracedArray else (
+        trace.local.memory.storage_of(x) if type(x) is np.ndarray else None)
+    return [] if storage is None else roots(storage)
+
+
+def _shows(trace: Trace, value: Any, root: Storage, depth: int, bound: Collection[int]) -> bool:
+    if type(value) in (TracedArray, np.ndarray):
+        return root in memory_of(trace, value)
     return depth > 0 and any(
-        _shows(item, root, depth - 1, bound) for item in _inside(value, bound))
+        _shows(trace, item, root, depth - 1, bound) for item in _inside(value, bound))
 
 
 def _inside(value: Any, bound: Collection[int]) -> Iterable[Any]:
@@ -90,8 +122,11 @@ def is_reached(target: Any, roots: Iterable[Any]) -> bool:
     return reached_of({id(target)}, roots)
 
 
-def reached_of(targets: Collection[int], roots: Iterable[Any]) -> bool:
-    """The same of one of several, by their ids."""
+def reached_of(
+    targets: Collection[int], roots: Iterable[Any],
+    inside: Mapping[int, Iterable[Any]] = MappingProxyType({}),
+) -> bool:
+    """The same of one of several, by their ids; ``inside`` says of some objects what they hold."""
     todo, visited = list(roots), set()
     while todo:
         value = todo.pop()
@@ -99,7 +134,7 @@ def reached_of(targets: Collection[int], roots: Iterable[Any]) -> bool:
             return True
         if gc.is_tracked(value) and id(value) not in visited:
             visited.add(id(value))
-            todo += _references(value)
+            todo += inside[id(value)] if id(value) in inside else _references(value)
     return False
 
 
@@ -118,3 +153,96 @@ def _references(value: Any) -> Iterable[Any]:
             str(type(value).__module__).partition(".")[0] == "fusec"):
         return ()
     return gc.get_referents(value)
+
+
+# -- lists and dicts ------------------------------------------------------------------------------
+
+
+class Rebound(NamedTuple):
+    """``new`` stands for ``final``, which an iteration left, or where there was none for
+    ``before``; ``moved``: one of those from before the loop, of this or another variable."""
+
+    new: Any
+    before: Any
+    final: Any
+    moved: bool
+
+
+class _Entered(NamedTuple):
+    """Whether a loop ran, and the regions in which that is known."""
+
+    holds: Value
+    regions: tuple[int, ...]
+
+
+class LoopBound(dict[int, tuple[Any, tuple[_Entered, ...]]]):
+    """Of a trace, by their ids: containers that stand for those which a loop may have bound, and
+    those from before it."""
+
+    def note(self, trace: Trace, containers: tuple[Any, ...], entered: Value | None) -> None:
+        """None: it is not known when the code runs either."""
+        if entered is None:
+            for x in containers:
+                trace.note_chosen(containers[0], x)
+            return
+        one = _Entered(entered, tuple(trace.record.regions))
+        for x in containers:
+            self[id(x)] = x, (*self.get(id(x), (x, ()))[1], one)
+
+    def check_apart(self, trace: Trace, container: Any, loc: Loc | None) -> None:
+        """Before a change of one: that the loops ran."""
+        for entered in self.get(id(container), (None, ()))[1]:
+            kind = type(container).__name__
+            why = (f"the loop ran no iteration, so a variable that it binds is still a {kind} "
+                   "known by another name, and one of them is changed or compared by identity")
+            cure = f"copy the {kind} before the loop: {kind}(x)"
+            depth = len(entered.regions)
+            if tuple(trace.record.regions[:depth]) != entered.regions:
+                raise unsupported(f"changing a {kind} that a loop within a loop may have bound",
+                                  loc=loc, cure=cure)
+            trace.check(entered.holds, UnsupportedError(f"{why}: {cure}"))
+
+
+class StandIns(dict[int, tuple[Any, Any]]):
+    """Of a trace, by their ids: containers that stand for others in the body of a loop."""
+
+
+def note_stand_in(trace: Trace, copied: Any, original: Any) -> None:
+    """In the body of a loop ``copied`` is the container: what must not be done with the one must
+    not be done with the other."""
+    trace.part(StandIns)[id(copied)] = copied, original
+    if id(original) in trace.local.chosen:
+        trace.note_chosen(copied)
+    entered = trace.part(LoopBound).get(id(original))
+    if entered is not None:
+        trace.part(LoopBound)[id(copied)] = copied, entered[1]
+
+
+def is_shared(trace: Trace, *containers: Any) -> bool:
+    """Whether another name may be for one of the containers that variables held before a loop."""
+    bound, stand_ins = trace.part(LoopBound), trace.part(StandIns)
+    originals = [stand_ins[id(x)][1] for x in containers if id(x) in stand_ins]
+    if originals and is_shared(trace, *originals):
+        return True
+    return any(id(x) in bound or id(x) in trace.local.chosen or is_outside(trace, x)
+               for x in containers) or is_found(trace, containers)
+
+
+def note_rebound(
+    trace: Trace, rebound: list[Rebound], may_not_run: bool, entered: Value | None,
+    chosen: list[Any],
+) -> None:
+    """What a loop that variables are bound by now has left for theirs.
+
+    ``chosen``: containers from before it of which a branch in it may have left one.
+    """
+    times = Counter(id(one.before) for one in rebound)
+    for one in rebound:
+        is_older = one.moved or is_outside(trace, one.final) or (
+            id(one.final) in trace.local.chosen or id(one.final) in trace.part(LoopBound)
+            or is_found(trace, [one.final]))
+        older = [one.before, one.final, *chosen] if is_older else (
+            [one.before] if may_not_run else [])
+        if older and (times[id(one.before)] > 1 or is_shared(trace, *older)):
+            trace.part(LoopBound).note(
+                trace, (one.new, *older), None if is_older else entered)

@@ -17,8 +17,9 @@ from fusec.ir.symbolic_sizes import is_symbolic, plain
 
 from ..facts.trees import flattened, flattened_in_order, in_order, mapped
 from ..values.array import TracedArray
-from ..values.selected_arrays import Selected, has_views_of_some, sides_of
+from ..values.selected_arrays import Copied, Selected, has_views_of_some, sides_of
 from ..values.trace import Trace
+from .aliases import memory_of
 from .choice import Choice
 from .optional_values import bound
 
@@ -67,6 +68,10 @@ def _choice(trace: Trace, x: Any) -> Any:
 
 def identity(trace: Trace, a: Any, b: Any) -> Any:
     """Whether two values, of which data chose one, are the same array; None where none was."""
+    for x, y in ((a, b), (b, a)):
+        storage = x.storage if type(x) is TracedArray else None
+        if isinstance(storage, Copied) and storage.may_be_of(memory_of(trace, y)):
+            storage.check_apart("compared by identity")
     if not any(type(x) is TracedArray and isinstance(x.storage, Selected) for x in (a, b)):
         return None
     is_same = _same(trace, a, b)

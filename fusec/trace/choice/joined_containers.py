@@ -11,15 +11,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import optree
 
 from ..facts.trees import NAMESPACE
 from ..guards.container_changes import items_in, may_be_held, put_content
 from ..guards.places import UNBOUND, Item, Places
-from ..guards.side_effects import is_outside
 from ..values.trace import Trace
+from .aliases import Rebound, is_shared, note_stand_in
 from .choice import Choice
 from .merge import flatten, same
 from .records import JoinedObjects, Opening, Record, records_in
@@ -158,6 +158,13 @@ def loop_leaves(holders: Container[int], x: Any) -> tuple[list[Any], Any]:
                                namespace=NAMESPACE)
 
 
+class KnownNames(Protocol):
+    """What earlier attempts found of variables."""
+
+    joined: set[str]
+    parted: set[str]
+
+
 class Copies:
     """The copies that stand for containers in an attempt to trace a loop."""
 
@@ -165,22 +172,47 @@ class Copies:
         self.trace = trace
         self._originals: dict[int, tuple[Any, Any]] = {}  # by their copies, which are kept alive
         self._copies: dict[int, Any] = {}
+        self._content: dict[int, list[Any]] = {}  # of the copies, as an iteration finds it
+        self._own: dict[_Place, int] = {}  # where each of those stands that are one's place's alone
+        self._strays: set[int] = set()  # of those, what an iteration leaves at other places
+        self.rebound: list[Rebound] = []  # by `restored`
 
-    def of(self, original: Any, copied: Any, is_chosen: bool) -> Any:
-        """``copied``, of a tree, with one copy for a container that several variables hold.
+    def of(self, name: str, original: Any, copied: Any, known: KnownNames) -> Any:
+        """``copied``, what stands for what a variable holds, with one copy for a container that
+        several hold.
 
-        ``is_chosen``: variables that did not are found to hold it, so that it must not be changed.
+        Variables that did not are found to hold it (``joined``): it must not be changed; those that
+        did are found not to (``parted``): each has a copy.
         """
+        is_parted = name in known.parted
+        tree = self._of(original, copied, name in known.joined or is_parted, is_parted)
+        if is_parted:
+            self._own.update(_containers((name,), tree, id))
+        return tree
+
+    def _of(self, original: Any, copied: Any, is_chosen: bool, is_parted: bool) -> Any:
         if type(copied) is not type(original) or original is copied:
             return copied
         if may_be_held(copied):
-            if id(original) in self._copies:
+            if id(original) in self._copies and not is_parted:
                 return self._copies[id(original)]
             self._copies[id(original)] = copied
             self._originals[id(copied)] = copied, original
+            note_stand_in(self.trace, copied, original)
             if is_chosen:
                 self.trace.note_chosen(copied)
-        return over_parts(lambda x, y: self.of(x, y, is_chosen), original, copied)
+        tree = over_parts(lambda x, y: self._of(x, y, is_chosen, is_parted), original, copied)
+        if may_be_held(tree):
+            self._content[id(tree)] = [item for _, item in items_in(tree)]
+        return tree
+
+    def note_strays(self, finals: dict[str, Any]) -> None:
+        """Copies of one place that an iteration leaves at another: they are not the container of
+        which they are copies, but in the first iteration."""
+        own = {*self._own.values()}
+        self._strays = {key for name, value in finals.items() if value is not UNBOUND
+                        for place, key in _containers((name,), value, id)
+                        if key in own and self._own.get(place) != key}
 
     def restored(self, before: Any, final: Any, new: Any) -> Any:
         """``new``, what the loop leaves where it found ``before`` and the attempt left ``final``,
@@ -196,39 +228,81 @@ class Copies:
         items = [(key, self.restored(before[key], final[key], item))
                  for key, item in items_in(new)]
         original = self._originals.get(id(final), (None, final))[1]
-        if original is not before:
+        if original is not before or id(final) in self._strays:
             put_content(new, items)
-            self._note_older(new, original)
+            self.rebound.append(Rebound(new, before, original, id(final) in self._originals))
             return new
         if not all(same(item, old) for (_, item), (_, old) in zip(
                 items, items_in(original), strict=True)):
             put_content(original, items)
         return original
 
-    def _note_older(self, new: Any, final: Any) -> None:
-        """Where the loop ran, the program has another container from outside, or one that a branch
-        chose.  Lists of its own that change places are mostly known by these names alone."""
-        if id(final) in self.trace.local.chosen or is_outside(self.trace, final):
-            self.trace.note_chosen(new, final)
+    def changed_and_moved(self, entry: dict[str, Any], finals: dict[str, Any]) -> Any:
+        """A container that the body may change under a name which it binds to another one, while
+        names beside those of the loop know it; None if there is none."""
+        before, after = self._places(entry), self._places(finals, self._original_if_copy)
+        moved = {before[place] for place in before if after.get(place) != before[place]}
+        held = {id(original): (copied, original) for copied, original in self._originals.values()}
+        if not any(self._is_changed(held[key][0]) for key in moved if key in held):
+            return None
+        return next((held[key][1] for key in moved if key in held and (
+            is_shared(self.trace, held[key][1]))), None)
+
+    def changed_for_others(self, name: str, entry: Any) -> bool:
+        """Whether the body changes a container of the variable's that other names know."""
+        held = {id(original): (copied, original) for copied, original in self._originals.values()}
+        found = (held[key] for _, key in _containers((name,), entry, id) if key in held)
+        return any(self._is_changed(copied) and is_shared(self.trace, original)
+                   for copied, original in found)
+
+    def _is_changed(self, copied: Any) -> bool:
+        items, found = self._content.get(id(copied), []), [x for _, x in items_in(copied)]
+        return len(items) != len(found) or any(
+            not same(a, b) for a, b in zip(items, found, strict=True))
+
+    def chosen(self) -> list[Any]:
+        """The containers of whose copies a branch may have left one for another."""
+        return [original for copied, original in self._originals.values()
+                if id(copied) in self.trace.local.chosen]
 
     def joined_by(self, entry: dict[str, Any], finals: dict[str, Any]) -> list[str]:
         """Variables that an iteration leaves with one container, and did not find with one."""
-        before, after = self._places(entry), self._places(finals)
-        groups: dict[int, list[_Place]] = {}
-        for place, container in after.items():
-            groups.setdefault(container, []).append(place)
-        return [place[0] for places in groups.values() if len({
-            before.get(place, place) for place in places}) > 1 for place in places]
+        return _separated(self._places(finals), self._places(entry))
 
-    def _places(self, values: dict[str, Any]) -> dict[_Place, int]:
+    def parted_by(self, entry: dict[str, Any], finals: dict[str, Any]) -> list[str]:
+        """Variables that an iteration may find with one container, and leave with several."""
+        return _separated(self._places(entry), self._places(finals))
+
+    def _places(
+        self, values: dict[str, Any], key_of: Callable[[Any], int] | None = None
+    ) -> dict[_Place, int]:
         return {place: container for name, value in values.items() if value is not UNBOUND
-                for place, container in self._containers((name,), value)}
+                for place, container in _containers((name,), value, key_of or self._original)}
 
-    def _containers(self, place: _Place, value: Any) -> Iterator[tuple[_Place, int]]:
-        if may_be_held(value):
-            yield place, id(self._originals.get(id(value), (None, value))[1])
-        for key, item in _parts(value):
-            yield from self._containers((*place, key), item)
+    def _original_if_copy(self, container: Any) -> int:
+        return self._original(container) if id(container) in self._originals else 0
+
+    def _original(self, container: Any) -> int:
+        return id(self._originals.get(id(container), (None, container))[1])
+
+
+def _containers(
+    place: _Place, value: Any, key_of: Callable[[Any], int]
+) -> Iterator[tuple[_Place, int]]:
+    """The containers in a tree, by their places."""
+    if may_be_held(value):
+        yield place, key_of(value)
+    for key, item in _parts(value):
+        yield from _containers((*place, key), item, key_of)
+
+
+def _separated(places: dict[_Place, int], others: dict[_Place, int]) -> list[str]:
+    """Variables with one container at these places, and several at the others."""
+    groups: dict[int, list[_Place]] = {}
+    for place, container in places.items():
+        groups.setdefault(container, []).append(place)
+    return [place[0] for group in groups.values() if len({
+        others.get(place, place) for place in group}) > 1 for place in group]
 
 
 def _parts(x: Any) -> Iterable[tuple[Any, Any]]:

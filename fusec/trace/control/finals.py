@@ -13,7 +13,7 @@ from fusec.errors import UnsupportedError, unsupported, user_error
 from fusec.ir import TensorType, Value
 from fusec.ir.dims import symbols_of
 
-from ..choice.aliases import shown_elsewhere
+from ..choice.aliases import memory_of, shown_elsewhere
 from ..choice.choice import Choice
 from ..choice.half_choices import UnboundReads, is_users
 from ..choice.joined_containers import holders_of, loop_leaves
@@ -43,6 +43,7 @@ from ..operands.sizes import SizeTable
 from ..values.array import TracedArray
 from ..values.selected_arrays import roots
 from ..values.storage import Storage
+from ..values.trace import Trace
 from .loop_facts import Carried, Leaf
 from .parameters import Parameters
 
@@ -65,6 +66,21 @@ class Finals(Parameters):
         self._storages()
         self._check_sharing(finals)
         self.known.learn(self.known.joined, *self.copies.joined_by(self.entry, finals))
+        self.known.learn(self.known.parted, *self.copies.parted_by(self.entry, finals))
+        self.copies.note_strays(finals)
+        self._keep_changed()
+        moved = None if self.known.changed else self.copies.changed_and_moved(self.entry, finals)
+        if moved is not None:
+            raise _aliased_container(self.trace, moved)
+
+    def _keep_changed(self) -> None:
+        """What the body changes of a list, other names may read after the loop, if not this one."""
+        changed = [name for name, value in self.entry.items()
+                   if value is not UNBOUND and not self._is_needed(name)
+                   and self.copies.changed_for_others(name, value)]
+        if changed:
+            self.parts.needed = (*self.parts.needed, *changed)
+            self.known.changed = True
 
     def _learns_holders(self) -> bool:
         """Whether the body has made variables of the items of a container that one holds."""
@@ -264,7 +280,7 @@ class Finals(Parameters):
             written |= more
             more = {root for (name, i), a in self.arrays.items() if a.storage in written
                     for x in loop_leaves(self.holders, self.finals[name])[0][i:i + 1]
-                    for root in _memory(x)}
+                    for root in memory_of(self.trace, x)}
         return written
 
     def _rebound_cells(self) -> set[int]:
@@ -288,8 +304,8 @@ class Finals(Parameters):
         for values in (self.entry, finals):
             held = {name: loop_leaves(self.holders, values[name])[0] for name, _ in self.arrays
                     if values.get(name, UNBOUND) is not UNBOUND}
-            for key in of_one_memory(
-                    {key: held[key[0]][key[1]] for key in self.arrays if key[0] in held}):
+            for key in of_one_memory(self.trace, {
+                    key: held[key[0]][key[1]] for key in self.arrays if key[0] in held}):
                 own = self.arrays[key].storage
                 if own is not None and own.version > 0:
                     raise self._aliased(key[0])
@@ -302,18 +318,21 @@ class Finals(Parameters):
                 carried.final = carried.storage.value
 
 
+def _aliased_container(trace: Trace, container: Any) -> Exception:
+    kind = type(container).__name__
+    return RebindingError(
+        f"binding a variable in a loop to another {kind}, where the {kind} is also changed and "
+        "known by another name, is not supported inside a fusec.jit function", loc=trace.loc,
+        cure=f"copy the {kind} before the loop: {kind}(x)")
+
+
 def older(leaf: Any, region: Region) -> list[Storage]:
-    return [root for root in _memory(leaf) if root.born < region.start]
+    return [root for root in memory_of(region.trace, leaf) if root.born < region.start]
 
 
-def _memory(leaf: Any) -> list[Storage]:
-    is_array = type(leaf) is TracedArray and leaf.storage is not None
-    return roots(leaf.storage) if is_array else []
-
-
-def of_one_memory(leaves: dict[Leaf, Any]) -> set[Leaf]:
+def of_one_memory(trace: Trace, leaves: dict[Leaf, Any]) -> set[Leaf]:
     """Those that show memory which another one shows too: a write to one would be seen in both."""
-    shown = {key: set(_memory(leaf)) for key, leaf in leaves.items()}
+    shown = {key: set(memory_of(trace, leaf)) for key, leaf in leaves.items()}
     times = Counter(root for memory in shown.values() for root in memory)
     return {key for key, memory in shown.items() if any(times[root] > 1 for root in memory)}
 

@@ -65,6 +65,7 @@ class Known:
     # What Python ints are in all iterations, None where that is not known; others take small steps.
     bounds: dict[Leaf, Interval | None] = field(default_factory=dict)
     joined: set[str] = field(default_factory=set)  # variables that it leaves with one list or dict
+    parted: set[str] = field(default_factory=set)  # that it finds with one, and leaves with several
     holders: dict[int, Any] = field(default_factory=dict)  # see `loop_leaves`
     storages: dict[Storage, None] = field(default_factory=dict)
     lists: dict[str, Filled] = field(default_factory=dict)  # those that it appends to and reads

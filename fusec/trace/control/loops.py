@@ -18,7 +18,7 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.symbolic_numbers import is_int
 from fusec.ops.checks import has_effects, is_check
 
-from ..choice.aliases import shown_elsewhere
+from ..choice.aliases import LoopBound, memory_of, note_rebound, shown_elsewhere
 from ..choice.choice import Choice
 from ..choice.half_choices import is_users
 from ..choice.joined_containers import loop_leaves, with_objects
@@ -194,15 +194,26 @@ class LoopResult:
         news = self._appended(results)
         held = {name: loop_leaves(self.attempt.holders, value) for name in needed if (
                     value := self.attempt.finals.get(name, UNBOUND)) is not UNBOUND}
-        self.aliased = of_one_memory({
+        self.aliased = of_one_memory(self.trace, {
             (name, i): leaf for name, (leaves, _) in held.items() for i, leaf in enumerate(leaves)})
+        self.shown_before = Counter(root for key in self.attempt.arrays if key[0] in held
+                                    for root in memory_of(self.trace, self._before(key)))
         instances = Instances(self.attempt, held)
         left = {name: self._restored(name, unflatten(structure, [
             self._leaf((name, i), leaf, results) for i, leaf in enumerate(leaves)]))
             for name, (leaves, structure) in held.items()}
         self.parts.variables.write({
             name: self._with_missing(name, instances.of(name, x)) for name, x in left.items()})
+        self._note_rebound()
         self._append(news)
+
+    def _note_rebound(self) -> None:
+        """Lists and dicts of which the loop, or another name, may have the one from before."""
+        rebound = self.attempt.copies.rebound
+        may_not_run = not (is_int(self.parts.count) and self.parts.count > 0)
+        entered = self._entered() if rebound and may_not_run else None
+        chosen = self.attempt.copies.chosen() if rebound else []
+        note_rebound(self.trace, rebound, may_not_run, entered, chosen)
 
     def _restored(self, name: str, value: Any) -> Any:
         result = self.attempt.copies.restored(
@@ -297,7 +308,7 @@ class LoopResult:
         if result.storage is None or not may_be:
             return result
         bound = self.parts.variables.ids(name for name, _ in self.attempt.arrays)
-        shared = [s for s in may_be if shown_elsewhere(s, bound)]
+        shared = [s for s in may_be if self.shown_before[s] > 1 or shown_elsewhere(s, bound)]
         if not shared:
             return result
         entered = None if moved else self._entered()
@@ -308,7 +319,7 @@ class LoopResult:
     def _may_be(self, key: Leaf, leaf: Any) -> tuple[list[Storage], bool]:
         """The memory from before the loop that a variable may show after it, and whether it may do
         so after an iteration: of the variable itself, and of what its array stands for."""
-        before = self._before(key)
+        before, leaf = self._before(key), lifted(self.trace, leaf)
         if any(type(x) is not TracedArray or x.storage is None for x in (before, leaf)):
             return [], False
         stood_for = {a.storage: k for k, a in self.attempt.arrays.items()}
@@ -317,7 +328,8 @@ class LoopResult:
 
     def _before(self, key: Leaf) -> Any:
         before = self.entry[key[0]]
-        return None if before is UNBOUND else loop_leaves(self.attempt.holders, before)[0][key[1]]
+        return None if before is UNBOUND else lifted(
+            self.trace, loop_leaves(self.attempt.holders, before)[0][key[1]])
 
     def _entered(self) -> Value | None:
         """Whether there is an iteration: the test on the values before the loop; None where it
@@ -386,10 +398,12 @@ def _live(attempt: Attempt) -> list[Carried]:
 def nothing_done(trace: Trace, variables: Variables) -> Iterator[None]:
     """Takes back what an abandoned attempt did to variables and storages."""
     entry, region, chosen = variables.read(), Region(trace), dict(trace.local.chosen)
+    bound = LoopBound(trace.part(LoopBound))
     try:
         yield
     except BaseException:
         trace.local.chosen = chosen
+        trace.put(bound)
         variables.restore(entry)
         region.undo()
         raise

@@ -85,7 +85,7 @@ class Parameters:
         inner = unflatten(structure, [
             self._parameter((name, i), leaf) for i, leaf in enumerate(leaves)])
         return with_objects(
-            self._stand_in, value, self.copies.of(value, inner, name in self.known.joined))
+            self._stand_in, value, self.copies.of(name, value, inner, self.known))
 
     def _stand_in(self, before: Record, record: Record) -> Any:
         """The object of any iteration: in the first one it is that from before the loop, which

@@ -14,6 +14,7 @@ from fusec.ir.graph import Loc
 from fusec.variable import Variable
 
 from ..call.foreign_arrays import is_foreign, refusal
+from ..choice.aliases import LoopBound
 from ..choice.flat_results import identity
 from ..choice.joined_kinds import check_division
 from ..convert.hooks import Hooks
@@ -209,6 +210,9 @@ def identity_of(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> A
     if a is not b and a is not None and b is not None and is_of_choice(hooks.trace, a, b):
         raise unsupported(f"{op!r} of a {type(a).__name__} that data chooses", loc=hooks.loc,
                           cure="compare what the branches depend on")
+    if a is not b:
+        for x in (a, b):
+            hooks.trace.part(LoopBound).check_apart(hooks.trace, x, hooks.loc)
     note_distinct(hooks.trace, a, b)
     return Operands((op, a, b))
 

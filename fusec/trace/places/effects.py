@@ -27,6 +27,7 @@ from fusec.errors import ConcreteValueError, unsupported
 from fusec.ir import Loc
 from fusec.ir.graph import new_id
 
+from ..choice.aliases import LoopBound
 from ..choice.choice import Choice
 from ..guards.container_changes import CONTAINERS, ContainerChanges
 from ..guards.contents import everything_in, values_inside
@@ -135,6 +136,7 @@ class Effects:
             raise unsupported(
                 f"changing a {kind} that data chooses, or one that it may have chosen", loc=loc,
                 cure=f"change it in each branch itself, or copy what is chosen: {kind}(x)")
+        self.trace.part(LoopBound).check_apart(self.trace, container, loc)
 
     def check_change(self, container: Any, what: str, loc: Loc | None) -> None:
         """Refuse a change of a container that is older than the innermost region; others are noted,

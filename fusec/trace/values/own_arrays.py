@@ -77,6 +77,11 @@ class OwnArrays:
             return False
         return memory.storage is not None or self.trace.is_older_than_region(memory.born)
 
+    def storage_of(self, x: np.ndarray) -> Storage | None:
+        """What the graph has for the memory of ``x``; None if it is not in the graph."""
+        memory = self._memory.get(id(root_of(x)))
+        return None if memory is None else memory.storage
+
     def write_to(self, storage: Storage) -> None:
         """The graph writes to memory that plain NumPy made; raises for arrays of arguments."""
         for key, memory in self._memory.items():

@@ -165,15 +165,20 @@ class Copied(Storage):
         # Loops in a row name the same few arrays again and again, twice as many in each.
         self.others = [(other, other.value) for other in dict.fromkeys(others)]
 
-    def check_apart(self) -> None:
+    def may_be_of(self, memory: Sequence[Storage]) -> bool:
+        """Whether it may be an array of this memory."""
+        return any(other in memory for other, _ in self.others)
+
+    def check_apart(self, what: str = "written") -> None:
         if self.entered is None:
+            doing = "writing to" if what == "written" else "comparing by identity"
             raise unsupported(
-                "writing to an array that is an argument or another array, as a branch or loop "
+                f"{doing} an array that is an argument or another array, as a branch or loop "
                 "decides", loc=self.trace.loc,
                 cure="copy the argument before the branch or loop: x = x.copy()")
         self.trace.check(self.entered, UnsupportedError(
             "the loop ran no iteration, so a variable that it binds is still an array that is an "
-            "argument or known by another name, and one of them is written: copy the array before "
+            f"argument or known by another name, and one of them is {what}: copy the array before "
             "the loop, x = x.copy()"))
 
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
@@ -208,7 +213,11 @@ class LibraryView(Copied):
         super().__init__(trace, value, others, strides)
         self.name, self.sample = name, sample
 
-    def check_apart(self) -> None:
+    def may_be_of(self, memory: Sequence[Storage]) -> bool:
+        """It is a view, always another array."""
+        return False
+
+    def check_apart(self, what: str = "written") -> None:
         raise self._refused("writing to a view that {} gives")
 
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
