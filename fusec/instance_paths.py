@@ -206,6 +206,7 @@ class Found:
         self._kinds = kinds
         self._taken = set(map(id, fixed))
         self.objects: list[Any] = [UNBOUND] * len(kinds)
+        self.readers: dict[tuple[int, str], Any] = {}  # of inputs, by the object and the attribute
         self._is_alike = all(self._is(i, root) for i, root in enumerate(roots))
 
     def fits(self, facts: Iterable[Fact]) -> bool:

@@ -191,6 +191,8 @@ class InstanceTrace:
         buffers = [v.buffer if (v := met.reference()) is not None else None for met in variables]
         captured = [buffers[s.met] if type(s) is _Buffer else _reader(s, found)
                     for s in self._captured]
+        found.readers = {(id(place.scope()), place.name): source for source in captured
+                         if isinstance(place := getattr(source, "place", None), Attribute)}
         guards = [g if type(g) is Guard else g(found, captured, buffers) for g in self._guards]
         if any(b is None for b in buffers) or not all(g.holds() for g in guards):
             return None
@@ -270,16 +272,11 @@ def _of_fact(
     place = fact.place(owner, fact.name)
     read: Any = place
     if is_reader:
-        read = next((c for c in captured if _is_reader_of(c, owner, fact.name)), place.reader)
+        read = found.readers.get((id(owner), fact.name), place.reader)
     if measured is None:
         measured = measure(place())
     subject, name, is_native, is_quiet = title
     return Guard(subject, name, read, measured, is_native=is_native, is_quiet=is_quiet)
-
-
-def _is_reader_of(source: Any, owner: Any, name: str) -> bool:
-    place = getattr(source, "place", None)
-    return place is not None and place.name == name and place.scope() is owner
 
 
 def _of_buffer(

@@ -141,13 +141,15 @@ class KinOfInstance:
         """The call as that of any instance; None where it has none."""
         receiver = None if self._receiver is None else self._receiver()
         roots = {} if receiver is None else {id(receiver): receiver}
+        numbers = {key: i for i, key in enumerate(roots)}
         parts: list[Any] = []
         leaves: list[Any] = []
         for leaf, part in zip(call.leaves, call.key[1:], strict=True):
             is_any = part[0] is type(leaf) and is_object(leaf)
             if is_any:
                 roots.setdefault(id(leaf), leaf)
-                part = (part[0], _ANY, list(roots).index(id(leaf)))
+                number = numbers.setdefault(id(leaf), len(numbers))
+                part = (part[0], _ANY, number)
             parts.append(part)
             leaves.append(None if is_any else leaf)
         if not roots:

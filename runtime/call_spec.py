@@ -136,10 +136,6 @@ def cell_count(types: tuple[Any, ...]) -> int:
     return sum(words_of(t.dtype) for t in types if t.kind != "array")
 
 
-def cell_of_input(spec: CallSpec, index: int) -> int:
-    return cells_of(spec.input_types)[index]
-
-
 def spec_of(graph: Graph) -> CallSpec:
     """That of a graph without a Python function: its inputs are the leaves."""
     inputs, outputs = graph.inputs, graph.outputs

@@ -13,7 +13,7 @@ from fusec.codegen.schedule import Place, Schedule, words_of
 from fusec.ir.types import RUN_TIME_INT
 
 from . import launch, launch_spec
-from .call_spec import CallSpec, LeafSpec, ResultSpec, cell_count, cell_of_input
+from .call_spec import CallSpec, LeafSpec, ResultSpec, cell_count, cells_of
 from .launches import Blocks, PointerSlot, make_blocks
 from .native import launcher
 from .plan_templates import OpenInt
@@ -127,13 +127,16 @@ def guard_plan(spec: CallSpec) -> launch.Plan:
 
 def arguments_of(spec: CallSpec, stores: _Stores, cells: Cells) -> dict[str, Any]:
     """What the arguments must be, as fields of a `PlanSpec`."""
-    return {"args": tuple(_leaf_guard(spec, leaf, stores.get(("arg", leaf.input), ()), cells)
-                          for leaf in spec.native_leaves),
+    numbers = cells_of(spec.input_types)
+    return {"args": tuple(_leaf_guard(
+                spec, leaf, stores.get(("arg", leaf.input), ()), cells, numbers)
+                for leaf in spec.native_leaves),
             "relations": _relations(spec), "words": _words(spec)}
 
 
 def _leaf_guard(
-    spec: CallSpec, leaf: LeafSpec, stores: tuple[launch_spec.Store, ...], cells: Cells
+    spec: CallSpec, leaf: LeafSpec, stores: tuple[launch_spec.Store, ...], cells: Cells,
+    numbers: dict[int, int],
 ) -> Any:
     """What a leaf must be; arrays go to ``stores``, scalars to their cell."""
     if leaf.input < 0:
@@ -156,7 +159,7 @@ def _leaf_guard(
             type_.dtype, type_.shape, strides, stores, read_only=leaf.input in spec.read_only,
             writeable=leaf.input in spec.updates or (
                 is_outside and leaf.input not in spec.read_only))
-    first = cell_of_input(spec, leaf.input)
+    first = numbers[leaf.input]
     cell = tuple(launch_spec.Store(cells(first + k), 8 * k) for k in range(words_of(type_.dtype)))
     if type_.kind == "scalar":
         return launch_spec.ScalarArg(type_.dtype.type, cell)

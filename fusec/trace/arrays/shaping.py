@@ -21,7 +21,7 @@ from ..facts.layout import (
 )
 from ..index.equal_parts import is_decided_by_the_run, of_length
 from ..operands.operands import as_traced, spread_scalar
-from ..operands.sizes import as_size, is_number, not_negative
+from ..operands.sizes import as_size, check_no_truth, is_number, not_negative
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.handlers import entry
 from ..values.operations import operation
@@ -44,7 +44,8 @@ def stand_in(x: TracedArray) -> np.ndarray:
     return np.broadcast_to(np.zeros((), x.dtype), tuple(map(int, x.shape)))
 
 
-def _shape(shape: Any) -> tuple[Size, ...]:
+def _shape(trace: Trace, shape: Any) -> tuple[Size, ...]:
+    check_no_truth(trace, shape)
     if isinstance(shape, (int, np.integer)) or is_number(shape):
         return (as_size(shape),)
     return tuple(as_size(d) for d in shape)
@@ -55,9 +56,9 @@ def reshape(trace: Trace, a: Any, /, shape: Any, order: str = "C", *, copy: Any 
     """``np.reshape`` in C order: a view where NumPy's is one, else a copy."""
     x = as_traced(trace, a)
     if order != "C":
-        return _reshape_reversed(trace, x, _shape(shape), order, copy)
-    x = _of_known_length(trace, x, _shape(shape))
-    target = _inferred(trace, x, _shape(shape))
+        return _reshape_reversed(trace, x, _shape(trace, shape), order, copy)
+    x = _of_known_length(trace, x, _shape(trace, shape))
+    target = _inferred(trace, x, _shape(trace, shape))
     if target == x.shape and x.is_array and copy is not True:
         return TracedArray(trace, x.storage, x.steps)
     x = with_one_layout(x)
@@ -242,7 +243,7 @@ def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
         raise trace.error(ValueError(
             "cannot select an axis to squeeze out which has size not equal to one"), [x.value])
     if not axes:
-        return TracedArray(trace, x.storage, x.steps)
+        return x
     kept = tuple(s for i, s in enumerate(x.strides) if i not in axes)
     return x.view_through("Squeeze", kept, axes=axes)
 
@@ -262,7 +263,7 @@ def _is_single(x: TracedArray, axis: int) -> bool:
 def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
     """``np.broadcast_to``: a read-only view."""
     x = spread_scalar(as_traced(trace, a))
-    target = tuple(not_negative(trace, d, _NEGATIVE_BROADCAST) for d in _shape(shape))
+    target = tuple(not_negative(trace, d, _NEGATIVE_BROADCAST) for d in _shape(trace, shape))
     pairs = zip(x.shape, target[max(len(target) - x.ndim, 0):], strict=False)
     try:
         fits = len(target) >= x.ndim and all(d == t or equal(d, 1) or equal(d, t) for d, t in pairs)

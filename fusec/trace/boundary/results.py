@@ -17,6 +17,7 @@ from fusec.variable import Variable
 
 from ..facts.layout import Strides, contiguous, like_order
 from ..facts.refusals import is_compiled
+from ..guards.array_values import Handles
 from ..guards.places import Places
 from ..library.randomness import TracedGenerator
 from ..operands.operands import as_traced
@@ -29,6 +30,7 @@ from .leftovers import keeps_values
 
 _CHANGING = (set, deque, bytearray, dict, list)
 _EMPTY = CellType()
+_WHOLE = (ViewStep("Itself", (), ()),)  # ``x[:]`` is not ``x``
 _THEMSELVES = (str, bytes, int, float, Variable)  # made in the trace, and not to be copied
 
 
@@ -59,7 +61,7 @@ def outputs_of(
     outputs: list[Output] = []
     values: list[Value] = []
     strides: list[tuple[int, ...]] = []
-    numbers: dict[int, int] = {}
+    numbers: dict[int, tuple[int, TracedArray]] = {}
     for leaf in leaves:
         outputs.append(_output(trace, leaf, values, strides, numbers))
     returned = [x.storage for x in leaves if type(x) is TracedArray and x.storage is not None]
@@ -98,7 +100,7 @@ def _kept_by(function: FunctionType) -> list[Any]:
 
 def _output(
     trace: Trace, leaf: Any, values: list[Value], strides: list[tuple[int, ...]],
-    numbers: dict[int, int],
+    numbers: dict[int, tuple[int, TracedArray]],
 ) -> Output:
     if type(leaf) is np.ndarray and (trace.local.memory.is_traced(leaf) or (
             is_compiled(leaf.dtype) and trace.world.reachable.place_of(leaf) is not None)):
@@ -126,16 +128,19 @@ def _output(
     values.extend(indices)
     strides.extend([()] * len(indices))
     if storage is not None and storage.origin is not None:
-        return Output("input", storage.origin, leaf.steps, None, indices_at)
+        steps = leaf.steps or (() if trace.part(Handles).is_one(leaf) else _WHOLE)
+        return Output("input", storage.origin, steps, None, indices_at)
     if storage is None:
         values.append(leaf.value)
         strides.append(())
         return Output("graph", len(values) - 1)
     if id(storage) not in numbers:
-        numbers[id(storage)] = len(values)
+        numbers[id(storage)] = len(values), leaf
         values.append(storage.read(trace.builder, ()))
         strides.append(_fresh_strides(storage))
-    return Output("graph", numbers[id(storage)], leaf.steps, None, indices_at)
+    number, first = numbers[id(storage)]
+    steps = leaf.steps or (_WHOLE if not first.steps and first is not leaf else ())
+    return Output("graph", number, steps, None, indices_at)
 
 
 def _fresh_strides(storage: Storage) -> Strides:

@@ -85,7 +85,7 @@ class Joining:
         joined = over_parts(self.relinked, a, b, new)
         if older:
             self.trace.note_chosen(joined, *older)
-        return joined
+        return self.objects.one_for(joined, (a, b)) if may_be_held(joined) else joined
 
     def _held(self, a: Any, b: Any, new: Choice) -> Any:
         """What an optional value is where it is there: of one side, or chosen of both."""

@@ -250,6 +250,7 @@ class JoinedObjects:
         self.trace, self.openings = openings[0].trace, openings
         self._made: dict[tuple[int, ...], Any] = {}
         self._standing: dict[int, tuple[Any, list[Any]]] = {}  # for objects of the sides
+        self._containers: dict[int, tuple[Any, list[Any]]] = {}  # and for lists and dicts
 
     def of(self, record: Record, sides: tuple[Any, Any]) -> Any:
         """The object for these; None is of no side."""
@@ -266,9 +267,21 @@ class JoinedObjects:
                 self._standing.setdefault(id(x), (x, []))[1].append(made)
         return self._made[key]
 
+    def one_for(self, container: Any, sides: tuple[Any, Any]) -> Any:
+        """The container for these two: one, where they lie in several places."""
+        key = tuple(map(id, sides))
+        if key not in self._made:
+            self._made[key] = container
+            for x in sides:
+                self._containers.setdefault(id(x), (x, []))[1].append(container)
+        return self._made[key]
+
     def note_shared(self, values: Iterable[Any]) -> None:
         """Refuse writes to those that stand for an object which another one stands for too, or
         which lies by itself in what the program goes on with."""
+        for source, made in self._containers.values():
+            for x in made if len(made) > 1 else ():
+                self.trace.note_chosen(x, source)
         if not self._standing:
             return
         kept = {id(x) for x in everything_in(list(values), _held) if id(x) in self._standing}

@@ -280,6 +280,8 @@ class Filling:
             return selected(self.trace, self._after(storage.test, inside), then, orelse)
         if storage is None or storage.born >= start:
             return fresh
+        if not x.steps:
+            return x
         return TracedArray(self.trace, storage, tuple(
             replace(step, operands=tuple(self._after(v, inside) for v in step.operands))
             if step.operands else step for step in x.steps))

@@ -82,8 +82,9 @@ def as_checked(trace: Trace, raised: BaseException) -> BaseException:
         trace.part(UnboundReads).add(name)
     if isinstance(error, StopIteration):  # the other side would go on for ever
         raise unsupported(
-            "an iterator of the program's own whose end data decides", loc=trace.loc,
-            cure="make the number of its items known, or loop with while")
+            "raising StopIteration where data decides (by next() of what has no more items, or by "
+            "an iterator of the program's own)", loc=trace.loc,
+            cure="give next() a default: next(items, None), or loop with while")
     without_values(error)
     if describe_error(error) is None:
         raise unsupported(

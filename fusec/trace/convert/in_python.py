@@ -185,6 +185,36 @@ def are_all_of(element: Any, count: Any) -> Any:
     return True
 
 
+def power_modulo(base: Any, exponent: Any, modulus: Any) -> Any:
+    """``pow(base, exponent, modulus)`` of ints"""
+    if modulus == 0:
+        raise ValueError("pow() 3rd argument cannot be 0")
+    base = base % modulus
+    if exponent < 0:
+        base, exponent = inverse_modulo(base, modulus), -exponent
+    result = 1 % modulus
+    while exponent > 0:
+        if exponent & 1:
+            result = result * base % modulus
+        exponent = exponent >> 1
+        if exponent > 0:
+            base = base * base % modulus
+    return result
+
+
+def inverse_modulo(base: Any, modulus: Any) -> Any:
+    """The number whose product with ``base`` has the remainder 1, by Euclid's algorithm."""
+    size = abs(modulus)
+    rest, divisor, factor, following = base % size, size, 1, 0
+    while divisor != 0:
+        quotient = rest // divisor
+        rest, divisor = divisor, rest - quotient * divisor
+        factor, following = following, factor - quotient * following
+    if rest != 1:
+        raise ValueError("base is not invertible for the given modulus")
+    return factor % modulus
+
+
 def polynomial(coefficients: Any, x: Any) -> Any:
     """``np.polyval`` of more than one coefficient, by Horner's rule as there."""
     y = np.zeros_like(x) * x + coefficients[0]

@@ -74,6 +74,10 @@ class Handles:
         self.known: dict[int, Handle] = {}
         self.apart: set[tuple[int, int]] = set()  # arguments, by input, that are to be two arrays
 
+    def is_one(self, x: TracedArray) -> bool:
+        """Whether it stands for an array from outside, and is not a view of one."""
+        return id(x) in self.known
+
     def of(self, key: Any, make: Callable[[], TracedArray], title: str = "",
            read: Callable[[], Any] | None = None) -> TracedArray:
         """The handle for this key, made when it is first asked for."""

@@ -20,6 +20,7 @@ _ASSIGNING = frozenset({"STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLO
 _OF_CELLS = frozenset({"STORE_DEREF", "DELETE_DEREF"})
 _OF_ITEMS = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"})
 _MAKING = ("__init__", "__new__", "__post_init__", "__setstate__")
+_MAKING_OR_SHOWING = frozenset({*_MAKING, "__repr__", "__str__"})
 _LOADS = ("LOAD_ATTR", "LOAD_METHOD")
 _OF_ARRAYS = frozenset({"shape", "ndim", "size", "dtype", "T"})
 _SETTING = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
@@ -168,6 +169,12 @@ def runs_code(kind: type) -> tuple[bool, bool]:
         special = {n for n in mattering if n.startswith("__")} - _ROUTED | reading & _HASHING
         cached = _flagged[id(kind)] = weakref.ref(kind), (bool(special), bool(mattering or reading))
     return cached[1]
+
+
+def answers(kind: type) -> bool:
+    """Whether the class has special methods of the user's that C may call."""
+    return bool(kind.__flags__ & HEAP_TYPE) and any(
+        name.startswith("__") and name not in _MAKING_OR_SHOWING for name, _ in users_methods(kind))
 
 
 def users_methods(kind: type) -> Iterator[tuple[str, FunctionType]]:

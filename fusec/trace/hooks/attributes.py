@@ -57,8 +57,10 @@ def note_found(hooks: TracingHooks, where: Where, value: Any) -> None:
 def check_namespace(hooks: TracingHooks, where: Where, obj: Any) -> None:
     """Raise where it is ``vars(obj)`` of what outlives the call, and is about to be changed."""
     if type(obj) is MappingProxyType and id(obj) in hooks.trace.world.reachable.reached:
-        raise unsupported("changing vars() of an object that outlives the call",
-                          loc=Loc._make(where), cure="use setattr(obj, name, value)")
+        raise unsupported(
+            "changing vars() of an object that outlives the call", loc=Loc._make(where),
+            cure="assign the attribute, obj.name = value, or return the value and assign it after "
+            "the call")
 
 
 def namespace_of(hooks: TracingHooks, where: Where, obj: Any, content: Any) -> Any:

@@ -18,7 +18,15 @@ from fusec.records import dataclass
 
 from ..operands.operands import as_traced, is_run_time_int
 from ..operands.python_numbers import from_ints, interval, weak
-from ..operands.sizes import as_size, define, new_size, not_negative, number, size_of
+from ..operands.sizes import (
+    as_size,
+    check_no_truth,
+    define,
+    new_size,
+    not_negative,
+    number,
+    size_of,
+)
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .masks import value_number
@@ -127,6 +135,7 @@ def _positive_step(trace: Trace, given: TracedArray) -> TracedArray:
 
 def new_shape(trace: Trace, shape: Any) -> tuple[Size, ...]:
     """The shape of a new array; integers that data decides become sizes of their own."""
+    check_no_truth(trace, shape)
     if isinstance(shape, (tuple, list)):
         return tuple(_new_length(trace, d) for d in shape)
     if isinstance(shape, (int, np.integer)) or (type(shape) is TracedArray and not shape.ndim):

@@ -7,7 +7,7 @@ A handler takes the hooks, the place and the operands of an event.  It gives the
 from __future__ import annotations
 
 import functools
-from collections import deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any
@@ -186,7 +186,7 @@ class TracingHooks(Hooks):
         if isinstance(x, (list, tuple, deque)):
             return _with_items(x, x, list(map(self.lifted, x)))
         if isinstance(x, dict):
-            return {key: self.lifted(value) for key, value in x.items()}
+            return _with_items(x, x.values(), list(map(self.lifted, x.values())))
         if type(x) in DICT_VIEWS and self.trace.active:
             return list(map(self.lifted, x))
         return self.traced_if_outside(x)
@@ -213,7 +213,9 @@ def _with_items(x: Any, old: Iterable[Any], items: list[Any]) -> Any:
     if all(a is b for a, b in zip(items, old, strict=True)):
         return x
     if isinstance(x, dict):
-        return dict(zip(x, items, strict=True))
+        made = x.copy() if type(x) in (OrderedDict, defaultdict, Counter) else {}
+        dict.update(made, zip(x, items, strict=True))
+        return made
     if isinstance(x, deque):
         return deque(items, x.maxlen)
     if isinstance(x, tuple):

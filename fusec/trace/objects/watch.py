@@ -46,7 +46,7 @@ from ..guards.guard import Guard, is_guarded, once_guard, place_guard
 from ..guards.measures import ATOMS, CONTAINERS, VIEWS
 from ..guards.places import UNBOUND, Cell, Global, Places
 from ..guards.plain_calls import LOOKING
-from ..guards.watched_code import Verdict, may_matter, runs_code, users_methods, verdict
+from ..guards.watched_code import Verdict, answers, may_matter, runs_code, users_methods, verdict
 from ..library.callees import callee_name
 from ..values.array import TracedArray
 from ..values.trace import current
@@ -56,8 +56,8 @@ from .tracing_hooks import TracingHooks
 # They keep a function, which is converted where the program calls it.
 _KEEPING = LOOKING | {functools.partial, functools.wraps, functools.update_wrapper}
 _LATER = (atexit.register, weakref.finalize, weakref.ref, weakref.proxy, weakref.WeakMethod)
+_WEAK: tuple[Any, ...] = (weakref.ref, weakref.proxy)
 _COMPARING = frozenset({"count", "index", "remove"})  # methods that compare items
-_LOOKED_PAST = frozenset({"__init__", "__new__", "__post_init__", "__repr__", "__str__"})
 _MOST_LOOKED_AT = 64  # items of a container that is handed over
 _NAMESPACES = (dict, MappingProxyType)
 _BOUND = BuiltinMethodType, MethodWrapperType
@@ -103,6 +103,11 @@ class Watch:
 
     def given(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``fn``, which is called as it is, gets these."""
+        if fn in _WEAK and args and id(args[0]) in self.trace.local.objects:
+            raise unsupported(
+                f"a weak reference to a {type(args[0]).__name__} that the function made",
+                loc=self.trace.loc, cure="keep the object itself, or make it before the call",
+                notes=("while the function is traced all objects that it made live on",))
         if (type(fn) in (type, type(len)) and fn in _KEEPING) or (
                 type(fn) is FunctionType and "converts_functions" in vars(fn)):
             return
@@ -122,7 +127,8 @@ class Watch:
 
     def asks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """C may call any special method of objects among these."""
-        if any(_answers(x) for x in _handed(None, args, kwargs)):
+        handed = _handed(None, args, kwargs)
+        if any(type(x) is not TracedArray and answers(type(x)) for x in handed):
             self.start()
 
     def constructing(self, kind: type) -> None:
@@ -346,12 +352,6 @@ def _is_read(x: Any, own: Mapping[str, Any], name: str) -> bool:
         return True
     value = class_attribute(x if isinstance(x, type) else type(x), name)
     return value is not None and _is_data(value) and not hasattr(type(value), "__get__")
-
-
-def _answers(x: Any) -> bool:
-    kind = type(x)
-    return bool(kind.__flags__ & HEAP_TYPE) and kind is not TracedArray and any(
-        name.startswith("__") and name not in _LOOKED_PAST for name, _ in users_methods(kind))
 
 
 def _is_data(value: Any) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from fusec.errors import ConcreteValueError
 from fusec.ir import Loc, Value
 from fusec.ir.bindings import Bindings
@@ -29,6 +31,7 @@ from fusec.ir.symbolic_sizes import plain_int
 from fusec.ops.sizes import SIZE_ARITHMETIC
 from fusec.records import dataclass, field
 
+from ..facts.constant_values import constant_value, is_constant
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .python_numbers import Intervals
@@ -107,6 +110,23 @@ def as_size(x: Any) -> Size:
         if size is not None:
             return size
     return operator.index(x)
+
+
+def check_no_truth(trace: Trace, shape: Any) -> None:
+    """NumPy takes no bools for sizes, which Python takes for ints."""
+    if _is_truth(shape):
+        raise trace.error(TypeError(
+            f"expected a sequence of integers or a single integer, got '{_shown(shape)}'"))
+    if isinstance(shape, (tuple, list)) and any(map(_is_truth, shape)):
+        raise trace.error(TypeError("an integer is required"))
+
+
+def _is_truth(x: Any) -> bool:
+    return x.dtype.kind == "b" if type(x) is TracedArray else isinstance(x, (bool, np.bool_))
+
+
+def _shown(x: Any) -> Any:
+    return constant_value(x.value) if type(x) is TracedArray and is_constant(x.value) else x
 
 
 def not_negative(trace: Trace, size: Size, words: str) -> Size:

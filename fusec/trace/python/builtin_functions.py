@@ -26,7 +26,6 @@ from ..facts.trees import leaves_in
 from ..guards.places import UNBOUND
 from ..guards.side_effects import check_unconsumed
 from ..hooks import attributes
-from ..library.failures import on_known
 from ..objects.quantifiers import quantified
 from ..objects.tracing_hooks import TracingHooks
 from ..objects.user_methods import method_of
@@ -56,8 +55,7 @@ def _constructor(kind: type) -> None:
         x = as_traced(hooks.trace, value)
         if x.ndim:  # as np.asarray: no copy where none is needed
             same = x.dtype == np.dtype(kind)
-            return TracedArray(x.trace, x.storage, x.steps) if same else astype(
-                hooks.trace, x, kind)
+            return x if same else astype(hooks.trace, x, kind)
         result = cast(hooks.trace, scalar_of(hooks.trace, x), np.dtype(kind))
         if result in hooks.trace.part(Pythons):  # which this is not, whatever data decides
             result = hooks.trace.emit("Copy", result)
@@ -69,8 +67,7 @@ def _number(kind: type, dtype: np.dtype) -> None:
     @when_called(kind)
     def convert(hooks: TracingHooks, value: Any, *base: Any, **named: Any) -> Any:
         if base or named:  # of a text
-            return on_known(hooks.trace, "int() with a base that data decides", kind,
-                            (value, *base), named)
+            return _of_text(hooks, kind, value, base, named)
         x = as_traced(hooks.trace, value)
         check_number(hooks.trace, x)
         if x.dtype.kind == "c" and (x.type.is_weak or x.is_array):
@@ -82,6 +79,19 @@ def _number(kind: type, dtype: np.dtype) -> None:
         if dtype == I64:
             check_integer(hooks.trace, value)
         return TracedArray(hooks.trace, None, (), weak(hooks.trace, value, dtype))
+
+
+def _of_text(
+    hooks: TracingHooks, kind: type, text: Any, base: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
+    refusal = unsupported(
+        "int() of a text with a base that data decides", loc=hooks.loc,
+        cure="pass the base as a static argument, fusec.jit(static=...)")
+    known = [constant_value(x.value) if type(x) is TracedArray else x
+             for x in (*base, *named.values())]
+    if None in known:
+        raise refusal
+    return kind(text, *known[:len(base)], **dict(zip(named, known[len(base):], strict=True)))
 
 
 @when_called(bool)
@@ -291,6 +301,20 @@ def _round_python(trace: Trace, value: Any, ndigits: Any) -> TracedArray:
                           loc=trace.loc, notes=(
                               "Python rounds the decimal representation, NumPy the binary one",))
     return TracedArray(trace, None, (), weak(trace, value, I64))
+
+
+@when_called(builtins.pow)
+def _pow(hooks: TracingHooks, base: Any, exp: Any, mod: Any = None) -> Any:
+    numbers = (base, exp, mod)
+    if mod is None or not all(map(_is_python_int, numbers)):
+        return pow(base, exp, mod)
+    return hooks.call(hooks.where, in_python.power_modulo, *numbers)
+
+
+def _is_python_int(x: Any) -> bool:
+    if type(x) is TracedArray:
+        return bool(x.type.is_weak and not x.is_array and x.dtype.kind in "ib")
+    return isinstance(x, (int, Symbolic))
 
 
 @when_called(builtins.divmod)

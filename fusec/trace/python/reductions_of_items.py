@@ -92,7 +92,9 @@ def _extremum(function: Callable[..., Any], better: np.ufunc, by_hand: Callable[
         if kwargs or not items:
             raise unsupported(f"{function.__name__} with these arguments on traced values",
                               loc=hooks.loc, cure="use np.minimum or np.maximum")
-        if any(type(item) in (tuple, list) for item in items) or are_compared_by_users(args):
+        if any(type(item) in (tuple, list) for item in items):
+            return _of_sequences(hooks, function, by_hand, items)
+        if are_compared_by_users(args):
             return hooks.call(hooks.where, by_hand, items)
         best = items[0]
         for item in items[1:]:
@@ -104,6 +106,21 @@ def _extremum(function: Callable[..., Any], better: np.ufunc, by_hand: Callable[
             is_better = call_ufunc(hooks.trace, better, "__call__", (y, x), {}, True)
             best = chosen(hooks.trace, is_better, y, x)
         return best
+
+
+def _of_sequences(
+    hooks: TracingHooks, function: Callable[..., Any], by_hand: Callable[..., Any], items: list[Any]
+) -> Any:
+    try:
+        return hooks.call(hooks.where, by_hand, items)
+    except TypeError as error:
+        lengths = {len(item) for item in items if type(item) in (tuple, list)}
+        if len(lengths) < 2:
+            raise
+        raise unsupported(
+            f"{function.__name__} of sequences of {min(lengths)} and of {max(lengths)} items, of "
+            "which data chooses one", loc=hooks.loc,
+            cure="compare sequences of one length, or the items that decide") from error
 
 
 def _best_by(

@@ -260,7 +260,7 @@ def roots(storage: Storage) -> list[Storage]:
 def sides_of(x: TracedArray) -> list[TracedArray]:
     """The same views of the two arrays of which one was chosen."""
     assert isinstance(x.storage, Selected)
-    return [TracedArray(x.trace, side.storage, (*side.steps, *x.steps))
+    return [TracedArray(x.trace, side.storage, (*side.steps, *x.steps)) if x.steps else side
             for side in x.storage.sides]
 
 

@@ -32,7 +32,7 @@ class ViewStep:
     """One view op with its attrs, the strides of the result, and run-time indices if it has any.
 
     ``ReadOnly`` is no op of the graph: the same array, which may not be written to; nor is
-    ``Windows``, whose elements are gathered.
+    ``Windows``, whose elements are gathered, nor ``Itself``: another array that shows all of it.
     """
 
     op: str
@@ -116,6 +116,8 @@ class ViewStep:
         attrs = dict(self.attrs)
         if self.op == "ReadOnly":
             return _read_only
+        if self.op == "Itself":
+            return np.ndarray.view
         if self.op == "Windows":
             return lambda array: np.lib.stride_tricks.sliding_window_view(
                 array, attrs["sizes"], attrs["axes"])

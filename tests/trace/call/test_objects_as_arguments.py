@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -197,3 +198,32 @@ def test_the_method_s_own_instance_may_be_an_argument_too() -> None:
         for b in pairs:
             np.testing.assert_array_equal(a.minus(b), a.x * 2 - b.x * a.k)
     assert Pair.minus.trace_count == 2
+
+
+def test_a_call_with_new_objects_costs_each_the_same() -> None:
+    class Point:
+        def __init__(self, v: float) -> None:
+            self.v, self.w = v, 2 * v
+
+    def program(points: list[Point]) -> Any:
+        return sum([p.v * p.w for p in points])
+
+    def calls(count: int) -> int:
+        compiled, made = fusec.jit(program), [0]
+
+        def points(k: int) -> list[Point]:
+            return [Point(float(i + k)) for i in range(count)]
+
+        for k in range(3):
+            compiled(points(k))
+        new = points(3)
+        sys.setprofile(lambda frame, event, value: made.__setitem__(0, made[0] + 1))
+        try:
+            result = compiled(new)
+        finally:
+            sys.setprofile(None)
+        assert result == program(new) and compiled.trace_count <= 3
+        return made[0]
+
+    few, many = calls(20), calls(80)
+    assert many < 5 * few and many < 800 * 80

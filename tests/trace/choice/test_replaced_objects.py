@@ -355,3 +355,33 @@ def test_the_cures_cure() -> None:
 
     for x in (X, -X):
         assert_same(shown(fusec.jit(copied)(x)), shown(copied(x)))
+
+
+def one_list_in_both(x: Any) -> Any:
+    p = Vector([1.0])
+    p.y = p.x
+    if x[0] > 0:
+        p = Vector([x[1]])
+        p.y = p.x
+    else:
+        p = Vector([x[0]])
+        p.y = p.x
+    return p.x is p.y, p.x, p.y
+
+
+def one_list_in_both_of_one_side(x: Any) -> Any:
+    if x[0] > 0:
+        p = Vector([x[1]])
+        p.y = p.x
+    else:
+        p = Vector([x[1]])
+        p.y = [x[0]]
+    return p.x is p.y
+
+
+def test_one_list_in_two_attributes() -> None:
+    f = fusec.jit(one_list_in_both)
+    for x in (X, -X):
+        assert_same(shown(f(x)), shown(one_list_in_both(x)))
+    with pytest.raises(fusec.UnsupportedError, match="of a list that data chooses"):
+        fusec.jit(one_list_in_both_of_one_side)(X)

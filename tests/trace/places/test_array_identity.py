@@ -60,3 +60,35 @@ def test_an_argument_and_an_array_from_outside_are_refused():
     with pytest.raises(fusec.UnsupportedError, match="pass both"):
         fusec.jit(lambda x: x is S.a)(A)
     assert fusec.jit(lambda x: x is S.a)(np.ones(3)) is False
+
+
+def whole_views(x):
+    y = x + 1.0
+    return (x, x[:], x[: x.size], x.T, x.reshape(-1), x.view(), np.ravel(x), x[::-1][::-1],
+            np.asarray(x), x.astype(float, copy=False), x.squeeze(), np.float64(x), x.real, y, y[:],
+            A, A[...])
+
+
+def chosen(x, k):
+    r = None
+    for i in range(5):
+        if i == k:
+            r = x
+    a, b = x, x + 1.0
+    if k > 0:
+        a, b = b, a
+    return r, a, b
+
+
+def test_a_view_of_a_whole_array_is_another_one():
+    def shown(f, *args):
+        results = f(*args)
+        return [[a is b for b in (*args, A, *results)] for a in results]
+
+    for x in (np.ones(2), np.ones(3), np.ones(3)):
+        assert shown(fusec.jit(whole_views), x) == shown(whole_views, x)
+        assert shown(fusec.jit(chosen), x, 2.0) == shown(chosen, x, 2.0)
+    x = np.arange(3.0)
+    view = fusec.jit(lambda x: x[:3])(x)
+    view.shape, view[0] = (3, 1), 7.0
+    assert x.shape == (3,) and x[0] == 7.0
