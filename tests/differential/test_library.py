@@ -13,7 +13,7 @@ from tolerance import NEAR
 
 import fusec
 from fusec.ops import get
-from fusec.ops.library import LIBRARY, decode
+from fusec.ops.library import LIBRARY, decode, leaves_of
 from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.values.handlers import FUNCTIONS
 
@@ -505,3 +505,20 @@ def test_the_only_result_of_a_call_is_not_copied() -> None:
     np.testing.assert_array_equal(second, np.flatnonzero(x))
     shown = fusec.jit(lambda x: np.linalg.svd(x, full_matrices=False)[1::-1])(np.eye(3))
     np.testing.assert_array_equal(shown[0], np.ones(3))
+
+
+@pytest.mark.parametrize("f", [
+    np.argsort, lambda a: np.argpartition(a, 0), np.linalg.matrix_rank, np.nanargmax,
+    np.histogram, lambda a: np.take(a, 0), lambda a: np.polymul(a, [1.0, 2.0]), np.sort])
+def test_numbers_in_place_of_arrays(f: Callable[..., Any]) -> None:
+    """A number that the run decides, as what the function is of: NumPy's answer, or its error."""
+    compiled, x = fusec.jit(lambda x: f(x.sum())), np.array([2.0, 0.5])
+    try:
+        expected = f(np.float64(2.5))
+    except ValueError as error:
+        with pytest.raises(type(error), match=str(error)):
+            compiled(x)
+    else:
+        for found, wanted in zip(leaves_of(compiled(x)), leaves_of(expected), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+            assert np.shape(found) == np.shape(wanted)

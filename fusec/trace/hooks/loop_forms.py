@@ -14,6 +14,7 @@ from fusec.records import dataclass, field
 from ..rewrite.transformer import Where
 
 Result = TypeVar("Result")
+MOST_ATTEMPTS = 8  # each is a trace
 
 
 @dataclass
@@ -35,10 +36,12 @@ class LoopForms:
             raise
 
     def others(self) -> list[frozenset[Where]]:
-        """What to try: the innermost loop around what was refused, all of these, every loop."""
+        """What to try: the innermost loop around what was refused, all of these, every loop; each
+        beside those that are in the graph, where another one is refused then."""
         around = dict.fromkeys(self.around)
         return list(dict.fromkeys(
-            frozenset(where) for where in ([*around][:1], around, self.written_out) if where))
+            self.in_graph.union(where) for where in ([*around][:1], around, self.written_out)
+            if not self.in_graph.issuperset(where)))
 
 
 _forms: ContextVar[LoopForms | None] = ContextVar("loop_forms", default=None)
@@ -52,16 +55,18 @@ def forms_now() -> LoopForms:
 def in_other_forms(run: Callable[[], Result]) -> Result:
     """The trace, loops written out where that is better, else in the graph; where neither can be,
     what the first refused is the answer."""
-    first = LoopForms()
-    try:
-        return _with(first, run)
-    except (ConcreteValueError, UnsupportedError) as error:
-        refusal = error
-    for in_graph in first.others():
+    refusal: ConcreteValueError | UnsupportedError | None = None
+    waiting, tried = [frozenset[Where]()], set[frozenset[Where]]()
+    while waiting and len(tried) < MOST_ATTEMPTS:
+        forms = LoopForms(waiting.pop(0))
+        tried.add(forms.in_graph)
         try:
-            return _with(LoopForms(in_graph), run)
-        except (ConcreteValueError, UnsupportedError):
-            continue
+            return _with(forms, run)
+        except (ConcreteValueError, UnsupportedError) as error:
+            refusal = refusal or error
+        others = [form for form in forms.others() if form not in tried and form not in waiting]
+        waiting = others + waiting
+    assert refusal is not None
     raise refusal
 
 

@@ -88,6 +88,13 @@ def _filled(answer: Any, leaves: Iterator[TracedArray]) -> Any:
 # ------------------------------------------------------------------------------------- the calls
 
 
+def _varies(call: LibraryCall, names: Sequence[str], name: str, x: Any) -> bool:
+    """Whether an argument may be a number that the run decides; where users call it, the first one
+    is what the function is of."""
+    return name in call.varying or (
+        call.is_public and type(x) is TracedArray and name == names[0])
+
+
 def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The results of a library call on traced arguments, as NumPy would give them."""
     call = LIBRARY[op]
@@ -95,9 +102,9 @@ def call_library(trace: Trace, op: str, args: Sequence[Any], kwargs: dict[str, A
     names = parameter_names(call.function)
     args, kwargs, out = without_out(trace, call, names, list(args), dict(kwargs))
     encoder = Encoder(trace, name, [] if out is None else [out])
-    form = ("tuple", *[encoder.encode(a, name_at(names, i) in call.varying)
+    form = ("tuple", *[encoder.encode(a, _varies(call, names, name_at(names, i), a))
                        for i, a in enumerate(args)])
-    named = ("tuple", *[("tuple", k, encoder.encode(v, k in call.varying))
+    named = ("tuple", *[("tuple", k, encoder.encode(v, _varies(call, names, k, v)))
                         for k, v in kwargs.items() if v is not np._NoValue])
     if kwargs.get(_OVERWRITES):
         raise unsupported(f"{_OVERWRITES}=True of {name}", loc=trace.loc, cure="leave it out")

@@ -32,7 +32,7 @@ from .result_sizes import LAST_RESORT, MOST_OF_SIZED, assignments, static_shapes
 from .short_axes import AS_THEY_ARE, Lengths, in_short, short_lengths
 
 MOST_SECONDS = 1.0
-_NOT_ZERO = ("ones", "points")  # these would be divided by, or by their norm
+_NOT_ZERO = ("ones", "points", "square tensors")  # these would be divided by, or by their norm
 
 
 def stand_in(

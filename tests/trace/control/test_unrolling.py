@@ -165,3 +165,22 @@ def test_what_no_form_takes_is_refused_as_written_out() -> None:
 
     with pytest.raises(fusec.errors.FusecError, match=r"list\.append"):
         fusec.jit(function)(np.ones(5))
+
+
+def test_several_loops_that_cannot_be_written_out():
+    """Each is found when those before it are in the graph."""
+    def f(x):
+        w, v = np.ones(3), np.ones(3)
+        for t in x:
+            w *= t
+            if w.sum() > 1.0:
+                w = np.ones(3)
+        for t in x:
+            v *= t + 1.0
+            if v.sum() > 2.0:
+                v = np.ones(3)
+        return w, v
+
+    compiled = fusec.jit(f)
+    x = np.arange(8) * 7 % 5 - 1.5
+    np.testing.assert_allclose(compiled(x), f(x), rtol=1e-12)
