@@ -8,7 +8,7 @@ about to raise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -74,10 +74,11 @@ def do_before_call(
     graph = schedule.traced
     if graph is None or schedule.states is None:
         return
-    node = _as_traced(failed, schedule, graph.nodes)
+    read = partial(_computed, *_arguments(graph, inputs, known))
+    node = _as_traced(failed, schedule, graph.nodes, read)
     state = None if node is None else schedule.states.before(node, graph.nodes)
     if state is not None:
-        state.apply(partial(_computed, *_arguments(graph, inputs, known)), inputs)
+        state.apply(read, inputs)
 
 
 def _computed(table: dict[Value, Any], sizes: dict[str, int], value: Value) -> Any:
@@ -99,9 +100,9 @@ def earlier_error(
     if graph is None or not any(op == "Cond" or get(op).checks for op in graph.ops):
         return None
     nodes = _program(schedule)
-    reached = _as_traced(failed, schedule, nodes)
-    until = len(nodes) if reached is None else nodes.index(reached)
     table, sizes = _arguments(graph, inputs, known)
+    reached = _as_traced(failed, schedule, nodes, partial(_computed, dict(table), sizes))
+    until = len(nodes) if reached is None else nodes.index(reached)
     for node in nodes[:until]:
         if not has_loops(node) and all(v in table for v in node.inputs):
             error = _first_error([node], table, sizes)
@@ -110,16 +111,30 @@ def earlier_error(
     return None
 
 
-def _as_traced(failed: Node, schedule: Schedule, nodes: Sequence[Node]) -> Node | None:
+def _as_traced(
+    failed: Node, schedule: Schedule, nodes: Sequence[Node], read: Callable[[Value], Any]
+) -> Node | None:
     """The node of the program that became the failed one: of those of the line as many come before
-    it; the first where not all are left."""
+    it; where not all are left, as of iterations that call a library with equal operands, the first
+    that raises."""
     def like(nodes: Iterable[Node]) -> list[Node]:
         return [n for n in nodes if n.op == failed.op and n.loc == failed.loc]
 
     of_program, left = like(nodes), like(schedule.graph.nodes)
     if len(of_program) == len(left) and failed in left:
         return of_program[left.index(failed)]
-    return next(iter(of_program), None)
+    return next((n for n in of_program if _raises(n, read)), next(iter(of_program), None))
+
+
+def _raises(node: Node, read: Callable[[Value], Any]) -> bool:
+    """Whether NumPy raises at this node; not asked where loops would have to be repeated."""
+    if any(map(has_loops, nodes_behind(node.outputs))):
+        return False
+    try:
+        read(node.outputs[0])
+    except Exception:
+        return True
+    return False
 
 
 def has_loops(node: Node) -> bool:

@@ -7,6 +7,8 @@ next one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,13 @@ from fusec.ops import get
 from fusec.ops.checks import has_effects, is_check
 from fusec.ops.index_checks import Use
 
+from ..choice.aliases import LoopBound
 from ..choice.merge import converted
 from ..choice.optional_values import assuming
-from ..choice.regions import placeholder
+from ..choice.regions import Region, placeholder
 from ..guards.places import Places
 from ..lists.appended_items import Collector
+from ..places.cells import Variables
 from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray
 from ..values.rows import RowStorage
@@ -192,3 +196,18 @@ class Attempt(Finals):
 
 def _is_true(value: Value) -> bool:
     return is_constant(value) and bool(value.node.attrs["value"])
+
+
+@contextmanager
+def nothing_done(trace: Trace, variables: Variables) -> Iterator[None]:
+    """Takes back what an abandoned attempt did to variables and storages."""
+    entry, region, chosen = variables.read(), Region(trace), dict(trace.local.chosen)
+    bound = LoopBound(trace.part(LoopBound))
+    try:
+        yield
+    except BaseException:
+        trace.local.chosen = chosen
+        trace.put(bound)
+        variables.restore(entry)
+        region.undo()
+        raise

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from fusec.errors import unsupported
@@ -18,14 +17,14 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.symbolic_numbers import is_int
 from fusec.ops.checks import has_effects, is_check
 
-from ..choice.aliases import LoopBound, memory_of, note_rebound, shown_elsewhere
+from ..choice.aliases import memory_of, note_rebound, shown_elsewhere
 from ..choice.choice import Choice
 from ..choice.half_choices import is_users
 from ..choice.joined_containers import loop_leaves, with_objects
 from ..choice.joined_kinds import note_joined
 from ..choice.merge import common_strides, lifted, unflatten
 from ..choice.records import Record, built, choose, records_in
-from ..choice.regions import Region, captures, subgraph
+from ..choice.regions import captures, subgraph
 from ..facts.constant_values import constant_value
 from ..guards.container_changes import may_be_held
 from ..guards.places import UNBOUND, Absent
@@ -35,7 +34,6 @@ from ..lists.tables_of_loops import MOST_KNOWN, WrittenLists
 from ..operands.index_uses import lost_checks, note_inside
 from ..operands.perhaps_pythons import Pythons, note_pythons
 from ..operands.python_numbers import Intervals
-from ..places.cells import Variables
 from ..values.array import TracedArray, from_value, number
 from ..values.rows import Rows, place_of
 from ..values.selected_arrays import Copied, roots
@@ -392,18 +390,3 @@ def _live(attempt: Attempt) -> list[Carried]:
         todo += news
     return [c for c in attempt.carried
             if c.parameter in reached or (c.is_needed and c.final is not None)]
-
-
-@contextmanager
-def nothing_done(trace: Trace, variables: Variables) -> Iterator[None]:
-    """Takes back what an abandoned attempt did to variables and storages."""
-    entry, region, chosen = variables.read(), Region(trace), dict(trace.local.chosen)
-    bound = LoopBound(trace.part(LoopBound))
-    try:
-        yield
-    except BaseException:
-        trace.local.chosen = chosen
-        trace.put(bound)
-        variables.restore(entry)
-        region.undo()
-        raise

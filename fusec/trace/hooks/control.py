@@ -15,8 +15,8 @@ from fusec.ir import Value
 from fusec.ir.symbolic_numbers import is_int
 
 from ..choice.choice import Choice
+from ..control.attempts import nothing_done
 from ..control.branches import branch
-from ..control.loops import nothing_done
 from ..control.ranges import sequence, taken_apart
 from ..control.sequences import PythonIterator
 from ..control.unrolling import UNROLL

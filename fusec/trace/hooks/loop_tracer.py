@@ -19,11 +19,11 @@ from fusec.ir.symbolic_numbers import is_int, text_of_number
 
 from ..choice.regions import Region
 from ..control import unrolling
-from ..control.attempts import calls_host
+from ..control.attempts import calls_host, nothing_done
 from ..control.branches import branch
 from ..control.finals import RebindingError
 from ..control.loop_facts import LoopParts
-from ..control.loops import LoopResult, nothing_done, trace_loop
+from ..control.loops import LoopResult, trace_loop
 from ..control.raised_exceptions import check_not, is_programs
 from ..control.ranges import Counted, counted, listed
 from ..convert.logic import Thunk

@@ -13,8 +13,8 @@ import numpy as np
 from fusec.errors import UnsupportedError, unsupported, user_error
 
 from ..choice.merge import check_holds, of_other_dtypes
+from ..control.attempts import nothing_done
 from ..control.iterators import Enumerate, Map, NdEnumerate, Product, Reversed, Zip
-from ..control.loops import nothing_done
 from ..control.ranges import VIEWS, sequence
 from ..control.unrolling import UNROLL
 from ..convert import in_python

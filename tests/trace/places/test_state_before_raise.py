@@ -198,3 +198,34 @@ def test_what_was_written_to_an_argument_before_or_after_a_draw_stays(program):
             f(x, r)
         seen.append((str(raised.value).splitlines()[0], x.tolist(), r.random()))
     assert seen[1] == seen[0] == seen[2]
+
+
+def inverses_of_one_line(s, a, b):
+    for k, m in enumerate((a, a, b, b)):
+        s.n = k
+        s.array[0] = k
+        s.k = np.linalg.inv(m).sum() if k != 1 else np.linalg.inv(m).max()
+    return s.k
+
+
+def unread_inverses(s, a, b):
+    for k, m in enumerate((a, b, a)):
+        s.n = k
+        y = np.linalg.inv(m)
+    return y
+
+
+@pytest.mark.parametrize("program", [inverses_of_one_line, unread_inverses])
+def test_calls_of_one_line_of_which_the_passes_left_fewer(program):
+    """Each has its own state before it."""
+    compiled, one = fusec.jit(program), np.eye(2)
+    for a, b in [(one, 2 * one), (one, 0 * one), (0 * one, one), (one, one)]:
+        seen = []
+        for f in (program, compiled):
+            s = SimpleNamespace(n=-1, k=-1.0, array=np.zeros(2))
+            try:
+                result = f(s, a, b).tolist()
+            except np.linalg.LinAlgError as error:
+                result = str(error)
+            seen.append((result, s.n, float(s.k), s.array.tolist()))
+        assert seen[0] == seen[1]
