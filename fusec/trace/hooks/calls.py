@@ -233,7 +233,7 @@ def _note_arguments(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> 
             hooks.watch.constructing(fn)
         if hooks.table.find(fn) is None or fn in _SHOWING:
             hooks.watch.given(fn, args, kwargs)
-    if hooks.trace.active and protocols.asks(fn):
+    if hooks.trace.active and protocols.hold_objects(args, kwargs) and protocols.asks(fn):
         hooks.watch.asks(args, kwargs)
     if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
         texts.check_text(hooks.trace, *args)

@@ -46,6 +46,8 @@ _BY_KIND = {"i": _INT, "u": _INT, "f": _FLOAT, "c": _COMPLEX}
 _GIVES = {  # the classes that Python wants, of what a method gives, and the kinds of traced numbers
     "__float__": (float, "f"), "__index__": (int, "ib"), "__int__": (int, "ib"),
     "__complex__": (complex, "c")}
+_PLAIN = frozenset({  # classes of no object: most operands are of one
+    TracedArray, bool, int, float, complex, str, type(None), np.ndarray, slice, range, dict})
 _ATOMS = (list, tuple, dict, str, bytes, int, float, complex, np.ndarray, np.generic)
 _COMPARISONS = {fn: name for name, fn in COMPARISONS.items()}
 _OPERATORS = {fn: name for name, fn in BINARY.items() if name not in COMPARISONS}
@@ -87,7 +89,7 @@ def is_object(x: Any) -> bool:
 
 def given(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> tuple[Args, Named]:
     """The arguments, with what objects among them answer in their place."""
-    if not any(map(_holds_objects, args)) and not any(map(_holds_objects, kwargs.values())):
+    if not hold_objects(args, kwargs):
         return args, kwargs
     asked = _methods(fn)
     if asked is not None:
@@ -108,8 +110,13 @@ def given(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> tuple[Args
     return args, {name: array(hooks, x, keeps) for name, x in kwargs.items()}
 
 
+def hold_objects(args: Args, kwargs: Named) -> bool:
+    """Whether there are objects among arguments, or in lists there."""
+    return any(type(x) not in _PLAIN and _holds_objects(x) for x in (*args, *kwargs.values()))
+
+
 def _holds_objects(x: Any) -> bool:
-    return is_object(x) or (type(x) in (list, tuple) and any(map(_holds_objects, x)))
+    return is_object(x) or (type(x) in (list, tuple) and hold_objects(x, {}))
 
 
 # ---------------------------------------------------------------------------------------- numbers
@@ -177,7 +184,8 @@ def is_sequence(kind: type) -> bool:
 def beside_array(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
     """An operator with an array and an object that does not answer first, of which NumPy makes an
     array."""
-    if not hooks.trace.active or op in ("is", "is not"):
+    if (type(a) in _PLAIN and type(b) in _PLAIN) or op in ("is", "is not") or (
+            not hooks.trace.active):
         return UNHANDLED
     if is_array(a) and is_object(b) and not is_operand(b) and not defers(type(b)):
         values = array(hooks, b)
@@ -190,7 +198,8 @@ def beside_array(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> 
 
 def into_array(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
     """``x += obj``"""
-    if is_array(a) and is_object(b) and hooks.trace.active and not is_operand(b):
+    if type(b) not in _PLAIN and is_array(a) and is_object(b) and hooks.trace.active and (
+            not is_operand(b)):
         return Operands((op, a, array(hooks, b)))
     return UNHANDLED
 
@@ -242,8 +251,8 @@ def times(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
 
 def of_builtin(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
     """``bool``, ``divmod``, ``reversed``, ``operator.add`` and their like of the user's objects."""
-    if type(fn) not in (type, type(len)) or kwargs or not any(map(is_object, args)) or (
-            not hooks.trace.active):
+    if type(fn) not in (type, type(len)) or kwargs or not hooks.trace.active or not any(
+            type(x) not in _PLAIN and is_object(x) for x in args):
         return UNHANDLED
     if fn in _OPERATORS and len(args) == 2:
         return hooks.binop(where, _OPERATORS[fn], *args)

@@ -22,6 +22,9 @@ _NAMED = frozenset((*dis.hasname, *dis.haslocal, *dis.hasfree))
 _CONSTANT = frozenset(dis.hasconst)
 # *args, **kwargs, generator, coroutine, iterable coroutine, asynchronous generator
 _FLAGS = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200
+# A class in a function has a name with those of the functions around it, which its text lacks.
+_NAMING = "STORE_NAME", "__qualname__"
+_END = (0, "", None, False)
 _COUNTS = ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount")
 _TABLES = (*_COUNTS, "co_name", "co_varnames", "co_freevars", "co_cellvars")
 
@@ -66,11 +69,19 @@ def _steps(code: CodeType) -> Iterator[Any]:
     rows = [(i.offset, *part) for i in dis.get_instructions(code) if i.opname not in _DROPPED
              for part in _plain_instructions(i, code)]
     offsets = [offset for offset, *_ in rows]
-    for _, name, argument, is_jump in rows:
+    for (_, name, argument, is_jump), following in zip(rows, [*rows[1:], _END], strict=True):
+        if following[1:3] == _NAMING:
+            argument = _within(argument)
         yield name, bisect_left(offsets, argument) if is_jump else argument
     for part in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
         ends = (bisect_left(offsets, at) for at in (part.start, part.end, part.target))
         yield *ends, part.depth, part.lasti
+
+
+def _within(qualified: Any) -> Any:
+    """The key of a name without the functions around."""
+    kind, text = qualified
+    return kind, text.rpartition("<locals>.")[2].strip("'")
 
 
 def _plain_instructions(i: dis.Instruction, code: CodeType) -> Iterator[tuple[str, Any, bool]]:

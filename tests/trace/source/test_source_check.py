@@ -12,6 +12,7 @@ from types import FunctionType
 
 import pytest
 
+import fusec
 from fusec.trace.convert.cache import convert
 from fusec.trace.convert.hooks import Hooks
 from fusec.trace.source.source import find_source, written_source
@@ -243,3 +244,17 @@ def test_code_compiled_at_another_level_than_the_process():
         else:
             assert converted(1) == expected
     del linecache.cache[name]
+
+
+def test_a_class_in_a_function_in_a_function() -> None:
+    def program(x: float) -> float:
+        class Pair:
+            class Half:
+                k = 0.5
+
+            def __init__(self, x: float) -> None:
+                self.x = x * self.Half.k
+
+        return Pair(x).x
+
+    assert fusec.jit(program)(3.0) == 1.5
