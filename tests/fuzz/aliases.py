@@ -27,9 +27,13 @@ def program(x, y, n, m):
     b = np.array([x, y])
     o = Pair(p, a)
     u = {}
+    t = [p, q]
+    d = {{"k": r, "v": y}}
+    w = (q, b)
 """
 _END = """\
-    return (*p, *q, *r, a * 1, b * 1, *o.items, *u.items, o.array * 1, u.array * 1, y)
+    return (*p, *q, *r, a * 1, b * 1, *o.items, *u.items, o.array * 1, u.array * 1, y,
+            *t[0], *t[1], *d["k"], d["v"], *w[0], w[1] * 1)
 """
 
 
@@ -38,6 +42,22 @@ class Pair:
 
     def __init__(self, items: Any, array: Any) -> None:
         self.items, self.array = items, array
+
+    def add(self, number: Any) -> None:
+        self.items[0] += number
+        self.array[1] += number
+
+    def renew(self, number: Any) -> None:
+        self.items = [self.items[1], number]
+
+
+def put(items: Any, number: Any) -> Any:
+    items[1] = number
+    return items
+
+
+def turned(items: Any) -> Any:
+    return [items[1], items[0]]
 
 
 class Author:
@@ -58,14 +78,16 @@ class Author:
         if chance < 0.3:
             return self.random.choice(("x", "1.5", "2.0", "y"))
         if chance < 0.85:
+            if chance < 0.33:
+                return 'd["v"]'
             name = self.list_() if chance < 0.7 else self.array()
             return f"{name}[{self.random.randrange(2)}]"
         return f"{self.number()} * 0.5 + {self.random.choice(('x', '1.0', 'y'))}"
 
     def list_(self) -> str:
-        if self.random.random() < 0.75:
+        if self.random.random() < 0.65:
             return self.random.choice(LISTS)
-        return f"{self.random.choice(OBJECTS)}.items"
+        return self.random.choice(("o.items", "o.items", "u.items", "t[0]", "t[1]", 'd["k"]'))
 
     def array(self) -> str:
         if self.random.random() < 0.7:
@@ -73,7 +95,12 @@ class Author:
         return f"{self.random.choice(OBJECTS)}.array"
 
     def new_list(self) -> str:
-        return self.list_() if self.random.random() < 0.4 else f"[{self.number()}, {self.number()}]"
+        chance = self.random.random()
+        if chance < 0.45:
+            return self.list_() if chance < 0.4 else "w[0]"
+        if chance < 0.6:
+            return self.random.choice(("list({})", "turned({})", "{}[:]")).format(self.list_())
+        return f"[{self.number()}, {self.number()}]"
 
     def new_array(self) -> str:
         return self.random.choice((
@@ -91,6 +118,12 @@ class Author:
         elif depth < 2 and chance < 0.28:
             times = self.random.choice(("n", "n", "m", "3"))
             self.lines.append(f"{margin}for i{depth} in range({times}):")
+            if times == "m" and self.random.random() < 0.5:
+                self.lines[-1] = f"{margin}while {self.list_()}[0] < {self.random.choice('23')}:"
+                self.lines.append(f"{margin}    {self.list_()}[0] += 1.0")
+                self.lines.append(f"{margin}    n += 1")
+                self.lines.append(f"{margin}    if n > 6:")
+                self.lines.append(f"{margin}        break")
             self.block(depth + 1)
             if self.random.random() < 0.2:
                 self.lines.append(f"{margin}    if {self.number()} > 3:")
@@ -116,14 +149,21 @@ class Author:
             f"{self.list_()}[{position}] {choice(('=', '+='))} {self.number()}",
             f"{self.array()}[{position}] {choice(('=', '+='))} {self.number()}",
             f"y = {self.number()}",
-        ), (24, 10, 4, 2, 3, 2, 4, 13, 8, 5))[0]
+            f"t[{position}] = {self.new_list()}",
+            f"t = [{self.new_list()}, {self.new_list()}]",
+            f'd["k"] = {self.new_list()}',
+            f'd["v"] = {self.number()}',
+            f"w = ({self.new_list()}, {self.array()})",
+            f"{choice(LISTS)} = put({self.list_()}, {self.number()})",
+            f"{pair}.{choice(('add', 'renew'))}({self.number()})",
+        ), (24, 10, 4, 2, 3, 2, 4, 13, 8, 5, 3, 2, 3, 2, 2, 4, 4))[0]
 
 
 def failure(seed: int) -> str | None:
     """The program of the seed with what differs; None if nothing does."""
     text, name = Author(seed).program(), f"<aliases {seed}>"
     linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-    names: dict[str, Any] = {"np": np, "Pair": Pair}
+    names: dict[str, Any] = {"np": np, "Pair": Pair, "put": put, "turned": turned}
     exec(compile(text, name, "exec"), names)
     jitted = fusec.jit(names["program"])
     for x, y, n, m in CALLS:

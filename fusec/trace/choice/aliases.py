@@ -203,25 +203,25 @@ class LoopBound(dict[int, tuple[Any, tuple[_Entered, ...]]]):
             trace.check(entered.holds, UnsupportedError(f"{why}: {cure}"))
 
 
-class StandIns(dict[int, tuple[Any, Any]]):
-    """Of a trace, by their ids: containers that stand for others in the body of a loop."""
+class StandIns(dict[int, tuple[Any, tuple[Any, ...]]]):
+    """Of a trace, by their ids: containers that stand for others, each of which they may be."""
 
 
 def note_stand_in(trace: Trace, copied: Any, original: Any) -> None:
-    """In the body of a loop ``copied`` is the container: what must not be done with the one must
-    not be done with the other."""
-    trace.part(StandIns)[id(copied)] = copied, original
+    """In the body of a loop, or after a branch, ``copied`` may be the container: what must not be
+    done with the one must not be done with the other."""
+    stand_ins, bound = trace.part(StandIns), trace.part(LoopBound)
+    stand_ins[id(copied)] = copied, (*stand_ins.get(id(copied), (None, ()))[1], original)
+    if id(original) in bound:
+        bound[id(copied)] = copied, (*bound.get(id(copied), (None, ()))[1], *bound[id(original)][1])
     if id(original) in trace.local.chosen:
         trace.note_chosen(copied)
-    entered = trace.part(LoopBound).get(id(original))
-    if entered is not None:
-        trace.part(LoopBound)[id(copied)] = copied, entered[1]
 
 
 def is_shared(trace: Trace, *containers: Any) -> bool:
     """Whether another name may be for one of the containers that variables held before a loop."""
     bound, stand_ins = trace.part(LoopBound), trace.part(StandIns)
-    originals = [stand_ins[id(x)][1] for x in containers if id(x) in stand_ins]
+    originals = [one for x in containers for one in stand_ins.get(id(x), (x, ()))[1]]
     if originals and is_shared(trace, *originals):
         return True
     return any(id(x) in bound or id(x) in trace.local.chosen or is_outside(trace, x)

@@ -81,11 +81,18 @@ class Joining:
             return self._object(new, (a, b))
         if not type(a) is type(b) is type(new):
             return new
-        older = [x for x in (a, b) if may_be_held(x) and self.is_older(x)]
         joined = over_parts(self.relinked, a, b, new)
-        if older:
-            self.trace.note_chosen(joined, *older)
-        return self.objects.one_for(joined, (a, b)) if may_be_held(joined) else joined
+        if may_be_held(joined):
+            joined = self.objects.one_for(joined, (a, b))
+            self._note(joined, *(x for x in (a, b) if may_be_held(x)))
+        return joined
+
+    def _note(self, joined: Any, *sides: Any) -> None:
+        """A new container stands for what a side has, which other names may have as well."""
+        for x in sides:
+            if self.is_older(x):
+                self.trace.note_chosen(joined, x)
+            note_stand_in(self.trace, joined, x)
 
     def _held(self, a: Any, b: Any, new: Choice) -> Any:
         """What an optional value is where it is there: of one side, or chosen of both."""
@@ -104,7 +111,10 @@ class Joining:
             return self._object(new, (None, value) if side else (value, None))
         if type(value) is not type(new):
             return new
-        return over_parts(lambda x, y: self.kept(x, y, side), value, new)
+        kept = over_parts(lambda x, y: self.kept(x, y, side), value, new)
+        if may_be_held(kept) and may_be_held(value) and kept is not value:
+            self._note(kept, value)
+        return kept
 
     def _object(self, new: Record, sides: tuple[Any, Any]) -> Any:
         """The object for one of each side, or of one of them."""

@@ -277,12 +277,24 @@ def chosen_then_swapped(x: Any, n: Any) -> Any:
     return p[1], q[1], r[1]
 
 
+def in_a_branch_within(x: Any, n: Any) -> Any:
+    p = [1.0, 2.0]
+    q = [x, 3.0]
+    r = p
+    if x > 4:
+        q = [x, x]
+    elif n > 0:
+        p, q = q, p
+    q[1] = 7.0
+    return p[1], q[1], r[1]
+
+
 EXACT = [older_changed, newer_changed, appended, same_list, changed_in_a_loop, two_loops,
          item_of_a_list, in_a_callee, attribute, array_of_an_object, object_in_a_list, plain_array,
          same_array, not_shared]
 PROGRAMS = [*EXACT, swapped, within_a_loop, in_a_branch, views_of_one, object_changed_then_bound,
             changed_then_bound, bound_to_the_other_name, list_of_an_object, swapped_and_changed,
-            left_with_an_older_one, older_one_of_an_inner_loop, chosen_then_swapped]
+            left_with_an_older_one, older_one_of_an_inner_loop, chosen_then_swapped, in_a_branch_within]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
