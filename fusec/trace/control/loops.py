@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from fusec.errors import unsupported
@@ -20,10 +20,9 @@ from fusec.ops.checks import has_effects, is_check
 from ..choice.aliases import memory_of, note_rebound, shown_elsewhere
 from ..choice.choice import Choice
 from ..choice.half_choices import is_users
-from ..choice.joined_containers import loop_leaves, with_objects
+from ..choice.joined_containers import loop_leaves
 from ..choice.joined_kinds import note_joined
 from ..choice.merge import common_strides, lifted, unflatten
-from ..choice.records import Record, built, choose, records_in
 from ..choice.regions import captures, subgraph
 from ..facts.constant_values import constant_value
 from ..guards.container_changes import may_be_held
@@ -42,6 +41,7 @@ from ..values.trace import Trace, assign
 from .attempts import Attempt
 from .finals import is_constant, of_one_memory
 from .loop_facts import Carried, Found, Known, Leaf, LoopParts, MetBefore
+from .parameters import Instances
 
 MAX_ATTEMPTS = 12
 
@@ -340,30 +340,6 @@ class LoopResult:
                 operands = [values[v] for v in node.inputs]
                 values[node.out()] = self.trace.emit(node.op, *operands, **node.attrs)
         return values[self.test.outputs[0]]
-
-
-class Instances:
-    """The objects that variables hold after a loop, made of what it leaves of their attributes."""
-
-    def __init__(self, attempt: Attempt, names: Iterable[str]) -> None:
-        self.trace, self.attempt = attempt.trace, attempt
-        records = [x for name in names for x in records_in(attempt.finals[name])]
-        self._times = Counter(id(x.source) for x in records)
-        count = attempt.parts.count
-        self._is_left = is_int(count) and count > 0  # the last iteration's are
-
-    def of(self, name: str, value: Any) -> Any:
-        before, final = self.attempt.entry.get(name, UNBOUND), self.attempt.finals[name]
-        return with_objects(self._instance, final if before is UNBOUND else before, final, value)
-
-    def _instance(self, before: Record, final: Record, record: Record) -> Any:
-        """It may be written if no other name can be that of the same object."""
-        instance, source = built(self.trace, record), final.source
-        is_own = self._is_left and self._times[id(source)] == 1 and not (
-            self.attempt.opening.is_older(source) or id(source) in self.trace.local.chosen)
-        if not is_own:
-            choose(self.trace, instance, *(x for x in (source, before.source) if x is not None))
-        return instance
 
 
 def _title(carried: Carried) -> str:

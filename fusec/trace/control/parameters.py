@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from fusec.ir import TensorType, Value
@@ -10,7 +12,7 @@ from fusec.ir.symbolic_numbers import is_int
 from ..choice.joined_containers import Copies, holders_of, loop_leaves, with_objects
 from ..choice.joined_kinds import JoinedKinds, note_joined
 from ..choice.merge import common_strides, converted, is_number, leaf_value, lifted, unflatten
-from ..choice.records import Opening, Record, built, choose
+from ..choice.records import Opening, Record, built, choose, records_in
 from ..choice.regions import Region, placeholder
 from ..guards.places import UNBOUND
 from ..lists.appended_items import Appended
@@ -148,3 +150,27 @@ class Parameters:
 
     def _is_needed(self, name: str) -> bool:
         return name in self.parts.needed or name in self.parts.variables.others
+
+
+class Instances:
+    """The objects that variables hold after a loop, made of what it leaves of their attributes."""
+
+    def __init__(self, attempt: Any, names: Iterable[str]) -> None:
+        self.trace, self.attempt = attempt.trace, attempt
+        records = [x for name in names for x in records_in(attempt.finals[name])]
+        self._times = Counter(id(x.source) for x in records)
+        count = attempt.parts.count
+        self._is_left = is_int(count) and count > 0  # the last iteration's are
+
+    def of(self, name: str, value: Any) -> Any:
+        before, final = self.attempt.entry.get(name, UNBOUND), self.attempt.finals[name]
+        return with_objects(self._instance, final if before is UNBOUND else before, final, value)
+
+    def _instance(self, before: Record, final: Record, record: Record) -> Any:
+        """It may be written if no other name can be that of the same object."""
+        instance, source = built(self.trace, record), final.source
+        is_own = self._is_left and self._times[id(source)] == 1 and not (
+            self.attempt.opening.is_older(source) or id(source) in self.trace.local.chosen)
+        if not is_own:
+            choose(self.trace, instance, *(x for x in (source, before.source) if x is not None))
+        return instance

@@ -294,7 +294,8 @@ EXACT = [older_changed, newer_changed, appended, same_list, changed_in_a_loop, t
          same_array, not_shared]
 PROGRAMS = [*EXACT, swapped, within_a_loop, in_a_branch, views_of_one, object_changed_then_bound,
             changed_then_bound, bound_to_the_other_name, list_of_an_object, swapped_and_changed,
-            left_with_an_older_one, older_one_of_an_inner_loop, chosen_then_swapped, in_a_branch_within]
+            left_with_an_older_one, older_one_of_an_inner_loop, chosen_then_swapped,
+            in_a_branch_within]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
