@@ -180,3 +180,13 @@ def test_an_axis_that_must_be_known() -> None:
             np.testing.assert_array_equal(found, wanted)
     with pytest.raises(np.exceptions.AxisError, match="destination: axis 5"):
         jitted(x, 5)
+
+
+def test_a_value_of_one_is_not_the_answer_that_there_is_one() -> None:
+    """True is 1.0: where a power was pinned at 1.0, that it raises nothing had been asked."""
+    def f(x: np.ndarray) -> np.ndarray:
+        return np.append(1.0, 2.0 ** (len(x) % 3))
+
+    compiled = fusec.jit(f)
+    for n in (2, 9, 7, 8, 3):
+        np.testing.assert_array_equal(compiled(np.zeros(n)), f(np.zeros(n)))

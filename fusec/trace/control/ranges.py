@@ -165,9 +165,9 @@ def taken_apart(item: Any, count: int) -> tuple[Any, ...]:
     check_iterable(item, "cannot unpack non-iterable {} object")
     parts = tuple(item)
     if len(parts) != count:
-        words = "too many values to unpack" if len(parts) > count else (
-            f"not enough values to unpack, got {len(parts)}")
-        raise ValueError(f"{words} (expected {count})")
+        words, got = ("too many", "") if len(parts) > count else (
+            "not enough", f", got {len(parts)}")
+        raise ValueError(f"{words} values to unpack (expected {count}{got})")
     return parts
 
 

@@ -147,6 +147,9 @@ def is_number(x: Any) -> bool:
     return type(x) is TracedArray and x.ndim == 0 and isinstance(size_of(x.value), Dim)
 
 
+_MOST_TOLD = 4  # lengths that are too short, each with a check of its own
+
+
 def unpackable(x: TracedArray, count: int) -> Any:
     """The operand of ``a, b = x``.  A length of the run is checked at run time.
 
@@ -158,8 +161,12 @@ def unpackable(x: TracedArray, count: int) -> Any:
     length, expected = number(trace, size).value, trace.builder.const(count)
     trace.check(trace.emit("LessEqual", length, expected), ValueError(
         f"too many values to unpack (expected {count})"))
-    trace.check(trace.emit("GreaterEqual", length, expected), ValueError(
-        f"not enough values to unpack (expected {count})"))
+    for got in range(count if count <= _MOST_TOLD else 0):
+        trace.check(trace.emit("NotEqual", length, trace.builder.const(got)), ValueError(
+            f"not enough values to unpack (expected {count}, got {got})"))
+    if count > _MOST_TOLD:
+        trace.check(trace.emit("GreaterEqual", length, expected), ValueError(
+            f"not enough values to unpack (expected {count})"))
     last = maximum(size - 1, 0)
     return tuple(x[number(trace, minimum(i, last))] for i in range(count))
 

@@ -220,3 +220,17 @@ def test_numbers_are_not_taken_apart(f, first):
         f(x)
     with pytest.raises(TypeError, match=re.escape(str(expected.value))):
         fusec.jit(f)(x)
+
+
+def test_too_few_items_to_take_apart():
+    def f(x):
+        p, q = x[x > 0]
+        return p + q
+
+    compiled = fusec.jit(f)
+    for positive in (0, 1, 3):
+        x = np.arange(1.0 - 3, 1.0 + positive)
+        with pytest.raises(ValueError) as expected:
+            f(x)
+        with pytest.raises(ValueError, match=re.escape(str(expected.value))):
+            compiled(x)
