@@ -30,6 +30,17 @@ def program(x, y, n, m):
     t = [p, q]
     d = {{"k": r, "v": y}}
     w = (q, b)
+
+    def bump(number):
+        p[0] += number
+        a[1] += number
+
+    def renew(number):
+        nonlocal q
+        q = [q[1], number]
+        return q
+
+    last = lambda: r  # noqa: E731
 """
 _END = """\
     return (*p, *q, *r, a * 1, b * 1, *o.items, *u.items, o.array * 1, u.array * 1, y,
@@ -156,7 +167,10 @@ class Author:
             f"w = ({self.new_list()}, {self.array()})",
             f"{choice(LISTS)} = put({self.list_()}, {self.number()})",
             f"{pair}.{choice(('add', 'renew'))}({self.number()})",
-        ), (24, 10, 4, 2, 3, 2, 4, 13, 8, 5, 3, 2, 3, 2, 2, 4, 4))[0]
+            f"bump({self.number()})",
+            f"{choice(('p', 'r', 'o.items'))} = {choice(('renew(y)', 'last()', 'renew(x)'))}",
+            f"last()[{position}] += {self.number()}",
+        ), (24, 10, 4, 2, 3, 2, 4, 13, 8, 5, 3, 2, 3, 2, 2, 4, 4, 3, 3, 2))[0]
 
 
 def failure(seed: int) -> str | None:

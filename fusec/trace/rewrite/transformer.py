@@ -313,7 +313,10 @@ class Expressions(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         self.defaults(node.args)
         outer, self.function = self.function, "<lambda>"
-        node.body = self.framed(node.body)
+        names, body = _names_in(node.body), self.framed(node.body)
+        if names and HOOKS_NAME not in _names_in(body):  # by which functions of the trace are known
+            body = self._with_frame(names, body, body)
+        node.body = body
         self.function = outer
         return node
 
@@ -329,13 +332,14 @@ class Expressions(ast.NodeTransformer):
         self, node: ast.expr, visit: Callable[[ast.expr], ast.expr] | None = None
     ) -> ast.expr:
         """A lambda's body, or an element; where it calls others as ``(frame, value)[1]``."""
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        names = _names_in(node)
         calls = any(isinstance(n, ast.Call) for n in ast.walk(node))
         value = (visit or self.visit)(node)
-        if not calls:
-            return value
-        pair = ast.copy_location(ast.Tuple([self.frame_of(names, (), node), value], LOAD), node)
-        return ast.copy_location(ast.Subscript(pair, constant(1, node), LOAD), node)
+        return self._with_frame(names, value, node) if calls else value
+
+    def _with_frame(self, names: set[str], value: ast.expr, like: ast.expr) -> ast.expr:
+        pair = ast.copy_location(ast.Tuple([self.frame_of(names, (), like), value], LOAD), like)
+        return ast.copy_location(ast.Subscript(pair, constant(1, like), LOAD), like)
 
     def frame_of(
         self, names: Iterable[str], assigned: Iterable[str], like: ast.expr | ast.stmt
@@ -359,6 +363,10 @@ class Expressions(ast.NodeTransformer):
         """Hooks for the defaults; annotations stay as they are."""
         args.defaults = self.visit_all(args.defaults)
         args.kw_defaults = [d and self.visit(d) for d in args.kw_defaults]
+
+
+def _names_in(node: ast.expr) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def without_definition_time(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:

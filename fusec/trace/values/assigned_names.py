@@ -7,12 +7,13 @@ early, the constant is in the graph already, and the trace begins anew with that
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from fusec.errors import ConcreteValueError, InternalError
+from fusec.errors import ConcreteValueError, unsupported
 from fusec.records import dataclass, field
 
 from ..facts.code_names import names_in
@@ -21,6 +22,7 @@ from .collaborators import Place
 
 Result = TypeVar("Result")
 _MOST_ATTEMPTS = 1000
+_MOST_OF_ONE_TITLE = 50  # containers that messages call the same: a new one in each attempt?
 SMALL = 1 << 31  # larger ints stay constants
 
 
@@ -77,17 +79,22 @@ class AssignedLater(BaseException):
 
 def until_known(trace: Callable[[AssignedNames], Result], known: frozenset[str]) -> Result:
     """The trace's result, begun anew for every name, besides ``known``, that is assigned late."""
-    names = AssignedNames(set(known))
+    names, titles = AssignedNames(set(known)), Counter[str]()
     for _ in range(_MOST_ATTEMPTS):
         try:
             return trace(names)
         except AssignedLater as found:
             found.note_in(names)
+            titles = Counter(title for _, title in names.containers.values())
+            if titles and max(titles.values()) > _MOST_OF_ONE_TITLE:
+                break
         except ConcreteValueError:
             if names.ints_are_constants or not names.has_ints:
                 raise
             names.ints_are_constants = True
-    raise InternalError(f"a trace that began anew {_MOST_ATTEMPTS} times")
+    title = max(titles, key=titles.__getitem__, default="names")
+    raise unsupported(f"changing a list or dict ({title}) that the function makes, but does not "
+                      "hold in its variables,", cure="hold it in a variable, and use that")
 
 
 def is_named(functions: Any, name: str) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.errors import UnsupportedError
 
 TABLE: dict[str, Any] = {}
 PAIR: list[Any] = []
@@ -448,3 +449,32 @@ def tuples(o: Any, x: Any) -> Any:
 @pytest.mark.parametrize("program", [swaps, positions_of_data, mixtures, tuples])
 def test_own_lists_and_tuples_with_data(program: Any) -> None:
     assert run(fusec.jit(program)) == run(program)
+
+
+def through_a_lambda(x: Any) -> Any:
+    p = [1.0, 2.0]
+    q = [x, x]
+    r = p
+    last = lambda: r  # noqa: E731
+    both = lambda: (lambda: q)  # noqa: E731
+    last()[1] += 2.0
+    both()()[0] = last()[1]
+    return p[1], q
+
+
+def test_lists_that_only_a_lambda_names() -> None:
+    """A lambda without an operation was taken for one from outside: the trace began anew 1,000
+    times, each slower than the one before."""
+    assert fusec.jit(through_a_lambda)(1.5) == through_a_lambda(1.5)
+
+
+def test_a_list_in_a_class_of_the_function() -> None:
+    def program(x: Any) -> Any:
+        class Kept:
+            items = [x, 2.0]  # noqa: RUF012
+
+        Kept.items[1] += x
+        return Kept.items[1]
+
+    with pytest.raises(UnsupportedError, match=r"attribute type\.items"):
+        fusec.jit(program)(1.0)
