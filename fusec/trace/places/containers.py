@@ -75,8 +75,20 @@ class Containers:
         return container, title or f"a {type(container).__name__} from outside the function"
 
     def has_item(self, container: Any, key: Any) -> bool:
-        """Whether it is held and an item lies under the key."""
-        return self.is_held(container) and _lies_in(container, key)
+        """Whether it is held and an item lies under the key.  One that the call has put there is
+        a variable of branches and loops from when the first of them assigns it."""
+        held = self.held.get(id(container))
+        if held is None or not _lies_in(container, key):
+            return False
+        if not self.trace.in_region:
+            return True
+        key = key + len(container) if isinstance(container, list) and key < 0 else key
+        place = Item(container, key, f"{held.title}[{key!r}]", held.read)
+        if place not in self.places:
+            if held.is_large:
+                return False
+            self.places.add(place)
+        return True
 
     def takes(self, container: Any, key: Any) -> bool:
         """Make the items of a list or dict that the function made variables of branches and loops,

@@ -186,10 +186,14 @@ def matched(x):
 """
 
 
-@pytest.mark.parametrize("name", ["compared", "matched"])
-def test_what_python_reads_itself_must_not_be_assigned(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "why"), [
+    ("compared", "attribute 'a' of a A that data chooses"),
+    ("matched", "whose attribute 'a' the program assigns")])
+def test_what_python_reads_itself_must_not_be_assigned(
+    name: str, why: str, tmp_path: Path
+) -> None:
     made = module(ASSIGNED, tmp_path, fusec.jit)
-    with pytest.raises(UnsupportedError, match="whose attribute 'a' the program assigns"):
+    with pytest.raises(UnsupportedError, match=why):
         getattr(made, name)(1.0)
     assert made.bs[0].a == 1.0
 
