@@ -236,3 +236,29 @@ def test_programs_are_verified_where_passes_are(monkeypatch: pytest.MonkeyPatch)
         with fusec.config.override(verify=verified):
             fusec.jit(lambda x, n: running_sum(x, n)).concrete(np.arange(4.0), np.int64(3))
         assert len(found) == verified
+
+
+def test_what_a_gradient_keeps_is_not_compared_pair_by_pair() -> None:
+    """Each array that a loop leaves was asked whether it lies where any other one belongs: for a
+    step of Runge-Kutta's, 15,000 comparisons, 2.1 MB of LLVM's text and 20 s to compile."""
+    def loss(x: Any) -> Any:
+        for _k in range(30):
+            a, b = x
+            x = x + 0.01 * np.array([b * np.sin(a) / (1.0 + a * a), np.cos(b) * np.exp(-a) - a * b])
+        return x[0]
+
+    x, h = np.array([0.5, 0.25]), np.array([1e-6, 0.0])
+    gradient = fusec.grad(loss)
+    assert abs(gradient(x)[0] - (loss(x + h) - loss(x - h)) / 2e-6) < 1e-6
+    control = gradient.concrete(x).control
+    programs = [build_program(c.run.node, c.run.strides) for c in control]
+    asked = [len(one.others) for program in programs for one in _statements(program.body)
+             if isinstance(one, s.IsAt)]
+    assert len(control) == 2 and asked and sum(asked) < 2 * len(asked)
+
+
+def _statements(block: Any) -> Any:
+    for x in block:
+        yield x
+        for inner in s.blocks_of(x):
+            yield from _statements(inner)

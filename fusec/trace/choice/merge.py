@@ -224,10 +224,12 @@ def shown(x: Any) -> str:
     return repr(x) if isinstance(x, (*_NUMBERS, str, type(None))) else type(x).__name__
 
 
-def cure_for_slices(a: Any, b: Any) -> str:
-    """What to do where data chooses one of two slices; nothing for other things."""
-    return "keep its bounds in variables, and slice with them: x[start:stop]" if (
-        type(a) is type(b) is slice) else ""
+def cure_for_kind(a: Any, b: Any) -> str:
+    """What to do where data chooses one of two slices or texts; nothing for other things."""
+    if type(a) is type(b) is slice:
+        return "keep its bounds in variables, and slice with them: x[start:stop]"
+    return "choose a number, and make the text of it after the call" if (
+        type(a) is type(b) is str) else ""
 
 
 def last_line(loc: Loc | None, code: CodeType) -> str:

@@ -20,7 +20,7 @@ from fusec.records import dataclass
 
 from ..choice.half_choices import check_bound, half_bound, is_users, left_by_one, merged_tails
 from ..choice.joined_containers import Contents, Joining
-from ..choice.merge import Disagreement, cure_for_slices, last_line, merged, misfit, shown
+from ..choice.merge import Disagreement, cure_for_kind, last_line, merged, misfit, shown
 from ..choice.optional_values import aligned, assuming, bound, settled
 from ..choice.records import HoldsItself, Opening, is_users_class, records_in
 from ..choice.regions import Region, captures, subgraph
@@ -195,7 +195,7 @@ def _merged_variable(
         # A check follows, or only that side goes on to read it.
         return left_by_one(pairs.trace, a, b, sides, pairs)
     pairs.are_variables = True
-    cure = cure_for_slices(a, b) or "give the variable one shape, dtype and kind on both sides"
+    cure = cure_for_kind(a, b) or "give the variable one shape, dtype and kind on both sides"
     return _merged(sides, pairs, joining, (a, b), f"leave different things in {name!r}", cure)
 
 
@@ -203,7 +203,8 @@ def _merged_result(sides: Sequence[Side], pairs: Pairs, joining: Joining) -> Any
     pairs.are_variables = False
     both = _as_left(sides, *(side.result for side in sides))
     return _merged(sides, pairs, joining, both, "return different things",
-                   "return the same structure, shapes and kinds on both sides")
+                   cure_for_kind(*both) or (
+                       "return the same structure, shapes and kinds on both sides"))
 
 
 def _as_left(sides: Sequence[Side], a: Any, b: Any) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ from ..choice.joined_kinds import is_of_other_kind
 from ..choice.merge import (
     Disagreement,
     converted,
-    cure_for_slices,
+    cure_for_kind,
     is_number,
     is_traced,
     joined,
@@ -250,7 +250,7 @@ class Finals(Parameters):
         what = "slice" if type(before) is type(after) is slice else "type"
         return user_error(
             TypeError, f"the loop variable {name!r} changes its {what}", self.trace.loc,
-            cure_for_slices(before, after) or "give it its final shape and kind before the loop",
+            cure_for_kind(before, after) or "give it its final shape and kind before the loop",
             values=[("before the loop", shown(before)), ("after an iteration", shown(after))])
 
     def _check_rebinding(self, key: Leaf, before: TracedArray, after: TracedArray) -> None:

@@ -61,6 +61,9 @@ def decide(hooks: TracingHooks, test: Any) -> bool | None:
     return None if constant is None else bool(constant)
 
 
+_COUNTED = (dict, set, frozenset)  # whether there is something in them; others may be arrays
+
+
 def truth(hooks: TracingHooks, test: Any) -> Value:
     """A test as a boolean of the graph."""
     test = bound(hooks, hooks.where, test.truth if type(test) is Tested else test)
@@ -71,6 +74,8 @@ def truth(hooks: TracingHooks, test: Any) -> Value:
     asked = hooks.asked_truth(test)
     if asked is not test:
         return hooks.truth(asked)
+    if isinstance(test, _COUNTED):
+        test = bool(test)
     x = as_traced(hooks.trace, test)
     value = x.value
     if x.ndim:

@@ -168,7 +168,8 @@ def _run(
 ) -> Any:
     if call.writes and not operands[0].is_writeable:
         call = replace(call, writes=False)  # not to a copy: NumPy minds
-        stand_ins[0].flags.writeable = False
+        if isinstance(stand_ins[0], np.ndarray):  # a number is copied by NumPy itself
+            stand_ins[0].flags.writeable = False
     return run_call(call, stand_ins, form, named)
 
 

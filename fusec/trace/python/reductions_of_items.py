@@ -91,7 +91,7 @@ def _extremum(function: Callable[..., Any], better: np.ufunc, by_hand: Callable[
             return _best_by(hooks, function, items, key)
         if kwargs or not items:
             raise unsupported(f"{function.__name__} with these arguments on traced values",
-                              loc=hooks.loc, cure="use np.minimum or np.maximum")
+                              loc=hooks.loc, cure=f"x.{function.__name__}() if len(x) else default")
         if any(type(item) in (tuple, list) for item in items):
             return _of_sequences(hooks, function, by_hand, items)
         if are_compared_by_users(args):

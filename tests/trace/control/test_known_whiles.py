@@ -111,3 +111,21 @@ def test_iterations_that_fuse_are_unrolled() -> None:
     x = np.linspace(0.0, 1.0, 9)
     assert loops(halved, x) == []
     assert len(halved.concrete(x).kernels) == 1
+
+
+def search(x, graph):
+    todo, seen, waiting = {0}, set(), {"a": 1.0}
+    while todo:
+        k = todo.pop()
+        seen.add(k)
+        x = x * 1.5
+        todo |= {j for j in graph[k] if j not in seen}
+    while waiting:
+        x = x + waiting.popitem()[1]
+    return x
+
+
+def test_while_there_is_something_in_a_set_or_dict() -> None:
+    """It was an "unsupported operand: set"."""
+    graph = {0: [1, 2], 1: [2], 2: []}
+    assert fusec.jit(search)(2.0, graph) == search(2.0, graph)

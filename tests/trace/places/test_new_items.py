@@ -1,4 +1,4 @@
-"""Items that a call puts into a list or dict which outlives it, and that branches and loops change."""
+"""Items that a call puts into a list or dict that outlives it, which branches and loops change."""
 
 from __future__ import annotations
 
