@@ -132,7 +132,7 @@ def _raises(node: Node, read: Callable[[Value], Any]) -> bool:
         return False
     try:
         read(node.outputs[0])
-    except Exception:
+    except Exception:  # of any class: the repetition that follows raises it
         return True
     return False
 

@@ -188,8 +188,8 @@ class Copies:
         self.rebound: list[Rebound] = []  # by `restored`
 
     def of(self, name: str, original: Any, copied: Any, known: KnownNames) -> Any:
-        """``copied``, what stands for what a variable holds, with one copy for a container that
-        several hold.
+        """``copied``, the stand-in for a variable's value, with one copy for a container that several
+        variables hold.
 
         Variables that did not are found to hold it (``joined``): it must not be changed; those that
         did are found not to (``parted``): each has a copy.
@@ -252,18 +252,18 @@ class Copies:
         names beside those of the loop know it; None if there is none."""
         before, after = self._places(entry), self._places(finals, self._original_if_copy)
         moved = {before[place] for place in before if after.get(place) != before[place]}
-        held = {id(original): (copied, original) for copied, original in self._originals.values()}
-        if not any(self._is_changed(held[key][0]) for key in moved if key in held):
+        copies = [self._copies[key] for key in moved if key in self._copies]
+        if not any(map(self._is_changed, copies)):
             return None
-        return next((held[key][1] for key in moved if key in held and (
-            is_shared(self.trace, held[key][1]))), None)
+        originals = (self._originals[id(copied)][1] for copied in copies)
+        return next((x for x in originals if is_shared(self.trace, x)), None)
 
     def changed_for_others(self, name: str, entry: Any) -> bool:
         """Whether the body changes a container of the variable's that other names know."""
-        held = {id(original): (copied, original) for copied, original in self._originals.values()}
-        found = (held[key] for _, key in _containers((name,), entry, id) if key in held)
-        return any(self._is_changed(copied) and is_shared(self.trace, original)
-                   for copied, original in found)
+        found = (self._copies[key] for _, key in _containers((name,), entry, id)
+                 if key in self._copies)
+        return any(self._is_changed(copied) and is_shared(
+            self.trace, self._originals[id(copied)][1]) for copied in found)
 
     def _is_changed(self, copied: Any) -> bool:
         items, found = self._content.get(id(copied), []), [x for _, x in items_in(copied)]

@@ -29,6 +29,7 @@ COMPARISONS: dict[str, Operator] = {
     "eq": operator.eq, "ne": operator.ne, "is": operator.is_, "is not": operator.is_not,
 }
 BINARY |= COMPARISONS
+REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 CONVERSIONS: dict[int, Operator] = {
     -1: lambda v: v, ord("s"): str, ord("r"): repr, ord("a"): ascii,
 }

@@ -246,7 +246,7 @@ def _is_variable(hooks: TracingHooks, obj: Any, key: Any, value: Any = None) -> 
         return False
     if trace.in_region and (may_be_held(value) or _is_container_in(obj, key)):
         return False  # which of two containers lies there would be up to data
-    if containers.has_item(obj, key):
+    if containers.takes_item(obj, key):
         return True
     if trace.in_region and hooks.effects.is_older(obj) and containers.takes(obj, key):
         return True

@@ -36,8 +36,8 @@ class LoopForms:
             raise
 
     def others(self) -> list[frozenset[Where]]:
-        """What to try: the innermost loop around what was refused, all of these, every loop; each
-        beside those that are in the graph, where another one is refused then."""
+        """The loops for the next attempts' graphs: the innermost one around the refusal, all around
+        it, every loop; each beside those that are in the graph already."""
         around = dict.fromkeys(self.around)
         return list(dict.fromkeys(
             self.in_graph.union(where) for where in ([*around][:1], around, self.written_out)

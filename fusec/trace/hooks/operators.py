@@ -18,7 +18,7 @@ from ..choice.aliases import LoopBound
 from ..choice.flat_results import identity
 from ..choice.joined_kinds import check_division
 from ..convert.hooks import Hooks
-from ..convert.python_operators import BINARY, IN_PLACE, UNARY
+from ..convert.python_operators import BINARY, IN_PLACE, REFLECTED, UNARY
 from ..facts.code_names import HEAP_TYPE
 from ..facts.constant_values import is_constant
 from ..facts.trees import leaves_in
@@ -277,7 +277,7 @@ def _decided(hooks: TracingHooks, test: Any) -> Any:
 
 def note_methods(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
     """What Python's own comparison reads of objects."""
-    reflected = special_methods.REFLECTED.get(op, op)
+    reflected = REFLECTED.get(op, op)
     if method_of(a, f"__{op}__") is None and method_of(b, f"__{reflected}__") is None:
         note_compared(hooks, op, a, b)
     return UNHANDLED

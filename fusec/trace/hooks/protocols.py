@@ -153,8 +153,8 @@ def _checked(hooks: TracingHooks, x: Any, name: str, result: Any) -> Any:
 
 
 def array(hooks: TracingHooks, x: Any, keeps: bool = False) -> Any:
-    """What NumPy makes an array of: what ``__array__`` gives, or the items of a sequence, also of
-    objects in lists.  Others stay as they are."""
+    """The object's ``__array__()``, or the items of a sequence, for NumPy to make an array of; also
+    of objects in lists.  Others stay as they are."""
     if type(x) in (list, tuple):
         return type(x)([array(hooks, item, keeps) for item in x]) if _holds_objects(x) else x
     if not is_object(x) or isinstance(x, _ATOMS) or (keeps and callable(x)):

@@ -22,6 +22,7 @@ from fusec.ir import Loc
 
 from ..convert.hooks import Hooks
 from ..convert.properties import class_attribute
+from ..convert.python_operators import REFLECTED
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import is_of_stdlib, stays_plain
 from ..objects.attribute_guards import note_of_class
@@ -32,7 +33,6 @@ from ..values.array import TracedArray
 from ..values.exception_handlers import REFUSALS, Suppressing, catching, classes_of, may_suppress
 
 _CALLABLE = (type, type(len))
-REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 # Builtins that ask an object, with the method that answers.
 _ASKING: dict[Any, str] = {
     builtins.len: "__len__", builtins.abs: "__abs__", builtins.iter: "__iter__",

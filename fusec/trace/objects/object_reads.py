@@ -20,6 +20,7 @@ import numpy as np
 from fusec.errors import unsupported
 
 from ..convert.properties import class_attribute
+from ..convert.python_operators import REFLECTED
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
 from ..facts.static_values import attributes_in, slots_of
@@ -105,7 +106,7 @@ def note_compared(hooks: TracingHooks, op: str, *values: Any) -> None:
         return
     kinds = {type(x) for x in instances(values)}
     if any(type(class_attribute(kind, f"__{name}__")) is FunctionType
-           for kind in kinds for name in (op, _REFLECTED.get(op, op))):
+           for kind in kinds for name in (op, REFLECTED.get(op, op))):
         note_instances(hooks, f"__{op}__", values)
 
 
@@ -116,7 +117,6 @@ def note_hashed(hooks: TracingHooks, key: Any) -> None:
 
 
 _BEST = (min, max)
-_REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _ORDERING = {min: "lt", max: "gt", sorted: "lt", list.sort: "lt", sum: "add", filter: "bool"}
 
 

@@ -74,7 +74,7 @@ class Containers:
         title = self.trace.name_outside(container)
         return container, title or f"a {type(container).__name__} from outside the function"
 
-    def has_item(self, container: Any, key: Any) -> bool:
+    def takes_item(self, container: Any, key: Any) -> bool:
         """Whether it is held and an item lies under the key.  One that the call has put there is
         a variable of branches and loops from when the first of them assigns it."""
         held = self.held.get(id(container))

@@ -167,8 +167,8 @@ def _interpreted(graph: Graph, given: list[Any]) -> Any:
 
 
 def _undefined(graph: Graph, given: list[Any], expected: Any) -> Any:
-    """What it gives where what nobody wrote is something else, and where NaNs have the other sign;
-    None where that is the same."""
+    """The results for other contents of unwritten memory and NaNs of the other sign; None where
+    these cannot matter."""
     text = str(graph)
     if isinstance(expected, Exception) or not any(op in text for op in ("Reserve", *SIGNED)):
         return None

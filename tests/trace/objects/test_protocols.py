@@ -1,5 +1,5 @@
-"""What C asks of the user's objects by protocol is what they say now: of one that changed, of the
-next one of its class, of one that a name leads to."""
+"""The answers of the user's objects to C's protocols are the present ones: of an object that was
+changed, of the next one of its class, of one that a name leads to."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Ordered:
         return self.v < o.v
 
     def __eq__(self, o: object) -> bool:
-        return self.v == o.v  # type: ignore[attr-defined]
+        return isinstance(o, Ordered) and self.v == o.v
 
     def __hash__(self) -> int:
         return 1
