@@ -188,8 +188,8 @@ class Copies:
         self.rebound: list[Rebound] = []  # by `restored`
 
     def of(self, name: str, original: Any, copied: Any, known: KnownNames) -> Any:
-        """``copied``, the stand-in for a variable's value, with one copy for a container that several
-        variables hold.
+        """``copied``, the stand-in for a variable's value, with one copy for a container that
+        several variables hold.
 
         Variables that did not are found to hold it (``joined``): it must not be changed; those that
         did are found not to (``parted``): each has a copy.
