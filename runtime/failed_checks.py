@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fusec.errors import UnsupportedError, located
+from fusec.errors import located
 from fusec.ir import Graph, Node, Value
 from fusec.ir.bindings import Bindings
-from fusec.ir.evaluate import apply, as_type
+from fusec.ir.evaluate import ForeignResultError, apply, as_type
 from fusec.ir.walks import nodes_behind
 from fusec.ops import get
 
@@ -106,7 +106,7 @@ def earlier_error(
     for node in nodes[:until]:
         if not has_loops(node) and all(v in table for v in node.inputs):
             error = _first_error([node], table, sizes)
-            if error is not None and not _is_misfit(error, node):
+            if error is not None and not isinstance(error, ForeignResultError):
                 return error
     return None
 
@@ -170,15 +170,10 @@ def _first_error(
                 results = apply(node, operands, sizes)
             except Exception as raised:
                 error = located(raised, node.loc)
-                if _is_misfit(error, node):  # compiled code, which went on, had no use for it
+                if isinstance(error, ForeignResultError):  # of no use to compiled code, which went on
                     misfit = misfit or error
                     continue
                 error.__dict__[_WHERE] = node, table, sizes
                 return error
         table.update(zip(node.outputs, results, strict=True))
     return misfit
-
-
-def _is_misfit(error: Exception, node: Node) -> bool:
-    """Whether a library gave a result of another type than was compiled for."""
-    return isinstance(error, UnsupportedError) and get(node.op).kind == "extern"

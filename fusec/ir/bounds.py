@@ -23,6 +23,7 @@ from .polynomials import (
 )
 
 _Terms = dict[Monomial, Fraction]  # of a polynomial
+MOST_CASES = 5  # one in another
 
 
 def bounds(size: Size) -> Bounds:
@@ -36,8 +37,13 @@ def bounds(size: Size) -> Bounds:
     return size._bounds
 
 
-def _bounds(size: Polynomial) -> Bounds:
-    rules = [_interval(size), _by_cases(size), _growth(size)]
+def _bounds(size: Size, cases: int = MOST_CASES) -> Bounds:
+    """Bounds of a sum in which so many operands of ``min`` and ``max`` may be told apart."""
+    if not isinstance(size, Polynomial):
+        return size, size
+    rules = [_interval(size), _growth(size)]
+    if cases:
+        rules.append(_by_cases(size, cases - 1))
     low = max((low for low, _ in rules if low is not None), default=None)
     return low, min((high for _, high in rules if high is not None), default=None)
 
@@ -123,17 +129,19 @@ def _is_argument(atom: str | Call) -> bool:
     return isinstance(atom, str) and is_argument(atom)
 
 
-def _by_cases(size: Polynomial) -> Bounds:
+def _by_cases(size: Polynomial, cases: int) -> Bounds:
     """Bounds that hold for either operand of the first ``min`` or ``max`` in the sum.
 
     ``n - max(n-1,0)`` is ``1`` or ``n``, so at least 0.  `_interval` cannot see that: it takes the
-    two terms for independent.
+    two terms for independent.  Each operand may bring more of them, so that a loop written out
+    would double the work with each pass: hence the limit.
     """
     for monomial, factor in size.terms:
         atom = monomial[0] if len(monomial) == 1 else ""
         if isinstance(atom, Call) and atom.function in ("min", "max"):
             rest = size.without(monomial)
-            first, second = bounds(rest + atom.left * factor), bounds(rest + atom.right * factor)
+            first, second = (_bounds(rest + operand * factor, cases)
+                             for operand in (atom.left, atom.right))
             return _least(first[0], second[0]), _most(first[1], second[1])
     return None, None
 

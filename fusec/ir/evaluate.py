@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.errors import InternalError, located, unsupported
+from fusec.errors import InternalError, UnsupportedError, located
 from fusec.ops import registry
 from fusec.ops.python_operators import PYTHON_OPERATORS
 
@@ -20,6 +20,10 @@ from .bindings import bind, resolve
 from .graph import Graph, Node, Value
 from .symbolic_numbers import Symbolic, applied
 from .types import BEYOND_64_BITS, TensorType
+
+
+class ForeignResultError(UnsupportedError):
+    """A library's result of another type than the code was compiled for."""
 
 
 def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
@@ -127,9 +131,10 @@ def as_type(
 def _misfit(array: np.ndarray, kind: TensorType, node: Node) -> Exception:
     """For a result that is not of the node's type, which of a call of a library is a claim."""
     if registry.get(node.op).kind == "extern":
-        return unsupported(
+        return ForeignResultError(
             f"a result of {node.op} whose type data decides, {array.dtype}{list(array.shape)} for "
-            f"{kind},", loc=node.loc, cure="call it before or after the compiled function")
+            f"{kind}, is not supported inside a fusec.jit function",
+            loc=node.loc, cure="call it before or after the compiled function")
     return InternalError(
         f"{node.name!r} ({node.op}) gave {array.dtype}{list(array.shape)} where its type is {kind}",
         loc=node.loc)

@@ -141,3 +141,17 @@ def test_an_expression_that_trebles_is_refused_in_time() -> None:
         for _ in range(40):
             size = maximum(size - minimum(size // 4, size), 0)
     assert len(str(size)) < 20_000
+
+
+def test_bounds_of_lengths_that_a_loop_shrinks_and_grows_do_not_double_with_each_pass() -> None:
+    def passes() -> None:
+        w = g = symbol("n")
+        for _ in range(40):
+            g = minimum(g + w, 40)
+            w, g = maximum(g - 1, 0), maximum(w - 1, 0)
+            assert bounds(w) == (0, 39)
+
+    began = time.process_time()
+    with pytest.raises(UndecidedSizeError, match="thousands of terms"):
+        passes()
+    assert time.process_time() - began < 1  # 0.07 seconds; 3, and 4 times as many for each pass
