@@ -170,7 +170,7 @@ def _first_error(
                 results = apply(node, operands, sizes)
             except Exception as raised:
                 error = located(raised, node.loc)
-                if isinstance(error, ForeignResultError):  # of no use to compiled code, which went on
+                if isinstance(error, ForeignResultError):  # compiled code had no use for it
                     misfit = misfit or error
                     continue
                 error.__dict__[_WHERE] = node, table, sizes
