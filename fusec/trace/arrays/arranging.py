@@ -46,6 +46,7 @@ def _axis(trace: Trace, axis: Any, rank: int) -> int:
 def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
     """``np.repeat``: each element ``repeats`` times along an axis; by NumPy itself where only the
     run knows the counts of the elements."""
+    sizes.check_axis_is_int(trace, axis)
     if type(repeats) is TracedArray and repeats.ndim and not is_constant(repeats.value):
         return call_library(trace, "Numpy", ("repeat", a, repeats, axis), {})
     if type(repeats) is TracedArray and repeats.ndim:

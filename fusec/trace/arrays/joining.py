@@ -13,6 +13,7 @@ from fusec.ops.shapes import normalise_axis
 from ..facts.layout import contiguous, joined_order
 from ..facts.refusals import target_dtype
 from ..operands.operands import as_traced, cast, spread_scalar
+from ..operands.sizes import check_axis_is_int
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.handlers import entry
 from ..values.rows import part_of, whole
@@ -26,6 +27,7 @@ def concatenate(
     casting: Any = "same_kind",
 ) -> Any:
     """``np.concatenate`` of arrays of one rank."""
+    check_axis_is_int(trace, axis)
     is_plain = axis is not None and out is None and dtype is None
     rows = rows_of(trace, arrays, 1) if is_plain else None
     if rows is not None:

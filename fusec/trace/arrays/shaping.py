@@ -21,7 +21,7 @@ from ..facts.layout import (
 )
 from ..index.equal_parts import is_decided_by_the_run, of_length
 from ..operands.operands import as_traced, spread_scalar
-from ..operands.sizes import as_size, check_no_truth, is_number, not_negative
+from ..operands.sizes import as_size, check_axis_is_int, check_no_truth, is_number, not_negative
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.handlers import entry
 from ..values.operations import operation
@@ -233,6 +233,7 @@ def squeeze(trace: Trace, a: Any, axis: Any = None) -> Any:
     x = as_traced(trace, a)
     if not x.is_array:
         return spread_scalar(x) if x.type.is_weak else x
+    check_axis_is_int(trace, axis)
     if axis is None:
         axes = tuple(i for i in range(x.ndim) if _is_single(x, i))
     elif x.ndim == 0 and axis in (0, -1, (0,), (-1,)):

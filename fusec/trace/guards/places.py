@@ -238,10 +238,13 @@ class Item(Place):
         return self.scope[self.name] if self.name < len(self.scope) else UNBOUND
 
     def put(self, value: Any) -> None:
-        if value is not UNBOUND:
+        if isinstance(self.scope, dict):
+            if value is UNBOUND:
+                self.scope.pop(self.name, None)
+            else:
+                self.scope[self.name] = value
+        elif value is not UNBOUND and self.name < len(self.scope):  # else its append is taken back
             self.scope[self.name] = value
-        elif isinstance(self.scope, dict):
-            self.scope.pop(self.name, None)
 
     def apply(self, value: Any) -> None:
         self.find()[self.name] = value

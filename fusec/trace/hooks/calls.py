@@ -6,7 +6,13 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
-from types import FunctionType, GeneratorType, MethodType
+from types import (
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import numpy as np
@@ -216,7 +222,20 @@ def _called(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Name
             hooks.where = where
             return result
     fn = special_methods.asked(hooks, fn, args, kwargs)
-    return Hooks.call(hooks, where, fn, *args, **kwargs)
+    result = Hooks.call(hooks, where, fn, *args, **kwargs)
+    if result is NotImplemented and type(fn) in _SLOTS and any_traced(args, kwargs):
+        _check_slot(hooks, fn)
+    return result
+
+
+_SLOTS = (WrapperDescriptorType, MethodWrapperType)  # ``float.__mul__`` and ``(2.0).__mul__``
+
+
+def _check_slot(hooks: TracingHooks, fn: Any) -> None:
+    """Methods of Python's numbers know nothing of what stands for a number."""
+    if getattr(fn, "__objclass__", type(getattr(fn, "__self__", None))) in _OF_NUMBERS:
+        raise unsupported(f"{fn.__qualname__} called with a value of data", loc=hooks.loc,
+                          cure="write the operator, as in 2 * x")
 
 
 def _as_arrays(result: Any) -> Any:

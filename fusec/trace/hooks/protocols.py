@@ -41,7 +41,8 @@ _OF_INTS = frozenset({math.comb, math.factorial, math.gcd, math.isqrt, math.lcm,
 _BUILTINS: dict[Any, tuple[Methods, ...]] = {  # of each argument; the last one's of those after it
     builtins.float: (_FLOAT,), builtins.int: (_INT, _INDEX), builtins.complex: (_COMPLEX,),
     builtins.round: ((), _INDEX), builtins.bin: (_INDEX,), builtins.hex: (_INDEX,),
-    builtins.oct: (_INDEX,), builtins.chr: (_INDEX,), operator.index: (_INDEX,)}
+    builtins.oct: (_INDEX,), builtins.chr: (_INDEX,), operator.index: (_INDEX,),
+    math.ldexp: (_FLOAT, ())}  # whose exponent must be an int
 _BY_KIND = {"i": _INT, "u": _INT, "f": _FLOAT, "c": _COMPLEX}
 _GIVES = {  # the classes that Python wants, of what a method gives, and the kinds of traced numbers
     "__float__": (float, "f"), "__index__": (int, "ib"), "__int__": (int, "ib"),
@@ -76,7 +77,7 @@ def _methods(fn: Any) -> tuple[Methods, ...] | None:
     if fn in _OF_INTS:
         return (_INDEX,)
     home = getattr(fn, "__module__", None)
-    if home == math.__name__:
+    if home == math.__name__ and fn not in _BUILTINS:
         return (() if fn in (math.fsum, math.prod, math.dist) else _FLOAT,)
     return (_COMPLEX,) if home == cmath.__name__ else _BUILTINS.get(fn)
 

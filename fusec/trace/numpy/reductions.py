@@ -17,6 +17,7 @@ from ..facts.refusals import target_dtype
 from ..library.calls import call_by_name
 from ..operands.operands import BOOL, as_traced, cast, spread, spread_scalar, strong, truth
 from ..operands.python_numbers import weak
+from ..operands.sizes import check_axis_is_int
 from ..ufuncs.formulas import _scaled
 from ..ufuncs.methods import call_method_of_library
 from ..values.array import TracedArray, from_value
@@ -147,8 +148,7 @@ def _position(op: str) -> Any:
         trace: Trace, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False,
     ) -> Any:
         x = strong(trace, a)
-        if isinstance(axis, bool | np.bool_):
-            raise trace.error(TypeError("an integer is required for the axis"), [x.value])
+        check_axis_is_int(trace, axis)
         if axis is not None and not isinstance(axis, (int, np.integer)):
             raise trace.error(TypeError(f"axis must be an integer or None, got {axis!r}"))
         axes = axes_of(trace, x, axis)

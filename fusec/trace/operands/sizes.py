@@ -121,6 +121,12 @@ def check_no_truth(trace: Trace, shape: Any) -> None:
         raise trace.error(TypeError("an integer is required"))
 
 
+def check_axis_is_int(trace: Trace, axis: Any) -> None:
+    """The same of axes, where NumPy reads them by its converter for axes."""
+    if _is_truth(axis):
+        raise trace.error(TypeError("an integer is required for the axis"))
+
+
 def _is_truth(x: Any) -> bool:
     return x.dtype.kind == "b" if type(x) is TracedArray else isinstance(x, (bool, np.bool_))
 

@@ -121,7 +121,7 @@ class _Links:
         if type(value) is Choice:
             return Choice(value.test, *(
                 self.of(side, is_result) for side in (value.then, value.orelse)))
-        if id(value) in self.outside and is_result:
+        if id(value) in self.outside:
             return Again(self.outside[id(value)])
         if not may_be_held(value) and id(value) not in self.made:
             return value

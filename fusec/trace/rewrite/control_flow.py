@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from ..source.matches import Matches
 from ..source.source import FunctionNode, Source
 from .definitions import RESULT, RETURNED, Functions, Loop
+from .generator_loops import GeneratorLoops
 from .statements import Statements
 from .transformer import LOAD, STORE, constant
 
@@ -25,8 +26,12 @@ def convert_tree(source: Source, structured: bool) -> FunctionNode:
     The tree of ``source`` is changed in place.
     """
     if structured:
-        Matches().visit(source.node)
+        _Simpler(source.node).visit(source.node)
     return (ControlFlow if structured else Statements)(source).convert(source.node)
+
+
+class _Simpler(GeneratorLoops, Matches):
+    """Both in one walk over the tree."""
 
 
 class ControlFlow(Functions):

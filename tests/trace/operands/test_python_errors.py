@@ -234,3 +234,29 @@ def test_too_few_items_to_take_apart():
             f(x)
         with pytest.raises(ValueError, match=re.escape(str(expected.value))):
             compiled(x)
+
+
+def test_slots_of_pythons_floats_are_refused_for_data() -> None:
+    """They answer NotImplemented for what stands for a number."""
+    for fn in (lambda x: float.__mul__(2.0, x[0]), lambda x: (2.0).__add__(float(x[0]))):
+        with pytest.raises(UnsupportedError, match=r"called with a value of data(.|\n)*2 \* x"):
+            fusec.jit(fn)(np.ones(3))
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x: np.concatenate([x, x], axis=False), lambda x: np.append(x, x, axis=False),
+    lambda x: np.repeat(x, 2, axis=False), lambda x: np.squeeze(x[None], axis=False),
+    lambda x: np.argmax(x, axis=False), lambda x: x.argmin(axis=np.True_)])
+def test_bools_are_no_axes(fn: Callable[[Any], Any]) -> None:
+    for f in (fn, fusec.jit(fn)):
+        with pytest.raises(TypeError, match="an integer is required for the axis"):
+            f(np.ones((2, 2)))
+
+
+def test_an_object_is_no_exponent_of_ldexp() -> None:
+    class Index:
+        def __index__(self) -> int:
+            return 1
+
+    with pytest.raises(TypeError, match="Expected an int as second argument to ldexp"):
+        fusec.jit(lambda o: math.ldexp(2.0, o))(Index())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.errors import ConcreteValueError
+from fusec.errors import ConcreteValueError, UnsupportedError
 
 
 class State:
@@ -111,3 +111,37 @@ def test_items_of_large_ones_are_refused_there() -> None:
 
     with pytest.raises(ConcreteValueError, match="in a branch or loop"):
         fusec.jit(program)(-1.0)
+
+
+class Log:
+    def __init__(self) -> None:
+        self.items, self.rows, self.count = [1.0, 2.0], [[1.0, 2.0]], 0.0
+
+    def record(self, number: Any) -> Any:
+        self.items.append(number)
+        return self.items[-1]
+
+
+def test_refusals_of_what_outlives_the_call_say_so() -> None:
+    """They ended in an IndexError of an append that had been taken back, and a KeyError."""
+    def recorded(log: Log, x: Any, n: Any) -> Any:
+        if x > 0:
+            for _ in range(n):
+                log.record(x)
+            log.items[-1] += x
+        return x
+
+    def put_in_another(log: Log, x: Any, n: Any) -> Any:
+        log.rows.append(log.items)
+        for _ in range(n):
+            if n > 1:
+                log.items[0] = log.count
+            log.rows[1][0] = log.rows[1][0]
+        return x
+
+    log = Log()
+    with pytest.raises(ConcreteValueError, match=r"list.append in a branch or loop"):
+        fusec.jit(recorded)(log, 1.0, np.int64(2))
+    with pytest.raises(UnsupportedError, match=r"a list that outlives the call into.*Log\.rows"):
+        fusec.jit(put_in_another)(log, 1.0, np.int64(2))
+    assert vars(log) == vars(Log())
