@@ -224,7 +224,8 @@ def _put_at(hooks: TracingHooks, items: list[Any], key: TracedArray, value: Any)
     trace, containers = hooks.trace, hooks.trace.world.containers
     if containers.may_become(items):
         raise AssignedLater(containers=[containers.titled(items)])
-    is_variable = _is_variable(hooks, items, 0)  # as all of them are then
+    # Those that the call has appended are variables, too, from when a branch or loop writes them.
+    is_variable = bool(items) and all(_is_variable(hooks, items, k) for k in range(len(items)))
     if trace.in_region and not is_variable and (
             hooks.effects.is_older(items) or _outlives(hooks, items)):
         return False

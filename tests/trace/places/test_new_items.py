@@ -89,9 +89,20 @@ def longer_list(s: State, x: Any) -> Any:
     return s.items[1]
 
 
+def appended_then_scaled(s: Any, x: Any) -> Any:
+    """All items are written at a position of the loop: appended ones kept what an attempt left."""
+    for _ in range(3):
+        s.items.append(x[0])
+    for k in range(len(s.items)):
+        s.items[k] *= 0.5
+        for i in range(len(x)):
+            s.items[1] += x[i]
+    return s.items[1]
+
+
 @pytest.mark.parametrize("program", [
-    in_a_branch, counted, appended, nested_loops, while_it_is_small, array_of_a_branch, best_pair,
-    longer_list], ids=lambda p: p.__name__)
+    appended_then_scaled, in_a_branch, counted, appended, nested_loops, while_it_is_small,
+    array_of_a_branch, best_pair, longer_list], ids=lambda p: p.__name__)
 def test_new_items_are_variables(program: Callable[..., Any]) -> None:
     """The side that was not taken, and trials of the loop, were counted as well."""
     jitted, mine, pythons = fusec.jit(program), State(), State()
