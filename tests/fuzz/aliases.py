@@ -4,13 +4,11 @@ anew and change: as Python runs them, or refused.  ``python tests/fuzz/aliases.p
 
 from __future__ import annotations
 
-import argparse
-import linecache
-import sys
 from random import Random
 from typing import Any
 
 import numpy as np
+import seeds
 
 import fusec
 from fusec.errors import FusecError, InternalError
@@ -176,9 +174,7 @@ class Author:
 def failure(seed: int) -> str | None:
     """The program of the seed with what differs; None if nothing does."""
     text, name = Author(seed).program(), f"<aliases {seed}>"
-    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-    names: dict[str, Any] = {"np": np, "Pair": Pair, "put": put, "turned": turned}
-    exec(compile(text, name, "exec"), names)
+    names = seeds.defined(text, name, {"np": np, "Pair": Pair, "put": put, "turned": turned})
     jitted = fusec.jit(names["program"])
     for x, y, n, m in CALLS:
         wanted = _numbers(names["program"](x, y, n, m))
@@ -197,20 +193,5 @@ def _numbers(results: Any) -> np.ndarray:
     return np.concatenate([np.ravel(np.asarray(x, dtype=float)) for x in results])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-n", "--programs", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=0, help="the first")
-    options = parser.parse_args()
-    failures = 0
-    for seed in range(options.seed, options.seed + options.programs):
-        found = failure(seed)
-        if found is not None:
-            failures += 1
-            print(f"# seed {seed}\n{found}", flush=True)
-    print(f"{options.programs} programs, {failures} failures")
-    sys.exit(failures > 0)
-
-
 if __name__ == "__main__":
-    main()
+    seeds.main(__doc__, failure)

@@ -5,13 +5,11 @@ objects, globals.  Each call leaves them as Python does; one that is refused lea
 
 from __future__ import annotations
 
-import argparse
-import linecache
-import sys
 from random import Random
 from typing import Any
 
 import numpy as np
+import seeds
 
 import fusec
 from fusec.errors import FusecError, InternalError
@@ -118,7 +116,7 @@ class Author:
             self.lines.append(margin + self.simple())
 
     def head(self, margin: str, depth: int) -> list[str]:
-        """A loop over what outlives the call, and what it does to an item."""
+        """A loop over a container that outlives the call, and its change of an item."""
         return [margin + line for line in self.random.choice((
             (f"for key{depth} in list(s.m):", f"    s.m[key{depth}] += {self.number()}"),
             (f"for k{depth} in range(len(s.items)):", f"    s.items[k{depth}] *= {self.number()}"),
@@ -163,8 +161,7 @@ class Author:
 def failure(seed: int) -> str | None:
     """The program of the seed with what differs; None if nothing does."""
     text, name = Author(seed).program(), f"<outliving {seed}>"
-    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-    pythons, ours = (_world(text, name) for _ in range(2))
+    pythons, ours = (seeds.defined(text, name, {"np": np, "__name__": name}) for _ in range(2))
     jitted = fusec.jit(ours["program"])
     for model, *numbers in CALLS:
         wanted = _outcome(pythons, pythons["program"], model, numbers)
@@ -184,12 +181,6 @@ def failure(seed: int) -> str | None:
             if not _equal(one, other):
                 return f"{text}{called}\n# fusec  {one}\n# Python {other}\n"
     return None
-
-
-def _world(text: str, name: str) -> dict[str, Any]:
-    names: dict[str, Any] = {"np": np, "__name__": name}
-    exec(compile(text, name, "exec"), names)
-    return names
 
 
 def _outcome(world: dict[str, Any], function: Any, model: int, numbers: list[Any]) -> Any:
@@ -223,20 +214,5 @@ def _equal(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-n", "--programs", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=0, help="the first")
-    options = parser.parse_args()
-    failures = 0
-    for seed in range(options.seed, options.seed + options.programs):
-        found = failure(seed)
-        if found is not None:
-            failures += 1
-            print(f"# seed {seed}\n{found}", flush=True)
-    print(f"{options.programs} programs, {failures} failures")
-    sys.exit(failures > 0)
-
-
 if __name__ == "__main__":
-    main()
+    seeds.main(__doc__, failure)

@@ -1,5 +1,5 @@
 """Rewrites ``for v in (f(t) for t in x if test)`` into the loop over ``x``, which can be a loop of
-the graph: an item is computed when the loop asks for it, so what runs after what stays the same."""
+the graph: an item is computed when the loop asks for it, so the order of all steps is Python's."""
 
 from __future__ import annotations
 
