@@ -7,8 +7,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import by_seed
 import numpy as np
-import seeds
 
 import fusec
 from fusec.errors import FusecError, InternalError
@@ -174,7 +174,7 @@ class Author:
 def failure(seed: int) -> str | None:
     """The program of the seed with what differs; None if nothing does."""
     text, name = Author(seed).program(), f"<aliases {seed}>"
-    names = seeds.defined(text, name, {"np": np, "Pair": Pair, "put": put, "turned": turned})
+    names = by_seed.defined(text, name, {"np": np, "Pair": Pair, "put": put, "turned": turned})
     jitted = fusec.jit(names["program"])
     for x, y, n, m in CALLS:
         wanted = _numbers(names["program"](x, y, n, m))
@@ -194,4 +194,4 @@ def _numbers(results: Any) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    seeds.main(__doc__, failure)
+    by_seed.main(__doc__, failure)

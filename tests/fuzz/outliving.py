@@ -8,8 +8,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import by_seed
 import numpy as np
-import seeds
 
 import fusec
 from fusec.errors import FusecError, InternalError
@@ -161,7 +161,7 @@ class Author:
 def failure(seed: int) -> str | None:
     """The program of the seed with what differs; None if nothing does."""
     text, name = Author(seed).program(), f"<outliving {seed}>"
-    pythons, ours = (seeds.defined(text, name, {"np": np, "__name__": name}) for _ in range(2))
+    pythons, ours = (by_seed.defined(text, name, {"np": np, "__name__": name}) for _ in range(2))
     jitted = fusec.jit(ours["program"])
     for model, *numbers in CALLS:
         wanted = _outcome(pythons, pythons["program"], model, numbers)
@@ -215,4 +215,4 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 if __name__ == "__main__":
-    seeds.main(__doc__, failure)
+    by_seed.main(__doc__, failure)
