@@ -96,6 +96,7 @@ CHOICES = [
     rule("Where(LogicalNot(p), x, y) -> Where(p, y, x) if is_bool(p)", ANY),    # where(not p, x, y)
     rule("Maximum(x, x) -> x", REAL),                          # max(x, x) -> x
     rule("Minimum(x, x) -> x", REAL),                          # min(x, x) -> x
+    rule("Copysign(x, x) -> x", FLOAT),                        # copysign(x, x) -> x
     rule("Less(x, x) -> False", REAL),                         # x<x -> False, also for NaN
     rule("Greater(x, x) -> False", REAL),                      # x>x -> False
     rule("NotEqual(x, x) -> IsNan(x)", FLOAT),                 # x!=x -> isnan(x)

@@ -175,8 +175,13 @@ FUSEC_INLINE f64 truncated(f64 x) { return trunc(x); }
 FUSEC_INLINE f32 truncated(f32 x) { return truncf(x); }
 FUSEC_INLINE f64 rounded(f64 x) { return rint(x); }
 FUSEC_INLINE f32 rounded(f32 x) { return rintf(x); }
-FUSEC_INLINE f64 with_sign(f64 x, f64 sign) { return copysign(x, sign); }
-FUSEC_INLINE f32 with_sign(f32 x, f32 sign) { return copysignf(x, sign); }
+// Signs are bits: NVRTC takes copysignf(x, x) of what was a half for fabsf(x).
+FUSEC_INLINE f64 with_sign(f64 x, f64 sign) {
+  return from_bits((to_bits(x) & ~(u64(1) << 63)) | (to_bits(sign) & (u64(1) << 63)));
+}
+FUSEC_INLINE f32 with_sign(f32 x, f32 sign) {
+  return from_bits((to_bits(x) & 0x7FFFFFFFu) | (to_bits(sign) & 0x80000000u));
+}
 FUSEC_INLINE f64 rest_of(f64 a, f64 b) { return fmod(a, b); }
 FUSEC_INLINE f32 rest_of(f32 a, f32 b) { return fmodf(a, b); }
 
