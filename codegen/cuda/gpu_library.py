@@ -6,13 +6,12 @@ Results are copied to where the plan has them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from fusec.ir import Node
-from fusec.ops.library import LIBRARY, leaves_of, run_call
+from fusec.ops.library import LIBRARY, LibraryCall, leaves_of, run_call
 from fusec.records import replace
 
 from .cupy_arrays import CupyArrays
@@ -55,8 +54,19 @@ class GpuCall:
         if row is None:
             return function(*operands)
         call, attrs = replace(row, function=function), self.node.attrs
-        with raising() if may_refuse(self.node) else nullcontext():
+        if not may_refuse(self.node):
             return run_call(call, operands, attrs["form"], attrs["named"])
+        try:
+            with raising():
+                return run_call(call, operands, attrs["form"], attrs["named"])
+        except np.linalg.LinAlgError:
+            return self._judged_by_numpy(row, operands)
+
+    def _judged_by_numpy(self, row: LibraryCall, operands: Sequence[Any]) -> Any:
+        """What NumPy makes of operands that cuSOLVER refuses: its error, in its words."""
+        host = [x.get() if isinstance(x, self.cupy.ndarray) else x for x in operands]
+        results = run_call(row, host, self.node.attrs["form"], self.node.attrs["named"])
+        return [self.cupy.asarray(r) for r in leaves_of(results)]
 
     def _kept(self, result: Any, memory: np.ndarray) -> np.ndarray:
         if self._is_array(memory):

@@ -101,7 +101,7 @@ def _compiled(source: str, architecture: str) -> bytes:
     _check(library.nvrtcCreateProgram(
         ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None))
     try:
-        options = [o.encode() for o in (f"--gpu-architecture={architecture}", *OPTIONS)]
+        options = [o.encode() for o in (f"--gpu-architecture={architecture}", *_options())]
         result = library.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*options))
         log = _part(library, program, "ProgramLog").decode(errors="replace")
@@ -111,6 +111,12 @@ def _compiled(source: str, architecture: str) -> bytes:
         return json.dumps([ptx, log]).encode() + b"\0" + _part(library, program, "CUBIN")
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _options() -> tuple[str, ...]:
+    """NVRTC's own cache, since 12.9, answers without ptxas and so without its figures."""
+    major, minor = map(int, version().split("."))
+    return (*OPTIONS, "--no-cache") if (major, minor) >= (12, 9) else OPTIONS
 
 
 def _part(library: Any, program: ctypes.c_void_p, name: str) -> bytes:

@@ -114,7 +114,7 @@ def arguments_text(form: Form, named: Form, operands: Sequence[str], constant: C
 
 def _text(form: Form, operands: Sequence[str], constant: Constant) -> str:
     """`decode` of one form; what holds no operand is made once."""
-    if not _has_operands(form):
+    if not has_operands(form):
         return constant(form)
     tag, *rest = form
     if tag == "operand":
@@ -123,8 +123,9 @@ def _text(form: Form, operands: Sequence[str], constant: Constant) -> str:
     return {"tuple": f"({parts},)", "list": f"[{parts}]", "slice": f"slice({parts})"}[tag]
 
 
-def _has_operands(form: Form) -> bool:
-    return type(form) is tuple and (form[0] == "operand" or any(map(_has_operands, form[1:])))
+def has_operands(form: Form) -> bool:
+    """Whether it stands for an array of the call, or for something that holds one."""
+    return type(form) is tuple and (form[0] == "operand" or any(map(has_operands, form[1:])))
 
 
 def leaves_of(result: Any) -> tuple[Any, ...]:

@@ -169,6 +169,32 @@ def test_a_matrix_that_is_refused(lazy: FakeCupy) -> None:
     assert f.traces[0].gpu_call.function is not None
 
 
+def test_a_refused_matrix_is_judged_by_numpy(
+    lazy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cuSOLVER names its routine; and may refuse what LAPACK takes."""
+    def refuse(*_: Any) -> Any:
+        raise np.linalg.LinAlgError("Error reported by dgetrf in cuSOLVER. devInfo = [2].")
+
+    monkeypatch.setattr(lazy.linalg, "inv", refuse, raising=False)
+    f = fusec.jit(lambda a: np.linalg.inv(a * 2.0) + 1)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(lazy.asarray(np.eye(3))).get(), np.eye(3) / 2 + 1)
+        with pytest.raises(np.linalg.LinAlgError, match=r"^Singular matrix"):
+            f(lazy.asarray(np.zeros((3, 3))))
+
+
+@pytest.mark.parametrize("f", [
+    lambda a: np.linalg.svd(a + a.T, False, False, True),
+    lambda a: np.linalg.svd(a + a.T, hermitian=True, compute_uv=False),
+    lambda a: np.sort(a, 0, "stable")])
+def test_arguments_that_cupy_has_not(lazy: FakeCupy, f: Callable[..., Any]) -> None:
+    lazy.calls.clear()
+    x = X[:, :20]
+    np.testing.assert_allclose(fusec.jit(f)(lazy.asarray(x)).get(), f(x), rtol=1e-12)
+    assert not {"numpy.linalg.svd", "numpy.sort"} & set(lazy.calls), lazy.calls
+
+
 def test_a_check_before_a_library_call(lazy: FakeCupy) -> None:
     """Nothing is assigned when it fails, though the call goes on."""
     @fusec.jit

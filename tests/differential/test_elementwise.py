@@ -165,3 +165,12 @@ def test_casts(source: str) -> None:
 def test_casts_of_what_does_not_fit(source: str, target: str) -> None:
     """Strided, because NumPy's vector loop to uint32 differs from its own scalar loop."""
     check(lambda x: x.astype(target), np.repeat(specials(source), 2)[::2])
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_signs(dtype: str) -> None:
+    """Also of one operand given twice: NVRTC made the magnitude of that, for halves."""
+    t = np.arange(65536, dtype="u2").view("f2").astype(dtype)
+    check(lambda t: np.copysign(t, t), t)
+    check(lambda t: (np.copysign(t, -t), np.copysign(t, t[::-1]), np.copysign(1, t)), t)
+    check(lambda t, u: np.copysign(t, u), t, t.copy())
