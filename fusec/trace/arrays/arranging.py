@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir.dims import Dim, is_static
+from fusec.ir.symbolic_numbers import Symbolic, is_int
 from fusec.ops.shapes import normalise_axis
 
 from ..facts.constant_values import constant_value, is_constant
@@ -28,11 +30,23 @@ _NEGATIVE = "negative dimensions are not allowed"
 
 
 def static_number(trace: Trace, x: Any, what: str) -> int:
-    """A Python int known while tracing; raises `UnsupportedError` for one that data decides."""
+    """An int known while tracing, or one of sizes; raises `UnsupportedError` for one that data
+    decides."""
     if type(x) is TracedArray and value_of(trace, x.value) is None:
         raise unsupported(f"{what} that depends on data", loc=trace.loc,
                           cure="make it a static argument: sizes of results must be known")
-    return operator.index(x)
+    return _whole(x)
+
+
+def _whole(x: Any) -> int:
+    """As an index; what follows from sizes stays a number of them."""
+    return x if is_int(x) and type(x) is Symbolic else operator.index(x)
+
+
+def _check_is_number(trace: Trace, x: Any, why: str) -> None:
+    """NumPy computes with it: an object that has ``__index__`` alone will not do."""
+    if not isinstance(x, (numbers.Number, str, np.generic, np.ndarray, TracedArray, Dim)):
+        raise trace.error(TypeError(why.format(repr(type(x).__name__))))
 
 
 def _axis(trace: Trace, axis: Any, rank: int) -> int:
@@ -75,8 +89,11 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
 def tile(trace: Trace, A: Any, reps: Any) -> Any:
     """``np.tile``: the array side by side; counts known while tracing."""
     x = shaping.spread_scalar(as_traced(trace, A))
-    counts = [static_number(trace, n, "np.tile by a count") for n in (
-        reps if isinstance(reps, (list, tuple, np.ndarray)) else [reps])]
+    repetitions = reps if isinstance(reps, (list, tuple)) or (
+        isinstance(reps, np.ndarray) and reps.ndim) else [reps]
+    for n in repetitions:
+        _check_is_number(trace, n, "unsupported operand type(s) for *: 'int' and {}")
+    counts = [static_number(trace, n, "np.tile by a count") for n in repetitions]
     if all(n == 1 for n in counts) and len(counts) <= x.ndim:
         return shaping.copy_of(x)
     rank = max(len(counts), x.ndim)
@@ -150,9 +167,10 @@ def _grid(trace: Trace, rows: int, columns: int) -> tuple[TracedArray, TracedArr
 @entry(np.diag)
 def diag(trace: Trace, v: Any, k: Any = 0) -> TracedArray:
     """``np.diag``: the diagonal of a matrix, or a matrix with this diagonal."""
-    x, offset = as_traced(trace, v), operator.index(k)
+    x, offset = as_traced(trace, v), _whole(k)
     if x.ndim == 2:
         return diagonal(trace, x, offset)
+    _check_is_number(trace, k, "bad operand type for abs(): {}")
     if x.ndim != 1:
         raise trace.error(ValueError("Input must be 1- or 2-d."), [x.value])
     size = x.size + abs(offset)

@@ -135,7 +135,8 @@ class Effects:
             kind = type(container).__name__
             raise unsupported(
                 f"changing a {kind} that data chooses, or one that it may have chosen", loc=loc,
-                cure=f"change it in each branch itself, or copy what is chosen: {kind}(x)")
+                cure="change it in each branch itself; or, where the others need not see the "
+                     f"change, copy what is chosen: {kind}(x)")
         self.trace.part(LoopBound).check_apart(self.trace, container, loc)
 
     def check_change(self, container: Any, what: str, loc: Loc | None) -> None:
