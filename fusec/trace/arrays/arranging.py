@@ -38,7 +38,7 @@ def static_number(trace: Trace, x: Any, what: str) -> int:
     return _whole(x)
 
 
-def _whole(x: Any) -> int:
+def _whole(x: Any) -> Any:
     """As an index; what follows from sizes stays a number of them."""
     return x if is_int(x) and type(x) is Symbolic else operator.index(x)
 
