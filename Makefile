@@ -2,7 +2,10 @@
 # (with venv and pip), make and a package index, and makes what else it needs under .venv.
 #
 #   make demo          the benchmark: every program, eager against compiled
-#   make test          the test suite, on every core; then alone what measures time or memory
+#   make test          the test suite, on every core, of functions with many cases a fifth, others
+#                      each day (ROTATION=number: those of another day); then alone what measures
+#                      time or memory
+#   make test-all      with all cases
 #   make test-versions a part of the suite on every supported Python that is here, with the oldest
 #                      and the newest NumPy
 #   make lint          ruff, mypy on the installed package, and, both strict, mypy and pyright on the
@@ -43,7 +46,7 @@ GPU := /device:GPU:0
 SANITIZER := compute-sanitizer --error-exitcode 1 --tool
 PROGRAMS ?= 2000
 
-.PHONY: demo test test-versions test-cuda-host test-gpu lint style types fuzz clean
+.PHONY: demo test test-all test-versions test-cuda-host test-gpu lint style types fuzz clean
 .DELETE_ON_ERROR:
 
 # Child processes of tests and the second worker read the bytecode that the first one has written.
@@ -52,8 +55,11 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/stamp-bench
 	$(BIN) -m fusec bench --quick
 
-test: $(VENV)/stamp-test
-	$(BIN) -m pytest -n auto --maxprocesses 8 -m "not alone"; beside=$$?; \
+test: ONE_CASE_IN := 5
+test-all: ONE_CASE_IN := 1
+test test-all: $(VENV)/stamp-test
+	$(BIN) -m pytest -n auto --maxprocesses 8 --one-case-in $(ONE_CASE_IN) -m "not alone"; \
+	  beside=$$?; \
 	  $(BIN) -m pytest -n 2 --one-in 200 $(CUDA_HOST); emulated=$$?; \
 	  $(BIN) -m pytest -m alone && exit $$((beside + emulated))
 
@@ -70,8 +76,8 @@ test-gpu: $(VENV)/stamp-gpu
 	  "part of NVIDIA's CUDA toolkit" >&2; exit 1; }
 	$(BIN) tests/cuda/emulated_campaign.py --device $(GPU) --published
 	$(BIN) tests/cuda/emulated_campaign.py --device $(GPU) -n $(PROGRAMS) --seed $(SEED)
-	$(BIN) -m pytest --on-device $(GPU) -m "not alone" tests/differential
-	$(BIN) -m pytest tests/cuda tests/devices/test_own_memory.py
+	$(BIN) -m pytest -n auto --maxprocesses 12 --on-device $(GPU) -m "not alone" tests/differential
+	$(BIN) -m pytest -n auto --maxprocesses 12 tests/cuda tests/devices/test_own_memory.py
 	for tool in memcheck racecheck synccheck; do $(SANITIZER) $$tool \
 	  $(BIN) tests/cuda/emulated_campaign.py --device $(GPU) -n 40 --seed $(SEED) || exit 1; done
 

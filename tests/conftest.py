@@ -4,7 +4,9 @@ of a run have one, and runs that are told one by FUSEC_TEST_CACHE.
 ``--part`` runs every fortieth test of each file, and fewer random programs, for the Pythons and
 NumPys beside the first.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device,
 but for those marked ``one_device``; ``--one-in 200`` every two hundredth, from another one each
-day.
+day.  ``--one-case-in 5`` runs a fifth of the cases of each function that has many, others each day,
+in the folders of `PRODUCTS`, and of those marked ``repeats``; but all of those marked
+``every_case``, lists of faults that were found.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import gc
 import os
 import shutil
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -22,6 +25,10 @@ from typing import Any
 import pytest
 
 PART = 40
+MANY_CASES = 8
+# Where cases are products of dtypes, layouts, seeds; elsewhere each is a program that once failed.
+PRODUCTS = ("bench", "codegen", "cuda", "devices", "differential", "gradients", "graphs", "ops",
+            "passes", "symbolic", "variables")
 
 # Before anything imports fusec: settings are read once, and child processes inherit them.
 if "FUSEC_TEST_CACHE" not in os.environ:
@@ -35,6 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", action="store_true", help=f"every {PART}th test of each file")
     parser.addoption("--on-device", default="", help="the device that tests run on")
     parser.addoption("--one-in", type=int, default=1, help="of so many tests, others each day")
+    parser.addoption("--one-case-in", type=int, default=1,
+                     help=f"of functions with {MANY_CASES} cases or more, others each day")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,8 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    every = config.getoption("--one-in")
-    return f"one test in {every}, from number {rotation() % every}" if every > 1 else ""
+    shares = ((config.getoption("--one-in"), "test"),
+              (config.getoption("--one-case-in"), "case of functions with many"))
+    return "; ".join(f"one {of} in {every}, from number {rotation() % every}"
+                     for every, of in shares if every > 1)
 
 
 def rotation() -> int:
@@ -53,24 +64,47 @@ def rotation() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    chosen = items[:]
     if config.getoption("--on-device"):
-        of_one = [i for i in items if i.get_closest_marker("one_device")]
-        items[:] = [i for i in items if i not in set(of_one)]
-        config.hook.pytest_deselected(items=of_one)
+        chosen = [i for i in chosen if not i.get_closest_marker("one_device")]
+    chosen = cases_of_today(chosen, config.getoption("--one-case-in"))
     every = config.getoption("--one-in")
-    if every > 1:
-        chosen = items[rotation() % every::every]
-        config.hook.pytest_deselected(items=[i for i in items if i not in set(chosen)])
-        items[:] = chosen
-    if not config.getoption("--part"):
-        return
-    places: Counter[object] = Counter()
-    chosen, left = [], []
-    for item in items:
-        (left if places[item.path] % PART else chosen).append(item)
-        places[item.path] += 1
+    chosen = chosen[rotation() % every::every]
+    if config.getoption("--part"):
+        chosen = part_of_each_file(chosen)
+    config.hook.pytest_deselected(items=[i for i in items if i not in set(chosen)])
     items[:] = chosen
-    config.hook.pytest_deselected(items=left)
+
+
+def part_of_each_file(items: list[pytest.Item]) -> list[pytest.Item]:
+    places: Counter[object] = Counter()
+    chosen = []
+    for item in items:
+        if places[item.path] % PART == 0:
+            chosen.append(item)
+        places[item.path] += 1
+    return chosen
+
+
+def cases_of_today(items: list[pytest.Item], every: int) -> list[pytest.Item]:
+    """All of functions with few cases; of the others one case in so many, begun elsewhere in each
+    function, so that a day's cases do not all have the first dtype, say."""
+    families: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    chosen = set[pytest.Item]()
+    for function, cases in families.items():
+        share = min(every, len(cases)) if repeat_one_another(cases) else 1
+        chosen.update(cases[(rotation() + zlib.crc32(function.encode())) % share::share])
+    return [item for item in items if item in chosen]
+
+
+def repeat_one_another(cases: list[pytest.Item]) -> bool:
+    first = cases[0]
+    if first.get_closest_marker("every_case"):
+        return False
+    is_product = len(cases) >= MANY_CASES and first.path.parent.name in PRODUCTS
+    return is_product or first.get_closest_marker("repeats") is not None
 
 
 def pytest_collection_finish() -> None:

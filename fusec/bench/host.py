@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import platform
-from importlib import metadata
 from pathlib import Path
 
 from fusec import config
+from fusec.inspect.versions import version_of
 from fusec.machine import usable_cores
 
 from .peers import versions
@@ -24,7 +24,8 @@ def processor() -> str:
 
 def describe() -> dict[str, str]:
     """Processor, cores, system and versions, as text."""
-    packages = {name: metadata.version(name) for name in ("numpy", "llvmlite", "fusec")}
+    packages = {name: version_of(name) or "not installed"
+                for name in ("numpy", "llvmlite", "fusec")}
     return {
         "processor": processor(), "cores": str(usable_cores()),
         "system": f"{platform.system()} {platform.machine()}",

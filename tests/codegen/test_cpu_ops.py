@@ -97,6 +97,7 @@ def test_ops_give_numpys_results(dtype: np.dtype, arity: int) -> None:
             assert_equal_results(part, run_graph(graph, args, run), want, args, engine)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("dtype", ["i1", "u4", "i8", "u8", "f4", "f8"])
 def test_source_compiles_to_the_same_results(dtype: str) -> None:
     for arity in (1, 2):

@@ -419,6 +419,7 @@ def test_what_has_no_text_stays_on_the_cpu(f: Any, reason: str) -> None:
 # ---------------------------------------------------------------------------------------- in bulk
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("seed", range(6))
 def test_random_functions(seed: int) -> None:
     """`scalar_programs` has more of them; one in some hundred keeps numbers in memory."""

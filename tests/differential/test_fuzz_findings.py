@@ -20,6 +20,7 @@ from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import Repeat, pipeline
 
 BYTES = np.broadcast_to(np.array([[1, 2]], "u1"), (9, 2))
+pytestmark = pytest.mark.every_case
 PAIR = np.array([[2, 7], [0, 5]], "i2")
 COMPLEX = np.array([2 + 1j, 3, 2 - 4j], "c8")
 

@@ -16,6 +16,7 @@ from fusec.codegen.python_source import kernel_source
 from fusec.errors import UnsupportedError
 from fusec.ir.evaluate import evaluate
 
+pytestmark = pytest.mark.every_case
 SETS = (np.setxor1d, np.union1d, np.intersect1d, np.setdiff1d)
 
 

@@ -16,6 +16,7 @@ from tolerance import EXACT, NEAR
 import fusec
 from fusec.trace.facts.this_numpy import POWER_TAKES_ROOTS
 
+pytestmark = pytest.mark.every_case
 X = ordinary("f8", 6, 8)
 TABLE = np.arange(6.0)
 

@@ -40,6 +40,7 @@ def test_no_program_is_compiled_wrongly() -> None:
     assert summary.programs >= 50, str(summary)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", ["c", "s", "w"])
 def test_no_program_with_control_flow_is_compiled_wrongly(kind: str) -> None:
     """``c``: branches, loops and views; ``s``: globals, closures, objects and containers too;

@@ -42,6 +42,7 @@ def chain(kind: str, count: int, tmp_path: Any) -> Any:
     return space["f"]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", list(ARMS))
 def test_chains_of_elif_on_data(kind, tmp_path):
     f = chain(kind, 150, tmp_path)
@@ -51,6 +52,7 @@ def test_chains_of_elif_on_data(kind, tmp_path):
     assert jitted.trace_count == 1
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", list(ARMS))
 def test_the_work_of_a_chain_is_linear(kind, tmp_path, compiled):
     """Calls of Python, the text for LLVM, and what lives through all of it in the compiled code."""

@@ -154,6 +154,7 @@ def assert_never_stale(form: str, place: str, first: Any, second: Any) -> None:
         np.testing.assert_array_equal(jitted(X), program(X))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("form", FORMS)
 def test_what_python_takes(form: str, place: str) -> None:

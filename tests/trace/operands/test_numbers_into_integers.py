@@ -156,6 +156,7 @@ def test_scalars_of_numpy(program: Any, dtype: str, convert: Any) -> None:
         assert outcome(compiled, dtype, v, i) == outcome(program, dtype, v, i), (v, i)
 
 
+@pytest.mark.repeats
 @pytest.mark.filterwarnings("ignore:Casting complex")
 @pytest.mark.parametrize("dtype", [*DTYPES, "f4", "f8", "?", "c8"])
 @pytest.mark.parametrize("program", [p for p in PROGRAMS if p is not negated])

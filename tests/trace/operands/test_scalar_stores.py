@@ -49,6 +49,7 @@ def masked(a: Any, b: Any) -> Any:
     return a
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("program", [at, part, whole, filled, looped])
 @pytest.mark.parametrize("dtype", KINDS)
 def test_floats(dtype: str, program: Any) -> None:
@@ -58,6 +59,7 @@ def test_floats(dtype: str, program: Any) -> None:
         check(program, np.zeros(2, dtype), np.array([number]))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("program", [at, part, filled, looped, masked])
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("source", KINDS)

@@ -63,6 +63,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 ARE_READ = {"returned", "returned in a list", "returned dict", "read beside"}
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_none_meets_pythons_limit(name: str) -> None:
     program, x = fusec.jit(PROGRAMS[name]), np.ones(3)

@@ -20,6 +20,7 @@ WAYS = {  # how the text is run, how many of the programs must run compiled
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("way", WAYS)
 def test_300_small_functions_are_numpys_or_refused(way, tmp_path):
     text = small_programs.script()
