@@ -54,6 +54,11 @@ class LibraryCall:
     takes: str | tuple[str, ...] = REAL + "c"
     gpu: bool = False
 
+    @property
+    def is_named(self) -> bool:
+        """Whether its first argument says which of many functions is called."""
+        return self.varying == ("args",)
+
 
 def decode(form: Form, arrays: Sequence[Any]) -> Any:
     """The Python value that a form stands for, its operands taken from ``arrays``.

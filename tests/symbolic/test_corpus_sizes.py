@@ -17,8 +17,6 @@ TRACES = {
     "fft_radix2": (5, LEVELS),
     "fft_recursive": (4, LEVELS),
     "double_pendulum": (5, "it appends to a list, whose length Python has to know"),
-    "csr_matvec_slices": (2, "a length that data decides was that of an operand but 12, by chance"),
-    "csr_product": (2, "the same"),
 }
 FOLDED = "arrays such as np.arange(n) * 2 are computed by a kernel, not while tracing"
 RUN = "an int is a value of the run in the plan, a constant in the static trace"

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 
 import fusec
+from fusec.ops.library import leaves_of
 
 LENGTHS = (8, 12, 18, 25)
 OF_ITS_LENGTH: dict[str, Callable[[Any], Any]] = {
@@ -44,3 +46,94 @@ def test_objects_that_are_no_numbers(f: Callable[[Any], Any], words: str) -> Non
         with pytest.raises(TypeError) as raised:
             function(np.arange(3.0))
         assert words in str(raised.value)
+
+
+def changed(x: Any, i: Any) -> Any:
+    """Calls that write to their first argument."""
+    n, y, z, out = len(x), x.copy(), x.copy(), np.zeros(len(x))
+    y.partition(n // 2)
+    np.put(z, [n // 2, -n], n)
+    np.partition(x, n // 3)
+    np.fft.ifft(x, n - 1)
+    z[i[i < n - 1], ] = n / 3
+    np.cumsum(x, out=out)
+    np.add.at(out, [0, n // 2], n)
+    return y, z, out
+
+
+def repeated(x: Any, i: Any) -> Any:
+    total = 0.0
+    for k in range(5):
+        x = np.partition(x * 1.5, len(x) // 2)[::-1].copy()
+        total = total + np.abs(np.fft.fft(x[x > k], 2 * len(x))).max()
+    return x, total
+
+
+TO_LIBRARIES: dict[str, Callable[[Any, Any], Any]] = {
+    "transforms": lambda x, i: (
+        np.fft.fft(x, 2 * len(x)), np.fft.rfft(x, n=len(x) // 2), np.fft.rfft(x, n=5),
+        np.fft.irfft(np.fft.rfft(x) * 2, n=len(x)), np.fft.irfft(x), np.fft.hfft(x, len(x) + 3),
+        np.fft.fft2(np.outer(x[:4], x), (7, len(x) // 2)), scipy.fft.dct(x, n=2 * len(x))),
+    "order": lambda x, i: (
+        np.partition(x, len(x) // 2), np.partition(x, (1, 1 - len(x))),
+        np.argpartition(x, len(x) // 3)[:2], np.searchsorted(np.sort(x), len(x) / 2),
+        np.isin(i, len(x) // 2), np.setdiff1d(i, [len(x) // 2, 1]), np.union1d(i, len(x) + 3)),
+    "statistics": lambda x, i: (
+        np.quantile(x, 1 / len(x)), np.quantile(x, [0.1, 0.5, 0.9]), np.percentile(x, 99 / len(x)),
+        np.histogram(x, bins=len(x)), np.histogram_bin_edges(x, len(x) // 2),
+        np.bincount(i, minlength=2 * len(x)), np.bincount(np.unique(i), minlength=len(x))),
+    "others": lambda x, i: (
+        np.vander(x / 9, len(x) // 9 + 2), np.interp(len(x) / 3, x, x),
+        np.choose(i % 2, [len(x), x]), np.convolve(x, x[: len(x) // 2], "valid"),
+        np.add.reduceat(x, [0, len(x) // 2]), np.ravel_multi_index((i, i % 2), (2 * len(x), 2)),
+        np.linalg.norm(x / 9, len(x) / 8), np.packbits(x > 0)),
+    "changed": changed,
+    "repeated": repeated,
+}
+
+
+def numbers(n: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(n)
+    return rng.normal(size=n) * 4, rng.integers(0, 6, n)
+
+
+@pytest.mark.parametrize("name", TO_LIBRARIES)
+def test_numbers_of_library_calls(name: str) -> None:
+    f = TO_LIBRARIES[name]
+    function = fusec.jit(f)
+    for n in (9, 12, 21, 25, 10, 40, 33, 5001, 64):
+        found, expected = (leaves_of(g(*numbers(n))) for g in (function, f))
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b, strict=True)
+            assert np.ndim(a) < 2 or a.strides == b.strides
+    assert function.trace_count == 1, name
+
+
+REFUSED: dict[str, Callable[[Any, Any], Any]] = {
+    "partition": lambda x, i: np.partition(x, len(x) - 9),
+    "argpartition": lambda x, i: np.argpartition(x, 18 - len(x))[0],
+    "fft": lambda x, i: np.fft.fft(x, len(x) - 9),
+    "vander": lambda x, i: np.vander(x, len(x) - 9),
+    "percentile": lambda x, i: np.percentile(x, 150 - 10 * len(x)),
+    "reduceat": lambda x, i: np.add.reduceat(x, [0, len(x) - 9]),
+    "bincount": lambda x, i: np.bincount(i, minlength=len(x) - 9),
+    "edges": lambda x, i: np.histogram_bin_edges(x, len(x) - 9),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_numbers_that_fit_some_lengths(name: str) -> None:
+    f = REFUSED[name]
+    for order in ((12, 16, 9, 5, 25, 4, 14, 8), (4, 5, 8, 12, 9, 16, 25)):
+        function, refused = fusec.jit(f), set()
+        for n in order:
+            try:
+                expected = f(*numbers(n))
+            except Exception as error:
+                refused.add(n)
+                with pytest.raises(type(error)) as raised:
+                    function(*numbers(n))
+                assert str(error) in str(raised.value)
+            else:
+                np.testing.assert_array_equal(function(*numbers(n)), expected, strict=True)
+        assert refused and function.trace_count < 5

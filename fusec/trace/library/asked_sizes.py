@@ -1,9 +1,10 @@
 """What NumPy is asked about operands whose sizes are symbols: for the traced call's sizes now, for
 others when a plan is made of the trace.
 
-The sizes of the answer are guessed from those of the operands (equal, half, a sum, a product);
-each plan asks NumPy again, on stand-ins of its own sizes, whether they are, and whether the results
-have the dtypes and lie in memory as here.
+The sizes of the answer are guessed from those of the operands, and from numbers of the call that
+follow from sizes (equal, half, a sum, a product); each plan asks NumPy again, on stand-ins and with
+numbers of its own sizes, whether they are, and whether the results have the dtypes and lie in
+memory as here.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,27 @@ from fusec.ops.library import leaves_of
 from fusec.records import dataclass
 
 from ..facts.layout import Strides, like_order
-from .short_axes import Lengths, short_lengths, told_length
+from ..facts.trees import leaves_in
+from .short_axes import MOST_LENGTH, Lengths, short_lengths, told_length
+
+At = Callable[[Symbolic], Any]
+
+
+def hint_of(number: Symbolic) -> Any:
+    """The number in the traced call."""
+    return number.hint
+
+
+def form_at(form: Any, at: At) -> Any:
+    """Plain data with what ``at`` says in the place of numbers that follow from sizes."""
+    if type(form) is tuple:
+        return tuple([form_at(item, at) for item in form])
+    return at(form) if type(form) is Symbolic else form
+
+
+def symbols_in(form: Any) -> Iterator[Symbolic]:
+    """The numbers of plain data that follow from sizes."""
+    return (item for item in leaves_in(form) if type(item) is Symbolic)
 
 
 @dataclass(frozen=True)
@@ -49,6 +71,21 @@ class Operand:
 
 
 @dataclass(frozen=True, eq=False)
+class Asked:
+    """What NumPy is asked: a function of a list of plain operands and of ``form``, plain data in
+    which numbers may follow from sizes.
+
+    ``stand_in(operand, lengths=...)`` makes a plain operand; ``given``: numbers that the function
+    itself holds.
+    """
+
+    function: Callable[[list[Any], Any], Any]
+    stand_in: Callable[..., Any]
+    form: Any = ()
+    given: Any = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Told:
     """NumPy's answer on stand-ins, those, and the shapes that its results have of operands of their
     own lengths: stand-ins may be shorter."""
@@ -58,22 +95,23 @@ class Told:
     shapes: Sequence[tuple[int, ...]]
 
 
-def told(
-    function: Callable[[list[Any]], Any], stand_in: Callable[..., Any],
-    operands: Sequence[Operand], given: Any,
-) -> Told:
-    """What ``function`` gives for operands of which ``stand_in(operand, lengths=...)`` makes plain
-    values; ``given``: what else decides it.  What it raises on stand-ins of full length is raised.
+def told(asked: Asked, operands: Sequence[Operand], at: At = hint_of) -> Told:
+    """What is given for these operands; ``at`` says what a number of the form is.  What is raised
+    on stand-ins of full length is raised.
     """
     shapes = [shape for x in operands if (shape := _hints(x.type.shape)) is not None]
     sizes = [resolve(x.number, {}) for x in operands if is_int(x.number)]
     known = {n for shape in shapes for n in shape}
-    sets = short_lengths(shapes, (given, [n for n in sizes if n not in known]))
-    answer = _told_of_short(function, stand_in, operands, sets, shapes) if sets else None
+    numbers = dict.fromkeys(_lengths(asked.form, at))
+    lengths: list[tuple[int, ...]] = [(n,) for n in numbers if n not in known]
+    fixed = form_at(asked.form, lambda number: None)
+    sets = short_lengths((*shapes, *lengths), (
+        fixed, asked.given, [n for n in sizes if n not in known]))
+    answer = _told_of_short(asked, operands, at, sets, (shapes, lengths)) if sets else None
     if answer is not None:
         return answer
-    stand_ins = [stand_in(x) for x in operands]
-    value = function(stand_ins)
+    stand_ins = [asked.stand_in(x) for x in operands]
+    value = asked.function(stand_ins, form_at(asked.form, at))
     return Told(value, stand_ins, [np.shape(leaf) for leaf in leaves_of(value)])
 
 
@@ -82,23 +120,34 @@ def _hints(shape: tuple[Size, ...]) -> tuple[int, ...] | None:
     return None if any(type(n) is Dim for n in shape) else resolve(shape, {})
 
 
+def _lengths(form: Any, at: At) -> Iterator[int]:
+    """The numbers of a form that follow from sizes, and may be lengths themselves."""
+    if type(form) is tuple:
+        for item in form:
+            yield from _lengths(item, at)
+    elif is_int(form) and type(form) is Symbolic and 0 < (n := abs(at(form))) < MOST_LENGTH:
+        yield n
+
+
 def _told_of_short(
-    function: Callable[[list[Any]], Any], stand_in: Callable[..., Any],
-    operands: Sequence[Operand], sets: Sequence[Lengths], shapes: Sequence[tuple[int, ...]],
+    asked: Asked, operands: Sequence[Operand], at: At, sets: Sequence[Lengths],
+    shapes: tuple[list[tuple[int, ...]], list[tuple[int, ...]]],
 ) -> Told | None:
-    """What short stand-ins tell; None where that is not what it is for long ones."""
+    """What short stand-ins tell; None where that is not what it is for long ones.  ``shapes``: of
+    operands, and numbers of the form."""
     answers = []
     for lengths in sets:
-        stand_ins = [stand_in(x, lengths=lengths) for x in operands]
+        stand_ins = [asked.stand_in(x, lengths=lengths) for x in operands]
         try:
-            answers.append(Told(function(stand_ins), stand_ins, ()))
+            form = form_at(asked.form, partial(_short, at, lengths))
+            answers.append(Told(asked.function(stand_ins, form), stand_ins, ()))
         except Exception:  # of what it minds, lengths are shown
             return None
     if len({_layout(answer.value) for answer in answers}) > 1:
         return None
     found = []
     for leaves in zip(*(leaves_of(answer.value) for answer in answers), strict=True):
-        sizes = [told_length(column, sets, shapes)
+        sizes = [_told_length(column, sets, *shapes)
                  for column in zip(*map(np.shape, leaves), strict=True)]
         if None in sizes:
             return None
@@ -107,35 +156,52 @@ def _told_of_short(
     return Told(answers[0].value, answers[0].stand_ins, told)
 
 
+def _short(at: At, lengths: Lengths, number: Symbolic) -> Any:
+    """The number that stands for this one where arrays are shorter."""
+    value = at(number)
+    if not is_int(number):
+        return value
+    return lengths.get(value, value) if value >= 0 else -lengths.get(-value, -value)
+
+
+def _told_length(
+    column: Sequence[int], sets: Sequence[Lengths], shapes: list[tuple[int, ...]],
+    numbers: list[tuple[int, ...]],
+) -> int | None:
+    length = told_length(column, sets, shapes)
+    return told_length(column, sets, [*shapes, *numbers]) if length is None and numbers else length
+
+
 @dataclass(eq=False)
 class Answer:
-    """The question whether NumPy's answer is the same, but for sizes.  ``stand_in`` makes a plain
-    value of an operand."""
+    """The question whether NumPy's answer is the same, but for sizes."""
 
-    function: Callable[..., Any]
-    stand_in: Callable[..., Any]
+    asked: Asked
     operands: tuple[Operand, ...]
     shapes: tuple[Any, ...]
     layout: tuple[Any, ...]
     name: str
-    given: Any
 
     def evaluate(self, sizes: Mapping[str, int]) -> bool:
         """Whether it is for these sizes."""
-        instance = Instantiation(sizes)
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                answer = told(lambda plain: self.function(*plain), self.stand_in,
-                              [x.at(instance) for x in self.operands], self.given)
-            except Exception:  # a trace for these sizes says what NumPy does
-                return False
+        at = Instantiation(sizes)
+        try:
+            answer = told_at(self.asked, self.operands, at)
+        except Exception:  # a trace for these sizes says what NumPy does
+            return False
         return _layout(answer.value) == self.layout and list(answer.shapes) == list(
-            instance.data(self.shapes))
+            at.data(self.shapes))
 
     def __str__(self) -> str:
         shapes = (",".join(map(text_of_number, shape)) for shape in self.shapes)
         return f"{self.name} gives {', '.join(f'[{shape}]' for shape in shapes)}"
+
+
+def told_at(asked: Asked, operands: Sequence[Operand], sizes: Instantiation) -> Told:
+    """What is given for operands of these sizes."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return told(asked, [x.at(sizes) for x in operands], sizes.data)
 
 
 def _layout(answer: Any) -> tuple[Any, ...]:
@@ -152,18 +218,17 @@ def _layout_of(leaf: Any) -> tuple[Any, ...]:
 
 
 def note_answer(
-    function: Callable[..., Any], stand_in: Callable[..., Any], operands: Sequence[Operand],
-    answer: Told, name: str, given: Any,
+    asked: Asked, operands: Sequence[Operand], answer: Told, name: str
 ) -> list[tuple[Size, ...]]:
     """The shapes of the results, in symbols; plans will ask whether they are right."""
-    given = [n for x in operands for n in (*x.type.shape, x.number, x.type.size) if is_int(n)]
-    symbols = [n for n in dict.fromkeys(map(_Known, given)) if type(n.size) is Symbolic]
-    shapes = [tuple(_guessed(n, symbols) for n in shape) for shape in answer.shapes]
-    sizes = symbols[0].size.sizes
-    sizes.note(Answer(
-        function, stand_in, tuple(operands), tuple(shapes), _layout(answer.value), name, given),
-        True)
-    return shapes
+    known = [n for x in operands for n in (*x.type.shape, x.number, x.type.size) if is_int(n)]
+    known += filter(is_int, symbols_in(asked.form))
+    symbols = [n.size for n in dict.fromkeys(map(_Known, known)) if type(n.size) is Symbolic]
+    sizes = symbols[0].sizes if symbols else next(symbols_in(asked.form)).sizes
+    shapes = tuple(tuple(map(partial(_guesses, symbols), shape)) for shape in answer.shapes)
+    guessed = _told_apart(asked, operands, sizes.hints, shapes)
+    sizes.note(Answer(asked, tuple(operands), guessed, _layout(answer.value), name), True)
+    return list(guessed)
 
 
 class _Known:
@@ -180,21 +245,54 @@ class _Known:
         return hash(self.key)
 
 
-def _guessed(number: int, symbols: Sequence[_Known]) -> Size:
-    return number if number < 2 else next(
-        (s for s in _candidates(number, [symbol.size for symbol in symbols]) if s.hint == number),
-        number)
+def _guesses(symbols: Sequence[Symbolic], number: int) -> list[Size]:
+    """What a size of a result may be that is this number now, the likeliest first."""
+    if number < 2:
+        return [number]
+    found = [s for s in _candidates(number, symbols) if resolve(s, {}) == number]
+    return [n.size for n in dict.fromkeys(map(_Known, [*found, number]))]
 
 
-def _candidates(number: int, symbols: Sequence[Symbolic]) -> Iterator[Symbolic]:
-    """Sizes that an answer of this size may have, the likeliest first."""
+def _candidates(number: int, symbols: Sequence[Symbolic]) -> Iterator[Size]:
+    """Sizes that an answer of this size may have."""
     yield from symbols
     for a, b in itertools.combinations_with_replacement(symbols, 2):
         yield from (a + b, a * b, a + b - 1)
     for size in symbols:
         yield size // 2 + 1  # of the transform of real numbers
+        yield 2 * size - 2  # and back
+        yield from ((size + 7) // 8, 8 * size)  # of bits
+    for a, b in itertools.permutations(symbols, 2):
+        yield a - b + 1  # of places of one in the other
+    for size in symbols:
         if abs(number - size.hint) <= NEAR:
             yield size + (number - size.hint)
 
 
 NEAR = 16  # how many elements more or less than an operand a result may have
+
+
+def _told_apart(
+    asked: Asked, operands: Sequence[Operand], hints: Mapping[str, int],
+    shapes: Sequence[Sequence[list[Size]]],
+) -> tuple[tuple[Size, ...], ...]:
+    """Of what sizes may be the first that is right where operands have other lengths, too."""
+    is_open = any(len(guesses) > 1 for shape in shapes for guesses in shape)
+    for factor, more in _OTHER if is_open else ():
+        at = Instantiation({name: factor * size + more for name, size in hints.items()})
+        try:
+            others = told_at(asked, operands, at).shapes
+        except Exception:  # of arrays of such lengths NumPy makes nothing
+            continue
+        if [*map(len, others)] == [*map(len, shapes)]:
+            return tuple(
+                tuple(map(partial(_fitting, at), shape, other))
+                for shape, other in zip(shapes, others, strict=True))
+    return tuple(tuple(guesses[0] for guesses in shape) for shape in shapes)
+
+
+_OTHER = (2, 1), (2, 0), (1, 1), (3, 2)  # lengths: so many times as long, and so many elements more
+
+
+def _fitting(at: Instantiation, guesses: list[Size], number: int) -> Size:
+    return next((guess for guess in guesses if at.data(guess) == number), guesses[0])

@@ -16,7 +16,9 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
+from fusec.ir.bindings import resolve
 from fusec.ir.dims import Size
+from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
 from ..facts.layout import Strides, contiguous, like_order
@@ -29,7 +31,7 @@ from ..values.operations import OPERATIONS, operation
 from ..values.selected_arrays import LibraryView, roots
 from ..values.trace import Trace
 from .arguments import Encoder, name_at, parameter_names, without_out
-from .asked_sizes import Told, note_answer
+from .asked_sizes import Asked, Told, note_answer
 from .result_sizes import sized_types
 from .stand_ins import ask, is_accepted, operand_of, stand_in, timed
 
@@ -142,9 +144,9 @@ def finish(
     types = tuple(replace(type_of(trace, name, leaf), shape=shape)
                   for leaf, shape in zip(leaves, told.shapes, strict=True))
     call = LIBRARY[op]
-    symbolic = () if call.sized else symbolic_types(
-        operands, types, told, lambda *values: run_call(call, list(values), form, named),
-        partial(stand_in, op=op), called_name(op, form), (form, named))
+    symbolic = () if call.sized else symbolic_types(operands, types, told, Asked(
+        lambda values, arguments: run_call(call, values, *arguments), partial(stand_in, op=op),
+        (form, named)), called_name(op, form))
     types = symbolic or sized_types(
         trace, call, [x.value for x in operands], form, named, types, stand_ins)
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
@@ -163,15 +165,16 @@ def finish(
 
 
 def symbolic_types(
-    operands: list[TracedArray], types: tuple[TensorType, ...], answer: Told,
-    function: Callable[..., Any], stand_in: Callable[..., Any], name: str, given: Any,
+    operands: list[TracedArray], types: tuple[TensorType, ...], answer: Told, asked: Asked,
+    name: str,
 ) -> tuple[TensorType, ...]:
-    """The types of what the function gave for stand-ins where sizes of the operands are symbols;
-    else none."""
-    asked = [operand_of(x) for x in operands]
-    if not any(x.is_symbolic for x in asked) or not all(x.type.is_static for x in operands):
+    """The types of what was given for stand-ins where sizes of the operands, or numbers of the
+    call, are symbols; else none."""
+    known = [operand_of(x) for x in operands]
+    is_open = is_symbolic(asked.form) or any(x.is_symbolic for x in known)
+    if not is_open or not all(x.type.is_static for x in operands):
         return ()
-    shapes = note_answer(function, stand_in, asked, answer, name, given)
+    shapes = note_answer(asked, known, answer, name)
     return tuple(replace(t, shape=shape) for t, shape in zip(types, shapes, strict=True))
 
 
@@ -199,9 +202,10 @@ def _with_elements(
     if not call.sized or all(np.ndim(leaf) < 2 or np.size(leaf) for leaf in leaves):
         return leaves
     ones = [np.ones_like(s) if type(s) is np.ndarray else s for s in stand_ins]
-    if not is_accepted(call, ones, form, named):
+    arguments = resolve((form, named), {})
+    if not is_accepted(call, ones, *arguments):
         return leaves
-    others = leaves_of(run_call(call, ones, form, named))
+    others = leaves_of(run_call(call, ones, *arguments))
     same = len(others) == len(leaves) and all(
         np.ndim(a) == np.ndim(b) for a, b in zip(others, leaves, strict=True))
     return others if same else leaves

@@ -34,7 +34,7 @@ from ..operands.sizes import define, is_number
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .arguments import Encoder
-from .asked_sizes import Operand, Told, told
+from .asked_sizes import Asked, Operand, Told, told
 from .calls import result_like, symbolic_types, type_of
 from .host_calls import HostCalls, call_host
 from .result_sizes import sized_types
@@ -254,11 +254,13 @@ def _draw(
 
 
 def _emitted(generator: TracedGenerator, call: _Call, answer: Told) -> Any:
-    trace, given = generator._trace, (call.form, call.named)
+    trace = generator._trace
     types: tuple[TensorType, ...] = (
         replace(type_of(trace, call.name, answer.value), shape=answer.shapes[0]),)
-    types = symbolic_types(call.encoder.operands, types, answer, call.ask, partial(stand_in, op=""),
-                           call.name, given) or sized_types(
+    types = symbolic_types(
+        call.encoder.operands, types, answer, Asked(
+            lambda plain, form: call.ask(*plain), partial(stand_in, op=""),
+            given=(call.form, call.named)), call.name) or sized_types(
         trace, call.library, call.values, call.form, call.named, types, answer.stand_ins)
     value, = call_host(trace, "draw", generator._target, call.method, call.values, call.form,
                        call.named, types)
@@ -349,12 +351,12 @@ class _Call:
             size = in_short(x.type.shape, lengths)
             return size if x.number is None else size[0]
 
-        def answer(plain: list[Any]) -> Any:
+        def answer(plain: list[Any], form: Any) -> Any:
             known = len(operands)
             values = [make(x) for make, x in zip(self.accepted, plain[:known], strict=True)]
             return run_call(self.library, [*values, *plain[known:]], *self.asked)
 
-        return told(answer, value_of, [*operands, *sizes.values()], self.asked)
+        return told(Asked(answer, value_of, given=self.asked), [*operands, *sizes.values()])
 
 
 def _size_operand(form: Any) -> Operand:

@@ -14,7 +14,6 @@ import operator
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,13 @@ from fusec.errors import unsupported
 from fusec.ir import Node, TensorType, Value
 from fusec.ir.bindings import Bindings, resolve
 from fusec.ir.dims import Dim, Size, maximum, symbols_of
-from fusec.ir.symbolic_numbers import Symbolic, dim_of
-from fusec.ir.symbolic_sizes import is_symbolic
+from fusec.ir.size_questions import Computed, value_at
+from fusec.ir.symbolic_numbers import Symbolic, dim_of, expressions
+from fusec.ir.symbolic_sizes import is_symbolic, plain
 from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 from fusec.records import dataclass
 
+from ..facts.trees import leaves_in
 from ..operands.sizes import (
     APART,
     EQUAL,
@@ -93,28 +94,18 @@ def sized_types(
     types: tuple[TensorType, ...], stand_ins: Sequence[Any],
 ) -> tuple[TensorType, ...]:
     """The results' types with every size that the run decides as an expression."""
-    symbol = next((s for v in operands for s in v.shape if type(s) is Symbolic), None)
     if not call.sized and not _has_symbols(operands):
         return types
+    given = *(s for v in operands for s in v.shape), *leaves_in((form, named))
+    symbol = next((s for s in given if type(s) is Symbolic), None)
     operands = [_in_dims(v) for v in operands]
     shapes = static_shapes(operands)
-    sets = short_lengths(shapes, (form, named), MOST_OF_SIZED)
-    asked = partial(_samples, call, operands, form, named, stand_ins)
-    assigned = (*assignments(operands), *_apart(operands))
-    attempts = [(assigned, sets)] if sets else []
-    attempts += [(assigned, ()), (LAST_RESORT, ())]  # last: it fits one size only
-    for attempt in attempts:
-        tried = [s for s in asked(*attempt) if s.shapes is not None or s.sizes is not APART]
-        samples = [s for s in tried if s.shapes is not None]
-        if samples:
-            break
-    else:
-        raise AssertionError(f"internal error: {call.op} has no result on stand-ins")
+    arguments, tried, sets = _asked(call, operands, form, named, stand_ins)
+    samples = [s for s in tried if s.shapes is not None]
     if any(len(s.shapes or ()) != len(types) for s in samples):
         raise unsupported("a call with as many results as data decides", loc=trace.loc,
                           cure="call it before or after the compiled function")
-    terms = list(dict.fromkeys(s for v in operands for s in (*v.shape, v.type.size, size_of(v))
-                               if isinstance(s, Dim)))
+    terms = _terms(operands, arguments)
     if len(samples) < len(tried) and _has_symbols(operands):
         terms = []  # sizes that must agree may also broadcast: only the run tells the result's
     fresh: dict[tuple[int, ...], Size] = {}
@@ -140,6 +131,63 @@ def sized_types(
                  for t, of_result in zip(types, columns, strict=True))
 
 
+_Asked = tuple[Any, list[Sample], Sequence[Lengths]]
+
+
+def _asked(
+    call: LibraryCall, operands: Sequence[Value], form: Any, named: Any, stand_ins: Sequence[Any],
+) -> _Asked:
+    """The arguments, samples of what NumPy gives for them, and the lengths that these are for.
+
+    Arguments that follow from sizes stay open where they decide neither how many results there are
+    nor their ranks, and where NumPy accepts them for any sizes.
+    """
+    if not call.is_named:
+        open_ = expressions((form, named))
+        asked = _tried(call, operands, stand_ins, open_)
+        if any(s.shapes is not None for s in asked[1]):
+            return asked
+    asked = _tried(call, operands, stand_ins, plain((form, named)))
+    if not any(s.shapes is not None for s in asked[1]):
+        raise AssertionError(f"internal error: {call.op} has no result on stand-ins")
+    return asked
+
+
+def _tried(
+    call: LibraryCall, operands: Sequence[Value], stand_ins: Sequence[Any], arguments: Any
+) -> _Asked:
+    fixed = resolve(arguments, LAST_RESORT[-1]) if _is_open(arguments) else arguments
+    sets = short_lengths(static_shapes(operands), fixed, MOST_OF_SIZED)
+    assigned = (*assignments(operands, arguments), *_apart(operands, arguments))
+    attempts = [(assigned, sets)] if sets else []
+    attempts.append((assigned, ()))
+    if not _is_open(arguments):
+        attempts.append((LAST_RESORT, ()))  # it fits one size only
+    for attempt in attempts:
+        samples = list(_samples(call, operands, arguments, stand_ins, *attempt))
+        tried = [s for s in samples if s.shapes is not None or s.sizes is not APART]
+        if any(s.shapes is not None for s in tried):
+            break
+    return arguments, tried, sets
+
+
+def _is_open(arguments: Any) -> bool:
+    """Whether numbers of a call follow from sizes."""
+    return any(type(n) in (Dim, Computed) for n in leaves_in(arguments))
+
+
+def _terms(operands: Sequence[Value], arguments: Any) -> list[Dim]:
+    """Sizes that results may have."""
+    known = [s for v in operands for s in (*v.shape, v.type.size, size_of(v))]
+    return list(dict.fromkeys(s for s in (*known, *leaves_in(arguments)) if isinstance(s, Dim)))
+
+
+def _arguments_at(arguments: Any, sizes: Bindings) -> Any:
+    if type(arguments) is tuple:
+        return tuple([_arguments_at(item, sizes) for item in arguments])
+    return value_at(arguments, sizes)
+
+
 def static_shapes(operands: Sequence[Value]) -> list[tuple[int, ...]]:
     """Of the operands, those whose sizes are numbers in the traced call."""
     return [resolve(v.shape, {}) for v in operands if not any(type(n) is Dim for n in v.shape)]
@@ -160,15 +208,15 @@ def _has_symbols(operands: Sequence[Value]) -> bool:
     return bool(symbols_of(tuple((*v.shape, size_of(v)) for v in operands)))
 
 
-def assignments(operands: Sequence[Value]) -> tuple[Bindings, ...]:
+def assignments(operands: Sequence[Value], arguments: Any = ()) -> tuple[Bindings, ...]:
     """Sizes to try where the run decides some: any, all equal, and equal to one that is known.
 
-    Sizes of arguments are those of the run, too.
+    Sizes of arguments are those of the run, too; ``arguments`` are what else the call is given.
     """
     symbols = symbols_of(tuple((*v.shape, size_of(v)) for v in operands))
     if not symbols:
         is_open = any(type(n) is Dim for v in operands for n in v.shape)  # of arguments' sizes
-        return (ORDINARY, OTHER) if is_open else (ORDINARY,)
+        return (ORDINARY, OTHER) if is_open or _is_open(arguments) else (ORDINARY,)
     operands = [v for v in operands if not is_symbolic(v.shape)]
     numbers = {n for v in operands for n in v.shape if not isinstance(n, Dim)}
     numbers |= {n for v in operands if v.type.is_static and (n := v.type.size) <= _MOST_JOINED}
@@ -185,9 +233,10 @@ def _fitting(operands: Sequence[Value], numbers: set[int]) -> list[int]:
     return [k for k in near if any(resolve(n, all_of_size(k)) in numbers for n in made)][:_FEW]
 
 
-def _apart(operands: Sequence[Value]) -> tuple[Bindings, ...]:
+def _apart(operands: Sequence[Value], arguments: Any) -> tuple[Bindings, ...]:
     """What tells sizes of arguments from those of the run, if NumPy accepts that."""
-    sizes = [n for v in operands for n in v.shape if type(n) is Dim]
+    given = *(n for v in operands for n in v.shape), *leaves_in(arguments)
+    sizes = [n for n in given if type(n) is Dim]
     has_both = any(n.symbols for n in sizes) and not all(n.symbols for n in sizes)
     return (APART,) if has_both else ()
 
@@ -201,21 +250,24 @@ def _candidates(terms: Sequence[Dim]) -> Iterator[Size]:
 
 
 def _samples(
-    call: LibraryCall, operands: Sequence[Value], form: Any, named: Any, stand_ins: Sequence[Any],
+    call: LibraryCall, operands: Sequence[Value], arguments: Any, stand_ins: Sequence[Any],
     assigned: Sequence[Bindings], sets: Sequence[Lengths] = (),
 ) -> Iterator[Sample]:
-    tried: Sequence[Any] = _contents(form, named) if call.sized else (None,)
-    if call.op in LIBRARY and called_name(call.op, form).endswith("repeat"):  # of a sum of many
-        tried = _SMALL_CONTENTS
     for at, lengths in enumerate(sets or (AS_THEY_ARE,)):
         for sizes in assigned:
+            try:
+                given = _arguments_at(arguments, sizes)
+            except ArithmeticError:
+                yield Sample(sizes, lengths, None)
+                continue
+            tried = _contents(call, *given)
             most = 0  # elements of results so far
             for contents in tried if not at else tried[:_FEW]:
                 if _is_number_of_many(contents, most):
                     continue
                 arrays = [_filled(v, s, sizes, contents, i, lengths)
                           for i, (v, s) in enumerate(zip(operands, stand_ins, strict=True))]
-                shapes = _shapes(call, arrays, form, named)
+                shapes = _shapes(call, arrays, *given)
                 most = max(most, *map(math.prod, shapes or [()]))
                 yield Sample(sizes, lengths, shapes)
 
@@ -225,8 +277,13 @@ def _is_number_of_many(contents: Any, most: int) -> bool:
     return isinstance(contents, _Number) and abs(contents.number) > _LARGE < most
 
 
-def _contents(form: Any, named: Any) -> tuple[Contents, ...]:
-    """The usual contents, and what else the call is given: the 2 of ``np.setdiff1d(x, 2)``."""
+def _contents(call: LibraryCall, form: Any, named: Any) -> Sequence[Any]:
+    """The usual contents, and what else the call is given: the 2 of ``np.setdiff1d(x, 2)``; None
+    where contents decide nothing."""
+    if call.op in LIBRARY and called_name(call.op, form).endswith("repeat"):  # of a sum of many
+        return _SMALL_CONTENTS
+    if not call.sized:
+        return (None,)
     both: Any = (form, named)
     given = dict.fromkeys(
         n for n in optree.tree_leaves(both)

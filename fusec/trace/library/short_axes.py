@@ -34,7 +34,7 @@ _KEPT_OF_MANY = (8, 2)
 # and one is much longer, for which a wrong line is not right, too.
 _STEPS = ((1, 2, 1, 3, 1), (2, 3, 3, 1, 2), (9, 1, 2, 2, 3))
 _MOST_DIVIDED = 12
-_NO_LENGTH = 1 << 33
+MOST_LENGTH = 1 << 33
 _NEAR = 16  # lengths that are no further apart stay so
 
 
@@ -64,7 +64,7 @@ def in_short(shape: Sequence[int], lengths: Lengths) -> tuple[int, ...]:
 def _largest(given: Any) -> int:
     """The largest whole number of the call's own, by its absolute value, that may be a length."""
     numbers = (resolve(n, {}) for n in leaves_in(given) if isinstance(n, (int, np.integer)))
-    return max((size for n in numbers if (size := abs(int(n))) < _NO_LENGTH), default=0)
+    return max((size for n in numbers if (size := abs(int(n))) < MOST_LENGTH), default=0)
 
 
 def _set(

@@ -27,7 +27,7 @@ from ..facts.layout import like_order
 from ..operands.sizes import ORDINARY, size_of
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .asked_sizes import Operand, Told, note_answer, told
+from .asked_sizes import Asked, Operand, Told, note_answer, told
 from .result_sizes import LAST_RESORT, MOST_OF_SIZED, assignments, static_shapes
 from .short_axes import AS_THEY_ARE, Lengths, in_short, short_lengths
 
@@ -152,13 +152,14 @@ def _asked_call(
 ) -> Told:
     asked = [operand_of(x) for x in operands]
 
-    def answer(stand_ins: Sequence[Any]) -> Any:
-        return _run(call, operands, stand_ins, form, named)
+    def answer(stand_ins: Sequence[Any], arguments: Any) -> Any:
+        return _run(call, operands, stand_ins, *arguments)
 
     if not call.sized and all(x.type.is_static for x in operands):
-        return told(answer, partial(stand_in, op=call.op), asked, (form, named))
-    stand_ins = _accepted(call, operands, form, named)  # sizes are asked in `result_sizes`
-    given = answer(stand_ins)
+        return told(Asked(answer, partial(stand_in, op=call.op), (form, named)), asked)
+    arguments = resolve((form, named), {})
+    stand_ins = _accepted(call, operands, *arguments)  # sizes are asked in `result_sizes`
+    given = answer(stand_ins, arguments)
     return Told(given, stand_ins, [np.shape(leaf) for leaf in leaves_of(given)])
 
 
@@ -232,11 +233,15 @@ def _asked(
     if not all(x.type.is_static for x in operands):  # sizes of which only some fit
         tried = [*assignments([x.value for x in operands]), *LAST_RESORT]
     asked, errors = [operand_of(x) for x in operands], []
+
+    def of_plain(plain: Sequence[Any], form: Any) -> Any:
+        return function(*plain)
+
     for sizes in tried:
         try:
-            answer = told(lambda plain: function(*plain), partial(stand_in, op="", sizes=sizes),
-                          asked, given)
-            return answer.value, _shapes(function, asked, answer, given)
+            answer = told(Asked(of_plain, partial(stand_in, op="", sizes=sizes), given=given),
+                          asked)
+            return answer.value, _shapes(of_plain, asked, answer, given)
         except Exception as error:
             errors.append(error)
     raise trace.error(errors[0], [x.value for x in operands],
@@ -249,5 +254,5 @@ def _shapes(
     """Of an answer; where sizes are symbols, plans ask whether it is theirs."""
     if any(x.is_symbolic for x in operands):
         return note_answer(
-            function, partial(stand_in, op=""), operands, answer, "an index", given)
+            Asked(function, partial(stand_in, op=""), given=given), operands, answer, "an index")
     return list(answer.shapes)

@@ -23,7 +23,7 @@ from ..arrays.creation import filled
 from ..convert.call_table import CallTable
 from ..facts.constant_values import constant_value
 from ..library.arguments import Encoder
-from ..library.asked_sizes import Operand, Told, told
+from ..library.asked_sizes import Asked, Operand, Told, told
 from ..library.calls import finish
 from ..library.failures import guarded
 from ..library.short_axes import AS_THEY_ARE, Lengths
@@ -80,20 +80,23 @@ def _ask(
     asked = [operand_of(x) for x in operands]
     constants = {id(a): c for a, x in zip(asked, operands, strict=True)
                  if (c := constant_value(x.value)) is not None}
-    given = (form, named, [n for c in constants.values() for n in np.shape(c)])
+    given = [n for c in constants.values() for n in np.shape(c)]
     for fill in _FILLS:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return told(
-                    lambda stand_ins: run_call(LIBRARY["Scipy"], stand_ins, form, named),
-                    partial(_filled, constants, fill), asked, given)
+                return told(Asked(
+                    _answer, partial(_filled, constants, fill), (form, named), given), asked)
         except ValueError as error:  # LinAlgError is one: other values may do
             first = first or error
         except Exception as error:
             raise _users(trace, error, operands) from None
     assert first is not None
     raise _users(trace, first, operands)
+
+
+def _answer(stand_ins: Sequence[Any], arguments: Any) -> Any:
+    return run_call(LIBRARY["Scipy"], stand_ins, *arguments)
 
 
 def _users(trace: Trace, error: Exception, operands: Sequence[TracedArray]) -> Exception:
