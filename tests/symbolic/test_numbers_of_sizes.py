@@ -137,3 +137,20 @@ def test_numbers_that_fit_some_lengths(name: str) -> None:
             else:
                 np.testing.assert_array_equal(function(*numbers(n)), expected, strict=True)
         assert refused and function.trace_count < 5
+
+
+def differentiated(x: Any) -> Any:
+    padded, kept = np.fft.fft(x, 2 * len(x)), np.fft.irfft(np.fft.rfft(x) * 2, n=len(x))
+    smooth = np.convolve(x, x[: len(x) // 2], "valid")
+    return (np.abs(padded) ** 2).sum() + kept.max() + np.quantile(x, 1 / len(x)) * smooth.sum() + (
+        np.partition(x, len(x) // 2)[: len(x) // 2].sum())
+
+
+def test_derivatives_of_library_calls() -> None:
+    """Of odd and of even lengths the last coefficient counts once and twice: a trace each."""
+    gradient = fusec.grad(differentiated)
+    for n in (8, 12, 9, 31, 40, 25):
+        x, step = numbers(n)[0], np.sin(np.arange(n)) * 1e-5
+        change = (differentiated(x + step) - differentiated(x - step)) / 2
+        assert gradient(x) @ step == pytest.approx(change, rel=1e-6, abs=1e-9)
+    assert gradient.trace_count == 2

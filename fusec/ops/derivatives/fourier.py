@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.symbolic_numbers import is_int
+
 from ..complex_parts import component
 from .calls import arguments, array, call
 from .matrices import as_like
@@ -89,7 +91,7 @@ def by_irfft(ct: Term, x: Term, step: Step, norm: str | None, back: str) -> Term
 
 def _static(site: Site) -> Term:
     x = site.operands[0]
-    if not all(type(n) is int for v in (x, *site.results) for n in v.shape):
+    if not all(is_int(n) for v in (x, *site.results) for n in v.shape):
         site.refuse("a length is known only when the code runs")
     return x
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir.dims import Dim
+from fusec.ir.symbolic_numbers import applied, is_plain_number
 
 from .calls import arguments, array, call
 from .matrices import as_like
@@ -87,9 +88,9 @@ def _weights(site: Site, x: Term, axis: int, q: float, skips_nan: bool) -> Term:
         low = position.emit("Floor")
         part = position - low
     else:
-        position = x.number((size - 1) * q)
-        low = x.number(math.floor((size - 1) * q))
-        part = position - low
+        position = (size - 1) * q
+        low = x.number(applied(math.floor, position))
+        part = x.number(position) - low
     like = x.shape
     return where(rank.equals(low), broadcast_to(1 - part, like), 0) + where(
         rank.equals(low + 1), broadcast_to(part, like), 0)
@@ -112,19 +113,17 @@ class _Quantiles:
             site.refuse("of quantiles that are interpolated linearly, without weights, alone fusec "
                         "knows the derivative")
         q = given.get("q", 0.5 * scale)
-        if isinstance(q, Term) or np.ndim(_plain(q)) > 1:
-            site.refuse("q is an array: give numbers")
         if self.x.dtype.kind == "c":
             site.refuse("complex numbers have no order that mathematics knows")
-        self.is_one = np.ndim(q) == 0
+        self.is_one, numbers = is_plain_number(q), _numbers(site, q)
         self.axes = _axes(given.get("axis"), self.x.rank)
         kept = [d for d in range(self.x.rank) if d not in self.axes]
         self.order = (*kept, *self.axes)
         self.kept = tuple(self.x.shape[d] for d in kept)
         self.flat = self.flattened(self.x)
         self.weights = [
-            _weights(site, self.flat, self.flat.rank - 1, float(one) / scale, skips_nan)
-            for one in np.ravel(_plain(q))]
+            _weights(site, self.flat, self.flat.rank - 1, applied(float, one) / scale, skips_nan)
+            for one in numbers]
 
     def flattened(self, x: Term) -> Term:
         moved = x.emit("Transpose", perm=self.order)
@@ -155,8 +154,11 @@ class _Quantiles:
         return whole.emit("Reshape", shape=self.site.results[0].shape)
 
 
-def _plain(q: Any) -> Any:
-    return list(q) if isinstance(q, tuple) else q
+def _numbers(site: Site, q: Any) -> list[Any]:
+    numbers = list(q) if isinstance(q, tuple | list) else [q]
+    if not all(map(is_plain_number, numbers)):
+        site.refuse("q is an array: give numbers")
+    return numbers
 
 
 def _quantile(names: str, scale: float, skips_nan: bool) -> tuple[Rule, Rule]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fusec.ir.symbolic_numbers import is_int
+
 from .fourier import ONE_AXIS, many_axes, one_axis
 from .matrices import as_like, column, matmul, transposed
 from .products import conjugated
@@ -99,7 +101,7 @@ def _convolution(is_correlation: bool, is_plane: bool) -> Rule:
 
 def _check(site: Site, a: Any, b: Any, given: dict[str, Any]) -> None:
     if not isinstance(a, Term) or not isinstance(b, Term) or not all(
-            type(n) is int for x in (a, b) for n in x.shape):
+            is_int(n) for x in (a, b) for n in x.shape):
         site.refuse("an operand is a list, or has a length that only the run knows")
     if given.get("boundary", "fill") != "fill" or given.get("fillvalue", 0) != 0:
         site.refuse("boundary: pad the array first (np.pad)")

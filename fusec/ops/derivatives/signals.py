@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fusec.ir.symbolic_numbers import is_int
+
 from .calls import arguments, array, call
 from .matrices import as_like
 from .products import conjugated
@@ -60,7 +62,7 @@ def _convolve(site: Site, cotangents: Tangents) -> Cotangents:
 
 
 def _line(site: Site, x: Any) -> Term:
-    if not isinstance(x, Term) or not all(type(n) is int for n in x.shape):
+    if not isinstance(x, Term) or not all(map(is_int, x.shape)):
         site.refuse("an operand is a list, or has a length that only the run knows")
     return x if x.rank else x.emit("ExpandDims", axes=(0,))
 
