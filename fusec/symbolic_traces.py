@@ -161,6 +161,7 @@ class Family:
     def __init__(self) -> None:
         self.constants: set[str] = set()
         self.traces: dict[tuple[int, ...], list[SymbolicTrace]] = {}  # by the constants' values
+        self.general: list[SymbolicTrace] = []  # that need the value of none
         self.seen: dict[tuple[int, ...], _Sized] = {}  # the first call traced of each
         self.refusal = ""  # why sizes are no symbols
         self.follows_outside = True  # whether sizes and numbers outside are, where they vary
@@ -189,6 +190,16 @@ class Family:
                 self._keep(other)
         self._keep(trace)
 
+        if not trace.constants:
+            self.general = [trace, *self.general][:MOST_TRACES]
+
+    def candidates(self, sizes: _Sized) -> Iterator[SymbolicTrace]:
+        """Traces that may serve a call, among them those from before a size was a constant: one
+        call of an odd size (1 of ``x[:len(x) // 2]``) says nothing of the others."""
+        own = self.traces.get(self.values(sizes), [])
+        yield from own
+        yield from (trace for trace in self.general if not any(trace is t for t in own))
+
     def _keep(self, trace: SymbolicTrace) -> None:
         values = self.values(trace.arguments.sizes.hints)
         self.traces.setdefault(values, []).insert(0, trace)
@@ -208,7 +219,7 @@ class SymbolicTraces:
         arguments, family = self._family(call)
         if arguments is None or family is None:
             return None
-        for trace in family.traces.get(family.values(arguments.sizes), ()):
+        for trace in family.candidates(arguments.sizes):
             sizes = trace.served(arguments.sizes)
             if sizes is not None:
                 return trace, sizes
@@ -265,6 +276,7 @@ class SymbolicTraces:
         """Forget traces of which a Variable is gone.  This may happen at any moment: no table
         changes its size."""
         for family in self._families.values():
+            family.general = [trace for trace in family.general if trace.is_alive]
             for values, traces in family.traces.items():
                 family.traces[values] = [trace for trace in traces if trace.is_alive]
 

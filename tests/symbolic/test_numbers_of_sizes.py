@@ -19,9 +19,23 @@ OF_ITS_LENGTH: dict[str, Callable[[Any], Any]] = {
     "repeat": lambda x: np.repeat(x, len(x)),
     "diag": lambda x: np.diag(x, len(x) // 2),
     "diagflat": lambda x: np.diagflat(x, -len(x)),
+    "roll": lambda x: np.roll(x, len(x) // 2) + np.roll(x, -(len(x) // 3), axis=0),
+    "roll rows": lambda x: np.roll(np.outer(x, x), (len(x) // 2, 1), (0, 1)),
+    "fftshift": lambda x: np.fft.ifftshift(np.fft.fftshift(x) * 2),
+    "diagonal": lambda x: np.outer(x, x).diagonal(len(x) // 2),
+    "trace": lambda x: np.trace(np.outer(x, x), len(x) // 3),
+    "pad": lambda x: np.pad(x, len(x) // 2),
+    "pad with the edge": lambda x: np.pad(x, (1, len(x) // 2), mode="edge"),
+    "pad with a mirror": lambda x: np.pad(np.outer(x, x), ((1, 2), (0, len(x) // 2)), "reflect"),
+    "insert": lambda x: np.insert(x, len(x) // 2, 1.0),
+    "delete": lambda x: np.delete(x, len(x) // 2),
+    "meshgrid": lambda x: np.stack(np.meshgrid(np.arange(len(x)), x)),
+    "index list": lambda x: x[[0, len(x) // 2, -1]],
+    "nan_to_num": lambda x: np.nan_to_num(x / x, nan=len(x)),
 }
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("name", OF_ITS_LENGTH)
 def test_one_trace(name: str) -> None:
     f = OF_ITS_LENGTH[name]

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.dims import Dim, is_static
+from fusec.ir.dims import Dim, Size, is_static
 from fusec.ir.symbolic_numbers import Symbolic, is_int
-from fusec.ops.shapes import normalise_axis
+from fusec.ir.symbolic_sizes import is_symbolic, plain
+from fusec.ops.shapes import broadcast, normalise_axis
 
 from ..facts.constant_values import constant_value, is_constant
 from ..guards.array_values import value_of
@@ -147,7 +148,7 @@ def diagonal(trace: Trace, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any =
         raise trace.error(ValueError("axis1 and axis2 cannot be the same"))
     strides = tuple(s for d, s in enumerate(x.strides) if d not in axes)
     step = x.strides[axes[0]] + x.strides[axes[1]]
-    return x.view_through("Diagonal", (*strides, step), axes=axes, offset=operator.index(offset))
+    return x.view_through("Diagonal", (*strides, step), axes=axes, offset=_whole(offset))
 
 
 @entry(np.trace, method="trace")
@@ -252,11 +253,21 @@ def broadcast_arrays(trace: Trace, *arrays: Any, subok: bool = False) -> tuple[A
     """``np.broadcast_arrays``: read-only views (NumPy's warn when written to)."""
     operands = [shaping.spread_scalar(as_traced(trace, a)) for a in arrays]
     try:
-        shape = np.broadcast_shapes(*[x.shape for x in operands])
+        shape = _common_shape([x.shape for x in operands])
     except ValueError as error:
         raise trace.error(error, [x.value for x in operands]) from None
     return tuple(x if x.shape == shape else shaping.broadcast_to(trace, x, shape)
                  for x in operands)
+
+
+def _common_shape(shapes: list[tuple[Size, ...]]) -> tuple[Size, ...]:
+    """The shape that all are broadcast to; raises in NumPy's words."""
+    if not any(map(is_symbolic, shapes)):
+        return np.broadcast_shapes(*shapes)
+    try:
+        return broadcast(shapes)
+    except ValueError:
+        return np.broadcast_shapes(*map(plain, shapes))
 
 
 @entry(np.putmask)

@@ -10,8 +10,10 @@ import numpy as np
 
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.evaluate import apply
+from fusec.ir.symbolic_numbers import Symbolic
 from fusec.ir.symbolic_sizes import is_symbolic, plain
 from fusec.ops.checks import has_effects
+from fusec.ops.numbers_of_sizes import holds_sizes, of_sizes, plain_result
 
 _MOST_NODES = 1_000
 _MOST_ELEMENTS = 1 << 20
@@ -48,7 +50,14 @@ def constant_value(value: Value) -> Any:
     from sizes of arguments, the trace serves calls with these sizes alone from then on.
     """
     order = _nodes_behind(value)
-    return None if order is None else _computed(value, order)
+    return None if order is None else plain_result(_computed(value, order), value.type)
+
+
+def number_of_sizes(value: Value) -> Symbolic | None:
+    """The number that sizes of arguments give in every call; None where it is none of those."""
+    order = _nodes_behind(value) if not value.shape else None
+    number = None if order is None else _computed(value, order)
+    return number if type(number) is Symbolic else None
 
 
 def is_constant(value: Value) -> bool:
@@ -64,15 +73,23 @@ def _computed(value: Value, order: list[Node]) -> Any:
     for node in order:
         results = _RESULTS.results.get(node.id)
         if results is None:
-            _pin_sizes(node)
-            results = apply(node, [table[v.node.id][v.index] for v in node.inputs])
+            results = _results(node, [table[v.node.id][v.index] for v in node.inputs])
             _RESULTS.add(node, results)
         table[node.id] = results
     result = table[value.node.id][value.index]
-    if isinstance(result, np.ndarray):
+    if isinstance(result, np.ndarray) and not holds_sizes(result):
         result = result.copy()
         result.flags.writeable = False
     return result
+
+
+def _results(node: Node, operands: list[Any]) -> list[Any]:
+    symbolic = of_sizes(node, operands) if len(node.types) == 1 else None
+    if symbolic is not None:
+        return [symbolic]
+    _pin_sizes(node)
+    return apply(node, [plain_result(x, v.type)
+                        for x, v in zip(operands, node.inputs, strict=True)])
 
 
 def _is_large(type_: TensorType) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -102,7 +101,8 @@ def _slice_indices(array: TracedArray, entry: slice, size: Size) -> tuple[Size, 
         if not is_static((size, *bounds)):
             first, last = bounds
             return _clamped(first, last, 1 if entry.step is None else as_size(entry.step), size)
-        return slice_indices(entry, size)
+        step = as_size(entry.step) if type(entry.step) is TracedArray else entry.step
+        return slice_indices(slice(*bounds, step), size)
     except (ValueError, TypeError) as error:
         if type(entry.start) is TracedArray or type(entry.stop) is TracedArray:
             raise
@@ -131,7 +131,7 @@ def _integer(array: TracedArray, entry: Any) -> int:
             entry, (bool, np.bool_)):
         return plain_int(entry)
     if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind in "iu":
-        return operator.index(entry)  # raises, unless no argument decides it
+        return as_size(entry)  # raises, unless no argument decides it
     if type(entry) is TracedArray and entry.ndim == 0 and entry.dtype.kind == "f":
         raise array.trace.error(IndexError(_INVALID_INDEX), [entry.value])
     if type(entry) is TracedArray or isinstance(entry, (np.ndarray, list)):

@@ -15,6 +15,7 @@ import numpy as np
 
 from fusec.ir import Value, symbolic_numbers
 from fusec.ir.dims import Dim, Size
+from fusec.ir.symbolic_numbers import Symbolic, is_int
 from fusec.ir.symbolic_sizes import plain_int, position
 from fusec.ops.gather import INDEX
 
@@ -42,20 +43,19 @@ def _is_index(entry: Any) -> bool:
     return isinstance(entry, (int, np.integer)) and not isinstance(entry, (bool, np.bool_))
 
 
-def with_arrays(key: Any) -> Any:
+def with_arrays(trace: Trace, key: Any) -> Any:
     """The key with lists of integers as arrays."""
     keys = key if isinstance(key, tuple) else (key,)
-    entries = tuple(_as_array(k) if isinstance(k, list) else k for k in keys)
+    entries = tuple(_as_array(trace, k) if isinstance(k, list) else k for k in keys)
     return entries if isinstance(key, tuple) else entries[0]
 
 
-def _as_array(entry: list[Any]) -> Any:
+def _as_array(trace: Trace, entry: list[Any]) -> Any:
     if entry and all(type(i) is int for i in entry):
         return np.array(entry, INDEX)
-    traced = [i for i in entry if type(i) is TracedArray]
-    if not traced or not all(type(i) is int or _is_number(i) for i in entry):
+    is_open = any(type(i) in (TracedArray, Symbolic) for i in entry)
+    if not is_open or not all(is_int(i) or _is_number(i) for i in entry):
         return entry
-    trace = traced[0].trace
     rows = [trace.emit("ExpandDims", cast(trace, as_traced(trace, i).value, INDEX), axes=(0,))
             for i in entry]
     return from_value(trace, trace.emit("Concat", *rows, axis=0))
@@ -299,7 +299,7 @@ def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: Any)
 
 def ufunc_at(trace: Trace, ufunc: np.ufunc, a: Any, key: Any, b: Any) -> bool:
     """``ufunc.at(a, key, b)`` as a scatter; False where it is not one."""
-    array, value, key = as_traced(trace, a), as_traced(trace, b), with_arrays(key)
+    array, value, key = as_traced(trace, a), as_traced(trace, b), with_arrays(trace, key)
     row = ROWS_OF_UFUNCS.get(ufunc)
     if row is None or not array.is_array or not row.combines or not are_static(
             array, value):

@@ -80,7 +80,7 @@ def _getitem(array: TracedArray, key: Any) -> TracedArray:
         return library.get_item(array, key)
     if (library.is_run_time_element(array, key) and not array.trace.in_region) or (
             library.has_index_array(key) and not library.has_mask(key)):
-        key = gathers.with_arrays(key)
+        key = gathers.with_arrays(array.trace, key)
         entries = expanded(array, key)[0]
         if gathers.can_gather(key, entries):
             return gathers.get_item(array, entries, view)
@@ -145,7 +145,7 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
         return
     if library.has_index_array(key) or (
             library.is_run_time_element(array, key) and not trace.in_region):
-        key = gathers.with_arrays(key)
+        key = gathers.with_arrays(trace, key)
         entries = expanded(array, key)[0]
         if gathers.can_gather(key, entries) and gathers.are_static(array, value, *entries):
             gathers.set_item(array, entries, value, view)

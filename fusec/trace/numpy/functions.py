@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.symbolic_numbers import Symbolic
+
 from ..arrays import creation, joining, shaping
 from ..arrays.arranging import scaled
 from ..facts import this_numpy
@@ -15,7 +17,7 @@ from ..facts.layout import contiguous, is_c_contiguous, like_order
 from ..library.calls import call_library
 from ..operands import sizes
 from ..operands.dtypes import resolve
-from ..operands.operands import as_traced, store, strong
+from ..operands.operands import as_traced, cast, store, strong
 from ..ufuncs.complex_numbers import by_parts, squared_size
 from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray, from_value
@@ -239,12 +241,19 @@ def nan_to_num(
     info = np.finfo(a.dtype)
     low = info.min if neginf is None else neginf
     high = info.max if posinf is None else posinf
-    result: Any = np.where(np.isnan(a), a.dtype.type(nan), a)
-    result = np.where(a == a.dtype.type(np.inf), a.dtype.type(high), result)
-    result = np.where(a == a.dtype.type(-np.inf), a.dtype.type(low), result)
+    result: Any = np.where(np.isnan(a), _filling(a, nan), a)
+    result = np.where(a == a.dtype.type(np.inf), _filling(a, high), result)
+    result = np.where(a == a.dtype.type(-np.inf), _filling(a, low), result)
     if not a.ndim:
         return result[()]
     return _in_order_of(a, result)
+
+
+def _filling(a: TracedArray, x: Any) -> Any:
+    """A number in the dtype of an array; one that follows from sizes is converted in the graph."""
+    if type(x) is not Symbolic:
+        return a.dtype.type(x)
+    return from_value(a.trace, cast(a.trace, as_traced(a.trace, x).value, a.dtype))
 
 
 def _in_order_of(a: TracedArray, result: Any) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir.dims import is_static, maximum
+from fusec.ir.symbolic_numbers import Symbolic
+from fusec.ir.symbolic_sizes import plain_int
 from fusec.ops.shapes import normalise_axis
 
 from ..arrays.joining import concatenate
@@ -35,14 +38,25 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
     if is_run_time_int(shift) or holds_traced(shift) or (
             type(shift) is TracedArray and shift.is_array):
         return _roll_by_each(trace, x, as_traced(trace, shift), axis)
-    shifts: dict[int, int] = {}
-    for amount, each in in_numpys_words(trace, np.broadcast, shift, axis):
+    shifts: dict[int, Any] = {}
+    for amount, each in _pairs(trace, shift, axis):
         position = in_numpys_words(trace, normalise_axis, int(each), x.ndim)
-        shifts[position] = shifts.get(position, 0) + int(amount)
+        shifts[position] = shifts.get(position, 0) + plain_int(amount)
     for position, amount in shifts.items():
         x = _roll_axis(trace, x, amount, position)
     strides = contiguous(x.shape, x.itemsize, like_order(as_traced(trace, a).strides))
     return TracedArray(trace, Storage(x.value, strides))
+
+
+def _pairs(trace: Trace, shift: Any, axis: Any) -> Iterable[tuple[Any, Any]]:
+    """Shifts with their axes, as NumPy broadcasts them; those that follow from sizes as they are.
+    """
+    amounts = shift if type(shift) in (list, tuple) else (shift,)
+    if not any(type(n) is Symbolic for n in amounts):
+        return in_numpys_words(trace, np.broadcast, shift, axis)
+    places = np.arange(len(amounts)) if amounts is shift else 0
+    pairs = in_numpys_words(trace, np.broadcast, places, axis)
+    return [(amounts[int(place)], each) for place, each in pairs]
 
 
 def _roll_by_each(trace: Trace, x: TracedArray, shifts: TracedArray, axis: Any) -> Any:

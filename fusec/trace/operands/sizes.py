@@ -31,7 +31,7 @@ from fusec.ir.symbolic_sizes import plain_int
 from fusec.ops.sizes import SIZE_ARITHMETIC
 from fusec.records import dataclass, field
 
-from ..facts.constant_values import constant_value, is_constant
+from ..facts.constant_values import constant_value, is_constant, number_of_sizes
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .python_numbers import Intervals
@@ -109,6 +109,9 @@ def as_size(x: Any) -> Size:
         size = size_of(x.value)
         if size is not None:
             return size
+        number = number_of_sizes(x.value) if x.dtype.kind == "i" else None
+        if number is not None:
+            return applied(int, number)
     return operator.index(x)
 
 
