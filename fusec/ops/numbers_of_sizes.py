@@ -45,6 +45,8 @@ def of_sizes(node: Node, operands: Sequence[Any]) -> Any:
     if node.op == "Copy" or get(node.op).kind in ("view", "piecewise"):
         result = get(node.op).reference(*map(_as_objects, operands), **node.attrs)
         return _of_type(result, node.types[0])
+    if node.op in ("Min", "Max", "Sum", "Prod") and node.inputs[0].dtype.kind == "i":
+        return _of_type(get(node.op).reference(operands[0], **node.attrs), node.types[0])
     function = _COMPUTED.get(node.op)
     if function is None or any(v.dtype.kind != "i" for v in node.inputs):
         return None

@@ -46,6 +46,38 @@ def test_one_trace(name: str) -> None:
     assert function.trace_count == 1, name
 
 
+def drawn(x: Any) -> Any:
+    rng, old, n = np.random.default_rng(3), np.random.RandomState(3), len(x)
+    y = x[rng.permutation(n)]
+    rng.shuffle(y)
+    total = 0.0
+    for _ in range(5):
+        total = total + y[rng.integers(n)] + rng.normal(size=n).sum()
+    return (
+        y, total, rng.normal(size=(2, n // 2)), rng.random(x.shape), rng.normal(x, 1.0, n),
+        rng.integers(0, n, size=n, dtype=np.int32), rng.choice(n, n // 2, replace=False),
+        rng.choice(x, n // 3), rng.choice(n + 1), rng.binomial(n, 0.5, [n, 2]),
+        old.rand(n, 2), old.randint(0, n + 1, n), np.random.default_rng(n).normal(size=3))
+
+
+def test_draws() -> None:
+    function = fusec.jit(drawn)
+    for n in (9, 12, 21, 40, 1000):
+        x = np.arange(float(n))
+        for found, expected in zip(function(x), drawn(x), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, strict=True)
+    assert function.trace_count == 1
+
+
+def test_an_odd_length_between() -> None:
+    """A length that has a trace of its own leaves the others theirs."""
+    function = fusec.jit(OF_ITS_LENGTH["roll"])
+    for n in (8, 12, 1, 0, 31, 100, 7):
+        np.testing.assert_array_equal(
+            function(np.arange(float(n))), OF_ITS_LENGTH["roll"](np.arange(float(n))))
+    assert function.trace_count == 3
+
+
 class OneIndex:
     def __index__(self) -> int:
         return 2

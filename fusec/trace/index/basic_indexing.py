@@ -102,7 +102,7 @@ def _slice_indices(array: TracedArray, entry: slice, size: Size) -> tuple[Size, 
             first, last = bounds
             return _clamped(first, last, 1 if entry.step is None else as_size(entry.step), size)
         step = as_size(entry.step) if type(entry.step) is TracedArray else entry.step
-        return slice_indices(slice(*bounds, step), size)
+        return slice_indices(slice(bounds[0], bounds[1], step), size)
     except (ValueError, TypeError) as error:
         if type(entry.start) is TracedArray or type(entry.stop) is TracedArray:
             raise

@@ -31,7 +31,7 @@ from ..values.operations import OPERATIONS, operation
 from ..values.selected_arrays import LibraryView, roots
 from ..values.trace import Trace
 from .arguments import Encoder, name_at, parameter_names, without_out
-from .asked_sizes import Asked, Told, note_answer
+from .asked_sizes import Asked, Operand, Told, note_answer
 from .result_sizes import sized_types
 from .stand_ins import ask, is_accepted, operand_of, stand_in, timed
 
@@ -170,9 +170,15 @@ def symbolic_types(
 ) -> tuple[TensorType, ...]:
     """The types of what was given for stand-ins where sizes of the operands, or numbers of the
     call, are symbols; else none."""
-    known = [operand_of(x) for x in operands]
+    return types_in_symbols([operand_of(x) for x in operands], types, answer, asked, name)
+
+
+def types_in_symbols(
+    known: Sequence[Operand], types: tuple[TensorType, ...], answer: Told, asked: Asked, name: str,
+) -> tuple[TensorType, ...]:
+    """The same of what is known of the operands."""
     is_open = is_symbolic(asked.form) or any(x.is_symbolic for x in known)
-    if not is_open or not all(x.type.is_static for x in operands):
+    if not is_open or not all(x.type.is_static for x in known):
         return ()
     shapes = note_answer(asked, known, answer, name)
     return tuple(replace(t, shape=shape) for t, shape in zip(types, shapes, strict=True))

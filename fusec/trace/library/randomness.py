@@ -24,9 +24,12 @@ import numpy as np
 
 from fusec.errors import FusecError, nearest, unsupported, user_error
 from fusec.ir import TensorType
-from fusec.ir.symbolic_sizes import plain
+from fusec.ir.bindings import resolve
+from fusec.ir.instantiate import Instantiation
+from fusec.ir.symbolic_numbers import is_int
 from fusec.ops.host_calls import HostObject, is_generator
 from fusec.ops.library import LibraryCall, run_call
+from fusec.records import dataclass
 
 from ..facts.trees import leaves_in
 from ..operands.operands import as_traced, store
@@ -35,7 +38,7 @@ from ..values.array import TracedArray
 from ..values.trace import Trace
 from .arguments import Encoder
 from .asked_sizes import Asked, Operand, Told, told
-from .calls import result_like, symbolic_types, type_of
+from .calls import result_like, type_of, types_in_symbols
 from .host_calls import HostCalls, call_host
 from .result_sizes import sized_types
 from .short_axes import AS_THEY_ARE, Lengths, in_short
@@ -257,10 +260,7 @@ def _emitted(generator: TracedGenerator, call: _Call, answer: Told) -> Any:
     trace = generator._trace
     types: tuple[TensorType, ...] = (
         replace(type_of(trace, call.name, answer.value), shape=answer.shapes[0]),)
-    types = symbolic_types(
-        call.encoder.operands, types, answer, Asked(
-            lambda plain, form: call.ask(*plain), partial(stand_in, op=""),
-            given=(call.form, call.named)), call.name) or sized_types(
+    types = call.symbolic_types(types, answer) or sized_types(
         trace, call.library, call.values, call.form, call.named, types, answer.stand_ins)
     value, = call_host(trace, "draw", generator._target, call.method, call.values, call.form,
                        call.named, types)
@@ -296,7 +296,6 @@ class _Call:
 
     def _encode(self, parameter: str, x: Any) -> Any:
         decides = parameter in ("size", "args", "axis", "dtype", "replace", "x")
-        x = plain(x) if parameter == "x" else x  # NumPy asks whether it is an int
         form = self.encoder.encode(x, not decides or any(map(is_number, leaves_in(x))))
         added = len(self.encoder.operands) - len(self.parameter_of)
         self.parameter_of += [parameter] * added
@@ -306,15 +305,10 @@ class _Call:
         """The form of an argument; an operand where it says how many are drawn, or of how many."""
         numbers = form[1:] if type(form) is tuple and form[:1] == ("tuple",) else (form,)
         is_size = parameter == "size" or (self.method, parameter) in _OF_HOW_MANY
-        if not is_size or not all(type(n) is int for n in numbers):
+        if not is_size or not all(map(is_int, numbers)):
             return form
         self.sizes.insert(0, form)
         return ("operand", -len(self.sizes))
-
-    def ask(self, *plain: Any) -> Any:
-        """NumPy's answer on plain values of the types and shapes of the traced arguments."""
-        values = [make(x) for make, x in zip(self.accepted, plain, strict=True)]
-        return run_call(self.library, values, self.form, self.named)
 
     def answer(self) -> Told:
         """NumPy's answer; raises what NumPy raises, at the user's line."""
@@ -332,7 +326,8 @@ class _Call:
     def _with_other_numbers(self) -> Iterator[None]:
         """Stand-ins of numbers below, between and above those that the program names: it is for
         the run to say whether the traced ones fit these (``rng.integers(4, n)``)."""
-        named = sorted({x for x in leaves_in((self.form, self.named)) if type(x) in (int, float)})
+        given = resolve((self.form, self.named), {})
+        named = sorted({x for x in leaves_in(given) if type(x) in (int, float)})
         numbers = {*named, *((a + b) / 2 for a, b in pairwise(named)), -1 << 30, 1 << 30}
         accepted = self.accepted
         for chosen in islice(product(sorted(numbers), repeat=len(accepted)), _MOST_TRIED):
@@ -342,27 +337,47 @@ class _Call:
         self.accepted = accepted
 
     def _told(self) -> Told:
-        operands = [operand_of(x) for x in self.encoder.operands]
-        sizes = {id(x): x for x in map(_size_operand, self.sizes)}
+        return told(self._question(), self._known())
 
-        def value_of(x: Operand, lengths: Lengths = AS_THEY_ARE) -> Any:
-            if id(x) not in sizes:
-                return stand_in(x, "", lengths=lengths)
-            size = in_short(x.type.shape, lengths)
-            return size if x.number is None else size[0]
+    def _known(self) -> list[Operand]:
+        return [*map(operand_of, self.encoder.operands), *map(_Size.of, self.sizes)]
+
+    def _question(self) -> Asked:
+        accepted, library = self.accepted, self.library
 
         def answer(plain: list[Any], form: Any) -> Any:
-            known = len(operands)
-            values = [make(x) for make, x in zip(self.accepted, plain[:known], strict=True)]
-            return run_call(self.library, [*values, *plain[known:]], *self.asked)
+            values = [make(x) for make, x in zip(accepted, plain, strict=False)]
+            drawn = run_call(library, [*values, *plain[len(accepted):]], *form)
+            return type(drawn)() if type(drawn) in (int, float) else drawn  # which is no answer
 
-        return told(Asked(answer, value_of, given=self.asked), [*operands, *sizes.values()])
+        return Asked(answer, _stand_in, self.asked)
+
+    def symbolic_types(
+        self, types: tuple[TensorType, ...], answer: Told
+    ) -> tuple[TensorType, ...]:
+        """Those with sizes that follow from sizes of arguments; none where nothing does."""
+        return types_in_symbols(self._known(), types, answer, self._question(), self.name)
 
 
-def _size_operand(form: Any) -> Operand:
-    """A shape as the operand that has it; with the number where it is one."""
-    shape = form[1:] if type(form) is tuple else (form,)
-    return Operand(TensorType(np.dtype(np.int64), shape), (), form if type(form) is int else None)
+@dataclass(frozen=True)
+class _Size(Operand):
+    """A shape that the call names as the operand that has it; with the number where it is one."""
+
+    @classmethod
+    def of(cls, form: Any) -> _Size:
+        is_shape = type(form) is tuple
+        shape = form[1:] if is_shape else (form,)
+        return cls(TensorType(np.dtype(np.int64), shape), (), None if is_shape else form)
+
+    def at(self, sizes: Instantiation) -> _Size:
+        return _Size(sizes.type(self.type), (), sizes.data(self.number))
+
+
+def _stand_in(x: Operand, lengths: Lengths = AS_THEY_ARE) -> Any:
+    if type(x) is not _Size:
+        return stand_in(x, "", lengths=lengths)
+    size = in_short(resolve(x.type.shape, {}), lengths)
+    return size if x.number is None else size[0]
 
 
 def _shuffle(generator: TracedGenerator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
