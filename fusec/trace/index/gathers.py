@@ -86,15 +86,15 @@ def get_item(
     """``array[entries]``, a slice or an index for each axis."""
     places = _places(array, entries)
     like = ask_on_stand_ins(
-        array.trace, lambda x, *i: _with_room(x, entries)[_key(entries, i)], [array, *places],
-        _bounds(entries))
+        array.trace, lambda bounds, x, *i: _with_room(x, entries)[_key(bounds, i)],
+        [array, *places], (), _bounds(entries))
     source, indices, where = _parts(array, entries, places, view)
     return _gather(source, indices, where["axes"], where["at"], like)
 
 
-def _bounds(entries: Key) -> list[Any]:
-    """Of the slices among the entries."""
-    return [n for e in entries if isinstance(e, slice) for n in (e.start, e.stop, e.step)]
+def _bounds(entries: Key) -> tuple[Any, ...]:
+    """For each entry the bounds of the slice that it is; none of an integer or an array."""
+    return tuple((e.start, e.stop, e.step) if isinstance(e, slice) else () for e in entries)
 
 
 def _places(array: TracedArray, entries: Key) -> list[TracedArray]:
@@ -102,13 +102,13 @@ def _places(array: TracedArray, entries: Key) -> list[TracedArray]:
     return [as_traced(array.trace, e) for e in entries if not isinstance(e, slice)]
 
 
-def _key(entries: Key, indices: Sequence[Any]) -> tuple[Any, ...]:
-    """The entries with these in the places of integers and arrays.
+def _key(bounds: Sequence[tuple[Any, ...]], indices: Sequence[Any]) -> tuple[Any, ...]:
+    """Slices of these bounds, and these in the places of integers and arrays.
 
     Stand-ins of arrays hold zeros; a number that is a size becomes 0 too, which fits all others.
     """
     rest = (i if isinstance(i, np.ndarray) else i * 0 for i in indices)
-    return tuple(e if isinstance(e, slice) else next(rest) for e in entries)
+    return tuple(slice(*ends) if ends else next(rest) for ends in bounds)
 
 
 def _with_room(x: np.ndarray, entries: Key) -> np.ndarray:
@@ -149,15 +149,15 @@ def set_item(
     trace = array.trace
     places, source = _places(array, entries), as_traced(trace, value)
 
-    def answer(x: Any, v: Any, *indices: Any) -> Any:
-        x = _with_room(np.array(x), entries)
-        x[_key(entries, indices)] = v
-        return x[_key(entries, indices)]
+    def answer(bounds: Any, x: Any, v: Any, *indices: Any) -> Any:
+        x, key = _with_room(np.array(x), entries), _key(bounds, indices)
+        x[key] = v
+        return x[key]
 
     if not combine and not any(p.shape for p in places):
         check_stored(trace, source.value, array.dtype)
     fitted = cast(trace, source.value, array.dtype)  # first, as NumPy: it may raise
-    shape = shape_on_stand_ins(trace, answer, [array, source, *places], _bounds(entries))
+    shape = shape_on_stand_ins(trace, answer, [array, source, *places], (), _bounds(entries))
     target, indices, where = _parts(array, entries, places, view)
     if 0 in shape:
         return  # nothing to write, for which a value of any rank fits

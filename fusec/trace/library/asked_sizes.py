@@ -24,7 +24,7 @@ from fusec.ir.instantiate import Instantiation
 from fusec.ir.symbolic_numbers import Symbolic, is_int, text_of_number
 from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.library import leaves_of
-from fusec.records import dataclass
+from fusec.records import dataclass, field
 
 from ..facts.layout import Strides, like_order
 from ..facts.trees import leaves_in
@@ -52,11 +52,13 @@ def symbols_in(form: Any) -> Iterator[Symbolic]:
 
 @dataclass(frozen=True)
 class Operand:
-    """The type and layout of an operand; ``number``: of one that is a size."""
+    """The type and layout of an operand; ``number``: of one that is a size; ``contents``: of one
+    that is a constant, where these are asked about."""
 
     type: TensorType
     strides: Strides
     number: Any = None
+    contents: Any = field(default=None, compare=False)
 
     @property
     def dtype(self) -> np.dtype:
@@ -67,7 +69,8 @@ class Operand:
         return is_symbolic((self.type.shape, self.strides, self.number))
 
     def at(self, sizes: Instantiation) -> Operand:
-        return Operand(sizes.type(self.type), sizes.data(self.strides), sizes.data(self.number))
+        return Operand(sizes.type(self.type), sizes.data(self.strides), sizes.data(self.number),
+                       self.contents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,8 +213,8 @@ def _layout(answer: Any) -> tuple[Any, ...]:
 
 
 def _layout_of(leaf: Any) -> tuple[Any, ...]:
-    if type(leaf) is not np.ndarray:  # a number of NumPy's is content, one of Python's may be none
-        return type(leaf), None if isinstance(leaf, np.generic) else leaf
+    if type(leaf) is not np.ndarray:  # a float or a number of NumPy's is content
+        return type(leaf), None if isinstance(leaf, (np.generic, float, complex)) else leaf
     signs = tuple(np.sign(leaf.strides).tolist())
     is_column = leaf.ndim == 1 and leaf.strides[0] > leaf.itemsize
     return leaf.dtype, tuple(like_order(leaf.strides)), signs, is_column and leaf.strides

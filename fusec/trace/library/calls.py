@@ -134,8 +134,9 @@ def _call_into(
 
 def finish(
     trace: Trace, op: str, name: str, operands: list[TracedArray], form: Any, named: Any,
-    told: Told,
+    told: Told, question: tuple[Asked, Sequence[Operand]] | None = None,
 ) -> Any:
+    """The results of a call; ``question``: what plans ask, where that is not the usual one."""
     answer, stand_ins = told.value, told.stand_ins
     itself = {id(s): x for s, x in zip(stand_ins, operands, strict=True) if x.is_array}
     if id(answer) in itself:
@@ -144,9 +145,11 @@ def finish(
     types = tuple(replace(type_of(trace, name, leaf), shape=shape)
                   for leaf, shape in zip(leaves, told.shapes, strict=True))
     call = LIBRARY[op]
-    symbolic = () if call.sized else symbolic_types(operands, types, told, Asked(
+    asked, known = question or (Asked(
         lambda values, arguments: run_call(call, values, *arguments), partial(stand_in, op=op),
-        (form, named)), called_name(op, form))
+        (form, named)), [operand_of(x) for x in operands])
+    symbolic = () if call.sized else types_in_symbols(
+        known, types, told, asked, called_name(op, form))
     types = symbolic or sized_types(
         trace, call, [x.value for x in operands], form, named, types, stand_ins)
     first = trace.emit(op, *(x.value for x in operands), form=form, named=named, results=types)
@@ -164,19 +167,11 @@ def finish(
     return _same_structure(answer, results)
 
 
-def symbolic_types(
-    operands: list[TracedArray], types: tuple[TensorType, ...], answer: Told, asked: Asked,
-    name: str,
-) -> tuple[TensorType, ...]:
-    """The types of what was given for stand-ins where sizes of the operands, or numbers of the
-    call, are symbols; else none."""
-    return types_in_symbols([operand_of(x) for x in operands], types, answer, asked, name)
-
-
 def types_in_symbols(
     known: Sequence[Operand], types: tuple[TensorType, ...], answer: Told, asked: Asked, name: str,
 ) -> tuple[TensorType, ...]:
-    """The same of what is known of the operands."""
+    """The types of what was given for stand-ins where sizes of the operands, or numbers of the
+    call, are symbols; else none.  ``known`` is of the operands."""
     is_open = is_symbolic(asked.form) or any(x.is_symbolic for x in known)
     if not is_open or not all(x.type.is_static for x in known):
         return ()

@@ -21,6 +21,7 @@ from fusec.errors import FirstCallWarning, unsupported
 from fusec.inspect import log
 from fusec.ir.bindings import Bindings, resolve, typical
 from fusec.ir.dims import Size
+from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.library import LIBRARY, LibraryCall, leaves_of, run_call
 
 from ..facts.layout import like_order
@@ -211,22 +212,26 @@ def is_accepted(call: LibraryCall, stand_ins: Sequence[Any], form: Any, named: A
 
 
 def ask_on_stand_ins(
-    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray], given: Any
+    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray], given: Any,
+    form: Any = None,
 ) -> Any:
     """NumPy's answer on stand-ins of the operands, which may be shorter than these; raises what
-    NumPy raises, at the user's line.  ``given``: what the function holds of numbers."""
-    return _asked(trace, function, operands, given)[0]
+    NumPy raises, at the user's line.  ``given``: what the function holds of numbers; ``form``: its
+    first argument, plain data in which numbers may follow from sizes."""
+    return _asked(trace, function, operands, given, form)[0]
 
 
 def shape_on_stand_ins(
-    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray], given: Any
+    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray], given: Any,
+    form: Any = None,
 ) -> tuple[Size, ...]:
     """The shape of the one result that NumPy gives."""
-    return _asked(trace, function, operands, given)[1][0]
+    return _asked(trace, function, operands, given, form)[1][0]
 
 
 def _asked(
-    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray], given: Any
+    trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray], given: Any,
+    form: Any,
 ) -> tuple[Any, list[tuple[Size, ...]]]:
     """NumPy's answer on stand-ins, and the shapes of its results."""
     tried = [ORDINARY]
@@ -234,14 +239,14 @@ def _asked(
         tried = [*assignments([x.value for x in operands]), *LAST_RESORT]
     asked, errors = [operand_of(x) for x in operands], []
 
-    def of_plain(plain: Sequence[Any], form: Any) -> Any:
-        return function(*plain)
+    def of_plain(plain: Sequence[Any], at: Any) -> Any:
+        return function(*plain) if form is None else function(at, *plain)
 
     for sizes in tried:
         try:
-            answer = told(Asked(of_plain, partial(stand_in, op="", sizes=sizes), given=given),
-                          asked)
-            return answer.value, _shapes(of_plain, asked, answer, given)
+            question = Asked(of_plain, partial(stand_in, op="", sizes=sizes), form, given)
+            answer = told(question, asked)
+            return answer.value, _shapes(question, asked, answer)
         except Exception as error:
             errors.append(error)
     raise trace.error(errors[0], [x.value for x in operands],
@@ -249,10 +254,10 @@ def _asked(
 
 
 def _shapes(
-    function: Callable[..., Any], operands: Sequence[Operand], answer: Told, given: Any
+    asked: Asked, operands: Sequence[Operand], answer: Told
 ) -> list[tuple[Size, ...]]:
     """Of an answer; where sizes are symbols, plans ask whether it is theirs."""
-    if any(x.is_symbolic for x in operands):
+    if is_symbolic(asked.form) or any(x.is_symbolic for x in operands):
         return note_answer(
-            Asked(function, partial(stand_in, op=""), given=given), operands, answer, "an index")
+            replace(asked, stand_in=partial(stand_in, op="")), operands, answer, "an index")
     return list(answer.shapes)

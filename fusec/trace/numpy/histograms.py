@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import TensorType, Value
+from fusec.ir.symbolic_sizes import is_symbolic
 from fusec.ops.cones import view_base
 from fusec.ops.gather import INDEX
 from fusec.records import dataclass
@@ -138,7 +139,8 @@ def _is_number(x: Any) -> bool:
 
 
 def _is_range(x: Any) -> bool:
-    return type(x) in (tuple, list) and len(x) == 2 and all(map(_is_number, x))
+    return type(x) in (tuple, list) and len(x) == 2 and all(map(_is_number, x)) and (
+        not is_symbolic(tuple(x)))  # bounds that follow from sizes are NumPy's
 
 
 def _difference(last: Any, first: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir.bindings import resolve
 
 from ..arrays import arranging, creation, shaping
 from ..facts import this_numpy
@@ -111,7 +112,7 @@ def average(
 def _dtype_or_value(trace: Trace, x: Any) -> Any:
     """What stands for an operand when NumPy asks only for its dtype."""
     if type(x) is not TracedArray:
-        return x
+        return resolve(x, {})
     return x.type.zero if x.type.is_weak else x.dtype
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.symbolic_numbers import Symbolic
 from fusec.ops.gather import INDEX
 
 from ..arrays.creation import array
@@ -40,7 +41,8 @@ def _known_table(trace: Trace, x: Any) -> np.ndarray | None:
         is_constant = id(x) in trace.local.arrays and not trace.local.memory.is_traced(x)
         x = x if is_constant else None
     elif type(x) in (list, tuple):
-        x = np.array(x) if all(isinstance(i, _NUMBERS) for i in x) else None
+        is_plain = all(isinstance(i, _NUMBERS) and type(i) is not Symbolic for i in x)
+        x = np.array(x) if is_plain else None
     fits = type(x) is np.ndarray and x.ndim == 1 and 1 <= x.size <= _MOST
     return x if fits and x.dtype.kind in "biuf" else None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 from fusec.errors import unsupported
 from fusec.ops.library import LIBRARY, run_call
 from fusec.ops.named_functions import LIBRARY_CALLS
+from fusec.records import replace
 
 from ..arrays.creation import filled
 from ..convert.call_table import CallTable
@@ -50,8 +51,9 @@ def call_scipy(trace: Trace, name: str, args: Sequence[Any], kwargs: dict[str, A
     form = ("tuple", name, *[encoder.encode(a, _is_float(a)) for a in args])
     named = ("tuple", *[("tuple", k, encoder.encode(v, _is_float(v))) for k, v in kwargs.items()])
     with timed(trace, full):
-        answer = _ask(trace, encoder.operands, form, named)
-        return finish(trace, "Scipy", full, encoder.operands, form, named, answer)
+        answer, asked, known = _ask(trace, encoder.operands, form, named)
+        return finish(
+            trace, "Scipy", full, encoder.operands, form, named, answer, (asked, known))
 
 
 def _is_float(x: Any) -> bool:
@@ -70,23 +72,21 @@ def _refuse_targets(trace: Trace, full: str, kwargs: dict[str, Any]) -> None:
 
 def _ask(
     trace: Trace, operands: Sequence[TracedArray], form: Any, named: Any
-) -> Told:
-    """SciPy's answer on stand-ins; raises what SciPy raises, at the user's line.
+) -> tuple[Told, Asked, list[Operand]]:
+    """SciPy's answer on stand-ins, and what was asked; raises what it does, at the user's line.
 
     A matrix may be singular to one function and the bands of a regular one to another, so several
     kinds of values are tried.
     """
     first: Exception | None = None
-    asked = [operand_of(x) for x in operands]
-    constants = {id(a): c for a, x in zip(asked, operands, strict=True)
-                 if (c := constant_value(x.value)) is not None}
-    given = [n for c in constants.values() for n in np.shape(c)]
+    known = [replace(operand_of(x), contents=constant_value(x.value)) for x in operands]
+    given = [n for x in known if x.contents is not None for n in np.shape(x.contents)]
     for fill in _FILLS:
+        asked = Asked(_answer, partial(_filled, fill), (form, named), given)
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return told(Asked(
-                    _answer, partial(_filled, constants, fill), (form, named), given), asked)
+                return told(asked, known), asked, known
         except ValueError as error:  # LinAlgError is one: other values may do
             first = first or error
         except Exception as error:
@@ -105,13 +105,11 @@ def _users(trace: Trace, error: Exception, operands: Sequence[TracedArray]) -> E
 
 
 def _filled(
-    constants: Mapping[int, Any], fill: Callable[[np.ndarray], None], x: Operand,
-    lengths: Lengths = AS_THEY_ARE,
+    fill: Callable[[np.ndarray], None], x: Operand, lengths: Lengths = AS_THEY_ARE,
 ) -> Any:
     """A constant itself; else an array of the same layout with values of one kind."""
-    constant = constants.get(id(x))
-    if constant is not None:
-        return constant
+    if x.contents is not None:
+        return x.contents
     array = stand_in(x, "", lengths=lengths)
     if type(array) is np.ndarray and array.size and (
             array.dtype.kind in "fc" or array.ndim > 1):  # a row of integers may be indices

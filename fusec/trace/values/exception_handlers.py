@@ -50,10 +50,16 @@ def check_caused(trace: Any, error: BaseException) -> None:
     to NumPy's C code: a trace for the call's own sizes says whether there is one."""
     is_certain = isinstance(error, REFUSALS) or (
         is_raised_there(error) and not isinstance(error, errors.FusecError)) or (
-        str(error) == "'int' object is not iterable")  # of a symbol Python gives another name
+        str(error) in _OF_PLAIN)
     if trace.builder.is_symbolic and not is_certain:
         raise errors.unsupported(
             "an exception in a trace for several sizes", loc=trace.loc) from error
+
+
+# Of a symbol Python gives another name, or says the same.
+_OF_PLAIN = frozenset((
+    "'int' object is not iterable", "object of type 'int' has no len()",
+    "issubclass() arg 1 must be a class"))
 
 
 def check_decided(trace: Any, error: BaseException, *values: Value) -> None:
