@@ -32,6 +32,14 @@ OF_ITS_LENGTH: dict[str, Callable[[Any], Any]] = {
     "delete": lambda x: np.delete(x, len(x) // 2),
     "meshgrid": lambda x: np.stack(np.meshgrid(np.arange(len(x)), x)),
     "index list": lambda x: x[[0, len(x) // 2, -1]],
+    "resize": lambda x: np.resize(np.outer(x, x), (3, len(x))),
+    "indices": lambda x: np.indices((len(x), 2)),
+    "grids": lambda x: np.mgrid[0:len(x), 0:2] * np.add(*np.ogrid[:len(x), : len(x) // 2])[0, 0],
+    "linspace": lambda x: np.linspace(0, len(x) / 2, 5) + np.arange(np.max([len(x), 4]))[:5],
+    "windows": lambda x: np.lib.stride_tricks.sliding_window_view(np.outer(x, x), (2, len(x) // 2)),
+    "strided": lambda x: np.lib.stride_tricks.as_strided(x, (len(x) // 2, 2), (16, 8)),
+    "split": lambda x: np.split(np.tile(x, 2), 2)[1] + np.array_split(x, 2)[0].sum(),
+    "number of elements": lambda x: np.zeros(np.prod((len(x), 3))) + np.sum((len(x), 1)),
     "nan_to_num": lambda x: np.nan_to_num(x / x, nan=len(x)),
 }
 

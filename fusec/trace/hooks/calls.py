@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable
 from types import (
     FunctionType,
@@ -172,6 +173,10 @@ def compute_of_sizes(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwa
         return UNHANDLED
     if is_made_of_sizes(fn, args, kwargs):
         return made_of_sizes(hooks.trace, fn, args, kwargs)
+    if not kwargs and len(args) == 1 and _are_ints(args[0]):
+        by = next((by for reduction, by in _OF_LISTS if reduction is fn), None)
+        if by is not None:
+            return applied(np.int64, functools.reduce(functools.partial(applied, by), args[0]))
     if kwargs or not any(type(x) is Symbolic for x in args) or not all(map(is_plain_number, args)):
         return UNHANDLED
     if fn is range and all(map(is_int, args)):
@@ -181,6 +186,14 @@ def compute_of_sizes(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwa
     return applied(fn, *args) if is_of_numbers else UNHANDLED
 
 
+def _are_ints(x: Any) -> bool:
+    """Whether it is a list of ints, one of which follows from sizes."""
+    return type(x) in (list, tuple) and any(type(n) is Symbolic for n in x) and all(map(is_int, x))
+
+
+_OF_LISTS: tuple[tuple[Any, Callable[..., Any]], ...] = (  # np.prod(x.shape)
+    (np.prod, operator.mul), (np.sum, operator.add), (np.max, max), (np.min, min), (np.amax, max),
+    (np.amin, min))
 _OF_NUMBERS = (abs, bool, complex, float, int, max, min, pow, round)
 
 

@@ -21,6 +21,7 @@ from ..guards.container_changes import CONTAINERS, may_be_held
 from ..guards.process_state import ENVIRONMENT
 from ..guards.side_effects import is_outside, note_change
 from ..index import list_items
+from ..library.size_arrays import grid_of_sizes
 from ..lists.growing_lists import GrowingList
 from ..lists.tables_of_loops import Refused
 from ..lists.written_lists import WrittenList
@@ -128,10 +129,18 @@ def of_array(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
     if hooks.is_from_outside(obj) or (
             isinstance(obj, (np.ndarray, np.generic)) and is_traced_inside(key)):
         return as_traced(hooks.trace, obj)[key]
+    if (obj is np.mgrid or obj is np.ogrid) and _has_symbolic_ends(key):
+        return grid_of_sizes(hooks.trace, obj, key)
     if isinstance(obj, _JOINERS) and is_traced_inside(key):
         # ``np.r_[...]`` and ``np.c_[...]``: NumPy's own reading of the key.
         return OPERATIONS.run_source(hooks.trace, type(obj).__getitem__, None, (obj, key), {})
     return UNHANDLED
+
+
+def _has_symbolic_ends(key: Any) -> bool:
+    slices = key if type(key) is tuple else (key,)
+    return all(type(s) is slice for s in slices) and any(
+        type(end) is Symbolic for s in slices for end in (s.start, s.stop, s.step))
 
 
 def at_position(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir.bindings import resolve
 from fusec.ir.dims import is_static
+from fusec.ir.symbolic_numbers import Symbolic, is_int
+from fusec.ir.symbolic_sizes import is_symbolic, plain_int
 
 from ..operands.operands import as_traced
+from ..operands.sizes import as_size
 from ..values.array import TracedArray
 from ..values.handlers import any_traced, entry, when_called
 from ..values.trace import Trace
@@ -30,16 +33,36 @@ def sliding_window_view(
                           cure="write to the array itself")
     if not is_static(array.shape):
         raise unsupported("windows of an array whose size only the run knows", loc=trace.loc)
-    stand_in = np.broadcast_to(np.zeros((), array.dtype), array.shape)
+    given = window_shape if type(window_shape) is Symbolic or not np.iterable(window_shape) else (
+        tuple(window_shape))
+    shape, windows = array.shape, given
+    if _fit(shape, given, axis):
+        shape, windows = resolve((shape, given), {})
+    stand_in = np.broadcast_to(np.zeros((), array.dtype), shape)
     try:
-        _sliding(stand_in, window_shape, axis)
+        _sliding(stand_in, windows, axis)
     except (ValueError, TypeError) as error:
         raise trace.error(error, [array.value]) from None
-    sizes = tuple(window_shape) if np.iterable(window_shape) else (int(window_shape),)
+    sizes = given if type(given) is tuple else (given,)
     axes = range(array.ndim) if axis is None else axis if np.iterable(axis) else (axis,)
     axes = tuple(d % array.ndim for d in axes)
     strides = (*array.strides, *(array.strides[d] for d in axes))
-    return array.view_through("Windows", strides, axes=axes, sizes=tuple(map(int, sizes)))
+    return array.view_through("Windows", strides, axes=axes, sizes=tuple(map(plain_int, sizes)))
+
+
+def _fit(shape: tuple[Any, ...], window: Any, axis: Any) -> bool:
+    """Whether windows are known to fit, where lengths follow from sizes."""
+    windows = window if type(window) is tuple else (window,)
+    axes = range(len(shape)) if axis is None else axis if type(axis) is tuple else (axis,)
+    if not is_symbolic((*shape, *windows)) or not all(map(is_int, (*windows, *axes))) or (
+            len(windows) != len(axes)):
+        return False
+    left = list(shape)
+    for d, size in zip(axes, windows, strict=True):
+        if not -len(left) <= d < len(left) or size < 1 or left[d] < size:
+            return False
+        left[d] -= size - 1
+    return True
 
 
 @when_called(np.lib.stride_tricks.as_strided)
@@ -52,8 +75,8 @@ def _as_strided(
         return np.lib.stride_tricks.as_strided(
             x, shape, strides, subok=subok, writeable=writeable, **kwargs)
     array = as_traced(hooks.trace, x)
-    sizes = array.shape if shape is None else tuple(map(operator.index, shape))
-    steps = array.strides if strides is None else tuple(map(operator.index, strides))
+    sizes = array.shape if shape is None else tuple(map(as_size, shape))
+    steps = array.strides if strides is None else tuple(map(as_size, strides))
     if any(n < 0 for n in sizes):
         raise hooks.trace.error(ValueError("negative dimensions are not allowed"))
     windows = _as_windows(array, sizes, steps) if is_static(array.shape) and not kwargs else None

@@ -13,11 +13,12 @@ import numpy as np
 
 from fusec.ir.dims import Size
 from fusec.ir.size_questions import Computed
-from fusec.ir.symbolic_numbers import Symbolic, is_int, stored
-from fusec.ir.symbolic_sizes import length_of_range
+from fusec.ir.symbolic_numbers import Sizes, Symbolic, dim_of, is_int, stored
+from fusec.ir.symbolic_sizes import length_of_range, plain_int
 
 from ..facts.layout import contiguous
 from ..facts.origins import access_path
+from ..facts.trees import leaves_in
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 
@@ -46,11 +47,20 @@ def made_of_sizes(
     """What the call gives: arrays that each plan has its own of."""
     call = Computed(_Call(fn, tuple(kwargs)), (*map(_stored, args), *map(_stored, kwargs.values())))
     hint = fn(*map(_hint, args), **{name: _hint(x) for name, x in kwargs.items()})
-    numbers = [x for x in (*args, *kwargs.values()) if is_int(x)]
+    given = list(leaves_in((args, tuple(kwargs.values()))))
+    numbers = [plain_int(x) for x in given if dim_of(x) is not None]
     numbers += _steps(args) if fn is np.arange and not kwargs else []
+    return _placeholders(trace, call, hint, given, numbers)
+
+
+def _placeholders(
+    trace: Trace, call: Computed, hint: Any, given: list[Any], numbers: list[Any]
+) -> Any:
+    """The array that a call makes, or each; ``given``: its arguments."""
+    sizes = next(x.sizes for x in given if type(x) is Symbolic)
     if type(hint) is not tuple:
-        return _placeholder(trace, call, hint, numbers)
-    return tuple(_placeholder(trace, Computed(_part, (call, at)), part, numbers)
+        return _placeholder(trace, call, hint, sizes, numbers)
+    return tuple(_placeholder(trace, Computed(_part, (call, at)), part, sizes, numbers)
                  for at, part in enumerate(hint))
 
 
@@ -59,6 +69,23 @@ def _steps(args: tuple[Any, ...]) -> list[Any]:
     bounds = (0, *args, 1)[:3] if len(args) == 1 else (*args, 1)[:3]
     whole = [int(x) if type(x) is float and x.is_integer() else x for x in bounds]
     return [length_of_range(*whole)] if all(map(is_int, whole)) and whole[2] != 0 else []
+
+
+def grid_of_sizes(trace: Trace, grid: Any, key: Any) -> Any:
+    """``np.mgrid[0:n, 0:2]``: what the object gives for slices with ends that follow from sizes."""
+    slices = tuple((s.start, s.stop, s.step) for s in (key if type(key) is tuple else (key,)))
+    call = Computed(_grid, (grid is np.ogrid, type(key) is tuple, _stored(slices)))
+    hint = call.fn(*call.args[:2], _hint(slices))
+    ends = [(0 if first is None else first, last, 1 if step is None else step)
+            for first, last, step in slices]
+    numbers = [n for end in ends for n in (*end, *_steps(end))]
+    return _placeholders(trace, call, hint, list(leaves_in(slices)), numbers)
+
+
+def _grid(is_sparse: bool, is_tuple: bool, slices: tuple[Any, ...]) -> Any:
+    keys = tuple(slice(*ends) for ends in slices)
+    grid: Any = np.ogrid if is_sparse else np.mgrid
+    return grid[keys if is_tuple else keys[0]]
 
 
 class _Call:
@@ -80,11 +107,13 @@ def _size(array: np.ndarray, axis: int) -> int:
     return array.shape[axis]
 
 
-def _placeholder(trace: Trace, call: Computed, hint: np.ndarray, numbers: list[Any]) -> TracedArray:
+def _placeholder(
+    trace: Trace, call: Computed, hint: np.ndarray, sizes: Sizes, numbers: list[Any]
+) -> TracedArray:
     """An array of the graph for what each plan makes; ``numbers`` are sizes that it may have."""
     if not hint.ndim:
         raise trace.error(TypeError(f"{call} is no array"))
-    shape = tuple(_length(trace, call, axis, n, numbers) for axis, n in enumerate(hint.shape))
+    shape = tuple(_length(sizes, call, axis, n, numbers) for axis, n in enumerate(hint.shape))
     layout = shape, contiguous(shape, hint.itemsize)
     what = access_path("an array made in the function")
     storage = trace.add_array(np.ascontiguousarray(hint), what, layout)
@@ -94,10 +123,9 @@ def _placeholder(trace: Trace, call: Computed, hint: np.ndarray, numbers: list[A
     return from_value(trace, storage.value)
 
 
-def _length(trace: Trace, call: Computed, axis: int, hint: int, numbers: list[Any]) -> Size:
+def _length(sizes: Sizes, call: Computed, axis: int, hint: int, numbers: list[Any]) -> Size:
     """One of the numbers that the call was given where it has this size, which is then asked of
     each plan; else what the array has."""
-    sizes = next(x.sizes for x in numbers if type(x) is Symbolic)
     length = Symbolic(sizes, hint, Computed(_size, (call, axis)))
     for size in numbers:
         if type(size) is Symbolic and size.hint == hint and length == size:
@@ -106,7 +134,7 @@ def _length(trace: Trace, call: Computed, axis: int, hint: int, numbers: list[An
 
 
 def _stored(x: Any) -> Any:
-    return Computed(_tuple, tuple(map(stored, x))) if type(x) is tuple else stored(x)
+    return Computed(_tuple, tuple(map(_stored, x))) if type(x) is tuple else stored(x)
 
 
 def _tuple(*items: Any) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from ..values.array import TracedArray, from_value
 from ..values.handlers import FUNCTIONS, Entry, array_method, entry
 from ..values.operations import operation
 from ..values.trace import Trace
-from . import functions, histograms, moments, more_functions, reductions, rolls, scans
+from . import functions, histograms, moments, more_functions, reductions, rolls, scans, splitting
 from .accumulation import element
 
 
@@ -106,4 +106,5 @@ def _conjugate(self: TracedArray) -> Any:
 
 # Modules that are imported for the entries in them.
 ENTRIES = (
-    functions, histograms, more_functions, moments, reductions, rolls, scans, sliding_windows)
+    functions, histograms, more_functions, moments, reductions, rolls, scans, sliding_windows,
+    splitting)

@@ -339,9 +339,9 @@ def tensorinv(trace: Trace, a: Any, *rest: Any, **options: Any) -> Any:
 
 # Functions whose own source is traced.  Each has a differential test.
 TRACED: tuple[Any, ...] = (
-    np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.pad, np.rot90,
+    np.hsplit, np.vsplit, np.dsplit, np.pad, np.rot90,
     np.fliplr, np.flipud, np.block, np.append,
-    np.atleast_2d, np.atleast_3d, np.meshgrid, np.resize, np.rollaxis, np.matrix_transpose,
+    np.atleast_2d, np.atleast_3d, np.meshgrid, np.rollaxis, np.matrix_transpose,
     np.allclose, np.array_equal, np.sinc, np.angle, np.unwrap, np.fix,
     np.select, np.trapezoid, np.ediff1d, np.cov, np.corrcoef, np.cross,
     np.tensordot, np.isneginf, np.isposinf, np.real, np.iscomplexobj, np.isrealobj,
