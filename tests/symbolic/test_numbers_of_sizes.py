@@ -41,6 +41,8 @@ OF_ITS_LENGTH: dict[str, Callable[[Any], Any]] = {
     "split": lambda x: np.split(np.tile(x, 2), 2)[1] + np.array_split(x, 2)[0].sum(),
     "number of elements": lambda x: np.zeros(np.prod((len(x), 3))) + np.sum((len(x), 1)),
     "nan_to_num": lambda x: np.nan_to_num(x / x, nan=len(x)),
+    "places": lambda x: x[np.unravel_index(len(x) // 2, (2, len(x)))[1]] + x[
+        np.ravel_multi_index((0, len(x) // 3), (2, len(x)))],
 }
 
 
@@ -173,6 +175,8 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "argpartition": lambda x, i: np.argpartition(x, 18 - len(x))[0],
     "fft": lambda x, i: np.fft.fft(x, len(x) - 9),
     "vander": lambda x, i: np.vander(x, len(x) - 9),
+    "place": lambda x, i: np.unravel_index(len(x) - 5, (2, 4))[1],
+    "places": lambda x, i: np.ravel_multi_index((len(x) - 9, 1), (7, len(x) - 7)),
     "percentile": lambda x, i: np.percentile(x, 150 - 10 * len(x)),
     "reduceat": lambda x, i: np.add.reduceat(x, [0, len(x) - 9]),
     "bincount": lambda x, i: np.bincount(i, minlength=len(x) - 9),

@@ -42,7 +42,7 @@ from ..guards.side_effects import check_state, check_unconsumed, check_world, wa
 from ..guards.static_arguments import note_owners
 from ..library.callees import behind, check_uncompiled, named, runs_as_it_is
 from ..library.randomness import drawn, is_random
-from ..library.size_arrays import is_made_of_sizes, made_of_sizes
+from ..library.size_arrays import is_made_of_sizes, made_of_sizes, position_of_sizes
 from ..numpy.methods import call_function
 from ..objects import object_reads
 from ..objects.attribute_guards import note_names
@@ -177,6 +177,9 @@ def compute_of_sizes(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwa
         by = next((by for reduction, by in _OF_LISTS if reduction is fn), None)
         if by is not None:
             return applied(np.int64, functools.reduce(functools.partial(applied, by), args[0]))
+    place = None if kwargs else position_of_sizes(fn, args)
+    if place is not None:
+        return place
     if kwargs or not any(type(x) is Symbolic for x in args) or not all(map(is_plain_number, args)):
         return UNHANDLED
     if fn is range and all(map(is_int, args)):

@@ -6,6 +6,7 @@ NumPy makes when the plan is: an input of the graph that no call gives.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +14,8 @@ import numpy as np
 
 from fusec.ir.dims import Size
 from fusec.ir.size_questions import Computed
-from fusec.ir.symbolic_numbers import Sizes, Symbolic, dim_of, is_int, stored
-from fusec.ir.symbolic_sizes import length_of_range, plain_int
+from fusec.ir.symbolic_numbers import Sizes, Symbolic, applied, dim_of, is_int, stored
+from fusec.ir.symbolic_sizes import is_symbolic, length_of_range, plain_int
 
 from ..facts.layout import contiguous
 from ..facts.origins import access_path
@@ -86,6 +87,41 @@ def _grid(is_sparse: bool, is_tuple: bool, slices: tuple[Any, ...]) -> Any:
     keys = tuple(slice(*ends) for ends in slices)
     grid: Any = np.ogrid if is_sparse else np.mgrid
     return grid[keys if is_tuple else keys[0]]
+
+
+def position_of_sizes(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """``np.unravel_index(i, shape)`` and ``np.ravel_multi_index(indices, shape)`` of numbers that
+    follow from sizes; None where NumPy answers, or says what is wrong."""
+    if len(args) != 2 or not (fn is np.unravel_index or fn is np.ravel_multi_index):
+        return None
+    index, shape = args[0], (args[1],) if is_int(args[1]) else args[1]
+    indices = index if fn is np.ravel_multi_index else (index,)
+    if not all(type(x) is tuple and x and all(map(is_int, x)) for x in (indices, shape)):
+        return None
+    if not is_symbolic((indices, shape)) or math.prod(shape) > _MOST_PLACES:
+        return None
+    limits = shape if fn is np.ravel_multi_index else (math.prod(shape),)
+    fits = len(indices) == len(limits) and all(
+        0 <= i < n for i, n in zip(indices, limits, strict=True))
+    return (_flat if fn is np.ravel_multi_index else _places)(index, shape) if fits else None
+
+
+_MOST_PLACES = (1 << 63) - 1
+
+
+def _flat(indices: tuple[Any, ...], shape: tuple[Any, ...]) -> Any:
+    place = 0
+    for index, size in zip(indices, shape, strict=True):
+        place = place * size + index
+    return applied(np.int64, place)
+
+
+def _places(index: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    found = []
+    for size in reversed(shape):
+        found.append(applied(np.int64, index % size))
+        index = index // size
+    return tuple(reversed(found))
 
 
 class _Call:
