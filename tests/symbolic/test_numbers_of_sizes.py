@@ -40,6 +40,7 @@ OF_ITS_LENGTH: dict[str, Callable[[Any], Any]] = {
     "strided": lambda x: np.lib.stride_tricks.as_strided(x, (len(x) // 2, 2), (16, 8)),
     "split": lambda x: np.split(np.tile(x, 2), 2)[1] + np.array_split(x, 2)[0].sum(),
     "number of elements": lambda x: np.zeros(np.prod((len(x), 3))) + np.sum((len(x), 1)),
+    "range": lambda x: np.array(range(2, len(x), 2)) + np.sum(range(len(x))),
     "nan_to_num": lambda x: np.nan_to_num(x / x, nan=len(x)),
     "places": lambda x: x[np.unravel_index(len(x) // 2, (2, len(x)))[1]] + x[
         np.ravel_multi_index((0, len(x) // 3), (2, len(x)))],

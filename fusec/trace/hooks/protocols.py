@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir.symbolic_numbers import is_int
+from fusec.ir.symbolic_sizes import is_symbolic, length_of_range
 
+from ..control.sequences import TracedRange
 from ..convert.properties import class_attribute
 from ..convert.python_operators import BINARY, COMPARISONS
 from ..facts.code_names import HEAP_TYPE
@@ -162,9 +165,17 @@ def array(hooks: TracingHooks, x: Any, keeps: bool = False) -> Any:
         return x
     if (method := special(hooks, x, "__array__")) is not None:
         return hooks.traced_if_outside(hooks.call(hooks.where, method, x))
+    if type(x) is TracedRange and _counts(x):
+        return hooks.call(hooks.where, np.arange, x.start, x.stop, x.step)
     if not is_sequence(type(x)):
         return x
     return [array(hooks, item) for item in items_of(hooks, hooks.where, x)]
+
+
+def _counts(x: TracedRange) -> bool:
+    """Whether sizes decide its numbers, of which there are some: of none NumPy makes floats."""
+    ends = x.start, x.stop, x.step
+    return is_symbolic(ends) and all(map(is_int, ends)) and length_of_range(*ends) != 0
 
 
 def element(hooks: TracingHooks, value: Any, dtype: np.dtype) -> Any:
