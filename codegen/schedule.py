@@ -56,7 +56,7 @@ class ConstantView:
 
     def at_sizes(self, sizes: Callable[[Any], Any]) -> Any:
         """What they show, for a function that substitutes sizes in plain data."""
-        shown = self.constant
+        shown = sizes(self.constant)
         for view in self.views:
             shown = view.reference(shown, **{k: sizes(x) for k, x in view.attrs.items()})
         return shown

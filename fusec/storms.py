@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
@@ -57,7 +58,9 @@ class Storm:
         self._spent = 0 if guard is None else self._spent + 1
         if guard is None or self._spent < SPENT:
             return
-        text = str(guard) if guard.is_once else f"the call itself changes {guard.subject}"
+        other = ", or another thread," if threading.active_count() > 1 else ""
+        text = str(guard) if guard.is_once else (
+            f"the call itself{other} changes {guard.subject}")
         self._tell(_subject(str(guard)), fn, f"is traced at each call: {text}. Keep what changes "
                    "in an array, a number or a fusec.Variable that is assigned, or return it")
 

@@ -37,6 +37,7 @@ from .boundary.arguments import input_strides, layout_guards, read_only, traced_
 from .boundary.at_sizes import output_at
 from .boundary.bundles import bundled
 from .boundary.leftovers import check_containers, check_kept
+from .boundary.one_moment import of_one_moment
 from .boundary.results import Output, outputs_of
 from .call.flat_call import FlatCall
 from .call.foreign_arrays import check_names
@@ -48,6 +49,7 @@ from .control.raised_exceptions import as_checked, free_variable, is_programs, s
 from .control.unrolling import SlowLoops
 from .convert.cache import convert
 from .facts.code_names import with_inner
+from .facts.dict_versions import Rebindings
 from .facts.graph_length import warn_of_length
 from .facts.trees import flattened, too_deep
 from .guards.array_values import GuardedArrays, Handles
@@ -108,6 +110,7 @@ class Traced:
     created: list[Created] = field(default_factory=list)
     symbolic: OpenArguments | None = None  # where sizes are, or were, symbols
     apart: frozenset[tuple[int, int]] = frozenset()  # inputs that are to be different arrays
+    rebindings: Rebindings = field(default_factory=Rebindings)
     own_bytes: int = 0  # of arrays from outside that are made for these sizes
     known_checks: Checks | None = None  # of guards that plans share; see `checks`
 
@@ -154,8 +157,8 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     """Run ``fn`` on traced arguments; raises the user's errors at the user's lines."""
     start = time.perf_counter()
     try:
-        traced = in_other_forms(partial(_traced_again, lambda: until_known(
-            lambda names: _traced(fn, name, call, names), call.varying)))
+        traced = of_one_moment(lambda: in_other_forms(partial(_traced_again, lambda: until_known(
+            lambda names: _traced(fn, name, call, names), call.varying))))
     except RecursionError as error:
         if not _is_of_walk(error):
             raise
@@ -179,7 +182,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
     trace = _begun(name, names)
     trace.builder.devices = call.placing and call.placing.scope
     if call.symbolic is not None:
-        trace.builder.is_symbolic = True
+        trace.builder.is_symbolic = call.symbolic.sizes.is_open = True
         call.symbolic.sizes.where = lambda: str(trace.loc or "")
         trace.feeds.layout_of = call.symbolic.layout_outside
     hooks = hooks_of_program(trace)
@@ -223,6 +226,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
         *trace.part(Variables).close(trace), call.symbolic, frozenset(trace.part(Handles).apart),
+        trace.part(Rebindings),
     )
 
 
@@ -261,7 +265,8 @@ def _guards(trace: Trace, hooks: TracingHooks, graph: Graph) -> list[Any]:
     world = trace.world
     functions = [*hooks.functions, *world.watch.functions, *trace.entry]
     for guard in world.guards.values():
-        guard.refresh()
+        if guard.refresh():
+            trace.part(Rebindings).is_of_name = True
     taken = [g for _, guards in trace.part(GuardedArrays).values() for g in guards]
     return [*taken, *(g for g in world.guards.values() if not world.reachable.is_read(g)),
             *layout_guards(trace), *apart_guards(trace, {i for i, _ in graph.updates}),

@@ -90,6 +90,26 @@ def test_an_odd_length_between() -> None:
     assert function.trace_count == 3
 
 
+def test_a_number_of_sizes_fills_what_a_loop_begins_with() -> None:
+    """PageRank: the filled array is a view of a number of sizes, which was an internal error."""
+    def ranks(links: Any) -> Any:
+        n = links.shape[0]
+        rank = np.full(n, 1 / n)
+        while True:
+            new = 0.15 / n + 0.85 * (links @ rank)
+            if np.abs(new - rank).sum() < 1e-3:
+                break
+            rank = new
+        return rank
+
+    function = fusec.jit(ranks)
+    for n in (3, 5, 8):
+        links = np.random.default_rng(n).random((n, n))
+        links /= links.sum(0)
+        np.testing.assert_allclose(function(links), ranks(links))
+    assert function.trace_count == 1
+
+
 class OneIndex:
     def __index__(self) -> int:
         return 2

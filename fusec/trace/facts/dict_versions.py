@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from ctypes import c_uint64
 from typing import Any
+
+from fusec.records import dataclass, field
 
 _OFFSET = 24  # behind the object's header and the number of items
 _Words = c_uint64 * 3  # the version, the table of keys, and that of values which objects share
@@ -96,3 +99,22 @@ def _global_versions() -> Iterator[int]:
     for _ in range(_ROUNDS):
         scope["assign"]()
         yield version_now(scope)
+
+
+@dataclass
+class Rebindings:
+    """Of one trace: the namespaces that its functions read, each with its version before, and
+    whether a name in them was bound anew."""
+
+    namespaces: dict[int, tuple[dict[str, Any], int]] = field(default_factory=dict)
+    is_of_name: bool = False
+
+    def enter(self, namespace: dict[str, Any]) -> None:
+        if threading.active_count() > 1 and id(namespace) not in self.namespaces:
+            self.namespaces[id(namespace)] = namespace, version_of(namespace)
+
+    @property
+    def any(self) -> bool:
+        """Whether a name may have been bound to something else, and perhaps back again."""
+        return threading.active_count() > 1 and (self.is_of_name or any(
+            version_of(namespace) != before for namespace, before in self.namespaces.values()))

@@ -85,16 +85,19 @@ class Guard:
         self.is_quiet = is_quiet
         self.measure: Any = measure(read(), _held_now()) if measured is None else measured
 
-    def refresh(self) -> None:
-        """Take the value held now for the expected one; a container's content is the one that the
-        trace began with: a program that changes it is traced again."""
+    def refresh(self) -> bool:
+        """Take the value held now for the expected one, and say whether it is another; a
+        container's content is the one that the trace began with: a program that changes it is
+        traced again."""
         if self.measure.is_of_start:
-            return
+            return False
         value = self.read()
-        if not self.measure.matches(value):
-            kind: Any = type(self.measure)
-            is_kept = kind is Layout or issubclass(kind, Relation)
-            self.measure = kind(value) if is_kept else measure(value)
+        if self.measure.matches(value):
+            return False
+        kind: Any = type(self.measure)
+        is_kept = kind is Layout or issubclass(kind, Relation)
+        self.measure = kind(value) if is_kept else measure(value)
+        return True
 
     @property
     def is_once(self) -> bool:

@@ -18,6 +18,7 @@ from fusec.code_roles import is_ours
 from fusec.records import dataclass
 
 from ..facts.code_names import globals_in
+from ..facts.dict_versions import Rebindings
 from ..guards.array_values import GuardedArrays
 from ..guards.contents import (
     ArrayContent,
@@ -73,6 +74,7 @@ class Outside:
         if not _EVALUATING.isdisjoint(fn.__code__.co_names):
             self.trace.world.watch.start()
         bound = self.trace.world.outer_names.made()
+        self.trace.part(Rebindings).enter(fn.__globals__)
         for name in self._names_of(fn):
             value = name()
             if name.key not in self.names and _is_constant(value) and id(value) not in bound:
@@ -145,7 +147,8 @@ class Outside:
                 value = name()
                 if name.key not in guards and name.key not in inputs and _is_constant(value):
                     guards[name.key] = guard = self.names.get(name.key) or self._guard(name)
-                    guard.refresh()
+                    if guard.refresh():
+                        self.trace.part(Rebindings).is_of_name = True
         return [*(g for g in guards.values() if not self.is_read(g)), *self._same(inputs)]
 
     def container_at(self, container: Any) -> Reader | None:

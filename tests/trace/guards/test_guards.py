@@ -94,12 +94,11 @@ def test_the_first_call_s_arrays_are_not_kept():
 ROW = np.array([1.0, 2.0])
 
 
-@pytest.mark.parametrize(("program", "traces"), [
-    (lambda n: np.arange(n) * 2.0, 1), (lambda n: np.tile(ROW, n), 3),
-    (lambda n: np.repeat(ROW, n), 3)])
-def test_a_count_that_must_be_known(program: Any, traces: int) -> None:
+@pytest.mark.parametrize("program", [
+    lambda n: np.arange(n) * 2.0, lambda n: np.tile(ROW, n), lambda n: np.repeat(ROW, n)])
+def test_a_count_that_decides_a_size(program: Any) -> None:
     """The second value made it a run-time integer, of which these could not be made."""
     jitted = fusec.jit(program)
     for n in (3, 4, 5, 3):
         np.testing.assert_array_equal(jitted(n), program(n))
-    assert jitted.trace_count == traces
+    assert jitted.trace_count == 1
