@@ -72,7 +72,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = chosen[rotation() % every::every]
     if config.getoption("--part"):
         chosen = part_of_each_file(chosen)
-    config.hook.pytest_deselected(items=[i for i in items if i not in set(chosen)])
+    kept = set(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = chosen
 
 
