@@ -151,8 +151,18 @@ class Effects:
         if is_held or self.was_there(container):
             raise ConcreteValueError(
                 f"{what} in a branch or loop that data decides: while tracing it would happen once",
-                loc=loc, cure="write into an array made before (x[n] = value; n += 1), use x[:n]; "
-                "a loop of known length may append, but not in a branch")
+                loc=loc, cure=_cure(what))
+
+
+def _cure(what: str) -> str:
+    if what.startswith("heap"):
+        return ("keep an array and a mask, and take the least by np.argmin(np.where(mask, x, "
+                "np.inf)); or leave the heap to Python: fallback=\"eager\"")
+    if what.startswith("deque"):
+        return ("write into an array made before, with numbers for its first place and its end "
+                "(x[end] = value; end += 1; x[first]; first += 1)")
+    return ("write into an array made before (x[n] = value; n += 1), use x[:n]; a loop of known "
+            "length may append, but not in a branch")
 
 
 def is_container(x: Any) -> bool:

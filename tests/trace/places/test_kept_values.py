@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import heapq
 import operator
 from typing import Any
 
@@ -270,3 +271,18 @@ def test_explaining_a_call_changes_no_container() -> None:
     assert "= None" not in text
     assert jitted(1.0) == 1.0
     assert STACK == [0]
+
+
+@pytest.mark.parametrize(("change", "cure"), [
+    (lambda kept, x: kept.append(x), r"x\[first\]; first \+= 1"),
+    (lambda kept, x: heapq.heappush(kept, x), r"np\.argmin\(np\.where\(mask")])
+def test_the_cure_is_one_for_the_container(change: Any, cure: str) -> None:
+    def program(x: Any) -> Any:
+        kept: Any = collections.deque() if "first" in cure else []
+        while x[0] > 1:
+            change(kept, x[0])
+            x = x / 2
+        return x
+
+    with pytest.raises(ConcreteValueError, match=cure):
+        fusec.jit(program)(np.arange(3.0) + 4)
