@@ -1,9 +1,9 @@
 """Write what a fixed set of programs compiles to, for a change that should change none of it.
 
 ``python -m tests.record OUT`` writes one file a program below ``OUT``: graphs as traced and after
-the passes, loops, statements and LLVM text of every trace that the corpus, the bench programs and
-fixed fuzz seeds make.  Do it before and after, then ``diff -r BEFORE AFTER``; ``--fuzz 200`` takes
-fewer.
+the passes, the plan, loops, statements, LLVM and CUDA text of every trace that the corpus, the
+bench programs and fixed fuzz seeds make.  Do it before and after, then ``diff -r BEFORE AFTER``;
+``--fuzz 200`` takes fewer.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 
 import fusec
 from fusec.bench.programs import all_programs
+from fusec.codegen.cuda.written import write_form
 from fusec.concrete_function import ConcreteFunction
 from tests.programs.corpus import programs
 from tests.programs.measure import check
@@ -36,10 +37,35 @@ KINDS = ("", "c", "s")  # straight lines, control flow, Python's state: a half, 
 def described(concrete: ConcreteFunction) -> Iterator[str]:
     """Every text form of one trace."""
     yield f"=== {concrete.signature}\n{concrete.graph}\n--- optimized\n{concrete.optimized_graph}"
-    for kernel in concrete.kernels:
-        yield f"--- {kernel.name}\n{kernel.loops}\n{kernel.asm['ll']}"
+    schedule = concrete.build.schedule
+    yield f"--- plan\n{plan_text(schedule)}"
+    for kernel, step in zip(concrete.kernels, schedule.kernels, strict=True):
+        yield f"--- {kernel.name}\n{kernel.loops}\n{kernel.asm['ll']}\n{cuda_text(step)}"
     for step in concrete.control:
         yield f"--- {step!r}\n{step.structured}\n{step.asm.get('ll', '')}"
+
+
+def plan_text(schedule: Any) -> str:
+    """The steps in order with the places that they read and write, memory, results."""
+    if schedule.is_partitioned:
+        return "of several devices"
+    lines = [f"{step.name}: {_places(step)}" for step in schedule.steps]
+    return "\n".join([*lines, f"memory {schedule.temps}, {schedule.cells} cells",
+                      f"results {schedule.outputs}"])
+
+
+def _places(step: Any) -> str:
+    return f"{step.places}" if hasattr(step, "places") else f"{step.sources} -> {step.targets}"
+
+
+def cuda_text(step: Any) -> str:
+    """Its nests as CUDA kernels, or why there are none."""
+    try:
+        kernels = [k for number, form in enumerate(step.forms)
+                   for k in write_form(form, "i32", f"{step.name}_{number}")]
+    except Exception as error:
+        return f"no CUDA: {type(error).__name__}: {error}"
+    return "\n".join(kernel.text for kernel in kernels)
 
 
 class Recorder:

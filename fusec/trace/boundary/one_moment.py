@@ -42,7 +42,7 @@ def of_one_moment(trace: Callable[[], Made]) -> Made:
         traced = trace()
         is_rebound = traced.rebindings.any
         is_of_name = is_of_name or traced.rebindings.is_of_name
-        if not is_rebound or traced.created:  # Variables are created once
+        if not is_rebound or not _may_be_repeated(traced):
             return traced
         if attempt < ATTEMPTS - 1:
             traced.container_changes.take_back()
@@ -50,6 +50,13 @@ def of_one_moment(trace: Callable[[], Made]) -> Made:
         title = "names that another thread binds anew while it is traced"
         traced.guards.append(Guard(title, title, lambda: None, Never()))
     return traced
+
+
+def _may_be_repeated(traced: OfAMoment) -> bool:
+    """Whether to trace again does nothing twice: Variables are created once, and objects of
+    libraries that the program changes are changed by each trace."""
+    return not (traced.created or traced.rebindings.is_acting
+                or any(guard.is_once for guard in traced.guards))
 
 
 def _rest(guards: list[Any]) -> bool:

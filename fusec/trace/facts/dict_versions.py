@@ -103,11 +103,12 @@ def _global_versions() -> Iterator[int]:
 
 @dataclass
 class Rebindings:
-    """Of one trace: the namespaces that its functions read, each with its version before, and
-    whether a name in them was bound anew."""
+    """Of one trace: the namespaces that its functions read, each with its version before, whether
+    a name or attribute was bound anew, and whether the program itself does such things."""
 
     namespaces: dict[int, tuple[dict[str, Any], int]] = field(default_factory=dict)
     is_of_name: bool = False
+    is_acting: bool = False
 
     def enter(self, namespace: dict[str, Any]) -> None:
         if threading.active_count() > 1 and id(namespace) not in self.namespaces:

@@ -23,6 +23,7 @@ from fusec.errors import DtypeWarning, SideEffectWarning, unsupported
 from fusec.inspect import log
 from fusec.ir import Loc
 
+from ..facts.dict_versions import Rebindings
 from ..values.handlers import any_traced
 from ..values.trace import Trace
 from .guard import once_guard
@@ -217,6 +218,7 @@ def note_change(trace: Trace, title: str, owner: Any = None) -> None:
         raise unsupported(f"{title} in a branch or loop that data decides", loc=trace.loc,
                           notes=("while tracing it would happen once, whatever the data",),
                           cure=_CURE)
+    trace.part(Rebindings).is_acting = True
     if type(owner).__module__.partition(".")[0].removeprefix("_") in _OWNERS:
         trace.world.guards[id(owner), ""] = once_guard(type(owner).__name__, trace.loc)
     else:
