@@ -149,7 +149,7 @@ def native_loop(is_way_back: bool = False) -> list[Pass]:
                    Pass("scalar_factors", scalar_factors),
                    Pass("contracted_additions", contracted_additions),
                    Pass("sums_in_parts", sums_in_parts)] if is_way_back else []
-    return [Pass("open_products", open_products), *of_way_back,
+    return [Pass("open_products", open_products), *of_way_back, Pass("short_axes", short_axes),
             Pass("fusion", partial(fuse, has_registers=True))]
 
 
@@ -158,7 +158,8 @@ def step_by_step(as_native: bool = False) -> list[Pass]:
 
     ``as_native``: of a loop that on one device is native, whose small products are summed there.
     """
-    opened = [Pass("open_products", open_products)] if as_native else []
+    opened = [Pass("open_products", open_products),
+              Pass("short_axes", short_axes)] if as_native else []
     return [*opened, Pass("separate_results", separate_results), Pass("fusion", fuse)]
 
 

@@ -10,6 +10,7 @@ remaining lanes are folded in halves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,8 @@ class Accumulator:
     indices: list[str] = field(default_factory=list)
     stack: str = ""
     count: str = ""
+    once: bool = False  # one loop fills it
+    alone: str = ""  # then: whether all elements are of one block, none of it on the stack
 
     @property
     def dtype(self) -> np.dtype:
@@ -246,6 +249,28 @@ def finish(em: Emitter, acc: Accumulator) -> tuple[Operand, Operand | None]:
     if acc.stack:
         return _across(em, acc.kind, _fold_cascade(em, acc), 1), None
     return _folded(em, acc, 1), None
+
+
+def finish_block(em: Emitter, acc: Accumulator) -> Operand:
+    """The total of what is in the vectors, by the same additions as a block's on the stack."""
+    return _folded(em, acc, 1)
+
+
+def finish_once(em: Emitter, accs: Sequence[Accumulator]) -> list[Operand]:
+    """The totals of sums whose last block is still in the vectors; alone, it needs no stack.
+
+    The bits are those of the stack, which adds a total to the identity.
+    """
+    slots = [em.alloca(vector_type(scalar_type(a.dtype), STACK_LANES), "total") for a in accs]
+    with em.either(accs[0].alone) as otherwise:
+        for acc, slot in zip(accs, slots, strict=True):
+            em.store(slot, _folded(em, acc, STACK_LANES))
+        otherwise()
+        for acc, slot in zip(accs, slots, strict=True):
+            push_block(em, acc)
+            em.store(slot, _fold_cascade(em, acc))
+    return [_across(em, acc.kind, em.load(slot, acc.dtype, STACK_LANES), 1)
+            for acc, slot in zip(accs, slots, strict=True)]
 
 
 def _fold_cascade(em: Emitter, acc: Accumulator) -> Operand:

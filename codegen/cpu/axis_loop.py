@@ -3,7 +3,8 @@
 The last step may have fewer elements than its vectors have lanes.  Its operands are copied to
 padding, which is stack memory; the same vector code runs there; what it stored is copied back.
 Reasons: the code of a long stage is emitted once; absent elements never reach a reduction; every
-element is computed by the same instructions as its neighbours.
+element is computed by the same instructions as its neighbours.  A short sum reads them under a
+mask instead, where the machine has such loads.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from fusec.codegen.llvm import host_features
 from fusec.codegen.loop_ir import Stage, walk
 from fusec.codegen.scalar_rules import scalar_cost
 from fusec.codegen.specialise import LoopForm
@@ -25,6 +29,14 @@ Run = Callable[..., None]
 # A stage of less scalar work than this is short.  Short reductions have their code twice, for whole
 # and partial steps, instead of a test at each step; short elementwise stages end in a scalar loop.
 LONG_COST = 12.0
+I32 = np.dtype(np.int32)
+I64_LANES = 8  # of vectors of the widest elements
+MASKED_SIZES = (4, 8)  # bytes of the elements that AVX2 loads under a mask
+
+
+def _has_masked_loads() -> bool:
+    """Without the instructions a masked load is a branch for each lane."""
+    return "+avx2" in host_features().split(",")
 
 
 def can_vectorise(form: LoopForm, stage: Stage) -> bool:
@@ -36,6 +48,13 @@ def vectors_per_step(stage: Stage, lanes: int) -> int:
     """The number of accumulators that the stage's sums need."""
     sums = [sum_lanes(r.dtype) // lanes for r in stage.reductions if is_cascaded(r)]
     return max(sums, default=UNROLL) if stage.reductions else 1
+
+
+def is_masked_alone(nest: NestFunction, stage: Stage) -> bool:
+    """Whether a short stage's partial step needs no padding."""
+    loop = AxisLoop(nest, stage, [], (), lambda *_: None)
+    return not loop.is_long and not loop.stores and _has_masked_loads() and all(
+        loop.is_masked(k) for k in loop.loads)
 
 
 class AxisLoop:
@@ -58,6 +77,7 @@ class AxisLoop:
             e.op == "scan" for e in walk(stage.roots))
         self.is_long = cost >= LONG_COST and not unpadded
         self.loads, self.stores = self._moving()
+        self.masked: set[int] = set()  # of the loads: those of a partial step without padding
 
     def emit(self, low: str, high: str) -> None:
         """Emit the loop over ``low`` to ``high``."""
@@ -69,6 +89,10 @@ class AxisLoop:
             self._blocks(low, high)
         else:
             self._steps(low, high)
+
+    def emit_block(self, low: str, high: str) -> None:
+        """Emit it for at most a block of elements, whose total stays in the vectors."""
+        self._steps(low, high)
 
     def _one_by_one(self, low: str, high: str) -> None:
         with self.em.loop(low, high) as i:
@@ -85,11 +109,31 @@ class AxisLoop:
         """Floating-point sums: the total of each block of elements goes onto the cascade."""
         em = self.em
         cascaded = [a for a in self.accs if a.stack]
-        with em.loop(low, high, sum_block(cascaded[0].dtype)) as start:
-            end = em.minimum(em.add(start, sum_block(cascaded[0].dtype)), high)
+        block = sum_block(cascaded[0].dtype)
+        if not self.is_long and all(a.once for a in self.accs):
+            self._last_block_apart(low, high, block)
+            return
+        with em.loop(low, high, block) as start:
+            end = em.minimum(em.add(start, block), high)
             self._steps(start, end)
             for acc in cascaded:
                 push_block(em, acc)
+
+    def _last_block_apart(self, low: str, high: str, block: int) -> None:
+        """The same; the last block stays in the vectors: short sums have no other."""
+        em = self.em
+        before = em.value(f"sub i64 {em.value(f'sub i64 {high}, {low}')}, 1")
+        alone = em.value(f"icmp slt i64 {before}, {block}")
+        blocks = em.value(f"select i1 {alone}, i64 0, i64 {before}")
+        last = em.add(low, em.value(f"and i64 {blocks}, {-block}"))
+        with em.loop(low, last, block) as start:
+            self._whole_steps(start, em.add(start, block))
+            for acc in self.accs:
+                if acc.stack:
+                    push_block(em, acc)
+        self._steps(last, high)
+        for acc in self.accs:
+            acc.alone = alone if acc.stack else ""
 
     def _steps(self, low: str, high: str) -> None:
         if self.is_long:
@@ -138,12 +182,13 @@ class AxisLoop:
 
     def _last_step(self, low: str, high: str) -> None:
         """A partial step if elements are left."""
-        em, pads = self.em, self._pads()
+        em, pads = self.em, self._pads(has_masks=_has_masked_loads())
         left = em.value(f"sub i64 {high}, {low}")
         with em.branch(em.value(f"icmp sgt i64 {left}, 0")):
             real = {k: self._address(k, low) for k in pads}
             self._fill_all(pads, real, left)
-            self._round("true", low, left, pads)
+            strides = {k: self._stride(k, "true") for k in pads}
+            self._step(low, pads, strides, self._valid_parts(left))
             self._flush_all(pads, real, left)
 
     def _round(self, partial: str, start: str, length: str, sources: dict[int, str]) -> None:
@@ -151,23 +196,42 @@ class AxisLoop:
         em = self.em
         strides = {k: self._stride(k, partial) for k in sources}
         left = em.value(f"select i1 {partial}, i64 {length}, i64 {self.step}")
-        valid = [self._valid(left, copy * self.lanes) for copy in range(self.copies)] if (
-            self.needs_valid) else [None] * self.copies
+        valid = self._valid_parts(left)
         with em.loop(0, length, self.step) as i:
-            position = em.add(start, i)
             addresses = {k: em.offset(p, em.mul(strides[k], i)) for k, p in sources.items()}
-            for copy in range(self.copies):
-                first = copy * self.lanes
-                here = addresses if not copy else {
-                    k: em.offset(p, em.mul(strides[k], first)) for k, p in addresses.items()}
-                self.run(self.lanes, em.add(position, first), copy, addresses=here,
-                         strides=strides, valid=valid[copy])
+            self._step(em.add(start, i), addresses, strides, valid)
+
+    def _step(
+        self, position: str, addresses: dict[int, str], strides: dict[int, str],
+        valid: Sequence[Operand | None],
+    ) -> None:
+        """One step, a part for each accumulator."""
+        em = self.em
+        for copy in range(self.copies):
+            first = copy * self.lanes
+            here = addresses if not copy else {
+                k: em.offset(p, em.mul(strides[k], first)) for k, p in addresses.items()}
+            self.run(self.lanes, em.add(position, first), copy, addresses=here,
+                     strides=strides, valid=valid[copy])
+
+    def _valid_parts(self, left: str) -> list[Operand | None]:
+        if not self.needs_valid:
+            return [None] * self.copies
+        return [self._valid(left, copy * self.lanes) for copy in range(self.copies)]
 
     def _valid(self, left: str, first: int) -> Operand:
-        """The mask of lanes that hold elements, of ``left`` that a step has."""
+        """The mask of lanes that hold elements, of ``left`` that a step has.
+
+        It is compared in numbers as wide as the elements, which is how a mask is kept.
+        """
         em = self.em
-        ends = em.splat(Operand(left, I64, 1), self.lanes)
-        return emit_operation(em, "lt", BOOL, [em.iota(str(first), self.lanes), ends])
+        if self.lanes <= I64_LANES:
+            ends = em.splat(Operand(left, I64, 1), self.lanes)
+            return emit_operation(em, "lt", BOOL, [em.iota(str(first), self.lanes), ends])
+        narrow = Operand(em.value(f"trunc i64 {left} to i32"), I32, 1)
+        steps = ", ".join(f"i32 {first + k}" for k in range(self.lanes))
+        ends = em.splat(narrow, self.lanes)
+        return emit_operation(em, "lt", BOOL, [Operand(f"<{steps}>", I32, self.lanes), ends])
 
     def _moving(self) -> tuple[list[int], list[int]]:
         """The operands that the stage loads, and stores, at addresses that vary along the loop."""
@@ -177,8 +241,15 @@ class AxisLoop:
         moving = [k for k, o in enumerate(form.operands) if form.stride_class(o) != "zero"]
         return [k for k in moving if k in loads], [k for k in moving if k in stores]
 
-    def _pads(self) -> dict[int, str]:
-        return {k: self._padding(k) for k in dict.fromkeys((*self.loads, *self.stores))}
+    def _pads(self, has_masks: bool = False) -> dict[int, str]:
+        """Padding of each operand that moves; with masks, neighbours are read where they are."""
+        self.masked = {k for k in self.loads if has_masks and self.is_masked(k)}
+        padded = dict.fromkeys((*self.loads, *self.stores))
+        return {k: self._padding(k) for k in padded if k not in self.masked}
+
+    def is_masked(self, number: int) -> bool:
+        return (self._is_unit(number) and number not in self.stores
+                and self._itemsize(number) in MASKED_SIZES)
 
     def _padding(self, number: int) -> str:
         """Zeroed stack memory for one step of an operand."""
@@ -219,6 +290,8 @@ class AxisLoop:
 
     def _fill_all(self, pads: dict[int, str], real: dict[int, str], left: str) -> None:
         for k in self.loads:
+            if k in self.masked:
+                continue
             self._fill(k, pads[k], real[k], left)
 
     def _flush_all(self, pads: dict[int, str], real: dict[int, str], left: str) -> None:

@@ -7,7 +7,7 @@ keeps this file free of phi nodes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -155,6 +155,21 @@ class Emitter:
         self.line(f"br i1 {condition}, label %{taken}, label %{after}{weights}")
         self.label(taken)
         yield
+        self.line(f"br label %{after}")
+        self.label(after)
+
+    @contextmanager
+    def either(self, condition: str) -> Iterator[Callable[[], None]]:
+        """``if condition:``; what is yielded is called where the other side begins."""
+        taken, other, after = self.fresh("then"), self.fresh("else"), self.fresh("after")
+
+        def otherwise() -> None:
+            self.line(f"br label %{after}")
+            self.label(other)
+
+        self.line(f"br i1 {condition}, label %{taken}, label %{other}")
+        self.label(taken)
+        yield otherwise
         self.line(f"br label %{after}")
         self.label(after)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from fusec.codegen.loop_ir import Stage
 from fusec.codegen.specialise import MAP_BLOCK, LoopForm
 
-from .accumulators import finish
 from .columns import ColumnNest, TiledNest
 from .emitter import Emitter
 from .full_reductions import FlatNest
 from .nest import NestEmitter
+from .rows import RowNest
 
 
 class MapNest(NestEmitter):
@@ -33,35 +32,6 @@ class MapNest(NestEmitter):
             counters = self._decode(task, loops)
             pointers = self._moved(self.base, counters)
             self._axis_loop(stage, low, high, pointers, counters, "0", ())
-
-
-class RowNest(NestEmitter):
-    """Reductions over inner loops, vectors along them: a task is one outer point."""
-
-    def _body(self) -> None:
-        em, form = self.em, self.form
-        self._allocate_scratch(1)
-        outer = list(range(form.outer))
-        with em.loop("%begin", "%end") as task:
-            counters = self._decode(task, outer) if outer else {}
-            pointers = self._moved(self.base, counters)
-            for stage in form.nest.stages:
-                if stage.inner:
-                    self._row_stage(stage, pointers, counters)
-                else:
-                    self._outer_stage(stage, pointers, counters)
-
-    def _row_stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
-        accs = self._accumulators(stage)
-        self.scans.start(stage, 1)
-        extent = self.extent[self.form.axis]
-        loops = range(self.form.outer, self.form.axis)
-        with self._each(loops, pointers, counters) as (here, at, linear):
-            base = linear if linear == "0" else self.em.mul(linear, extent)
-            self._axis_loop(stage, "0", extent, here, at, base, accs)
-        for acc in accs:
-            value, where = finish(self.em, acc)
-            self.reduced[acc.reduction.number] = value if where is None else where
 
 
 _MODES: dict[str, type[NestEmitter]] = {

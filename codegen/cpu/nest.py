@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from fusec.codegen.loop_ir import Stage, Store
+from fusec.codegen.loop_ir import Expr, Reduction, Stage, Store
 from fusec.codegen.specialise import ACROSS, LoopForm
 
 from .accumulators import (
@@ -54,10 +54,20 @@ class NestEmitter(ExpressionEmitter):
             if along and is_indexed(acc.reduction):
                 index = em.value(f"add i64 {point.linear}, {point.position}")
             wide = em.splat(value, point.lanes)
-            if point.valid is not None:
+            if point.valid is not None and not self._is_neutral(acc.reduction, point):
                 neutral = em.const(wide.dtype, identity_of(acc.kind, wide.dtype), point.lanes)
                 wide = emit_operation(em, "select", wide.dtype, [point.valid, wide, neutral])
             accumulate(em, acc, wide, copy, index, along)
+
+    def _is_neutral(self, reduction: Reduction, point: Point) -> bool:
+        """Whether absent elements add 0 as they are: masks read 0, and products of those are 0."""
+        def is_zero(e: Expr) -> bool:
+            if e.op == "load":
+                return not e.args and e.attr not in point.addresses and (
+                    self.form.stride_class(self.form.operands[e.attr]) == "unit")
+            return e.op == "mul" and all(map(is_zero, e.args))
+
+        return reduction.kind == "add" and is_zero(reduction.value)
 
     def _find_sides(self, stage: Stage) -> None:
         self.sides = self.sides_of.get(id(stage)) or find_sides(stage, self._is_even)
@@ -115,6 +125,14 @@ class NestEmitter(ExpressionEmitter):
         linear: str, accs: Sequence[Accumulator],
     ) -> None:
         """The vectorised loop over ``low`` to ``high``."""
+        run = self._evaluation(stage, pointers, counters, linear, accs)
+        AxisLoop(self, stage, pointers, accs, run).emit(low, high)
+
+    def _evaluation(
+        self, stage: Stage, pointers: list[str], counters: dict[int, str], linear: str,
+        accs: Sequence[Accumulator],
+    ) -> Callable[..., None]:
+        """What emits the stage at a position of the vectorised loop."""
         invariant = self._invariants(stage, pointers)
         self._find_sides(stage)
         computed = self._computed_before(stage, invariant)
@@ -126,7 +144,7 @@ class NestEmitter(ExpressionEmitter):
                           memo=dict(computed), **where)
             self._run(stage, point, accs, copy)
 
-        AxisLoop(self, stage, pointers, accs, run).emit(low, high)
+        return run
 
     def _outer_stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
         """One scalar evaluation per outer point."""

@@ -148,7 +148,9 @@ class ExpressionEmitter(NestFunction):
             return point.invariant[number]
         pointer = self._at(number, point)
         if kind == "unit" or point.lanes == 1:
-            return self.em.load(pointer, operand.dtype, point.lanes)
+            padded = number in point.addresses
+            valid = None if padded else point.valid
+            return load_valid(self.em, pointer, operand.dtype, point.lanes, valid)
         stride = self._axis_stride(number, point)
         return self.em.gather(pointer, stride, operand.dtype, point.lanes)
 

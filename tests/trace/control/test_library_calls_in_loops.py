@@ -132,3 +132,23 @@ def test_a_result_of_any_size_beside_draws_runs_step_by_step_and_says_so() -> No
     assert jitted(x) == program(x)
     reasons = [c.run.reason for c in jitted.traces[0].control]
     assert reasons == ["np.repeat is a library call whose result has any size"]
+
+
+def descent(x, y, n):
+    w = np.zeros(x.shape[1], x.dtype)
+    for _ in range(n):
+        w = w - x.dtype.type(0.5) * (x.T @ (x @ w - y)) / len(y)
+    return w
+
+
+def test_products_of_tall_matrices_with_few_columns():
+    """Few columns are written out; more are summed several rows at once."""
+    f = fusec.jit(descent)
+    rng = np.random.default_rng(0)
+    for dtype in (np.float64, np.float32):
+        for shape in ((7, 10), (203, 16), (50, 17), (401, 30), (6, 259), (5, 515)):
+            x, y = rng.normal(size=shape).astype(dtype), rng.normal(size=shape[0]).astype(dtype)
+            x /= dtype(np.abs(x).sum(1).max())
+            tolerance = 1000 * np.finfo(dtype).eps
+            np.testing.assert_allclose(
+                f(x, y, 20), descent(x, y, 20), rtol=tolerance, atol=tolerance)
