@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fusec import config
-from fusec.ir import Graph
+from fusec.ir import Graph, Node
 from fusec.ir.bindings import resolve
 from fusec.ir.dims import symbols_of
 from fusec.jit import jit
@@ -89,6 +89,10 @@ class Backend(ABC):
         """How many of its loops and branches are compiled functions."""
         return 0
 
+    def products_in_loops(self, compiled: Any, args: Sequence[Any]) -> int:
+        """How many products of matrices native loops and branches add up themselves."""
+        return 0
+
     @abstractmethod
     def max_threads(self) -> int:
         """How many threads a call may use."""
@@ -137,6 +141,13 @@ class FusecBackend(Backend):
 
     def native_loops(self, compiled: Any, args: Sequence[Any]) -> int:
         return sum(control.is_native for control in compiled.concrete(*args).control)
+
+    def products_in_loops(self, compiled: Any, args: Sequence[Any]) -> int:
+        concrete = compiled.concrete(*args)
+        if not all(c.is_native and not c.calls for c in concrete.control):
+            return 0
+        graphs = [graph for node in concrete.graph.nodes for graph in node.graphs]
+        return sum(node.op == "MatMul" for graph in graphs for node in _nodes_in(graph))
 
     def max_threads(self) -> int:
         return config.num_threads
@@ -205,3 +216,11 @@ def _operands(figure: Any, largest: int) -> list[int]:
     figures = figure.values() if isinstance(figure, Mapping) else (
         figure if isinstance(figure, Sequence) else [figure])
     return [int(resolve(v, dict.fromkeys(symbols_of(v), largest))) for v in figures]
+
+
+def _nodes_in(graph: Graph) -> Iterator[Node]:
+    """Those of loops and branches in it, too."""
+    for node in graph.nodes:
+        yield node
+        for inner in node.graphs:
+            yield from _nodes_in(inner)

@@ -105,6 +105,7 @@ def _report(
         held_up=backend.held_up(compiled, args),
         operations=backend.operations(compiled, args),
         native_loops=backend.native_loops(compiled, args),
+        products_in_loops=backend.products_in_loops(compiled, args),
         limit_seconds={n: _limit(traffic, n) for n in counts},
         **checked,
     )

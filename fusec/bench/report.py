@@ -57,6 +57,7 @@ class Report(Shown):
     remarks: tuple[str, ...] = ()  # what disturbed the measurement, in sentences
     held_up: tuple[str, ...] = ()  # which loops and branches run in Python, and why
     native_loops: int = 0  # those, branches among them, that are compiled functions
+    products_in_loops: int = 0
 
     @property
     def threads(self) -> int:
@@ -144,6 +145,10 @@ class Report(Shown):
         if self.limit_share > NEAR_LIMIT:
             return (f"memory-bound: the kernels already run at {100 * self.limit_share:.0f} % of "
                     f"what this machine can stream")
+        if self.products_in_loops:
+            return (f"{plural(self.products_in_loops, 'product')} of matrices in a native loop: it "
+                    "adds them up itself, in an order that does not depend on the machine, where "
+                    "NumPy calls BLAS; jit what one iteration does, and loop over that in Python")
         return (f"compute-bound: {plural(self.kernels, 'kernel')} at {100 * self.limit_share:.0f} "
                 f"% of what this machine can stream; NumPy's own loops do this arithmetic faster")
 

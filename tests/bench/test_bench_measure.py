@@ -212,6 +212,7 @@ def made(eager: float, compiled: float, **changes) -> Report:
     (made(1e-3, 2e-3, operations=1), "one operation"),
     (made(1e-3, 2e-3, operations=0), "a constant, and each call gives a copy"),
     (made(1e-3, 2e-3), "compute-bound"),
+    (made(1e-3, 2e-3, products_in_loops=2), "2 products of matrices in a native loop: it adds"),
     (made(1e-3, 2e-3, held_up=("the loop: it calls Python",)), "here: the loop: it calls Python"),
 ])
 def test_verdicts_say_who_is_faster_and_why(report, says):
@@ -261,3 +262,16 @@ def test_results_of_lengths_that_data_decides(program):
     assert report.equality.equal
     assert 0 < sum(t.nbytes for t in report.traffic) <= 10 * 8 * 12
     assert str(report)
+
+
+def test_products_in_native_loops_are_counted() -> None:
+    @fusec.jit
+    def descent(x, n):
+        w = np.ones(x.shape[1])
+        for _ in range(n):
+            w = w - x.T @ (x @ w) * 1e-3
+        return w
+
+    x = np.ones((5, 3))
+    assert FusecBackend().products_in_loops(descent, (x, 40)) == 2
+    assert FusecBackend().products_in_loops(fusec.jit(lambda x: x.T @ x), (x,)) == 0
