@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fusec import config
-from fusec.ir import Graph, Node
+from fusec.ir import Graph
 from fusec.ir.bindings import resolve
 from fusec.ir.dims import symbols_of
 from fusec.jit import jit
@@ -146,8 +146,7 @@ class FusecBackend(Backend):
         concrete = compiled.concrete(*args)
         if not all(c.is_native and not c.calls for c in concrete.control):
             return 0
-        graphs = [graph for node in concrete.graph.nodes for graph in node.graphs]
-        return sum(node.op == "MatMul" for graph in graphs for node in _nodes_in(graph))
+        return sum(_products(graph) for node in concrete.graph.nodes for graph in node.graphs)
 
     def max_threads(self) -> int:
         return config.num_threads
@@ -218,9 +217,6 @@ def _operands(figure: Any, largest: int) -> list[int]:
     return [int(resolve(v, dict.fromkeys(symbols_of(v), largest))) for v in figures]
 
 
-def _nodes_in(graph: Graph) -> Iterator[Node]:
-    """Those of loops and branches in it, too."""
-    for node in graph.nodes:
-        yield node
-        for inner in node.graphs:
-            yield from _nodes_in(inner)
+def _products(graph: Graph) -> int:
+    """Of matrices, those of loops and branches in it, too."""
+    return sum((node.op == "MatMul") + sum(map(_products, node.graphs)) for node in graph.nodes)

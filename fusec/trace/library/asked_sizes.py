@@ -99,8 +99,8 @@ class Told:
 
 
 def told(asked: Asked, operands: Sequence[Operand], at: At = hint_of) -> Told:
-    """What is given for these operands; ``at`` says what a number of the form is.  What is raised
-    on stand-ins of full length is raised.
+    """The answer for these operands; ``at`` gives the value of a number of the form.  Exceptions on
+    stand-ins of full length are raised.
     """
     shapes = [shape for x in operands if (shape := _hints(x.type.shape)) is not None]
     sizes = [resolve(x.number, {}) for x in operands if is_int(x.number)]
@@ -136,8 +136,8 @@ def _told_of_short(
     asked: Asked, operands: Sequence[Operand], at: At, sets: Sequence[Lengths],
     shapes: tuple[list[tuple[int, ...]], list[tuple[int, ...]]],
 ) -> Told | None:
-    """What short stand-ins tell; None where that is not what it is for long ones.  ``shapes``: of
-    operands, and numbers of the form."""
+    """The answer of short stand-ins; None where long ones have another.  ``shapes``: of operands,
+    and numbers of the form."""
     answers = []
     for lengths in sets:
         stand_ins = [asked.stand_in(x, lengths=lengths) for x in operands]

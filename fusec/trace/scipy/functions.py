@@ -73,7 +73,7 @@ def _refuse_targets(trace: Trace, full: str, kwargs: dict[str, Any]) -> None:
 def _ask(
     trace: Trace, operands: Sequence[TracedArray], form: Any, named: Any
 ) -> tuple[Told, Asked, list[Operand]]:
-    """SciPy's answer on stand-ins, and what was asked; raises what it does, at the user's line.
+    """SciPy's answer on stand-ins, and the question; raises SciPy's exceptions, at the user's line.
 
     A matrix may be singular to one function and the bands of a regular one to another, so several
     kinds of values are tried.
