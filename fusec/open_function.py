@@ -61,7 +61,7 @@ def _traced(
         return None
     trace, sizes = match
     constants = {name: n for name, n in sizes.items() if n in fixed}
-    if trace.arguments.sizes.constants() - constants.keys():
+    if trace.arguments.sizes.constants().keys() - constants.keys():
         return None
     return OpenFunction(compiler, plan, trace, constants)
 

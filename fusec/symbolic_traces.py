@@ -41,6 +41,7 @@ from .open_schedules import OpenSchedules
 from .placers import placer_for
 from .placing import trace_key
 from .records import dataclass, field, replace
+from .size_families import MOST_SEEN, MOST_TRACES, Family
 from .stages import OptimizedStage, TracedStage
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 
     from .concrete_function import ConcreteFunction
 
-MOST_TRACES = 8  # of arguments that differ in sizes alone; further ones are traced for their own
-MOST_SEEN = 256  # kinds of calls, and values of constants in each, that are remembered
 MOST_OPTIMISED = 8  # graphs of one trace; further sizes go through the passes by themselves
 _Tracer = Callable[[FlatCall], "Traced"]
 _Sized = Mapping[str, int]
@@ -92,7 +91,7 @@ class SymbolicTrace:
     @property
     def constants(self) -> set[str]:
         """The symbols of arguments of which it needs the values."""
-        return self.arguments.sizes.constants() & self.named
+        return self.arguments.sizes.constants().keys() & self.named
 
     def served(self, sizes: _Sized) -> _Sized | None:
         """The sizes of a call whose arguments have these, if it does what the trace has, while what
@@ -153,56 +152,6 @@ def _run_passes(trace: Traced, hints: _Sized, options: PassOptions) -> _Optimise
 
 def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-
-
-class Family:
-    """Calls that differ in sizes alone: their traces, and sizes that those need the values of."""
-
-    def __init__(self) -> None:
-        self.constants: set[str] = set()
-        self.traces: dict[tuple[int, ...], list[SymbolicTrace]] = {}  # by the constants' values
-        self.general: list[SymbolicTrace] = []  # that need the value of none
-        self.seen: dict[tuple[int, ...], _Sized] = {}  # the first call traced of each
-        self.refusal = ""  # why sizes are no symbols
-        self.follows_outside = True  # whether sizes and numbers outside are, where they vary
-
-    def values(self, sizes: _Sized) -> tuple[int, ...]:
-        """The sizes of a call that are constants of its trace."""
-        return tuple(sizes[name] for name in sorted(self.constants))
-
-    def first_of(self, values: tuple[int, ...], sizes: _Sized) -> _Sized:
-        """The sizes of the first call with these constants, which may be this one."""
-        if len(self.seen) >= MOST_SEEN and values not in self.seen:
-            oldest = next(iter(self.seen))
-            del self.seen[oldest]
-            self.traces.pop(oldest, None)
-        return self.seen.setdefault(values, sizes)
-
-    def add(self, trace: SymbolicTrace) -> None:
-        """Keep a trace; the sizes that it needs the values of are constants from now on."""
-        if not trace.constants <= self.constants:
-            self.constants |= trace.constants
-            everything = [t for traces in self.traces.values() for t in reversed(traces)]
-            self.traces.clear()
-            first = list(self.seen.values())
-            self.seen = {self.values(sizes): sizes for sizes in reversed(first)}
-            for other in everything:
-                self._keep(other)
-        self._keep(trace)
-
-        if not trace.constants:
-            self.general = [trace, *self.general][:MOST_TRACES]
-
-    def candidates(self, sizes: _Sized) -> Iterator[SymbolicTrace]:
-        """Traces that may serve a call, among them those from before a size was a constant: one
-        call of an odd size (1 of ``x[:len(x) // 2]``) says nothing of the others."""
-        own = self.traces.get(self.values(sizes), [])
-        yield from own
-        yield from (trace for trace in self.general if not any(trace is t for t in own))
-
-    def _keep(self, trace: SymbolicTrace) -> None:
-        values = self.values(trace.arguments.sizes.hints)
-        self.traces.setdefault(values, []).insert(0, trace)
 
 
 class SymbolicTraces:
@@ -312,10 +261,11 @@ class SymbolicTraces:
         if family is not None:
             family.follows_outside = False
 
-    def refusal(self, call: FlatCall) -> str:
+    def reason(self, call: FlatCall) -> str:
         """Why calls that differ from this one in sizes alone are traced each by itself."""
-        _, family = self._family(call)
-        return "" if family is None else family.refusal
+        arguments, family = self._family(call)
+        return "" if arguments is None or family is None else family.refusal or (
+            family.fixed_sizes(arguments, call.paths))
 
     def _family_of(self, arguments: SymbolicArguments) -> Family:
         """The family of such arguments, a new one where there is none."""

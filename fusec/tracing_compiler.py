@@ -201,7 +201,7 @@ class TracingCompiler:
             self.symbolic.take_back_refusal(call)
             raise
         self.creations.check(stage.traced.created)
-        reason = self.symbolic.refusal(call)
+        reason = self.symbolic.reason(call)
         if reason:
             stage.traced.notes.append(f"each size has its own trace: {reason}")
         return stage

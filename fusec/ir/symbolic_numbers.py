@@ -28,10 +28,7 @@ from .size_questions import Bindings, Computed, Question, Succeeds
 
 
 class SizesClosedError(AssertionError):
-    """A symbolic number was asked something after its trace had ended.
-
-    A defect of fusec: nobody can add to the questions of a trace that is in use.
-    """
+    """A symbolic number was asked something after its trace had ended: a defect of fusec."""
 
 
 class Sizes:
@@ -96,9 +93,12 @@ class Sizes:
         """Whether the trace serves arguments of these sizes."""
         return all(question.holds(bindings) for question in self.questions)
 
-    def constants(self) -> set[str]:
-        """The symbols that a question has fixed: a trace for other values is another trace."""
-        return set().union(*(question.decides(self.hints) for question in self.questions))
+    def constants(self) -> dict[str, str]:
+        """The symbols that a question has fixed, and the place of the first such question."""
+        places: dict[str, str] = {}
+        for question, place in self.questions.items():
+            places = dict.fromkeys(question.decides(self.hints), place) | places
+        return places
 
 
 def _number(value: Any) -> Any:
@@ -335,7 +335,7 @@ def expressions(data: Any) -> Any:
 
 
 def text_of_number(x: Any) -> str:
-    """A number's text where nobody asks for its value: ``s0``, ``2*s0+1``."""
+    """``s0``, ``2*s0+1``: nobody asks for the value."""
     return str(x.expression) if type(x) is Symbolic else str(x)
 
 

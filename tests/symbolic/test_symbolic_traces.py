@@ -366,6 +366,18 @@ def test_why_each_size_is_traced_is_told() -> None:
         fusec.explain(jitted, np.ones(SIZES[-1])))
 
 
+def test_the_size_that_pins_a_trace_is_named_with_its_line() -> None:
+    def most(votes: Any) -> Any:
+        return [np.bincount(row).argmax() for row in votes]
+
+    jitted = fusec.jit(most)
+    for n in SIZES:
+        jitted(np.ones((n, 3), int))
+    told = str(fusec.explain(jitted, np.ones((SIZES[-1], 3), int)))
+    assert "each size has its own trace: it has the value of votes.shape[0], asked at" in told
+    assert f"{__file__}:{most.__code__.co_firstlineno + 1}" in told
+
+
 def summed_columns(x: Any, m: Any) -> Any:
     return np.cumsum(x[:, m], axis=0)
 

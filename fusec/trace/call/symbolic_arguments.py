@@ -5,7 +5,7 @@ So are Python's ints that a trace needs, and strides that do not follow from siz
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,17 @@ class SymbolicArguments:
 
     key: tuple
     sizes: dict[str, int]
+
+    def names(self, paths: Sequence[str]) -> dict[str, str]:
+        """What each symbol is the size of: ``x.shape[0]``, or the int ``n``."""
+        named: dict[str, str] = {}
+        for path, part in zip(paths, self.key[1:], strict=False):
+            if part[0] is INT:
+                named.setdefault(part[1], path)
+            elif isinstance(part[0], np.dtype) and part[1] is LAYOUT:
+                for axis, size in enumerate(part[2]):
+                    named.setdefault(size, f"{path}.shape[{axis}]")
+        return named
 
     def opened(self) -> OpenArguments:
         """The same for a trace that begins."""
