@@ -132,6 +132,9 @@ class TracingCompiler:
             self.kin.note_pinned(self.binder.pinned)
             if concrete.build.traced.symbolic is None:
                 reason += ", so each value has its own trace"
+        by_size = concrete.build.traced.symbolic is None and self.symbolic.reason(call)
+        if by_size:
+            reason += f"; each size has its own trace: {by_size}"
         return self._remembered(call, concrete, reason)
 
     def _of_other_instance(self, call: FlatCall) -> ConcreteFunction | None:
@@ -201,9 +204,6 @@ class TracingCompiler:
             self.symbolic.take_back_refusal(call)
             raise
         self.creations.check(stage.traced.created)
-        reason = self.symbolic.reason(call)
-        if reason:
-            stage.traced.notes.append(f"each size has its own trace: {reason}")
         return stage
 
     def _traced(self, call: FlatCall) -> Traced:
