@@ -8,6 +8,8 @@ path leads out of the group and back in.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Collection
 from typing import Any
 
@@ -168,6 +170,7 @@ def _place(
     is_free = has_registers and not reach.domain
     deps = {home[v] for v in reach.reads if v in home}
     deps.update(before)
+    ahead = functools.reduce(operator.or_, (dep.before for dep in deps), 0)
     refusals: dict[Unit, str] = {}
     candidates = [u for u in units[-MAX_CANDIDATES:] if u.opaque is None]
     candidates += [u for u in deps if u.opaque is None and u not in candidates]
@@ -176,7 +179,7 @@ def _place(
             continue
         reason = "a control edge is between them" if unit in before else (
             "they wait for other kernels" if is_free and not _wait_for_the_same(unit, deps)
-            else _refusal(unit, root, reach, deps))
+            else _refusal(unit, root, reach, deps, ahead))
         if reason is None:
             _join(unit, root, reach, deps, units, home)
             return
@@ -227,8 +230,11 @@ def _apart(unit: Unit) -> str:
     return "a library call is between them"
 
 
-def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | None:
-    """Why the root may not join the group; ``None`` when it may."""
+def _refusal(
+    unit: Unit, root: Value, reach: Cone, deps: set[Unit], ahead: int
+) -> str | None:
+    """Why the root may not join the group; ``None`` when it may.  ``ahead``: what runs before
+    ``deps``."""
     if unit.is_alone:
         return "it sets borders in place"
     if unit.device != root.node.device:
@@ -236,9 +242,9 @@ def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | Non
     shape = _shape_refusal(unit, root, reach, deps)
     if shape is not None:
         return shape
-    if any(dep is not unit and dep.depends_on(unit) for dep in deps):
+    if ahead >> unit.number & 1:
         return "a path leads through another kernel or library call"
-    if len(unit.operands) + len(reach.reads) > MAX_OPERANDS < _operands_of_both(unit, reach):
+    if _read_too_much(unit, reach):
         return f"together they read more than {MAX_OPERANDS} operands"
     if unit.results >= MAX_RESULTS and unit.domain:
         return f"it gives back {MAX_RESULTS} arrays"
@@ -247,11 +253,14 @@ def _refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str | Non
     return None if unit not in deps else _exchange_refusal(unit, root, reach)
 
 
-def _operands_of_both(unit: Unit, reach: Cone) -> int:
-    """How many the group would read with this cone: what both read counts once."""
-    return len(unit.operands) + sum(
+def _read_too_much(unit: Unit, reach: Cone) -> bool:
+    """Whether the group would have too many operands with this cone: what both read counts once."""
+    own, more = len(unit.operands), len(reach.reads)
+    if own + more <= MAX_OPERANDS or own > MAX_OPERANDS or more > MAX_OPERANDS:
+        return own + more > MAX_OPERANDS
+    return own + sum(
         (value, index) not in unit.operands
-        for value, maps in reach.reads.items() for index in maps)
+        for value, maps in reach.reads.items() for index in maps) > MAX_OPERANDS
 
 
 def _most_work(unit: Unit, reach: Cone) -> float:

@@ -93,6 +93,8 @@ def keeps_values(trace: Trace, x: Any) -> bool:
 
 def _kept_in(trace: Trace, x: Any) -> Iterable[Any]:
     """What an object keeps: items, attributes, and of a function the values of the graph alone."""
+    if type(x) is np.ndarray and x.dtype.hasobject:
+        return [x.tolist()]
     if trace.world.containers.is_held(x) or isinstance(x, (type, ModuleType, np.ndarray)) or (
             str(type(x).__module__).partition(".")[0] in ("fusec", "numpy")):
         return ()

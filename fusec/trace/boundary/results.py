@@ -93,6 +93,13 @@ def _check_returned(trace: Trace, leaf: Any) -> None:
             "with optree.register_pytree_node")
 
 
+def _check_objects(trace: Trace, array: np.ndarray) -> None:
+    """The same of an array of objects, which plain NumPy made."""
+    if array.dtype.hasobject and keeps_values(trace, array):
+        raise unsupported("returning an array of objects that hold values of the graph",
+                          loc=trace.entry_loc, cure="return them in a list (x.tolist())")
+
+
 def _kept_by(function: FunctionType) -> list[Any]:
     """What its closure variables hold."""
     return [c.cell_contents for c in function.__closure__ or () if c != _EMPTY]
@@ -109,6 +116,7 @@ def _output(
         if type(leaf) is Symbolic:
             return Output("const", value=leaf)
         if type(leaf) is np.ndarray and id(leaf) in trace.local.arrays:
+            _check_objects(trace, leaf)
             return Output("fresh", value=leaf)
         if type(leaf) is TracedGenerator:
             raise user_error(

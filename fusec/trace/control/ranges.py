@@ -22,8 +22,9 @@ from ..operands.operands import as_traced, cast
 from ..operands.perhaps_pythons import check_iterable
 from ..operands.python_numbers import Intervals, interval, weak
 from ..values.array import TracedArray, from_value, number
-from ..values.rows import SHORT, part_of, whole
+from ..values.rows import SHORT, length_of, part_of, pending_of, whole
 from ..values.selected_arrays import Copied
+from ..values.storage import Storage
 from ..values.trace import Trace
 from .sequences import NO_STEP, PythonIterator, Table, TracedRange, progression, table
 
@@ -96,7 +97,7 @@ def parts(trace: Trace, over: Any) -> Counted | None:
     stack = stacked(trace, over)
     if stack is None:
         return None
-    count, type_ = len(over), over[0].type
+    count, type_ = length_of(over), over[0].type
 
     def item(k: Any) -> Any:
         if type(k) is not TracedArray:
@@ -104,11 +105,19 @@ def parts(trace: Trace, over: Any) -> Counted | None:
         trace.part(GoneOver).append((over, over))
         value = stack[k].value
         if type_.kind == "array":
-            ends = [x.storage for x in (over[0], over[-1])]
-            return TracedArray(trace, Copied(trace, value, ends))
+            return TracedArray(trace, Copied(trace, value, _shown(over)))
         return number(trace, weak(trace, value, type_.dtype) if type_.is_weak else value)
 
     return Counted(count, item)
+
+
+def _shown(rows: Any) -> list[Storage]:
+    """The memory that rows are in.  That of rows which are read as a whole is not written through
+    them; but they may be views."""
+    if not pending_of(rows):
+        return [x.storage for x in (rows[0], rows[-1])]
+    storage = rows[0].storage
+    return [other for other, _ in storage.others] if isinstance(storage, Copied) else []
 
 
 def stacked(trace: Trace, over: Any) -> TracedArray | None:
@@ -129,7 +138,7 @@ def _in_columns(trace: Trace, over: Any) -> Counted | None:
     if not all(type(item) is tuple and len(item) == len(over[-1]) for item in over) or not over[-1]:
         return None
     columns = [_column(trace, column) for column in zip(*over, strict=True)]
-    count = len(over)
+    count = length_of(over)
 
     def item(k: Any) -> Any:
         if type(k) is not TracedArray:

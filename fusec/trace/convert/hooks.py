@@ -318,12 +318,18 @@ class Hooks:
 
     def list_of(
         self, where: Where, over: Any, element: Callable[..., Any], count: int | None,
-        plain: Callable[[Any], list[Any]],
+        plain: Callable[[Any], list[Any]], is_read_whole: bool = False,
     ) -> list[Any]:
         """``[element for target in over]``, which ``plain`` makes in Python; ``count`` is the
-        number of names in the target, None for a single name."""
+        number of names in the target, None for a single name.  ``is_read_whole``: all that the
+        program does with it is to give it to a call."""
         self.where = where
         return plain(over)
+
+    def list_to_fill(self, where: Where) -> list[Any]:
+        """``[]``, to which one loop appends; all that the program does with it after that is to
+        give it to calls."""
+        return []
 
     def reduced_where(
         self, where: Where, fn: Any, over: Any, element: Callable[..., Any],

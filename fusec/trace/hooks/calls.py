@@ -65,6 +65,7 @@ from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
 from ..values.handlers import any_traced
 from ..values.operations import OPERATIONS
+from ..values.rows import length_of
 from . import call_arguments, protocols, special_methods
 from .absence import decided, settled
 from .attributes import namespace_of
@@ -173,6 +174,8 @@ def compute_of_sizes(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwa
         return UNHANDLED
     if is_made_of_sizes(fn, args, kwargs):
         return made_of_sizes(hooks.trace, fn, args, kwargs)
+    if fn is len and len(args) == 1 and type(args[0]) is list:
+        return length_of(args[0])
     if not kwargs and len(args) == 1 and _are_ints(args[0]):
         by = next((by for reduction, by in _OF_LISTS if reduction is fn), None)
         if by is not None:

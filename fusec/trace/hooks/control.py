@@ -23,6 +23,7 @@ from ..control.unrolling import UNROLL
 from ..convert import in_python
 from ..convert.logic import Tested, Thunk, untested
 from ..facts.constant_values import constant_value
+from ..lists.appended_items import ReadWhole
 from ..objects.quantifiers import DECIDING, quantified
 from ..objects.tracing_hooks import UNHANDLED, TracingHooks
 from ..operands.operands import as_traced
@@ -31,6 +32,7 @@ from ..operands.python_numbers import BOOL, weak
 from ..places.cells import bound_by, setters_of
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray, number
+from ..values.rows import pending_of
 from .absence import bound, settled
 from .loop_tracer import Loop, nothing
 
@@ -183,13 +185,16 @@ def for_(hooks: TracingHooks, where: Where, over: Any, *parts: Any) -> None:
 
 def list_of(
     hooks: TracingHooks, where: Where, over: Any, element: Callable[..., Any], count: int | None,
-    plain: Callable[[Any], list[Any]],
+    plain: Callable[[Any], list[Any]], is_read_whole: bool = False,
 ) -> list[Any]:
     over = hooks.iterate(where, over)
     items = sequence(hooks.trace, over) if hooks.trace.active else None
     if items is None or not is_int(items.count) or items.count <= UNROLL:
+        pending_of(over).settle()
         return plain(over)
     elements: list[Any] = []
+    if is_read_whole:
+        hooks.trace.part(ReadWhole).append(elements)
     call = hooks.call
 
     def body(item: Any) -> None:
@@ -198,10 +203,18 @@ def list_of(
 
     loop = Loop(hooks, where, body)
     if not loop.counted(loop.parts(items), items.count, of_data=True):
+        pending_of(over).settle()
         return plain(over)
     if isinstance(over, PythonIterator):
         over.take()
     return elements
+
+
+def list_to_fill(hooks: TracingHooks, where: Where) -> list[Any]:
+    hooks.where = where
+    items: list[Any] = []
+    hooks.trace.part(ReadWhole).append(items)
+    return items
 
 
 def reduced_where(

@@ -24,6 +24,7 @@ from ..index import list_items
 from ..library.size_arrays import grid_of_sizes
 from ..lists.growing_lists import GrowingList
 from ..lists.tables_of_loops import Refused
+from ..lists.whole_lists import settled
 from ..lists.written_lists import WrittenList
 from ..objects.chosen_objects import check_which
 from ..objects.object_reads import note_hashed
@@ -291,6 +292,8 @@ def change_by_method(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwa
     trace, containers = hooks.trace, hooks.trace.world.containers
     if (not kwargs and hooks.effects.takes(fn, args)) or _updates(hooks, where, fn, args, kwargs):
         return None
+    if settled(trace, fn, args, kwargs):
+        return Operands((fn, (hooks.call(where, np.asarray, args[0]), *args[1:]), kwargs))
     containers.uses.note_call(fn)
     if not trace.in_region or not containers.takes_appended(fn):
         return UNHANDLED

@@ -32,6 +32,7 @@ from ..lists.tables_of_loops import WrittenLists
 from ..objects.tracing_hooks import TracingHooks
 from ..places.cells import Variables, setters_of
 from ..rewrite.transformer import Where
+from ..values.rows import pending_of
 from .loop_forms import forms_now
 
 FUSEC_ROLE = ON_BEHALF
@@ -154,6 +155,7 @@ class Loop:
                 self.parts(known), known.count):
             pass  # a list; where Python needs its items, it goes over them itself
         elif items is None:
+            pending_of(over).settle()
             self._from_python(iter(over))
         elif is_int(items.count) and items.count <= most:
             if not (self._is_nest() and self._emitted(self.parts(items))):

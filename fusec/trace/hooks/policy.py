@@ -91,6 +91,7 @@ PROGRAM = Policy({
     "while_": (control.while_,),
     "for_": (control.for_,),
     "list_of": (control.list_of,),
+    "list_to_fill": (control.list_to_fill,),
     "reduced_where": (control.reduced_where,),
     "trying": (special_methods.trying,),
     "manager": (special_methods.manager,),

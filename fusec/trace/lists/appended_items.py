@@ -25,10 +25,25 @@ from ..choice.regions import placeholder
 from ..facts.trees import flattened
 from ..values.array import TracedArray, from_value
 from ..values.operations import OPERATIONS
-from ..values.rows import SHORT, CopiedRow, Run, nested, part_of, runs, whole
+from ..values.rows import (
+    SHORT,
+    CopiedRow,
+    Pending,
+    Run,
+    nested,
+    part_of,
+    pending_of,
+    runs,
+    whole,
+)
 from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
+
+
+class ReadWhole(list[list[Any]]):
+    """Of a trace: lists of which all that the program does is to give them to calls."""
+
 
 Shown = dict[Storage, tuple[list[Any], bool]]  # the items that show memory, and if a part of it
 
@@ -42,13 +57,14 @@ class Appended:
     owner: list[Any]
     structure: Any
     leaves: list[Value]
-    lengths: list[tuple[int, ...]]
+    lengths: list[tuple[Any, ...]]
     kinds: list[str]
     memory: list[Storage | None]  # of each leaf, with its version
     versions: list[int]
     are_views: list[bool] = field(default_factory=list)
     keys: list[tuple[str, int]] = field(default_factory=list)
     shown: Shown = field(default_factory=dict)
+    is_read_whole: bool = False  # by what needs no item by itself
 
     def extend(self, trace: Trace, stacks: list[Value], count: int, start: int) -> Iterator[Any]:
         """What each iteration appended; views of what is older than the loop are copies that are
@@ -64,8 +80,11 @@ class Appended:
 
     def _listed(self, trace: Trace, k: int, stack: Value, count: int, start: int) -> list[Any]:
         """A leaf in each iteration."""
-        return nested(trace, stack, (count, *self.lengths[k]), self.kinds[k],
-                      older_roots(self.memory[k], start))
+        lengths, pending = (count, *self.lengths[k]), Pending()
+        for axis, length in enumerate(lengths if self.is_read_whole else ()):
+            pending.add(axis, length)
+        return nested(trace, stack, lengths, self.kinds[k], older_roots(self.memory[k], start),
+                      pending)
 
 
 def older_roots(storage: Storage | None, start: int) -> list[Storage]:
@@ -94,7 +113,14 @@ class Collector:
         leaves = [lifted(self.trace, leaf) for leaf in leaves]
         if not all(is_number(leaf) or is_traced(leaf) or type(leaf) is list for leaf in leaves):
             return False
-        lengths, kinds = zip(*map(_lengths, leaves), strict=True) if leaves else ((), ())
+        is_read_whole = any(fn.__self__ is x for x in self.trace.part(ReadWhole)) and (
+            structure.is_leaf() or (type(args[0]) is tuple and len(args[0]) == len(leaves)
+                                    and list not in map(type, leaves)))
+        pending = list(map(pending_of, leaves))
+        if not is_read_whole:
+            for one in pending:
+                one.settle()
+        lengths, kinds = zip(*map(_lengths, leaves, pending), strict=True) if leaves else ((), ())
         values = [leaf_value(self.trace, leaf) for leaf in leaves]
         if not values or not all(v.type.is_static for v in values):
             return False
@@ -103,7 +129,8 @@ class Collector:
             name, fn.__self__, structure, values, [*lengths],
             [kind or value.type.kind for kind, value in zip(kinds, values, strict=True)],
             memory, [0 if s is None else s.version for s in memory],
-            [is_traced(leaf) and bool(leaf.steps) for leaf in leaves]))
+            [is_traced(leaf) and bool(leaf.steps) for leaf in leaves],
+            is_read_whole=is_read_whole))
         return True
 
     def _is_array(self, x: Any) -> bool:
@@ -158,15 +185,15 @@ def _first(x: list[Any]) -> Any:
     return x
 
 
-def _lengths(leaf: Any) -> tuple[tuple[int, ...], str]:
+def _lengths(leaf: Any, pending: Pending) -> tuple[tuple[Any, ...], str]:
     """Of lists of lists; and the kind of what lies in them."""
-    if type(leaf) is not list:
-        return (), ""
-    lengths, kind = _lengths(leaf[0])
-    first = leaf[0]
-    if type(first) is TracedArray:
-        kind = "array" if first.is_array else first.type.kind
-    return (len(leaf), *lengths), kind
+    lengths: list[Any] = []
+    while type(leaf) is list:
+        lengths.append(pending.get(len(lengths), len(leaf)))
+        leaf = leaf[0]
+    kind = "" if not lengths or type(leaf) is not TracedArray else (
+        "array" if leaf.is_array else leaf.type.kind)
+    return tuple(lengths), kind
 
 
 def _lists(

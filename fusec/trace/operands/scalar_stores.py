@@ -72,9 +72,14 @@ def check_items(trace: Trace, items: Any, dtype: np.dtype) -> None:
     for item in leaves_in(items):
         if type(item) is Symbolic:
             check_number(trace, trace.builder.const(item), dtype)
-        if type(item) is TracedArray and not item.is_array:
+        if type(item) is TracedArray and not item.is_array and not _is_any_float(item, dtype):
             check_number(trace, item.value, dtype)
             check_stored(trace, item.value, dtype)
+
+
+def _is_any_float(item: TracedArray, dtype: np.dtype) -> bool:
+    """Whether a real number becomes one that has infinity for what is too large."""
+    return dtype.kind == "f" and item.dtype.kind in "biuf"
 
 
 def _check_float(trace: Trace, source: Value, dtype: np.dtype) -> None:

@@ -32,10 +32,11 @@ def _are_alike(items: Any) -> bool:
     return len({x.type.is_weak for x in items if type(x) is TracedArray}) == 1
 
 
-def many(trace: Trace, items: Any) -> TracedArray | None:
-    """The elements of a long list as an array; None for others."""
+def many(trace: Trace, items: Any, are_rows: bool = False) -> TracedArray | None:
+    """The elements of a long list as an array; None for others, and for arrays unless
+    ``are_rows``."""
     if type(items) in _LISTS and len(items) > UNROLL:
         items = restacked(trace, items) if _are_alike(items) else None
-    is_long = type(items) is TracedArray and items.ndim == 1 and (
+    is_long = type(items) is TracedArray and (items.ndim == 1 or (are_rows and items.ndim)) and (
         not is_static(items.shape) or items.shape[0] > UNROLL)
     return items if is_long else None

@@ -49,7 +49,7 @@ def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Call
             if not any_traced(args, kwargs) and not _may_be_traced(hooks, function, args, kwargs):
                 return function(*args, **kwargs)
             is_of_items = not kwargs and (function is sum or len(args) == 1)
-            items = many(hooks.trace, args[0]) if is_of_items else None
+            items = many(hooks.trace, args[0], function is sum) if is_of_items else None
             if items is not None and are_pythons(args[0]):
                 return hooks.call(hooks.where, in_python.OF[function],
                                   partial(python_number, items), items.shape[0], *args[1:])

@@ -10,6 +10,7 @@ import ast
 import copy
 from collections.abc import Callable
 
+from . import whole_lists
 from .statements import Statements
 from .transformer import OPERATOR_NAMES, constant, looks_at_frame
 
@@ -107,9 +108,18 @@ class Conditions(Statements):
         plain.generators[0].iter = items
         function = self._items_function(items, super().visit_ListComp(plain))
         names, count = _targets(part)
+        is_read_whole = whole_lists.is_marked(node)
+        if is_read_whole and isinstance(node.elt, ast.ListComp):
+            whole_lists.mark(node.elt)
         element = self._element_function(names, node.elt, node)
-        return self.hook("list_of", node, self.visit(part.iter), element,
-                         constant(count, node), function)
+        return self.hook("list_of", node, self.visit(part.iter), element, constant(count, node),
+                         function, *[constant(True, node)] * is_read_whole)
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        """``[]`` that a loop fills."""
+        if whole_lists.is_marked(node):
+            return self.hook("list_to_fill", node)
+        return self.generic_visit(node)  # type: ignore[return-value]
 
     def _element_function(
         self, names: list[str], value: ast.expr, like: ast.expr,
@@ -135,6 +145,8 @@ class Conditions(Statements):
             items = node.args[0]
             assert isinstance(items, ast.GeneratorExp)
             node.args[0] = ast.copy_location(ast.ListComp(items.elt, items.generators), items)
+        if node.args and isinstance(node.args[0], ast.ListComp):
+            whole_lists.mark(node.args[0])
         return super().visit_Call(node)
 
     def _is_reduced_where(self, node: ast.Call, items: ast.GeneratorExp) -> bool:

@@ -13,6 +13,7 @@ from .certain_reads import CertainReads
 from .conditions import Conditions
 from .statement_facts import StatementFacts
 from .transformer import LOAD, STORE, constant, without_definition_time
+from .whole_lists import mark_lists
 
 RETURNED = "_fusec_returned"
 RESULT = "_fusec_result"
@@ -64,6 +65,7 @@ class Functions(Conditions):
         saved = self.current, self.loop, self.guarded, self.in_lambda
         self.current, self.loop, self.guarded = _function_facts(node.body, self.facts), None, set()
         self.in_lambda = False
+        mark_lists(node)
         frame = self.frame(node, _assigned_by_nested(node, self.facts))
         body = self.tail(node.body)
         start = [self._declaration(name, node) for name in self.current.shared]

@@ -7,11 +7,13 @@ itself is taken.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 from fusec.ir import TensorType, Value
 from fusec.ir.dims import is_static
+from fusec.ir.symbolic_numbers import Symbolic
 from fusec.records import dataclass
 
 from ..facts.layout import contiguous
@@ -27,11 +29,30 @@ class Rows(dict[Value, Place]):
     """Of a trace: parts that have nodes, and where they are from."""
 
 
+class Pending(dict[int, Any]):
+    """Lengths, by the axis, of lists that have as many items as the traced call has: another number
+    of them for other sizes, unless an item is looked at by itself."""
+
+    def settle(self) -> None:
+        """The trace serves calls that have as many items."""
+        while self:
+            operator.index(self.popitem()[1])
+
+    def add(self, axis: int, count: Any) -> None:
+        """The length of lists that are read as a whole is."""
+        if type(count) is Symbolic:
+            self[axis] = count
+
+    def known(self, axis: int, count: Any) -> Any:
+        """The number of items for the traced call, of which nothing is asked if it is pending."""
+        return self[axis].hint if axis in self else count
+
+
 class Parts:
     """The parts of an array in a row, of one kind; ``others``: memory that they show and through
     which they are not to be written."""
 
-    __slots__ = ("others", "prefix", "stack", "strides", "trace", "type")
+    __slots__ = ("others", "pending", "prefix", "stack", "strides", "trace", "type")
 
     def __init__(
         self, trace: Trace, stack: Value, prefix: tuple[int, ...], kind: str,
@@ -41,9 +62,11 @@ class Parts:
         of_kind: Any = kind
         self.type = TensorType(stack.dtype, stack.shape[1 + len(prefix):], of_kind)
         self.strides = contiguous(self.type.shape, self.type.dtype.itemsize)
+        self.pending = Pending()
 
     def items(self, count: int, first: int = 0) -> list[TracedArray]:
         """So many of them, from one on."""
+        count = self.pending.known(len(self.prefix), count)
         trace, places = self.trace, range(first, first + count)
         if self.type.kind != "array":
             return [TracedArray(trace, None, (), (self, k)) for k in places]
@@ -56,6 +79,7 @@ class Parts:
 
     def made(self, k: int) -> Value:
         """The value of one, with a node of its own from now on."""
+        self.pending.settle()
         place = self.stack, (*self.prefix, k)
         value = part_of(self.trace, place, self.type.kind)
         self.trace.part(Rows)[value] = place
@@ -77,13 +101,17 @@ def part_of(trace: Trace, place: Place, kind: str) -> Value:
 
 def nested(
     trace: Trace, stack: Value, lengths: Sequence[int], kind: str,
-    others: Sequence[Storage] = (), prefix: tuple[int, ...] = (),
+    others: Sequence[Storage] = (), pending: Pending | None = None, prefix: tuple[int, ...] = (),
 ) -> list[Any]:
     """The parts of an array in lists of these lengths, one in the other."""
+    pending = Pending() if pending is None else pending
     length, inner = lengths[len(prefix)], len(prefix) + 1
     if inner < len(lengths):
-        return [nested(trace, stack, lengths, kind, others, (*prefix, j)) for j in range(length)]
-    return [*Parts(trace, stack, prefix, kind, others).items(length)]
+        return [nested(trace, stack, lengths, kind, others, pending, (*prefix, j))
+                for j in range(pending.known(inner - 1, length))]
+    parts = Parts(trace, stack, prefix, kind, others)
+    parts.pending = pending
+    return [*parts.items(length)]
 
 
 def elements(x: Any) -> list[TracedArray] | None:
@@ -128,7 +156,16 @@ class CopiedRow(_Late, Copied):
 
 
 def late(x: TracedArray) -> Any:
-    """The parts that a value is one of, and which, as long as it has no node."""
+    """The parts that a value is one of, and which, as long as it has no node: one that is looked
+    at by itself."""
+    own = _late(x)
+    if own is not None:
+        own[0].pending.settle()
+    return own
+
+
+def _late(x: TracedArray) -> Any:
+    """The same of one that is looked at with all others."""
     own = x._scalar if x.storage is None else None if x.steps else getattr(x.storage, "_now", None)
     return own if type(own) is tuple else None
 
@@ -146,11 +183,12 @@ def whole(trace: Trace, items: Any) -> Place | None:
     if place is None or not place[1]:
         return None
     stack, prefix = place[0], place[1][:-1]
-    if len(items) != stack.shape[len(prefix)] or is_stale(items[0]):
+    length = pending_of(items).known(len(prefix), stack.shape[len(prefix)])
+    if len(items) != length or is_stale(items[0]):
         return None
     parts = None
     for k, item in enumerate(items):
-        row = late(item) if type(item) is TracedArray else None
+        row = _late(item) if type(item) is TracedArray else None
         if row is None or row[0] is not parts or row[1] != k:
             parts = parts if row is None else row[0]
             if _place(trace, item) != (stack, (*prefix, k)):
@@ -161,12 +199,25 @@ def whole(trace: Trace, items: Any) -> Place | None:
 def _place(trace: Trace, item: Any) -> Place | None:
     if type(item) is not TracedArray:
         return whole(trace, item) if type(item) in (list, tuple) else None
-    return trace.part(Rows).get(item.value) if late(item) is None else place_of(item)
+    return trace.part(Rows).get(item.value) if _late(item) is None else place_of(item)
+
+
+def pending_of(items: Any) -> Pending:
+    """What is pending of a list, by its last item."""
+    while type(items) in (list, tuple) and items:
+        items = items[-1]
+    row = _late(items) if type(items) is TracedArray else None
+    return Pending() if row is None else row[0].pending
+
+
+def length_of(items: Any) -> Any:
+    """How many items a list has, for any sizes of the arguments."""
+    return pending_of(items).get(0, len(items))
 
 
 def place_of(item: TracedArray) -> Place:
     """Of a part that has no node yet."""
-    parts, k = late(item)
+    parts, k = _late(item)
     return parts.stack, (*parts.prefix, k)
 
 
