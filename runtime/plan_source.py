@@ -27,6 +27,9 @@ from .library_calls import LibraryRun, call_expression, is_unshared
 from .plan_text import Plan, PlanText
 from .segments import Segment, SizedSegment, runs_of
 
+# Of arrays a method does the same, without the microsecond that the function's dispatch takes.
+_METHODS = {"Nonzero": ".nonzero()", "Flatnonzero": ".ravel().nonzero()"}
+
 
 class PlanSource(PlanText):
     """The text and what its names are for each plan.
@@ -219,8 +222,13 @@ class PlanSource(PlanText):
         self._add(f"{self._target(order)}[...] = {operands[0]}")
 
     def _call(self, number: int, step: ExternStep, operands: list[str]) -> None:
-        call = call_expression(step.node, operands, self._bind, self._bind_data)
         results = [f"result{i}" for i in range(len(step.targets))]
+        method = _METHODS.get(step.node.op)
+        if method is not None and len(operands) == 1:
+            self._add(f"{', '.join(results)}, = {operands[0]}{method}")
+            self._settle(number, step.targets, operands)
+            return
+        call = call_expression(step.node, operands, self._bind, self._bind_data)
         if len(results) == 1:
             self._add(f"result0 = {call}")
         else:

@@ -63,8 +63,16 @@ def sized_allocator(
     if is_small(place) and empty is memory.empty:
         return lambda sizes: np.empty(shape, dtype)
     order = _order(place)
-    axes, shape_at = "C" if order == sorted(order) else order, evaluator(shape)
-    return lambda sizes: empty(shape_at(sizes), dtype, axes)
+    shape_at = evaluator(shape)
+    if order != sorted(order) or empty is not memory.empty:
+        axes = "C" if order == sorted(order) else order
+        return lambda sizes: empty(shape_at(sizes), dtype, axes)
+
+    def make(sizes: Mapping[str, int]) -> np.ndarray:
+        at = shape_at(sizes)
+        return (np.empty if math.prod(at) * dtype.itemsize < SMALL_BYTES else empty)(at, dtype)
+
+    return make
 
 
 class Segment:

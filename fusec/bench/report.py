@@ -130,10 +130,9 @@ class Report(Shown):
         """The likeliest cause, with the figures it rests on."""
         if self.held_up:
             return "; ".join(self.held_up)
-        moved, limit = self.bytes_moved, self.limit_seconds.get(self.threads, 0.0)
+        limit = self.limit_seconds.get(self.threads, 0.0)
         if self.externs and self.limit_share < LIBRARY_SHARE:
-            return (f"library-bound: the time is in {', '.join(sorted(set(self.externs)))}; the "
-                    f"kernels move {count(moved)}B, {100 * self.limit_share:.0f} % of the time")
+            return self._why_library_calls_are_not()
         if not self.operations:
             return "the result is a constant, and each call gives a copy of its own"
         if self.best.seconds < SMALL_SECONDS:
@@ -151,6 +150,16 @@ class Report(Shown):
                     "NumPy calls BLAS; jit what one iteration does, and loop over that in Python")
         return (f"compute-bound: {plural(self.kernels, 'kernel')} at {100 * self.limit_share:.0f} "
                 f"% of what this machine can stream; NumPy's own loops do this arithmetic faster")
+
+    def _why_library_calls_are_not(self) -> str:
+        if self.best.seconds < SMALL_SECONDS:
+            return (f"too small: NumPy needs {duration(self.eager.seconds)}, and a call that runs "
+                    f"{plural(len(self.externs), 'library call')} and "
+                    f"{plural(self.kernels, 'kernel')} one by one takes some microseconds "
+                    "whatever the sizes; give it more elements a call")
+        names = ", ".join(sorted(set(self.externs)))
+        return (f"library-bound: the time is in {names}; the kernels "
+                f"move {count(self.bytes_moved)}B, {100 * self.limit_share:.0f} % of the time")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything measured and derived, as plain data for JSON."""
