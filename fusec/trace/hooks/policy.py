@@ -62,7 +62,7 @@ PROGRAM = Policy({
     # calls: `called` gets the function, a tuple and a dict
     "called": (
         items.call_with_growing, absence.call, calls.hear, items.change_by_method,
-        protocols.of_builtin,
+        protocols.of_array_class, protocols.of_builtin,
         calls.trace_arguments, calls.ask_world, calls.call_of_library, special_methods.constructed,
         calls.call_of_wrapper, calls.make_text, calls.compute_of_sizes, calls.run),
     "resolve": (special_methods.resolve,),

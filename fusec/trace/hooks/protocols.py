@@ -12,7 +12,7 @@ import cmath
 import math
 import operator
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from .call_arguments import is_numpys
 from .special_methods import asked_of, binary, special
 
 Methods = tuple[str, ...]
+_UNBOUND = (MethodDescriptorType, WrapperDescriptorType)
 _FLOAT: Methods = ("__float__", "__index__")
 _INDEX: Methods = ("__index__",)
 _INT: Methods = ("__int__", "__index__", "__trunc__")
@@ -259,6 +260,15 @@ def times(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
 
 
 # --------------------------------------------------------------------------------------- builtins
+
+
+def of_array_class(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
+    """``np.ndarray.sum(x)``: the method of a traced array."""
+    is_method = type(fn) in _UNBOUND and fn.__objclass__ is np.ndarray and len(args) > 0 and (
+        type(args[0]) is TracedArray and args[0].is_array)
+    if not is_method:
+        return UNHANDLED
+    return hooks.call(where, hooks.getattr(where, args[0], fn.__name__), *args[1:], **kwargs)
 
 
 def of_builtin(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
