@@ -18,6 +18,7 @@ from fusec.ir.graph import Graph, Loc, Value
 from fusec.ir.open_sizes import open_sizes, sizes_of, unbound_sizes
 from fusec.ir.types import TensorType
 from fusec.ops.host_calls import host_objects
+from fusec.passes.defined_memory import defined_memory
 from fusec.runtime.call_spec import spec_of
 from fusec.runtime.executor import Executable
 from fusec.trace.values.array import TracedArray
@@ -187,7 +188,7 @@ def graph_function(
 
 
 def _executable(graph: Graph, fp: str) -> Executable:
-    fused, placed = optimized(graph, pass_options(fp, True), [])
+    fused, placed = optimized(defined_memory(graph), pass_options(fp, True), [])
     inputs, outputs = (
         [contiguous_strides(v.shape, v.dtype.itemsize) for v in values]
         for values in (fused.inputs, fused.outputs))
