@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fusec.ir.size_questions import Computed
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.facts.trees import Again
 from fusec.trace.guards.container_changes import ContainerChanges
@@ -71,7 +72,7 @@ class InstanceTrace:
         self._paths = paths = Paths(roots, traced.guards)
         if any(map(paths.holds_any, _others(call, roots))):
             raise NotShared("an argument is part of the instance")
-        self._kinds, self._facts = paths.kinds, paths.facts
+        self._kinds, self._facts, self._made = paths.kinds, paths.facts, traced.made
         self._fact_of = {fact.guard: fact for fact in self._facts}
         self._fixed = [_reference(x) for x in paths.fixed.values()]
         self._met = [self._variable(met) for met in traced.variables]
@@ -119,7 +120,7 @@ class InstanceTrace:
         if met is not None:
             return _Buffer(met)
         place = getattr(source, "place", source)
-        if type(place) in _NAMES:
+        if type(place) in _NAMES or id(source) in self._made or type(source) is Computed:
             return source
         if not is_of_object(place):
             raise NotShared("an array is read from outside")
@@ -158,6 +159,8 @@ class InstanceTrace:
             measured = None if type(fact.wanted) in (Object, Parts) else fact.wanted
             return partial(_of_fact, title, fact, is_reader, measured)
         buffer = _buffer_of(guard)
+        if type(buffer) is Computed or id(buffer) in self._made:
+            return guard
         if buffer is not None and type(guard.measure) is not Layout:
             raise NotShared(f"the value of {guard.subject} is used")
         if buffer is not None:

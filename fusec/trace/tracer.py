@@ -33,7 +33,13 @@ from fusec.ops.index_checks import may_refuse
 from fusec.records import dataclass, field, replace
 from fusec.variable import snapshot
 
-from .boundary.arguments import input_strides, layout_guards, read_only, traced_arguments
+from .boundary.arguments import (
+    input_strides,
+    layout_guards,
+    made_arrays,
+    read_only,
+    traced_arguments,
+)
 from .boundary.at_sizes import output_at
 from .boundary.bundles import bundled
 from .boundary.leftovers import check_containers, check_kept
@@ -111,6 +117,7 @@ class Traced:
     symbolic: OpenArguments | None = None  # where sizes are, or were, symbols
     apart: frozenset[tuple[int, int]] = frozenset()  # inputs that are to be different arrays
     rebindings: Rebindings = field(default_factory=Rebindings)
+    made: frozenset[int] = frozenset()  # captured arrays that the trace made, by identity
     own_bytes: int = 0  # of arrays from outside that are made for these sizes
     known_checks: Checks | None = None  # of guards that plans share; see `checks`
 
@@ -226,7 +233,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
         *trace.part(Variables).close(trace), call.symbolic, frozenset(trace.part(Handles).apart),
-        trace.part(Rebindings),
+        trace.part(Rebindings), made_arrays(trace),
     )
 
 

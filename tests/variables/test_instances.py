@@ -335,3 +335,25 @@ def test_restored_ones(tmp_path: Any) -> None:
     fusec.Checkpoint(model=two).restore(path)
     np.testing.assert_allclose(two.loss(X), one.loss(X))
     assert two.step(X) == one.step(X) and Model.step.trace_count == 1
+
+
+class Classifier:
+    def __init__(self) -> None:
+        self.w = np.linspace(-1, 1, 12).reshape(4, 3)
+
+    def loss(self, x: Any, y: Any) -> Any:
+        z = x @ self.w + np.array([0.5, 0.25, 0.125])
+        p = np.exp(z) / np.exp(z).sum(1, keepdims=True)
+        p[np.arange(len(y)), y] -= 1
+        self.w -= [[0.1]] * (x.T @ p)
+        return -np.log(np.abs(p[np.arange(len(y)), y])).mean() + z[:, [0, 2]].sum()
+
+
+def test_arrays_that_the_method_makes_are_of_no_instance() -> None:
+    jitted = fusec.jit(lambda model, x, y: model.loss(x, y))
+    for n in (3, 3, 3, 5, 5, 5):
+        x, y = np.arange(4.0 * n).reshape(n, 4), np.arange(n) % 3
+        model, plain = Classifier(), Classifier()
+        np.testing.assert_allclose(jitted(model, x, y), plain.loss(x, y), rtol=1e-12)
+        np.testing.assert_allclose(model.w, plain.w, rtol=1e-12)
+    assert jitted.trace_count == 2  # of one size, and of any

@@ -18,7 +18,7 @@ from ..guards.measures import Layout
 from ..library.randomness import TracedGenerator
 from ..places.outside_memory import scalar_type
 from ..values.array import TracedArray
-from ..values.own_arrays import WHAT
+from ..values.own_arrays import WHAT, MadeArrays
 from ..values.storage import Storage
 from ..values.trace import Trace
 
@@ -80,6 +80,11 @@ def read_only(trace: Trace) -> set[int]:
     """The inputs that are read-only arrays from outside."""
     return {i for i, s in enumerate(trace.feeds.storages)
             if i >= _first_captured(trace) and s is not None and not s.writeable}
+
+
+def made_arrays(trace: Trace) -> frozenset[int]:
+    """The captured arrays that were made while tracing, by identity."""
+    return frozenset(map(id, trace.part(MadeArrays)))
 
 
 def layout_guards(trace: Trace) -> list[Guard]:

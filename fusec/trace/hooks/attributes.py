@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from types import FunctionType, MappingProxyType, MethodType, ModuleType
+from types import FunctionType, MappingProxyType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -155,9 +156,35 @@ def read(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
     if name in _SIZES and type(obj) is TracedArray:
         hooks.where = where
         return sizes.numbers(hooks.trace, result)
-    if type(obj) is np.ndarray:
+    if type(obj) is np.ndarray or (
+            type(result) is np.ndarray and id(obj) in hooks.trace.local.objects
+            and id(result) not in hooks.trace.local.arrays and _is_only_there(result)):
         return hooks.note_local(result)
     return _guarded(hooks, obj, name, result)
+
+
+def _is_only_there(array: np.ndarray) -> bool:
+    """Whether only the object that has the array, and code that reads it, hold it and what it is a
+    view of."""
+    base: Any = array.base
+    held = sys.getrefcount(array)
+    return held <= _READ and (base is None or (
+        type(base) is np.ndarray and base.base is None and sys.getrefcount(base) <= _READ))
+
+
+def _references_of_read() -> int:
+    """Those of what an attribute holds, two variables, and an argument."""
+    def read(array: Any) -> int:
+        return sys.getrefcount(array)
+
+    def of(obj: Any) -> int:
+        result = obj.array
+        return read(result)
+
+    return of(SimpleNamespace(array=object()))
+
+
+_READ = _references_of_read()
 
 
 def _guarded(hooks: TracingHooks, obj: Any, name: str, result: Any) -> Any:

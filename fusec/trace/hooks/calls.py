@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import operator
+import sys
 from collections.abc import Callable
 from types import (
     FunctionType,
@@ -220,6 +221,9 @@ def run(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -
             raise named(hooks.trace, fn, error, Loc._make(where))  # noqa: B904 (mostly the same one)
         finally:
             hooks.callee = outer
+    if hooks.trace.active and runs_as_it_is(fn):
+        references = sys.getrefcount(result)
+        hooks.note_new(result, references)
     if type(result) is GeneratorType and type(fn) is FunctionType and hooks.trace.active:
         hooks.trace.part(Generators).note(result, fn, lambda f: f(*args, **kwargs), hooks)
     if kwargs.get("out") is Ellipsis:  # which `__array_ufunc__` is not told

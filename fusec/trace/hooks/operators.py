@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -185,7 +186,10 @@ def _of_its_name(x: Any) -> Any:
 
 
 def _computed(hooks: TracingHooks, result: Any) -> Any:
-    """Remembers a new array; a list or tuple holds those that were there: ``L + L``."""
+    """Remembers a new array or object; a list or tuple holds those that were there: ``L + L``."""
+    if hooks.trace.active:
+        references = sys.getrefcount(result)
+        hooks.note_new(result, references)
     return hooks.note_local(result) if issubclass(type(result), np.ndarray) else result
 
 

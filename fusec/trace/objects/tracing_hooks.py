@@ -7,6 +7,7 @@ A handler takes the hooks, the place and the operands of an event.  It gives the
 from __future__ import annotations
 
 import functools
+import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
@@ -20,6 +21,7 @@ from fusec.variable import Variable
 
 from ..convert.call_table import CallTable
 from ..convert.hooks import Hooks
+from ..facts.code_names import HEAP_TYPE
 from ..facts.refusals import is_compiled
 from ..facts.trees import leaves_in
 from ..guards.array_values import guard_content
@@ -41,6 +43,14 @@ Named = dict[str, Any]
 Handler = Callable[..., Any]
 UNHANDLED: Any = object()
 _ARRAYS = (np.ndarray, Variable)
+
+
+def _references() -> int:
+    alone = object()
+    return sys.getrefcount(alone)
+
+
+_ALONE = _references()  # of what one variable holds
 
 
 class Operands(tuple[Any, ...]):
@@ -145,6 +155,14 @@ class TracingHooks(Hooks):
         self.watch.see(obj)
         self.trace.local.objects[id(obj)] = obj
         self.trace.local.births[id(obj)] = new_id()
+
+    def note_new(self, obj: Any, references: int) -> None:
+        """The same of what code that is not converted gave, where nothing but the caller, with so
+        many ``references``, has it."""
+        kind = type(obj)
+        if references <= _ALONE and kind.__flags__ & HEAP_TYPE and not (
+                kind.__module__.startswith("fusec.") or issubclass(kind, (*_ARRAYS, type))):
+            self.note_made(obj)
 
     def note_local(self, result: Any) -> Any:
         """Remembers an array that plain NumPy made of arrays of the trace: a constant."""

@@ -47,6 +47,17 @@ class _Memory:
     storage: Storage | None = None
 
 
+class MadeArrays(list[np.ndarray]):
+    """Of a trace: arrays that it has made of what the program made, and which its graph reads."""
+
+
+def made_of(trace: Trace, items: Any, dtype: Any = None) -> np.ndarray:
+    """The array of numbers in a list."""
+    array = np.asarray(items, dtype)
+    trace.part(MadeArrays).append(array)
+    return array
+
+
 class OwnArrays:
     """The memory that plain NumPy allocated while one function was traced."""
 
@@ -133,6 +144,7 @@ class OwnArrays:
             trace.feeds.outside[len(trace.feeds.inputs)] = WHAT
             read_only = trace.add_array(copied, access_path(WHAT))
             trace.feeds.captured.append(copied)
+            trace.part(MadeArrays).append(copied)
             memory.storage = Storage(read_only.value, memory.root.strides)
             memory.storage.born = memory.born
             memory.storage.is_constant = True
