@@ -74,6 +74,8 @@ def _getitem(array: TracedArray, key: Any) -> TracedArray:
         raise array.trace.error(IndexError("invalid index to scalar variable."), [array.value])
     if masks.is_whole_mask(array, key):
         return masks.get_item(array, key)
+    if masks.follows_integers(array, key):
+        return masks.get_item(_at_integers(array, key[:-1]), key[-1])
     if masks.follows_slices(array, key):
         return masks.get_after_slices(array, key, view)
     if _is_mask(key) or library.has_mask(key):

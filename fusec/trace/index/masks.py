@@ -80,6 +80,15 @@ def get_item(array: TracedArray, mask: Any) -> TracedArray:
     return from_value(trace, value)
 
 
+def follows_integers(array: TracedArray, key: Any) -> bool:
+    """Whether a key is integers, and then one mask over as many of the array's next axes."""
+    if type(key) is not tuple or len(key) < 2 or not _is_mask(key[-1]):
+        return False
+    *integers, mask = key
+    return all(map(_is_integer, integers)) and mask.shape == (
+        array.shape[len(integers): len(integers) + mask.ndim])
+
+
 def follows_slices(array: TracedArray, key: Any) -> bool:
     """Whether a key is slices, and then one mask over as many of the array's next axes."""
     if type(key) is not tuple or len(key) < 2 or not _is_mask(key[-1]):
