@@ -16,6 +16,7 @@ _CLOSED = (str, bytes, bytearray, int, float, complex, type(None), np.ndarray, n
            type, ModuleType, FunctionType, MethodType)
 _KEYS = (str, int, bool, bytes, type(None))
 _UNORDERED = (set, frozenset)
+_RESERVED = "__metadata__"  # of the format that values are kept in
 
 
 def named_variables(roots: Mapping[str, Any]) -> dict[str, Variable]:
@@ -25,7 +26,8 @@ def named_variables(roots: Mapping[str, Any]) -> dict[str, Variable]:
     not depend on the order in which attributes were assigned.
 
     Raises ``ValueError`` for Variables in sets and arrays of objects, and under keys that have
-    no stable text.
+    no stable text; for two that have one name (an attribute ``d.y`` beside ``y`` of ``d``), and
+    for names that no file can hold.
     """
     names: dict[str, Variable] = {}
     visited: dict[int, Any] = {}
@@ -38,6 +40,7 @@ def named_variables(roots: Mapping[str, Any]) -> dict[str, Variable]:
                 continue
             visited[id(value)] = value
             if isinstance(value, Variable):
+                _check_name(name, names)
                 names[name] = value
             else:
                 following += _parts(name, value)
@@ -86,6 +89,16 @@ def _items(name: str, value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
             yield f"{name}[{key!r}]", value[key]
         elif isinstance(value[key], Variable):
             raise _nameless(name, f"the key {key!r} of a dict", "use texts or numbers as keys")
+
+
+def _check_name(name: str, names: Mapping[str, Variable]) -> None:
+    is_text = not any("\ud800" <= c <= "\udfff" for c in name)  # which UTF-8 holds
+    if name not in names and is_text and name != _RESERVED:
+        return
+    why = ("two Variables would have the name" if name in names else
+           "a checkpoint cannot hold a Variable of the name")
+    raise user_error(ValueError, f"{why} {name!a}", None,
+                     "give it another attribute or key, one that is an identifier")
 
 
 def _nameless(name: str, where: str, cure: str) -> Exception:
