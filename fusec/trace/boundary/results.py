@@ -121,7 +121,8 @@ def _output(
         if type(leaf) is TracedGenerator:
             raise user_error(
                 TypeError, "the function returns a random generator that it was given or made",
-                trace.loc, "make it outside the compiled function")
+                trace.loc,
+                "leave it out of the result: one that is passed in is drawn from there, too")
         _check_returned(trace, leaf)
         check_text(trace, leaf)
         changes = isinstance(leaf, _CHANGING) or (

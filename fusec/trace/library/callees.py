@@ -87,12 +87,20 @@ def named(trace: Trace, fn: Any, error: Exception, where: Loc) -> Exception:
     if isinstance(error, (ConcreteValueError, UnsupportedError)):
         _name(error, callee_name(fn), _inside(error, trace))
         if _root(fn) == "scipy" and error.diagnostic.cure.startswith(_OF_NUMBERS):
+            error.diagnostic = replace(error.diagnostic, cure=_outside(fn))
+        if isinstance(fn, type) and issubclass(fn, BaseException):
             error.diagnostic = replace(error.diagnostic, cure=(
-                f"call {callee_name(fn)} before or after the compiled function, and pass its "
-                "result as an argument; fusec.jit(f, fallback=\"eager\") runs all of f uncompiled"))
+                f"have {fn.__name__}.__init__ keep what it is given, and make the text in "
+                f"{fn.__name__}.__str__, with {{value}} and no format: it shows the expression"))
     elif type(error) is TypeError and _OURS.search(str(error)) and _root(fn) != "numpy":
         return _refused(trace, fn, error)
     return error
+
+
+def _outside(fn: Any) -> str:
+    """What the program can do where a library's own code meets what only the run knows."""
+    return (f"call {callee_name(fn)} before or after the compiled function, and pass its result as "
+            "an argument; fusec.jit(f, fallback=\"eager\") runs all of f uncompiled")
 
 
 def behind(
@@ -116,7 +124,8 @@ def _move_out(fn: Any, error: Exception, users: Loc) -> None:
     if inner is not None and _is_scipys(inner.file):
         called = ("called", f"{callee_name(fn)} ({inner.file}:{inner.line})")
         error.diagnostic = replace(
-            error.diagnostic, loc=users, values=(*error.diagnostic.values, called))
+            error.diagnostic, loc=users, values=(*error.diagnostic.values, called),
+            cure=_outside(fn))
 
 
 # How cures begin that are the program's to apply, where a library asks.

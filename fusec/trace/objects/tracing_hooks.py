@@ -161,7 +161,8 @@ class TracingHooks(Hooks):
         many ``references``, has it."""
         kind = type(obj)
         if references <= _ALONE and kind.__flags__ & HEAP_TYPE and not (
-                kind.__module__.startswith("fusec.") or issubclass(kind, (*_ARRAYS, type))):
+                str(kind.__module__).partition(".")[0] == "fusec"
+                or issubclass(kind, (*_ARRAYS, type))):
             self.note_made(obj)
 
     def note_local(self, result: Any) -> Any:
