@@ -1,4 +1,4 @@
-"""What is refused inside of a library's own code has a cure for the program, not for the library."""
+"""What is refused inside of a library's own code has a cure for the program."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_cure_names_what_the_program_calls(program: Any, name: str) -> None:
 
 def test_an_exception_that_formats_a_value_in_its_init() -> None:
     x = np.array([1.0, 0.0, 2.0])
-    with pytest.raises(fusec.ConcreteValueError, match="make the text in SingularError.__str__"):
+    with pytest.raises(fusec.ConcreteValueError, match=r"make the text in SingularError\.__str__"):
         fusec.jit(lambda x: pivot(x, SingularError))(x)
     with pytest.raises(ReadableError, match=r"pivot \{x\[k\]\} in column 1"):
         fusec.jit(lambda x: pivot(x, ReadableError))(x)  # as the cure says
