@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fusec.errors import InternalError
 from fusec.ir import Loc
-from fusec.ir.dims import Size
+from fusec.ir.sizes.dims import Size
 
 if TYPE_CHECKING:
     import numpy as np
 
     from fusec.ir import Node
 
-    from .control_program import ControlCode, ControlProgram
-    from .loop_ir import Kernel, Param
-    from .native_nest import CompileStats, NestBlock
-    from .open_blocks import OpenBlock
-    from .schedule import Schedule
+    from .kernels.loop_ir import Kernel, Param
+    from .machine_code.native_nest import CompileStats, NestBlock
+    from .plan.control_program import ControlCode, ControlProgram
+    from .plan.open_blocks import OpenBlock
+    from .plan.schedule import Schedule
 
 Strides = tuple[Size, ...]
 
@@ -92,7 +92,7 @@ class PreparedKernels(Protocol):
     """The steps of a plan, kernels ready to be launched at addresses, and what text that does so
     names.
 
-    ``names``: see `fusec.codegen.cuda.cupy_arrays`.  ``parts`` are segments of kernels, whose
+    ``names``: see `cupy_arrays`.  ``parts`` are segments of kernels, whose
     ``bases`` are the arrays and blocks whose addresses a launch takes, and library calls, which
     make the arrays ``called``; ``nbytes`` is the block that a call borrows, ``numbers`` how many
     cells hold numbers that it gives, ``status`` where in the block checks note that they failed, or

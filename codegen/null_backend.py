@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fusec.ir.bindings import Bindings
+from fusec.ir.sizes.bindings import Bindings
 
-from .loop_ir import Kernel
+from .kernels.loop_ir import Kernel
 from .whole_kernels import Run, WholeKernels
 
 

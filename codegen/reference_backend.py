@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from fusec.ir import Node
-from fusec.ir.bindings import Bindings
+from fusec.ir.sizes.bindings import Bindings
 
 from .backend import Strides
-from .complex_pairs import as_pairs
-from .control_program import ControlCode
-from .loop_ir import Kernel
-from .native_nest import CompileStats
-from .reference import FailedCheckError, run_kernel, scalar_functions
+from .kernels.complex_pairs import as_pairs
+from .kernels.loop_ir import Kernel
+from .kernels.reference import FailedCheckError, run_kernel, scalar_functions
+from .machine_code.native_nest import CompileStats
+from .plan.control_program import ControlCode
 from .structured.interpreter import interpreted
 from .whole_kernels import Run, WholeKernels
 

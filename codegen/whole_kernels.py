@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fusec.ir.bindings import Bindings
-from fusec.records import dataclass
+from fusec.core.records import dataclass
+from fusec.ir.sizes.bindings import Bindings
 
 from .backend import Backend, Strides
-from .loop_ir import Kernel
-from .native_nest import CompileStats
+from .kernels.loop_ir import Kernel
+from .machine_code.native_nest import CompileStats
 
 Run = Callable[[Sequence[np.ndarray], Bindings], bool]
 

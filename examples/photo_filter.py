@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import fusec
-from fusec.bench.data import photo_of
+from fusec.bench.measuring.data import photo_of
 
 
 def blurred(image: np.ndarray) -> np.ndarray:

@@ -16,7 +16,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import checkout as checkout  # first: it lets a checkout's folders be found
+from fusec.core import checkout as checkout  # first: it lets a checkout's folders be found
+
 from . import config, errors
 from .errors import (
     CheckpointWarning,
@@ -36,16 +37,31 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from fusec.api.caches import clear_caches
+    from fusec.api.control_functions import cond, fori_loop, map, scan, switch, while_loop
+    from fusec.api.explanation import explain
+    from fusec.api.magics import load_ipython_extension as load_ipython_extension
+    from fusec.api.printing import check_numerics, print
+    from fusec.api.profile import profile
+    from fusec.api.vectorize import vectorize
+    from fusec.compiled.concrete_function import ConcreteFunction
+    from fusec.compiled.graph_function import GraphFunction
+    from fusec.compiled.reports.history import history
+    from fusec.compiled.run_metadata import NodeStats, RunMetadata, RunOptions
+    from fusec.compiled.trace_cache import no_retrace
+    from fusec.dispatch.function import Function
+    from fusec.dispatch.jit import jit
+    from fusec.dispatch.wrapped_function import wrap_function
+    from fusec.ops.graphs.admit import admit
+    from fusec.placement.devices import devices
+    from fusec.placement.scopes import colocate_with, control_dependencies, device, name_scope
+    from fusec.signature.specs import PYTHON_VALUE, TensorSpec
+    from fusec.state.checkpoint import Checkpoint
+    from fusec.state.containers import container
+    from fusec.state.variable import Variable
+
     from . import random as random
     from .bench.measure import benchmark
-    from .caches import clear_caches
-    from .checkpoint import Checkpoint
-    from .concrete_function import ConcreteFunction
-    from .containers import container
-    from .control_functions import cond, fori_loop, map, scan, switch, while_loop
-    from .devices import devices
-    from .explanation import explain
-    from .function import Function
     from .gradients import (
         check_grads,
         custom_jvp,
@@ -59,20 +75,6 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
     )
-    from .graph_function import GraphFunction
-    from .inspect.history import history
-    from .ir.admit import admit
-    from .jit import jit
-    from .magics import load_ipython_extension as load_ipython_extension
-    from .printing import check_numerics, print
-    from .profile import profile
-    from .run_metadata import NodeStats, RunMetadata, RunOptions
-    from .scopes import colocate_with, control_dependencies, device, name_scope
-    from .specs import PYTHON_VALUE, TensorSpec
-    from .trace_cache import no_retrace
-    from .variable import Variable
-    from .vectorize import vectorize
-    from .wrapped_function import wrap_function
 
     class FusecValueError(FusecError, ValueError):
         """Made when it is first asked for, as for each other exception that NumPy raises."""
@@ -90,26 +92,26 @@ if TYPE_CHECKING:
     class FusecAttributeError(FusecError, AttributeError): ...
 
 __version__ = "0.1.0"
-_LAZY = {
-    "jit": "jit", "Function": "function", "TensorSpec": "specs", "PYTHON_VALUE": "specs",
-    "no_retrace": "trace_cache", "cond": "control_functions", "switch": "control_functions",
-    "while_loop": "control_functions", "fori_loop": "control_functions",
-    "scan": "control_functions", "map": "control_functions",
-    "ConcreteFunction": "concrete_function", "RunMetadata": "run_metadata",
-    "RunOptions": "run_metadata", "NodeStats": "run_metadata",
-    "name_scope": "scopes", "control_dependencies": "scopes", "colocate_with": "scopes",
-    "device": "scopes",
-    "admit": "ir.admit", "GraphFunction": "graph_function",
-    "print": "printing", "vectorize": "vectorize", "check_numerics": "printing",
-    "explain": "explanation", "benchmark": "bench.measure", "history": "inspect.history",
-    "devices": "devices", "profile": "profile",
-    "clear_caches": "caches", "Variable": "variable", "container": "containers",
-    "Checkpoint": "checkpoint",
-    "wrap_function": "wrapped_function",
-    **dict.fromkeys(("grad", "value_and_grad", "vjp", "jvp", "jacobian", "hessian", "hvp",
-                     "stop_gradient", "check_grads", "custom_jvp", "custom_vjp"), "gradients"),
-    "load_ipython_extension": "magics",
+# Public names by the module that has them, which is imported when one is first asked for.
+_MODULES = {
+    "dispatch.jit": "jit", "dispatch.function": "Function",
+    "dispatch.wrapped_function": "wrap_function",
+    "signature.specs": "TensorSpec PYTHON_VALUE", "compiled.trace_cache": "no_retrace",
+    "compiled.concrete_function": "ConcreteFunction", "compiled.graph_function": "GraphFunction",
+    "compiled.run_metadata": "RunMetadata RunOptions NodeStats",
+    "compiled.reports.history": "history",
+    "placement.scopes": "name_scope control_dependencies colocate_with device",
+    "placement.devices": "devices", "ops.graphs.admit": "admit",
+    "state.variable": "Variable", "state.containers": "container",
+    "state.checkpoint": "Checkpoint",
+    "api.control_functions": "cond switch while_loop fori_loop scan map",
+    "api.printing": "print check_numerics", "api.vectorize": "vectorize",
+    "api.explanation": "explain", "api.profile": "profile", "api.caches": "clear_caches",
+    "api.magics": "load_ipython_extension", "bench.measure": "benchmark",
+    "gradients": "grad value_and_grad vjp jvp jacobian hessian hvp stop_gradient check_grads "
+                 "custom_jvp custom_vjp",
 }
+_LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = [
     "PYTHON_VALUE",
     "Checkpoint",
@@ -193,7 +195,7 @@ def _made_or_absent(name: str) -> Any:
     """``FusecValueError`` and its like, which are made when they are asked for."""
     if name.startswith("Fusec") and (made := getattr(errors, name, None)) is not None:
         return made
-    raise importlib.import_module("fusec.absent_names").absent(name, __all__)
+    raise importlib.import_module("fusec.api.absent_names").absent(name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -27,9 +27,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from . import locks, machine
-from .machine import usable_cores as usable_cores
-from .records import dataclass
+from fusec.core import locks, machine
+from fusec.core.records import dataclass
 
 # The types that a type checker sees; the table below gives the same names their behaviour.
 log_level: int

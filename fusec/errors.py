@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import config
-from .code_roles import is_ours
-from .ir.graph import Loc
-from .records import dataclass, replace
+from fusec import config
+from fusec.core.code_roles import is_ours
+from fusec.core.locations import Loc
+from fusec.core.records import dataclass, replace
 
 Pairs = tuple[tuple[str, str], ...]
 Raised = TypeVar("Raised", bound=BaseException)
@@ -210,7 +210,7 @@ class InternalError(FusecError):
 
 def version_line() -> str:
     """One line for bug reports: fusec, Python, platform and what fusec stands on."""
-    from .inspect.versions import summary
+    from fusec.core.versions import summary
 
     return summary()
 

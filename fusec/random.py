@@ -8,7 +8,7 @@ The same key gives the same numbers; `split` and `fold_in` make new keys.  All f
 compiled functions, where the numbers are computed in the kernel that reads them, and outside, in
 NumPy: bits, integers, booleans and uniform numbers are the same bits everywhere, for any number of
 threads; `normal` and `exponential` are within the bounds of docs/accuracy.md.  The generator is
-Philox4x32-10 (see `fusec.philox`).  For the stream of an existing program use ``np.random``.
+Philox4x32-10 (see `fusec.api.philox`).  For the stream of an existing program use ``np.random``.
 
 A key is a uint32 array of length 2.  ``shape`` is an int or a tuple; element i in C order depends
 on the key and i alone, so a longer array begins with the shorter one's numbers.
@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from fusec.api.philox import MASK, SPLIT, constant, folded, mul_high, words
+from fusec.ir.sizes.dims import Dim
 from fusec.trace.operands.operands import as_traced
 from fusec.trace.operands.sizes import number
 from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.trace import current
 
 from .errors import users_own
-from .ir.dims import Dim
 from .ops.exact_fma import exact_fma
-from .philox import MASK, SPLIT, constant, folded, mul_high, words
 
 __all__ = ["bernoulli", "bits", "choice", "exponential", "fold_in", "integers", "key", "normal",
            "permutation", "randint", "split", "uniform"]

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from fusec.ir import Graph, Value
 from fusec.ops import Builder, Namer, get
-from fusec.ops.checks import has_effects
-from fusec.ops.cones import is_copied_whole
+from fusec.ops.calls.checks import has_effects
+from fusec.ops.regions.cones import is_copied_whole
 
 
 def separate_results(graph: Graph) -> Graph:

@@ -9,7 +9,7 @@ leaves  memory of which each element has a value, whoever reads it: the trace's 
 from __future__ import annotations
 
 from fusec.ir import Graph, Node
-from fusec.ops.windows import is_unset
+from fusec.ops.rows.windows import is_unset
 
 from .rewrite import Replacement, Rewriter, rewrite
 from .subgraphs import optimise_subgraphs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from fusec.core.records import dataclass
 from fusec.ir import Graph
-from fusec.records import dataclass
 
 Fp = Literal["strict", "contract", "fast"]
 

@@ -11,41 +11,42 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from fusec.core import timeline
+from fusec.core.display import progress
+from fusec.core.records import dataclass, replace
 from fusec.errors import FusecError, InternalError
-from fusec.inspect import progress, timeline
 from fusec.ir import Graph, Node
-from fusec.ir.compare import UNCHANGED, graph_diff
-from fusec.ir.text import print_attr, print_graph
-from fusec.ir.verify import VerificationError, verify
-from fusec.ir.verify_pass import verify_pass
-from fusec.records import dataclass, replace
+from fusec.ir.text.compare import UNCHANGED, graph_diff
+from fusec.ir.text.text import print_attr, print_graph
+from fusec.ops.graphs.verify import VerificationError, verify
+from fusec.ops.graphs.verify_pass import verify_pass
 
-from .complex_calls import complex_calls
-from .constant_folding import constant_folding
-from .contracted_additions import contracted_additions
+from .backward.contracted_additions import contracted_additions
+from .backward.given_derivatives import without_rules
+from .backward.padded_slices import padded_slices
+from .backward.scalar_factors import scalar_factors
+from .backward.shared_reciprocals import shared_reciprocals
+from .backward.strided_additions import strided_additions
+from .backward.sums_in_parts import sums_in_parts
+from .calls.repeated_calls import place_bodies, place_contracted
 from .copies import separate_results
 from .cse import cse
-from .decompose import decompose
-from .fma import form_fmas
-from .fusion import fuse
-from .given_derivatives import without_rules
-from .kernel_checks import kernel_checks
-from .open_products import open_products
+from .fusion.fusion import fuse
+from .fusion.kernel_checks import kernel_checks
 from .options import PassOptions
-from .outer_products import outer_products
-from .padded_slices import padded_slices
-from .powers import expand_powers
 from .prune import prune
-from .repeated_calls import place_bodies, place_contracted
-from .scalar_factors import scalar_factors
-from .shared_reciprocals import shared_reciprocals
-from .short_axes import short_axes
-from .simplify import simplify
-from .strided_additions import strided_additions
+from .rules.complex_calls import complex_calls
+from .rules.constant_folding import constant_folding
+from .rules.decompose import decompose
+from .rules.fma import form_fmas
+from .rules.open_products import open_products
+from .rules.outer_products import outer_products
+from .rules.powers import expand_powers
+from .rules.short_axes import short_axes
+from .rules.simplify import simplify
+from .rules.unchecked_indices import unchecked_indices
 from .subgraphs import optimise_subgraphs
-from .sums_in_parts import sums_in_parts
 from .twins import merge_twins
-from .unchecked_indices import unchecked_indices
 
 # Each round removes nodes or moves towards the rules' normal forms, so this is never reached by
 # ordinary programs (two or three rounds are usual); reaching it costs speed, not correctness.

@@ -12,8 +12,8 @@ from __future__ import annotations
 from fusec.ir import Graph
 from fusec.ops.live_nodes import live_nodes
 
+from .calls.unread_operands import without_unread
 from .rewrite import rebuilt
-from .unread_operands import without_unread
 
 
 def prune(graph: Graph) -> Graph:

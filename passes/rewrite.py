@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
-from fusec.ir.dims import symbols_of
+from fusec.ir.sizes.dims import symbols_of
 from fusec.ops import Builder, Namer, registry
-from fusec.ops.checks import has_effects
-from fusec.ops.sizes import defined_symbols
+from fusec.ops.calls.checks import has_effects
+from fusec.ops.rows.sizes import defined_symbols
 
 Replacement = Sequence[Value] | None
 Visit = Callable[[Node, "Rewriter"], Replacement]

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.schedule import Schedule
+from fusec.codegen.plan.schedule import Schedule
 from fusec.errors import located
 from fusec.ir import Node
-from fusec.ir.bindings import Bindings
-from fusec.ops.host_calls import HostObject, Mark, host_calls
-from fusec.ops.picking import PickView
-from fusec.ops.windows import WindowView
+from fusec.ir.sizes.bindings import Bindings
+from fusec.ops.calls.host_calls import HostObject, Mark, host_calls
+from fusec.ops.rows.picking import PickView
+from fusec.ops.rows.windows import WindowView
 
 from .call_spec import CallSpec, ResultSpec
-from .constant_copies import copy_of
 from .failed_checks import do_before, do_before_call, earlier_error
+from .launching.constant_copies import copy_of
 
 # The error of a plan's call on these inputs, where an enclosing plan has bound these sizes.
 Find = Callable[[Schedule, Sequence[Any], Bindings], Any]

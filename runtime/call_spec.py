@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.schedule import contiguous_strides, packed_strides, words_of
+from fusec.codegen.plan.schedule import contiguous_strides, packed_strides, words_of
+from fusec.core.occupancy import Occupancy, Use
+from fusec.core.records import dataclass
 from fusec.ir import Graph
-from fusec.ir.bindings import Bindings
-from fusec.occupancy import Occupancy, Use
-from fusec.records import dataclass
+from fusec.ir.sizes.bindings import Bindings
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.control_program import HostSite
-from fusec.ops.drawings import CHOICE, F32, GENERATOR, Drawing
-from fusec.ops.host_calls import HostObject, context, generator_state
-from fusec.records import dataclass
+from fusec.codegen.plan.control_program import HostSite
+from fusec.core.records import dataclass
+from fusec.ops.calls.drawings import CHOICE, F32, GENERATOR, Drawing
+from fusec.ops.calls.host_calls import HostObject, context, generator_state
 from fusec.runtime.native import address_of
 
 from . import legacy_draws

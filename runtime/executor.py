@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.schedule import Schedule
+from fusec.codegen.plan.schedule import Schedule
+from fusec.core import timeline
+from fusec.core.occupancy import Hold
 from fusec.errors import OverlapError, UnsupportedError, overlap_error
-from fusec.inspect import timeline
 from fusec.ir.lazy_values import lazy
-from fusec.occupancy import Hold
 
-from . import launch
 from .call_spec import CallSpec, LeafSpec, ResultSpec
-from .cells import idle_or_new
-from .open_calls import native_call
-from .outcomes import BUSY, FAILED
-from .step_by_step import StepByStep
-from .step_spans import StepNote, StepSpans, notes_of
-from .whole_call import WholeCall, guard_plan
+from .launching import launch
+from .launching.cells import idle_or_new
+from .launching.open_calls import native_call
+from .launching.outcomes import BUSY, FAILED
+from .launching.whole_call import WholeCall, guard_plan
+from .plan.step_by_step import StepByStep
+from .plan.step_spans import StepNote, StepSpans, notes_of
 
 _NOTHING = contextlib.nullcontext()
 _WAITED_NS = 2_000  # less is no wait

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.control_program import OF_NOTHING, OF_NUMBERS, ErrorExit
+from fusec.codegen.plan.control_program import OF_NOTHING, OF_NUMBERS, ErrorExit
 from fusec.errors import located
 from fusec.ir import Node
-from fusec.ir.dims import Dim
-from fusec.ir.evaluate import apply
-from fusec.ops.checks import make_error
-from fusec.ops.gather import out_of_bounds
-from fusec.ops.scalar_calls import FUNCTIONS
+from fusec.ir.sizes.dims import Dim
+from fusec.ops.calls.checks import make_error
+from fusec.ops.calls.scalar_calls import FUNCTIONS
+from fusec.ops.graphs.evaluate import apply
+from fusec.ops.rows.gather import out_of_bounds
 
 
 def error_at(error_exit: ErrorExit, index: int = 0, given: int = 0) -> BaseException:

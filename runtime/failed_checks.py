@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from fusec.errors import located
 from fusec.ir import Graph, Node, Value
-from fusec.ir.bindings import Bindings
-from fusec.ir.evaluate import ForeignResultError, apply, as_type
+from fusec.ir.sizes.bindings import Bindings
 from fusec.ir.walks import nodes_behind
 from fusec.ops import get
+from fusec.ops.graphs.evaluate import ForeignResultError, apply, as_type
 
 if TYPE_CHECKING:
-    from fusec.codegen.schedule import Schedule
+    from fusec.codegen.plan.schedule import Schedule
 
 _WHERE = "_fusec_raised_at"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 from fusec.runtime.native import libc_addresses
 
 NAMES = ("legacy_gauss", "legacy_normal", "legacy_standard_exponential", "legacy_exponential")

@@ -17,9 +17,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fusec import config, locks
-from fusec.codegen import llvm
-from fusec.records import dataclass
+from fusec import config
+from fusec.codegen.machine_code import llvm
+from fusec.core import locks
+from fusec.core.records import dataclass
 from fusec.runtime.native import NativeUnavailableError, allocator, blocks, numpy_api
 
 HANDLER_NAME = "fusec"

@@ -130,7 +130,7 @@ def scope_of_a_device(request: pytest.FixtureRequest) -> Iterator[None]:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The modules that went through LLVM, none of them from disk."""
     from fusec import config
-    from fusec.codegen import llvm
+    from fusec.codegen.machine_code import llvm
 
     texts: list[str] = []
     compile_ = llvm._compile

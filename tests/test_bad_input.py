@@ -657,7 +657,7 @@ def test_defects_say_so_and_keep_their_frames(monkeypatch: pytest.MonkeyPatch) -
     def broken(*_: Any) -> None:
         raise KeyError("surprise")
 
-    monkeypatch.setattr("fusec.placers.run_pipeline", broken)
+    monkeypatch.setattr("fusec.placement.placers.run_pipeline", broken)
     with pytest.raises(fusec.InternalError, match="could not be compiled: KeyError") as caught:
         fusec.jit(lambda x: x + 1)(X)
     assert "report it" in str(caught.value) and isinstance(caught.value.__cause__, KeyError)

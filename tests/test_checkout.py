@@ -7,8 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-from fusec import checkout
-from fusec.inspect.versions import parse_requirement
+from fusec.core import checkout
+from fusec.core.versions import parse_requirement
 
 ROOT = Path(__file__).parents[1]
 # What is left of an installed environment when fusec itself was never installed into it.

@@ -14,8 +14,8 @@ import pytest
 
 import fusec
 from fusec import __main__ as cli
+from fusec.core.versions import Requirement
 from fusec.inspect import doctor
-from fusec.inspect.versions import Requirement
 
 MODULE = "import numpy as np\nSIZE = 3\ndef double(x): return x * 2\nclass K:\n  def m(self): ...\n"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fusec
-from fusec.code_roles import is_on_behalf, is_ours, is_written_as_users
+from fusec.core.code_roles import is_on_behalf, is_ours, is_written_as_users
 
 ROOT = Path(fusec.__file__).parent.parent
 

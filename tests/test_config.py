@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import fusec.config
-from fusec import config, machine
+from fusec import config
+from fusec.core import machine
 
 
 @pytest.fixture(autouse=True)

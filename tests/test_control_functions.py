@@ -221,7 +221,7 @@ def test_errors_name_the_line_of_the_call(wrong) -> None:
     with pytest.raises(TypeError) as caught:
         fusec.jit(wrong)(np.ones(3), np.float64(1))
     assert f"{__file__}:{wrong.__code__.co_firstlineno}" in str(caught.value)
-    assert fusec.control_functions.__file__ not in str(caught.value)
+    assert fusec.api.control_functions.__file__ not in str(caught.value)
 
 
 def test_map_of_nothing_says_map() -> None:

@@ -15,9 +15,11 @@ from rich.console import Console
 
 import fusec
 from fusec import config
-from fusec.inspect import dump, explain, history, log, passes_report
-from fusec.inspect.explain import Assumed, Explanation, Operand
-from fusec.inspect.versions import parse_requirement, requirements, summary, within
+from fusec.compiled.reports import dump, history, passes_report
+from fusec.compiled.reports.explain import Assumed, Explanation, Operand
+from fusec.core import log
+from fusec.core.display import amounts
+from fusec.core.versions import parse_requirement, requirements, summary, within
 from fusec.ir.graph import Graph, Loc, Node
 from fusec.ir.types import TensorType
 
@@ -281,7 +283,7 @@ kernels
      (999_400, "999 kB"), (5 * 10**15, "5000 TB")],
 )
 def test_bytes(count: int, text: str) -> None:
-    assert explain.bytes_text(count) == text
+    assert amounts.bytes_text(count) == text
 
 
 # --- versions ----------------------------------------------------------------------------------

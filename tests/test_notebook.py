@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.inspect.notebook import escape, table
+from fusec.core.display.notebook import escape, table
 
 
 class Balanced(HTMLParser):
@@ -89,7 +89,7 @@ def test_the_cell_magic_times_each_jitted_function_of_the_cell(shell):
     assert shell.user_ns["smaller"].shape == (50,)
     assert "fusec is" in str(found) or "NumPy is" in str(found) or "No measurable" in str(found)
     assert "scaled" in text_of(found._repr_html_())
-    assert fusec.Function.__call__.__module__ == "fusec.function"
+    assert fusec.Function.__call__.__module__ == "fusec.dispatch.function"
 
 
 def test_a_cell_without_jitted_calls_or_with_an_error(shell):
@@ -97,7 +97,7 @@ def test_a_cell_without_jitted_calls_or_with_an_error(shell):
     assert "no jitted function was called" in str(magic("", "x = 1"))
     assert "no jitted function was called" in text_of(magic("", "x = 1")._repr_html_())
     assert magic("", "1 / 0") is None
-    assert fusec.Function.__call__.__module__ == "fusec.function"
+    assert fusec.Function.__call__.__module__ == "fusec.dispatch.function"
 
 
 def test_reports_have_html_and_text():

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.inspect import log, progress
+from fusec.core import log
+from fusec.core.display import progress
 
 
 class Stream(io.StringIO):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.absent_names import _ELSEWHERE
+from fusec.api.absent_names import _ELSEWHERE
 
 
 @pytest.mark.parametrize("name", [

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 import fusec
-from fusec.quiet_gc import no_collections
-from fusec.stages import TracedStage
+from fusec.compiled.stages import TracedStage
+from fusec.core.process.quiet_gc import no_collections
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from fusec import records
+from fusec.core import records
 
 ROOT = Path(__file__).parents[1]
 KINDS: list[dict[str, bool]] = [
@@ -226,7 +226,7 @@ def test_the_compiler_s_classes_are_of_this_kind() -> None:
                    for name in node.names):
                 others.append(path.relative_to(ROOT).as_posix())
     outside = {name for name in others if not name.startswith("fusec/bench/")}
-    assert outside == {"fusec/records.py", "codegen/vecmath/generate_coefficients.py"}
+    assert outside == {"fusec/core/records.py", "codegen/vecmath/generate_coefficients.py"}
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids=str)

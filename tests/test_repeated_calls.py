@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import fusec
-import fusec.passes.repeated_calls as placing
-import fusec.repeated_calls as repeated
+import fusec.compiled.repeated_calls as repeated
+import fusec.passes.calls.repeated_calls as placing
 from fusec.passes.prune import prune
 
 X = np.random.default_rng(5).standard_normal(9)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec import trace_cache
+from fusec.compiled import trace_cache
 from fusec.errors import RetraceWarning
-from fusec.storms import CHANGES, MANY, SPENT
+from fusec.signature.storms import CHANGES, MANY, SPENT
 
 X = np.arange(100.0)
 FACTOR: Any = 1.0

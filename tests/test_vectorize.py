@@ -16,7 +16,7 @@ import pytest
 
 import fusec
 from fusec import config
-from fusec.codegen import reference
+from fusec.codegen.kernels import reference
 from fusec.errors import FusecError, UnsupportedError
 
 LIMIT = 4.0

@@ -12,12 +12,12 @@ import pytest
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.loop_ir import Kernel
+from fusec.codegen.kernels.loop_ir import Kernel
 from fusec.codegen.reference_backend import ReferenceBackend
 from fusec.errors import InternalError
 from fusec.ir import Graph, Node, Value
 from fusec.ops import Op, registry
-from fusec.ops.elementwise import infer_same
+from fusec.ops.rows.elementwise import infer_same
 from fusec.passes import pipeline
 from fusec.passes.rewrite import Rewriter, rewrite
 from fusec.trace.operands.operands import ROWS_OF_UFUNCS

@@ -10,7 +10,7 @@ order:
 - for full reductions: the address of the partial results, and the number of tasks;
 - the byte strides of each operand's computed indices;
 - for nests with checks: the address of a status word, which a failed check sets to 1, and the
-  address of the failure record (`RECORD` of `fusec.codegen.native_nest`), or 0.
+  address of the failure record (`RECORD` of `fusec.codegen.machine_code.native_nest`), or 0.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fusec.codegen.loop_ir import Param
-from fusec.codegen.native_nest import NONE, NestBlock
-from fusec.codegen.open_blocks import OpenBlock
-from fusec.codegen.specialise import MAP_BLOCK, LoopForm, tasks_of
-from fusec.ir.dims import Dim, Size
+from fusec.core.records import dataclass, replace
 from fusec.ir.lazy_values import asked_once
-from fusec.ir.symbolic_numbers import Symbolic
-from fusec.records import dataclass, replace
+from fusec.ir.sizes.dims import Dim, Size
+from fusec.ir.sizes.symbolic_numbers import Symbolic
 
+from ..kernels.loop_ir import Param
+from ..kernels.specialise import MAP_BLOCK, LoopForm, tasks_of
+from ..machine_code.native_nest import NONE, NestBlock
+from ..plan.open_blocks import OpenBlock
 from .work import point_ns
 
 

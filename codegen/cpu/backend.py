@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fusec.codegen.backend import Backend
-from fusec.codegen.loop_ir import Kernel, Param
-from fusec.codegen.native_nest import CompileStats, NativeNest, NestBlock
-from fusec.codegen.open_blocks import OpenBlock
-from fusec.codegen.specialise import LoopForm, specialise
 from fusec.ir import Node
 
+from ..kernels.loop_ir import Kernel, Param
+from ..kernels.specialise import LoopForm, specialise
+from ..machine_code.native_nest import CompileStats, NativeNest, NestBlock
+from ..plan.open_blocks import OpenBlock
 from . import abi, compile
-from .scalar_ops import supports
+from .scalars.scalar_ops import supports
 
 if TYPE_CHECKING:
-    from fusec.codegen.control_program import ControlProgram
+    from ..plan.control_program import ControlProgram
 
 _LOOPS = "fusec.codegen.cpu.loops.program"
 

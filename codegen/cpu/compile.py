@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from fusec import locks
-from fusec.codegen.code_cache import CodeCache
-from fusec.codegen.llvm import NativeCode, compile_ir
-from fusec.codegen.native_nest import CompileStats, NativeNest
-from fusec.codegen.specialise import LoopForm, structure_key
-from fusec.inspect import progress
+from fusec.core import locks
+from fusec.core.display import progress
 
+from ..kernels.specialise import LoopForm, structure_key
+from ..machine_code.code_cache import CodeCache
+from ..machine_code.llvm import NativeCode, compile_ir
+from ..machine_code.native_nest import CompileStats, NativeNest
 from .emitter import METADATA, UNLIKELY, Emitter
-from .modes import emit_nest
+from .nests.modes import emit_nest
 
 LONG_TEXT = 200_000  # characters; LLVM may take more than a second
 LINKED_SPEED = 3  # with LLVM's vectoriser, for the lane loops that call the user's functions

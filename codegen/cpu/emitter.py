@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 I64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fusec.codegen.loop_ir import Nest, walk
-from fusec.codegen.scalar_rules import scalar_cost
-from fusec.codegen.specialise import LoopForm
 from fusec.ir.lazy_values import asked_once
+
+from ..kernels.loop_ir import Nest, walk
+from ..kernels.scalar_rules import scalar_cost
+from ..kernels.specialise import LoopForm
 
 NS_PER_OPERATION = 0.15  # one vectorised addition, measured with operands in cache
 NS_PER_OPERAND = 0.4  # one element loaded or stored

@@ -7,25 +7,25 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fusec import locks
 from fusec.codegen.backend import Backend, Strides
-from fusec.codegen.code_cache import CodeCache
-from fusec.codegen.control_program import ControlCode
-from fusec.codegen.kernel_nodes import is_control_of, is_of_kernels
-from fusec.codegen.loop_ir import Kernel
-from fusec.codegen.native_nest import CompileStats
-from fusec.codegen.specialise import specialise
+from fusec.core import locks
 from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
 from fusec.ops import get
-from fusec.ops.scalar_calls import CALLS
+from fusec.ops.calls.scalar_calls import CALLS
 
+from ..kernels.kernel_nodes import is_control_of, is_of_kernels
+from ..kernels.loop_ir import Kernel
+from ..kernels.specialise import specialise
+from ..machine_code.code_cache import CodeCache
+from ..machine_code.native_nest import CompileStats
+from ..plan.control_program import ControlCode
 from .compiled import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
-from .driver import Driver
+from .driver.driver import Driver
+from .kernels.written import WrittenKernel, module_of, write_form
 from .loops.program import compile_control
-from .scalar_functions import refusal as scalar_refusal
-from .scalar_ops import supports
-from .written import WrittenKernel, module_of, write_form
+from .scalars.scalar_functions import refusal as scalar_refusal
+from .scalars.scalar_ops import supports
 
 
 class CudaBackend(Backend):

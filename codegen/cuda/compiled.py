@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.loop_ir import Kernel, Param
-from fusec.codegen.specialise import LoopForm, structure_key
-from fusec.ir.bindings import Bindings, resolve
+from fusec.core.records import dataclass
 from fusec.ir.lazy_values import lazy
-from fusec.records import dataclass
+from fusec.ir.sizes.bindings import Bindings, resolve
 
-from .device_memory import DeviceMemory
-from .driver import Driver
-from .full import chunks_of
-from .kernel_texts import KernelTexts
-from .launch_plan import Layout, Slot
+from ..kernels.loop_ir import Kernel, Param
+from ..kernels.specialise import LoopForm, structure_key
+from .driver.device_memory import DeviceMemory
+from .driver.driver import Driver
+from .kernels.full import chunks_of
+from .kernels.kernel_texts import KernelTexts
+from .kernels.launch_plan import Layout, Slot
+from .kernels.rows import is_on_chip
+from .kernels.tiles import tiles_of
+from .kernels.written import WrittenKernel, module_of
 from .module import CudaKernel
-from .rows import is_on_chip
-from .tiles import tiles_of
-from .written import WrittenKernel, module_of
 
 _I32_LIMIT = (1 << 31) - (1 << 24)  # room for the stride of a whole grid
 _STATUS_BYTES = 16

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fusec import config
-from fusec.codegen.native_nest import CompileStats
 
-from .arrays import DriverArrays
+from ..machine_code.native_nest import CompileStats
 from .backend import CudaBackend
 from .compiled import CudaForm, NestCall
+from .driver.arrays import DriverArrays
 from .emulation.driver import EmulatedDriver
 from .emulation.origins import DriverFor
 

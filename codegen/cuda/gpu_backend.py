@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from fusec.codegen.backend import DeviceArrays
-from fusec.codegen.native_nest import CompileStats
 from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
 
+from ..machine_code.native_nest import CompileStats
 from .backend import CudaBackend
 from .compiled import CudaForm, NestCall
-from .cupy_arrays import CupyArrays
-from .cupy_driver import CupyDriver
-from .gpu_faults import GpuDriverFor
+from .driver.cupy_arrays import CupyArrays
+from .driver.cupy_driver import CupyDriver
+from .driver.gpu_faults import GpuDriverFor
 from .gpu_library import GpuCall
 from .library_functions import is_called_on_gpu
 

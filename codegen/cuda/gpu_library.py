@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import replace
 from fusec.ir import Node
-from fusec.ops.library import LIBRARY, LibraryCall, leaves_of, run_call
-from fusec.records import replace
+from fusec.ops.calls.library import LIBRARY, LibraryCall, leaves_of, run_call
 
-from .cupy_arrays import CupyArrays
+from .driver.cupy_arrays import CupyArrays
+from .driver.number_blocks import ConstantArray
 from .library_functions import function_of, may_refuse, raising
-from .number_blocks import ConstantArray
 
 Made = Sequence[Callable[[], np.ndarray]]  # the memory of each result, made when it is needed
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from fusec.ir import Node
-from fusec.ops.library import LIBRARY, has_operands
+from fusec.ops.calls.library import LIBRARY, has_operands
 
 # What these parameters say CuPy understands as NumPy does.
 _PARAMETERS = ("axis", "axes", "n", "s", "norm", "full_matrices", "compute_uv", "UPLO", "mode")

@@ -29,7 +29,7 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 ParamKind = Literal["pointer", "int32", "int64"]
 WARP = 32

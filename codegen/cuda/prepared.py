@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fusec.codegen.loop_ir import Kernel
-from fusec.codegen.schedule import ExternStep, KernelStep, Place, Schedule
-
+from ..kernels.loop_ir import Kernel
+from ..plan.schedule import ExternStep, KernelStep, Place, Schedule
 from .compiled import LoadedKernel, NestCall
-from .launch_plan import Layout, Slot
+from .kernels.launch_plan import Layout, Slot
 
 Base = tuple[str, int]  # the kind of a place and its number; "block" and "numbers"
 BLOCK: Base = ("block", 0)

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusec.codegen.backend import NotNativeError
-from fusec.ir.bounds import range_of
-from fusec.ir.dims import Dim, Size, symbols_of
-from fusec.ir.symbolic_numbers import Symbolic
+from fusec.ir.sizes.bounds import range_of
+from fusec.ir.sizes.dims import Dim, Size, symbols_of
+from fusec.ir.sizes.symbolic_numbers import Symbolic
 
 # Room for a result of any size: the classes that are counted, the values that are there, are few.
 ROOM = 4096

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.backend import NotNativeError
-from fusec.codegen.control_program import ErrorExit, HostSite
-from fusec.ir.dims import Dim, Size, is_at_least, symbols_of
-from fusec.ir.polynomials import Call
-from fusec.ir.symbolic_numbers import Symbolic
-from fusec.ops.windows import UNLIMITED
-from fusec.records import dataclass, field
+from fusec.core.records import dataclass, field
+from fusec.ir.sizes.dims import Dim, Size, is_at_least, symbols_of
+from fusec.ir.sizes.polynomials import Call
+from fusec.ir.sizes.symbolic_numbers import Symbolic
+from fusec.ops.rows.windows import UNLIMITED
 
+from ..plan.control_program import ErrorExit, HostSite
 from .bounds import ROOM, bound_of, guessed
 from .memory import (
     BOOL,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusec.ir import Node
-from fusec.ir.dims import is_static
+from fusec.ir.sizes.dims import is_static
 from fusec.ops import get
 
 

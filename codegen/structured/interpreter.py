@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.backend import NotNativeError
-from fusec.codegen.complex_pairs import as_pairs
-from fusec.codegen.control_program import ControlCode, EarlyExit
-from fusec.codegen.reference import apply, run_kernel
 from fusec.errors import InternalError
 from fusec.ir import Node
-from fusec.ir.bindings import resolve
-from fusec.ir.dims import Dim
+from fusec.ir.sizes.bindings import resolve
+from fusec.ir.sizes.dims import Dim
 from fusec.ops.complex_parts import component
 
+from ..kernels.complex_pairs import as_pairs
+from ..kernels.reference import apply, run_kernel
+from ..plan.control_program import ControlCode, EarlyExit
 from . import statements as s
 from .memory import I64, Constant, Memory, Register, Strides, Variable, View
 from .program import StructuredProgram, build_program

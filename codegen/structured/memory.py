@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fusec.ir.dims import Dim, Size, is_static
-from fusec.records import dataclass
+from fusec.core.records import dataclass
+from fusec.ir.sizes.dims import Dim, Size, is_static
 
 I64, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 Origin = Literal["operand", "target", "temp", "zeros", "parameter", "alias"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fusec.codegen.backend import NotNativeError
 from fusec.ir import Node
-from fusec.ir.dims import symbols_of
+from fusec.ir.sizes.dims import symbols_of
 from fusec.ir.walks import nodes_behind
-from fusec.ops.library import size_limits
-from fusec.ops.windows import UNLIMITED
+from fusec.ops.calls.library import size_limits
+from fusec.ops.rows.windows import UNLIMITED
 
 from .bounds import bound_of
 

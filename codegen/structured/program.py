@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fusec.codegen.control_program import ErrorExit, HostSite
+from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
-from fusec.ops.structured import changed_operands
-from fusec.ops.windows import is_unset
-from fusec.records import dataclass
+from fusec.ops.calls.structured import changed_operands
+from fusec.ops.rows.windows import is_unset
 
-from . import steps
+from ..plan.control_program import ErrorExit, HostSite
 from .builder import Builder, Shared
-from .graph_builder import GraphBuilder
+from .loops.graph_builder import GraphBuilder
 from .memory import BOOL, Constant, Location, Memory, Strides, View, contiguous
 from .outer_sizes import outer_limits, outer_sizes
 from .statements import (
@@ -29,6 +28,7 @@ from .statements import (
     PointInto,
     blocks_of,
 )
+from .steps import steps
 from .text import print_blocks
 
 UNKNOWN = -1  # the number of bytes of an operand that is only read

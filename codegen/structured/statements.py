@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fusec.codegen.control_program import HostSite
-from fusec.codegen.loop_ir import Kernel, Param
-from fusec.codegen.specialise import LoopForm
-from fusec.ir.dims import Size
-from fusec.records import Record, dataclass
+from fusec.core.records import Record, dataclass
+from fusec.ir.sizes.dims import Size
 
+from ..kernels.loop_ir import Kernel, Param
+from ..kernels.specialise import LoopForm
+from ..plan.control_program import HostSite
 from .memory import Memory, Operand, Register, Variable, View
 
 if TYPE_CHECKING:
-    from fusec.ops.drawings import Drawing
+    from fusec.ops.calls.drawings import Drawing
 
 # ----------------------------------------------------------------------------------------- numbers
 

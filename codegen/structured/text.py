@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from fusec.codegen.control_program import ErrorExit
-from fusec.codegen.loop_ir import INFIX
 from fusec.ir import dtype_name
 
+from ..kernels.loop_ir import INFIX
+from ..plan.control_program import ErrorExit
 from . import statements as s
 from .memory import Constant, Memory, Register, Variable, View, is_zero
 

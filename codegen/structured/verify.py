@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.dims import Dim, is_static, symbols_of
-from fusec.records import dataclass, field
+from fusec.core.records import dataclass, field
+from fusec.ir.sizes.dims import Dim, is_static, symbols_of
 
 from . import statements as s
 from .memory import BOOL, I64, Memory, Operand, Register, Variable, View, is_zero

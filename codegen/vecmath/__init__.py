@@ -12,20 +12,34 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fusec.records import dataclass, replace
+from fusec.core.records import dataclass, replace
 
-from . import (  # noqa: F401 - the imports fill the registry
-    error_function,
-    exponential,
-    gamma,
-    inverse_trigonometry,
-    logarithm,
-    normal_distribution,
-    power,
-    trigonometry,
-)
 from .builder import Format, Value, format_of
 from .coefficients import TWO_OVER_PI
+from .functions import (
+    error_function as error_function,
+)
+from .functions import (
+    exponential as exponential,
+)
+from .functions import (
+    gamma as gamma,
+)
+from .functions import (
+    inverse_trigonometry as inverse_trigonometry,
+)
+from .functions import (
+    logarithm as logarithm,
+)
+from .functions import (
+    normal_distribution as normal_distribution,
+)
+from .functions import (
+    power as power,
+)
+from .functions import (
+    trigonometry as trigonometry,
+)
 from .llvm_builder import LlvmBuilder, suffix
 from .registry import REGISTRY
 

@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fusec.codegen.llvm import NativeCode, compile_ir
-
 from .. import vecmath
+from ..machine_code.llvm import NativeCode, compile_ir
 
 WIDTH = {"float64": 8, "float32": 16}
 Kernel = Callable[..., np.ndarray]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 from .builder import Builder, Value
 from .coefficients import TABLES

@@ -11,16 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from fusec import gpus
-from fusec.codegen.cuda.nvrtc import NoNvrtcError
+from fusec.codegen.cuda.driver.nvrtc import NoNvrtcError
+from fusec.core import gpus
 
-from . import cold_start, gpu_figures, gpu_suite, host, ops, page, peers, plot, table
-from .adapter import Backend, FusecBackend
+from . import cold_start, gpu_suite, ops
+from .cases import gpu_figures
 from .gradients import suite
 from .measure import benchmark
-from .program import DTYPES, Program
+from .measuring import host
+from .measuring.adapter import Backend, FusecBackend
+from .measuring.program import DTYPES, Program
+from .peers import peers
 from .programs import NAMES, all_programs
-from .report import Report
+from .reports import page, plot, table
+from .reports.report import Report
 
 DTYPE_NAMES = {"f32": "float32", "f64": "float64"} | {name: name for name in DTYPES}
 SEEDS = 3

@@ -15,10 +15,10 @@ import numpy as np
 
 from fusec import config
 
-from . import peers
-from .adapter import Backend, FusecBackend
+from .measuring.adapter import Backend, FusecBackend
+from .measuring.stats import digits
+from .peers import peers
 from .programs.ten_operations import FUNCTIONS
-from .stats import digits
 
 SIZE = 1000
 

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 import fusec
-from fusec.code_roles import AS_USERS
+from fusec.core.code_roles import AS_USERS
 from fusec.runtime import draws
 
-from . import host
 from .loops import written
+from .measuring import host
 
 FUSEC_ROLE = AS_USERS
 

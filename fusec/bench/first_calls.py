@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 import fusec
+from fusec.core.records import dataclass
 from fusec.errors import FusecError
-from fusec.ops.library import leaves_of
-from fusec.records import dataclass
+from fusec.ops.calls.library import leaves_of
 
-from .first_call_cases import Case, cases
+from .cases.first_call_cases import Case, cases
 
 SIZES = (1_000, 1_000_000)
 MOST_MS = 1000.0  # more than NumPy

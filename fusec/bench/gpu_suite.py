@@ -21,14 +21,14 @@ import numpy as np
 import optree
 
 import fusec
-from fusec import gpus
-from fusec.records import dataclass, field
+from fusec.core import gpus
+from fusec.core.records import dataclass, field
 
-from . import gpu_cases
-from .gpu_cases import Case
-from .other_numpy import with_numpy
-from .peers import TOLERANCE, first_line, installed
-from .program import Program
+from .cases import gpu_cases
+from .cases.gpu_cases import Case
+from .measuring.program import Program
+from .peers.other_numpy import with_numpy
+from .peers.peers import TOLERANCE, first_line, installed
 
 COPY_BYTES = 1 << 28
 BATCHES, BATCH_SECONDS, MOST_CALLS = 5, 0.02, 1000

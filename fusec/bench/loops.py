@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 import fusec
-from fusec.code_roles import AS_USERS
+from fusec.core.code_roles import AS_USERS
 
-from . import host
+from .measuring import host
 
 FUSEC_ROLE = AS_USERS
 

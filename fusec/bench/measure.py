@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from fusec import config
+from fusec.inspect.conditions import counters, remarks
 
-from . import equality, timing
-from .adapter import Backend, FusecBackend
-from .conditions import counters, remarks
-from .inputs import Inputs, copied, nbytes, varying
-from .limit import streaming_seconds
-from .report import PeerResult, Report
+from .measuring import equality, timing
+from .measuring.adapter import Backend, FusecBackend
+from .measuring.inputs import Inputs, copied, nbytes, varying
+from .measuring.limit import streaming_seconds
+from .reports.report import PeerResult, Report
 from .state import State
 
 # Inputs beyond this many elements get their float32 reference in float64: see equality.py.
@@ -41,13 +41,13 @@ def benchmark(
     """Measure ``f``, a fusec function (or a plain one, compiled here), against eager NumPy.
 
     Equality is checked first, on ``args`` or on every set in ``checks``; see
-    :mod:`fusec.bench.equality` for what equal means.  Then eager and compiled calls are timed in
+    `equality` for what equal means.  Then eager and compiled calls are timed in
     turn, in random order, on inputs that differ between repeats: ``inputs(k)`` makes the k-th set,
     by default ``args`` with its float arrays scaled by ``1 + k * 2**-12``.  Copies are not timed.
 
     ``repeats`` rounds are run, or as many as fit in ``time_budget_s`` seconds (at least seven).
     ``threads`` are the thread counts to measure, by default the current setting.  ``peers`` maps
-    names to :class:`fusec.bench.peers.Peer`.  The arguments themselves are never written to; what
+    names to `Peer`.  The arguments themselves are never written to; what
     the function keeps (Variables, attributes, arrays from outside, generators) is put back before
     each batch of calls and at the end.  ``backend`` compiles and counts, by default fusec's.
 

@@ -19,10 +19,10 @@ import optree
 
 import fusec
 
-from . import host, timing
-from .op_cases import OpCase, all_cases
-from .peers import disagreement, first_line, installed
-from .stats import digits
+from .cases.op_cases import OpCase, all_cases
+from .measuring import host, timing
+from .measuring.stats import digits
+from .peers.peers import disagreement, first_line, installed
 
 SIZES = (1_000, 1_000_000)
 BUDGET = 0.06  # seconds for an op, dtype and size

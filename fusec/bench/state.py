@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Graph
-from fusec.ops.host_calls import (
+from fusec.ops.calls.host_calls import (
     generator_state,
     host_objects,
     is_generator,
@@ -24,7 +24,7 @@ from fusec.ops.host_calls import (
 from fusec.trace.guards.places import UNBOUND, Attribute, Item, Place
 from fusec.trace.places.container_contents import NewContent, Tail
 
-from .equality import leaves
+from .measuring.equality import leaves
 
 PutBack = Callable[[], object]
 

@@ -13,8 +13,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from fusec.dispatch.function import Function
 from fusec.errors import short_errors, user_error
-from fusec.function import Function
 from fusec.ops.derivatives import Term
 from fusec.trace.facts.layout import contiguous, order_like
 from fusec.trace.facts.trees import flattened, mapped

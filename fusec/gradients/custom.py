@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from fusec.differentiated import Differentiated
 from fusec.errors import user_error, users_own
+from fusec.trace.values.differentiated import Differentiated
 from fusec.trace.values.trace import Trace, current
 
 from .point import called

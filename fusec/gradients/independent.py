@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.errors import unsupported, user_error
 from fusec.ir import Loc, Value
 from fusec.ops.derivatives import DIFFERENTIABLE, Term, full
-from fusec.records import dataclass, field
+from fusec.state.variable import Variable
 from fusec.trace.facts.layout import contiguous, order_like
 from fusec.trace.objects.variables import storage_of
 from fusec.trace.operands.operands import as_traced
@@ -25,7 +26,6 @@ from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.selected_arrays import roots
 from fusec.trace.values.storage import Storage
 from fusec.trace.values.trace import Trace, assign
-from fusec.variable import Variable
 
 _NUMBERS = (float, complex, np.inexact, np.ndarray)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fusec.dispatch.function import Function
 from fusec.errors import user_error
-from fusec.function import Function
-from fusec.ir.dims import symbols_of
+from fusec.ir.sizes.dims import symbols_of
 from fusec.ops.derivatives import Term, full
 from fusec.trace.values.array import TracedArray
 from fusec.trace.values.trace import Trace

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.code_roles import CONVERTED
+from fusec.core.code_roles import CONVERTED
 
 FUSEC_ROLE = CONVERTED
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from fusec.dispatch.function import Function
 from fusec.errors import unsupported, user_error
-from fusec.function import Function
-from fusec.ops.host_calls import host_objects, is_generator
+from fusec.ops.calls.host_calls import host_objects, is_generator
 
 _CURE = ("call fusec.vjp and what it returns in one compiled function, which computes forwards "
          "once; or take fusec.grad")

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from fusec.dispatch.function import Function
 from fusec.errors import user_error
-from fusec.function import Function
 from fusec.ops.derivatives import DIFFERENTIABLE
+from fusec.state.variable import Variable
 from fusec.trace.values.array import TracedArray
 from fusec.trace.values.trace import Trace, assign
-from fusec.variable import Variable
 
 from .independent import Independent, independent, no_derivative
 

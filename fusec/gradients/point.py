@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from fusec.differentiated import Differentiated
+from fusec.core.records import dataclass
 from fusec.errors import user_error
 from fusec.ir import Value
 from fusec.ops.derivatives import DIFFERENTIABLE, Term, full
 from fusec.passes.gradient import pull, push
-from fusec.records import dataclass
+from fusec.state.variable import Variable
 from fusec.trace.facts.trees import flattened
 from fusec.trace.hooks.absence import bound
 from fusec.trace.objects.tracing_hooks import TracingHooks
 from fusec.trace.operands.operands import as_traced, cast, spread
 from fusec.trace.values.array import TracedArray, from_value
+from fusec.trace.values.differentiated import Differentiated
 from fusec.trace.values.trace import Trace
-from fusec.variable import Variable
 
 from .independent import Independent, check_apart, independent
 from .paths import by_path

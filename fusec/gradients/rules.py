@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fusec.differentiated import Differentiated
+from fusec.core.records import dataclass, field
 from fusec.errors import unsupported, user_error
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.walks import nodes_behind
-from fusec.ops.checks import has_effects
+from fusec.ops.calls.checks import has_effects
+from fusec.ops.calls.given_derivatives import GIVEN
 from fusec.ops.derivatives import DIFFERENTIABLE
-from fusec.ops.given_derivatives import GIVEN
-from fusec.records import dataclass, field
 from fusec.trace.choice.optional_values import assuming, bound, settled
 from fusec.trace.choice.regions import Region, captures, placeholder, subgraph
 from fusec.trace.facts.trees import flattened
 from fusec.trace.operands.operands import as_traced
 from fusec.trace.places.cells import Variables
 from fusec.trace.values.array import TracedArray, from_value
+from fusec.trace.values.differentiated import Differentiated
 from fusec.trace.values.selected_arrays import Copied, roots
 from fusec.trace.values.storage import Storage
 from fusec.trace.values.trace import Trace

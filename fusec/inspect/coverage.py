@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 import fusec
+from fusec.core.records import dataclass
 from fusec.errors import FusecError, InternalError
 from fusec.ops import registry
-from fusec.records import dataclass
 from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.facts.refusals import is_compiled
 from fusec.trace.values.handlers import FUNCTIONS, TABLE

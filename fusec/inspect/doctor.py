@@ -12,10 +12,17 @@ import platform
 import sys
 from collections.abc import Callable, Iterable
 
-from fusec.records import dataclass
-
-from .. import config, gpus, machine
-from .versions import FOUNDATIONS, Requirement, python_bounds, requirements, version_of, within
+from fusec import config
+from fusec.core import gpus, machine
+from fusec.core.records import dataclass
+from fusec.core.versions import (
+    FOUNDATIONS,
+    Requirement,
+    python_bounds,
+    requirements,
+    version_of,
+    within,
+)
 
 # Of the many features LLVM reports, those that decide how wide and how fast kernels run.
 _VECTOR_FEATURES = ("sse4.2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512vl", "neon",
@@ -105,12 +112,12 @@ def _threads() -> Iterable[str]:
           f"{os.cpu_count()} in the machine"
     yield (f"kernels of less than {config.parallel_threshold} ns (estimated) run on the "
            f"calling thread")
-    yield from importlib.import_module("fusec.bench.conditions").remarks_now()
+    yield from importlib.import_module("fusec.inspect.conditions").remarks_now()
 
 
 def _kept_code() -> Iterable[str]:
     """The disk cache: where it is cold, first calls compile every kernel."""
-    info = importlib.import_module("fusec.codegen.disk_cache").info()
+    info = importlib.import_module("fusec.codegen.machine_code.disk_cache").info()
     if info.path is None:
         yield "is not kept (cache_dir is off): every process compiles every kernel anew"
     elif not info.entries:
@@ -123,7 +130,7 @@ def _kept_code() -> Iterable[str]:
 # and returns an object with ``.available`` and, where that is false, the ``.reason``.
 RUNTIME_PARTS = (
     ("allocator", "fusec.runtime.memory", "allocator_status"),
-    ("launcher", "fusec.runtime.launch", "launcher_status"),
+    ("launcher", "fusec.runtime.launching.launch", "launcher_status"),
 )
 
 
@@ -137,7 +144,7 @@ def _gpu() -> Iterable[str]:
     """What a GPU's kernels need, and who says what is missing."""
     reason = gpus.missing()
     yield reason or f"{gpus.count()} found by CuPy; programs use the first, /device:GPU:0"
-    status = importlib.import_module("fusec.codegen.cuda.nvrtc").status()
+    status = importlib.import_module("fusec.codegen.cuda.driver.nvrtc").status()
     yield f"NVRTC, which compiles kernels: {status}"
     emulated = importlib.import_module("fusec.codegen.cuda.emulation.toolchain").status()
     yield f"/device:CUDAHOST:0, which runs a GPU's kernels on the CPU: {emulated}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusec.codegen import disk_cache
+from fusec.codegen.machine_code import disk_cache
 from fusec.runtime.devices import kept
 
 _OFF = "disk cache: off (FUSEC_CACHE_DIR)"

@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from fusec.core import timeline
+
 from ..ir.device_names import DeviceName
-from . import timeline
 
 _PROGRAM = "program and compiler"
 Json = dict[str, Any]

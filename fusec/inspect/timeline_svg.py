@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..records import dataclass
-from .notebook import escape
+from fusec.core.display.notebook import escape
+from fusec.core.records import dataclass
 
 Event = dict[str, Any]
 _WIDTH, _BAR, _GAP, _TOP = 760, 18, 14, 34

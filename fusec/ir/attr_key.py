@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from .graph import Graph
-from .text import print_attr
+from .text.text import print_attr
 
 _EXACT = (int, str, bool, type(None))  # equal only if they are the same
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from fusec.records import dataclass, replace
+from fusec.core.records import dataclass, replace
 
 JOB, TASK = "localhost", 0
 _LONGEST = 200  # letters of a name

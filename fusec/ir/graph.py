@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from fusec.records import dataclass, field, replace
+from fusec.core.locations import Loc as Loc
+from fusec.core.records import dataclass, field, replace
 
-from .dims import Size
 from .lazy_values import lazy
+from .sizes.dims import Size
 from .types import TensorType
 
 _ids = itertools.count(1)
@@ -25,25 +26,6 @@ _NO_ATTRS: Mapping[str, Any] = MappingProxyType({})
 def new_id() -> int:
     """A number larger than the id of every node so far."""
     return next(_ids)
-
-
-class Loc(NamedTuple):
-    """A place in the user's source: file, line (from 1), column (from 0, -1 unknown), function."""
-
-    file: str
-    line: int
-    col: int = -1
-    function: str = ""
-    end_col: int = -1
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
-
-
-class CaughtLoc(Loc):
-    """A place inside ``try`` blocks: what each of them catches, and where, the innermost first."""
-
-    handlers: tuple[tuple[tuple[type[BaseException], ...], Loc], ...] = ()
 
 
 _new = tuple.__new__  # without the call of a named tuple's own
@@ -244,7 +226,7 @@ class Graph:
         return replace(self, name=name)
 
     def __str__(self) -> str:
-        from .text import print_graph
+        from .text.text import print_graph
 
         return print_graph(self)
 
@@ -254,7 +236,7 @@ class Graph:
         Raises ``ValueError`` for symbols that it has not or that are missing, for sizes below 2,
         and for sizes that it was not traced for.
         """
-        graph: Graph = _module("ir.open_sizes").at_sizes(self, sizes)
+        graph: Graph = _module("ir.sizes.open_sizes").at_sizes(self, sizes)
         return graph
 
     def to_json(self) -> str:
@@ -263,12 +245,12 @@ class Graph:
         Raises ``UnsupportedError`` for calls of objects of this program, and where sizes are
         symbols of parameters: `at_sizes` gives graphs that have a text.
         """
-        text: str = _module("ir.json_form").graph_to_json(self)
+        text: str = _module("ir.text.json_form").graph_to_json(self)
         return text
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As JSON, admitted where it arrives like any graph from outside."""
-        return _module("ir.admit").admit, (self.to_json(),)
+        return _module("ops.graphs.admit").admit, (self.to_json(),)
 
     def __deepcopy__(self, memo: Any) -> Graph:
         return self
@@ -280,9 +262,9 @@ class Graph:
         """A compiled function from the edges ``inputs`` to the edges ``outputs``.
 
         Edges are named ``"Square:0"``; None stands for the graph's own.  What becomes of updates,
-        and what it raises: see `fusec.ir.carve.carve`.
+        and what it raises: see `fusec.ops.graphs.carve.carve`.
         """
-        return _module("graph_function").graph_function(self, inputs, outputs, prune)
+        return _module("compiled.graph_function").graph_function(self, inputs, outputs, prune)
 
     def __len__(self) -> int:
         return len(self.nodes)

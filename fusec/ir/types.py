@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
-from .dims import Size, is_static
-from .parse_dims import parse_shape
-from .symbolic_numbers import text_of_number
+from .sizes.dims import Size, is_static
+from .sizes.symbolic_numbers import text_of_number
+from .text.parse_dims import parse_shape
 
 Kind = Literal["array", "scalar", "weak"]
 
@@ -54,7 +54,7 @@ def is_supported_dtype(dtype: np.dtype) -> bool:
 class TensorType:
     """dtype, shape and kind of a value.  ``scalar`` and ``weak`` values have shape ``()``.
 
-    A size is an int or, where only the run knows it, a `fusec.ir.dims.Dim`.
+    A size is an int or, where only the run knows it, a `fusec.ir.sizes.dims.Dim`.
     """
 
     dtype: np.dtype

@@ -1,32 +1,32 @@
 """The op registry: one declaration per op, a file per family."""
 
-from . import (
+from . import complex_parts, counting, formulas
+from .build import Builder, Namer
+from .calls import (
     checks,
-    complex_parts,
-    composite,
-    counting,
-    elementwise,
-    externs,
-    formulas,
-    gather,
     given_derivatives,
     host_calls,
     library,
-    picking,
     recursion,
-    reductions,
     scalar_calls,
+    structured,
+)
+from .registry import Op, all_ops, get, register
+from .rows import (
+    composite,
+    elementwise,
+    externs,
+    gather,
+    picking,
+    reductions,
     scans,
     sizes,
     sources,
     special,
-    structured,
     transfers,
     views,
     windows,
 )
-from .build import Builder, Namer
-from .registry import Op, all_ops, get, register
 
 __all__ = [
     "Builder",

@@ -1,7 +1,7 @@
 """Parts of complex numbers, and which ops on complex values are fused.
 
 A complex value in the loop IR is a pair of real expressions, so an op on complex values is fused
-when ``fusec.codegen.complex_pairs`` says what the pair is.  Everything else calls NumPy: the pass
+when ``complex_pairs`` says what the pair is.  Everything else calls NumPy: the pass
 ``complex_calls`` turns it into a `NumPy` node, whose attrs name the op and hold its attributes.
 """
 
@@ -15,11 +15,11 @@ import numpy as np
 from fusec.ir import Node, TensorType
 
 from . import registry
-from .admission import BY_PASSES, PLAIN, Admission
-from .admitted import WITH_PART
-from .elementwise import infer_same, result_type
+from .admission.admission import BY_PASSES, PLAIN, Admission
+from .admission.admitted import WITH_PART
 from .python_operators import PYTHON_OPERATORS
 from .registry import Op, Types, register
+from .rows.elementwise import infer_same, result_type
 
 FUSED_ON_COMPLEX = frozenset({
     "Add", "Sub", "Mul", "Div", "Neg", "Pos", "Square", "Conj", "Abs", "Real", "Imag", "WithReal",

@@ -12,7 +12,7 @@ from typing import Any
 
 from fusec.ir import Node, TensorType, Value
 
-from .admission import PLAIN
+from .admission.admission import PLAIN
 from .build import Builder
 from .registry import Op, get, register
 

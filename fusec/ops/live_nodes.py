@@ -6,10 +6,10 @@ from __future__ import annotations
 from fusec.ir import Graph, Node, Value, topological_order
 
 from .build import Builder, Namer
-from .checks import has_effects
-from .index_checks import index_checks, uses_indices
-from .picking import PICKS, picked_axes
+from .calls.checks import has_effects
+from .calls.index_checks import index_checks, uses_indices
 from .registry import get
+from .rows.picking import PICKS, picked_axes
 
 
 def live_nodes(graph: Graph) -> list[Node]:

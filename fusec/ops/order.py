@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 
 @dataclass(frozen=True)

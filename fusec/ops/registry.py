@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.ir import TensorType, Value
-from fusec.records import dataclass
 
-from .admission import Admission
+from .admission.admission import Admission
 
 OpKind = Literal[
     "source", "elementwise", "view", "piecewise", "gather", "reduce", "fold", "scan", "composite",

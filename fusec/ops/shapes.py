@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fusec.ir.dims import Dim, Size, UndecidedSizeError
+from fusec.ir.sizes.dims import Dim, Size, UndecidedSizeError
 
 Shape = tuple[Size, ...]
 

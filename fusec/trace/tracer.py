@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.code_roles import is_ours
-from fusec.error_states import States, StatesAtSizes
+from fusec.core.code_roles import is_ours
+from fusec.core.records import dataclass, field, replace
 from fusec.errors import (
     ConcreteValueError,
     FusecError,
@@ -23,15 +23,13 @@ from fusec.errors import (
     unsupported,
     users_own,
 )
-from fusec.growing_structures import checked_result
 from fusec.ir import Graph, Node, Value
-from fusec.ir.dims import UndecidedSizeError
-from fusec.ir.graph_at_sizes import GraphAtSizes
-from fusec.ir.instantiate import Instantiation
-from fusec.ops.checks import describe_error, has_effects
-from fusec.ops.index_checks import may_refuse
-from fusec.records import dataclass, field, replace
-from fusec.variable import snapshot
+from fusec.ir.sizes.dims import UndecidedSizeError
+from fusec.ir.sizes.graph_at_sizes import GraphAtSizes
+from fusec.ir.sizes.instantiate import Instantiation
+from fusec.ops.calls.checks import describe_error, has_effects
+from fusec.ops.calls.index_checks import may_refuse
+from fusec.state.variable import snapshot
 
 from .boundary.arguments import (
     input_strides,
@@ -56,10 +54,12 @@ from .control.unrolling import SlowLoops
 from .convert.cache import convert
 from .facts.code_names import with_inner
 from .facts.dict_versions import Rebindings
+from .facts.error_states import States, StatesAtSizes
 from .facts.graph_length import warn_of_length
 from .facts.trees import flattened, too_deep
 from .guards.array_values import GuardedArrays, Handles
 from .guards.container_changes import ContainerChanges
+from .guards.growing_structures import checked_result
 from .guards.guard import Checks, Guard, itself
 from .guards.process_state import builtin_guards, code_guards
 from .guards.static_arguments import note_arguments

@@ -4,8 +4,9 @@ They are ordinary nodes beside those that they are the derivative of, made with 
 what is traced, optimised, fused, placed and differentiated again is one graph.
 """
 
-from . import branches, calls, given, loops, tangent_branches, tangent_loops
+from . import branches, calls, given, tangent_branches
 from .forward import push
+from .loops import loops, tangent_loops
 from .reverse import pull
 
 __all__ = ["branches", "calls", "given", "loops", "pull", "push", "tangent_branches",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, TensorType, Value
-from fusec.ir.dims import symbols_of
+from fusec.ir.sizes.dims import symbols_of
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder
 from fusec.ops.derivatives import Term, refusal
-from fusec.ops.sizes import defined_symbols, learnt_symbols, needed_symbols
-from fusec.records import dataclass
+from fusec.ops.rows.sizes import defined_symbols, learnt_symbols, needed_symbols
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder
+from fusec.ops.admission.integer_ranges import Around, interval
 from fusec.ops.derivatives import Term, full
-from fusec.ops.integer_ranges import Around, interval
-from fusec.records import dataclass, field
 
 from .bodies import Body, Opened, adjoint_type, check_sizes, name_of, of_kind, opened, placeholder
+from .loops.run_sizes import copied_after_sizes, numbers_of
+from .loops.stacks import Inside, Stack, continued, is_beside
+from .loops.trips import as_int
 from .reverse import Reverse, control_rule, pull
-from .run_sizes import copied_after_sizes, numbers_of
-from .stacks import Inside, Stack, continued, is_beside
 from .tape import is_of_known_size, kept_values, read_by_derivatives
-from .trips import as_int
 
 SIDES = ("then", "orelse")
 

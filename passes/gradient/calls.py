@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from fusec.ir import Node, Value
 from fusec.ops import Builder
+from fusec.ops.calls.recursion import recursions
 from fusec.ops.derivatives import Term, refusal
-from fusec.ops.recursion import recursions
 
 from . import forward, reverse
 from .bodies import Opened, opened

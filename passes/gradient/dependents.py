@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from fusec.core.records import dataclass
 from fusec.ir import Node, Value
 from fusec.ops import get
+from fusec.ops.calls.given_derivatives import GIVEN, Operands
 from fusec.ops.derivatives import DIFFERENTIABLE, Refused, Zero, refusal
-from fusec.ops.given_derivatives import GIVEN, Operands
-from fusec.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import Builder
+from fusec.ops.calls.given_derivatives import GIVEN, Operands
 from fusec.ops.derivatives import Term, full, refusal
-from fusec.ops.given_derivatives import GIVEN, Operands
 
 from . import forward, reverse
 from .bodies import of_kind
-from .stacks import Inside
+from .loops.stacks import Inside
 
 
 @reverse.control_rule(GIVEN)

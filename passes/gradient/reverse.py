@@ -13,12 +13,12 @@ from fusec.errors import InternalError
 from fusec.ir import Node, Value
 from fusec.ops import Builder, get
 from fusec.ops.derivatives import MASKED, Addend, Refused, Site, Term, refusal, sum_to
-from fusec.ops.derivatives.padded import added
+from fusec.ops.derivatives.arrays.padded import added
 
 from .dependents import Dependents, dependents
 from .factors import factored
+from .loops.stacks import Inside
 from .partial_rules import conjugate, partial_of, product, with_mask
-from .stacks import Inside
 
 Cotangent = Term | Addend | None
 # Of nodes that run graphs: adds to the totals of a node's operands, given its results' cotangents.

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 
+from fusec.core.records import dataclass
 from fusec.ir import Node, Value
-from fusec.ir.dims import Dim
-from fusec.ir.symbolic_numbers import Symbolic
+from fusec.ir.sizes.dims import Dim
+from fusec.ir.sizes.symbolic_numbers import Symbolic
 from fusec.ir.walks import nodes_behind
 from fusec.ops import get
-from fusec.ops.checks import has_effects
-from fusec.records import dataclass
+from fusec.ops.calls.checks import has_effects
 
 from .cuts import INFINITE, Network
 

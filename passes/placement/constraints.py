@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from fusec.core.records import dataclass
 from fusec.errors import user_error
 from fusec.ir import Graph, Node
 from fusec.ir.device_names import LOSSY, DeviceName
 from fusec.ops import get
-from fusec.records import dataclass
 
 from .machine import DeviceModel, Machine
 from .picks import with_element_kernels

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 
 from fusec.ir import Graph, Node, Value
-from fusec.ir.text import print_attr
+from fusec.ir.text.text import print_attr
 from fusec.ops import get
-from fusec.ops.library_work import WORK, points_of
+from fusec.ops.calls.library_work import WORK, points_of
 
-from ..kernel_work import work_of
+from ..fusion.kernel_work import work_of
 from .loop_work import control_work
 from .machine import DeviceModel, Machine
 

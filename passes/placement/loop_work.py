@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
-from fusec.ops.library_work import GUESSED_SIZE, WORK, points_of
-from fusec.ops.loop_numbers import ARITHMETIC, ENDS, STEPS, is_and, writes_part
-from fusec.ops.structured import has_placed_parts
+from fusec.ops.calls.library_work import GUESSED_SIZE, WORK, points_of
+from fusec.ops.calls.structured import has_placed_parts
+from fusec.ops.regions.loop_numbers import ARITHMETIC, ENDS, STEPS, is_and, writes_part
 
-from ..kernel_work import work_of
+from ..fusion.kernel_work import work_of
 
 GUESSED_TRIPS = 100.0
 STATEMENT = 5.0  # one on a number, in a native loop, in additions of vector code

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from fusec.core.records import dataclass, field, replace
 from fusec.ir import Node
 from fusec.ir.device_names import DeviceName
-from fusec.records import dataclass, field, replace
 
 
 def _runs_everything(node: Node) -> bool:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fusec.core.records import dataclass, field, replace
 from fusec.ir import Graph, Node, Value
 from fusec.ir.device_names import DeviceName
 from fusec.ops import Namer, get
-from fusec.records import dataclass, field, replace
 
 from .constraints import Constraint
 from .machine import DeviceModel, Machine

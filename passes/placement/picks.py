@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
-from fusec.ops.picking import PICKS, picked_axes
+from fusec.ops.rows.picking import PICKS, picked_axes
 
 from ..rewrite import Replacement, Rewriter, rewrite
-from ..unchecked_indices import from_the_end
+from ..rules.unchecked_indices import from_the_end
 from .machine import DeviceModel
 
 LARGE = 1 << 18  # elements of an array that a kernel inside reads or computes

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node
-from fusec.records import dataclass, field
 
 from .constraints import Constraint
 from .costs import Costs

@@ -11,10 +11,10 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 
+from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
-from fusec.ops.library_work import keeps_interpreter
-from fusec.records import dataclass, field
+from fusec.ops.calls.library_work import keeps_interpreter
 
 from .costs import Costs, nbytes_of
 from .machine import DeviceModel, Machine

@@ -23,12 +23,12 @@ from typing import Any, TypeVar
 import llvmlite
 import numpy as np
 
-from fusec import locks, machine
-from fusec.codegen import llvm
-from fusec.records import dataclass
-from fusec.runtime import threads
+from fusec.codegen.machine_code import llvm
+from fusec.core import locks, machine
+from fusec.core.records import dataclass
 from fusec.runtime.native import NativeUnavailableError, cpus, speed
 
+from ..launching import threads
 from . import kept
 from .device import Device
 

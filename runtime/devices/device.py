@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fusec import machine
+from fusec.core import machine
 from fusec.ir.device_names import DeviceName
-from fusec.runtime.threads import Pool
 
+from ..launching.threads import Pool
 from .device_thread import DeviceThread, Work
 
 

@@ -10,11 +10,11 @@ import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from fusec import locks
-from fusec.inspect import log, timeline
-from fusec.interruption import Interruption
-from fusec.runtime import threads
+from fusec.core import locks, log, timeline
+from fusec.core.process.interruption import Interruption
 from fusec.runtime.native import NativeUnavailableError
+
+from ..launching import threads
 
 Work = Callable[[], object]
 _EXIT_SECONDS = 1.0

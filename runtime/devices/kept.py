@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fusec import config
-from fusec.inspect import log
+from fusec.core import log
 
 Table = dict[str, Any]
 TABLES = ("devices", "node_times")  # what there is: rates of devices, times of nodes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fusec import config, gpus, locks, machine
+from fusec import config
+from fusec.core import gpus, locks, machine
 from fusec.ir.device_names import JOB, TASK, DeviceName
 
 from .device import Device

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.occupancy import VERSION, Occupancy
-from fusec.records import dataclass
+from fusec.core.occupancy import VERSION, Occupancy
+from fusec.core.records import dataclass
 from fusec.runtime.call_spec import CallSpec
 
 
@@ -39,7 +39,7 @@ class Value:
         return self
 
     def fetch(self) -> None:
-        """See `fusec.occupancy.Away`."""
+        """See `fusec.core.occupancy.Away`."""
         if self.stream is not None:
             self.arrays.wait_for(self.stream)
         np.copyto(self.buffer, self.arrays.fetch(self.array))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 
 
 class NativeUnavailableError(RuntimeError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 from fusec.runtime.native import (
     blocks,
     compile_forever,

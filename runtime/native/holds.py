@@ -1,4 +1,4 @@
-"""Taking the Variables that a call uses, as LLVM IR text: see ``fusec/occupancy.py``.
+"""Taking the Variables that a call uses, as LLVM IR text: see ``fusec/core/occupancy.py``.
 
 The interpreter's lock is held here, so that plain loads and stores do: between the look at the
 words and their marks nothing else runs.

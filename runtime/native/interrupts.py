@@ -12,7 +12,7 @@ import functools
 import os
 import time
 
-from fusec.codegen.control_program import CALLS
+from fusec.codegen.plan.control_program import CALLS
 from fusec.runtime.native import address_of, compile_forever, libc_addresses, python_addresses
 
 SIGNALS_EVERY_NS = 100_000_000  # waiting for the lock may take a switch interval of 5 ms each time
@@ -158,7 +158,7 @@ def _clock_symbols() -> dict[str, int]:
 
 @functools.cache
 def addresses() -> dict[str, int]:
-    """The addresses of `fusec.codegen.control_program.CALLS`, compiled at first use."""
+    """The addresses of `fusec.codegen.plan.control_program.CALLS`, compiled at first use."""
     python = python_addresses(
         "PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_CheckSignals", "PyObject_CallNoArgs",
         "PyObject_IsTrue", "Py_DecRef")

@@ -1,7 +1,7 @@
 """The launcher's native half: one builtin function that runs any plan.
 
 ``fusec_launch`` is the body of a Python builtin (``METH_FASTCALL``) whose ``self`` is a capsule
-over a plan: tables of machine words laid out by ``fusec.runtime.launch``.  It compares the
+over a plan: tables of machine words laid out by ``launch``.  It compares the
 arguments with the plan, makes the outputs, stores pointers and scalars into the kernels' argument
 words, takes the Variables that the call uses, runs the steps and returns the results.  It gives
 back the ``MISS`` object when an argument does not fit (nothing was touched), ``BUSY`` when another
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 from fusec.runtime.native import (
     NativeUnavailableError,
     compile_forever,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy._core import multiarray
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 from fusec.runtime.native import NativeUnavailableError, address_of
 
 _SLOTS = {

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import functools
 
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 from fusec.runtime.native import compile_forever, cpus, libc_addresses, pool_words
 
 # A `pause` takes 10 to 140 cycles: the least and the longest spin are about 2 us and 100 us.

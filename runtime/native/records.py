@@ -1,4 +1,4 @@
-"""The tables that ``fusec.runtime.launch`` packs and the native launcher reads.
+"""The tables that ``fusec.runtime.launching.launch`` packs and the native launcher reads.
 
 Every record is a run of 64-bit words in the order of the tuples below.  The launcher's text uses
 the names (``arg.kind``, ``arg.SIZE``); nothing else knows the numbers.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 from fusec.runtime.native import compile_forever
 
 BLOCK = 4096  # doubles of a task of the triad

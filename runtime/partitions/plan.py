@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.partitioned_schedule import PartitionedSchedule
-from fusec.codegen.schedule import may_fail
-from fusec.inspect import timeline
+from fusec.codegen.plan.partitioned_schedule import PartitionedSchedule
+from fusec.codegen.plan.schedule import may_fail
+from fusec.core import timeline
+from fusec.core.occupancy import HoldOfPlan
 from fusec.ir import Node
-from fusec.ir.bindings import bind
-from fusec.occupancy import HoldOfPlan
-from fusec.ops.host_calls import host_objects
+from fusec.ir.sizes.bindings import bind
+from fusec.ops.calls.host_calls import host_objects
 from fusec.runtime.call_endings import CallEndings
 from fusec.runtime.call_spec import CallSpec, spec_of
 from fusec.runtime.devices.variable_copies import knowing

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fusec import locks
+from fusec.core import locks
 
 Taken = Callable[[Any], None]
 

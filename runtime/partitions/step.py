@@ -32,10 +32,9 @@ from typing import Any
 
 import numpy as np
 
-from fusec import locks
-from fusec.codegen.partitioned_schedule import Action
+from fusec.codegen.plan.partitioned_schedule import Action
+from fusec.core import locks, timeline
 from fusec.errors import InternalError, unsupported
-from fusec.inspect import timeline
 from fusec.runtime.devices.device import Device
 from fusec.runtime.devices.device_thread import is_device_thread
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fusec.codegen.backend import DeviceArrays
-from fusec.codegen.partitioned_schedule import Action
+from fusec.codegen.plan.partitioned_schedule import Action
+from fusec.core.records import dataclass
 from fusec.ir.lazy_values import lazy
-from fusec.records import dataclass
 from fusec.runtime.devices.device import Device
 
 Times = list[tuple[str, float]]

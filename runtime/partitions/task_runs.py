@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fusec.codegen.partitioned_schedule import Action
-from fusec.codegen.schedule import Schedule
-from fusec.inspect import timeline
+from fusec.codegen.plan.partitioned_schedule import Action
+from fusec.codegen.plan.schedule import Schedule
+from fusec.core import timeline
+from fusec.core.records import replace
 from fusec.ir import Node
-from fusec.ir.dims import symbols_of
 from fusec.ir.lazy_values import lazy
-from fusec.records import replace
+from fusec.ir.sizes.dims import symbols_of
 from fusec.runtime.call_endings import Find
 from fusec.runtime.call_spec import spec_of
-from fusec.runtime.cells import idle_or_new
 from fusec.runtime.executor import Executable
-from fusec.runtime.step_by_step import StepByStep
-from fusec.runtime.step_spans import StepNote, StepSpans, notes_of
+
+from ..launching.cells import idle_or_new
+from ..plan.step_by_step import StepByStep
+from ..plan.step_spans import StepNote, StepSpans, notes_of
 
 
 class TaskError(Exception):

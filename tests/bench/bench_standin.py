@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fusec.bench.adapter import Backend, Traffic
+from fusec.bench.measuring.adapter import Backend, Traffic
 
 
 class Identity:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from bench_standin import StandIn
 
-from fusec.bench import cli, plot, table
+from fusec.bench import cli
+from fusec.bench.reports import plot, table
 
 
 def parse(*argv: str) -> argparse.Namespace:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec import machine
-from fusec.bench import conditions
-from fusec.bench.conditions import Counters, counters, remarks
+from fusec.core import machine
+from fusec.inspect import conditions
+from fusec.inspect.conditions import Counters, counters, remarks
 
 QUIET = Counters(at=10.0, own=5.0, busy=100.0, stolen=0.0, stopped=0.0, throttles=3)
 

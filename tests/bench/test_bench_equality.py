@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fusec.bench import equality
+from fusec.bench.measuring import equality
 
 
 def judge(got, want, wide=None):

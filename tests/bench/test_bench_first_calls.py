@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fusec.bench import first_calls
-from fusec.bench.first_call_cases import cases
+from fusec.bench.cases.first_call_cases import cases
 
 
 def test_samples_are_larger() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.bench import page
 from fusec.bench.gradients import cases, jax_twins, sequential, suite
+from fusec.bench.reports import page
 from tests.gradients.differences import differences
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fusec.bench import limit
+from fusec.bench.measuring import limit
 
 
 @pytest.mark.parametrize(("reads", "writes"), [(1, 1), (3, 2), (0, 1)])

@@ -11,8 +11,9 @@ import pytest
 from bench_standin import StandIn
 
 import fusec
-from fusec.bench import inputs, timing
-from fusec.bench.adapter import (
+from fusec.bench.measure import benchmark, peak_memory
+from fusec.bench.measuring import inputs, timing
+from fusec.bench.measuring.adapter import (
     FusecBackend,
     Traffic,
     by_stage,
@@ -20,9 +21,8 @@ from fusec.bench.adapter import (
     kernel_traffic,
     traffic,
 )
-from fusec.bench.measure import benchmark, peak_memory
-from fusec.bench.report import Report
-from fusec.bench.stats import Timing
+from fusec.bench.measuring.stats import Timing
+from fusec.bench.reports.report import Report
 
 pytestmark = pytest.mark.alone  # seconds
 
@@ -190,7 +190,7 @@ def test_stage_names():
 
 
 def made(eager: float, compiled: float, **changes) -> Report:
-    from fusec.bench.equality import EXACT
+    from fusec.bench.measuring.equality import EXACT
 
     def at(s):
         return Timing(s, 0.99 * s, 1.01 * s, 9, 1, 0.99)

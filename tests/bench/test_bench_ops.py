@@ -6,7 +6,8 @@ import argparse
 
 import pytest
 
-from fusec.bench import cli, op_cases, ops
+from fusec.bench import cli, ops
+from fusec.bench.cases import op_cases
 
 PAGE = "# Performance\n\nhead\n\n## The programs\n\n- one\n"
 

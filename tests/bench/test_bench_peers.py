@@ -6,8 +6,8 @@ import numpy as np
 import optree
 import pytest
 
-from fusec.bench import peers
-from fusec.bench.peers import Absent, Peer
+from fusec.bench.peers import peers
+from fusec.bench.peers.peers import Absent, Peer
 from fusec.bench.programs import black_scholes, program
 
 

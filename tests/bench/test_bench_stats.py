@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fusec.bench.stats import count, coverage, digits, duration, interval_rank, summarise
+from fusec.bench.measuring.stats import count, coverage, digits, duration, interval_rank, summarise
 
 
 def test_coverage_is_the_binomial_figure():

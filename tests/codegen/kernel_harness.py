@@ -11,16 +11,16 @@ import numpy as np
 
 from fusec.codegen.cpu.abi import BlockLayout, fill_block
 from fusec.codegen.cpu.compile import compile_forms
-from fusec.codegen.loop_ir import Kernel
-from fusec.codegen.lower import lower
-from fusec.codegen.native_nest import NEST_SIGNATURE, CompileStats, NativeNest
-from fusec.codegen.python_source import kernel_source, load_source
-from fusec.codegen.reference import run_kernel
-from fusec.codegen.specialise import LoopForm, specialise
+from fusec.codegen.kernels.loop_ir import Kernel
+from fusec.codegen.kernels.lower import lower
+from fusec.codegen.kernels.reference import run_kernel
+from fusec.codegen.kernels.specialise import LoopForm, specialise
+from fusec.codegen.machine_code.native_nest import NEST_SIGNATURE, CompileStats, NativeNest
+from fusec.codegen.python.python_source import kernel_source, load_source
 from fusec.ir import Graph, TensorType, Value
-from fusec.ir.evaluate import apply
 from fusec.ops import Builder
-from fusec.passes.fusion import fuse
+from fusec.ops.graphs.evaluate import apply
+from fusec.passes.fusion.fusion import fuse
 
 RunKernel = Callable[[Kernel, Sequence[np.ndarray]], None]
 PARTIAL_BYTES = 16

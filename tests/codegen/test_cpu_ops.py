@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from kernel_harness import build, check, run_graph, run_on_cpu, run_source
 
-from fusec.codegen.cpu.scalar_ops import supports
-from fusec.codegen.reference import run_kernel
+from fusec.codegen.cpu.scalars.scalar_ops import supports
+from fusec.codegen.kernels.reference import run_kernel
 from fusec.ops import Builder, all_ops
 from fusec.ops.registry import Op
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fusec import config, machine
-from fusec.codegen import disk_cache, llvm
+from fusec import config
+from fusec.codegen.machine_code import disk_cache, llvm
+from fusec.core import machine
 from fusec.runtime.devices import kept
 
 IR = """
@@ -214,7 +215,7 @@ def test_a_child_forked_while_another_thread_compiles_can_compile() -> None:
 PROGRAM = """
 import numpy as np
 import fusec
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 
 seen = []
 def spy(function):

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fusec import config, machine
-from fusec.codegen import disk_cache, llvm
+from fusec import config
+from fusec.codegen.machine_code import disk_cache, llvm
+from fusec.core import machine
 
 IR = "define double @f(double %x) {{\n  %r = fmul double %x, {factor}\n  ret double %r\n}}\n"
 

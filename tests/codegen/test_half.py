@@ -10,7 +10,7 @@ import pytest
 
 import fusec
 from fusec.codegen.cpu import compile as native
-from fusec.codegen.cpu import half_precision
+from fusec.codegen.cpu.scalars import half_precision
 
 ALL = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 OTHER = np.random.default_rng(0).permutation(ALL)

@@ -7,9 +7,9 @@ import re
 import numpy as np
 
 import fusec
-from fusec.codegen.cpu.sides import MOST_BRANCHES, _needed_by
-from fusec.codegen.loop_ir import expr, walk
-from fusec.passes.groups import MAX_RESULTS
+from fusec.codegen.cpu.nests.sides import MOST_BRANCHES, _needed_by
+from fusec.codegen.kernels.loop_ir import expr, walk
+from fusec.passes.fusion.groups import MAX_RESULTS
 
 F8, BOOL = np.dtype(np.float64), np.dtype(bool)
 

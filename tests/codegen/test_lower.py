@@ -7,7 +7,7 @@ import pytest
 from kernel_harness import build, check, kernels_of
 
 from fusec.ops import Builder
-from fusec.ops.views import region, slice_update_reference
+from fusec.ops.rows.views import region, slice_update_reference
 
 
 def rng() -> np.random.Generator:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.ops import cones
-from fusec.passes import fusion
+from fusec.ops.regions import cones
+from fusec.passes.fusion import fusion
 
 X = np.linspace(0.5, 1.5, 6)
 

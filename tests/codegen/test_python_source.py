@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from kernel_harness import build, check, kernels_of, run_source
 
-from fusec.codegen.lower import lower
-from fusec.codegen.python_source import kernel_source, load_source
+from fusec.codegen.kernels.lower import lower
+from fusec.codegen.python.python_source import kernel_source, load_source
 from fusec.ir import Graph, Loc, TensorType
 from fusec.ops import Builder
-from fusec.passes.fusion import fuse
+from fusec.passes.fusion.fusion import fuse
 
 
 def source_of(function, *arrays: np.ndarray) -> str:

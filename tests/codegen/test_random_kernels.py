@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from kernel_harness import assert_same, make_inputs, run_graph, run_on_cpu, run_source
 
-from fusec.codegen.reference import run_kernel
+from fusec.codegen.kernels.reference import run_kernel
 from fusec.ir import Graph, Value
-from fusec.ir.evaluate import evaluate
 from fusec.ops import Builder
+from fusec.ops.graphs.evaluate import evaluate
 
 SIDE = 6
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from kernel_harness import REDUCTIONS, build, check, kernels_of, run_graph, run_on_cpu
 
-from fusec.codegen import specialise as specialise_module
-from fusec.codegen.specialise import (
+from fusec.codegen.kernels import specialise as specialise_module
+from fusec.codegen.kernels.specialise import (
     COLUMN_BLOCK,
     FLAT_BLOCK,
     MAP_BLOCK,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from kernel_harness import build, kernels_of
 
-from fusec.codegen.loop_ir import Access, Buffer, Kernel, Nest, Stage, Store, expr
-from fusec.codegen.reference import apply, cast, run_kernel
+from fusec.codegen.kernels.loop_ir import Access, Buffer, Kernel, Nest, Stage, Store, expr
+from fusec.codegen.kernels.reference import apply, cast, run_kernel
 from fusec.errors import InternalError
 from fusec.ops.exact_fma import exact_fma
-from fusec.ops.index_maps import AxisIndex
+from fusec.ops.regions.index_maps import AxisIndex
 
 F8 = np.dtype(np.float64)
 

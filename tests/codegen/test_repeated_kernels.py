@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen import repeated_kernels
+from fusec.codegen.kernels import repeated_kernels
 
 STEPS = 12
 

@@ -11,12 +11,12 @@ import pytest
 
 import fusec
 from fusec.codegen.backend import NotNativeError
-from fusec.codegen.loop_ir import Buffer, Kernel
+from fusec.codegen.kernels.loop_ir import Buffer, Kernel
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import BOOL, I64, Constant, Memory, Register, Variable, View
 from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.codegen.structured.verify import StructureError, verify
-from fusec.ir.dims import symbol
+from fusec.ir.sizes.dims import symbol
 
 F64 = np.dtype("f8")
 
@@ -218,15 +218,15 @@ BROKEN: dict[str, tuple[tuple, str]] = {
 def test_the_verifier_finds(name: str) -> None:
     statements, message = BROKEN[name]
     program = program_of(running_sum, np.arange(5.0), np.int64(5))
-    verify(fusec.records.replace(program, body=DECLARED, exits=[]))
+    verify(fusec.core.records.replace(program, body=DECLARED, exits=[]))
     with pytest.raises(StructureError, match=message):
-        verify(fusec.records.replace(program, body=(*DECLARED, *statements), exits=[]))
+        verify(fusec.core.records.replace(program, body=(*DECLARED, *statements), exits=[]))
 
 
 def test_an_exit_that_no_statement_takes_is_an_error() -> None:
     program = program_of(running_sum, np.arange(5.0), np.int64(5))
     with pytest.raises(StructureError, match=r"exits .* are nobody's"):
-        verify(fusec.records.replace(program, body=()))
+        verify(fusec.core.records.replace(program, body=()))
 
 
 def test_programs_are_verified_where_passes_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ import fusec
 from fusec.codegen import backends
 from fusec.codegen.structured import interpreter, statements
 from fusec.codegen.structured.memory import Constant, Memory, View
+from fusec.core.records import replace
 from fusec.errors import InternalError
-from fusec.records import replace
 
 RNG = np.random.default_rng(11)
 F64 = np.dtype("f8")

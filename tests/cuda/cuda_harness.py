@@ -13,8 +13,8 @@ from fusec.codegen import backends
 from fusec.codegen.cuda.backend import CudaBackend
 from fusec.codegen.cuda.compiled import NestCall
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
-from fusec.codegen.loop_ir import Kernel
-from fusec.codegen.native_nest import CompileStats
+from fusec.codegen.kernels.loop_ir import Kernel
+from fusec.codegen.machine_code.native_nest import CompileStats
 from fusec.ir import Graph
 
 SEEDED = EmulatedDriver(seed=5)  # blocks and threads take turns in an order of its own

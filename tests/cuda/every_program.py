@@ -16,7 +16,8 @@ import optree
 import fusec
 from fusec.bench.programs import NAMES, program
 from fusec.codegen import backends
-from fusec.codegen.cuda import emulated_backend, nvrtc
+from fusec.codegen.cuda import emulated_backend
+from fusec.codegen.cuda.driver import nvrtc
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 from fusec.codegen.cuda.emulation.loading import LoadedModule
 from fusec.codegen.cuda.module import CudaModule

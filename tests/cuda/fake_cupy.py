@@ -21,13 +21,13 @@ from fake_streams import (
     Streams,
 )
 
-from fusec import gpus
 from fusec.codegen import backends
-from fusec.codegen.cuda import nvrtc
+from fusec.codegen.cuda.driver import nvrtc
+from fusec.codegen.cuda.driver.nvrtc import Compiled
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 from fusec.codegen.cuda.gpu_backend import GpuBackend
 from fusec.codegen.cuda.module import CudaModule
-from fusec.codegen.cuda.nvrtc import Compiled
+from fusec.core import gpus
 from fusec.runtime.devices import registry
 
 

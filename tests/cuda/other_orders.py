@@ -11,10 +11,10 @@ from fuzzer.control.judge import ControlJudge
 from fuzzer.control.program import ControlProgram
 from harness import clone, run
 
-from fusec.concrete_function import ConcreteFunction
+from fusec.compiled.concrete_function import ConcreteFunction
 from fusec.ir import Graph, Node
-from fusec.ir.evaluate import apply
 from fusec.ops import registry
+from fusec.ops.graphs.evaluate import apply
 
 TRIES = 16
 

@@ -12,11 +12,11 @@ from test_cpu_ops import emit_all, operands_of, takes
 
 from fusec.codegen import backends
 from fusec.codegen.cuda.compiled import CudaForm
-from fusec.codegen.cuda.emitter import Emitter
-from fusec.codegen.cuda.scalar_ops import supports
-from fusec.codegen.cuda.tiles import Tiles, tiles_of
-from fusec.codegen.cuda.written import module_of, write_form
-from fusec.codegen.specialise import specialise
+from fusec.codegen.cuda.kernels.tiles import Tiles, tiles_of
+from fusec.codegen.cuda.kernels.written import module_of, write_form
+from fusec.codegen.cuda.scalars.emitter import Emitter
+from fusec.codegen.cuda.scalars.scalar_ops import supports
+from fusec.codegen.kernels.specialise import specialise
 from fusec.ops import Builder, all_ops
 
 DTYPES = [np.dtype(c) for c in (

@@ -11,7 +11,7 @@ from cuda_harness import assert_equal_bits, run_program
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.cuda import nvrtc
+from fusec.codegen.cuda.driver import nvrtc
 
 RNG = np.random.default_rng(3)
 

@@ -20,9 +20,9 @@ from test_random_kernels import random_graph
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.reference import run_kernel
-from fusec.ir.evaluate import evaluate
+from fusec.codegen.kernels.reference import run_kernel
 from fusec.ops import get
+from fusec.ops.graphs.evaluate import evaluate
 
 RNG = np.random.default_rng(7)
 

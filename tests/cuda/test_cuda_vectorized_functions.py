@@ -27,10 +27,11 @@ from test_vectorize import (
 import fusec
 from fusec import config
 from fusec.codegen import backends
-from fusec.codegen.cuda import nvrtc, scalar_functions
+from fusec.codegen.cuda.driver import nvrtc
 from fusec.codegen.cuda.module import CudaModule
+from fusec.codegen.cuda.scalars import scalar_functions
 from fusec.errors import UnsupportedError
-from fusec.ops.scalar_calls import FunctionName
+from fusec.ops.calls.scalar_calls import FunctionName
 
 DEVICE = "/device:CUDAHOST:0"
 

@@ -10,13 +10,13 @@ from fake_cupy import FakeCupy, installed
 from kernel_harness import build, kernels_of
 
 import fusec
-from fusec import gpus
 from fusec.codegen import backends
 from fusec.codegen.cuda.backend import CudaBackend
-from fusec.codegen.cuda.cupy_driver import CupyDriver
+from fusec.codegen.cuda.driver.cupy_driver import CupyDriver
 from fusec.codegen.cuda.gpu_backend import GpuBackend
-from fusec.codegen.native_nest import CompileStats
-from fusec.gpus import NoGpuError
+from fusec.codegen.machine_code.native_nest import CompileStats
+from fusec.core import gpus
+from fusec.core.gpus import NoGpuError
 from fusec.runtime.devices import registry
 
 

@@ -16,8 +16,8 @@ from fake_streams import CUDARuntimeError, Event
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.cuda import arriving, pinned
-from fusec.codegen.cuda.cupy_arrays import CupyArrays
+from fusec.codegen.cuda.driver import arriving, pinned
+from fusec.codegen.cuda.driver.cupy_arrays import CupyArrays
 
 SEEDS = range(5)  # 0: who waits makes the device do as little as may be
 ROWS = 40

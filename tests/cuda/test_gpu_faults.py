@@ -16,7 +16,7 @@ from fake_streams import Streams
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.cuda import pinned
+from fusec.codegen.cuda.driver import pinned
 
 X = np.random.default_rng(0).normal(size=(30, 30))
 WEIGHTS, MANY = X[0].copy(), np.ones((10, 30, 30))

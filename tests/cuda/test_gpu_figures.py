@@ -6,9 +6,10 @@ import argparse
 
 import pytest
 
-from fusec.bench import cli, gpu_figures
+from fusec.bench import cli
+from fusec.bench.cases import gpu_figures
 from fusec.bench.programs import program
-from fusec.codegen.cuda import nvrtc
+from fusec.codegen.cuda.driver import nvrtc
 
 
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra cuda")

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from fake_cupy import as_gpu
 
-from fusec import gpus
-from fusec.bench import cli, gpu_cases, gpu_figures, gpu_suite
-from fusec.bench.gpu_cases import Case
+from fusec.bench import cli, gpu_suite
+from fusec.bench.cases import gpu_cases, gpu_figures
+from fusec.bench.cases.gpu_cases import Case
 from fusec.bench.programs import all_programs
+from fusec.core import gpus
 
 
 @pytest.fixture(autouse=True)

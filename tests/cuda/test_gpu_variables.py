@@ -14,8 +14,8 @@ from fake_cupy import FakeCupy, as_gpu
 
 import fusec
 from fusec.codegen.cuda.emulated_backend import DRIVER
-from fusec.occupancy import AWAY
-from fusec.runtime.outcomes import MISS
+from fusec.core.occupancy import AWAY
+from fusec.runtime.launching.outcomes import MISS
 
 X = np.random.default_rng(0).normal(size=(20, 30))
 RATE = 0.125

@@ -15,11 +15,11 @@ from test_cuda_elementwise import rows_of
 import fusec
 from fusec import config
 from fusec.codegen import backends
-from fusec.codegen.cuda import nvrtc
+from fusec.codegen.cuda.driver import nvrtc
+from fusec.codegen.cuda.driver.nvrtc import KernelUsage, NoNvrtcError
+from fusec.codegen.cuda.kernels.written import module_of, write_form
 from fusec.codegen.cuda.module import CudaModule
-from fusec.codegen.cuda.nvrtc import KernelUsage, NoNvrtcError
-from fusec.codegen.cuda.written import module_of, write_form
-from fusec.codegen.specialise import specialise
+from fusec.codegen.kernels.specialise import specialise
 from fusec.errors import InternalError
 
 needs_nvrtc = pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra cuda")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from test_cuda_vectorized_functions import same_bits
 
-from fusec.codegen.cuda import scalar_functions
-from fusec.codegen.scalar_ir import defined
-from fusec.ops.scalar_calls import FunctionName, ScalarFunction
-from fusec.vectorize import Vectorized
+from fusec.api.vectorize import Vectorized
+from fusec.codegen.cuda.scalars import scalar_functions
+from fusec.codegen.machine_code.scalar_ir import defined
+from fusec.ops.calls.scalar_calls import FunctionName, ScalarFunction
 
 I64, F64 = np.dtype(np.int64), np.dtype(np.float64)
 # Each sets %r, an i64, from i64 %a and %b, double %x and %y.

@@ -20,8 +20,9 @@ import pytest
 from rich.console import Console
 
 import fusec
-import fusec.devices
-from fusec import config, machine
+import fusec.placement.devices
+from fusec import config
+from fusec.core import machine
 from fusec.ir.device_names import DeviceName
 from fusec.runtime.devices import calibration, kept, registry
 from fusec.runtime.devices.calibration import Rates
@@ -40,7 +41,7 @@ def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 
 @pytest.fixture(autouse=True)
 def one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["fusec.devices"], "blas_threads", lambda: 1)
+    monkeypatch.setattr(sys.modules["fusec.placement.devices"], "blas_threads", lambda: 1)
 
 
 @pytest.fixture
@@ -274,7 +275,7 @@ def test_the_table_says_which_cores_are_shared(
 def test_the_table_says_when_libraries_use_more_threads_than_a_device(
     counted: list[Device], monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys.modules["fusec.devices"], "blas_threads", lambda: 4)
+    monkeypatch.setattr(sys.modules["fusec.placement.devices"], "blas_threads", lambda: 4)
     assert "linear algebra" not in str(fusec.devices())
     with config.override(logical_cpu_devices=2):
         assert "linear algebra uses 4 threads, more than a device has" in str(fusec.devices())

@@ -18,11 +18,12 @@ import pytest
 from test_threads import _child_status, kernels_address, run
 
 import fusec
-from fusec import config, machine
+from fusec import config
+from fusec.core import machine
 from fusec.ir.device_names import DeviceName
-from fusec.runtime import threads
 from fusec.runtime.devices import device_thread, registry
 from fusec.runtime.devices.device import Device
+from fusec.runtime.launching import threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 CPUS = machine.usable_cpus()

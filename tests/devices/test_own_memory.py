@@ -11,9 +11,9 @@ import pytest
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.cuda.arrays import DriverArrays
+from fusec.codegen.cuda.driver.arrays import DriverArrays
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
-from fusec.codegen.kernel_nodes import is_of_kernels
+from fusec.codegen.kernels.kernel_nodes import is_of_kernels
 from fusec.codegen.reference_backend import ReferenceBackend
 from fusec.ir.device_names import JOB, TASK, DeviceName
 from fusec.runtime.devices import registry

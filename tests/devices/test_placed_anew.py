@@ -12,9 +12,9 @@ import pytest
 
 import fusec
 from fusec import config
-from fusec.device_models import machine
 from fusec.passes.placement.costs import PARALLEL_NS, on_cores
-from fusec.placement_trial import CALLS, Trial
+from fusec.placement.device_models import machine
+from fusec.placement.placement_trial import CALLS, Trial
 from fusec.runtime.devices import node_times, registry
 
 MS = 1e6

@@ -20,9 +20,10 @@ from test_threads import _child_status
 
 import fusec
 from fusec import config
-from fusec.inspect import history, timeline
+from fusec.api.profile import Profile
+from fusec.compiled.reports import history
+from fusec.core import device_rates, timeline
 from fusec.ir.device_names import DeviceName
-from fusec.profile import Profile
 from fusec.runtime.devices import registry
 from tests.programs.corpus import programs
 from tests.programs.expected_failures import EXPECTED_FAILURES
@@ -475,7 +476,7 @@ def test_a_full_disk_leaves_no_half_file(path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"), fusec.profile(path):
-        monkeypatch.setattr(sys.modules["fusec.profile"], "_parts", full)
+        monkeypatch.setattr(sys.modules["fusec.api.profile"], "_parts", full)
     assert path.read_text() == "old" and len([*path.parent.iterdir()]) == 1
 
 
@@ -566,7 +567,7 @@ def test_history_knows_device_rates_and_limits(monkeypatch: pytest.MonkeyPatch) 
 
     history.clear()
     with config.override(history=True):
-        monkeypatch.setattr(history, "rates_of", {"CPU:0": Known}.get)
+        monkeypatch.setattr(device_rates, "rates_of", {"CPU:0": Known}.get)
         f = fusec.jit(lambda x: np.sin(x) * x + 2)
         g = fusec.jit(lambda x: np.sort(x * 2))
         x = np.ones(100_000)

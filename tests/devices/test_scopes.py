@@ -11,10 +11,10 @@ import pytest
 from samples_of_names import MERGED
 
 import fusec
-from fusec import device_scopes
 from fusec.errors import FusecError, PlacementWarning
 from fusec.ir import Graph
 from fusec.ir.device_names import DeviceName
+from fusec.placement import device_scopes
 
 X = np.linspace(0.5, 2.0, 3)
 ONE = "/device:CPU:1"

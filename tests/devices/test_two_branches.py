@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fusec import machine
+from fusec.core import machine
 
 SCRIPT = Path(__file__).with_name("two_branches.py")
 ENOUGH = 1.7

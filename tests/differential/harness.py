@@ -20,13 +20,13 @@ from own_order import settled
 from tolerance import EXACT, Tolerance
 
 import fusec
-from fusec.codegen.complex_pairs import as_pairs
-from fusec.codegen.schedule import ExternStep, KernelStep, Place
-from fusec.concrete_function import ConcreteFunction
-from fusec.ir.bindings import resolve
-from fusec.jit import Function
-from fusec.runtime.segments import SizedSegment
-from fusec.runtime.step_by_step import StepByStep
+from fusec.codegen.kernels.complex_pairs import as_pairs
+from fusec.codegen.plan.schedule import ExternStep, KernelStep, Place
+from fusec.compiled.concrete_function import ConcreteFunction
+from fusec.dispatch.jit import Function
+from fusec.ir.sizes.bindings import resolve
+from fusec.runtime.plan.segments import SizedSegment
+from fusec.runtime.plan.step_by_step import StepByStep
 
 Engine = Callable[[Any, Sequence[np.ndarray]], None]
 
@@ -225,7 +225,7 @@ def assert_engines(
 ) -> None:
     """Every kernel through the reference interpreter, and through its readable source on demand;
     not of plans over several devices (``--on-device``)."""
-    from fusec.codegen.reference import run_kernel
+    from fusec.codegen.kernels.reference import run_kernel
 
     concrete = function.concrete(*clone(tuple(args)))
     if not is_of_one_device(concrete):
@@ -242,7 +242,7 @@ def run_source(kernel: Any, buffers: Sequence[np.ndarray]) -> None:
     """A kernel as plain Python."""
     import warnings
 
-    from fusec.codegen.python_source import kernel_source, load_source
+    from fusec.codegen.python.python_source import kernel_source, load_source
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)

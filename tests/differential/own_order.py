@@ -10,8 +10,8 @@ import numpy as np
 from tolerance import Tolerance, Ulp
 
 from fusec.codegen.cuda.library_functions import is_called_on_gpu, may_refuse
+from fusec.dispatch.jit import Function
 from fusec.ir import Graph, Node
-from fusec.jit import Function
 
 
 def has_own_order(graph: Graph) -> bool:

@@ -18,8 +18,8 @@ from harness import assert_engines, check, run
 from tolerance import same_bits
 
 import fusec
-from fusec.jit import Function
-from fusec.ops.elementwise import cast_reference
+from fusec.dispatch.jit import Function
+from fusec.ops.rows.elementwise import cast_reference
 
 LENGTHS = [0, 1, 2, 3, 5, 7, 8, 9, 17, 31, 33]
 EVERY = [*DTYPES, "c8", "c16"]

@@ -11,7 +11,7 @@ from harness import check
 from tolerance import EXACT, Tolerance
 
 import fusec
-from fusec.codegen.complex_pairs import rounds_once
+from fusec.codegen.kernels.complex_pairs import rounds_once
 from fusec.ops.exact_fma import exact_fma
 
 RNG = np.random.default_rng(77)

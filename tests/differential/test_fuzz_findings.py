@@ -13,9 +13,9 @@ import pytest
 from harness import check, run_with
 
 import fusec
-from fusec.codegen.reference import run_kernel
+from fusec.codegen.kernels.reference import run_kernel
 from fusec.errors import UnsupportedError
-from fusec.ir.verify import verify
+from fusec.ops.graphs.verify import verify
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import Repeat, pipeline
 
@@ -170,7 +170,7 @@ def test_values_of_nested_and_and_or(second: float) -> None:
 def test_memory_given_up_by_exchanged_arrays_goes_to_arrays_of_its_size() -> None:
     """Seed c504007: three arrays of two sizes change places, and one was written past its end."""
     from fusec.codegen.structured.memory import Memory
-    from fusec.codegen.structured.steps import exchange
+    from fusec.codegen.structured.steps.steps import exchange
 
     f64 = np.dtype("f8")
     large, small, other, fresh, copied = every = [

@@ -12,9 +12,9 @@ from harness import check
 from tolerance import Ulp
 
 import fusec
-from fusec.codegen.python_source import kernel_source
+from fusec.codegen.python.python_source import kernel_source
 from fusec.errors import UnsupportedError
-from fusec.ir.evaluate import evaluate
+from fusec.ops.graphs.evaluate import evaluate
 
 pytestmark = pytest.mark.every_case
 SETS = (np.setxor1d, np.union1d, np.intersect1d, np.setdiff1d)

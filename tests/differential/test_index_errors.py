@@ -12,7 +12,7 @@ import pytest
 from harness import is_of_one_device
 
 import fusec
-from fusec.codegen.schedule import ControlRun
+from fusec.codegen.plan.schedule import ControlRun
 
 X, NEAR = np.arange(1.0, 201.0), np.array([0, 3, 5])
 MANY = np.array([4, -7, 0, 2, 9, 1, -3, 8, 6])

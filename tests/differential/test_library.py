@@ -13,7 +13,7 @@ from tolerance import NEAR
 
 import fusec
 from fusec.ops import get
-from fusec.ops.library import LIBRARY, decode, leaves_of
+from fusec.ops.calls.library import LIBRARY, decode, leaves_of
 from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.values.handlers import FUNCTIONS
 
@@ -479,7 +479,7 @@ def test_singular_values_are_summed() -> None:
 
 
 def test_graphs_with_calls_print_and_parse() -> None:
-    from fusec.ir.parse import parse_graph
+    from fusec.ir.text.parse import parse_graph
 
     x = np.ones((3, 3))
     graph = fusec.jit(lambda x: np.linalg.eigh(x)[1][[0, 1]]).concrete(x).graph

@@ -14,7 +14,7 @@ from harness import is_of_one_device
 from test_random_draws import check, same, state
 
 import fusec
-from fusec.ops.drawings import GENERATOR, LEGACY, every, find
+from fusec.ops.calls.drawings import GENERATOR, LEGACY, every, find
 from fusec.runtime import draws
 
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")

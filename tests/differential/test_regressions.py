@@ -173,8 +173,9 @@ def test_int_powers_of_run_time_ints() -> None:
 
 
 @pytest.mark.parametrize("first", ["fusec.Function", "fusec.no_retrace", "fusec.TensorSpec"])
-def test_the_module_jit_does_not_hide_the_function(first: str) -> None:
-    code = f"import fusec; {first}; import fusec.jit; assert fusec.jit(lambda x: x + 1)(1.0) == 2.0"
+def test_modules_do_not_hide_the_function(first: str) -> None:
+    code = (f"import fusec; {first}; import fusec.dispatch.jit, fusec.random; "
+            "assert fusec.jit(lambda x: x + 1)(1.0) == 2.0")
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -13,7 +13,7 @@ from harness import check
 from tolerance import Ulp
 
 import fusec
-from fusec.ir.parse import parse_graph
+from fusec.ir.text.parse import parse_graph
 
 RNG = np.random.default_rng(11)
 CLOSE = Ulp(ulp=64, scale=1.0)

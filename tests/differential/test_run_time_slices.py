@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 
 N = 23
 

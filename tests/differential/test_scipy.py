@@ -14,7 +14,7 @@ from scipy.spatial import distance
 from tolerance import Ulp
 
 import fusec
-from fusec.ir.parse import parse_graph
+from fusec.ir.text.parse import parse_graph
 from fusec.trace.scipy import functions as scipy_functions
 
 RNG = np.random.default_rng(0)

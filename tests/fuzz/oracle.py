@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import fusec
-from fusec.codegen import reference
-from fusec.codegen.python_source import kernel_source
+from fusec.codegen.kernels import reference
+from fusec.codegen.python.python_source import kernel_source
 
 NAMES = ("exp", "tanh", "sin", "log")
 

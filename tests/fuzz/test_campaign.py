@@ -156,7 +156,7 @@ def test_overflowed_products_may_be_in_range_when_fused() -> None:
 @pytest.fixture
 def other_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Rows of the registry may be replaced; what was made of them is forgotten afterwards."""
-    from fusec.codegen import reference
+    from fusec.codegen.kernels import reference
 
     yield monkeypatch
     monkeypatch.undo()

@@ -23,10 +23,10 @@ from oracle import OWN, own_functions_in_reference, run_source
 from programs import Program, programs
 
 import fusec
-from fusec.codegen.reference import run_kernel
+from fusec.codegen.kernels.reference import run_kernel
 from fusec.ir import Graph
-from fusec.ir.evaluate import evaluate_all
-from fusec.ir.verify import verify
+from fusec.ops.graphs.evaluate import evaluate_all
+from fusec.ops.graphs.verify import verify
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import Repeat, pipeline
 

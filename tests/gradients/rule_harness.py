@@ -14,10 +14,10 @@ import numpy as np
 
 import fusec
 from fusec.ir import Graph, Value
-from fusec.ir.evaluate import evaluate, evaluate_all
 from fusec.ops import Builder
 from fusec.ops.build import Namer
 from fusec.ops.derivatives import DIFFERENTIABLE, Term
+from fusec.ops.graphs.evaluate import evaluate, evaluate_all
 from fusec.passes.gradient import pull, push
 
 Program = Callable[..., Any]

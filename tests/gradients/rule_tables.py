@@ -10,9 +10,9 @@ from pathlib import Path
 
 from fusec.ops import Op, all_ops
 from fusec.ops.derivatives import Refused, Zero
-from fusec.ops.derivatives.moves import MOVES
-from fusec.ops.derivatives.scipy_calls import RULES
-from fusec.ops.derivatives.ufuncs import PARTIALS
+from fusec.ops.derivatives.arrays.moves import MOVES
+from fusec.ops.derivatives.elements.ufuncs import PARTIALS
+from fusec.ops.derivatives.scipy.scipy_calls import RULES
 
 DOCS = Path(__file__).parents[2] / "docs" / "gradients.md"
 START, END = "<!-- rules: tests/gradients/rule_tables.py -->", "<!-- end of rules -->"

@@ -10,10 +10,10 @@ import pytest
 from elementwise_truths import ABSOLUTE, FUNCTIONS, STEEP, points, truth
 
 from fusec.ir import Graph, TensorType
-from fusec.ir.evaluate import evaluate
 from fusec.ops import Builder, all_ops, get
-from fusec.ops.claims import claimed_dtypes
+from fusec.ops.admission.claims import claimed_dtypes
 from fusec.ops.derivatives import DIFFERENTIABLE, Term
+from fusec.ops.graphs.evaluate import evaluate
 
 ROUNDINGS = 24  # of the steps of a formula, in units of its dtype
 CASES = [(name, dtype) for name in FUNCTIONS for dtype in claimed_dtypes(get(name))

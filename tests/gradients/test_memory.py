@@ -12,7 +12,7 @@ from gradients.differences import differences
 from gradients.test_control_flow import called, rows_of_any_length, triangle
 
 import fusec
-from fusec.passes.gradient.segments import planned
+from fusec.passes.gradient.loops.segments import planned
 
 X = np.random.default_rng(5).uniform(0.5, 1.5, 20)
 

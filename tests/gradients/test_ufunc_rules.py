@@ -12,7 +12,7 @@ from scipy import special
 
 import fusec
 from fusec.errors import UnsupportedError
-from fusec.ops.derivatives.ufuncs import _SPECIAL
+from fusec.ops.derivatives.elements.ufuncs import _SPECIAL
 
 RNG = np.random.default_rng(11)
 POSITIVE, OTHER = RNG.uniform(0.3, 2.5, 4), RNG.uniform(0.4, 1.9, 4)

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from fusec.compiled.graph_function import GraphFunction
+from fusec.compiled.run_metadata import RunOptions
 from fusec.errors import FusecError, InternalError
-from fusec.graph_function import GraphFunction
 from fusec.ir import Graph
-from fusec.ir.admit import Limits, admit
-from fusec.ir.carve import carve
-from fusec.ir.evaluate import evaluate_all
 from fusec.ir.types import BEYOND_64_BITS, TensorType
 from fusec.ops import all_ops
-from fusec.run_metadata import RunOptions
+from fusec.ops.graphs.admit import Limits, admit
+from fusec.ops.graphs.carve import carve
+from fusec.ops.graphs.evaluate import evaluate_all
 
 OPS = [row.name for row in all_ops()]
 NUMBERS = (0, 1, -1, 2, 3, 5, 7, 100, -100, 10**6, -(10**6), 2**31, 2**40, 2**63, -(2**63), 2**64,

@@ -24,10 +24,10 @@ from real_graphs import real_graphs
 import fusec
 from fusec.errors import FusecError, UnsupportedError
 from fusec.ir import Graph
-from fusec.ir.admit import Limits, NotAdmittedError, admit
-from fusec.ir.compare import assert_same_graph
-from fusec.ir.evaluate import evaluate
+from fusec.ir.text.compare import assert_same_graph
 from fusec.ops import all_ops, get
+from fusec.ops.graphs.admit import Limits, NotAdmittedError, admit
+from fusec.ops.graphs.evaluate import evaluate
 from tests.programs.corpus import programs
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

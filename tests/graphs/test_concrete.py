@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec import deadline
+from fusec.core.process import deadline
 from fusec.errors import FusecError
 
 

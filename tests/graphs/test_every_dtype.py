@@ -11,7 +11,7 @@ from hostile_graphs import outcome
 
 from fusec.ir import Graph, Node, TensorType
 from fusec.ops import Op, all_ops
-from fusec.ops.claims import DTYPES
+from fusec.ops.admission.claims import DTYPES
 
 ROWS = [row for row in all_ops()
         if row.kind in ("elementwise", "reduce", "scan", "composite", "fold")]

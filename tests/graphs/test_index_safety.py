@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fusec.errors import FusecError
-from fusec.ir.admit import NotAdmittedError, admit
-from fusec.ir.carve import carve
-from fusec.ir.evaluate import evaluate
+from fusec.ops.graphs.admit import NotAdmittedError, admit
+from fusec.ops.graphs.carve import carve
+from fusec.ops.graphs.evaluate import evaluate
 
 NEGATIVE = "  %l = Const {value=i64(-2)} : i64"
 WRAPPED = """  %c = Const {value=i64(-56)} : i64

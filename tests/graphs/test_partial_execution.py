@@ -15,9 +15,9 @@ import pytest
 
 import fusec
 from fusec.errors import FusecError, UnsupportedError
-from fusec.ir.carve import CarvingError, carve
-from fusec.ir.evaluate import evaluate_all
-from fusec.ir.parse import parse_graph
+from fusec.ir.text.parse import parse_graph
+from fusec.ops.graphs.carve import CarvingError, carve
+from fusec.ops.graphs.evaluate import evaluate_all
 
 SIZED = """graph main(x: f64[3]) {
   %a = Nonzero(%x) {form=("tuple", ("operand", 0)), named=("tuple",), results=(type(i64[n]),)} : i64[n]

@@ -10,9 +10,9 @@ import pytest
 import fusec
 from fusec.errors import FusecError, UnsupportedError
 from fusec.ir import Graph
-from fusec.ir.carve import carve
-from fusec.ir.verify import VerificationError
-from fusec.ir.verify_pass import verify_pass
+from fusec.ops.graphs.carve import carve
+from fusec.ops.graphs.verify import VerificationError
+from fusec.ops.graphs.verify_pass import verify_pass
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import run_pipeline
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fusec.ir.compare import UNCHANGED, assert_same_graph, graph_diff, graphs_equal
-from fusec.ir.parse import parse_graph
+from fusec.ir.text.compare import UNCHANGED, assert_same_graph, graph_diff, graphs_equal
+from fusec.ir.text.parse import parse_graph
 
 BASE = """graph main(x: f64[3], y: f64[3]) {
   %a = Exp(%x) : f64[3]   # f.py:1

@@ -10,12 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fusec.ir import TensorType, parse_type
-from fusec.ir.bindings import bind, resolve
-from fusec.ir.bounds import range_of
-from fusec.ir.dims import Dim, UndecidedSizeError, bounds, maximum, minimum, symbol, symbols_of
-from fusec.ir.parse import parse_graph
-from fusec.ir.parse_dims import parse_dim
-from fusec.ir.text import print_graph
+from fusec.ir.sizes.bindings import bind, resolve
+from fusec.ir.sizes.bounds import range_of
+from fusec.ir.sizes.dims import (
+    Dim,
+    UndecidedSizeError,
+    bounds,
+    maximum,
+    minimum,
+    symbol,
+    symbols_of,
+)
+from fusec.ir.text.parse import parse_graph
+from fusec.ir.text.parse_dims import parse_dim
+from fusec.ir.text.text import print_graph
 from fusec.ir.types import DTYPE_NAMES
 
 N, M = symbol("n"), symbol("m")

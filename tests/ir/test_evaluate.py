@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fusec.errors import InternalError
-from fusec.ir.evaluate import evaluate, evaluate_all
-from fusec.ir.parse import parse_graph
+from fusec.ir.text.parse import parse_graph
+from fusec.ops.graphs.evaluate import evaluate, evaluate_all
 
 
 def test_values_kinds_and_updates() -> None:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fusec.ir.bounds import bounds
-from fusec.ir.dims import Dim, argument_size, symbol
-from fusec.ir.instantiate import Instantiation
-from fusec.ir.symbolic_numbers import Sizes, SizesClosedError, Symbolic, applied
-from fusec.ir.symbolic_sizes import length_of_range, position, slice_indices
+from fusec.ir.sizes.bounds import bounds
+from fusec.ir.sizes.dims import Dim, argument_size, symbol
+from fusec.ir.sizes.instantiate import Instantiation
+from fusec.ir.sizes.symbolic_numbers import Sizes, SizesClosedError, Symbolic, applied
+from fusec.ir.sizes.symbolic_sizes import length_of_range, position, slice_indices
 from fusec.ir.types import parse_type
 
 SIZES = st.integers(2, 60)

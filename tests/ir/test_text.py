@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fusec.ir import Graph, Loc, Node, TensorType
-from fusec.ir.compare import assert_same_graph, graphs_equal
-from fusec.ir.parse import GraphSyntaxError, parse_graph
-from fusec.ir.text import print_attr, print_graph
+from fusec.ir.text.compare import assert_same_graph, graphs_equal
+from fusec.ir.text.parse import GraphSyntaxError, parse_graph
+from fusec.ir.text.text import print_attr, print_graph
 from fusec.ir.types import DTYPE_NAMES
 
 CANONICAL = """\

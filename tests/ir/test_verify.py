@@ -9,8 +9,8 @@ import pytest
 
 from fusec.errors import InternalError
 from fusec.ir import Graph, Node, TensorType
-from fusec.ir.parse import parse_graph
-from fusec.ir.verify import VerificationError, verify
+from fusec.ir.text.parse import parse_graph
+from fusec.ops.graphs.verify import VerificationError, verify
 
 F8 = TensorType(np.dtype("f8"), (3,))
 TEXT = """graph main(x: f64[3], y: f32[3]) {

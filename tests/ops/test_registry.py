@@ -9,9 +9,9 @@ import pytest
 
 import fusec
 from fusec.ops import Op, all_ops
+from fusec.ops.calls.library import LIBRARY
 from fusec.ops.derivatives import Refused, Zero
 from fusec.ops.formulas import FORMULAS
-from fusec.ops.library import LIBRARY
 from fusec.trace import tracer  # noqa: F401 (it fills the tables)
 from fusec.trace.values.handlers import FUNCTIONS
 

@@ -21,7 +21,7 @@ from tolerance import EXACT, Tolerance, Ulp
 import fusec
 from fusec.ir import Graph
 from fusec.ops import Op, all_ops
-from fusec.ops.claims import DTYPES, claimed_dtypes
+from fusec.ops.admission.claims import DTYPES, claimed_dtypes
 
 ROWS = [row for row in all_ops() if not row.is_transfer]  # those no program has by itself
 # Roundings of our own, within the bounds of docs/accuracy.md.

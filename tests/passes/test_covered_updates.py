@@ -10,7 +10,7 @@ from test_small_passes import graph_of
 
 import fusec
 from fusec.passes.prune import prune
-from fusec.passes.simplify import simplify
+from fusec.passes.rules.simplify import simplify
 
 COMPUTED = """
         %t = Mul(%x, %y) : f64[3]

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from fusec.ir import Graph
-from fusec.ir.compare import assert_same_graph
-from fusec.ir.evaluate import evaluate
-from fusec.ir.parse import parse_graph
-from fusec.ir.verify import verify
-from fusec.passes.fma import form_fmas
+from fusec.ir.text.compare import assert_same_graph
+from fusec.ir.text.parse import parse_graph
+from fusec.ops.graphs.evaluate import evaluate
+from fusec.ops.graphs.verify import verify
 from fusec.passes.options import Fp, PassOptions
 from fusec.passes.pipeline import run_pipeline
 from fusec.passes.prune import prune
+from fusec.passes.rules.fma import form_fmas
 
 
 def graph_of(body: str, dtype: str = "f64") -> Graph:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen.lower import lower
+from fusec.codegen.kernels.lower import lower
 from fusec.ir import Graph, Node, TensorType, Value
-from fusec.ir.evaluate import evaluate
 from fusec.ops import Builder
-from fusec.passes.fusion import fuse
+from fusec.ops.graphs.evaluate import evaluate
+from fusec.passes.fusion.fusion import fuse
 
 F8 = np.dtype(np.float64)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.passes import fusion
-from fusec.passes.kernel_work import MAX_ENTANGLED_WORK, MAX_WORK, work_of
+from fusec.passes.fusion import fusion
+from fusec.passes.fusion.kernel_work import MAX_ENTANGLED_WORK, MAX_WORK, work_of
 
 X = np.linspace(0.1, 2.0, 50)
 

@@ -6,9 +6,9 @@ import numpy as np
 from test_small_passes import check, graph_of
 
 import fusec
-from fusec.passes.padded_slices import padded_slices
+from fusec.passes.backward.padded_slices import padded_slices
 from fusec.passes.prune import prune
-from fusec.passes.simplify import simplify
+from fusec.passes.rules.simplify import simplify
 
 PADDED = """
         %zero = Const {value=f64(0.0)} : f64

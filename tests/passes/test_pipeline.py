@@ -8,7 +8,7 @@ import pytest
 
 from fusec.errors import InternalError
 from fusec.ir import Graph, Node, TensorType
-from fusec.ir.parse import parse_graph
+from fusec.ir.text.parse import parse_graph
 from fusec.passes import pipeline as module
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import Pass, PassError, PassRecord, Repeat, count_rewrites, run_pipeline

@@ -13,10 +13,10 @@ from test_random_graphs import quick, seeds
 
 import fusec
 from fusec.ir import Graph, Node, Value, topological_order
-from fusec.ir.evaluate import evaluate_all
-from fusec.ir.verify import VerificationError, verify
-from fusec.ir.verify_pass import verify_pass
 from fusec.ops import all_ops
+from fusec.ops.graphs.evaluate import evaluate_all
+from fusec.ops.graphs.verify import VerificationError, verify
+from fusec.ops.graphs.verify_pass import verify_pass
 from fusec.passes import pipeline as module
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fusec.ir.compare import assert_same_graph
-from fusec.ir.parse import parse_graph
+from fusec.ir.text.compare import assert_same_graph
+from fusec.ir.text.parse import parse_graph
 from fusec.passes.options import PassOptions
-from fusec.passes.powers import expand_powers
 from fusec.passes.prune import prune
+from fusec.passes.rules.powers import expand_powers
 
 CUBE = """graph main(x: f64[3]) {
   %c = Const {value=f64(3.0)} : f64

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from random_graphs import arguments, graphs, same_bits
 
 from fusec.ir import Graph
-from fusec.ir.compare import assert_same_graph, graphs_equal
-from fusec.ir.evaluate import evaluate
-from fusec.ir.parse import parse_graph
-from fusec.ir.text import print_graph
-from fusec.ir.verify import verify
-from fusec.passes.constant_folding import constant_folding
+from fusec.ir.text.compare import assert_same_graph, graphs_equal
+from fusec.ir.text.parse import parse_graph
+from fusec.ir.text.text import print_graph
+from fusec.ops.graphs.evaluate import evaluate
+from fusec.ops.graphs.verify import verify
+from fusec.passes.backward.padded_slices import padded_slices
 from fusec.passes.cse import cse
-from fusec.passes.decompose import decompose
-from fusec.passes.fma import form_fmas
 from fusec.passes.options import PassOptions
-from fusec.passes.padded_slices import padded_slices
 from fusec.passes.pipeline import run_pipeline
 from fusec.passes.prune import prune
-from fusec.passes.simplify import simplify
+from fusec.passes.rules.constant_folding import constant_folding
+from fusec.passes.rules.decompose import decompose
+from fusec.passes.rules.fma import form_fmas
+from fusec.passes.rules.simplify import simplify
 
 EXACT = [prune, constant_folding, simplify, cse, decompose, padded_slices]
 ALL = [*EXACT, functools.partial(form_fmas, options=PassOptions("contract"))]

@@ -7,14 +7,14 @@ import pytest
 from random_graphs import SPECIAL, input_value, same_bits
 
 from fusec.ir import Graph, TensorType, Value
-from fusec.ir.evaluate import evaluate
-from fusec.ir.parse import parse_graph
-from fusec.ir.verify import verify
+from fusec.ir.text.parse import parse_graph
 from fusec.ops import Builder
-from fusec.passes.match import Anything, Call, Number, Pattern, Rule, apply_rule, rule
+from fusec.ops.graphs.evaluate import evaluate
+from fusec.ops.graphs.verify import verify
 from fusec.passes.rewrite import Rewriter, rewrite
-from fusec.passes.rules import ARITHMETIC, BITS, LOGIC, LOGICAL, RULES
-from fusec.passes.simplify import simplify
+from fusec.passes.rules.match import Anything, Call, Number, Pattern, Rule, apply_rule, rule
+from fusec.passes.rules.rules import ARITHMETIC, BITS, LOGIC, LOGICAL, RULES
+from fusec.passes.rules.simplify import simplify
 
 DTYPES = {"f": ["f8", "f4"], "i": ["i8", "i1"], "u": ["u8", "u1"], "b": ["?"], "c": ["c16"]}
 INTEGERS = [0, 1, -1, 2, 3, 7, -8, 100, 127, -128, 2**63 - 1, -(2**63)]

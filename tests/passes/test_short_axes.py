@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.ir.parse import parse_graph
-from fusec.passes.short_axes import short_axes
+from fusec.ir.text.parse import parse_graph
+from fusec.passes.rules.short_axes import short_axes
 
 POINTS, WEIGHTS = np.linspace(-1, 1, 120).reshape(40, 3), np.linspace(1, 2, 40)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fusec.ir.compare import assert_same_graph
-from fusec.ir.parse import parse_graph
-from fusec.ir.verify import verify
+from fusec.ir.text.compare import assert_same_graph
+from fusec.ir.text.parse import parse_graph
+from fusec.ops.graphs.verify import verify
 from fusec.passes.prune import prune
-from fusec.passes.simplify import simplify
+from fusec.passes.rules.simplify import simplify
 
 
 def check(before: str, expected: str, parameters: str = "x: f64[2,3]") -> None:

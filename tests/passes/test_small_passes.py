@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from fusec.ir import Graph, Loc
-from fusec.ir.compare import assert_same_graph
-from fusec.ir.parse import parse_graph
-from fusec.ir.verify import verify
-from fusec.passes.constant_folding import constant_folding
+from fusec.ir.text.compare import assert_same_graph
+from fusec.ir.text.parse import parse_graph
+from fusec.ops.graphs.verify import verify
 from fusec.passes.cse import cse
-from fusec.passes.decompose import decompose
 from fusec.passes.prune import prune
 from fusec.passes.rewrite import rewrite
+from fusec.passes.rules.constant_folding import constant_folding
+from fusec.passes.rules.decompose import decompose
 
 
 def graph_of(body: str, parameters: str = "x: f64[3], y: f64[3]") -> Graph:

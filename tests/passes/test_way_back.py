@@ -11,12 +11,12 @@ import pytest
 
 import fusec
 from fusec.codegen import backends
-from fusec.ir.parse import parse_graph
-from fusec.passes.contracted_additions import contracted_additions
-from fusec.passes.scalar_factors import scalar_factors
-from fusec.passes.shared_reciprocals import shared_reciprocals
-from fusec.passes.strided_additions import strided_additions
-from fusec.passes.sums_in_parts import sums_in_parts
+from fusec.ir.text.parse import parse_graph
+from fusec.passes.backward.contracted_additions import contracted_additions
+from fusec.passes.backward.scalar_factors import scalar_factors
+from fusec.passes.backward.shared_reciprocals import shared_reciprocals
+from fusec.passes.backward.strided_additions import strided_additions
+from fusec.passes.backward.sums_in_parts import sums_in_parts
 
 STEPS = 30
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 
 _ADDRESS = r"ptr (?P<at>[%@][\w.$-]+)"
 _LOAD = re.compile(rf"^\s*%[\w.$-]+ = load (?:volatile )?(?P<type>[^,]+), {_ADDRESS}")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen.code_cache import RECENT, CodeCache
+from fusec.codegen.machine_code.code_cache import RECENT, CodeCache
 from fusec.runtime import memory
 
 pytestmark = pytest.mark.alone  # memory of a process

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.runtime import constant_copies
+from fusec.runtime.launching import constant_copies
 
 SIZE = 300
 COUNTS = np.zeros((SIZE, SIZE), np.int32)

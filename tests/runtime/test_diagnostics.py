@@ -13,8 +13,8 @@ import pytest
 
 import fusec
 from fusec import config
-from fusec.inspect import log
-from fusec.runtime import threads
+from fusec.core import log
+from fusec.runtime.launching import threads
 
 PROGRAM = """
 import os, sys

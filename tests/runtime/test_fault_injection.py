@@ -23,10 +23,11 @@ import pytest
 
 import fusec
 from fusec import config
-from fusec.codegen import disk_cache
 from fusec.codegen.cpu.compile import clear_cache
 from fusec.codegen.cpu.loops import program as loops
-from fusec.runtime import memory, threads
+from fusec.codegen.machine_code import disk_cache
+from fusec.runtime import memory
+from fusec.runtime.launching import threads
 
 MOST = 400  # a kind that happens more often than that is not what is meant
 
@@ -164,7 +165,7 @@ def test_memory_of_steps_and_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_compiles_that_fail_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of memory at each module that a call compiles."""
-    from fusec.codegen import llvm
+    from fusec.codegen.machine_code import llvm
 
     x = np.linspace(1.0, 0.0, 2000)
     expected = stepwise(x, 5)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fusec
-from fusec import locks
+from fusec.core import locks
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,7 +20,7 @@ import os, random, signal, sys, threading, time
 import numpy as np
 import numpy.testing
 import fusec
-from fusec import locks
+from fusec.core import locks
 
 SECONDS = 20
 x = np.linspace(0.0, 1.0, 1000)
@@ -131,8 +131,8 @@ def test_a_plan_that_a_lost_thread_was_inside_of_is_free_in_the_child(
     tmp_path: Path,
 ) -> None:
     run(HEAD + """
-from fusec.runtime import launch
-from fusec.runtime.outcomes import BUSY
+from fusec.runtime.launching import launch
+from fusec.runtime.launching.outcomes import BUSY
 from fusec.runtime.native import records
 shared(x)
 at = records.PLAN.index("busy")
@@ -173,7 +173,7 @@ def test_every_lock_is_made_in_one_place() -> None:
     folders = ("fusec", "passes", "codegen", "runtime")
     found = [path for folder in folders for path in (ROOT / folder).rglob("*.py")
              if "bench" not in path.parts and makes.search(path.read_text())]
-    assert found == [ROOT / "fusec" / "locks.py"]
+    assert found == [ROOT / "fusec" / "core" / "locks.py"]
 
 
 def test_an_import_by_the_forking_thread_itself_is_not_waited_for() -> None:

@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from fusec import deadline
-from fusec.interruption import Interruption
+from fusec.core.process import deadline
+from fusec.core.process.interruption import Interruption
 
 
 class Stop(BaseException):

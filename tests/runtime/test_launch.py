@@ -15,9 +15,10 @@ import timeit
 import numpy as np
 import pytest
 
-from fusec.codegen.llvm import NativeCode, compile_ir
-from fusec.runtime import launch, memory, threads
-from fusec.runtime import launch_spec as spec
+from fusec.codegen.machine_code.llvm import NativeCode, compile_ir
+from fusec.runtime import memory
+from fusec.runtime.launching import launch, threads
+from fusec.runtime.launching import launch_spec as spec
 from fusec.runtime.native import NativeUnavailableError, launcher, numpy_api
 
 F8 = np.dtype(np.float64)

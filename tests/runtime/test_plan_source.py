@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.runtime.step_by_step import StepByStep
+from fusec.runtime.plan.step_by_step import StepByStep
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "differential"))
 from harness import check

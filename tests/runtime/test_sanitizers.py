@@ -102,7 +102,7 @@ print("done", memory.memory_stats().hits > 0)
 
 RACE = """
 import ctypes, threading
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 
 code = llvm.compile_ir('''
 define void @add(ptr %p) {
@@ -132,7 +132,7 @@ both = [threading.Thread(target=work) for _ in range(2)]
 """
 OVERRUN = """
 import ctypes
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 
 code = llvm.compile_ir('''
 define void @put(ptr %p, i64 %i) {

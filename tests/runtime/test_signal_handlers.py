@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.signal_handlers import handlers_around
+from fusec.core.process.signal_handlers import handlers_around
 from fusec.trace.values import trace as traces
 
 X = np.arange(5.0)

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fusec.codegen.llvm import NativeCode, compile_ir
-from fusec.runtime import threads
+from fusec.codegen.machine_code.llvm import NativeCode, compile_ir
+from fusec.runtime.launching import threads
 
 KERNELS = """
 declare void @fusec_parallel_for(ptr, ptr, i64, i64)
@@ -244,7 +244,7 @@ def test_symbols_are_what_they_say() -> None:
 
 FORBIDDEN = """
 import ctypes, os, threading
-from fusec.codegen import llvm
+from fusec.codegen.machine_code import llvm
 from fusec.runtime.native import cpus, libc_addresses
 
 llvm.add_symbols(libc_addresses(*cpus.AFFINITY_SYMBOLS))

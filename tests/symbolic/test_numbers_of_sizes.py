@@ -11,7 +11,7 @@ import scipy.fft
 from scipy import linalg
 
 import fusec
-from fusec.ops.library import leaves_of
+from fusec.ops.calls.library import leaves_of
 
 LENGTHS = (8, 12, 18, 25)
 OF_ITS_LENGTH: dict[str, Callable[[Any], Any]] = {

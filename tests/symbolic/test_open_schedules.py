@@ -13,14 +13,14 @@ import pytest
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.native_nest import CompileStats
-from fusec.codegen.open_schedule import ScheduleAtSizes
-from fusec.codegen.plan_building import compile_schedule
-from fusec.codegen.schedule import ControlRun, ExternStep, Place, Schedule
-from fusec.codegen.specialise import LoopForm, structure_key
-from fusec.concrete_function import ConcreteFunction
+from fusec.codegen.kernels.specialise import LoopForm, structure_key
+from fusec.codegen.machine_code.native_nest import CompileStats
+from fusec.codegen.plan.open_schedule import ScheduleAtSizes
+from fusec.codegen.plan.plan_building import compile_schedule
+from fusec.codegen.plan.schedule import ControlRun, ExternStep, Place, Schedule
+from fusec.compiled.concrete_function import ConcreteFunction
+from fusec.compiled.sizes.open_schedules import OpenSchedules
 from fusec.ir import Graph
-from fusec.open_schedules import OpenSchedules
 from tests.programs.corpus import programs
 from tests.programs.measure import difference, outcome
 
@@ -264,7 +264,7 @@ def test_loops_of_new_sizes_print_no_code(monkeypatch: pytest.MonkeyPatch):
     for n in (40, 41):
         compiled(*of_three(n))
     monkeypatch.setattr(fusec.codegen.cpu.loops.program, "build_program", None)
-    monkeypatch.setattr(fusec.ir.instantiate.Instantiation, "graph", None)
+    monkeypatch.setattr(fusec.ir.sizes.instantiate.Instantiation, "graph", None)
     for n in (42, 50):
         assert not difference(compiled(*of_three(n)), recurrence(*of_three(n)))
 
@@ -333,9 +333,9 @@ def test_a_new_size_makes_no_graph_and_lowers_nothing(monkeypatch: pytest.Monkey
     compiled = fusec.jit(smoothed)
     for n in (40, 41):
         compiled(*matrices(n))
-    lowered = fusec.codegen.lower_nest.NestLowering
+    lowered = fusec.codegen.kernels.lower_nest.NestLowering
     monkeypatch.setattr(lowered, "run", None)
-    monkeypatch.setattr(fusec.ir.instantiate.Instantiation, "graph", None)
+    monkeypatch.setattr(fusec.ir.sizes.instantiate.Instantiation, "graph", None)
     for n in (42, 50):
         assert not difference(compiled(*matrices(n)), smoothed(*matrices(n)))
     monkeypatch.undo()

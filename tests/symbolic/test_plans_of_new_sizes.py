@@ -10,16 +10,17 @@ import pytest
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.native_nest import NONE
-from fusec.codegen.open_schedule import StepAtSizes
-from fusec.codegen.specialise import LoopForm
-from fusec.ir.dims import Dim
-from fusec.ir.symbolic_numbers import Symbolic, stored
-from fusec.records import replace
-from fusec.runtime import launch, open_segments, packing, whole_call
-from fusec.runtime.open_segments import SegmentPattern
-from fusec.runtime.plan_source import PlanSource
-from fusec.runtime.plan_templates import PlanTemplate
+from fusec.codegen.kernels.specialise import LoopForm
+from fusec.codegen.machine_code.native_nest import NONE
+from fusec.codegen.plan.open_schedule import StepAtSizes
+from fusec.core.records import replace
+from fusec.ir.sizes.dims import Dim
+from fusec.ir.sizes.symbolic_numbers import Symbolic, stored
+from fusec.runtime.launching import launch, packing, whole_call
+from fusec.runtime.plan import open_segments
+from fusec.runtime.plan.open_segments import SegmentPattern
+from fusec.runtime.plan.plan_source import PlanSource
+from fusec.runtime.plan.plan_templates import PlanTemplate
 from fusec.trace.guards import guard as guards
 
 limit = 3.0

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.occupancy import Hold
+from fusec.core.occupancy import Hold
 
 LARGE = 300_000  # elements: the launcher gives the interpreter's lock up
 

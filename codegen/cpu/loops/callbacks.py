@@ -7,11 +7,11 @@ Results come back in words too.
 
 from __future__ import annotations
 
-from fusec.codegen.control_program import HostValue
 from fusec.codegen.structured.memory import Constant, Register, View
 from fusec.codegen.structured.statements import CallPython
-from fusec.ir.dims import Dim
+from fusec.ir.sizes.dims import Dim
 
+from ...plan.control_program import HostValue
 from .frame import Frame
 from .polls import call_python
 

@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.control_program import ErrorExit, Word
 from fusec.codegen.cpu.emitter import I64, Emitter, Operand, memory_type
-from fusec.codegen.native_nest import RECORD
 from fusec.codegen.structured.memory import (
     Constant,
     Memory,
@@ -24,10 +22,13 @@ from fusec.codegen.structured.memory import (
     is_zero,
 )
 from fusec.codegen.structured.statements import Function, NestUse
-from fusec.ir.dims import Dim, Size, is_at_least
-from fusec.ir.polynomials import Call
-from fusec.ir.symbolic_numbers import Symbolic
-from fusec.records import dataclass, field
+from fusec.core.records import dataclass, field
+from fusec.ir.sizes.dims import Dim, Size, is_at_least
+from fusec.ir.sizes.polynomials import Call
+from fusec.ir.sizes.symbolic_numbers import Symbolic
+
+from ...machine_code.native_nest import RECORD
+from ...plan.control_program import ErrorExit, Word
 
 WORD = 8  # bytes
 MANY_WORDS = 256  # beyond these none stays in a register from the entry on

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fusec.codegen.cpu.emitter import BOOL, I64, Emitter, Operand
-from fusec.codegen.cpu.scalar_calls import call_once
-from fusec.codegen.cpu.scalar_ops import emit_operation
 from fusec.codegen.structured.statements import CallScalar, Let
 
+from ..scalars.scalar_calls import call_once
+from ..scalars.scalar_ops import emit_operation
 from .frame import Frame
 
 

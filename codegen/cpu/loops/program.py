@@ -6,20 +6,21 @@ import hashlib
 import time
 from collections.abc import Sequence
 
-from fusec import config, locks
-from fusec.codegen.code_cache import CodeCache
-from fusec.codegen.control_program import ControlProgram, LoopNest
+from fusec import config
 from fusec.codegen.cpu.abi import nest_block, open_block
 from fusec.codegen.cpu.compile import compile_forms
 from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, Emitter
-from fusec.codegen.llvm import NativeCode, compile_ir
-from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.structured.memory import Strides
 from fusec.codegen.structured.program import build_program
 from fusec.codegen.structured.verify import verify
-from fusec.inspect import progress
+from fusec.core import locks
+from fusec.core.display import progress
 from fusec.ir import Node
 
+from ...machine_code.code_cache import CodeCache
+from ...machine_code.llvm import NativeCode, compile_ir
+from ...machine_code.native_nest import CompileStats
+from ...plan.control_program import ControlProgram, LoopNest
 from .frame import Frame
 from .printer import print_block
 

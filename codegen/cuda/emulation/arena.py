@@ -6,9 +6,9 @@ import bisect
 
 import numpy as np
 
-from fusec import locks
+from fusec.core import locks
+from fusec.core.records import dataclass
 from fusec.errors import user_error
-from fusec.records import dataclass
 
 ALIGNMENT = 256
 _GARBAGE = 0xA5  # what fresh memory holds: a GPU's is not zero either

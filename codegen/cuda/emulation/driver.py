@@ -1,4 +1,4 @@
-"""The driver of the emulated device: see `fusec.codegen.cuda.driver.Driver`."""
+"""The driver of the emulated device: see `fusec.codegen.cuda.driver.driver.Driver`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fusec import machine
-from fusec.codegen.cuda.driver import Dim3
 from fusec.codegen.cuda.module import CudaKernel, CudaModule, CudaParam
+from fusec.core import machine
 
+from ..driver.driver import Dim3
 from . import launches, loading
 from .arena import Arena
 from .faults import KernelFault, Operand

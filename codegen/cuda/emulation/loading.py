@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from fusec.codegen import disk_cache
 from fusec.codegen.cuda.module import CudaModule
-from fusec.codegen.llvm import host_features
 
+from ...machine_code import disk_cache
+from ...machine_code.llvm import host_features
 from . import toolchain as tools
 
 # CUDA's word for memory of a size that the launch says has no counterpart in C++.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fusec.codegen.cuda.driver import Dim3
 from fusec.codegen.cuda.module import CudaKernel
-from fusec.codegen.loop_ir import Kernel
+from fusec.core import timeline
+from fusec.core.records import replace
 from fusec.errors import FusecError
-from fusec.inspect import timeline
-from fusec.records import replace
 
+from ...kernels.loop_ir import Kernel
+from ..driver.driver import Dim3
 from .driver import EmulatedDriver
 from .loading import LoadedModule
 

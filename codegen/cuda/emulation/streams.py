@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import deque
 
-from fusec import locks
+from fusec.core import locks
 
 from .work import Work
 

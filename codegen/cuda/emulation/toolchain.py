@@ -15,8 +15,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fusec.core.records import dataclass
 from fusec.errors import FusecError
-from fusec.records import dataclass
 
 _HOW = ("-x", "c++", "-std=c++17", "-w", "-fPIC", "-fvisibility=hidden", "-fno-exceptions",
         "-fno-rtti", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno",

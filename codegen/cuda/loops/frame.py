@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.backend import NotNativeError
-from fusec.codegen.control_program import ErrorExit
 from fusec.codegen.cuda.compiled import CudaForm, code_key
-from fusec.codegen.cuda.emitter import BOOL, Emitter, Operand, memory_type, type_name
-from fusec.codegen.cuda.written import WrittenKernel, write_form
 from fusec.codegen.structured.memory import Constant, Memory, Register, Variable, View, is_zero
-from fusec.ir.dims import Dim, Size
-from fusec.ir.polynomials import Call
-from fusec.records import dataclass, field
+from fusec.core.records import dataclass, field
+from fusec.ir.sizes.dims import Dim, Size
+from fusec.ir.sizes.polynomials import Call
+
+from ...plan.control_program import ErrorExit
+from ..kernels.written import WrittenKernel, write_form
+from ..scalars.emitter import BOOL, Emitter, Operand, memory_type, type_name
 
 CODE, INDEX, SIZE = range(3)  # words
 Number = tuple[str, Any]  # ("number", a constant), ("size", a symbol), ("input", a position)

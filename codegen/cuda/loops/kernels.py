@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cuda.compiled import CudaForm, fixed_argument, raw_bits
-from fusec.codegen.cuda.launch_plan import Layout, Slot
-from fusec.codegen.cuda.written import WrittenKernel
 from fusec.codegen.structured.memory import Constant, Register, View
 from fusec.codegen.structured.statements import NestUse, RunKernel
 
+from ..kernels.launch_plan import Layout, Slot
+from ..kernels.written import WrittenKernel
 from .frame import LoopFrame, require_plain
 
 THREADS = 256

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from typing import Any
 
 from fusec.codegen.backend import NotNativeError
-from fusec.codegen.cuda.emitter import BOOL, I64, Operand, memory_type, type_name
-from fusec.codegen.cuda.scalar_functions import call_scalar, refusal
-from fusec.codegen.cuda.scalar_ops import emit_operation
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Variable, View
 
+from ..scalars.emitter import BOOL, I64, Operand, memory_type, type_name
+from ..scalars.scalar_functions import call_scalar, refusal
+from ..scalars.scalar_ops import emit_operation
 from .frame import LoopFrame, from_word, require_plain
 from .kernels import run_kernel
 

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 from fusec import config
 from fusec.codegen.backend import NotNativeError
-from fusec.codegen.control_program import ControlCode
-from fusec.codegen.cuda.driver import Driver
-from fusec.codegen.cuda.kernel_texts import KernelTexts
 from fusec.codegen.cuda.module import CudaKernel, CudaModule, CudaParam
-from fusec.codegen.cuda.scalar_functions import definition
-from fusec.codegen.cuda.written import source_of
-from fusec.codegen.native_nest import CompileStats
 from fusec.codegen.structured.memory import Strides
 from fusec.codegen.structured.program import build_program
 from fusec.codegen.structured.statements import Block, NestUse, RunKernel, blocks_of
 from fusec.codegen.structured.verify import verify
 from fusec.ir import Node
 
+from ...machine_code.native_nest import CompileStats
+from ...plan.control_program import ControlCode
+from ..driver.driver import Driver
+from ..kernels.kernel_texts import KernelTexts
+from ..kernels.written import source_of
+from ..scalars.scalar_functions import definition
 from .frame import LoopFrame
 from .kernels import THREADS, device_function
 from .printer import print_block

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.control_program import EarlyExit
-from fusec.codegen.cuda.device_memory import DeviceMemory
-from fusec.codegen.cuda.driver import Driver
 from fusec.codegen.cuda.module import CudaKernel
 from fusec.codegen.structured.program import StructuredProgram
-from fusec.ir.bindings import resolve
+from fusec.ir.sizes.bindings import resolve
 
+from ...plan.control_program import EarlyExit
+from ..driver.device_memory import DeviceMemory
+from ..driver.driver import Driver
 from .frame import CODE, INDEX, SIZE, WORD, Address, LoopFrame, Number
 
 

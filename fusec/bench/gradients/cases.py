@@ -10,13 +10,13 @@ import numpy as np
 import optree
 
 import fusec
-from fusec.code_roles import AS_USERS
+from fusec.core.code_roles import AS_USERS
 
-from .. import peer_jax
-from ..other_numpy import with_numpy
-from ..program import Program
+from ..measuring.program import Program
+from ..measuring.stats import count
+from ..peers import peer_jax
+from ..peers.other_numpy import with_numpy
 from ..programs import all_programs
-from ..stats import count
 from . import adbench, jax_loops, jax_twins, sequential
 
 FUSEC_ROLE = AS_USERS

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..other_numpy import with_numpy
+from ..peers.other_numpy import with_numpy
 from . import adbench
 
 Twin = Callable[..., Any]

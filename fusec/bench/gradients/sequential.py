@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.code_roles import AS_USERS
+from fusec.core.code_roles import AS_USERS
 
 FUSEC_ROLE = AS_USERS
 

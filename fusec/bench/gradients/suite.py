@@ -19,9 +19,10 @@ import numpy as np
 
 import fusec
 
-from .. import host, ops
-from ..peers import disagreement, installed
-from ..stats import duration
+from .. import ops
+from ..measuring import host
+from ..measuring.stats import duration
+from ..peers.peers import disagreement, installed
 from .cases import Case, all_cases, leaves
 
 TITLE = "## Gradients"

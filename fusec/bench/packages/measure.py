@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import fusec
-from fusec.bench.inputs import copied
 from fusec.errors import FusecError
 
+from ..measuring.inputs import copied
 from .case import Cases
 
 SECONDS = 0.4  # for the rounds of one function

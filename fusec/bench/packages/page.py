@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from datetime import date
 from importlib import metadata
 
-from fusec.bench import host
-from fusec.bench.stats import digits, duration
-
+from ..measuring import host
+from ..measuring.stats import digits, duration
 from .measure import Finding
 
 HEAD = """# Functions of packages from PyPI

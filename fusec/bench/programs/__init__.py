@@ -7,9 +7,9 @@ import functools
 import importlib
 from collections.abc import Iterable
 
-from fusec.code_roles import AS_USERS
+from fusec.core.code_roles import AS_USERS
 
-from ..program import Program
+from ..measuring.program import Program
 
 FUSEC_ROLE = AS_USERS
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..program import Program
+from ..measuring.program import Program
 
 NUMERATOR = (
     3.52624965998911e-2, 0.700383064443688, 6.37396220353165, 33.912866078383, 112.079291497871,

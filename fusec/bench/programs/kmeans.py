@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data import digits_of
-from ..program import Program
+from ..measuring.data import digits_of
+from ..measuring.program import Program
 
 CLUSTERS = 10
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..program import Program
+from ..measuring.program import Program
 
 ITERATIONS = 20
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..program import Program
+from ..measuring.program import Program
 
 COLUMNS = 512
 

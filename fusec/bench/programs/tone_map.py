@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data import photo_of
-from ..program import Program
+from ..measuring.data import photo_of
+from ..measuring.program import Program
 
 EXPOSURE = 2.0
 WHITE = 11.2

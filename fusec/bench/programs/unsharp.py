@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data import photo_of
-from ..program import Program
+from ..measuring.data import photo_of
+from ..measuring.program import Program
 
 AMOUNT = 1.5
 

@@ -1,6 +1,6 @@
 """Calls of libraries in rules: what a node's arguments are, and new calls.
 
-A library's row keeps its call as plain data (`fusec.ops.library`); rules read it as a Python call
+A library's row keeps its call as plain data (`library`); rules read it as a Python call
 of terms, and make further calls the same way.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from fusec.ir import TensorType, Value
 
-from ..library import decode
+from ..calls.library import decode
 from .protocol import Site
 from .terms import Term
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..formulas import FORMULAS
-from .powers import by_base, by_exponent
+from .elements.powers import by_base, by_exponent
 from .protocol import ZERO, Partial, declare
 from .terms import Number, Term, exp, log, sqrt, square, where
 

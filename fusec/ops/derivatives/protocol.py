@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from fusec.core.records import dataclass
 from fusec.errors import unsupported
 from fusec.ir import Node, Value
-from fusec.ir.dims import Size
-from fusec.records import dataclass
+from fusec.ir.sizes.dims import Size
 
 from .. import registry
 from ..build import Builder
-from ..library import LIBRARY, called_name
+from ..calls.library import LIBRARY, called_name
 from .terms import Number, Term
 
 SHORT = 16  # elements of an axis that is summed first

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from fusec.ir import Value
 
+from .arrays.indices import counter
+from .arrays.moves import MOVES, move, move_jvp
+from .arrays.order import permuted
 from .calls import arguments, by_values
-from .indices import counter
-from .matrices import adjoint, as_like, column, matmul
-from .moves import MOVES, move, move_jvp
-from .order import permuted
+from .elements.wide import widely
+from .matrices.matrices import adjoint, as_like, column, matmul
+from .matrices.spectral import by_pinv, pinv_of, pinv_tangent
 from .protocol import Cotangents, Site, Tangents, declare, refused
-from .spectral import by_pinv, pinv_of, pinv_tangent
 from .terms import Term, where
-from .wide import widely
 
 # --------------------------------------------------------------------------------- calls by name
 

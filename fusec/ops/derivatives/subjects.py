@@ -1,35 +1,16 @@
 """The files that hold rules: importing them fills the rows' columns."""
 
-from . import (
-    arithmetic,
-    choices,
-    cumulative,
-    einsum,
-    elementary,
-    formulas,
-    fourier,
-    indices,
-    linear_algebra,
-    moves,
-    norms,
-    order,
-    parts,
-    powers,
-    products,
-    reductions,
-    rest,
-    scans,
+from . import formulas, parts, rest
+from .arrays import cumulative, fourier, indices, moves, order, reductions, scans, signals, views
+from .elements import arithmetic, choices, elementary, powers, special, ufuncs
+from .matrices import einsum, linear_algebra, norms, products, spectral
+from .scipy import (
     scipy_banded,
     scipy_calls,
     scipy_equations,
     scipy_factors,
     scipy_signals,
     scipy_systems,
-    signals,
-    special,
-    spectral,
-    ufuncs,
-    views,
 )
 
 __all__ = [

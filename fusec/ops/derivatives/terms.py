@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.ir import Value
-from fusec.ir.dims import Dim, Size
-from fusec.ir.symbolic_numbers import applied
-from fusec.records import dataclass
+from fusec.ir.sizes.dims import Dim, Size
+from fusec.ir.sizes.symbolic_numbers import applied
 
 from ..build import Builder
-from ..sizes import size_value
+from ..rows.sizes import size_value
 
 Number = int | float | complex
 

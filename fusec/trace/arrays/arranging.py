@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.dims import Dim, Size, is_static
-from fusec.ir.symbolic_numbers import Symbolic, is_int
-from fusec.ir.symbolic_sizes import is_symbolic, plain
+from fusec.ir.sizes.dims import Dim, Size, is_static
+from fusec.ir.sizes.symbolic_numbers import Symbolic, is_int
+from fusec.ir.sizes.symbolic_sizes import is_symbolic, plain
 from fusec.ops.shapes import broadcast, normalise_axis
 
 from ..facts.constant_values import constant_value, is_constant

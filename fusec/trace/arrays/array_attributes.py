@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import FusecError, UnsupportedError, unsupported
-from fusec.ir.dims import is_static
+from fusec.ir.sizes.dims import is_static
 
 from ..facts.layout import is_c_contiguous
 from ..index import reinterpret

@@ -9,7 +9,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.dims import is_static
+from fusec.ir.sizes.dims import is_static
 
 from ..facts import this_numpy
 from ..facts.layout import broadcast_strides, contiguous, is_c_contiguous, k_order, order_like

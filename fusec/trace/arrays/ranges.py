@@ -8,9 +8,9 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.dims import Size, is_static
-from fusec.ir.symbolic_numbers import Symbolic
-from fusec.ir.symbolic_sizes import length_of_range
+from fusec.ir.sizes.dims import Size, is_static
+from fusec.ir.sizes.symbolic_numbers import Symbolic
+from fusec.ir.sizes.symbolic_sizes import length_of_range
 
 from ..facts.refusals import target_dtype
 from ..index.windows import LONGEST, new_shape

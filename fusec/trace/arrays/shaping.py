@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.dims import Dim, Size, UndecidedSizeError, equal, is_static
+from fusec.ir.sizes.dims import Dim, Size, UndecidedSizeError, equal, is_static
 from fusec.ops.shapes import normalise_axes, normalise_axis
 
 from ..facts.layout import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.ops.host_calls import HostObject, is_generator
+from fusec.ops.calls.host_calls import HostObject, is_generator
 
 from ..call.flat_call import FlatCall
 from ..call.overlap import view_of

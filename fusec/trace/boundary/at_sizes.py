@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fusec.ir.instantiate import Instantiation
+from fusec.ir.sizes.instantiate import Instantiation
 
 from ..values.storage import ViewStep
 from .results import Output

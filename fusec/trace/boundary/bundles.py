@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.ir.dims import is_static
+from fusec.ir.sizes.dims import is_static
 
 from ..facts.trees import NAMESPACE, flattened, mapped
 from ..values.array import TracedArray, from_value

@@ -11,7 +11,7 @@ import numpy as np
 
 from fusec.errors import FusecError, unsupported
 from fusec.ir import Loc
-from fusec.ir.symbolic_numbers import Symbolic
+from fusec.ir.sizes.symbolic_numbers import Symbolic
 
 from ..choice.choice import Choice
 from ..control.sequences import PythonIterator, TracedRange

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.errors import unsupported, user_error
 from fusec.ir import Value
-from fusec.ir.symbolic_numbers import Symbolic
-from fusec.records import dataclass
-from fusec.variable import Variable
+from fusec.ir.sizes.symbolic_numbers import Symbolic
+from fusec.state.variable import Variable
 
 from ..facts.layout import Strides, contiguous, like_order
 from ..facts.refusals import is_compiled

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import optree
 
+from fusec.core.records import dataclass
 from fusec.errors import user_error
 from fusec.ir import dtype_name
 from fusec.ir.types import RUN_TIME_INT
-from fusec.known_structures import flattened_as_before
-from fusec.ops.host_calls import is_generator
-from fusec.placing import Placing
-from fusec.records import dataclass
+from fusec.ops.calls.host_calls import is_generator
 
 from ..facts.layout import is_c_contiguous
 from ..facts.refusals import check_array, check_dtype, is_compiled
 from ..facts.static_values import SameObject, has_attributes, key_of
 from ..facts.trees import flattened, holds_ordered, in_order, key_types
 from .foreign_arrays import is_foreign, refusal
+from .known_structures import flattened_as_before
+from .placing import Placing
 from .signature import Signature
 from .symbolic_arguments import OpenArguments
 
@@ -37,7 +37,7 @@ class FlatCall:
     ``needed``: the leaves that are Python's ints of which a trace needed the value.
     ``symbolic``: in a trace for more sizes than the call's, the shapes of its arrays.
     ``varying``: the names of attributes whose numbers are inputs of the trace.
-    ``placing``: see `fusec.placing`.
+    ``placing``: see `fusec.trace.call.placing`.
     """
 
     leaves: tuple[Leaf, ...]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.records import dataclass, replace
+from fusec.core.records import dataclass, replace
 
 from .flat_call import FlatCall
 

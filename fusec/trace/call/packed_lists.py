@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 from ..facts.refusals import is_compiled
 from ..facts.trees import NAMESPACE

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
+from fusec.core.records import dataclass, field, replace
 from fusec.errors import nearest, users_own
-from fusec.records import dataclass, field, replace
 
 _POSITION_ONLY = inspect.Parameter.POSITIONAL_ONLY
 _BY_POSITION = (_POSITION_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

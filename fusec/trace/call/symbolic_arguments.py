@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.dims import Size
-from fusec.ir.polynomials import ARGUMENT, LEAST_ARGUMENT, MOST_ARGUMENT
-from fusec.ir.symbolic_numbers import Sizes
-from fusec.records import dataclass
+from fusec.core.records import dataclass
+from fusec.ir.sizes.dims import Size
+from fusec.ir.sizes.polynomials import ARGUMENT, LEAST_ARGUMENT, MOST_ARGUMENT
+from fusec.ir.sizes.symbolic_numbers import Sizes
 
 from ..facts.layout import Strides, contiguous, like_order
 

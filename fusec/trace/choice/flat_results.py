@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.symbolic_sizes import is_symbolic, plain
+from fusec.ir.sizes.symbolic_sizes import is_symbolic, plain
 
 from ..facts.trees import flattened, flattened_in_order, in_order, mapped
 from ..values.array import TracedArray

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import optree
 
+from fusec.core.records import dataclass
 from fusec.ir import TensorType, Value
-from fusec.records import dataclass
 
 from ..facts.constant_values import constant_value
 from ..facts.layout import Strides

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.graph import new_id
 from fusec.ir.walks import nodes_behind
-from fusec.ops.index_checks import Use
+from fusec.ops.calls.index_checks import Use
 
 from ..values.storage import Storage
 from ..values.trace import Trace

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fusec.error_states import State
+from fusec.core.records import dataclass, field, replace
 from fusec.ir import Node, Value
-from fusec.ops.index_checks import Use
-from fusec.records import dataclass, field, replace
+from fusec.ops.calls.index_checks import Use
 
+from ..facts.error_states import State
 from ..facts.layout import Strides
 from ..operands.perhaps_pythons import note_choice
 from ..operands.python_numbers import Intervals, hull, interval

@@ -15,10 +15,10 @@ import numpy as np
 
 from fusec.errors import ConcreteValueError, unsupported
 from fusec.ir import Node, Value
-from fusec.ir.symbolic_numbers import is_int
+from fusec.ir.sizes.symbolic_numbers import is_int
 from fusec.ops import get
-from fusec.ops.checks import has_effects, is_check
-from fusec.ops.index_checks import Use
+from fusec.ops.calls.checks import has_effects, is_check
+from fusec.ops.calls.index_checks import Use
 
 from ..choice.aliases import LoopBound
 from ..choice.merge import converted

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.errors import unsupported, user_error
 from fusec.ir import Loc, Node, Value
-from fusec.ir.dims import UndecidedSizeError
+from fusec.ir.sizes.dims import UndecidedSizeError
 from fusec.ops import get
-from fusec.ops.checks import describe_error
-from fusec.records import dataclass
+from fusec.ops.calls.checks import describe_error
 
 from ..choice.half_choices import check_bound, half_bound, is_users, left_by_one, merged_tails
 from ..choice.joined_containers import Contents, Joining

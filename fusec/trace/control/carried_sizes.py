@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from fusec.core.records import dataclass, field
 from fusec.ir import TensorType, Value
-from fusec.ir.bindings import resolve
-from fusec.ir.bounds import range_of
-from fusec.ir.dims import Size, is_static, symbols_of
-from fusec.ops.library import size_limits
-from fusec.ops.windows import UNLIMITED
-from fusec.records import dataclass, field
+from fusec.ir.sizes.bindings import resolve
+from fusec.ir.sizes.bounds import range_of
+from fusec.ir.sizes.dims import Size, is_static, symbols_of
+from fusec.ops.calls.library import size_limits
+from fusec.ops.rows.windows import UNLIMITED
 
 from ..choice.regions import placeholder
 from ..index.windows import extent

@@ -11,7 +11,7 @@ from typing import Any
 
 from fusec.errors import UnsupportedError, unsupported, user_error
 from fusec.ir import TensorType, Value
-from fusec.ir.dims import symbols_of
+from fusec.ir.sizes.dims import symbols_of
 
 from ..choice.aliases import memory_of, shown_elsewhere
 from ..choice.choice import Choice

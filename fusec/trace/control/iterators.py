@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from typing import Any
 
-from fusec.ir.symbolic_numbers import is_int
+from fusec.ir.sizes.symbolic_numbers import is_int
 
 from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import Intervals, interval

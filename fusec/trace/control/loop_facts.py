@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fusec.core.records import dataclass, field
 from fusec.ir import TensorType, Value
-from fusec.ir.dims import Size, is_static
-from fusec.ir.symbolic_numbers import stored
-from fusec.records import dataclass, field
+from fusec.ir.sizes.dims import Size, is_static
+from fusec.ir.sizes.symbolic_numbers import stored
 
 from ..choice.merge import flatten
 from ..choice.optional_values import aligned, or_absent

@@ -14,8 +14,8 @@ from typing import Any
 
 from fusec.errors import unsupported
 from fusec.ir import Graph, Node, TensorType, Value
-from fusec.ir.symbolic_numbers import is_int
-from fusec.ops.checks import has_effects, is_check
+from fusec.ir.sizes.symbolic_numbers import is_int
+from fusec.ops.calls.checks import has_effects, is_check
 
 from ..choice.aliases import memory_of, note_rebound, shown_elsewhere
 from ..choice.choice import Choice

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fusec.ir import TensorType, Value
-from fusec.ir.symbolic_numbers import is_int
+from fusec.ir.sizes.symbolic_numbers import is_int
 
 from ..choice.joined_containers import Copies, holders_of, loop_leaves, with_objects
 from ..choice.joined_kinds import JoinedKinds, note_joined

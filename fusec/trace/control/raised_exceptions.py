@@ -9,16 +9,16 @@ from __future__ import annotations
 from traceback import walk_tb
 from typing import Any
 
-from fusec.code_roles import is_on_behalf
-from fusec.error_states import Computed, State, States
+from fusec.core.code_roles import is_on_behalf
 from fusec.errors import FusecError, unsupported
 from fusec.ir import Node, Value
-from fusec.ir.dims import UndecidedSizeError
-from fusec.ops.checks import describe_error
+from fusec.ir.sizes.dims import UndecidedSizeError
+from fusec.ops.calls.checks import describe_error
 
 from ..choice.choice import unbound
 from ..choice.flat_results import flat_results
 from ..choice.half_choices import UnboundReads
+from ..facts.error_states import Computed, State, States
 from ..facts.trees import flattened
 from ..guards.places import Places
 from ..operands.texts import without_values

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, replace
 from fusec.errors import unsupported
-from fusec.ir.symbolic_numbers import Symbolic, is_int
-from fusec.ir.symbolic_sizes import length_of_range
-from fusec.records import dataclass, replace
+from fusec.ir.sizes.symbolic_numbers import Symbolic, is_int
+from fusec.ir.sizes.symbolic_sizes import length_of_range
 
 from ..lists.appended_items import restacked
 from ..operands import sizes

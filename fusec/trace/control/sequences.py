@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.errors import unsupported
-from fusec.ir.symbolic_numbers import is_int
-from fusec.records import dataclass, field
+from fusec.ir.sizes.symbolic_numbers import is_int
 
 from ..values.trace import Trace
 

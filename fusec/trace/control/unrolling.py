@@ -21,10 +21,10 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
+from fusec.core import log
 from fusec.errors import FusecError, UnrolledWarning
-from fusec.inspect import log
 from fusec.ir import Graph, Node
-from fusec.ir.symbolic_numbers import expressions
+from fusec.ir.sizes.symbolic_numbers import expressions
 from fusec.ops import get
 
 from ..choice.merge import flatten, is_traced

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fusec.code_roles import ON_BEHALF
+from fusec.core.code_roles import ON_BEHALF
 
 FUSEC_ROLE = ON_BEHALF

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Protocol
 
-from fusec.code_roles import note_converted
+from fusec.core.code_roles import note_converted
+from fusec.core.display import progress
 from fusec.errors import Diagnostic
-from fusec.inspect import progress
 
 from ..facts.policy import is_numeric_stack
 from ..rewrite.control_flow import convert_tree

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from fusec.inspect import log
+from fusec.core import log
 
 from ..rewrite.transformer import Where
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Graph, Node, TensorType, Value
-from fusec.ir.evaluate import apply
-from fusec.ir.symbolic_numbers import Symbolic
-from fusec.ir.symbolic_sizes import is_symbolic, plain
-from fusec.ops.checks import has_effects
-from fusec.ops.numbers_of_sizes import holds_sizes, of_sizes, plain_result
+from fusec.ir.sizes.symbolic_numbers import Symbolic
+from fusec.ir.sizes.symbolic_sizes import is_symbolic, plain
+from fusec.ops.calls.checks import has_effects
+from fusec.ops.calls.numbers_of_sizes import holds_sizes, of_sizes, plain_result
+from fusec.ops.graphs.evaluate import apply
 
 _MOST_NODES = 1_000
 _MOST_ELEMENTS = 1 << 20

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from ctypes import c_uint64
 from typing import Any
 
-from fusec.records import dataclass, field
+from fusec.core.records import dataclass, field
 
 _OFFSET = 24  # behind the object's header and the number of items
 _Words = c_uint64 * 3  # the version, the table of keys, and that of values which objects share

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from fusec.core import log
 from fusec.errors import UnrolledWarning
-from fusec.inspect import log
 from fusec.ir import Graph
 from fusec.ops import get
 

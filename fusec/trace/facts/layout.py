@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fusec.ir.bindings import typical
-from fusec.ir.dims import Dim, Size, UndecidedSizeError, is_static, maximum
+from fusec.ir.sizes.bindings import typical
+from fusec.ir.sizes.dims import Dim, Size, UndecidedSizeError, is_static, maximum
 
 Strides = tuple[Size, ...]
 Shape = tuple[Size, ...]

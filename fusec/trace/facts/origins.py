@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from fusec.ir import Loc, TensorType, Value
-from fusec.ir.symbolic_sizes import plain
+from fusec.ir.sizes.symbolic_sizes import plain
 from fusec.ops import get
 
 _PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}

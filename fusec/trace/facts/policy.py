@@ -9,7 +9,7 @@ import sysconfig
 from types import CodeType, FunctionType
 from typing import Any
 
-from fusec.code_roles import is_written_as_users
+from fusec.core.code_roles import is_written_as_users
 
 # NumPy's own functions reach traced arrays through its protocols; the others are compilers,
 # libraries with their own arrays, and fusec.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.variable import Variable
+from fusec.state.variable import Variable
 
 from .code_names import HEAP_TYPE
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.errors import unsupported
 from fusec.ir import Node, Value
-from fusec.ir.dims import is_static
-from fusec.records import dataclass
+from fusec.ir.sizes.dims import is_static
 
 from ..facts.constant_values import constant_value, note_constant
 from ..values.array import TracedArray

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fusec.ir.size_questions import Computed
+from fusec.ir.sizes.size_questions import Computed
 
 from ..values.assigned_names import SMALL
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 Key = tuple[int, Any]
 Bind = Callable[[Any], str]

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.code_roles import is_ours
+from fusec.core.code_roles import is_ours
 
 from ..facts.code_names import globals_in
 from ..source.source import HOOKS_NAME

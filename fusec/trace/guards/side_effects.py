@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core import log
 from fusec.errors import DtypeWarning, SideEffectWarning, unsupported
-from fusec.inspect import log
 from fusec.ir import Loc
 
 from ..facts.dict_versions import Rebindings

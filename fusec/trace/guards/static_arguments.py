@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ops.host_calls import is_generator
+from fusec.ops.calls.host_calls import is_generator
 
 from ..call.flat_call import FlatCall
 from ..values.array import TracedArray

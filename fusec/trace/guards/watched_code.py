@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 from ..convert.cache import is_converted
 from ..facts.code_names import HEAP_TYPE, names_in, with_inner

@@ -7,7 +7,7 @@ import functools
 from types import FunctionType, MethodType
 from typing import Any
 
-from fusec.code_roles import ON_BEHALF
+from fusec.core.code_roles import ON_BEHALF
 from fusec.errors import unsupported
 
 from ..choice.choice import Choice, unbound

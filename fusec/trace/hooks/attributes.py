@@ -11,7 +11,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir.graph import Loc
-from fusec.variable import Variable
+from fusec.state.variable import Variable
 
 from ..arrays.array_attributes import Flags, assign
 from ..call.foreign_arrays import is_foreign, refusal

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.code_roles import ON_BEHALF
-from fusec.variable import WRITERS, Variable
+from fusec.core.code_roles import ON_BEHALF
+from fusec.state.variable import WRITERS, Variable
 
 from ..guards.measures import ATOMS
 from ..guards.plain_calls import goes_over, takes_at_once, takes_values

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from fusec.code_roles import ON_BEHALF
+from fusec.core.code_roles import ON_BEHALF
 from fusec.errors import FusecError, unsupported
 from fusec.ir.graph import Loc
-from fusec.ir.symbolic_numbers import Symbolic, applied, is_int, is_plain_number
-from fusec.variable import Variable
+from fusec.ir.sizes.symbolic_numbers import Symbolic, applied, is_int, is_plain_number
+from fusec.state.variable import Variable
 
 from ..call.foreign_arrays import check_names, is_foreign_class, public_name
 from ..choice.aliases import Frames

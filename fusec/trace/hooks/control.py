@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fusec.code_roles import ON_BEHALF
+from fusec.core.code_roles import ON_BEHALF
 from fusec.errors import UnsupportedError
 from fusec.ir import Value
-from fusec.ir.symbolic_numbers import is_int
+from fusec.ir.sizes.symbolic_numbers import is_int
 
 from ..choice.choice import Choice
 from ..control.attempts import nothing_done

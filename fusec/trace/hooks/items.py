@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.symbolic_numbers import Symbolic
-from fusec.ir.symbolic_sizes import is_symbolic, plain
-from fusec.variable import Variable
+from fusec.ir.sizes.symbolic_numbers import Symbolic
+from fusec.ir.sizes.symbolic_sizes import is_symbolic, plain
+from fusec.state.variable import Variable
 
 from ..control.ranges import number_at
 from ..control.sequences import table

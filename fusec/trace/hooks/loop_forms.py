@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
+from fusec.core.records import dataclass, field
 from fusec.errors import ConcreteValueError, UnsupportedError
-from fusec.records import dataclass, field
 
 from ..rewrite.transformer import Where
 

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fusec.code_roles import ON_BEHALF
+from fusec.core.code_roles import ON_BEHALF
 from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
-from fusec.growing_structures import Growth
 from fusec.ir import Value
-from fusec.ir.symbolic_numbers import is_int, text_of_number
+from fusec.ir.sizes.symbolic_numbers import is_int, text_of_number
 
 from ..choice.regions import Region
 from ..control import unrolling
@@ -27,6 +26,7 @@ from ..control.loops import LoopResult, trace_loop
 from ..control.raised_exceptions import check_not, is_programs
 from ..control.ranges import Counted, counted, listed
 from ..convert.logic import Thunk
+from ..guards.growing_structures import Growth
 from ..lists.growing_lists import MOST_PEELED, ShortListError
 from ..lists.tables_of_loops import WrittenLists
 from ..objects.tracing_hooks import TracingHooks

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from fusec.code_roles import ON_BEHALF
+from fusec.core.code_roles import ON_BEHALF
 from fusec.errors import unsupported
 from fusec.ir.graph import Loc
-from fusec.variable import Variable
+from fusec.state.variable import Variable
 
 from ..call.foreign_arrays import is_foreign, refusal
 from ..choice.aliases import LoopBound

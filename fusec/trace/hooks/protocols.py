@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.symbolic_numbers import is_int
-from fusec.ir.symbolic_sizes import is_symbolic, length_of_range
+from fusec.ir.sizes.symbolic_numbers import is_int
+from fusec.ir.sizes.symbolic_sizes import is_symbolic, length_of_range
 
 from ..control.sequences import TracedRange
 from ..convert.properties import class_attribute

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
-from fusec.code_roles import is_ours
+from fusec.core.code_roles import is_ours
 from fusec.ir import Loc
 
 from ..convert.hooks import Hooks

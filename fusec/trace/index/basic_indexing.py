@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.errors import unsupported
-from fusec.ir.dims import Size, is_static, maximum, minimum
-from fusec.ir.symbolic_sizes import length_of_range, plain_int, position, slice_indices
-from fusec.records import dataclass, field
+from fusec.ir.sizes.dims import Size, is_static, maximum, minimum
+from fusec.ir.sizes.symbolic_sizes import length_of_range, plain_int, position, slice_indices
 
 from ..operands.sizes import as_size
 from ..values.array import TracedArray

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from fusec.core.records import dataclass, field
 from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Node, Value
-from fusec.ir.dims import Dim, Size, minimum, symbols_of
-from fusec.records import dataclass, field
+from fusec.ir.sizes.dims import Dim, Size, minimum, symbols_of
 
 from ..operands.operands import as_traced, spread
 from ..operands.sizes import SizeTable, number

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Value, symbolic_numbers
-from fusec.ir.dims import Dim, Size
-from fusec.ir.symbolic_numbers import Symbolic, is_int
-from fusec.ir.symbolic_sizes import plain_int, position
-from fusec.ops.gather import INDEX
+from fusec.ir import Value
+from fusec.ir.sizes import symbolic_numbers
+from fusec.ir.sizes.dims import Dim, Size
+from fusec.ir.sizes.symbolic_numbers import Symbolic, is_int
+from fusec.ir.sizes.symbolic_sizes import plain_int, position
+from fusec.ops.rows.gather import INDEX
 
 from ..library.calls import call_library, result_like
 from ..library.stand_ins import ask_on_stand_ins, shape_on_stand_ins

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.ir import Node, Value
-from fusec.ir.text import print_attr
+from fusec.ir.text.text import print_attr
 from fusec.ir.walks import nodes_behind
 from fusec.ops import registry
 from fusec.ops.shapes import broadcast
-from fusec.records import dataclass, field
 
 from ..library.calls import call_library
 from ..operands.operands import as_traced, cast, is_run_time_int, truth

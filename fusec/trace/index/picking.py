@@ -10,8 +10,8 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.dims import Dim
-from fusec.ir.symbolic_sizes import position
+from fusec.ir.sizes.dims import Dim
+from fusec.ir.sizes.symbolic_sizes import position
 
 from ..operands.index_uses import note_pick
 from ..operands.operands import is_run_time_int

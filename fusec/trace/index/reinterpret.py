@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.dims import is_static
+from fusec.ir.sizes.dims import is_static
 
 from ..facts.refusals import target_dtype
 from ..operands.operands import cast

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.bindings import resolve
-from fusec.ir.dims import is_static
-from fusec.ir.symbolic_numbers import Symbolic, is_int
-from fusec.ir.symbolic_sizes import is_symbolic, plain_int
+from fusec.ir.sizes.bindings import resolve
+from fusec.ir.sizes.dims import is_static
+from fusec.ir.sizes.symbolic_numbers import Symbolic, is_int
+from fusec.ir.sizes.symbolic_sizes import is_symbolic, plain_int
 
 from ..operands.operands import as_traced
 from ..operands.sizes import as_size

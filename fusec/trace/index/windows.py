@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.errors import UnsupportedError
 from fusec.ir import Value
-from fusec.ir.dims import Dim, Size, symbols_of
-from fusec.ir.symbolic_numbers import stored
-from fusec.ir.symbolic_sizes import plain_int
+from fusec.ir.sizes.dims import Dim, Size, symbols_of
+from fusec.ir.sizes.symbolic_numbers import stored
+from fusec.ir.sizes.symbolic_sizes import plain_int
 from fusec.ops import registry
-from fusec.records import dataclass
 
 from ..operands.operands import as_traced, is_run_time_int
 from ..operands.python_numbers import from_ints, interval, weak

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.errors import unsupported
-from fusec.ops.library import LibraryCall
-from fusec.records import dataclass, field
+from fusec.ops.calls.library import LibraryCall
 
 from ..facts.constant_values import is_constant
 from ..facts.this_numpy import signature_of

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.ir import TensorType
-from fusec.ir.bindings import resolve
-from fusec.ir.dims import Dim, Size
-from fusec.ir.instantiate import Instantiation
-from fusec.ir.symbolic_numbers import Symbolic, is_int, text_of_number
-from fusec.ir.symbolic_sizes import is_symbolic
-from fusec.ops.library import leaves_of
-from fusec.records import dataclass, field
+from fusec.ir.sizes.bindings import resolve
+from fusec.ir.sizes.dims import Dim, Size
+from fusec.ir.sizes.instantiate import Instantiation
+from fusec.ir.sizes.symbolic_numbers import Symbolic, is_int, text_of_number
+from fusec.ir.sizes.symbolic_sizes import is_symbolic
+from fusec.ops.calls.library import leaves_of
 
 from ..facts.layout import Strides, like_order
 from ..facts.trees import leaves_in

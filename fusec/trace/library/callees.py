@@ -86,15 +86,18 @@ def named(trace: Trace, fn: Any, error: Exception, where: Loc) -> Exception:
         return error
     if isinstance(error, (ConcreteValueError, UnsupportedError)):
         _name(error, callee_name(fn), _inside(error, trace))
-        if _root(fn) == "scipy" and error.diagnostic.cure.startswith(_OF_NUMBERS):
-            error.diagnostic = replace(error.diagnostic, cure=_outside(fn))
-        if isinstance(fn, type) and issubclass(fn, BaseException):
-            error.diagnostic = replace(error.diagnostic, cure=(
-                f"have {fn.__name__}.__init__ keep what it is given, and make the text in "
-                f"{fn.__name__}.__str__, with {{value}} and no format: it shows the expression"))
+        error.diagnostic = replace(error.diagnostic, cure=_cure(fn, error.diagnostic.cure))
     elif type(error) is TypeError and _OURS.search(str(error)) and _root(fn) != "numpy":
         return _refused(trace, fn, error)
     return error
+
+
+def _cure(fn: Any, cure: str) -> str:
+    """What helps where it is ``fn`` that needs a value, and its code is not the program's."""
+    if isinstance(fn, type) and issubclass(fn, BaseException):
+        return (f"have {fn.__name__}.__init__ keep what it is given, and make the text in "
+                f"{fn.__name__}.__str__, with {{value}} and no format: it shows the expression")
+    return _outside(fn) if _root(fn) == "scipy" and cure.startswith(_OF_NUMBERS) else cure
 
 
 def _outside(fn: Any) -> str:

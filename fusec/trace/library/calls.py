@@ -16,10 +16,10 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
-from fusec.ir.bindings import resolve
-from fusec.ir.dims import Size
-from fusec.ir.symbolic_sizes import is_symbolic
-from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
+from fusec.ir.sizes.bindings import resolve
+from fusec.ir.sizes.dims import Size
+from fusec.ir.sizes.symbolic_sizes import is_symbolic
+from fusec.ops.calls.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
 from ..facts.layout import Strides, contiguous, like_order
 from ..facts.refusals import is_compiled

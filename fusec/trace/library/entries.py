@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import UnsupportedError, unsupported
-from fusec.ops.library import LIBRARY
+from fusec.ops.calls.library import LIBRARY
 
 from ..operands.operands import as_traced
 from ..values.handlers import entry

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from fusec.code_roles import ON_BEHALF
+from fusec.core.code_roles import ON_BEHALF
 from fusec.errors import FusecError, InternalError, UnsupportedError, unsupported
-from fusec.ir.dims import UndecidedSizeError
+from fusec.ir.sizes.dims import UndecidedSizeError
 
 from ..facts.constant_values import constant_value
 from ..facts.layout import like_order

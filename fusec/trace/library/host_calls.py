@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
-from fusec.ops.host_calls import ORDER, HostObject
-from fusec.records import dataclass, field
+from fusec.ops.calls.host_calls import ORDER, HostObject
 
 from ..facts.trees import flattened
 from ..values.array import TracedArray
@@ -45,7 +45,7 @@ def call_host(
     trace: Trace, action: str, target: HostObject, method: str, operands: Sequence[Value] = (),
     form: Any = ("tuple",), named: Any = ("tuple",), types: Sequence[TensorType] = (),
 ) -> tuple[Value, ...]:
-    """The results of a call that the run makes of the user's object; see `fusec.ops.host_calls`."""
+    """The results of a call that the run makes of the user's object; see `host_calls`."""
     calls = trace.part(HostCalls)
     calls.any = True
     kept = calls.orders["print" if action in ("print", "warn") else "draw"]

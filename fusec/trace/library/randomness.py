@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.errors import FusecError, nearest, unsupported, user_error
 from fusec.ir import TensorType
-from fusec.ir.bindings import resolve
-from fusec.ir.instantiate import Instantiation
-from fusec.ir.symbolic_numbers import is_int
-from fusec.ops.host_calls import HostObject, is_generator
-from fusec.ops.library import LibraryCall, run_call
-from fusec.records import dataclass
+from fusec.ir.sizes.bindings import resolve
+from fusec.ir.sizes.instantiate import Instantiation
+from fusec.ir.sizes.symbolic_numbers import is_int
+from fusec.ops.calls.host_calls import HostObject, is_generator
+from fusec.ops.calls.library import LibraryCall, run_call
 
 from ..facts.trees import leaves_in
 from ..operands.operands import as_traced, store

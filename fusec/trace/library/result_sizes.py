@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 import optree
 
+from fusec.core.records import dataclass
 from fusec.errors import unsupported
 from fusec.ir import Node, TensorType, Value
-from fusec.ir.bindings import Bindings, resolve
-from fusec.ir.dims import Dim, Size, maximum, symbols_of
-from fusec.ir.size_questions import Computed, value_at
-from fusec.ir.symbolic_numbers import Symbolic, dim_of, expressions
-from fusec.ir.symbolic_sizes import is_symbolic, plain
-from fusec.ops.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
-from fusec.records import dataclass
+from fusec.ir.sizes.bindings import Bindings, resolve
+from fusec.ir.sizes.dims import Dim, Size, maximum, symbols_of
+from fusec.ir.sizes.size_questions import Computed, value_at
+from fusec.ir.sizes.symbolic_numbers import Symbolic, dim_of, expressions
+from fusec.ir.sizes.symbolic_sizes import is_symbolic, plain
+from fusec.ops.calls.library import LIBRARY, LibraryCall, called_name, leaves_of, run_call
 
 from ..facts.trees import leaves_in
 from ..operands.sizes import (

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.bindings import resolve
+from fusec.ir.sizes.bindings import resolve
 
 from ..facts.trees import leaves_in
 

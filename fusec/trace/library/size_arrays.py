@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.dims import Size
-from fusec.ir.size_questions import Computed
-from fusec.ir.symbolic_numbers import Sizes, Symbolic, applied, dim_of, is_int, stored
-from fusec.ir.symbolic_sizes import is_symbolic, length_of_range, plain_int
+from fusec.ir.sizes.dims import Size
+from fusec.ir.sizes.size_questions import Computed
+from fusec.ir.sizes.symbolic_numbers import Sizes, Symbolic, applied, dim_of, is_int, stored
+from fusec.ir.sizes.symbolic_sizes import is_symbolic, length_of_range, plain_int
 
 from ..facts.layout import contiguous
 from ..facts.origins import access_path

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core import log
 from fusec.errors import FirstCallWarning, unsupported
-from fusec.inspect import log
-from fusec.ir.bindings import Bindings, resolve, typical
-from fusec.ir.dims import Size
-from fusec.ir.symbolic_sizes import is_symbolic
-from fusec.ops.library import LIBRARY, LibraryCall, leaves_of, run_call
+from fusec.ir.sizes.bindings import Bindings, resolve, typical
+from fusec.ir.sizes.dims import Size
+from fusec.ir.sizes.symbolic_sizes import is_symbolic
+from fusec.ops.calls.library import LIBRARY, LibraryCall, leaves_of, run_call
 
 from ..facts.layout import like_order
 from ..operands.sizes import ORDINARY, size_of

@@ -9,15 +9,15 @@ while tracing.
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.errors import ConcreteValueError
 from fusec.ir import TensorType, Value
-from fusec.records import dataclass, field
 
 from ..choice.aliases import held_by, is_reached
 from ..choice.merge import is_number, is_traced, leaf_value, lifted, unflatten
@@ -113,14 +113,10 @@ class Collector:
         leaves = [lifted(self.trace, leaf) for leaf in leaves]
         if not all(is_number(leaf) or is_traced(leaf) or type(leaf) is list for leaf in leaves):
             return False
-        is_read_whole = any(fn.__self__ is x for x in self.trace.part(ReadWhole)) and (
-            structure.is_leaf() or (type(args[0]) is tuple and len(args[0]) == len(leaves)
-                                    and list not in map(type, leaves)))
-        pending = list(map(pending_of, leaves))
-        if not is_read_whole:
-            for one in pending:
-                one.settle()
-        lengths, kinds = zip(*map(_lengths, leaves, pending), strict=True) if leaves else ((), ())
+        is_plain = structure.is_leaf() or (type(args[0]) is tuple and len(args[0]) == len(
+            leaves) and list not in map(type, leaves))
+        is_read_whole = is_plain and any(fn.__self__ is x for x in self.trace.part(ReadWhole))
+        lengths, kinds = _all_lengths(leaves, is_read_whole)
         values = [leaf_value(self.trace, leaf) for leaf in leaves]
         if not values or not all(v.type.is_static for v in values):
             return False
@@ -183,6 +179,18 @@ def _first(x: list[Any]) -> Any:
     while type(x) is list and x:
         x = x[0]
     return x
+
+
+def _all_lengths(
+    leaves: list[Any], is_read_whole: bool
+) -> tuple[Sequence[tuple[Any, ...]], Sequence[str]]:
+    """Those of each leaf, and the kinds; unless all that is done with them is to read them as a
+    whole, the lists have as many items as in the traced call."""
+    pending = list(map(pending_of, leaves))
+    for one in pending if not is_read_whole else ():
+        one.settle()
+    found = [_lengths(leaf, one) for leaf, one in zip(leaves, pending, strict=True)]
+    return [lengths for lengths, _ in found], [kind for _, kind in found]
 
 
 def _lengths(leaf: Any, pending: Pending) -> tuple[tuple[Any, ...], str]:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.errors import ConcreteValueError
 from fusec.ir import TensorType, Value
-from fusec.ir.symbolic_numbers import is_int
-from fusec.records import dataclass, field
+from fusec.ir.sizes.symbolic_numbers import is_int
 
 from ..choice.joined_kinds import JoinedKinds
 from ..choice.merge import Disagreement, is_number, is_traced, joined, leaf_value, lifted, unflatten

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
-from fusec.ir.symbolic_numbers import is_int
+from fusec.ir.sizes.symbolic_numbers import is_int
 
 from ..values.array import TracedArray
 

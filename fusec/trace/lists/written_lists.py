@@ -15,7 +15,7 @@ import numpy as np
 
 from fusec.errors import ConcreteValueError
 from fusec.ir import TensorType, Value
-from fusec.ir.symbolic_numbers import is_int
+from fusec.ir.sizes.symbolic_numbers import is_int
 
 from ..choice.joined_kinds import JoinedKinds, is_of_other_kind
 from ..choice.merge import Disagreement, converted, is_number, is_traced, joined, leaf_value, lifted

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.symbolic_numbers import Symbolic
+from fusec.ir.sizes.symbolic_numbers import Symbolic
 
 from ..arrays import creation, joining, shaping
 from ..arrays.arranging import scaled

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.ir import TensorType, Value
-from fusec.ir.symbolic_sizes import is_symbolic
-from fusec.ops.cones import view_base
-from fusec.ops.gather import INDEX
-from fusec.records import dataclass
+from fusec.ir.sizes.symbolic_sizes import is_symbolic
+from fusec.ops.regions.cones import view_base
+from fusec.ops.rows.gather import INDEX
 
 from ..facts.layout import contiguous
 from ..index.gathers import are_static

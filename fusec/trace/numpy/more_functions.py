@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.bindings import resolve
+from fusec.ir.sizes.bindings import resolve
 
 from ..arrays import arranging, creation, shaping
 from ..facts import this_numpy

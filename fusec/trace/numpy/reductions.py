@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
-from fusec.ir.dims import Dim
+from fusec.ir.sizes.dims import Dim
 from fusec.ops import get
 
 from ..arrays.creation import astype

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.dims import is_static, maximum
-from fusec.ir.symbolic_numbers import Symbolic
-from fusec.ir.symbolic_sizes import plain_int
+from fusec.ir.sizes.dims import is_static, maximum
+from fusec.ir.sizes.symbolic_numbers import Symbolic
+from fusec.ir.sizes.symbolic_sizes import plain_int
 from fusec.ops.shapes import normalise_axis
 
 from ..arrays.joining import concatenate

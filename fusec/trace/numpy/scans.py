@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ops.scans import IDENTITIES
+from fusec.ops.rows.scans import IDENTITIES
 
 from ..library.calls import call_library, result_like
 from ..library.stand_ins import ask_on_stand_ins

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.symbolic_numbers import Symbolic, is_int
-from fusec.ir.symbolic_sizes import is_symbolic
+from fusec.ir.sizes.symbolic_numbers import Symbolic, is_int
+from fusec.ir.sizes.symbolic_sizes import is_symbolic
 
 from ..arrays import shaping
 from ..arrays.ranges import arange

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.symbolic_numbers import Symbolic
-from fusec.ops.gather import INDEX
+from fusec.ir.sizes.symbolic_numbers import Symbolic
+from fusec.ops.rows.gather import INDEX
 
 from ..arrays.creation import array
 from ..facts.constant_values import constant_value

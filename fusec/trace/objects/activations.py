@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.ir import TensorType
-from fusec.records import dataclass, field
 
 from ..choice.merge import Disagreement, is_traced, joined, same
 from ..facts.layout import Strides

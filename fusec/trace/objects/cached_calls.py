@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.symbolic_sizes import plain
+from fusec.ir.sizes.symbolic_sizes import plain
 
 from ..facts.constant_values import constant_value
 from ..facts.refusals import is_compiled

@@ -17,8 +17,8 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.dims import UndecidedSizeError
-from fusec.ir.symbolic_numbers import is_int
+from fusec.ir.sizes.dims import UndecidedSizeError
+from fusec.ir.sizes.symbolic_numbers import is_int
 
 from ..choice.half_choices import never_raises
 from ..choice.regions import Region

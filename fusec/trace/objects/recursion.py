@@ -19,8 +19,8 @@ import numpy as np
 
 from fusec.errors import ConcreteValueError, TraceError, UnsupportedError, unsupported
 from fusec.ir import Graph, Node, TensorType, Value
-from fusec.ir.dims import UndecidedSizeError, symbols_of
-from fusec.ir.polynomials import is_argument
+from fusec.ir.sizes.dims import UndecidedSizeError, symbols_of
+from fusec.ir.sizes.polynomials import is_argument
 
 from ..choice.merge import flatten, is_traced, unflatten
 from ..choice.optional_values import assuming, bound, settled

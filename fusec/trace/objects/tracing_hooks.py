@@ -17,7 +17,7 @@ import numpy as np
 
 from fusec.ir import Value
 from fusec.ir.graph import new_id
-from fusec.variable import Variable
+from fusec.state.variable import Variable
 
 from ..convert.call_table import CallTable
 from ..convert.hooks import Hooks

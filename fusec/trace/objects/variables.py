@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fusec import variable as variables
+from fusec.core.occupancy import Occupancy
 from fusec.errors import unsupported
 from fusec.ir import Loc
-from fusec.ir.dims import symbols_of
-from fusec.occupancy import Occupancy
-from fusec.variable import Variable, snapshots
-from fusec.variable_values import first_buffer
+from fusec.ir.sizes.dims import symbols_of
+from fusec.state import variable as variables
+from fusec.state.variable import Variable, snapshots
+from fusec.state.variable_values import first_buffer
 
 from ..guards.guard import Guard
 from ..guards.relations import Never
@@ -78,7 +78,7 @@ def origin_of(trace: Trace, key: int) -> int:
 
 
 class FrontEnd:
-    """See `fusec.variable.InTraces`."""
+    """See `fusec.state.variable.InTraces`."""
 
     def current(self) -> Trace | None:
         trace = current()

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from fusec.error_states import States
+from fusec.core.records import replace
 from fusec.ir import Node, Value
-from fusec.ir.dims import Dim, Size
-from fusec.ir.symbolic_numbers import applied, stored
-from fusec.ops.index_checks import IndexUse, Use, bounds_check, kept, may_raise_unread
-from fusec.ops.picking import PICKS, picked_axes
-from fusec.records import replace
+from fusec.ir.sizes.dims import Dim, Size
+from fusec.ir.sizes.symbolic_numbers import applied, stored
+from fusec.ops.calls.index_checks import IndexUse, Use, bounds_check, kept, may_raise_unread
+from fusec.ops.rows.picking import PICKS, picked_axes
 
+from ..facts.error_states import States
 from ..values.array import TracedArray
 from ..values.exception_handlers import check_decided
 from ..values.operations import OPERATIONS

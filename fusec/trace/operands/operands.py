@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
-from fusec.ir.dims import Size, symbols_of
-from fusec.ir.symbolic_numbers import Symbolic, applied
+from fusec.ir.sizes.dims import Size, symbols_of
+from fusec.ir.sizes.symbolic_numbers import Symbolic, applied
 from fusec.ops import Op, all_ops
 from fusec.ops.shapes import broadcast
-from fusec.variable import Variable
+from fusec.state.variable import Variable
 
 from ..facts.constant_values import is_constant
 from ..facts.trees import leaves_in

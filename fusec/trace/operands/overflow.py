@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.ir import Node, Value
-from fusec.records import dataclass
 
 from ..values.trace import Trace
 from .python_numbers import INT64, TEXT, interval

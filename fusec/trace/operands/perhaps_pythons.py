@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fusec.core.records import dataclass, replace
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.records import dataclass, replace
 
 from ..values.array import TracedArray
 from ..values.trace import Trace

@@ -17,10 +17,10 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.symbolic_numbers import Symbolic, applied
+from fusec.ir.sizes.symbolic_numbers import Symbolic, applied
 from fusec.ir.types import BEYOND_64_BITS, RUN_TIME_INT
 from fusec.ops import get
-from fusec.ops.sizes import SIZE_ARITHMETIC
+from fusec.ops.rows.sizes import SIZE_ARITHMETIC
 
 from ..facts import this_numpy
 from ..facts.refusals import is_index, not_an_index

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Value
-from fusec.ir.symbolic_numbers import Symbolic, is_int
+from fusec.ir.sizes.symbolic_numbers import Symbolic, is_int
 
 from ..facts.trees import leaves_in
 from ..values.array import TracedArray

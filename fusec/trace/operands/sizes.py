@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.errors import ConcreteValueError
 from fusec.ir import Loc, Value
-from fusec.ir.bindings import Bindings
-from fusec.ir.dims import (
+from fusec.ir.sizes.bindings import Bindings
+from fusec.ir.sizes.dims import (
     Dim,
     Size,
     UndecidedSizeError,
@@ -25,11 +26,10 @@ from fusec.ir.dims import (
     symbol,
     symbols_of,
 )
-from fusec.ir.polynomials import ARGUMENT
-from fusec.ir.symbolic_numbers import Symbolic, applied
-from fusec.ir.symbolic_sizes import plain_int
-from fusec.ops.sizes import SIZE_ARITHMETIC
-from fusec.records import dataclass, field
+from fusec.ir.sizes.polynomials import ARGUMENT
+from fusec.ir.sizes.symbolic_numbers import Symbolic, applied
+from fusec.ir.sizes.symbolic_sizes import plain_int
+from fusec.ops.rows.sizes import SIZE_ARITHMETIC
 
 from ..facts.constant_values import constant_value, is_constant, number_of_sizes
 from ..values.array import TracedArray

@@ -18,7 +18,7 @@ import numpy as np
 
 from fusec.errors import FusecError, unsupported
 from fusec.ir import Loc
-from fusec.variable import Variable
+from fusec.state.variable import Variable
 
 from ..facts.code_names import HEAP_TYPE
 from ..guards.container_changes import held_in, may_be_held

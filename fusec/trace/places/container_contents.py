@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.symbolic_sizes import plain
-from fusec.records import dataclass, field
+from fusec.core.records import dataclass, field
+from fusec.ir.sizes.symbolic_sizes import plain
 
 from ..choice.tails import present
 from ..facts.refusals import is_compiled

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.code_roles import is_ours
-from fusec.records import dataclass
+from fusec.core.code_roles import is_ours
+from fusec.core.records import dataclass
 
 from ..facts.code_names import globals_in
 from ..facts.dict_versions import Rebindings

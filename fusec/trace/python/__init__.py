@@ -1,5 +1,5 @@
 """Python's builtins, its `math` and its iterators on traced values."""
 
-from fusec.code_roles import ON_BEHALF
+from fusec.core.code_roles import ON_BEHALF
 
 FUSEC_ROLE = ON_BEHALF

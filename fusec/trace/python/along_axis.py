@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.dims import is_static
+from fusec.ir.sizes.dims import is_static
 from fusec.ops.shapes import normalise_axis
 
 from ..arrays.joining import stack

@@ -13,7 +13,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.symbolic_numbers import Symbolic, applied
+from fusec.ir.sizes.symbolic_numbers import Symbolic, applied
 
 from ..arrays.array_attributes import has_attribute
 from ..arrays.creation import astype

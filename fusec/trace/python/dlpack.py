@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.code_roles import ON_BEHALF
+from fusec.core.code_roles import ON_BEHALF
 
 from ..numpy.methods import call_function
 from ..objects.tracing_hooks import TracingHooks

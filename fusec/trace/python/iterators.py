@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.symbolic_sizes import is_symbolic, plain
+from fusec.ir.sizes.symbolic_sizes import is_symbolic, plain
 from fusec.ops.shapes import broadcast
 
 from ..arrays.shaping import in_numpys_words

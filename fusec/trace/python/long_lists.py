@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusec.ir.dims import is_static
+from fusec.ir.sizes.dims import is_static
 
 from ..control.unrolling import UNROLL
 from ..lists.appended_items import restacked

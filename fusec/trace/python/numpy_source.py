@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.dims import Dim, equal
+from fusec.ir.sizes.dims import Dim, equal
 
 from ..convert.cache import convert
 from ..convert.hooks import Hooks

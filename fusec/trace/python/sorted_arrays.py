@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import UnsupportedError
-from fusec.ir.dims import is_static
+from fusec.ir.sizes.dims import is_static
 
 from ..control.ranges import stacked
 from ..control.sequences import table

@@ -13,9 +13,9 @@ from itertools import chain, islice, takewhile
 from types import FrameType
 from typing import Any, NamedTuple
 
+from fusec.core.records import dataclass
 from fusec.errors import unsupported
-from fusec.ops.host_calls import HostObject
-from fusec.records import dataclass
+from fusec.ops.calls.host_calls import HostObject
 
 from ..library.host_calls import call_host
 from ..objects.tracing_hooks import TracingHooks

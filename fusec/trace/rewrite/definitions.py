@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from fusec.records import dataclass, field
+from fusec.core.records import dataclass, field
 
 from ..source.source import FunctionNode, Source
 from . import flow

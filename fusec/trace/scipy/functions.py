@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import replace
 from fusec.errors import unsupported
-from fusec.ops.library import LIBRARY, run_call
-from fusec.ops.named_functions import LIBRARY_CALLS
-from fusec.records import replace
+from fusec.ops.calls.library import LIBRARY, run_call
+from fusec.ops.calls.named_functions import LIBRARY_CALLS
 
 from ..arrays.creation import filled
 from ..convert.call_table import CallTable

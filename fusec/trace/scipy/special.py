@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ops import Op, get
-from fusec.ops.special import SPECIAL
+from fusec.ops.rows.special import SPECIAL
 
 from ..operands.dtypes import resolve
 from ..operands.operands import as_traced

@@ -10,7 +10,7 @@ import ast
 import copy
 from collections.abc import Callable, Iterator
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 Parse = Callable[[list[str]], ast.Module | None]
 

@@ -17,7 +17,7 @@ from operator import or_
 from types import CodeType, ModuleType
 from typing import Any
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 from .decompiler.expressions import CannotDecompile
 from .decompiler.regions import decompiled

@@ -9,7 +9,7 @@ import numpy as np
 
 from fusec.errors import unsupported
 from fusec.ir import Value
-from fusec.ir.dims import UndecidedSizeError
+from fusec.ir.sizes.dims import UndecidedSizeError
 from fusec.ops import Op
 
 from ..facts.layout import Strides, broadcast_strides, contiguous, is_c_contiguous, k_order

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.errors import ConcreteValueError, unsupported
-from fusec.records import dataclass, field
 
 from ..facts.code_names import names_in
 from ..facts.refusals import is_compiled

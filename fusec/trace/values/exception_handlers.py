@@ -15,9 +15,10 @@ from types import FunctionType, TracebackType
 from typing import Any
 
 from fusec import errors
-from fusec.ir.dims import UndecidedSizeError
-from fusec.ir.graph import CaughtLoc, Loc, Value
-from fusec.ir.size_questions import Computed
+from fusec.core.locations import CaughtLoc
+from fusec.ir.graph import Loc, Value
+from fusec.ir.sizes.dims import UndecidedSizeError
+from fusec.ir.sizes.size_questions import Computed
 from fusec.ir.walks import nodes_behind
 
 from ..facts.trees import leaves_in

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from fusec.code_roles import ON_BEHALF
+from fusec.core.code_roles import ON_BEHALF
+from fusec.core.records import dataclass
 from fusec.errors import InternalError
-from fusec.ir.symbolic_numbers import Symbolic
-from fusec.records import dataclass
+from fusec.ir.sizes.symbolic_numbers import Symbolic
 
 from ..convert.call_table import CallTable
 from ..convert.callbacks import CALLS

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.errors import unsupported
 from fusec.ir.graph import new_id
-from fusec.records import dataclass
 
 from ..facts.origins import access_path
 from ..facts.refusals import check_array

@@ -10,7 +10,7 @@ import numpy as np
 
 from fusec.ir import Node, Value
 from fusec.ops.build import Namer
-from fusec.ops.index_checks import Use
+from fusec.ops.calls.index_checks import Use
 
 from .assigned_names import AssignedNames
 from .collaborators import Containers, Guard, OuterNames, OwnArrays, Reachable, Watch

@@ -11,10 +11,10 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from fusec.core.records import dataclass
 from fusec.ir import TensorType, Value
-from fusec.ir.dims import is_static
-from fusec.ir.symbolic_numbers import Symbolic
-from fusec.records import dataclass
+from fusec.ir.sizes.dims import is_static
+from fusec.ir.sizes.symbolic_numbers import Symbolic
 
 from ..facts.layout import contiguous
 from .array import TracedArray

@@ -12,7 +12,7 @@ import numpy as np
 
 from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Value
-from fusec.ir.symbolic_numbers import expressions
+from fusec.ir.sizes.symbolic_numbers import expressions
 from fusec.ops import Builder
 
 from ..facts.layout import Strides, contiguous, like_order

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass, field
 from fusec.ir import TensorType, Value
-from fusec.ir.bindings import Bindings, resolve
-from fusec.ir.dims import is_static, symbols_of
 from fusec.ir.graph import new_id
-from fusec.ir.symbolic_numbers import expressions
+from fusec.ir.sizes.bindings import Bindings, resolve
+from fusec.ir.sizes.dims import is_static, symbols_of
+from fusec.ir.sizes.symbolic_numbers import expressions
 from fusec.ops import Builder
 from fusec.ops.complex_parts import PARTS
-from fusec.ops.picking import PickView
-from fusec.ops.views import region
-from fusec.ops.windows import WindowView
-from fusec.records import dataclass, field
+from fusec.ops.rows.picking import PickView
+from fusec.ops.rows.views import region
+from fusec.ops.rows.windows import WindowView
 
 from ..facts.layout import Strides, contiguous
 

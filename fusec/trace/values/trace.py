@@ -12,22 +12,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fusec import stack
-from fusec.code_roles import converted_files, is_ours
-from fusec.error_states import State
+from fusec.core.code_roles import converted_files, is_ours
+from fusec.core.display import progress
+from fusec.core.process import stack
+from fusec.core.process.signal_handlers import handlers_around
+from fusec.core.tracers import TRACERS
 from fusec.errors import FusecError, importable, user_error
-from fusec.inspect import progress
 from fusec.ir import Loc, TensorType, Value
-from fusec.ir.dims import Size, UndecidedSizeError
+from fusec.ir.sizes.dims import Size, UndecidedSizeError
 from fusec.ops import Builder
-from fusec.ops.checks import describe_error
-from fusec.ops.index_checks import may_refuse
-from fusec.signal_handlers import handlers_around
-from fusec.tracers import TRACERS
+from fusec.ops.calls.checks import describe_error
+from fusec.ops.calls.index_checks import may_refuse
 
 from ..convert.hooks import Hooks
 from ..facts.code_names import names_in
 from ..facts.cures import cure_for
+from ..facts.error_states import State
 from ..facts.layout import Strides
 from ..facts.origins import access_path, describe
 from ..facts.refusals import check_array

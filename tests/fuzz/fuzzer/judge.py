@@ -17,12 +17,12 @@ from harness import Outcome, assert_outcomes, clone, run, run_with
 from tolerance import Tolerance, same_bits
 
 import fusec
-from fusec.codegen.python_source import kernel_source
-from fusec.codegen.reference import run_kernel
+from fusec.codegen.kernels.reference import run_kernel
+from fusec.codegen.python.python_source import kernel_source
 from fusec.errors import ConcreteValueError, FusecError, TraceError, UnsupportedError
 from fusec.ir import Graph
-from fusec.ir.evaluate import evaluate_all
-from fusec.ir.verify import verify
+from fusec.ops.graphs.evaluate import evaluate_all
+from fusec.ops.graphs.verify import verify
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import Repeat, pipeline
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, TensorType
-from fusec.ir.dims import Dim, maximum, minimum, symbol
+from fusec.ir.sizes.dims import Dim, maximum, minimum, symbol
 from fusec.ops import all_ops, get
-from fusec.ops.claims import DTYPES
-from fusec.records import dataclass
+from fusec.ops.admission.claims import DTYPES
 
 INDEX = np.dtype(np.int64)
 INTEGERS = (0, 1, -1, 2, -2, 3, 4, 5, 9, 10, 11, -56, 200, 255, 256, -128, 2**31 - 1, 2**31,

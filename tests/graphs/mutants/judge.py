@@ -12,14 +12,15 @@ from unittest import mock
 
 import numpy as np
 
+from fusec.compiled.graph_function import GraphFunction
+from fusec.core.records import dataclass
 from fusec.errors import FusecError, InternalError, UnsupportedError
-from fusec.graph_function import GraphFunction
-from fusec.ir import Graph, TensorType, evaluate
-from fusec.ir.admit import Limits, admit
-from fusec.ir.carve import carve
-from fusec.ir.evaluate import as_type, evaluate_all
-from fusec.ops import windows
-from fusec.records import dataclass
+from fusec.ir import Graph, TensorType
+from fusec.ops.graphs import evaluate
+from fusec.ops.graphs.admit import Limits, admit
+from fusec.ops.graphs.carve import carve
+from fusec.ops.graphs.evaluate import as_type, evaluate_all
+from fusec.ops.rows import windows
 
 from .changes import mutated
 from .guards import Guarded

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from fusec.ir import Graph
-from fusec.ir.json_form import graph_from_json
-from fusec.ir.parse import parse_graph
+from fusec.ir.text.json_form import graph_from_json
+from fusec.ir.text.parse import parse_graph
 from fusec.ops import all_ops
 
 HERE = Path(__file__).resolve().parent

@@ -96,7 +96,7 @@ def test_calls_after_the_first_are_answered_before_python_looks_at_them(
 ) -> None:
     compiled = fusec.jit(function)
     wanted = compiled(*args, **kwargs)
-    monkeypatch.setattr(fusec.function.Function, "_call", None)
+    monkeypatch.setattr(fusec.Function, "_call", None)
     _assert_same(compiled(*args, **kwargs), wanted)
 
 

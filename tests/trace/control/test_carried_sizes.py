@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.ir.evaluate import evaluate
+from fusec.ops.graphs.evaluate import evaluate
 
 
 def neighbours(v: Any) -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen.schedule import ControlRun
-from fusec.ir.evaluate import evaluate
+from fusec.codegen.plan.schedule import ControlRun
+from fusec.ops.graphs.evaluate import evaluate
 from tests import control_samples
 from tests.control_samples import SAMPLES
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec import stack
+from fusec.core.process import stack
 
 X = np.arange(3.0) + 7
 CHAIN = "def f(x, n):\n    if n == 0:\n        return x\n" + "".join(

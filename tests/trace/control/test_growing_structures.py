@@ -10,7 +10,7 @@ import pytest
 
 import fusec
 from fusec.errors import UnsupportedError
-from fusec.growing_structures import outline, places_and_items
+from fusec.trace.guards.growing_structures import outline, places_and_items
 
 X = np.ones(3)
 

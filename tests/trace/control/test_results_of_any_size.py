@@ -11,7 +11,7 @@ import pytest
 
 import fusec
 from fusec.codegen.structured.bounds import ROOM
-from fusec.runtime.control_flow import NO_ROOM
+from fusec.runtime.plan.control_flow import NO_ROOM
 
 RNG = np.random.default_rng(35)
 

@@ -14,8 +14,8 @@ import scipy.stats
 
 import fusec
 from fusec import config, random
-from fusec.ir.evaluate import evaluate
-from fusec.philox import mul_high, philox
+from fusec.api.philox import mul_high, philox
+from fusec.ops.graphs.evaluate import evaluate
 
 KEY = random.key(1234)
 

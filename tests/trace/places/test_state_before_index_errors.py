@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.variable import Variable
+from fusec.state.variable import Variable
 
 
 def read(s, x, i):

@@ -7,7 +7,7 @@ import itertools
 import sys
 from typing import Any
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 from .branches import FAILURES, Branches, in_place
 from .bytecode import Step

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-from fusec.records import dataclass
+from fusec.core.records import dataclass
 
 Position = tuple[int | None, int | None, int | None, int | None]
 

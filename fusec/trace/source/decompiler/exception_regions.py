@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Container, Iterator
 from types import CodeType
 
-from fusec.records import dataclass, replace
+from fusec.core.records import dataclass, replace
 
 from .bytecode import Step, steps_of
 

@@ -1,0 +1,1 @@
+"""A GPU: its driver, memory, streams and compiler."""

@@ -1,0 +1,178 @@
+"""Arrays that CuPy and others have on the GPU, as arguments and results: their own memory.
+
+The plan of a call sees them as NumPy's arrays over addresses of the GPU (see `.arrays`).  What it
+gives becomes CuPy's arrays over the memory that it is in.  All that such a call asks of the GPU
+goes to the stream that is CuPy's current one where the call is made, so the program's own work
+before and after needs no waiting.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import user_error
+from fusec.ir import Node
+
+from ...plan.schedule import ExternStep, Schedule
+from ..library_functions import function_of, may_refuse, raising
+from ..prepared import Prepared, why_not
+from .arrays import DriverArrays
+from .cupy_driver import CupyDriver, Lent
+from .number_blocks import ArrayFromOutside, ConstantArray, NumberBlocks
+from .replays import Replays
+
+
+class CupyArrays(DriverArrays):
+    """See `fusec.codegen.backend.ResidentArrays`."""
+
+    driver: CupyDriver
+
+    @property
+    def kind(self) -> type:
+        """The class of CuPy's arrays."""
+        kind: type = self.driver.cupy.ndarray
+        return kind
+
+    @property
+    def stream(self) -> Any:
+        """What work is asked of now."""
+        return self.driver.stream
+
+    def lent(self, array: Any) -> np.ndarray:
+        """An array of a GPU as plans take it; what has DLPack alone is CuPy's first."""
+        cupy = self.driver.cupy
+        own = array if isinstance(array, cupy.ndarray) else _of_cupy(cupy, array)
+        number = int(own.device.id)
+        if number != self.driver.number:
+            raise user_error(
+                ValueError, f"an argument is on GPU {number}", cure="copy it to the first GPU",
+                values=[("programs use", f"GPU {self.driver.number}")])
+        if not own.size:
+            return np.empty(own.shape, own.dtype)
+        return np.asarray(Lent(array, own.__cuda_array_interface__))
+
+    def shown(self, value: Any) -> Any:
+        """A result as the program gets it: arrays as CuPy's, an argument as it was given."""
+        if type(value) is not np.ndarray:
+            return value
+        if type(value.base) is Lent:
+            return value.base.owner
+        if self.driver.address_of(value) is None:  # a constant, or nothing is in it
+            with self.driver.faults.naming(), self.driver.device:
+                return self.driver.cupy.asarray(value)
+        return self.over(value)
+
+    def over(self, array: np.ndarray) -> Any:
+        """CuPy's array in the memory of this one, which it keeps."""
+        cuda = self.driver.cupy.cuda
+        low, high = np.lib.array_utils.byte_bounds(array)
+        memory = cuda.UnownedMemory(low, high - low, array, self.driver.number)
+        pointer = cuda.MemoryPointer(memory, array.ctypes.data - low)
+        return self.driver.cupy.ndarray(array.shape, array.dtype, pointer, array.strides)
+
+    def write(self, target: np.ndarray, source: np.ndarray) -> None:
+        """Copy elements on the GPU, or to it."""
+        if self.driver.address_of(source) is None and source.size:
+            source = self.bring(source)
+        with self.driver.faults.naming(), self.driver.device, self.driver.stream:
+            self.over(target)[...] = self.over(source)
+
+    def wait_for(self, stream: Any) -> None:
+        """Until the stream has done what it was asked."""
+        with self.driver.faults.of_waiting():
+            stream.synchronize()
+
+    def brought(self, array: np.ndarray) -> Any:
+        """CuPy's array of a copy on the GPU."""
+        return self.over(self.bring(array))
+
+    def constant(self, array: np.ndarray) -> ConstantArray:
+        """A function that gives a copy of what nobody changes."""
+        return ConstantArray(self.driver, self.brought, array)
+
+    def prepared(self, schedule: Schedule, numbers: int) -> GpuKernels | str:
+        """The kernels of a plan, or why it has something else than such of known sizes."""
+        return why_not(schedule) or GpuKernels(schedule, numbers, self)
+
+    def call(self) -> AbstractContextManager[None]:
+        """Around a call: work goes to CuPy's current stream."""
+        return self.driver.on_current_stream()
+
+
+class GpuKernels(Prepared):
+    """What the text of a call names: see `fusec.runtime.resident.gpu_calls`.
+
+    ``launch0(*addresses)`` and so on of each segment, ``given(bytes)``, ``clear(address, nbytes)``,
+    ``computed(address, words)`` and ``copy(to, of, nbytes)``; of CuPy's ``kind`` (of arrays),
+    ``stream_now()``, ``alloc`` and ``full`` (what that raises); where there are several GPUs,
+    ``device_now()`` and ``device``; ``faults``, what CUDA raises, and ``told(error)``, the
+    program's error for that.  A library call that raises one of ``refused`` makes the call a MISS.
+    """
+
+    def __init__(self, schedule: Schedule, numbers: int, arrays: CupyArrays) -> None:
+        super().__init__(schedule, numbers)
+        self._arrays, driver = arrays, arrays.driver
+        self._cupy = driver.cupy
+        cuda, blocks = driver.cupy.cuda, NumberBlocks(driver)
+        self.replays = [Replays(segment, driver) for segment in self.segments]
+        self.names: dict[str, Any] = {
+            "given": blocks.given, "clear": blocks.clear, "computed": blocks.computed,
+            "copy": driver.copy_there, "kind": driver.cupy.ndarray, "alloc": cuda.alloc,
+            "full": cuda.memory.OutOfMemoryError, "stream_now": driver.current_stream,
+            "refused": (np.linalg.LinAlgError, cuda.memory.OutOfMemoryError),
+            "faults": driver.faults.kinds, "told": driver.faults.told}
+        self.names |= {f"launch{n}": replay for n, replay in enumerate(self.replays)}
+        if not driver.is_only:
+            self.names |= {"device_now": cuda.runtime.getDevice, "device": driver.number}
+
+    def function(self, node: Node) -> Any:
+        """CuPy's function for a library call."""
+        return function_of(node, self._cupy)
+
+    def around(self, node: Node) -> Any:
+        """What makes a context for its call; None: it needs none."""
+        return raising if may_refuse(node) else None
+
+    def outside(self, is_packed: bool) -> Any:
+        """A function that gives CuPy's pointer to a copy of one array from outside."""
+        arrays = self._arrays
+        return ArrayFromOutside(arrays.driver, arrays.brought if is_packed else (
+            lambda array: arrays.over(arrays.bring_as_it_lies(array))), is_packed)
+
+    def constant(self, array: np.ndarray) -> Any:
+        """One that gives CuPy's array of a constant."""
+        known = self._arrays.constant(array)
+
+        def constant() -> Any:
+            with self._arrays.driver.on_current_stream():
+                return known()
+
+        return constant
+
+    def over(self, array: np.ndarray) -> Any:
+        """CuPy's array in the same memory."""
+        return self._arrays.over(array)
+
+    @property
+    def text(self) -> str:
+        """How they are launched, for people."""
+        count = sum(len(segment.launches) for segment in self.segments)
+        ops = [part.node.op for part in self.parts if isinstance(part, ExternStep)]
+        calls = f"{', '.join(ops)} of CuPy, " if ops else ""
+        launches = f"{calls}{count} prepared launch{'' if count == 1 else 'es'}"
+        graphs = sum(not replay.refused for replay in self.replays)
+        if graphs:
+            return (f"{launches}, {'one CUDA graph' if graphs == 1 else f'{graphs} CUDA graphs'} "
+                    f"where memory is the same again")
+        refused = dict.fromkeys(replay.refused for replay in self.replays)
+        return f"{launches}, no CUDA graph: {'; '.join(refused)}" if refused else launches
+
+
+def _of_cupy(cupy: Any, array: Any) -> Any:
+    """Another library's array as CuPy's, in the same memory."""
+    if hasattr(array, "__cuda_array_interface__"):
+        return cupy.asarray(array)
+    return cupy.from_dlpack(array)

@@ -1,0 +1,76 @@
+"""What the back end asks of a machine with CUDA, or of one that acts as if: the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..module import CudaKernel, CudaModule
+
+Dim3 = tuple[int, int, int]
+
+
+class Driver(Protocol):
+    """Compiles modules, launches their kernels, and owns the device's memory.
+
+    Launches and copies are done in the order in which they are asked for; only `copy_out` and
+    `synchronize` wait for them.  Addresses are the device's: integers that kernels get as pointers.
+    """
+
+    name: str
+    compiler: str
+
+    def compile(self, module: CudaModule) -> Any:
+        """The module, loaded: what `launch` takes.  One that was compiled before may be shared."""
+
+    def launch(
+        self, loaded: Any, kernel: CudaKernel, grid: Dim3, block: Dim3, shared_bytes: int,
+        args: Sequence[int],
+    ) -> None:
+        """Run a kernel of a loaded module; ``args`` are addresses and integers, one a parameter.
+
+        ``shared_bytes`` is the size of its ``extern __shared__`` array.
+        """
+
+    def allocate(self, nbytes: int, arriving: bool = False) -> int:
+        """The address of fresh memory, aligned to 256 bytes; raises ``MemoryError``.
+
+        ``arriving``: before anything else uses it, `copy_in` fills it.
+        """
+
+    def free(self, address: int) -> None:
+        """Give memory back, after what has been asked for until now."""
+
+    def address_of(self, array: Any) -> int | None:
+        """Where an array's first element lies in the device's memory; None: it is not there."""
+
+    def copy_in(self, address: int, array: np.ndarray) -> None:
+        """Copy a contiguous host array to the device; the array may change once this returns."""
+
+    def moment(self, nbytes: int) -> Any:
+        """Now, as the device's work goes: for `copy_out` of so many bytes; may be None."""
+
+    def copy_out(self, array: np.ndarray, address: int, after: Any = None) -> None:
+        """Copy from the device to a contiguous host array; returns when it is there.
+
+        ``after``: the `moment` from which on it holds what is to be copied.
+        """
+
+    def synchronize(self) -> None:
+        """Wait for all that has been asked for; raises what has failed meanwhile."""
+
+
+class GpuDriver(Protocol):
+    """What parts of the driver of a GPU use of each other; see `.cupy_driver.CupyDriver`."""
+
+    cupy: Any
+    device: Any
+    number: int
+    faults: Any
+
+    @property
+    def stream(self) -> Any: ...
+
+    def is_capturing(self, stream: Any) -> bool: ...

@@ -1,0 +1,178 @@
+"""Reductions: a thread's accumulator, and how a team of threads joins theirs.
+
+A team is the threads of a block with one `threadIdx.y`: a warp, or several.  The order in which
+elements are joined follows from sizes alone, never from how many multiprocessors a device has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fusec.core.records import dataclass
+
+from ...kernels.loop_ir import Reduction
+from ...kernels.scalar_rules import boolean_op
+from ..module import WARP
+from ..scalars.emitter import BOOL, I64, Emitter, Operand, literal, memory_type, type_name
+from ..scalars.scalar_ops import emit_operation
+
+NO_INDEX = 2**63 - 1
+MAX_WARPS = 32
+_IDEMPOTENT = frozenset({"maximum", "minimum", "fmax", "fmin", "and", "or", "argmin", "argmax"})
+
+
+def is_indexed(r: Reduction) -> bool:
+    return r.kind in ("argmin", "argmax")
+
+
+def identity_of(kind: str, dtype: np.dtype) -> Any:
+    """The value that changes nothing: the start of an accumulator."""
+    if kind in ("add", "or", "mul", "xor"):
+        return int(kind == "mul")
+    if kind == "and":
+        return True if dtype == BOOL else -1
+    lowest = kind in ("maximum", "fmax", "argmax")
+    if dtype.kind == "f":
+        return -np.inf if lowest else np.inf
+    if dtype == BOOL:
+        return not lowest
+    info = np.iinfo(dtype)
+    return info.min if lowest else info.max
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """Variables of one reduction: what is joined so far, and of argmin where it was found."""
+
+    reduction: Reduction
+    value: str
+    at: str = ""
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.reduction.value.dtype
+
+    @property
+    def start(self) -> str:
+        return literal(self.dtype, identity_of(self.reduction.kind, self.dtype))
+
+    @property
+    def variables(self) -> list[tuple[str, np.dtype]]:
+        return [(self.value, self.dtype), *([(self.at, I64)] if self.at else [])]
+
+    def result(self, em: Emitter) -> Operand:
+        """The reduction's value, once all is joined."""
+        if not self.at:
+            return em.value(self.dtype, self.value)
+        none = literal(I64, NO_INDEX)
+        return em.value(I64, f"{self.at} == {none} ? {literal(I64, 0)} : {self.at}")
+
+
+def declare(em: Emitter, reduction: Reduction) -> Accumulator:
+    """An accumulator that holds nothing yet."""
+    at = em.fresh("at") if is_indexed(reduction) else ""
+    acc = Accumulator(reduction, em.fresh("acc"), at)
+    em.line(f"{type_name(acc.dtype)} {acc.value} = {acc.start};")
+    if at:
+        em.line(f"i64 {at} = {literal(I64, NO_INDEX)};")
+    return acc
+
+
+def accumulate(em: Emitter, acc: Accumulator, value: Operand, position: str, valid: str) -> None:
+    """Join an element; where it is not ``valid`` it is a repetition of another of the thread's, or
+    to be left out."""
+    if valid and acc.reduction.kind not in _IDEMPOTENT:
+        value = em.value(value.dtype, f"{valid} ? {value} : {acc.start}")
+    at = em.named("i64", f"i64({position})", "at") if acc.at else ""
+    join(em, acc, value.text, at)
+
+
+def join(em: Emitter, acc: Accumulator, value: str, at: str = "") -> None:
+    """Join the accumulator with another one of the reduction, which comes after it."""
+    if not acc.at:
+        args = [Operand(acc.value, acc.dtype), Operand(value, acc.dtype)]
+        op = acc.reduction.kind if acc.dtype != BOOL else boolean_op(acc.reduction.kind)
+        em.line(f"{acc.value} = {emit_operation(em, op, acc.dtype, args)};")
+        return
+    take = _better(em, acc, value, at)
+    em.line(f"{acc.value} = {take} ? {value} : {acc.value};")
+    em.line(f"{acc.at} = {take} ? {at} : {acc.at};")
+
+
+def _better(em: Emitter, acc: Accumulator, value: str, at: str) -> str:
+    """Whether the other one wins: first NaN, else extremum, else first position."""
+    if acc.dtype.kind == "f" and acc.dtype.itemsize == 2:
+        old = em.named("f32", f"widened({acc.value})")
+        new = em.named("f32", f"widened({value})")
+    else:
+        old, new = acc.value, value
+    sign = ">" if acc.reduction.kind == "argmax" else "<"
+    wins, ties = f"{new} {sign} {old}", f"{new} == {old}"
+    if acc.dtype.kind == "f":
+        wins = f"{wins} || ({new} != {new} && {old} == {old})"
+        ties = f"({ties} || ({new} != {new} && {old} != {old}))"
+    return em.named("bool", f"{wins} || ({ties} && {at} < {acc.at})")
+
+
+class TeamReduction:
+    """Joins the accumulators of a team's threads; ``bytes`` of shared memory are declared."""
+
+    def __init__(self, em: Emitter, head: list[str]) -> None:
+        self.em, self.head, self.bytes = em, head, 0
+        self._arrays: dict[str, str] = {}
+
+    def array(self, dtype: np.dtype, number: int) -> str:
+        """Shared memory for a value of each warp; the n-th of its type."""
+        kind = memory_type(dtype)
+        name = f"warps_{kind}_{number}"
+        if name not in self._arrays:
+            self._arrays[name] = name
+            self.head.append(f"__shared__ {kind} {name}[{MAX_WARPS}];")
+            self.bytes += MAX_WARPS * dtype.itemsize
+        return name
+
+    def join_all(self, accs: list[Accumulator]) -> None:
+        """All threads of the team have every total afterwards."""
+        for acc in accs:
+            self._join_warp(acc)
+        with self.em.block(f"if (blockDim.x > {WARP})"):
+            self._join_warps(accs)
+
+    def _join_warp(self, acc: Accumulator) -> None:
+        """By halves; the first lane's total is everybody's."""
+        em = self.em
+        with em.block(f"for (int d = {WARP // 2}; d > 0; d >>= 1)"):
+            others = [em.named(type_name(dtype), f"shuffle_xor({name}, d)", "other")
+                      for name, dtype in acc.variables]
+            join(em, acc, *others)
+        for name, _ in acc.variables:
+            em.line(f"{name} = shuffle_from({name}, 0);")
+
+    def _join_warps(self, accs: list[Accumulator]) -> None:
+        """One warp's total after the other."""
+        em, count, arrays = self.em, 0, {}
+        for acc in accs:
+            for name, dtype in acc.variables:
+                arrays[name] = self.array(dtype, count)
+                count += 1
+        em.line("__syncthreads();")
+        with em.block(f"if (threadIdx.x % {WARP} == 0)"):
+            for acc in accs:
+                for name, dtype in acc.variables:
+                    text = f"u8({name})" if dtype == BOOL else name
+                    em.line(f"shared_store(&{arrays[name]}[threadIdx.x / {WARP}], {text});")
+        em.line("__syncthreads();")
+        for acc in accs:
+            for name, dtype in acc.variables:
+                em.line(f"{name} = {_read(arrays[name], '0', dtype)};")
+            with em.block(f"for (int w = 1; w < int(blockDim.x) / {WARP}; ++w)"):
+                others = [em.named(type_name(dtype), _read(arrays[name], "w", dtype), "other")
+                          for name, dtype in acc.variables]
+                join(em, acc, *others)
+
+
+def _read(array: str, place: str, dtype: np.dtype) -> str:
+    text = f"shared_load(&{array}[{place}])"
+    return f"{text} != 0" if dtype == BOOL else text

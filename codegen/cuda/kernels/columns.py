@@ -1,0 +1,180 @@
+"""Reductions and scans over outer axes: neighbouring threads take neighbouring columns.
+
+Where rows are many and nothing is carried from one to the next but sums, groups of threads share
+them: row r of the first reduced loop goes to group ``r % groups``, and groups are joined in order.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+
+import numpy as np
+
+from ...kernels.loop_ir import Expr, Stage
+from ...kernels.specialise import LoopForm
+from ..module import WARP
+from ..scalars.emitter import BOOL, Operand, memory_type, type_name
+from .accumulators import Accumulator, accumulate, declare, is_indexed, join
+from .launch_plan import Geometry, Layout, blocks_for
+from .nest_kernel import Place, in_memory
+from .rows import ON_CHIP_BYTES, RowKernel, inner_points, joined
+
+COLUMNS = WARP  # of a block
+MAX_GROUPS = 16
+MAX_SCRATCH_BLOCKS = 512
+
+
+class ColumnKernel(RowKernel):
+    """See the module docstring; `blockDim.y` is the number of groups."""
+
+    max_threads = COLUMNS * MAX_GROUPS
+
+    def body(self) -> None:
+        form, em, index = self.form, self.em, self.index
+        self.carries, self.columns_bytes = {}, 0
+        self.arrays: dict[str, int] = {}
+        self.on_chip = False
+        self._declare_scratch()
+        columns = self.param(("work",), self.index_kind, "columns")
+        pointers = [self.pointer(n) for n in range(len(form.operands))]
+        loop = (f"for ({index} base = {index}(blockIdx.x) * {COLUMNS}; base < {columns}; "
+                f"base += {index}(gridDim.x) * {COLUMNS})")
+        with em.block(loop):
+            at = em.named(index, f"base + {index}(threadIdx.x)", "at")
+            self.valid = em.named("bool", f"{at} < {columns}", "valid")
+            column = em.named(index, f"{self.valid} ? {at} : {columns} - 1", "column")
+            counters = self.decoded(column, list(range(form.outer)))
+            here = self.moved(pointers, counters)
+            for stage in form.nest.stages:
+                self._stage(stage, here, counters)
+        self.shared_bytes = self.columns_bytes
+
+    def _stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
+        em, form = self.em, self.form
+        if not stage.inner:
+            place = Place(counters, pointers, valid=self.valid, is_along=False)
+            self.run_stage(stage, place, only="threadIdx.y == 0")
+            return
+        accs = {r.number: declare(em, r) for r in stage.reductions}
+        self._start_scans(stage)
+        loops = range(form.outer, len(form.extents))
+        with ExitStack() as stack:
+            inner: dict[int, str] = {}
+            linear = "0"
+            for loop in loops:
+                first = loop == loops[0]
+                start, step = ("threadIdx.y", "blockDim.y") if first else ("0", "1")
+                name = em.fresh("i")
+                stack.enter_context(em.block(
+                    f"for ({self.index} {name} = {start}; {name} < {self.extent(loop)}; "
+                    f"{name} += {step})"))
+                inner[loop] = name
+                linear = name if first else em.named(
+                    "i64", f"i64({linear}) * {self.extent(loop)} + {name}", "linear")
+            place = Place({**counters, **inner}, self.moved(pointers, inner), linear,
+                          valid=self.valid, is_along=False)
+            self.run_stage(stage, place, lambda r, value, at: accumulate(
+                em, accs[r.number], value, at.linear, ""))
+        self._join_groups(list(accs.values()))
+        for number, acc in accs.items():
+            self.reduced[number] = acc.result(em)
+
+    # -- joining groups
+
+    def _join_groups(self, accs: list[Accumulator]) -> None:
+        em = self.em
+        if not accs or not may_share_rows(self.form):
+            return
+        with em.block("if (blockDim.y > 1)"):
+            names = self._declare_arrays(accs)
+            em.line("__syncthreads();")
+            for acc in accs:
+                for name, dtype in acc.variables:
+                    em.line(f"shared_store(&{names[name]}[threadIdx.y * {COLUMNS} + threadIdx.x], "
+                            f"{in_memory(Operand(name, dtype))});")
+            em.line("__syncthreads();")
+            for acc in accs:
+                for name, dtype in acc.variables:
+                    em.line(f"{name} = {_read(names[name], '0', dtype)};")
+                with em.block("for (int g = 1; g < int(blockDim.y); ++g)"):
+                    others = [em.named(type_name(dtype), _read(names[name], "g", dtype), "other")
+                              for name, dtype in acc.variables]
+                    join(em, acc, *others)
+
+    def _declare_arrays(self, accs: list[Accumulator]) -> dict[str, str]:
+        """Shared memory for a value of each thread."""
+        names: dict[str, str] = {}
+        counts: dict[str, int] = {}
+        for acc in accs:
+            for name, dtype in acc.variables:
+                kind = memory_type(dtype)
+                counts[kind] = counts.get(kind, -1) + 1
+                array = names[name] = f"groups_{kind}_{counts[kind]}"
+                if array not in self.arrays:
+                    self.arrays[array] = COLUMNS * MAX_GROUPS * dtype.itemsize
+                    self.head.append(f"__shared__ {kind} {array}[{COLUMNS * MAX_GROUPS}];")
+                    self.columns_bytes += self.arrays[array]
+        return names
+
+    # -- what a thread does alone
+
+    def scan(self, e: Expr, value: Operand, place: Place) -> Operand:
+        """In the rows' order, as NumPy does."""
+        carry = self.carries[id(e)]
+        result = joined(self, e, carry, str(value))
+        self.em.line(f"{carry} = {result};")
+        return result
+
+    def put_scratch(self, number: int, value: Operand, place: Place) -> None:
+        at = self._scratch_at(number, value.dtype, place)
+        self.em.line(f"store<{memory_type(value.dtype)}>({at}, {in_memory(value)});")
+
+    def get_scratch(self, number: int, dtype: np.dtype, place: Place) -> Operand:
+        text = f"load<{memory_type(dtype)}>({self._scratch_at(number, dtype, place)})"
+        return self.em.value(dtype, f"{text} != 0" if dtype == BOOL else text)
+
+    def _declare_scratch(self) -> None:
+        for number in range(len(self.form.nest.scratch)):
+            self.param(("scratch", number), "pointer", f"scratch_at{number}", is_written=True)
+
+    def _scratch_at(self, number: int, dtype: np.dtype, place: Place) -> str:
+        """Neighbouring threads write to neighbouring places."""
+        thread = f"i64(blockIdx.x) * {COLUMNS} + threadIdx.x"
+        row = f"i64({place.linear}) * gridDim.x * {COLUMNS}"
+        return f"scratch_at{number} + ({row} + {thread}) * {dtype.itemsize}"
+
+    def geometry(self) -> Geometry:
+        def layout(form: LoopForm) -> Layout:
+            columns = math.prod(form.extents[: form.outer])
+            limit = MAX_SCRATCH_BLOCKS if form.nest.scratch else 1 << 16
+            blocks = blocks_for(columns, COLUMNS, limit)
+            scratch = blocks * COLUMNS * max(1, inner_points(form)) if form.nest.scratch else 0
+            return Layout(blocks, (COLUMNS, groups_of(form)), columns, scratch=scratch)
+
+        return layout
+
+
+def may_share_rows(form: LoopForm) -> bool:
+    """Whether groups of threads may share a column's rows, whatever the sizes."""
+    nest = form.nest
+    return not nest.scratch and not nest.has_scans and _shared_bytes(form) <= ON_CHIP_BYTES
+
+
+def groups_of(form: LoopForm) -> int:
+    """Groups for these sizes."""
+    rows = form.extents[form.outer] if len(form.extents) > form.outer else 1
+    if not may_share_rows(form):
+        return 1
+    return MAX_GROUPS if rows >= 2 * MAX_GROUPS else 4 if rows >= 8 else 1
+
+
+def _shared_bytes(form: LoopForm) -> int:
+    """Shared memory for a value of each thread, in the stage that needs most."""
+    return max((sum(2 * 8 if is_indexed(r) else r.value.dtype.itemsize for r in s.reductions)
+                for s in form.nest.stages), default=0) * COLUMNS * MAX_GROUPS
+
+
+def _read(array: str, group: str, dtype: np.dtype) -> str:
+    text = f"shared_load(&{array}[{group} * {COLUMNS} + threadIdx.x])"
+    return f"{text} != 0" if dtype == BOOL else text

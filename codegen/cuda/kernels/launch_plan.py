@@ -1,0 +1,44 @@
+"""How a form's kernels are launched: what their parameters get, and how many threads there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fusec.core.records import dataclass
+
+from ...kernels.specialise import LoopForm
+
+# What a parameter is given: ("operand", number), ("extent", loop), ("stride", number, loop),
+# ("gathered", number, position), ("param", number), ("work",), ("status",), ("partials",),
+# ("scratch", number), ("row_packs",), ("row_points",),
+# ("row_bytes",), ("chunks",).
+Slot = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One launch: blocks, threads of a block, and what it needs besides.
+
+    ``work`` is the number of packs or points that threads share; ``shared``: bytes of dynamic
+    shared memory; ``scratch``: elements of each scratch row in global memory; ``partials``: bytes.
+    """
+
+    blocks: int
+    threads: tuple[int, int]
+    work: int
+    shared: int = 0
+    scratch: int = 0
+    partials: int = 0
+    row_packs: int = 0
+    row_points: int = 0
+    row_bytes: int = 0
+    chunks: int = 1
+
+
+Geometry = Callable[[LoopForm], Layout]  # of a form with its sizes evaluated
+MAX_BLOCKS = 1 << 14  # threads go on with a grid's stride after these
+
+
+def blocks_for(work: int, threads: int, limit: int = MAX_BLOCKS) -> int:
+    """Enough blocks for a thread for each piece of work, up to a limit."""
+    return max(1, min(limit, -(-work // threads)))

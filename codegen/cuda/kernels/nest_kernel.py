@@ -1,0 +1,315 @@
+"""What the kernels of all modes share: a stage's expressions at points of a nest.
+
+A thread works on packs: up to `KernelWriter.lanes` neighbours along the form's vector axis.  Where
+fewer are left, the other lanes repeat the last one: they compute on values of the program, and do
+not store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from fusec.core.records import dataclass, field, replace
+from fusec.ops.calls.scalar_calls import CALLS, CHECKED
+
+from ...kernels.loop_ir import LEAVES, Expr, Reduction, Stage, Store, walk
+from ...kernels.specialise import LoopForm
+from ..scalars.emitter import BOOL, I64, Operand, literal, memory_type
+from ..scalars.scalar_functions import call_scalar
+from ..scalars.scalar_ops import emit_operation
+from .kernel_frame import KernelFrame
+
+ACCESS_BYTES = 16  # of the widest load or store
+MANY_LANES = 8
+MANY_OPERATIONS = 200  # of a body that is not repeated more than twice
+
+
+@dataclass
+class Place:
+    """Where a stage is evaluated: counters of the loops (of the axis: of the first lane), pointers
+    moved along all loops but the axis, the first lane's number within the inner loops.
+
+    ``count`` of the ``lanes`` hold elements; ``valid``, where given, is false in threads that hold
+    none.  ``is_along``: pointers are still to be moved along the axis.
+    """
+
+    counters: dict[int, str]
+    pointers: list[str]
+    linear: str = "0"
+    lanes: int = 1
+    count: str = "1"
+    valid: str = ""
+    is_along: bool = True
+    memo: dict[int, Operand] = field(default_factory=dict)
+
+
+Accumulate = Callable[[Reduction, Operand, Place], None]
+
+
+class KernelWriter(KernelFrame):
+    """Writes one kernel of a form; a mode is a subclass with a `body`."""
+
+    def __init__(self, form: LoopForm, name: str, index: str) -> None:
+        super().__init__(form, name, index)
+        self.lanes = pack_lanes(form)
+        self.reduced: dict[int, Operand] = {}
+
+    @contextmanager
+    def packs(
+        self, loops: Sequence[int], start: str, step: str, count: str, pointers: list[str],
+        counters: dict[int, str],
+    ) -> Iterator[Place]:
+        """Each pack of these loops (the axis is the last) whose number is ``start + k*step``."""
+        em, axis, lanes = self.em, self.form.axis, self.lanes
+        n, index = self.extent(axis), self.index
+        with em.block(f"for ({index} id = {start}; id < {count}; id += {step})"):
+            before = [loop for loop in loops if loop != axis]
+            if before:
+                each = em.named(index, f"({n} + {lanes - 1}) / {lanes}", "packs")
+                pack = em.named(index, f"id % {each}", "pack")
+                outer = self.decoded(em.named(index, f"id / {each}", "q"), before)
+            else:
+                pack, outer = "id", {}
+            first = em.named(index, f"{pack} * {lanes}", "first") if lanes > 1 else pack
+            left = "1" if lanes == 1 else em.named(
+                "int", f"{n} - {first} < {lanes} ? int({n} - {first}) : {lanes}", "count")
+            linear = first if not before else f"id / {each} * {n} + {first}"
+            yield Place({**counters, **outer, axis: first}, self.moved(pointers, outer), linear,
+                        lanes, left)
+
+    # -- a stage
+
+    def run_stage(
+        self, stage: Stage, place: Place, accumulate: Accumulate | None = None, only: str = "",
+    ) -> None:
+        """Evaluate a stage in all lanes of a pack, then store.
+
+        ``accumulate(reduction, value, place)`` takes the elements of its reductions, in each lane;
+        ``only``: what must hold for this thread to store.
+        """
+        em = self.em
+        loads = self._loads(stage, place)
+        results = {number: self._result_pack(number, place.lanes) for number in dict.fromkeys(
+            s.access for s in stage.stores if not s.index)}
+        with em.block(self._lane_loop(place.lanes)):
+            here, lane = self._lane(place), "k" if place.lanes > 1 else "0"
+            values = self._evaluate(stage.roots, here, loads, lane)
+            for store in stage.stores:
+                if not store.index:
+                    value = in_memory(self._joined(store, place, values[id(store.value)]))
+                    em.line(f"{results[store.access]}.v[{lane}] = {value};")
+            for number, e in stage.scratch:
+                self.put_scratch(number, values[id(e)], here)
+            for r in stage.reductions:
+                assert accumulate is not None
+                accumulate(r, values[id(r.value)], here)
+            self._store_computed(stage, here, values)
+        for number, pack in results.items():
+            self.store_pack(number, pack, place, only)
+
+    def _joined(self, store: Store, place: Place, value: Operand) -> Operand:
+        """The value, or what it makes with the sum of the parts before it."""
+        dtype, pointer = self.form.operands[store.access].dtype, place.pointers[store.access]
+        return value if not store.combine else emit_operation(
+            self.em, store.combine, dtype, [self._loaded(dtype, pointer), value])
+
+    def _lane_loop(self, lanes: int) -> str:
+        if lanes == 1:
+            return ""
+        self.em.line("#pragma unroll")
+        return f"for (int k = 0; k < {lanes}; ++k)"
+
+    def _lane(self, place: Place) -> Place:
+        """The place of lane k; lanes without an element are at the last one."""
+        axis = self.form.axis
+        if place.lanes == 1:
+            return replace(place, memo={})
+        lane = f"(k < {place.count} ? k : {place.count} - 1)"
+        counters = {**place.counters, axis: f"({place.counters[axis]} + {lane})"}
+        return replace(place, counters=counters, linear=f"({place.linear} + {lane})", memo={},
+                       valid=f"k < {place.count}")
+
+    def _loads(self, stage: Stage, place: Place) -> dict[int, str]:
+        """Loads that all lanes share, by access: texts of the value in lane k."""
+        em, form, texts = self.em, self.form, {}
+        for e in walk(stage.roots):
+            if e.op != "load" or e.args or e.attr in texts:
+                continue
+            operand, pointer = form.operands[e.attr], place.pointers[e.attr]
+            kind, name = memory_type(operand.dtype), em.fresh("x")
+            if not self.moves(e.attr, place):
+                em.line(f"const {kind} {name} = load<{kind}>({pointer});")
+                texts[e.attr] = name
+            elif form.stride_class(operand) == "unit" and place.lanes > 1:
+                at = f"{pointer} + {place.counters[form.axis]} * {operand.dtype.itemsize}"
+                em.line(f"const Pack<{kind}, {place.lanes}> {name} = "
+                        f"load_some<{kind}, {place.lanes}>({at}, {place.count});")
+                texts[e.attr] = f"{name}.v[%]"
+        return texts
+
+    def moves(self, number: int, place: Place) -> bool:
+        """Whether an operand's address differs from lane to lane."""
+        return place.is_along and self.form.axis in place.counters and (
+            self.form.stride_class(self.form.operands[number]) != "zero")
+
+    def _result_pack(self, number: int, lanes: int) -> str:
+        name, kind = self.em.fresh("out"), memory_type(self.form.operands[number].dtype)
+        self.em.line(f"Pack<{kind}, {lanes}> {name};")
+        return name
+
+    def store_pack(self, number: int, pack: str, place: Place, only: str) -> None:
+        em, operand, pointer = self.em, self.form.operands[number], place.pointers[number]
+        kind, axis = memory_type(operand.dtype), self.form.axis
+        only = " && ".join(filter(None, (only, place.valid)))
+        if not self.moves(number, place):
+            self._store_if(only, f"store<{kind}>({pointer}, {pack}.v[0]);")
+        elif self.form.stride_class(operand) == "unit" and place.lanes > 1:
+            at = f"{pointer} + {place.counters[axis]} * {operand.dtype.itemsize}"
+            self._store_if(only, f"store_some<{kind}, {place.lanes}>({at}, {pack}, {place.count});")
+        elif place.lanes == 1:
+            at = f"{pointer} + {place.counters[axis]} * {self.stride(number, axis)}"
+            self._store_if(only, f"store<{kind}>({at}, {pack}.v[0]);")
+        else:
+            at = f"{pointer} + ({place.counters[axis]} + k) * {self.stride(number, axis)}"
+            with em.block(self._lane_loop(place.lanes)):
+                held = " && ".join(filter(None, (only, f"k < {place.count}")))
+                self._store_if(held, f"store<{kind}>({at}, {pack}.v[k]);")
+
+    def _store_if(self, condition: str, text: str) -> None:
+        self.em.line(f"if ({condition}) {text}" if condition else text)
+
+    def _store_computed(self, stage: Stage, place: Place, values: dict[int, Operand]) -> None:
+        """At computed indices, where points run in order."""
+        for store in stage.stores:
+            if store.index:
+                self.put_at(store, self._computed(store.access, [
+                    values[id(i)] for i in store.index], place), values[id(store.value)])
+
+    def put_at(self, store: Store, address: str, value: Operand) -> None:
+        """Store a value at an address, alone or joined with what is there."""
+        em, dtype = self.em, self.form.operands[store.access].dtype
+        if store.combine:
+            value = emit_operation(em, store.combine, dtype, [self._loaded(dtype, address), value])
+        em.line(f"store<{memory_type(dtype)}>({address}, {in_memory(value)});")
+
+    # -- expressions
+
+    def _evaluate(
+        self, roots: Sequence[Expr], place: Place, loads: dict[int, str], lane: str
+    ) -> dict[int, Operand]:
+        """The values of expressions in one lane, by id; what the place has already stays."""
+        memo = place.memo
+        for e in walk(roots):
+            if id(e) not in memo:
+                memo[id(e)] = self._expression(e, place, loads, lane)
+        return memo
+
+    def _expression(self, e: Expr, place: Place, loads: dict[int, str], lane: str) -> Operand:
+        args = [place.memo[id(a)] for a in e.args]
+        if e.op == "load":
+            return self._load(e, args, place, loads, lane)
+        if e.op in LEAVES:
+            return self._leaf(e, place)
+        if e.op == "check_index":
+            return self._check_index(*args)
+        if e.op == "verify":
+            self.em.line(f"failed |= !{args[0]};")
+            return args[0]
+        if e.op == "scan":
+            return self.scan(e, args[0], place)
+        if e.op in CALLS:
+            return self._call(e, args)
+        return emit_operation(self.em, e.op, e.dtype, args)
+
+    def _call(self, e: Expr, args: Sequence[Operand]) -> Operand:
+        """A function of the user's; where it raises, a failed check."""
+        value, bad = call_scalar(self.em, e.attr, args)
+        if e.op == CHECKED:
+            self.em.line(f"failed |= {bad};")
+        return value
+
+    def _leaf(self, e: Expr, place: Place) -> Operand:
+        if e.op == "const":
+            return self.em.const(e.dtype, e.attr)
+        if e.op == "param":
+            return self.em.value(e.dtype, self.constant(e.attr, e.dtype))
+        if e.op == "reduced":
+            return self.reduced[e.attr]
+        if e.op == "scratch":
+            return self.get_scratch(e.attr, e.dtype, place)
+        loop = self.form.loop_of[e.attr]
+        counter = "0" if loop < 0 else place.counters[loop]
+        return self.em.value(I64, f"i64({counter})")
+
+    def _load(
+        self, e: Expr, args: Sequence[Operand], place: Place, loads: dict[int, str], lane: str
+    ) -> Operand:
+        number = e.attr
+        if args:
+            return self._loaded(e.dtype, self._computed(number, args, place))
+        special = self.load_text(e, place)
+        if special is not None:
+            return special
+        if number in loads:
+            text = loads[number].replace("%", lane)
+            return self.em.value(e.dtype, f"{text} != 0" if e.dtype == BOOL else text)
+        axis = self.form.axis
+        at = f"{place.pointers[number]} + {place.counters[axis]} * {self.stride(number, axis)}"
+        return self._loaded(e.dtype, at)
+
+    def _loaded(self, dtype: np.dtype, address: str) -> Operand:
+        text = f"load<{memory_type(dtype)}>({address})"
+        return self.em.value(dtype, f"{text} != 0" if dtype == BOOL else text)
+
+    def _computed(self, number: int, indices: Sequence[Operand], place: Place) -> str:
+        """The address at computed indices."""
+        steps = []
+        for position, index in enumerate(indices):
+            step = self.param(("gathered", number, position), "int64", f"g{number}_{position}")
+            steps.append(f"i64({index}) * {step}")
+        if self.moves(number, place):
+            axis = self.form.axis
+            steps.append(f"i64({place.counters[axis]}) * {self.stride(number, axis)}")
+        return f"{place.pointers[number]} + ({' + '.join(steps)})"
+
+    def _check_index(self, index: Operand, size: Operand) -> Operand:
+        """The wrapped index, 0 where it is out of range."""
+        em = self.em
+        wrapped = em.value(I64, f"{index} < 0 ? {index} + {size} : {index}")
+        bad = em.value(BOOL, f"u64({wrapped}) >= u64({size})")
+        em.line(f"failed |= {bad};")
+        return em.value(I64, f"{bad} ? {literal(I64, 0)} : {wrapped}")
+
+    # -- what only some modes have
+
+    def load_text(self, e: Expr, place: Place) -> Operand | None:
+        """A load that a mode does in a way of its own."""
+        return None
+
+    def scan(self, e: Expr, value: Operand, place: Place) -> Operand:
+        raise NotImplementedError
+
+    def put_scratch(self, number: int, value: Operand, place: Place) -> None:
+        raise NotImplementedError
+
+    def get_scratch(self, number: int, dtype: np.dtype, place: Place) -> Operand:
+        raise NotImplementedError
+
+
+def in_memory(value: Operand) -> str:
+    """A value as an element."""
+    return f"u8({value})" if value.dtype == BOOL else value.text
+
+
+def pack_lanes(form: LoopForm) -> int:
+    """Elements that a thread does at once: 16 bytes of the widest neighbours in memory."""
+    unit = [o.dtype.itemsize for o in form.operands if form.stride_class(o) == "unit"]
+    if not unit or form.nest.has_scans or form.nest.sequential or form.mode in (
+            "column", "tiled"):
+        return 1
+    lanes = min(ACCESS_BYTES // max(unit), MANY_LANES)
+    operations = sum(1 for e in walk(form.nest.roots) if e.op not in LEAVES)
+    return min(lanes, 2) if operations > MANY_OPERATIONS else lanes

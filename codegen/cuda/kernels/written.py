@@ -1,0 +1,88 @@
+"""A form's kernels as text, by mode, and modules of several forms."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fusec.core.records import dataclass
+
+from ...kernels.specialise import LoopForm
+from ..module import CudaKernel, CudaModule
+from ..scalars.math_builder import definitions
+from ..scalars.scalar_functions import ScalarText, definition
+from .columns import ColumnKernel
+from .elementwise import MapKernel
+from .full import FinishKernel, PartialKernel, RowFinishKernel, RowPartialKernel, chunks_of
+from .in_order import way_of
+from .launch_plan import Geometry, Slot
+from .nest_kernel import KernelWriter
+from .rows import RowKernel
+from .tiles import TileKernel, tiles_of
+
+
+@dataclass(frozen=True)
+class WrittenKernel:
+    """A kernel's text, the functions that it calls (fusec's own, the user's), what its parameters
+    get, how it is laid out."""
+
+    text: str
+    kernel: CudaKernel
+    math: tuple[tuple[str, object], ...]
+    functions: tuple[ScalarText, ...]
+    slots: tuple[Slot, ...]
+    geometry: Geometry
+
+
+_MODES: dict[str, tuple[type[KernelWriter], ...]] = {
+    "map": (MapKernel,), "row": (RowKernel,), "flat": (PartialKernel, FinishKernel),
+    "column": (ColumnKernel,), "tiled": (ColumnKernel,),
+}
+
+
+def write_form(form: LoopForm, index: str, name: str) -> list[WrittenKernel]:
+    """The kernels of a form, in the order in which they are launched."""
+    kinds = _kinds(form)
+    writers = [kind(form, f"{name}_{number}", index) for number, kind in enumerate(kinds)]
+    return [_written(writer) for writer in writers]
+
+
+def _kinds(form: LoopForm) -> tuple[type[KernelWriter], ...]:
+    if form.nest.sequential:
+        return (way_of(form),)
+    if chunks_of(form) > 1:
+        return RowPartialKernel, RowFinishKernel
+    return (TileKernel,) if tiles_of(form) is not None else _MODES[form.mode]
+
+
+def _written(writer: KernelWriter) -> WrittenKernel:
+    text, kernel = writer.write()
+    return WrittenKernel(text, kernel, tuple(writer.em.math),
+                         tuple(map(definition, writer.em.functions)), tuple(writer.slots),
+                         writer.geometry())
+
+
+@functools.cache
+def prelude() -> str:
+    """The C++ that every module begins with."""
+    return (Path(__file__).parent / "prelude.cuh").read_text()
+
+
+def module_of(kernels: Sequence[WrittenKernel]) -> CudaModule:
+    """One module: the prelude, the functions that are called, the kernels."""
+    source = source_of([r for k in kernels for r in k.math], [k.text for k in kernels],
+                       [f for k in kernels for f in k.functions])
+    return CudaModule(source, tuple(k.kernel for k in kernels))
+
+
+def source_of(
+    math: Sequence[tuple[str, object]], texts: Sequence[str], functions: Sequence[ScalarText]
+) -> str:
+    """The prelude, the functions that are called, and what calls them."""
+    once = list(dict.fromkeys(functions))
+    requests: list[Any] = list(dict.fromkeys([*math, *(r for f in once for r in f.math)]))
+    return "\n".join(["namespace fusec {", prelude(), *definitions(requests),
+                      *(f.text for f in once), "}  // namespace fusec", "using namespace fusec;",
+                      *texts, ""])

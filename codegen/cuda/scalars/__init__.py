@@ -1,0 +1,1 @@
+"""Scalar operations as CUDA C++."""

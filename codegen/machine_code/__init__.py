@@ -1,0 +1,1 @@
+"""Machine code: LLVM, Numba's scalar functions, and caches."""

@@ -1,0 +1,1 @@
+"""Plans: what runs in which order, and where each value lives."""

@@ -1,0 +1,348 @@
+"""The plan of a compiled graph on one device: where every value lives and what runs in order.
+
+`plan_building` makes schedules; the runtime runs them.  Kernels are compiled by the
+schedule's back end; everything else in a schedule is the same for all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from fusec.core.records import dataclass, field, replace
+from fusec.errors import InternalError
+from fusec.ir import Graph, Node
+from fusec.ir.device_names import DeviceName
+from fusec.ir.lazy_values import asked_once, lazy
+from fusec.ir.sizes.bindings import Bindings, attrs_evaluator, resolve, typical
+from fusec.ir.sizes.dims import Size, is_static, maximum, symbols_of
+from fusec.ops import get
+from fusec.ops.calls.structured import has_placed_parts
+
+from ..backend import Backend, DeviceArrays, Strides
+from ..kernels.loop_ir import Kernel, Param
+from .control_program import ControlCode, ControlProgram
+
+if TYPE_CHECKING:
+    from ..machine_code.llvm import NativeCode
+    from ..machine_code.native_nest import NestBlock
+    from .open_blocks import OpenBlock
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a library reads of an array: ``reference`` of it, at attributes that may hold sizes."""
+
+    reference: Callable[..., np.ndarray]
+    attrs: Mapping[str, Any]
+
+    @lazy
+    def _attrs_at(self) -> Callable[[Bindings], dict[str, Any]]:
+        return attrs_evaluator(self.attrs)
+
+    def __call__(self, array: np.ndarray, sizes: Bindings) -> np.ndarray:
+        return self.reference(array, **self._attrs_at(sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantView:
+    """Views of a constant at sizes of arguments, for a library to read."""
+
+    constant: Any
+    views: tuple[View, ...]
+
+    def at_sizes(self, sizes: Callable[[Any], Any]) -> Any:
+        """What they show, for a function that substitutes sizes in plain data."""
+        shown = sizes(self.constant)
+        for view in self.views:
+            shown = view.reference(shown, **{k: sizes(x) for k, x in view.attrs.items()})
+        return shown
+
+
+@dataclass
+class Place:
+    """Where a value lives: ``kind`` is ``arg``, ``out``, ``temp`` or ``cell`` with its number.
+
+    ``views`` show a part of that memory, as arrays; only library calls read through them.
+    """
+
+    kind: str
+    number: int
+    strides: Strides
+    shape: tuple[Size, ...]
+    dtype: np.dtype
+    views: tuple[View, ...] = ()
+
+    @property
+    def is_static(self) -> bool:
+        """Whether its sizes are known when it is planned."""
+        return is_static(self.shape)
+
+    def at_sizes(self, sizes: Bindings) -> Place:
+        """The place with its sizes evaluated."""
+        return self if self.is_static else replace(
+            self, shape=resolve(self.shape, sizes), strides=resolve(self.strides, sizes))
+
+
+@dataclass
+class KernelStep:
+    """One kernel with the places of its buffers; ``forms`` and their ``code`` are the back end's.
+    """
+
+    kernel: Kernel
+    places: list[Place]
+    boundaries: tuple[str, ...] = ()
+    not_empty: tuple[Size, ...] = ()  # what extrema go over: of nothing NumPy raises
+    forms: list[Any] = field(default_factory=list)
+    code: list[Any] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The constants that its kernel gets at run time."""
+        return self.kernel.params
+
+    @property
+    def pattern(self) -> KernelStep | None:
+        """The same with symbols, for all sizes; None where there is only this one."""
+        return None
+
+    def filled(self, block: OpenBlock) -> NestBlock:
+        """A block of the pattern at the sizes of this step."""
+        raise InternalError(f"{self.name} has no pattern")
+
+    @lazy
+    def is_static(self) -> bool:
+        """Whether all its sizes are known when its nests are compiled."""
+        return all(form.is_static for form in self.forms) and all(
+            place.is_static for place in self.places)
+
+
+class AtItsSizes:
+    """What is for sizes of its own: none are substituted."""
+
+    def data(self, data: Any) -> Any:
+        return data
+
+    def place(self, place: Place) -> Place:
+        return place
+
+    def source(self, source: Any) -> Any:
+        """A place or a constant."""
+        return source
+
+
+_ITSELF = AtItsSizes()
+
+
+class Traffic(NamedTuple):
+    """What the kernels of a schedule do, as far as their sizes are known: the points of each nest,
+    the scalar operations for a point of all of them, the bytes that each reads and writes, the
+    scalar operations of each kernel."""
+
+    points: tuple[Size, ...]
+    operations: int
+    nbytes: tuple[Size, ...]
+    work: tuple[Size, ...]
+
+
+class SubPlan:
+    """A sub-graph as a schedule of its own, made and compiled when it is first needed."""
+
+    def __init__(self, graph: Graph, make: Callable[[Graph], Schedule]) -> None:
+        self.graph, self._make = graph, make
+
+    @lazy
+    def schedule(self) -> Schedule:
+        return self._make(self.graph)
+
+
+@dataclass
+class ControlRun:
+    """How a branch or loop runs: as one native function, or step by step, with the reason.
+
+    ``strides`` are those of its operands; ``reused`` are results that are an operand's own memory.
+    """
+
+    node: Node
+    strides: list[Strides]
+    reused: Collection[int]
+    program: ControlProgram | ControlCode | None = None
+    reason: str = ""  # why it is not native
+    # Of its sub-graphs by attr, where it may run step by step.
+    plans: dict[str, SubPlan] = field(default_factory=dict)
+
+    @property
+    def is_native(self) -> bool:
+        return self.program is not None
+
+    @property
+    def may_outgrow(self) -> bool:
+        """Whether it may turn out to have no room for a result: it runs again then, from Python."""
+        return isinstance(self.program, ControlProgram) and self.program.may_outgrow
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether what is in it has to run on several devices."""
+        return has_placed_parts(self.node)
+
+    @property
+    def nests(self) -> int:
+        """How many nests of fused loops the native function calls."""
+        return len(self.program.nests) if self.program is not None else 0
+
+    @property
+    def calls(self) -> list[str]:
+        """What of Python's the native function calls, as far as its runs show, with reasons."""
+        calls = self.program.python_calls if isinstance(self.program, ControlProgram) else {}
+        return [f"{name} ({why})" if why else name for name, why in calls.items()]
+
+    @property
+    def code(self) -> NativeCode | None:
+        return self.program.code if isinstance(self.program, ControlProgram) else None
+
+
+@dataclass
+class ExternStep:
+    """A library call, or a branch or loop.
+
+    A fresh array of the library's own that has a target's layout stands in its place.
+    """
+
+    node: Node
+    sources: list[Place | Any]
+    targets: list[Place]
+    run: ControlRun | None = None
+
+    @property
+    def control(self) -> ControlRun | None:
+        """The branch or loop; None for a library call."""
+        return self.run
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def kinds(self) -> Node:
+        """The node, of whose types only dtypes and kinds may be read."""
+        return self.node
+
+
+@dataclass
+class Schedule:
+    """Steps in order and the places they use."""
+
+    is_partitioned: ClassVar[bool] = False  # over several devices
+
+    steps: list[KernelStep | ExternStep]
+    temps: list[Place]
+    cells: int
+    outputs: list[Place | Any]
+    graph: Graph
+    backend: Backend
+    traced: Graph | None = None  # the program's own order of what may raise, before the passes
+    states: Any = None  # what the program has assigned where it may raise
+    executable: Any = None  # the class that runs it, where that is not the usual one
+    arrays: DeviceArrays | None = None  # of a device's own memory, where its kernels run there
+    divide: Divide | None = None  # schedules sub-graphs that several devices have a part in
+
+    @property
+    def devices(self) -> Collection[DeviceName]:
+        """The devices that share its steps; none where the calling thread does them all."""
+        return ()
+
+    @property
+    def kernels(self) -> list[KernelStep]:
+        return [s for s in self.steps if isinstance(s, KernelStep)]
+
+    @property
+    def externs(self) -> list[ExternStep]:
+        return [s for s in self.steps if isinstance(s, ExternStep)]
+
+    @property
+    def pattern(self) -> Graph:
+        """The graph, at whichever sizes: for what they do not decide."""
+        return self.graph
+
+    @property
+    def open(self) -> Schedule:
+        """The same with symbols where it is one of several sizes; else itself."""
+        return self
+
+    @property
+    def at(self) -> AtItsSizes:
+        """What substitutes its sizes in the parts of `open`."""
+        return _ITSELF
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether a kernel may find that an index or a size is wrong."""
+        return _may_fail(self.pattern)
+
+    def by_backend(self) -> list[Schedule]:
+        """What each back end compiles."""
+        return [self]
+
+    @lazy
+    def traffic(self) -> Traffic:
+        static = [s for s in self.kernels if all(f.is_static for f in s.forms)]
+        moved = (size for s in static for size in (s.kernel.bytes_loaded, s.kernel.bytes_stored))
+        return Traffic(
+            tuple(f.points for s in self.kernels for f in s.forms if f.is_static),
+            sum(s.kernel.operations for s in self.kernels),
+            tuple(size for size in moved if isinstance(size, int)),
+            tuple(size for s in static if isinstance(size := s.kernel.work, int)))
+
+
+Divide = Callable[[Graph, Sequence[Strides], Sequence[Strides]], "Schedule | None"]
+
+
+def contiguous_strides(shape: Sequence[Size], itemsize: int) -> Strides:
+    """Byte strides in C order."""
+    strides: list[Size] = [0] * len(shape)
+    step: Size = itemsize
+    for axis in reversed(range(len(shape))):
+        strides[axis] = step
+        step = step * maximum(shape[axis], 1)
+    return tuple(strides)
+
+
+def packed_strides(strides: Strides, shape: Sequence[Size], itemsize: int) -> Strides:
+    """Byte strides without gaps, the axes in the order that they have now: as of copies that NumPy
+    makes with ``order="K"``."""
+    order = sorted(range(len(shape)), key=lambda axis: -abs(typical(strides[axis])))
+    packed = contiguous_strides([shape[axis] for axis in order], itemsize)
+    return tuple(packed[order.index(axis)] for axis in range(len(shape)))
+
+
+def words_of(dtype: np.dtype) -> int:
+    """Cells that a scalar takes: two for complex128."""
+    return max(1, dtype.itemsize // 8)
+
+
+def may_fail(node: Node) -> bool:
+    """Whether a kernel may find that an index or a size is wrong."""
+    return node.op == "Fused" and (bool(sizes_of_extrema(node)) or any(
+        get(n.op).may_raise or n.attrs.get("raises")
+        for n in node.attrs["body"].nodes))
+
+
+@asked_once
+def _may_fail(graph: Graph) -> bool:
+    return any(map(may_fail, graph.nodes))
+
+
+def sizes_of_extrema(node: Node) -> tuple[Size, ...]:
+    """The run-time sizes over which a kernel takes extrema: of no elements NumPy raises."""
+    sizes = (
+        math.prod(n.inputs[0].shape[axis] for axis in n.attrs["axes"])
+        for n in node.attrs["body"].nodes if get(n.op).chooses
+    )
+    return tuple(dict.fromkeys(size for size in sizes if symbols_of(size)))

@@ -1,0 +1,1 @@
+"""Kernels as Python text: to be read, and as an oracle."""

@@ -1,0 +1,1 @@
+"""Sub-graphs and loops of structured programs."""

@@ -1,0 +1,1 @@
+"""Nodes of a sub-graph as statements, a file for each kind."""

@@ -1,0 +1,1 @@
+"""The math functions, a family a file."""

@@ -1,0 +1,168 @@
+"""sin, cos, tan.  Reduction: ``|x| = n*pi/2 + r``, ``|r| <= pi/4``, ``r`` carried as a pair.
+
+Up to a limit pi/2 in three parts does (Cody & Waite 1980), each product one fused multiply-add:
+the first is exact.  Beyond it ``2/pi`` to as many bits as the exponent asks for (Payne & Hanek,
+"Radian reduction for trigonometric functions", 1983), out of line, one lane at a time.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..builder import F64, Builder, Value
+from ..double_double import Pair, fast_two_sum, quotient, two_product, two_sum
+from ..registry import function, table
+
+# round(x*2/pi) is at most 2**-8 off a correct rounding below these, which the polynomials allow
+LIMIT = {"f64": 2.0**30, "f32": 2.0**15}
+TWO_PI_RATIO = 2.0 / math.pi
+
+
+def reduce(b: Builder, x: Value) -> tuple[Pair, Value]:
+    """``(r, rest), n`` with the integer ``n`` in the low bits."""
+    first, second, third = table(b, "pio2")
+    n, bits = b.rounded(x, TWO_PI_RATIO)
+    whole = b.fma(-n, first, x)  # exact: both sides are multiples of ulp(first), |whole| < 1
+    product, error = two_product(b, n, b.const(second))
+    r, rest = two_sum(whole, -product)
+    return (r, rest - b.fma(n, third, error)), bits
+
+
+def sine(b: Builder, r: Pair, z: Value) -> Value:
+    """``sin(r)`` for ``|r| <= pi/4``."""
+    tail = b.fma(-0.5 * z, r[1], r[1])
+    return r[0] + b.fma(r[0] * z, b.polynomial(z, table(b, "sin")), tail)
+
+
+def cosine(b: Builder, r: Pair, z: Value) -> Value:
+    """``cos(r)`` for ``|r| <= pi/4``: the rounding of ``1 - z/2`` is made good."""
+    half = 0.5 * z
+    lead = 1.0 - half
+    tail = b.fma(z * z, b.polynomial(z, table(b, "cos")), -(r[0] * r[1]))
+    return lead + (((1.0 - lead) - half) + tail)
+
+
+def tangent(b: Builder, r: Pair, n: Value) -> Value:
+    """``tan(r + n*pi/2)``: sine and cosine as pairs, divided once."""
+    z = r[0] * r[0]
+    half = 0.5 * z
+    lead = 1.0 - half
+    rounding = b.fma(r[0], r[1], b.fma(0.5 * r[0], r[0], -half))  # of r, and of z
+    tail = b.fma(z * z, b.polynomial(z, table(b, "cos")), -rounding)
+    cosine = fast_two_sum(lead, ((1.0 - lead) - half) + tail)
+    tail = b.fma(r[0] * z, b.polynomial(z, table(b, "sin")), b.fma(-0.5 * z, r[1], r[1]))
+    sine = fast_two_sum(r[0], tail)
+    odd = (n << (b.fmt.bits - 1)) < 0
+    top = (b.select(odd, cosine[0], sine[0]), b.select(odd, cosine[1], sine[1]))
+    bottom = (b.select(odd, sine[0], cosine[0]), b.select(odd, sine[1], cosine[1]))
+    high, low = quotient(b, top, bottom)
+    return b.from_bits(b.to_bits(high + low) ^ (n << (b.fmt.bits - 1)))
+
+
+def quadrant(b: Builder, r: Pair, n: Value) -> Value:
+    """``sin(r + n*pi/2)``."""
+    z = r[0] * r[0]
+    odd = (n << (b.fmt.bits - 1)) < 0
+    size = b.select(odd, cosine(b, r, z), sine(b, r, z))
+    sign = (n << (b.fmt.bits - 2)) & b.fmt.sign_mask
+    return b.from_bits(b.to_bits(size) ^ sign)
+
+
+def with_sign_of(b: Builder, y: Value, x: Value) -> Value:
+    """``y`` negated where ``x`` is negative."""
+    return b.from_bits(b.to_bits(y) ^ (b.to_bits(x) & b.fmt.sign_mask))
+
+
+def sin_parts(b: Builder, x: Value, r: Pair, n: Value) -> Value:
+    return with_sign_of(b, quadrant(b, r, n), x)
+
+
+def cos_parts(b: Builder, x: Value, r: Pair, n: Value) -> Value:
+    return quadrant(b, r, n + 1)
+
+
+def tan_parts(b: Builder, x: Value, r: Pair, n: Value) -> Value:
+    return with_sign_of(b, tangent(b, r, n), x)
+
+
+def with_huge(b: Builder, helper: str, x: Value, y: Value) -> Value:
+    """``y``, except for finite arguments beyond the limit; inf gives NaN."""
+    size = b.fabs(x)
+    y = b.special((size > LIMIT[b.fmt.name]) & (size < math.inf), helper, x, y)
+    return b.select(size.equals(math.inf), math.nan, y)
+
+
+@function("sin", 1.0, 1.0)
+def sin(b: Builder, x: Value) -> Value:
+    return with_huge(b, "sin.huge", x, sin_parts(b, x, *reduce(b, b.fabs(x))))
+
+
+@function("cos", 1.0, 1.0)
+def cos(b: Builder, x: Value) -> Value:
+    return with_huge(b, "cos.huge", x, cos_parts(b, x, *reduce(b, b.fabs(x))))
+
+
+@function("tan", 1.0, 1.0)
+def tan(b: Builder, x: Value) -> Value:
+    return with_huge(b, "tan.huge", x, tan_parts(b, x, *reduce(b, b.fabs(x))))
+
+
+def payne_hanek(b: Builder, x: Value, words: str) -> tuple[Pair, Value]:
+    """The same for one float64 ``x >= 2**15``, from the bits of 2/pi in the table ``words``.
+
+    ``x = m * 2**e`` with integer ``m``.  192 bits of 2/pi from weight ``2**(1-e)`` on are
+    multiplied by ``m``, modulo 4; kept are two bits of quadrant and 126 of fraction, of which
+    at most 62 can be leading zeros.
+    """
+    bits = b.to_bits(x)
+    start = (bits >> 52) - (1075 - 62)
+    word = start >> 6
+    m = b.wide_from_bits((bits & F64.mantissa_mask) | (1 << 52))
+    parts = [b.wide_from_bits(b.funnel(words, word + i, start)) for i in range(3)]
+    first, second, third = (m * part for part in parts)
+    total = (first << 64) + (second + (third >> 64))
+    fraction = total << 2
+    negative = fraction < 0
+    n = b.low_bits(total >> 126) + b.from_mask(negative)
+    return _times_half_pi(b, fraction, negative), n
+
+
+def _times_half_pi(b: Builder, fraction: Value, negative: Value) -> Pair:
+    """The signed ``fraction/2**128`` times pi/2, as a pair."""
+    size = b.select(negative, b.operand(0, "w") - fraction, fraction, "w")
+    zeros = b.leading_zeros(size)
+    packed = size << zeros
+    digits = [_digits(b, packed, 75), _digits(b, packed, 22)]
+    scale = b.from_bits((1023 - b.low_bits(zeros)) << 52)
+    sign = b.select(negative, -1.0, 1.0)
+    high, low = digits[0] * 2.0**-53 * scale * sign, digits[1] * 2.0**-106 * scale * sign
+    first, second, _ = table(b, "pio2")
+    r, error = two_product(b, high, b.const(first))
+    return two_sum(r, b.fma(high, second, b.fma(low, first, error)))
+
+
+def _digits(b: Builder, packed: Value, count: int) -> Value:
+    """53 bits of a wide integer from bit ``count`` on, as a float."""
+    return b.from_int(b.low_bits(packed >> count) & ((1 << 53) - 1))
+
+
+PARTS = {"sin": sin_parts, "cos": cos_parts, "tan": tan_parts}
+
+
+def lane_body(b: Builder, name: str, x: Value, words: str) -> Value:
+    """One huge argument, of either format; ``b`` is scalar, ``words`` the table of 2/pi."""
+    wide = b.of_format(F64)
+    value = x if b.fmt is F64 else wide.widened(x)
+    result = PARTS[name](wide, value, *payne_hanek(wide, wide.fabs(value), words))
+    return result if b.fmt is F64 else b.narrowed(result)
+
+
+def huge_body(b: Builder, name: str, x: Value, y: Value) -> Value:
+    """``y``, with every finite lane of huge ``x`` computed anew."""
+    lane, limit = b.of_format(b.fmt, lanes=1), LIMIT[b.fmt.name]
+
+    def needed(value: Value) -> Value:
+        size = lane.fabs(value)
+        return (size > limit) & (size < math.inf)
+
+    return b.each_lane(lane, x, y, needed, lambda value: lane.call(f"{name}.lane", value))

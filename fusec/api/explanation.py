@@ -1,0 +1,23 @@
+"""``fusec.explain``: what becomes of a function, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fusec.compiled.reports.explain import Explanation
+from fusec.dispatch.function import Function
+from fusec.dispatch.jit import jit
+
+
+def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+    """What becomes of ``f(*args)``: passes, kernels, what was not fused and why, assumptions.
+
+    ``f`` may be jitted or plain; it is compiled for these arguments but not run.
+    """
+    f = getattr(f, "function", f)  # of a bound method
+    function = f if isinstance(f, Function) else jit(f)
+    bound = function.of_instance(args[0]) if args else None
+    if bound is not None:  # Model.step, with the instance that it was called on
+        function, args = bound, args[1:]
+    return function.concrete(*args, **kwargs).explanation(function.__name__)

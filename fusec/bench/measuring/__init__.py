@@ -1,0 +1,1 @@
+"""How programs are measured, and when results are equal."""

@@ -1,0 +1,1 @@
+"""Other compilers, measured beside fusec."""

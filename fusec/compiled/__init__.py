@@ -1,0 +1,1 @@
+"""Traces and compiles functions, and keeps what came of it."""

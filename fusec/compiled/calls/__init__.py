@@ -1,0 +1,1 @@
+"""Recent plans, where a call looks first."""

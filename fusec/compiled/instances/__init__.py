@@ -1,0 +1,1 @@
+"""One trace for all instances of a class."""

@@ -1,0 +1,1 @@
+"""One trace for calls of many sizes."""

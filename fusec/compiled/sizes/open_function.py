@@ -1,0 +1,149 @@
+"""`F.concrete` of specs with open sizes: a graph with symbols, and runs for any size."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fusec.errors import user_error
+from fusec.ir import Graph
+from fusec.ir.sizes.dims import argument_size
+from fusec.ir.sizes.open_sizes import Opened, assuming
+from fusec.signature.specs import TensorSpec, example_of, known_sizes
+from fusec.trace.call.flat_call import FlatCall, explain_miss
+
+from ..compiled_trace import CompiledTrace
+from ..run_metadata import RunMetadata, RunOptions
+from ..structure import inputs_of, outputs_of
+
+if TYPE_CHECKING:
+    from ..concrete_function import ConcreteFunction
+    from ..tracing_compiler import TracingCompiler
+    from .symbolic_traces import SymbolicTrace
+
+FIRST_HINT = 11  # of a size that a spec leaves open: loops over fewer would rather be unrolled
+
+
+def open_function(
+    compiler: TracingCompiler, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> OpenFunction | None:
+    """The function for specs with open sizes; None where its sizes cannot be symbols.
+
+    Sizes that are open are taken for different ones, or where the program cannot be traced so
+    (``x + y``) for one.
+    """
+    fixed = known_sizes((args, kwargs))
+    hints = (n for n in itertools.count(FIRST_HINT) if n not in fixed)
+    one = next(n for n in itertools.count(FIRST_HINT) if n not in fixed)
+    for sizes in (hints, itertools.repeat(one)):
+        try:
+            examples, named = example_of((args, kwargs), sizes)
+            function = _traced(compiler, examples, named, fixed)
+        except MemoryError:
+            raise
+        except Exception:  # the trace of one size, or that of size 2, says what is wrong
+            continue
+        if function is not None:
+            return function
+    return None
+
+
+def _traced(
+    compiler: TracingCompiler, args: tuple[Any, ...], kwargs: dict[str, Any], fixed: set[int],
+) -> OpenFunction | None:
+    call = compiler.foreseen(args, kwargs)
+    plan, match = compiler.concrete_of(args, kwargs), compiler.symbolic.find(call)
+    if match is None or plan.build.traced.symbolic is None:
+        return None
+    trace, sizes = match
+    constants = {name: n for name, n in sizes.items() if n in fixed}
+    if trace.arguments.sizes.constants().keys() - constants.keys():
+        return None
+    return OpenFunction(compiler, plan, trace, constants)
+
+
+class OpenFunction(CompiledTrace):
+    """A function for arguments of one structure and dtype, whose sizes may differ.
+
+    ``graph`` is as traced, with symbols ``s0`` for sizes of 2 and more; ``optimized_graph`` after
+    the passes; kernels and plan are those of an example.  Arrays of other sizes have a plan of
+    their own, made at the first call of each; those that the graph does not serve, such as empty
+    ones, have a trace of their own, as in calls of the jitted function.
+    """
+
+    def __init__(
+        self, compiler: TracingCompiler, plan: ConcreteFunction, trace: SymbolicTrace,
+        constants: dict[str, int],
+    ) -> None:
+        names = sorted(trace.arguments.sizes.hints.keys() - constants.keys())
+        self._found = Opened(constants | {name: argument_size(name) for name in names})
+        traced = trace.traced.instantiated(self._found)
+        traced.graph = assuming(traced.graph, [*trace.arguments.sizes.questions], constants)
+        super().__init__(replace(plan.build, traced=traced), plan.executable)
+        self.reason = plan.reason
+        self._compiler, self._trace = compiler, trace
+        types = tuple(v.type for v in traced.graph.inputs)
+        self._spec = replace(plan.executable.spec, input_types=types)
+
+    @property
+    def optimized_graph(self) -> Graph:
+        """The graph after the passes; of the example's sizes where they run for each anew."""
+        optimised = self._trace.optimised_for(self._trace.arguments.sizes.hints)
+        return self.build.fused if optimised is None else self._found.graph(optimised)
+
+    @property
+    def structured_inputs(self) -> Any:
+        """As `ConcreteFunction.structured_inputs`; open sizes are None."""
+        return inputs_of(self.build, self._spec)
+
+    @property
+    def structured_outputs(self) -> Any:
+        """As `ConcreteFunction.structured_outputs`; what follows from open sizes is None."""
+        return outputs_of(self.build)
+
+    @property
+    def signature(self) -> str:
+        parts = zip(self.build.call.paths, self._specs(), strict=True)
+        return f"{self.name}({', '.join(f'{path}: {spec}' for path, spec in parts)})"
+
+    def _specs(self) -> Iterator[Any]:
+        """By leaf: the type of an array or number, else the value."""
+        for leaf in self._spec.leaves:
+            yield self._spec.input_types[leaf.input] if leaf.input >= 0 else repr(leaf.object)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(*args, **kwargs)[0]
+
+    def run(
+        self, *args: Any, options: RunOptions | None = None, **kwargs: Any
+    ) -> tuple[Any, RunMetadata]:
+        """The result and what the run reported, as `ConcreteFunction.run`; ``metadata.graphs`` are
+        the graphs of these sizes.  Raises ``TypeError`` for arguments that do not fit the specs.
+        """
+        self._check(self._compiler.flattened(args, kwargs))
+        return self._compiler.concrete_of(args, kwargs).run(*args, options=options, **kwargs)
+
+    def _check(self, call: FlatCall) -> None:
+        traced = self.build.call
+        if call.treespec != traced.treespec:
+            raise self._misfit("difference", explain_miss(call.paths, traced.key, call.key))
+        specs = inputs_of(self.build, self._spec)
+        leaves = self.build.call.treespec.flatten_up_to(specs)
+        for path, spec, leaf, ours, theirs in zip(
+                call.paths, leaves, call.leaves, traced.key[1:], call.key[1:], strict=True):
+            fits = spec.admits(leaf) if isinstance(leaf, np.ndarray) and isinstance(
+                spec, TensorSpec) else ours == theirs
+            if not fits:
+                given = TensorSpec.like(leaf) if isinstance(leaf, np.ndarray) else repr(leaf)
+                raise self._misfit(path, f"expected {spec}, got {given}")
+
+    def _misfit(self, label: str, why: str) -> Exception:
+        return user_error(
+            TypeError, f"the arguments do not fit {self.signature}", None,
+            "call the jitted function itself: it traces new signatures", values=[(label, why)])
+
+

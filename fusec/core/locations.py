@@ -1,0 +1,24 @@
+"""Places in the user's source."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Loc(NamedTuple):
+    """A place in the user's source: file, line (from 1), column (from 0, -1 unknown), function."""
+
+    file: str
+    line: int
+    col: int = -1
+    function: str = ""
+    end_col: int = -1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class CaughtLoc(Loc):
+    """A place inside ``try`` blocks: what each of them catches, and where, the innermost first."""
+
+    handlers: tuple[tuple[tuple[type[BaseException], ...], Loc], ...] = ()

@@ -1,0 +1,1 @@
+"""What fusec does to its process while it works: recursion, collections, signals, deadlines."""

@@ -1,0 +1,129 @@
+"""Calls that no recent plan answers: found among the traces, or traced, and run."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fusec.compiled.calls.plans import answer
+from fusec.compiled.concrete_function import ConcreteFunction
+from fusec.compiled.repeated_calls import called
+from fusec.compiled.reports import history
+from fusec.compiled.tracing_compiler import TracingCompiler
+from fusec.core import timeline
+from fusec.errors import OverlapError
+from fusec.runtime.launching.outcomes import MISS
+from fusec.signature.jitted_methods import Target
+from fusec.trace.call.flat_call import FlatCall
+from fusec.trace.call.overlap import merged, overlapping
+from fusec.trace.call.signature import Signature
+from fusec.trace.values.trace import Trace, current
+
+from .fallback import Fallback
+
+
+class Dispatcher(TracingCompiler):
+    """Answers the calls of one `Function`, which makes it at the first of them."""
+
+    def __init__(
+        self, target: Target, signature: Signature, *, fallback: str, **options: Any,
+    ) -> None:
+        super().__init__(target, signature, **options)
+        self._eager = Fallback(target.name) if fallback == "eager" else None
+
+    @property
+    def eager_calls(self) -> int:
+        """How many calls fusec refused to compile and ran as Python does."""
+        return 0 if self._eager is None else self._eager.calls
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The call's result: traced with the program around it, run eagerly, or run compiled."""
+        if not timeline.on:
+            return self._answer(args, kwargs)
+        start = time.perf_counter()
+        try:
+            return self._answer(args, kwargs)
+        finally:
+            timeline.since("call", self._target.name, start, self._target.line)
+
+    def _answer(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        trace = current()
+        if trace is not None:
+            return self._inline(trace, args, kwargs)
+        if not kwargs and len(args) == self.binder.signature.arity:
+            result = self.fast.of_gpus.answer(args, self._target.name)
+            if result is not MISS:
+                return result
+        if self._eager is not None:
+            return self._eager.call(
+                self._target.python_function, args, kwargs, self._flatten, self._call_compiled)
+        if self._specs is not None and not kwargs and len(args) == self.binder.signature.arity:
+            result = self._answer_converted(self._specs.applied(args))
+            if result is not MISS:
+                return result
+        return self._call_compiled(self._flatten(args, kwargs))
+
+    def _answer_converted(self, leaves: tuple[Any, ...]) -> Any:
+        """What a recent plan answers for Python values that were made arrays; MISS where none."""
+        return answer(self.fast.positional, leaves, self._target.name)
+
+    def _call_compiled(self, call: FlatCall) -> Any:
+        written = self._written.get(call.key)
+        if written is not None and overlapping(call, written):
+            call = merged(call) or call
+        try:
+            result = self._run(call)
+        except OverlapError:
+            if call.separate is not None:
+                raise
+            separate = merged(self.binder.again(call))  # with what the first try learnt
+            if separate is None:
+                raise
+            result = self._run(separate)
+        if self.creations.are_new:
+            self.creations.check_kept()
+        return result
+
+    def _looked_up(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
+        if self._eager is None:
+            return self._lookup(call)
+        with self._eager.before_the_run():
+            return self._lookup(call)
+
+    def _run(self, call: FlatCall) -> Any:
+        concrete, is_new = self._looked_up(call)
+        start = time.perf_counter()
+        try:
+            result = concrete.run_leaves(call.leaves)
+        except OverlapError:  # it will be traced anew, as the call that runs
+            if is_new:  # what earlier calls left stands
+                concrete.build.traced.container_changes.take_back()
+            raise
+        if is_new:
+            concrete.build.traced.container_changes.forget()
+            self.creations.note_first_call(concrete.build.traced.created)
+            self.traces.note_first_call(concrete)
+        if is_new or history.on:
+            run_us = 1e6 * (time.perf_counter() - start)
+            build_ms = sum(concrete.times.values()) if is_new else 0.0
+            history.record_call(self._target.name, concrete, build_ms, run_us)
+        if not is_new:
+            self.fast.promote(call, concrete)
+        return result
+
+    def _inline(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Inside another trace the function is traced with it, one that calls itself once."""
+        if self._specs is not None and trace.hooks is not None:
+            args, kwargs = self.binder.signature.bind(args, kwargs)
+            args = self._specs.applied(args, trace)
+        with self._device:
+            if trace.hooks is None:
+                return self._target.python_function(*args, **kwargs)
+            return called(trace, self._target.python_function, args, kwargs, self._options.fp)
+
+    def clear(self) -> None:
+        """Forget every trace."""
+        with self._lock:
+            self._forget()
+            if self._eager is not None:
+                self._eager.clear()

@@ -1,0 +1,1 @@
+"""Sizes: expressions, bounds, questions, and graphs at other sizes."""

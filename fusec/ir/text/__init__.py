@@ -1,0 +1,1 @@
+"""Graphs as text and JSON, written, read and compared."""

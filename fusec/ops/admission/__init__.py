@@ -1,0 +1,1 @@
+"""What may stand in a graph that is read in."""

@@ -1,0 +1,1 @@
+"""Rows of the registry: calls of libraries, of the program, of sub-graphs; checks."""

@@ -1,0 +1,1 @@
+"""Rules of what moves, selects, adds up and transforms elements."""

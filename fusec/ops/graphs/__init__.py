@@ -1,0 +1,1 @@
+"""Whole graphs, through the rows of their ops: admitted, evaluated, carved, verified."""

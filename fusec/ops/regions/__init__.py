@@ -1,0 +1,1 @@
+"""Which elements an op reads: index maps and cones."""

@@ -1,0 +1,1 @@
+"""Rows of the registry: ops of arrays, a family a file."""

@@ -1,0 +1,1 @@
+"""On which device each node runs: names, scopes, estimates, and what comes of them."""

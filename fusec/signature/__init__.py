@@ -1,0 +1,1 @@
+"""What a call is given: arguments bound, specified and told apart."""

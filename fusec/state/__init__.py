@@ -1,0 +1,1 @@
+"""State that outlives calls: Variables, containers, checkpoints."""

@@ -1,0 +1,1 @@
+"""What becomes cheaper in a backward pass."""

@@ -1,0 +1,1 @@
+"""Calls that share a body."""

@@ -1,0 +1,1 @@
+"""Loop fusion: which nodes share a kernel, and what is stored between kernels."""

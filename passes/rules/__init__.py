@@ -1,0 +1,1 @@
+"""Rewrites of single nodes: the rules and their language, folding, decomposition."""

@@ -1,0 +1,64 @@
+"""Small products inside native loops are open-coded.
+
+does:   replaces products of a vector, or of small matrices, by a fused multiply and sum
+needs:  nothing
+leaves: products that the library does better
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fusec.ir import Graph, Node, Value
+from fusec.ir.sizes.dims import is_static
+
+from ..rewrite import Replacement, Rewriter, rewrite
+
+SMALL_PRODUCT = 40**3  # multiplications of a product of matrices that is open-coded
+
+
+def open_products(graph: Graph) -> Graph:
+    """``graph`` with products of a vector (by a vector or a matrix) as sums of products."""
+    return rewrite(graph, _visit)
+
+
+def _visit(node: Node, rewriter: Rewriter) -> Replacement:
+    if node.op != "MatMul":
+        return None
+    a, b = node.inputs
+    if a.type.rank > 2 or b.type.rank > 2 or _is_large(a, b):
+        return None
+    if a.type.rank == b.type.rank == 2:
+        return (_of_matrices(rewriter, a, b),)
+    if a.type.rank == 1 and b.type.rank == 2:
+        b = rewriter.emit("Transpose", b, perm=(1, 0))
+    product = rewriter.emit("Mul", a, b)
+    return (_kinded(rewriter, _summed(rewriter, product, product.type.rank - 1), node),)
+
+
+def _is_large(a: Value, b: Value) -> bool:
+    """Whether it is a product of two matrices that the library does better."""
+    if a.type.rank + b.type.rank < 4:
+        return False
+    sizes = (*a.shape, b.shape[1])
+    return is_static(sizes) and math.prod(sizes) > SMALL_PRODUCT
+
+
+def _of_matrices(rewriter: Rewriter, a: Value, b: Value) -> Value:
+    left = rewriter.emit("ExpandDims", a, axes=(2,))
+    right = rewriter.emit("ExpandDims", b, axes=(0,))
+    return _summed(rewriter, rewriter.emit("Mul", left, right), 1)
+
+
+def _summed(rewriter: Rewriter, products: Value, axis: int) -> Value:
+    """Their sum; booleans add as ``or``."""
+    op = "Any" if products.dtype == np.bool_ else "Sum"
+    return rewriter.emit(op, products, axes=(axis,))
+
+
+def _kinded(rewriter: Rewriter, value: Value, node: Node) -> Value:
+    if value.type == node.types[0]:
+        return value
+    return rewriter.emit("Cast", value, dtype=value.dtype, kind=node.types[0].kind)

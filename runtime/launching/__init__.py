@@ -1,0 +1,1 @@
+"""Launches: argument blocks, the native launcher, threads."""

@@ -1,0 +1,89 @@
+"""Launches of a plan's kernels: argument blocks with everything to be filled in per call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fusec import config
+from fusec.codegen.backend import Backend
+from fusec.codegen.machine_code.native_nest import NONE, NativeNest, NestBlock
+from fusec.codegen.plan.schedule import KernelStep, Place
+from fusec.core.records import dataclass, field
+
+from .grain import grain_of
+
+
+@dataclass
+class Launch:
+    """One call of a nest function: address, block, tasks, tasks per claim, threads or not."""
+
+    function: int
+    block: np.ndarray
+    tasks: int
+    grain: int
+    parallel: bool
+
+
+@dataclass
+class PointerSlot:
+    """A word of a block that receives the address of a place's memory plus an offset."""
+
+    block: np.ndarray
+    slot: int
+    place: Place
+    offset: int
+
+    @property
+    def address(self) -> int:
+        return int(self.block.ctypes.data) + 8 * self.slot
+
+
+@dataclass
+class Blocks:
+    """Launches of a run of kernel steps, with everything to be patched per call."""
+
+    launches: list[Launch] = field(default_factory=list)
+    pointers: list[PointerSlot] = field(default_factory=list)
+    partials: list[tuple[np.ndarray, int, int]] = field(default_factory=list)  # block, slot, bytes
+    status: list[tuple[np.ndarray, int]] = field(default_factory=list)  # words for its address
+
+    @property
+    def work(self) -> float:
+        return sum(1.0 for _ in self.launches)
+
+
+def make_blocks(
+    steps: Sequence[KernelStep], cells: np.ndarray, backend: Backend
+) -> tuple[Blocks, float]:
+    """Fill the argument blocks of these kernels; returns them with the estimated work in ns."""
+    blocks, total = Blocks(), 0.0
+    for step in steps:
+        for form, code in zip(step.forms, step.code, strict=True):
+            block = backend.block(form, step.params)
+            total += _add_launches(blocks, step.places, block, code, cells)
+    return blocks, total
+
+
+def _add_launches(
+    blocks: Blocks, places: Sequence[Place], nest: NestBlock, code: NativeNest, cells: np.ndarray
+) -> float:
+    block: np.ndarray = nest.words
+    tasks, work = nest.tasks, nest.ns * nest.points
+    for slot, buffer, offset in nest.pointers:
+        place = places[buffer]
+        if place.kind == "cell":
+            block[slot] = int(cells.ctypes.data) + 8 * place.number + offset
+        else:
+            blocks.pointers.append(PointerSlot(block, slot, place, offset))
+    if nest.status != NONE:
+        blocks.status.append((block, nest.status))
+    if nest.partials != NONE:
+        blocks.partials.append((block, nest.partials, nest.partial_bytes * tasks))
+    grain = grain_of(nest, tasks, work, config.parallel_threshold)
+    if tasks:
+        blocks.launches.append(Launch(code.entry, block, tasks, grain, grain < tasks))
+    if code.finish:
+        blocks.launches.append(Launch(code.finish, block, 1, 1, False))
+    return work

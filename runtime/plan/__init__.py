@@ -1,0 +1,1 @@
+"""Plans that run step by step, as the text of a function."""

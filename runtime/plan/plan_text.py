@@ -1,0 +1,237 @@
+"""The text of a plan: objects by name, and expressions of what its places hold.
+
+Plans that differ in sizes alone share their text, which is written from the schedule with symbols.
+What a plan has by itself, or its sizes decide, is made for its names by functions of the plan.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from fusec.codegen.plan.schedule import AtItsSizes, Place, Schedule
+from fusec.ir import TensorType
+from fusec.ir.sizes.bindings import Bindings, bind, size_source
+from fusec.ir.sizes.dims import Size, is_static
+from fusec.ops.calls.host_calls import HostObject
+from fusec.ops.calls.library import leaves_of
+
+from ..call_spec import CallSpec
+from ..launching.cells import Cells
+from .segments import allocator, sized_allocator
+
+if TYPE_CHECKING:
+    from .sub_programs import GraphPlan
+
+Key = tuple[str, int]
+
+
+class Plan(Protocol):
+    """What names of a text are made from; the text names the plan itself too."""
+
+    schedule: Schedule
+    spec: CallSpec
+    cells: Cells
+    segments: list[Any]
+    objects: list[HostObject] | None
+
+    @staticmethod
+    def of_graph(schedule: Schedule) -> GraphPlan: ...
+    def results_of(self, graph_outputs: list[Any], leaves: Sequence[Any], captured: Sequence[Any],
+                   sizes: Bindings) -> list[Any]: ...
+
+
+def itself(value: Any) -> Any:
+    return value
+
+
+class PlanText:
+    """Lines of the text, the objects that they name, and the variables of arrays.
+
+    ``spec`` and ``at`` are those of the first plan that has the text.
+    """
+
+    def __init__(self, schedule: Schedule, spec: CallSpec, at: AtItsSizes) -> None:
+        self.schedule, self.spec, self.at = schedule, spec, at
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {
+            "ndarray": np.ndarray, "asarray": np.asarray, "matmul": np.matmul, "bind": bind,
+            "partial": functools.partial, "itself": itself, "leaves_of": leaves_of,
+            "perf_counter": time.perf_counter, "__builtins__": builtins,
+        }
+        self.made: dict[str, Callable[[Plan], Any]] = {"plan": itself}  # for each plan anew
+        self.assigned: dict[Key, str] = {}  # the variable of each array that is there
+
+    def _add(self, *lines: str) -> None:
+        self.lines += lines
+
+    def _bind(self, stem: str, value: Any) -> str:
+        """A name for an object."""
+        return self._once(self._new_name(stem), value)
+
+    def _bind_made(self, stem: str, make: Callable[[Plan], Any]) -> str:
+        """A name for what each plan has by itself."""
+        return self._once_made(self._new_name(stem), make)
+
+    def _bind_data(self, stem: str, data: Any, of: Callable[[Any], Any] = itself) -> str:
+        """A name for what is made of data, at the sizes of each plan if these are in it."""
+        if self.at.data(data) is data:
+            return self._bind(stem, of(data))
+        return self._bind_made(stem, lambda plan: of(plan.schedule.at.data(data)))
+
+    def _bind_source(self, stem: str, source: Any, of: Callable[[Any], Any] = itself) -> str:
+        """The same of a place, or of a constant that a step has in the stead of one."""
+        if self.at.source(source) is source:
+            return self._bind(stem, of(source))
+        return self._bind_made(stem, lambda plan: of(plan.schedule.at.source(source)))
+
+    def _new_name(self, stem: str) -> str:
+        return f"{stem}_{len(self.names) + len(self.made)}"
+
+    def _assign(self, key: Key, expression: str) -> None:
+        name = self.assigned.setdefault(key, f"{key[0]}{key[1]}")
+        if name != expression:
+            self._add(f"{name} = {expression}")
+
+    def _write_cell(self, number: int, dtype: np.dtype, value: str) -> None:
+        """What a number leaves of its words is zero."""
+        if dtype.itemsize < 8:
+            self._once_made("words", lambda plan: plan.cells.words)
+            self._add(f"words[{number}] = 0")
+        self._add(f"{self._cell(number, dtype)}[0] = {value}")
+
+    def _cell(self, number: int, dtype: np.dtype) -> str:
+        """A scalar's words as an array of one element."""
+        return self._once_made(
+            f"cell{number}_{dtype.num}", lambda plan: plan.cells.view(number, dtype))
+
+    def _cell_array(self, place: Place) -> str:
+        """The same as an array of rank 0, for libraries to write."""
+        number, dtype = place.number, place.dtype
+        return self._once_made(f"scalar{number}_{dtype.num}",
+                               lambda plan: plan.cells.view(number, dtype).reshape(()))
+
+    def _once(self, name: str, value: Any) -> str:
+        self.names.setdefault(name, value)
+        return name
+
+    def _once_made(self, name: str, make: Callable[[Plan], Any]) -> str:
+        self.made.setdefault(name, make)
+        return name
+
+    # -- memory
+
+    def _read(self, place: Any, type_: TensorType) -> str:
+        """What a place holds: an array, or a NumPy scalar of a cell or an array's element."""
+        if not isinstance(place, Place):
+            return self._bind_source("constant", place)
+        if place.kind != "cell":
+            text = self.assigned[place.kind, place.number]
+        else:
+            text = f"{self._cell(place.number, place.dtype)}[0]"
+            if place.views:
+                text = f"asarray({text}, {self._bind('dtype', place.dtype)})"
+        if place.views:
+            taken = [] if type_.kind == "array" else self._taken(place)
+            view = self._bind_source("view", place, lambda at: _composed([*at.views, *taken]))
+            text = f"{view}({text}, sizes)"
+        return text
+
+    def _taken(self, place: Place) -> list[View]:
+        """What makes a number of the array of rank 0 that a place's views show."""
+        arrays = self.schedule.arrays
+        views: list[View] = [lambda array, sizes: array[()]]
+        if arrays is not None and place.kind != "cell":
+            fetch = arrays.fetch
+            views.insert(0, lambda array, sizes: fetch(array))
+        return views
+
+    def _contents(self, place: Any, type_: TensorType) -> str:
+        """What a place holds; for an array of rank 0 its memory, not a copy of the number."""
+        is_array = isinstance(place, Place) and place.kind == "cell" and type_.kind == "array"
+        return self._cell_array(place) if is_array and not place.views else self._read(place, type_)
+
+    def _operand(self, place: Any, type_: TensorType) -> str:
+        """The same as NumPy would have it: an array, a scalar, a Python number."""
+        if not isinstance(place, Place):
+            return self._bind_source("constant", place, lambda at: _as_operand(at, type_))
+        if type_.is_weak and place.kind == "cell" and not place.views:
+            return f"{self._cell(place.number, place.dtype)}.item()"
+        text = self._read(place, type_)
+        if type_.kind == "array" and (place.kind == "cell" or place.views):
+            return f"asarray({text})"
+        return text if not type_.is_weak else f"{self._bind('number', _number)}({text})"
+
+    def _new(self, place: Place) -> str:
+        """Fresh memory in the place's layout, where the plan's kernels read it."""
+        arrays = self.schedule.arrays
+        if arrays is not None:
+            return f"{self._bind('new', sized_allocator(place, arrays.empty))}(sizes)"
+        if place.is_static:
+            return f"{self._bind_source('new', place, allocator)}()"
+        return f"{self._bind('new', sized_allocator(place))}(sizes)"
+
+    def _sizes(self, sizes: tuple[Size, ...]) -> str:
+        """A tuple of sizes."""
+        return self._bind_data("sizes", sizes) if is_static(sizes) else shape_text(sizes)
+
+    def _target(self, place: Place) -> str:
+        """The memory that a library call is to write."""
+        if place.kind == "cell":
+            return self._cell_array(place)
+        return self.assigned.get((place.kind, place.number)) or self._new(place)
+
+    def _device_memory(self, place: Place) -> str:
+        """An expression of a function that returns the memory that a device's call is to write."""
+        if place.kind == "cell" or (place.kind, place.number) in self.assigned:
+            return f"partial(itself, {self._target(place)})"
+        return f"lambda: {self._new(place)}"
+
+    def _target_maker(self, place: Place) -> str:
+        """An expression of a function that returns that memory."""
+        variable = self.assigned.get((place.kind, place.number))
+        if place.kind == "cell":
+            return f"partial(itself, {self._cell_array(place)})"
+        if variable is not None:
+            return f"partial(itself, {variable})"
+        if place.is_static:
+            return self._bind_source("new", place, allocator)
+        return f"partial({self._bind('new', sized_allocator(place))}, sizes)"
+
+
+def _as_operand(value: Any, type_: TensorType) -> Any:
+    if type_.is_weak:
+        return _number(value)
+    return np.asarray(value) if type_.kind == "array" else value
+
+
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def shape_text(sizes: Sequence[Size]) -> str:
+    return "(" + "".join(f"{size_source(n, 'sizes')}, " for n in sizes) + ")"
+
+
+View = Callable[[np.ndarray, Bindings], np.ndarray]
+
+
+def _composed(views: Sequence[View]) -> View:
+    """The views applied in turn.
+
+    As text they would be nested calls, and Python cannot compile hundreds of these.
+    """
+    if len(views) == 1:
+        return views[0]
+
+    def view(array: np.ndarray, sizes: Bindings) -> np.ndarray:
+        for step in views:
+            array = step(array, sizes)
+        return array
+
+    return view

@@ -1,0 +1,71 @@
+"""Running a plan step by step from Python: kernels in native segments, libraries between them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from fusec.codegen.plan.schedule import ExternStep, Schedule
+from fusec.ops.calls.host_calls import host_objects
+
+from ..call_endings import CallEndings
+from ..call_spec import CallSpec, spec_of
+from ..launching.cells import Cells
+from .open_segments import OpenSegment
+from .plan_source import source_of
+from .segments import CalledSegment, Segment, SizedSegment, runs_of
+
+
+class StepByStep(CallEndings):
+    """Blocks and cells for one call at a time, and the function that runs the steps on them."""
+
+    def __init__(self, schedule: Schedule, spec: CallSpec, one_by_one: bool = False) -> None:
+        start = time.perf_counter()
+        super().__init__(schedule, spec)
+        self.cells = Cells(schedule.cells)
+        self.segments = [self._segment(s) for s in (
+            [[s] for s in schedule.steps] if one_by_one else runs_of(schedule.steps))]
+        is_repeated = schedule.may_fail or schedule.states is not None
+        self.objects = host_objects(schedule.pattern) if is_repeated else None
+        self.source = source_of(self, timed=one_by_one)
+        self.call = self.source.function(self)
+        self._made_ms = 1e3 * (time.perf_counter() - start)
+
+    @staticmethod
+    def of_graph(schedule: Schedule) -> Any:
+        """The plan of a sub-graph, whose inputs are its leaves."""
+        if schedule.executable is not None:
+            return schedule.executable.of_graph(schedule)
+        return StepByStep(schedule, spec_of(schedule.graph))
+
+    def _segment(self, steps: list[Any]) -> Segment | SizedSegment | ExternStep:
+        if isinstance(steps[0], ExternStep):
+            return steps[0]
+        if not self.schedule.backend.is_native:
+            return CalledSegment(steps, self.cells)
+        kind: Any = Segment if all(step.is_static for step in steps) else SizedSegment
+        if kind is Segment and all(step.pattern is not None for step in steps):
+            kind = OpenSegment
+        return kind(steps, self.cells.words, self.schedule.backend)
+
+    @property
+    def needs_context(self) -> bool:
+        return self.source.needs_context
+
+    @property
+    def made_ms(self) -> float:
+        """Milliseconds that it took to make it, with what its first call had to make."""
+        return self._made_ms + sum(s.made_ms for s in self.segments if isinstance(s, Segment))
+
+    # -- what the text of the plan leaves to us
+
+    def failure_at(
+        self, error: Exception, leaves: Sequence[Any], captured: Sequence[Any]
+    ) -> Exception | None:
+        """What to raise for an exception in the compiled text; None: the exception itself."""
+        assert error.__traceback__ is not None
+        number = self.source.call_at(error.__traceback__.tb_lineno)
+        step = None if number is None else self.segments[number]
+        return self.failure(error, step.node, leaves, captured) if isinstance(
+            step, ExternStep) else None

@@ -1,0 +1,79 @@
+"""Sub-graphs that run from Python, each as a plan of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from fusec.codegen.backend import DeviceArrays
+from fusec.codegen.plan.schedule import Schedule, SubPlan
+from fusec.ir import TensorType
+
+from ..launching.cells import idle_or_new
+
+Memory = Callable[[], np.ndarray]
+
+
+class GraphPlan(Protocol):
+    """The plan of a sub-graph, for one call at a time."""
+
+    def run(self, leaves: Sequence[Any], *, sizes: Mapping[str, int]) -> list[Any]: ...
+
+
+Planner = Callable[[Schedule], GraphPlan]
+
+
+class SubProgram:
+    """Runs a sub-graph: its updates change the arrays passed in, its outputs are returned."""
+
+    def __init__(self, plan: SubPlan, planner: Planner) -> None:
+        self.plan, self.planner = plan, planner
+        self._idle: list[GraphPlan] = []  # a call in another thread takes another one
+
+    def _new(self) -> GraphPlan:
+        return self.planner(self.plan.schedule)
+
+    def run(self, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
+        stepper = idle_or_new(self._idle, self._new)
+        try:
+            return stepper.run(operands, sizes=sizes)
+        finally:
+            self._idle.append(stepper)
+
+
+def shared(plan: SubPlan, planner: Planner) -> SubProgram:
+    """The program of a plan that many steps run."""
+    program: SubProgram = plan.__dict__.setdefault("program", SubProgram(plan, planner))
+    return program
+
+
+def own(
+    operand: Any, type_: TensorType, memory: Memory | None, arrays: DeviceArrays | None = None
+) -> Any:
+    """An operand as a sub-plan takes it; with ``memory`` a copy there, which it may change.
+
+    ``arrays``: of the device in whose memory operands are.
+    """
+    if type_.kind != "array":
+        return operand.item() if type_.is_weak and isinstance(operand, np.generic) else operand
+    if arrays is not None:
+        return _on_device(operand, memory, arrays)
+    if memory is None:
+        return np.ascontiguousarray(operand).reshape(np.shape(operand))
+    out = memory()
+    np.copyto(out, operand)
+    return out
+
+
+def _on_device(operand: np.ndarray, memory: Memory | None, arrays: DeviceArrays) -> np.ndarray:
+    if memory is None and operand.flags.c_contiguous:
+        return operand
+    out = arrays.empty(operand.shape, operand.dtype, "C") if memory is None else memory()
+    arrays.write(out, operand)
+    return out
+
+
+def as_array(value: Any, type_: TensorType) -> np.ndarray:
+    return value if type_.kind == "array" else np.asarray(value, type_.dtype)

@@ -1,0 +1,1 @@
+"""Calls whose arrays lie in a GPU's memory already."""

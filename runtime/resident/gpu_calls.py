@@ -1,0 +1,391 @@
+"""Calls with CuPy's arrays as one function of straight text: memory, launches, results.
+
+A plan that one GPU runs alone, by kernels of known sizes and functions of CuPy, needs nothing of
+what plans over several devices do at each call: what fits is compared, memory is borrowed from
+CuPy's pool, kernels are launched with what `Prepared` has ready, CuPy's functions are called in
+between, results are CuPy's own arrays.  Everything is asked of CuPy's current stream.  Where the
+function answers MISS, for arguments that do not fit, memory that is full, a check that has failed
+or a matrix that is refused, the plan is run as others are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.backend import PreparedKernels
+from fusec.codegen.plan.schedule import ExternStep, Place, Schedule
+from fusec.core.occupancy import HoldOfPlan
+from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
+from fusec.runtime.devices.variable_copies import reader, writer
+
+from ..launching.outcomes import MISS
+from .gpu_library_text import LibraryText, NotPreparedError, new_text
+from .gpu_numbers import is_such, packed
+from .gpu_views import NotStillError, span, still_view
+
+_WORD = 8
+
+
+class GpuCall:
+    """``function`` takes a call's leaves as the program gives them; None: there is none, as
+    ``reason`` says."""
+
+    def __init__(
+        self, function: Callable[..., Any] | None, kernels: PreparedKernels | None, reason: str
+    ) -> None:
+        self.function, self.reason, self._kernels = function, reason, kernels
+
+    def __str__(self) -> str:
+        return f"step by step from Python, as {self.reason}" if self._kernels is None else (
+            self._kernels.text)
+
+
+def gpu_call(schedule: Any, spec: CallSpec) -> GpuCall:
+    """How calls of this plan run."""
+    try:
+        text = _Text(schedule, spec)
+    except NotPreparedError as error:
+        return GpuCall(None, None, str(error))
+    return GpuCall(text.function(), text.prepared, "")
+
+
+class _Text:
+    """The text for one plan and the objects that it names."""
+
+    def __init__(self, schedule: Any, spec: CallSpec) -> None:
+        self.spec, self.whole = spec, schedule
+        self.task = _only_task(schedule, spec)
+        self.action = schedule.actions[0]
+        numbers = cell_count(tuple(v.type for v in self.task.graph.inputs))
+        prepared = schedule.residents.prepared(self.task, numbers)
+        if isinstance(prepared, str):
+            raise NotPreparedError(prepared)
+        self.prepared: PreparedKernels = prepared
+        self.names: dict[str, Any] = {"MISS": MISS, **prepared.names}
+        self.lines: list[str] = []
+        self.leaf_of = {leaf.input: i for i, leaf in reversed([*enumerate(spec.leaves)])
+                        if leaf.input >= 0}
+        self.outs = self._outs()
+        self.outside = {number: captured for number, captured in spec.read_outside
+                        if number in self.action.reads}
+        self.words = False  # whether the host has to see the numbers that kernels compute
+        self.library = LibraryText(self.task, self.action.layouts, prepared, self._bind,
+                                   self._pointer, self._leaf)
+        self._write()
+
+    def function(self) -> Callable[..., Any]:
+        """The compiled text."""
+        leaves = ", ".join(f"x{i}" for i in range(len(self.spec.leaves)))
+        text = "\n    ".join([f"def call({leaves}):", *self.lines])
+        exec(compile(text, f"<call of {self.spec.name}>", "exec"), self.names)
+        call: Callable[..., Any] = self.names.pop("call")
+        return call
+
+    def _write(self) -> None:
+        results = [self._result(result) for result in self.spec.results]
+        self._guards()
+        first = len(self.lines)
+        self._read_variables()
+        steps = [*self._steps()]
+        self._borrow()
+        self.lines += steps
+        if self.words or self.prepared.status >= 0:
+            self._look()
+        self._assign()
+        text = results[0] if self.spec.bare else f"({''.join(f'{r}, ' for r in results)})"
+        self.lines.append(f"return {text}")
+        if any(writes for _, writes in self.spec.holds):
+            hold = self._bind("hold", partial(HoldOfPlan, self.spec.holds, True))
+            self.lines[first:] = [f"with {hold}():", *_indented(self.lines[first:])]
+        self.lines = ["try:", *_indented(self.lines),
+                      "except faults as error: raise told(error) from error"]
+
+    def _bind(self, stem: str, value: Any) -> str:
+        name = f"{stem}_{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    # -- what fits
+
+    def _guards(self) -> None:
+        tests = [*self._of_code()]
+        for number, leaf in enumerate(self.spec.leaves):
+            tests += self._of_leaf(f"x{number}", leaf)
+        self._miss_unless(tests)
+        arrays = [i for i, leaf in enumerate(self.spec.leaves) if self._is_array(leaf)]
+        self.lines += [f"p{i} = x{i}.data.ptr" for i in arrays]
+        tests = [f"p{i} % {align} == 0" for i in arrays
+                 if (align := self._type(i).dtype.alignment) > 1]
+        self._miss_unless([*tests, *self._of_memory(arrays)])
+        for number, captured in self.outside.items():
+            self._read_outside(number, captured)
+
+    def _miss_unless(self, tests: list[str]) -> None:
+        if tests:
+            self.lines.append(f"if not ({' and '.join(tests)}): return MISS")
+
+    def _of_code(self) -> Iterator[str]:
+        """Functions must go on to have the code that was traced; work goes to one GPU alone."""
+        for function, code in self.spec.code:
+            yield f"{self._bind('fn', function)}.__code__ is {self._bind('code', code)}"
+        if "device_now" in self.names:
+            yield "device_now() == device"
+
+    def _of_leaf(self, x: str, leaf: LeafSpec) -> Iterator[str]:
+        if leaf.is_weak:  # the plan ends with it
+            yield f"id({x}) == {id(leaf.object)}"
+            return
+        if leaf.generator is not None:
+            yield f"type({x}) is {self._bind('kind', leaf.generator.type)}"
+            return
+        if leaf.input < 0:
+            value = self._bind("static", leaf.value)
+            yield f"type({x}) is int and {x} == {value}" if type(leaf.value) is int else (
+                f"{x} is {value}")
+            return
+        type_ = self.spec.input_types[leaf.input]
+        if type_.kind != "array":
+            yield is_such(x, type_, self._bind)
+        else:
+            strides = self.spec.input_strides[leaf.input]
+            yield f"type({x}) is kind and {x}.shape == {type_.shape} and {x}.strides == {strides}"
+            yield f"{x}.dtype == {self._bind('dtype', type_.dtype)}"
+            if "device_now" in self.names:
+                yield f"{x}.device.id == device"
+
+    def _read_outside(self, number: int, captured: Any) -> None:
+        """What the call reads from outside, as it is now."""
+        h, type_ = f"h{number}", self.spec.input_types[number]
+        self.lines.append(f"{h} = {self._bind('outside', captured)}{'()' * callable(captured)}")
+        if type_.kind != "array":
+            self._miss_unless([is_such(h, type_, self._bind)])
+            return
+        strides = self.spec.input_strides[number]
+        self._miss_unless([
+            f"isinstance({h}, {self._bind('array', np.ndarray)}) and {h}.shape == {type_.shape}",
+            f"{h}.strides == {strides} and {h}.dtype == {self._bind('dtype', type_.dtype)}"])
+
+    def _of_memory(self, arrays: list[int]) -> Iterator[str]:
+        """Arguments that were one array are one; those that are written overlap no other."""
+        leaves = self.spec.leaves
+        for i in arrays:
+            if leaves[i].alias_of >= 0:
+                yield f"p{leaves[i].alias_of} == p{i}"
+        for i in arrays:
+            for j in arrays:
+                if leaves[i].input in self.spec.updates and i != j and (
+                        leaves[j].alias_of != i and leaves[i].alias_of != j):
+                    yield self._are_apart(i, j)
+        at = {leaves[i].input: i for i in arrays}
+        for one, other in sorted(self.spec.apart):
+            yield self._are_apart(at[one], at[other])
+
+    def _are_apart(self, i: int, j: int) -> str:
+        (low, high), (least, most) = (span(
+            self._type(k).shape, self.spec.input_strides[self.spec.leaves[k].input],
+            self._type(k).dtype.itemsize) for k in (i, j))
+        return f"(p{i} + {high} <= p{j} + {least} or p{j} + {most} <= p{i} + {low})"
+
+    def _is_array(self, leaf: LeafSpec) -> bool:
+        return leaf.input >= 0 and self.spec.input_types[leaf.input].kind == "array"
+
+    def _type(self, leaf: int) -> Any:
+        return self.spec.input_types[self.spec.leaves[leaf].input]
+
+    def _read_variables(self) -> None:
+        """Their values on the GPU, of one moment."""
+        residents, names = self.whole.residents, []
+        for number, occupancy in self.spec.variables:
+            read = reader(residents, occupancy, self.names["stream_now"])
+            names.append((f"v{number}", self._bind("read", read)))
+        self.lines += [f"{value} = {read}()" for value, read in names]
+        self._miss_unless([f"{value} is not None" for value, _ in names])
+        if len(names) > 1:
+            self._miss_unless([f"{value} is {read}()" for value, read in names])
+
+    # -- memory and launches
+
+    def _outs(self) -> dict[int, Place]:
+        """The arrays that the plan gives, by the numbers of their places."""
+        return {p.number: p for p in self.task.outputs if isinstance(p, Place) and p.kind == "out"}
+
+    def _borrow(self) -> None:
+        lines = [f"out{n} = {new_text(place, self._bind('dtype', place.dtype))}"
+                 for n, place in self.outs.items() if ("out", n) not in self.prepared.called]
+        if ("block", 0) in self._bases() or self.library.uses_block:
+            lines.append(f"block = alloc({self.prepared.nbytes})")
+        for number in self.outside:
+            if self.spec.input_types[number].kind == "array":
+                there = self.prepared.outside(self.spec.is_packed(number))
+                lines.append(f"c{number} = {self._bind('there', there)}(h{number})")
+        if ("numbers", 0) in self._bases():
+            numbers = [(self._name(at), value.type) for at, value in zip(
+                self.action.reads, self.task.graph.inputs, strict=True)
+                if value.type.kind != "array"]
+            lines.append(f"numbers = given({packed(numbers, self._bind)})")
+        if lines:
+            self.lines += ["try:", *_indented(lines), "except full: return MISS"]
+        if self.prepared.status >= 0:
+            self.lines.append(f"clear(block.ptr + {self.prepared.status}, {_WORD})")
+
+    def _bases(self) -> set[tuple[str, int]]:
+        """All that kernels get addresses of."""
+        return {base for part in self.prepared.parts if not isinstance(part, ExternStep)
+                for base in part.bases}
+
+    def _steps(self) -> Iterator[str]:
+        """Launches of segments, and library calls between them."""
+        segments = 0
+        for part in self.prepared.parts:
+            if isinstance(part, ExternStep):
+                yield from self.library.lines(part)
+            else:
+                yield f"launch{segments}({', '.join(map(self._base, part.bases))})"
+                segments += 1
+
+    def _base(self, base: tuple[str, int]) -> str:
+        """The address of an array or block."""
+        kind, number = base
+        if kind == "arg":
+            index = self.action.reads[number]
+            if index in self.leaf_of:
+                return f"p{self.leaf_of[index]}"
+            return f"c{index}.ptr" if index in self.outside else f"v{index}.address"
+        return f"{kind}{number}.data.ptr" if kind in ("out", "temp") else f"{kind}.ptr"
+
+    def _pointer(self, base: tuple[str, int]) -> str:
+        """CuPy's pointer to it."""
+        kind, number = base
+        if kind == "arg":
+            index = self.action.reads[number]
+            if index in self.outside:
+                return f"c{index}"
+            over = self._bind("over", self.prepared.over)
+            return f"x{self.leaf_of[index]}.data" if index in self.leaf_of else (
+                f"{over}(v{index}.array).data")
+        if kind == "temp" and base not in self.prepared.called:
+            place = self.task.temps[number]
+            return f"block + {self.prepared.address(place)[1]}"
+        return f"{kind}{number}.data"
+
+    def _leaf(self, base: tuple[str, int]) -> str:
+        """The argument that is there, as the program gives it; empty where it is none."""
+        index = self.action.reads[base[1]] if base[0] == "arg" else -1
+        return f"x{self.leaf_of[index]}" if index in self.leaf_of else ""
+
+    def _name(self, index: int) -> str:
+        """Of an input as the call has it."""
+        return f"x{self.leaf_of[index]}" if index in self.leaf_of else f"h{index}"
+
+    def _look(self) -> None:
+        """Bring to the host what kernels have computed beside arrays."""
+        status, cells = self.prepared.status, self.task.cells
+        words = cells + (status >= 0)
+        self.lines.append(f"words = computed(block.ptr, {words})")
+        if status >= 0:
+            self.lines.append(f"if words[{status}:].any(): return MISS")
+
+    def _assign(self) -> None:
+        """Copy to arguments what the program has assigned to them."""
+        for index, number in self.whole.writes:
+            if index not in self.leaf_of:
+                if index not in dict(self.spec.variables):
+                    raise NotPreparedError("an array from outside is written")
+                self._assign_variable(index, number)
+                continue
+            place, leaf = self._place(number), self.leaf_of.get(index, -1)
+            if place is None or place.kind != "out" or leaf < 0:
+                raise NotPreparedError("an argument is given another one's elements")
+            low, high = span(place.shape, place.strides, place.dtype.itemsize)
+            nbytes = place.dtype.itemsize * int(np.prod(place.shape))
+            if place.strides != self.spec.input_strides[index] or low or high != nbytes:
+                raise NotPreparedError("an argument that is written has gaps")
+            self.lines.append(f"copy(p{leaf}, out{place.number}.data.ptr, {nbytes})")
+
+    def _assign_variable(self, index: int, number: int) -> None:
+        """What a kernel has made becomes the value, where nobody else has it."""
+        place = self._place(number)
+        strides = self.spec.input_strides[index]
+        if place is None or place.kind != "out" or place.strides != strides or (
+                number in self.whole.results):
+            raise NotPreparedError("a Variable is assigned what something else has, too")
+        buffer = self.spec.captured[index - self.spec.first_captured]
+        write = writer(self.whole.residents, dict(self.spec.variables)[index], buffer,
+                       self.names["stream_now"])
+        self.lines.append(f"{self._bind('write', write)}(out{place.number})")
+
+    # -- results
+
+    def _result(self, result: ResultSpec) -> str:
+        """The expression of a result."""
+        if result.kind == "const":
+            return self._bind("constant", result.value)
+        if result.kind == "fresh":
+            raise NotPreparedError("a result is an array that no kernel computes")
+        if result.kind == "input":
+            if result.index not in self.leaf_of:
+                raise NotPreparedError("a result is an array from outside of the call")
+            type_, strides = (
+                self.spec.input_types[result.index], self.spec.input_strides[result.index])
+            return self._shown(f"x{self.leaf_of[result.index]}", type_.shape, strides,
+                               type_.dtype, result)
+        number = self.whole.results[result.index]
+        if number is None:
+            return self._bind("constant", self.whole.outputs[result.index])
+        place = self._place(number)
+        if place is None or place.views or place.kind not in ("out", "cell"):
+            raise NotPreparedError("a result lies in the memory of another")
+        if place.kind == "out":
+            return self._shown(f"out{place.number}", place.shape, place.strides, place.dtype,
+                               result)
+        return self._number(place, self.spec.output_types[result.index], result)
+
+    def _place(self, number: int) -> Place | None:
+        """Where the task has a value of the step; None: it does not make it."""
+        if number not in self.action.writes:
+            return None
+        place = self.task.outputs[self.action.writes.index(number)]
+        return place if isinstance(place, Place) else None
+
+    def _shown(
+        self, array: str, shape: Any, strides: Any, dtype: np.dtype, result: ResultSpec
+    ) -> str:
+        if not result.views:
+            return array
+        try:
+            view = still_view(shape, strides, dtype, result.views)
+        except NotStillError as error:
+            raise NotPreparedError(str(error)) from None
+        return (f"kind({view.shape}, {self._bind('dtype', view.dtype)}, "
+                f"{array}.data + {view.offset}, {view.strides})")
+
+    def _number(self, place: Place, type_: Any, result: ResultSpec) -> str:
+        if result.views or type_.kind == "array" or place.number < self.prepared.numbers:
+            raise NotPreparedError("a number is returned as an array")
+        self.words = True
+        begin = _WORD * place.number
+        element = f"words[{begin}:{begin + place.dtype.itemsize}].view(" + (
+            f"{self._bind('dtype', place.dtype)})[0]")
+        return f"{element}.item()" if type_.is_weak else element
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _only_task(schedule: Any, spec: CallSpec) -> Schedule:
+    """The task of a plan that one GPU runs alone."""
+    if getattr(schedule, "residents", None) is None:
+        raise NotPreparedError("its arrays are not a GPU's")
+    if [a.kind for a in schedule.actions] != ["task"] or schedule.actions[0].is_on_caller:
+        raise NotPreparedError("the GPU does not do all of it")
+    if spec.calls_host:
+        raise NotPreparedError("it calls objects of the program")
+    if any(t.kind == "array" and 0 in t.shape for t in spec.input_types):
+        raise NotPreparedError("an argument has no elements")
+    task: Schedule = schedule.actions[0].schedule
+    return task

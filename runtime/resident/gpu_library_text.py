@@ -1,0 +1,126 @@
+"""Library calls in the text of a call with CuPy's arrays: see `fusec.runtime.resident.gpu_calls`.
+
+An operand is CuPy's array in the memory where the plan has the value, or shows a part of it; a
+result takes the place of the plan's own array where it lies as that would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.backend import PreparedKernels
+from fusec.codegen.plan.schedule import ExternStep, Place, Schedule, contiguous_strides
+from fusec.core.records import replace
+from fusec.ops.calls.library import LIBRARY, call_text, leaves_of
+
+from .gpu_views import NotStillError, span, still_view
+
+Base = tuple[str, int]
+
+
+class NotPreparedError(Exception):
+    """Calls of a plan are no function of straight text; the message says why."""
+
+
+class LibraryText:
+    """The lines of library calls; ``pointer`` gives the expression of CuPy's pointer to a base,
+    ``leaf`` the name of an argument that is CuPy's array already, or nothing."""
+
+    def __init__(
+        self, task: Schedule, layouts: Sequence[Any], prepared: PreparedKernels,
+        bind: Callable[[str, Any], str], pointer: Callable[[Base], str],
+        leaf: Callable[[Base], str],
+    ) -> None:
+        self.prepared, self.bind, self.pointer, self.leaf = prepared, bind, pointer, leaf
+        self.uses_block = False
+        self._whole: dict[Base, Place] = {  # the places that views are of
+            (p.kind, p.number): p for p in (*_targets(task), *task.temps, *task.outputs)
+            if isinstance(p, Place) and not p.views}
+        for number, (value, strides) in enumerate(zip(task.graph.inputs, layouts, strict=True)):
+            self._whole["arg", number] = Place("arg", number, strides, value.shape, value.dtype)
+
+    def lines(self, step: ExternStep) -> list[str]:
+        """The call, and what becomes of its results."""
+        operands, before = [], []
+        for number, (place, value) in enumerate(zip(step.sources, step.node.inputs, strict=True)):
+            name = f"a{number}"
+            if value.type.kind != "array":
+                raise NotPreparedError(f"{step.node.op} takes a number")
+            before.append(f"{name} = {self._operand(step, place)}")
+            operands.append(name)
+        results = [f"r{number}" for number in range(len(step.targets))]
+        made = f"{results[0]} = {self._call(step, operands)}" if len(results) == 1 else (
+            f"{', '.join(results)} = {self.bind('leaves', leaves_of)}"
+            f"({self._call(step, operands)})")
+        around = self.prepared.around(step.node)
+        if around is not None:
+            made = f"with {self.bind('around', around)}(): {made}"
+        lines = [*before, "try:", f"    {made}", "except refused: return MISS"]
+        for name, place in zip(results, step.targets, strict=True):
+            lines += self._kept(name, place, operands)
+        return lines
+
+    def _call(self, step: ExternStep, operands: Sequence[str]) -> str:
+        node, function = step.node, self.prepared.function(step.node)
+        row = LIBRARY.get(node.op)
+        if row is None:
+            return f"{self.bind('call', function)}({', '.join(operands)})"
+        return call_text(replace(row, function=function), node.attrs["form"], node.attrs["named"],
+                         operands, self.bind)
+
+    def _operand(self, step: ExternStep, place: Any) -> str:
+        if isinstance(place, np.ndarray):
+            return f"{self.bind('constant', self.prepared.constant(place))}()"
+        if not isinstance(place, Place) or place.kind == "cell":
+            raise NotPreparedError(f"{step.node.op} takes a number")
+        base = place.kind, place.number
+        if not place.views:
+            return self.leaf(base) or self._array(base, place.shape, place.strides, place.dtype, 0)
+        whole = self._whole.get(base)
+        if whole is None:
+            raise NotPreparedError(f"{step.node.op} takes a view of what only the plan knows")
+        try:
+            view = still_view(whole.shape, whole.strides, whole.dtype, place.views)
+        except NotStillError as error:
+            raise NotPreparedError(f"{step.node.op} takes a view that moves") from error
+        return self._array(base, view.shape, view.strides, view.dtype, view.offset)
+
+    def _array(self, base: Base, shape: Any, strides: Any, dtype: np.dtype, offset: int) -> str:
+        if base[0] == "temp" and base not in self.prepared.called:
+            self.uses_block = True
+        shift = f" + {offset}" if offset else ""
+        return (f"kind({shape}, {self.bind('dtype', dtype)}, {self.pointer(base)}{shift}, "
+                f"{strides})")
+
+    def _kept(self, name: str, place: Place, operands: Sequence[str]) -> list[str]:
+        """A result in the memory of its place; an array of its own is that memory."""
+        dtype = self.bind("dtype", place.dtype)
+        if place.kind == "cell":
+            self.uses_block = True
+            _, offset = self.prepared.address(place)
+            return [f"if {name}.dtype != {dtype}: return MISS",
+                    f"copy(block.ptr + {offset}, {name}.data.ptr, {place.dtype.itemsize})"]
+        target = f"{place.kind}{place.number}"
+        is_own = " and ".join([
+            f"{name}.strides == {place.strides}", f"{name}.dtype == {dtype}",
+            *(f"{name}.data.mem is not {operand}.data.mem" for operand in operands)])
+        return [f"{target} = {name}", f"if not ({is_own}):",
+                f"    try: {target} = {new_text(place, dtype)}",
+                "    except full: return MISS",
+                f"    {target}[...] = {name}"]
+
+
+
+def _targets(task: Schedule) -> list[Place]:
+    return [place for step in task.externs for place in step.targets]
+
+
+def new_text(place: Place, dtype: str) -> str:
+    """The expression of a fresh array that lies as a place does."""
+    if place.strides == contiguous_strides(place.shape, place.dtype.itemsize):
+        return f"kind({place.shape}, {dtype})"
+    low, high = span(place.shape, place.strides, place.dtype.itemsize)
+    return f"kind({place.shape}, {dtype}, alloc({high - low}) + {-low}, {place.strides})"
