@@ -58,7 +58,8 @@ demo: $(VENV)/stamp-bench
 test: ONE_CASE_IN := 5
 test-all: ONE_CASE_IN := 1
 test test-all: $(VENV)/stamp-test
-	$(BIN) -m pytest -n auto --maxprocesses 8 --one-case-in $(ONE_CASE_IN) -m "not alone"; \
+	$(BIN) -m pytest -n auto --maxprocesses 8 --durations 20 --one-case-in $(ONE_CASE_IN) \
+	    -m "not alone"; \
 	  beside=$$?; \
 	  $(BIN) -m pytest -n 2 --one-in 200 $(CUDA_HOST); emulated=$$?; \
 	  $(BIN) -m pytest -m alone && exit $$((beside + emulated))
