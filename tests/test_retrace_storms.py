@@ -176,7 +176,7 @@ def test_plans_that_are_dropped_and_made_anew_again_and_again_are_told_of(monkey
     found = told(lambda k: jitted(X[:10 + k % 12]), 5 * 12)
     assert len(found) == 1 and f"made plans of {MANY} sizes anew" in found[0]
     assert "fusec.config.plan_cache_bytes" in found[0] and "pad x to fewer sizes" in found[0]
-    assert len(jitted._dispatching().traces._traces) <= 6
+    assert len(jitted._dispatching().compiler.traces._traces) <= 6
 
 
 def test_many_sizes_of_which_none_returns_are_no_storm(monkeypatch: Any) -> None:
@@ -190,7 +190,7 @@ def test_arrays_that_plans_make_for_their_sizes_count(monkeypatch: Any) -> None:
     jitted = fusec.jit(lambda x: np.sort(x) + np.arange(len(x)))
     for n in range(500_000, 500_006):
         jitted(np.zeros(n))
-    assert len(jitted._dispatching().traces._traces) <= 3
+    assert len(jitted._dispatching().compiler.traces._traces) <= 3
 
 
 def test_plans_keep_no_arguments() -> None:

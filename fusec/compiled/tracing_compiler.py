@@ -60,13 +60,13 @@ class TracingCompiler:
         kin: Kin | None = None,
     ) -> None:
         """``device``: the scope that the function is in by itself, wherever it is called."""
-        self._target = target
-        self._options = pass_options(fp, check_indices)
+        self.target = target
+        self.options = pass_options(fp, check_indices)
         self._has_open_sizes = any(map(has_open_size, input_signature or ()))
-        self._specs = None if input_signature is None else InputSignature(
+        self.specs = None if input_signature is None else InputSignature(
             input_signature, signature, target.name)
-        self._device: AbstractContextManager[None] = device or nullcontext()
-        self.binder = Binder(signature, self._specs, reduce_retracing,
+        self.device: AbstractContextManager[None] = device or nullcontext()
+        self.binder = Binder(signature, self.specs, reduce_retracing,
                              device.checked_now if device else scope_now)
         self.kin = KinOfInstance(kin or Kin(), target.receiver)
         self.binder.pinned = self.kin.pinned
@@ -75,19 +75,21 @@ class TracingCompiler:
         self.fast = FastCalls(
             signature, device.scope_now if device else scope_now, self.binder.packing)
         self.creations = Creations(target.name)
-        self._lock = locks.Lock()
-        self._written: dict[tuple, frozenset[int]] = {}  # leaves, where overlapping ones were met
+        self.lock = locks.Lock()
+        self.written: dict[tuple, frozenset[int]] = {}  # leaves, where overlapping ones were met
 
     # -- finding and making traces
 
-    def _flatten(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
-        return self.binder.flatten(self._target.python_function, args, kwargs)
+    def flatten(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
+        """The call; raises what Python raises for arguments that do not fit."""
+        return self.binder.flatten(self.target.python_function, args, kwargs)
 
-    def _lookup(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
+    def look_up(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
+        """What answers the call, and whether it was made for it."""
         concrete = self.traces.find(trace_key(call))
         if concrete is not None:
             return concrete, False
-        with self._lock:
+        with self.lock:
             call = self.binder.relaxed(call)
             concrete = self.traces.find(trace_key(call))
             if concrete is not None:
@@ -104,9 +106,9 @@ class TracingCompiler:
         of_other = self._within_limits(lambda: self._of_other_instance(call))
         if of_other is not None:
             return self._remembered(call, of_other, trace_cache.OTHER_INSTANCE)
-        self.traces.forbid_retrace(self._target.name, call)
+        self.traces.forbid_retrace(self.target.name, call)
         reason = self.traces.miss_reason(call)
-        warn_of_leaves(self._target, call)
+        warn_of_leaves(self.target, call)
         try:
             concrete = self._build(call)
         except (InternalError, OverlapError):
@@ -150,8 +152,8 @@ class TracingCompiler:
     def _remembered(
         self, call: FlatCall, concrete: ConcreteFunction, reason: str
     ) -> ConcreteFunction:
-        concrete.flatten = self._flatten
-        concrete.reason, concrete.line = reason, self._target.line
+        concrete.flatten = self.flatten
+        concrete.reason, concrete.line = reason, self.target.line
         concrete.build.times.update(self.import_times)
         self.import_times.clear()
         self.traces.remember(call, concrete, self.binder.pinned)
@@ -167,16 +169,16 @@ class TracingCompiler:
 
     def _build(self, call: FlatCall) -> ConcreteFunction:
         """Trace and compile; what fails after the trace is a defect and says so."""
-        check_supported(self._target.fn)
+        check_supported(self.target.fn)
         return self._within_limits(lambda: self._trace_and_compile(call))
 
     def _within_limits(self, build: Callable[[], Built]) -> Built:
-        with stack.deeper(), no_collections_inside(), progress.compiling(self._target.name):
+        with stack.deeper(), no_collections_inside(), progress.compiling(self.target.name):
             return build()
 
     def _trace_and_compile(self, call: FlatCall) -> ConcreteFunction:
         symbolic = self.symbolic.make(
-            self._target.name, call, self._traced, self._options,
+            self.target.name, call, self._traced, self.options,
             at_once=self._has_open_sizes or bool(call.needed) or self.kin.has_other_sizes(call),
             others=self.traces.every,
         ) if self.binder.reduce_retracing else None
@@ -206,10 +208,10 @@ class TracingCompiler:
 
     def _traced(self, call: FlatCall) -> Traced:
         start = time.perf_counter()
-        with rounding(self._options.fp):
-            traced = trace_function(self._target.python_function, self._target.name, call)
+        with rounding(self.options.fp):
+            traced = trace_function(self.target.python_function, self.target.name, call)
         if timeline.on:
-            timeline.since("trace", f"trace of {self._target.name}", start, self._target.line)
+            timeline.since("trace", f"trace of {self.target.name}", start, self.target.line)
         return traced
 
     def _compiled(self, call: FlatCall, stage: TracedStage | OptimizedStage) -> ConcreteFunction:
@@ -222,7 +224,7 @@ class TracingCompiler:
         except (FusecError, MemoryError, RecursionError):
             raise
         except Exception as error:
-            raise InternalError(f"{self._target.name} was traced but could not be compiled: "
+            raise InternalError(f"{self.target.name} was traced but could not be compiled: "
                                 f"{type(error).__name__}: {error}") from error
 
     def _check_overlap(self, call: FlatCall, traced: Traced) -> None:
@@ -234,15 +236,15 @@ class TracingCompiler:
         pair = overlapping(call, traced.written_leaves)
         if pair is None:
             return
-        if len(self._written) >= trace_cache.MAX_TRACES:
-            self._written.clear()
-        self._written[call.key] = traced.written_leaves
+        if len(self.written) >= trace_cache.MAX_TRACES:
+            self.written.clear()
+        self.written[call.key] = traced.written_leaves
         traced.container_changes.take_back()
         raise overlap_error(*(call.paths[i] for i in pair))
 
     def _stage(self, call: FlatCall, varying: frozenset[str] = frozenset()) -> TracedStage:
         """``varying``: attributes whose numbers are inputs, if the call can be traced so."""
-        check_supported(self._target.fn)
+        check_supported(self.target.fn)
         try:
             traced = self._traced(replace(call, varying=varying))
         except Exception:
@@ -250,7 +252,7 @@ class TracingCompiler:
                 raise
             traced = self._traced(call)
             self.symbolic.give_up_outside(call)
-        return TracedStage(self._target.name, call, traced, self._options)
+        return TracedStage(self.target.name, call, traced, self.options)
 
     all_traces = staticmethod(trace_cache.newest_of_each)
 
@@ -259,7 +261,7 @@ class TracingCompiler:
     def trace(self, args: tuple, kwargs: dict[str, Any]) -> TracedStage:
         """The traced stage for these arguments; nothing is cached or run."""
         with stack.deeper():
-            return self._stage(self._flatten(args, kwargs))
+            return self._stage(self.flatten(args, kwargs))
 
     def lower(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The lowered stage for these arguments."""
@@ -268,62 +270,58 @@ class TracingCompiler:
 
     def concrete(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction | OpenFunction:
         """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
-        if self._specs is not None and not args and not kwargs:
-            args = self._specs.specs
+        if self.specs is not None and not args and not kwargs:
+            args = self.specs.specs
         if self.binder.reduce_retracing and has_open_size((args, kwargs)):
             function = open_function(self, args, kwargs)
             if function is not None:
                 return function
         return self.concrete_of(*example_of((args, kwargs)))
 
-    def flattened(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
-        """The call; raises what Python raises for arguments that do not fit."""
-        return self._flatten(args, kwargs)
-
     def foreseen(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
         """The call, of which others that differ in sizes are to come."""
-        call = self._flatten(args, kwargs)
-        with self._lock:
+        call = self.flatten(args, kwargs)
+        with self.lock:
             self.symbolic.foresee(call)
         return call
 
     def concrete_of(self, args: tuple, kwargs: dict[str, Any]) -> ConcreteFunction:
-        call = self._flatten(args, kwargs)
+        call = self.flatten(args, kwargs)
         try:
             compiled = self._unrun(call)
         except OverlapError:
-            separate = merged(self._flatten(args, kwargs))
+            separate = merged(self.flatten(args, kwargs))
             if separate is None:
                 raise
             return self._unrun(separate)
         if compiled.executable.refuses_overlap(call.leaves):
-            call = merged(self._flatten(args, kwargs)) or call
+            call = merged(self.flatten(args, kwargs)) or call
             compiled = self._unrun(call)
         return compiled
 
     def once(self, args: tuple, kwargs: dict[str, Any]) -> tuple[ConcreteFunction, list[Created]]:
         """One trace for `wrap_function`, and the Variables that it created."""
-        concrete = self._build(self._flatten(example_of(args), kwargs))
-        concrete.flatten = self._flatten
+        concrete = self._build(self.flatten(example_of(args), kwargs))
+        concrete.flatten = self.flatten
         traced = concrete.build.traced
         created, traced.created = traced.created, []
         return concrete, created
 
     def _unrun(self, call: FlatCall) -> ConcreteFunction:
         """What would answer the call; what tracing changed for this call alone is taken back."""
-        concrete, is_new = self._lookup(call)
+        concrete, is_new = self.look_up(call)
         if is_new:
             self.creations.check_called(concrete.build.traced.created)
         if is_new and concrete.is_for_once:
             concrete.build.traced.container_changes.take_back()
         return concrete
 
-    def _forget(self) -> None:
-        """Forget every trace; the lock is held."""
+    def forget(self) -> None:
+        """Forget every trace; ``lock`` is held."""
         self.traces.clear()
         self.symbolic.clear()
         self.fast.clear()
-        self._written.clear()
+        self.written.clear()
         self.binder.clear()
         self.binder.pinned = self.kin.pinned
         self.creations.clear()

@@ -22,13 +22,16 @@ from fusec.trace.values.trace import Trace, current
 from .fallback import Fallback
 
 
-class Dispatcher(TracingCompiler):
+class Dispatcher:
     """Answers the calls of one `Function`, which makes it at the first of them."""
 
     def __init__(
         self, target: Target, signature: Signature, *, fallback: str, **options: Any,
     ) -> None:
-        super().__init__(target, signature, **options)
+        self.compiler = compiler = TracingCompiler(target, signature, **options)
+        self.fast, self._binder, self._creations = (
+            compiler.fast, compiler.binder, compiler.creations)
+        self._target, self._specs, self._arity = target, compiler.specs, signature.arity
         self._eager = Fallback(target.name) if fallback == "eager" else None
 
     @property
@@ -50,25 +53,26 @@ class Dispatcher(TracingCompiler):
         trace = current()
         if trace is not None:
             return self._inline(trace, args, kwargs)
-        if not kwargs and len(args) == self.binder.signature.arity:
+        if not kwargs and len(args) == self._arity:
             result = self.fast.of_gpus.answer(args, self._target.name)
             if result is not MISS:
                 return result
         if self._eager is not None:
             return self._eager.call(
-                self._target.python_function, args, kwargs, self._flatten, self._call_compiled)
-        if self._specs is not None and not kwargs and len(args) == self.binder.signature.arity:
+                self._target.python_function, args, kwargs, self.compiler.flatten,
+                self._call_compiled)
+        if self._specs is not None and not kwargs and len(args) == self._arity:
             result = self._answer_converted(self._specs.applied(args))
             if result is not MISS:
                 return result
-        return self._call_compiled(self._flatten(args, kwargs))
+        return self._call_compiled(self.compiler.flatten(args, kwargs))
 
     def _answer_converted(self, leaves: tuple[Any, ...]) -> Any:
         """What a recent plan answers for Python values that were made arrays; MISS where none."""
         return answer(self.fast.positional, leaves, self._target.name)
 
     def _call_compiled(self, call: FlatCall) -> Any:
-        written = self._written.get(call.key)
+        written = self.compiler.written.get(call.key)
         if written is not None and overlapping(call, written):
             call = merged(call) or call
         try:
@@ -76,19 +80,19 @@ class Dispatcher(TracingCompiler):
         except OverlapError:
             if call.separate is not None:
                 raise
-            separate = merged(self.binder.again(call))  # with what the first try learnt
+            separate = merged(self._binder.again(call))  # with what the first try learnt
             if separate is None:
                 raise
             result = self._run(separate)
-        if self.creations.are_new:
-            self.creations.check_kept()
+        if self._creations.are_new:
+            self._creations.check_kept()
         return result
 
     def _looked_up(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
         if self._eager is None:
-            return self._lookup(call)
+            return self.compiler.look_up(call)
         with self._eager.before_the_run():
-            return self._lookup(call)
+            return self.compiler.look_up(call)
 
     def _run(self, call: FlatCall) -> Any:
         concrete, is_new = self._looked_up(call)
@@ -101,8 +105,8 @@ class Dispatcher(TracingCompiler):
             raise
         if is_new:
             concrete.build.traced.container_changes.forget()
-            self.creations.note_first_call(concrete.build.traced.created)
-            self.traces.note_first_call(concrete)
+            self._creations.note_first_call(concrete.build.traced.created)
+            self.compiler.traces.note_first_call(concrete)
         if is_new or history.on:
             run_us = 1e6 * (time.perf_counter() - start)
             build_ms = sum(concrete.times.values()) if is_new else 0.0
@@ -114,16 +118,17 @@ class Dispatcher(TracingCompiler):
     def _inline(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Inside another trace the function is traced with it, one that calls itself once."""
         if self._specs is not None and trace.hooks is not None:
-            args, kwargs = self.binder.signature.bind(args, kwargs)
+            args, kwargs = self._binder.signature.bind(args, kwargs)
             args = self._specs.applied(args, trace)
-        with self._device:
+        with self.compiler.device:
             if trace.hooks is None:
                 return self._target.python_function(*args, **kwargs)
-            return called(trace, self._target.python_function, args, kwargs, self._options.fp)
+            return called(
+                trace, self._target.python_function, args, kwargs, self.compiler.options.fp)
 
     def clear(self) -> None:
         """Forget every trace."""
-        with self._lock:
-            self._forget()
+        with self.compiler.lock:
+            self.compiler.forget()
             if self._eager is not None:
                 self._eager.clear()

@@ -47,9 +47,9 @@ def _dispatcher_class() -> type[Dispatcher]:
     """Imported at the first call, and with it the tracer, the passes and the compiler."""
     start = time.perf_counter()
     with no_collections():
-        from .dispatcher import Dispatcher
+        from .dispatcher import Dispatcher, TracingCompiler
 
-    Dispatcher.import_times["imports"] = 1e3 * (time.perf_counter() - start)
+    TracingCompiler.import_times["imports"] = 1e3 * (time.perf_counter() - start)
     if timeline.on:
         timeline.since("imports", "imports of the compiler", start)
     return Dispatcher
@@ -204,12 +204,12 @@ class Function(Generic[P, R]):
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
         """The traced stage for these arguments; nothing is cached or run."""
         with short_errors:
-            return self._dispatching().trace(args, kwargs)
+            return self._dispatching().compiler.trace(args, kwargs)
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """The lowered stage for these arguments: ``.kernels``, ``.as_text()``, ``.compile()``."""
         with short_errors:
-            return self._dispatching().lower(args, kwargs)
+            return self._dispatching().compiler.lower(args, kwargs)
 
     def concrete(self, *args: Any, **kwargs: Any) -> ConcreteFunction | OpenFunction:
         """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be.
@@ -217,11 +217,11 @@ class Function(Generic[P, R]):
         Where specs leave sizes open (``None``) an `OpenFunction`: one graph for all of them.
         """
         with short_errors:
-            return self._dispatching().concrete(args, kwargs)
+            return self._dispatching().compiler.concrete(args, kwargs)
 
     def _traced_once(self, *args: Any) -> Any:
         """For `wrap_function`: one trace, compiled, and the Variables that it created."""
-        return self._dispatching().once(args, {})
+        return self._dispatching().compiler.once(args, {})
 
     def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Milliseconds per stage that the trace for these arguments cost."""
@@ -231,14 +231,14 @@ class Function(Generic[P, R]):
     def traces(self) -> list[ConcreteFunction]:
         """Every trace held, newest last; of a method that is looked up on the class those of its
         instances, too, and those that it keeps for other ones."""
-        own = [] if self._dispatcher is None else self._dispatcher.traces.every_trace()
+        own = [] if self._dispatcher is None else self._dispatcher.compiler.traces.every_trace()
         bound = self._methods.every()
         if self._receiver is not None or not (bound or self._kin.kept()):
             return own
-        dispatcher = self._dispatching()
-        origins = {id(trace.build.origin) for trace in dispatcher.traces.every()}
+        compiler = self._dispatching().compiler
+        origins = {id(trace.build.origin) for trace in compiler.traces.every()}
         kept = [trace for trace in self._kin.kept() if id(trace.build.origin) not in origins]
-        return dispatcher.all_traces(
+        return compiler.all_traces(
             [*kept, *own, *(trace for each in bound for trace in each.traces)])
 
     @property

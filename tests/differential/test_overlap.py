@@ -161,7 +161,7 @@ def test_recent_plans_for_arrays_of_one_memory(monkeypatch: pytest.MonkeyPatch) 
         x, y = _parts(np.arange(20.0))[number]
         compiled(x, y)  # the most recent one
         with monkeypatch.context() as patch:
-            patch.setattr(compiled._dispatcher, "_flatten", _looked_up)
+            patch.setattr(compiled._dispatcher.compiler, "flatten", _looked_up)
             mine, numpys = np.arange(20.0), np.arange(20.0)
             got = compiled(*_parts(mine)[number])
         np.testing.assert_array_equal(got, program(*_parts(numpys)[number]))

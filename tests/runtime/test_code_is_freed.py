@@ -102,7 +102,7 @@ def f(x, k):
         x = np.sqrt(x * x + 1.0) if (k >> i) & 1 else abs(x - 0.5)
     return x.sum() + x
 
-f._dispatching().binder.pinned = frozenset({"k"})  # each value has a trace
+f._dispatching().compiler.binder.pinned = frozenset({"k"})  # each value has a trace
 
 def work(k):
     f(x, k)

@@ -323,7 +323,7 @@ def test_programs_without_library_calls_are_lowered_once(name: str):
 
 
 def schedules_of(function: fusec.Function) -> OpenSchedules:
-    (family,) = function._dispatching().symbolic._families.values()
+    (family,) = function._dispatching().compiler.symbolic._families.values()
     ((trace,),) = family.traces.values()
     (optimised,) = trace.optimised
     return optimised.schedules

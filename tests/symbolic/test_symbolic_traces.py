@@ -155,8 +155,8 @@ def test_kernels_are_those_of_a_trace_for_that_size(
 
 def instantiated(function: Callable[..., Any], traced: Any, asked: Any) -> tuple[Any, Any]:
     """The trace for one argument at the sizes of another, and a trace for that one."""
-    dispatcher = fusec.jit(function)._dispatching()
-    first, other = (dispatcher._flatten((x,), {}) for x in (traced, asked))
+    compiler = fusec.jit(function)._dispatching().compiler
+    first, other = (compiler.flatten((x,), {}) for x in (traced, asked))
     symbols, others = symbolic_arguments(first.key), symbolic_arguments(other.key)
     assert symbols is not None and others is not None and symbols.key == others.key
     name, call = function.__name__, replace(first, symbolic=symbols.opened())
@@ -296,7 +296,7 @@ def test_many_shapes_leave_few_plans() -> None:
         for n in range(2, 302):
             assert jitted(np.ones(n)).shape == (n,)
     assert jitted.trace_count == 1
-    assert len(list(jitted._dispatching().traces.every())) <= 64
+    assert len(list(jitted._dispatching().compiler.traces.every())) <= 64
 
 
 def test_plans_keep_no_arguments() -> None:
@@ -342,7 +342,7 @@ def test_a_size_that_must_be_known_leaves_few_traces_behind() -> None:
     jitted = fusec.jit(lambda x: np.array([float(k) for k in range(len(x))]) * x)
     for n in range(2, 300):
         jitted(np.ones(n))
-    (family,) = jitted._dispatching().symbolic._families.values()
+    (family,) = jitted._dispatching().compiler.symbolic._families.values()
     assert family.constants == {"s0"} and len(family.seen) <= 256
 
 

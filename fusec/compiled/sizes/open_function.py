@@ -124,7 +124,7 @@ class OpenFunction(CompiledTrace):
         """The result and what the run reported, as `ConcreteFunction.run`; ``metadata.graphs`` are
         the graphs of these sizes.  Raises ``TypeError`` for arguments that do not fit the specs.
         """
-        self._check(self._compiler.flattened(args, kwargs))
+        self._check(self._compiler.flatten(args, kwargs))
         return self._compiler.concrete_of(args, kwargs).run(*args, options=options, **kwargs)
 
     def _check(self, call: FlatCall) -> None:
