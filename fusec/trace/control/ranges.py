@@ -17,12 +17,13 @@ from fusec.ir.sizes.symbolic_numbers import Symbolic, is_int
 from fusec.ir.sizes.symbolic_sizes import length_of_range
 
 from ..lists.appended_items import restacked
+from ..lists.whole_lists import length_of
 from ..operands import sizes
 from ..operands.operands import as_traced, cast
 from ..operands.perhaps_pythons import check_iterable
 from ..operands.python_numbers import Intervals, interval, weak
 from ..values.array import TracedArray, from_value, number
-from ..values.rows import SHORT, length_of, part_of, pending_of, whole
+from ..values.rows import SHORT, part_of, pending_of, whole
 from ..values.selected_arrays import Copied
 from ..values.storage import Storage
 from ..values.trace import Trace
@@ -97,7 +98,7 @@ def parts(trace: Trace, over: Any) -> Counted | None:
     stack = stacked(trace, over)
     if stack is None:
         return None
-    count, type_ = length_of(over), over[0].type
+    count, type_ = length_of(trace, over), over[0].type
 
     def item(k: Any) -> Any:
         if type(k) is not TracedArray:
@@ -138,7 +139,7 @@ def _in_columns(trace: Trace, over: Any) -> Counted | None:
     if not all(type(item) is tuple and len(item) == len(over[-1]) for item in over) or not over[-1]:
         return None
     columns = [_column(trace, column) for column in zip(*over, strict=True)]
-    count = length_of(over)
+    count = length_of(trace, over)
 
     def item(k: Any) -> Any:
         if type(k) is not TracedArray:

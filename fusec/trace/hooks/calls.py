@@ -44,6 +44,7 @@ from ..guards.static_arguments import note_owners
 from ..library.callees import behind, check_uncompiled, named, runs_as_it_is
 from ..library.randomness import drawn, is_random
 from ..library.size_arrays import is_made_of_sizes, made_of_sizes, position_of_sizes
+from ..lists.whole_lists import length_of
 from ..numpy.methods import call_function
 from ..objects import object_reads
 from ..objects.attribute_guards import note_names
@@ -66,7 +67,6 @@ from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
 from ..values.handlers import any_traced
 from ..values.operations import OPERATIONS
-from ..values.rows import length_of
 from . import call_arguments, protocols, special_methods
 from .absence import decided, settled
 from .attributes import namespace_of
@@ -176,7 +176,7 @@ def compute_of_sizes(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwa
     if is_made_of_sizes(fn, args, kwargs):
         return made_of_sizes(hooks.trace, fn, args, kwargs)
     if fn is len and len(args) == 1 and type(args[0]) is list:
-        return length_of(args[0])
+        return length_of(hooks.trace, args[0])
     if not kwargs and len(args) == 1 and _are_ints(args[0]):
         by = next((by for reduction, by in _OF_LISTS if reduction is fn), None)
         if by is not None:

@@ -24,6 +24,7 @@ from ..convert import in_python
 from ..convert.logic import Tested, Thunk, untested
 from ..facts.constant_values import constant_value
 from ..lists.appended_items import ReadWhole
+from ..lists.whole_lists import settle
 from ..objects.quantifiers import DECIDING, quantified
 from ..objects.tracing_hooks import UNHANDLED, TracingHooks
 from ..operands.operands import as_traced
@@ -32,7 +33,6 @@ from ..operands.python_numbers import BOOL, weak
 from ..places.cells import bound_by, setters_of
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray, number
-from ..values.rows import pending_of
 from .absence import bound, settled
 from .loop_tracer import Loop, nothing
 
@@ -190,7 +190,7 @@ def list_of(
     over = hooks.iterate(where, over)
     items = sequence(hooks.trace, over) if hooks.trace.active else None
     if items is None or not is_int(items.count) or items.count <= UNROLL:
-        pending_of(over).settle()
+        settle(hooks.trace, over)
         return plain(over)
     elements: list[Any] = []
     if is_read_whole:
@@ -203,7 +203,7 @@ def list_of(
 
     loop = Loop(hooks, where, body)
     if not loop.counted(loop.parts(items), items.count, of_data=True):
-        pending_of(over).settle()
+        settle(hooks.trace, over)
         return plain(over)
     if isinstance(over, PythonIterator):
         over.take()

@@ -29,10 +29,10 @@ from ..convert.logic import Thunk
 from ..guards.growing_structures import Growth
 from ..lists.growing_lists import MOST_PEELED, ShortListError
 from ..lists.tables_of_loops import WrittenLists
+from ..lists.whole_lists import settle
 from ..objects.tracing_hooks import TracingHooks
 from ..places.cells import Variables, setters_of
 from ..rewrite.transformer import Where
-from ..values.rows import pending_of
 from .loop_forms import forms_now
 
 FUSEC_ROLE = ON_BEHALF
@@ -155,7 +155,7 @@ class Loop:
                 self.parts(known), known.count):
             pass  # a list; where Python needs its items, it goes over them itself
         elif items is None:
-            pending_of(over).settle()
+            settle(self.trace, over)
             self._from_python(iter(over))
         elif is_int(items.count) and items.count <= most:
             if not (self._is_nest() and self._emitted(self.parts(items))):

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..values.rows import pending_of
+from ..values.rows import Pending, all_pending, whole
 from ..values.trace import Trace
+from .appended_items import ReadWhole
 
 
 def _by_identity(*functions: Any) -> dict[int, Any]:
@@ -31,15 +32,49 @@ _OF_ARRAYS = _by_identity(
     np.nanmax, np.nanmin, np.nanstd)
 
 
+def pending_of_whole(trace: Trace, items: Any) -> Pending:
+    """What is pending of a list that is all of one array, or of an array for each place of its
+    tuples; of any other nothing is from here on."""
+    if type(items) is not list or not trace.part(ReadWhole):
+        return Pending()
+    pending = all_pending(items)
+    if pending and _is_whole(trace, items):
+        return pending[-1]
+    for one in pending:
+        one.settle()
+    return Pending()
+
+
+def _is_whole(trace: Trace, items: list[Any]) -> bool:
+    if whole(trace, items) is not None:
+        return True
+    return all(type(x) is tuple and len(x) == len(items[0]) for x in items) and all(
+        whole(trace, column) is not None for column in zip(*items, strict=True))
+
+
+def length_of(trace: Trace, items: Any) -> Any:
+    """How many items a list has, for any sizes of the arguments."""
+    return pending_of_whole(trace, items).get(0, len(items))
+
+
+def settle(trace: Trace, items: Any) -> None:
+    """Python goes over the items: the trace serves lists of this length."""
+    if type(items) is list and trace.part(ReadWhole):
+        for one in all_pending(items):
+            one.settle()
+
+
 def settled(trace: Trace, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether the call is to get an array in the place of a list.  Lists that it may look at one
     item of have as many as now from here on."""
-    pending = [p for p in map(pending_of, args) if p] if trace.builder.is_symbolic else []
+    if not trace.builder.is_symbolic:
+        return False
+    pending = [p for p in (pending_of_whole(trace, arg) for arg in args) if p]
     if not pending or id(fn) in _JOINING:
         return False
-    if id(fn) in _OF_ARRAYS and pending_of(args[0]) is pending[-1]:
+    if id(fn) in _OF_ARRAYS and len(pending) == 1 and pending_of_whole(trace, args[0]):
         return True
     if id(fn) not in _COMPARING or kwargs or (fn is not sum and len(args) > 1):
-        for one in pending:
-            one.settle()
+        for arg in args:
+            settle(trace, arg)
     return False

@@ -210,9 +210,12 @@ def pending_of(items: Any) -> Pending:
     return Pending() if row is None else row[0].pending
 
 
-def length_of(items: Any) -> Any:
-    """How many items a list has, for any sizes of the arguments."""
-    return pending_of(items).get(0, len(items))
+def all_pending(items: Any) -> list[Pending]:
+    """What is pending of any of its items: a list may be filled by several loops, and by none."""
+    if type(items) in (list, tuple):
+        return [pending for item in items for pending in all_pending(item)]
+    row = _late(items) if type(items) is TracedArray else None
+    return [] if row is None or not row[0].pending else [row[0].pending]
 
 
 def place_of(item: TracedArray) -> Place:
