@@ -153,6 +153,86 @@ def seen_by_locals(x: np.ndarray) -> Any:
     return np.array(sums) * n
 
 
+def two_appends(x: np.ndarray) -> Any:
+    items = []
+    for row in x:
+        items.append(row.sum())
+        items.append(row.max())
+    return len(items) * x.sum(), np.array(items)
+
+
+def two_appends_gone_over(x: np.ndarray) -> Any:
+    items = []
+    for row in x:
+        items.append(row)
+        items.append(row * 2)
+    return np.array([item.sum() for item in items]), len(items)
+
+
+def several_loops(x: np.ndarray) -> Any:
+    items = []
+    for k in range(3):
+        for row in x:
+            items.append(row.sum() + k)
+    return len(items) * 1.5, np.array(items)
+
+
+def loops_of_several_lengths(x: np.ndarray) -> Any:
+    items = []
+    for k in range(3):
+        for row in x[:len(x) // (k + 1)]:
+            items.append(row.sum() + k)
+    return len(items) * 1.5, np.mean(items)
+
+
+def several_loops_gone_over(x: np.ndarray) -> Any:
+    items = []
+    for k in range(2):
+        for row in x:
+            items.append(row * k)
+    total = 0.0
+    for item in items:
+        total = total + item.sum()
+    return total
+
+
+def length_in_a_function(x: np.ndarray) -> Any:
+    items = []
+    for k in range(2):
+        for row in x[:len(x) // (1 + 20 * k)]:
+            items.append(row.sum())
+    return len_of(items) * 2
+
+
+def len_of(items: list[Any]) -> int:
+    return len(items)
+
+
+def peeled(x: np.ndarray) -> Any:
+    items = []
+    total = 0
+    for row in x:
+        total = total + row
+        items.append(total.sum())
+    return len(items), np.array(items)
+
+
+def peeled_by_none(x: np.ndarray) -> Any:
+    items = []
+    total = None
+    for row in x:
+        total = row if total is None else total + row
+        items.append(total)
+    return len(items), np.stack(items), sum(items)
+
+
+def pairs_gone_over(x: np.ndarray) -> Any:
+    items = []
+    for row in x:
+        items.append((row.sum(), row.max()))
+    return len(items), np.array([a * b for a, b in items])
+
+
 LENGTHS_COUNT: dict[str, Callable[[np.ndarray], Any]] = {
     "as result": lambda x: [row.sum() for row in x],
     "of a function": lambda x: count([row.sum() for row in x]),
@@ -172,6 +252,11 @@ LENGTHS_COUNT: dict[str, Callable[[np.ndarray], Any]] = {
     "condition": lambda x: np.where([row.sum() > 0 for row in x], 1, 2),
     "kept": kept, "grown": grown, "filled twice": filled_twice, "nothing": gone_over_for_nothing,
     "read inside": read_inside, "written inside": written_inside, "locals": seen_by_locals,
+    "two appends": two_appends, "two appends gone over": two_appends_gone_over,
+    "several loops": several_loops, "loops of several lengths": loops_of_several_lengths,
+    "several loops gone over": several_loops_gone_over,
+    "length in a function": length_in_a_function, "peeled": peeled,
+    "peeled by none": peeled_by_none, "pairs gone over": pairs_gone_over,
 }
 
 

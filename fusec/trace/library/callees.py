@@ -101,7 +101,7 @@ def _cure(fn: Any, cure: str) -> str:
 
 
 def _outside(fn: Any) -> str:
-    """What the program can do where a library's own code meets what only the run knows."""
+    """The cure where a library's own code meets a value that only the run knows."""
     return (f"call {callee_name(fn)} before or after the compiled function, and pass its result as "
             "an argument; fusec.jit(f, fallback=\"eager\") runs all of f uncompiled")
 

@@ -35,7 +35,7 @@ _OF_ARRAYS = _by_identity(
 def pending_of_whole(trace: Trace, items: Any) -> Pending:
     """What is pending of a list that is all of one array, or of an array for each place of its
     tuples; of any other nothing is from here on."""
-    if type(items) is not list or not trace.part(ReadWhole):
+    if not trace.part(ReadWhole):
         return Pending()
     pending = all_pending(items)
     if pending and _is_whole(trace, items):
@@ -59,7 +59,7 @@ def length_of(trace: Trace, items: Any) -> Any:
 
 def settle(trace: Trace, items: Any) -> None:
     """Python goes over the items: the trace serves lists of this length."""
-    if type(items) is list and trace.part(ReadWhole):
+    if trace.part(ReadWhole):
         for one in all_pending(items):
             one.settle()
 
