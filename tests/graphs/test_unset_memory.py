@@ -1,9 +1,10 @@
-"""A graph that was read in does not show what other programs' arrays left in memory: what nobody
-has written is zeros, or what the interpreter has there."""
+"""A graph that was read in does not show what other programs' arrays left in memory:
+unwritten items are zeros, or those of the interpreter."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ def leave_behind(count: int) -> None:
 
 
 def test_a_loop_that_writes_less_than_it_reserved() -> None:
-    def looped(x):  # type: ignore[no-untyped-def]
+    def looped(x: Any) -> Any:
         s = x.sum()
         for i in range(30):
             s = np.sin(s) * x[i % 3]

@@ -69,10 +69,10 @@ def settled(trace: Trace, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     item of have as many as now from here on."""
     if not trace.builder.is_symbolic:
         return False
-    pending = [p for p in (pending_of_whole(trace, arg) for arg in args) if p]
-    if not pending or id(fn) in _JOINING:
+    pending = [pending_of_whole(trace, arg) for arg in args]
+    if not any(pending) or id(fn) in _JOINING:
         return False
-    if id(fn) in _OF_ARRAYS and len(pending) == 1 and pending_of_whole(trace, args[0]):
+    if id(fn) in _OF_ARRAYS and pending[0] and not any(pending[1:]):
         return True
     if id(fn) not in _COMPARING or kwargs or (fn is not sum and len(args) > 1):
         for arg in args:

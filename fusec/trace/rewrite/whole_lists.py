@@ -32,10 +32,9 @@ def mark_lists(function: ast.FunctionDef) -> None:
         return
     uses = Counter(_names(function))
     taken = Counter(name for statement in function.body for name in _taken(statement))
-    filled = Counter(name for statement in function.body if isinstance(statement, ast.For)
-                     for name in dict.fromkeys(_appended(statement)))
-    appends = Counter(name for statement in function.body if isinstance(statement, ast.For)
-                      for name in _appended(statement))
+    appended = [Counter(_appended(loop)) for loop in function.body if isinstance(loop, ast.For)]
+    filled = Counter(name for names in appended for name in names)
+    appends = sum(appended, Counter[str]())
     for name, value in made.items():
         is_filled_once = filled[name] == isinstance(value, ast.List)
         if is_filled_once and uses[name] == 1 + taken[name] + appends[name]:
