@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from fusec.core import timeline
 from fusec.core.display import progress
@@ -38,6 +38,7 @@ from .prune import prune
 from .rules.complex_calls import complex_calls
 from .rules.constant_folding import constant_folding
 from .rules.decompose import decompose
+from .rules.element_kernels import element_kernels
 from .rules.fma import form_fmas
 from .rules.open_products import open_products
 from .rules.outer_products import outer_products
@@ -58,12 +59,14 @@ LONG = 2_000  # operations of a graph of which a pass may take more than a secon
 class Pass:
     """A named ``Graph -> Graph`` function that returns its argument itself when it is idle.
 
-    Only one that ``places`` nodes changes the devices that they are on.
+    Only one that ``places`` nodes changes the devices that they are on.  ``inner``: where it logs
+    the passes that it runs on sub-graphs.
     """
 
     name: str
     run: Callable[[Graph], Graph]
     places: bool = False
+    inner: list[BodyPasses] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +88,16 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
     """What happens to a traced graph before it is lowered.
 
     A sub-graph of a branch or loop is simplified where `subgraphs` stands.  How it goes on is
-    known when it is lowered: as a part of a `native_loop` or, run `step_by_step`, as a plan.
+    known when it is lowered: see `body_passes`.
     """
     fusion = [Pass("fusion", fuse)] if options.fuse else []
     placed = [] if options.constrain is None else [
         Pass("device_constraints", options.constrain, places=True)]
+    inner: list[BodyPasses] = []
     return [
         *simplification(options),
-        Pass("subgraphs", partial(optimise_subgraphs, optimise=partial(_simplified, options, {}))),
+        Pass("subgraphs", partial(
+            optimise_subgraphs, optimise=partial(_simplified, options, {}, inner)), inner=inner),
         Pass("separate_results", separate_results),
         Pass("kernel_checks", kernel_checks),
         *placed,
@@ -140,56 +145,55 @@ def _contracted(options: PassOptions, graph: Graph) -> Graph:
         lambda with_bodies: _run_steps((CLEAN_UP,), with_bodies, options, []))
 
 
-def native_loop(is_way_back: bool = False) -> list[Pass]:
-    """What a simplified sub-graph goes through in a native loop, which knows where arrays live.
+def body_passes(
+    is_way_back: bool = False, in_registers: bool = False, kernels_alone: bool = False
+) -> list[Pass]:
+    """What a simplified sub-graph of a branch or loop goes through when it is lowered, wherever
+    that runs.
 
-    ``is_way_back``: of a loop that gradients made.
+    ``is_way_back``: of a loop that gradients made.  ``in_registers``: it becomes statements of a
+    structured program, whose numbers are in registers; otherwise it is a plan of its own, on a
+    device that has kernels alone or on any other.
     """
     of_way_back = [Pass("strided_additions", strided_additions),
                    Pass("shared_reciprocals", shared_reciprocals),
                    Pass("scalar_factors", scalar_factors),
                    Pass("contracted_additions", contracted_additions),
                    Pass("sums_in_parts", sums_in_parts)] if is_way_back else []
+    of_plan = [] if in_registers else [Pass("separate_results", separate_results)]
+    elements = [Pass("element_kernels", element_kernels)] if kernels_alone else []
     return [Pass("open_products", open_products), *of_way_back, Pass("short_axes", short_axes),
-            Pass("fusion", partial(fuse, has_registers=True))]
-
-
-def step_by_step(as_native: bool = False) -> list[Pass]:
-    """What a simplified sub-graph goes through that runs as a plan of its own.
-
-    ``as_native``: of a loop that on one device is native, whose small products are summed there.
-    """
-    opened = [Pass("open_products", open_products),
-              Pass("short_axes", short_axes)] if as_native else []
-    return [*opened, Pass("separate_results", separate_results), Pass("fusion", fuse)]
+            *elements, *of_plan, Pass("fusion", partial(fuse, has_registers=in_registers))]
 
 
 def _simplified(
-    options: PassOptions, simplified: dict[tuple[int, str], tuple[Graph, Graph]], graph: Graph,
-    holder: Node,
+    options: PassOptions, simplified: dict[tuple[int, str], tuple[Graph, Graph]],
+    inner: list[BodyPasses], graph: Graph, holder: Node,
 ) -> Graph:
     """A sub-graph, simplified, and those inside it; a function may round in its own way.  Calls
-    that share a graph share what comes of it."""
+    that share a graph share what comes of it.  The passes are logged in ``inner``."""
     options = replace(options, fp=holder.attrs.get("fp", options.fp))
     key = id(graph), options.fp
     if key not in simplified:
         log: list[PassRecord] = []
+        inner.append(BodyPasses(graph.name, log))
         after = _run_steps(simplification(options), graph, options, log)
         simplified[key] = graph, optimise_subgraphs(
-            after, partial(_simplified, options, simplified))
+            after, partial(_simplified, options, simplified, inner))
     return simplified[key][1]
 
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
-    """One run of a pass: its time in milliseconds, the two graphs, and how many nodes were changed
-    where these do not tell."""
+    """One run of a pass: its time in milliseconds, the two graphs, how many nodes were changed
+    where these do not tell, and the passes that it ran on sub-graphs."""
 
     name: str
     ms: float
     before: Graph
     after: Graph
     counted: int | None = None
+    inner: Sequence[BodyPasses] = ()
 
     @property
     def rewrites(self) -> int:
@@ -226,12 +230,25 @@ def run_pipeline(
     return _run_steps(pipeline(options), graph, options, log)
 
 
-def run_passes(passes: Sequence[Pass], graph: Graph, verified: bool = False) -> Graph:
-    """The graph after these passes, which are not logged.  Raises `PassError`."""
+class BodyPasses(NamedTuple):
+    """The passes that a sub-graph went through when it was lowered; ``body`` is its name."""
+
+    body: str
+    records: list[PassRecord]
+
+
+def run_passes(
+    passes: Sequence[Pass], graph: Graph, verified: bool = False,
+    log: list[PassRecord] | None = None,
+) -> Graph:
+    """The graph after these passes; a `PassRecord` per pass is appended to ``log``.  Raises
+    `PassError`."""
+    log = [] if log is None else log
     for item in passes:
-        after = _run(item, graph)
+        start, after = time.perf_counter(), _run(item, graph)
         if verified and after is not graph:
             _verify_after(item, graph, after)
+        log.append(PassRecord(item.name, 1e3 * (time.perf_counter() - start), graph, after))
         graph = after
     return graph
 
@@ -277,7 +294,7 @@ def _run_logged(
         timeline.since("passes", item.name, start)
     if options.verify and after is not graph:
         _verify_after(item, graph, after)
-    log.append(PassRecord(item.name, ms, graph, after))
+    log.append(PassRecord(item.name, ms, graph, after, inner=tuple(item.inner or ())))
     return after
 
 

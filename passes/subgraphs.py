@@ -3,7 +3,7 @@
 does    runs the simplifying part of the pipeline on every graph that a ``Cond`` or ``Loop`` holds
 needs   nothing
 leaves  the same nodes with smaller sub-graphs; they are fused when they are lowered, where it is
-        known where their arrays live (`native_loop` and `step_by_step` of the pipeline)
+        known where their arrays live (`body_passes` of the pipeline)
 """
 
 from __future__ import annotations

@@ -27,12 +27,18 @@ _WHERE = "_fusec_raised_at"
 
 def check_error(schedule: Schedule, inputs: Sequence[Any], known: Bindings) -> Exception:
     """What NumPy raises on these inputs, with the user's line as a note."""
-    return numpy_error(schedule, inputs, known) or _unexplained(schedule.graph)
+    return numpy_error(schedule, inputs, known) or _unexplained(schedule.graph.nodes)
 
 
-def _unexplained(graph: Graph) -> Exception:
+def kernel_error(node: Node, operands: Sequence[Any]) -> Exception:
+    """What NumPy raises for the operands of a kernel in which a check failed."""
+    return _first_error([node], dict(zip(node.inputs, operands, strict=True)), {}) or (
+        _unexplained([node]))
+
+
+def _unexplained(nodes: Sequence[Node]) -> Exception:
     """The error of a check that failed in compiled code alone."""
-    bodies = [n.attrs["body"] for n in graph.nodes if n.op == "Fused"]
+    bodies = [n.attrs["body"] for n in nodes if n.op == "Fused"]
     if any(n.attrs.get("raises") for body in bodies for n in body.nodes):
         return ArithmeticError("a function of fusec.vectorize failed in compiled code, though not "
                                "in Python")

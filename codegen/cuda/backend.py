@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from fusec.codegen.backend import Backend, Strides
+from fusec.codegen.backend import Backend, NotNativeError, Strides
+from fusec.codegen.structured.program import build_program
 from fusec.core import locks
 from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
@@ -23,7 +25,8 @@ from ..plan.control_program import ControlCode
 from .compiled import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
 from .driver.driver import Driver
 from .kernels.written import WrittenKernel, module_of, write_form
-from .loops.program import compile_control
+from .loops.program import one_block_program
+from .programs.program import launched_program
 from .scalars.scalar_functions import refusal as scalar_refusal
 from .scalars.scalar_ops import supports
 
@@ -76,7 +79,19 @@ class CudaBackend(Backend):
     def compile_control(
         self, node: Node, strides: Sequence[Strides], stats: CompileStats
     ) -> ControlCode:
-        return compile_control(node, strides, self.driver, stats)
+        """One kernel of one block where that is quick enough, else text that launches kernels."""
+        program = build_program(node, strides)
+        if program.may_outgrow:
+            raise NotNativeError("a result of any size")
+        try:
+            return one_block_program(program, strides, self.driver, stats)
+        except NotNativeError:
+            return launched_program(program, strides, self.driver,
+                                    lambda forms: self.compile(forms, stats), self.library_at)
+
+    def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+        """The device's function for a library call in a program: see `ProgramText`."""
+        raise NotNativeError(f"a call of Python, of {node.op}, in a loop on a CUDA device")
 
     def clear(self) -> None:
         with self._lock:

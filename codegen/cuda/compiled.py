@@ -25,7 +25,7 @@ from .kernels.written import WrittenKernel, module_of
 from .module import CudaKernel
 
 _I32_LIMIT = (1 << 31) - (1 << 24)  # room for the stride of a whole grid
-_STATUS_BYTES = 16
+STATUS_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class NestCall:
         memory = DeviceMemory(self.driver)
         try:
             addresses = memory.addresses_of(buffers)
-            status = memory.zeros(_STATUS_BYTES) if self.has_checks else 0
+            status = memory.zeros(STATUS_BYTES) if self.has_checks else 0
             # A wrong index becomes 0, and where there is no element 0 something else is read.
             where: dict[Slot, int] = {
                 ("operand", n): addresses[o.buffer] + o.offset if buffers[o.buffer].size else status

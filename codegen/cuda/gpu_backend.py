@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fusec.codegen.backend import DeviceArrays
@@ -15,7 +15,7 @@ from .compiled import CudaForm, NestCall
 from .driver.cupy_arrays import CupyArrays
 from .driver.cupy_driver import CupyDriver
 from .driver.gpu_faults import GpuDriverFor
-from .gpu_library import GpuCall
+from .gpu_library import GpuCall, call_at
 from .library_functions import is_called_on_gpu
 
 
@@ -43,6 +43,10 @@ class GpuBackend(CudaBackend):
 
     def has_kernel(self, node: Node) -> bool:
         return is_called_on_gpu(node) or super().has_kernel(node)
+
+    def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+        """See `CudaBackend.library_at`."""
+        return call_at(node, self._arrays) if is_called_on_gpu(node) else super().library_at(node)
 
     def library_call(self, node: Node) -> GpuCall:
         return GpuCall(node, self._arrays)

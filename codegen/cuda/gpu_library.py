@@ -6,6 +6,7 @@ Results are copied to where the plan has them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fusec.ir import Node
 from fusec.ops.calls.library import LIBRARY, LibraryCall, leaves_of, run_call
 
 from .driver.cupy_arrays import CupyArrays
+from .driver.cupy_driver import Lent
 from .driver.number_blocks import ConstantArray
 from .library_functions import function_of, may_refuse, raising
 
@@ -74,3 +76,25 @@ class GpuCall:
         else:  # a number, which the plan has on the host
             memory[...] = result.get()
         return memory
+
+
+def call_at(
+    node: Node, arrays: CupyArrays
+) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+    """The call by addresses: arrays, operands and results, are pairs of an address and their shape,
+    strides and dtype."""
+    call = GpuCall(node, arrays)
+
+    def run(operands: Sequence[Any], results: Sequence[Any]) -> None:
+        call([_at(x) for x in operands], [partial(_at, x) for x in results])
+
+    return run
+
+
+def _at(x: Any) -> Any:
+    """The array at an address; a number as it is."""
+    if type(x) is not tuple:
+        return x
+    address, (shape, strides, dtype) = x
+    return np.asarray(Lent(None, {"data": (address, False), "shape": shape, "strides": strides,
+                                  "typestr": dtype.str, "version": 3}))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 
 from fusec.ir import Node
 from fusec.ops import get
 from fusec.ops.calls.checks import is_check
 from fusec.ops.regions.cones import is_copied_whole
+from fusec.ops.rows.picking import PICKS
+
+LARGE = 1 << 18  # elements of an array that a kernel of a branch or loop reads or computes
 
 
 def is_of_kernels(node: Node) -> bool:
@@ -22,17 +26,37 @@ def is_of_kernels(node: Node) -> bool:
 
 
 def is_control_of(node: Node, has_kernel: Callable[[Node], bool]) -> bool:
-    """Whether it is a branch or loop in which everything has kernels: it runs on their device,
-    each kernel launched by itself."""
-    return get(node.op).is_control and bool(node.graphs) and _has_sizes(node) and all(
-        _is_inside(n, has_kernel) for graph in node.graphs for n in graph.nodes)
+    """Whether it is a branch or loop of kernels, which its device runs.
+
+    One that reads or writes elements at indices of the run is where its arrays are large: the CPU
+    goes through elements one by one sooner than a device launches a kernel.
+    """
+    return get(node.op).is_control and _is_inside(node, has_kernel) and (
+        not any(n.op in PICKS for n in _all_inside(node)) or _most_points(node) >= LARGE)
 
 
 def _is_inside(node: Node, has_kernel: Callable[[Node], bool]) -> bool:
+    if not all(t.is_static for t in node.types):
+        return False
+    if get(node.op).is_control:
+        return bool(node.graphs) and all(
+            _is_inside(n, has_kernel) for graph in node.graphs for n in graph.nodes)
     is_of_numbers = all(v.type.kind != "array" for v in node.inputs)
-    return _has_sizes(node) and (get(node.op).is_given or has_kernel(node) or (
-        is_check(node) and is_of_numbers))
+    is_element = node.op in PICKS and node.inputs[0].type.is_static
+    return is_element or get(node.op).is_given or has_kernel(node) or (
+        is_check(node) and is_of_numbers)
 
 
-def _has_sizes(node: Node) -> bool:
-    return all(t.is_static for t in node.types)
+def _all_inside(node: Node) -> Iterator[Node]:
+    """The nodes of its graphs, and of those of branches and loops in them."""
+    for graph in node.graphs:
+        for inner in graph.nodes:
+            yield inner
+            yield from _all_inside(inner)
+
+
+def _most_points(node: Node) -> int:
+    """Elements of the largest array of a kernel inside."""
+    kernels = (n for n in _all_inside(node) if get(n.op).lowering == "fused" and n.op not in PICKS)
+    return max((math.prod(v.shape) for n in kernels for v in (*n.inputs, *n.outputs)
+                if v.type.is_static), default=0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from fusec.ir.sizes.dims import Size
 
 if TYPE_CHECKING:
     from fusec.ops.calls.drawings import Drawing
+    from fusec.passes.pipeline import BodyPasses
 
     from ..kernels.loop_ir import Param
     from ..kernels.specialise import LoopForm
@@ -33,6 +34,15 @@ CALLS = ("release", "hold", "call_python", "poll")  # functions of the lock; the
 # Instead of the axis of an error exit: for an extremum of an empty array; for numbers that the node
 # does not take, which are in the first ``index`` word.
 OF_NOTHING, OF_NUMBERS = -2, -3
+
+
+class StructuredText(Protocol):
+    """What people see of a structured program: its statements as text, and the ``passes`` that its
+    sub-graphs went through."""
+
+    passes: Sequence[BodyPasses]
+
+    def __str__(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -134,12 +144,14 @@ class HostSite:
 @dataclass(frozen=True)
 class EarlyExit:
     """The exit that a run left through, with the index and size that it reports; of a scalar
-    function that raised, its arguments."""
+    function that raised, or a kernel in which a check failed, the arguments; of a library call
+    its error."""
 
     exit: ErrorExit
     index: int
     size: int
     arguments: tuple[Any, ...] = ()
+    error: Exception | None = None
 
 
 @dataclass
@@ -149,7 +161,7 @@ class ControlCode:
     ``code(operands, results, sizes)`` takes the operands in the node's order and the arrays of the
     results, those of ``copied`` filled; it puts the other results into the list.  At an early exit
     the arrays hold what the loop has computed.  ``nests``: the kernels' nests that it runs;
-    ``texts``: its source, ``cu``, and what else people read.
+    ``texts``: its source, ``cu``, and what else people read; ``kind``: what it is, in words.
     """
 
     node: Node
@@ -157,7 +169,8 @@ class ControlCode:
     nests: Sequence[Any]
     copied: list[int]
     texts: Mapping[str, str]
-    structured: Callable[[], str]
+    structured: Callable[[], StructuredText]
+    kind: str = "one function"
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +206,7 @@ class ControlProgram:
     copied: list[int]  # for each result, the operand that it starts as a copy of; -1: none
     sites: Sequence[HostSite]  # where it calls Python
     passed: list[str]  # the symbols of the ``size`` words, in order
-    structured: Callable[[], str]  # the text of its statements, which nothing keeps
+    structured: Callable[[], StructuredText]  # which nothing keeps
     may_outgrow: bool = False  # a result may have no room: it runs again then, step by step
     # Work of Python's that native code could have done, with reasons, by the name that users know.
     called: dict[str, str] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from .control_program import (
     HostSize,
     HostValue,
     LoopNest,
+    StructuredText,
     Word,
 )
 from .open_blocks import form_at, params_at
@@ -58,7 +59,7 @@ class ProgramAtSizes(ControlProgram):
 
     def __init__(
         self, pattern: ControlProgram, to: Instantiation, nodes: StepNodes,
-        structured: Callable[[], str],
+        structured: Callable[[], StructuredText],
     ) -> None:
         self.pattern, self._at, self._nodes = pattern, to, nodes
         self.address, self.code, self.copied = pattern.address, pattern.code, pattern.copied

@@ -19,7 +19,7 @@ from fusec.ir.sizes.instantiate import Instantiation
 
 from ..kernels.loop_ir import Kernel, Param
 from ..machine_code.native_nest import CompileStats, NestBlock
-from .control_program import ControlProgram
+from .control_program import ControlProgram, StructuredText
 from .open_blocks import OpenBlock, form_at, params_at
 from .open_programs import ProgramAtSizes, StepNodes
 from .plan_building import compile_schedule
@@ -135,7 +135,7 @@ class CallAtSizes(ExternStep):
     """A library call, or a native branch or loop; its structured IR is made when it is read."""
 
     def __init__(
-        self, pattern: ExternStep, at: Substitution, structured: Callable[[str], str]
+        self, pattern: ExternStep, at: Substitution, structured: Callable[[str], StructuredText]
     ) -> None:
         self.pattern, self.at, self._structured = pattern, at, structured
 
@@ -219,12 +219,13 @@ class ScheduleAtSizes(Schedule):
     def _lowered_step(self, number: int) -> KernelStep:
         return self._lowered.kernels[number]
 
-    def _structured(self, name: str) -> str:
-        """The text of a branch or loop, by the name of its node."""
+    def _structured(self, name: str) -> StructuredText:
+        """The statements of a branch or loop, by the name of its node."""
         compile_schedule(self._lowered, CompileStats())
         program = next(step.run.program for step in self._lowered.externs
                        if step.run is not None and step.name == name)
-        return "" if program is None else program.structured()
+        assert program is not None
+        return program.structured()
 
     @lazy
     def traffic(self) -> Traffic:

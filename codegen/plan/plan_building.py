@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,8 @@ from fusec.ir import Graph
 from fusec.ir.sizes.dims import is_static, symbols_of
 from fusec.ops.calls.host_calls import host_objects
 from fusec.ops.calls.recursion import is_repeated
-from fusec.passes.pipeline import run_passes, step_by_step
+from fusec.ops.regions.loop_numbers import WAY_BACK
+from fusec.passes.pipeline import Pass, body_passes, run_passes
 
 from .. import backends
 from ..backend import Backend, DeviceArrays, NotNativeError
@@ -51,67 +52,40 @@ def _compile(schedule: Schedule, stats: CompileStats) -> None:
     codes = backend.compile(forms, stats)
     for extern in schedule.externs:
         if extern.run is not None:
-            if schedule.arrays is not None:
-                _plan_on_device(extern.run, backend, schedule.arrays)
-            else:
-                _compile_control(extern.run, backend, stats, schedule.divide)
+            _compile_control(extern.run, schedule, stats)
     for step in steps:
         step.code, codes = codes[: len(step.forms)], codes[len(step.forms):]
 
 
-def _compile_control(
-    run: ControlRun, backend: Backend, stats: CompileStats, divide: Divide | None
-) -> None:
-    """Make the machine code, or find out why there cannot be any."""
+def _compile_control(run: ControlRun, schedule: Schedule, stats: CompileStats) -> None:
+    """Make one function of a branch or loop, or find out why there cannot be any: then its
+    sub-graphs are plans, run step by step."""
     if run.program is not None or run.reason:
         return
-    is_divided = divide is not None and run.is_divided
     try:
+        if schedule.divide is not None and run.is_divided:
+            raise NotNativeError("several devices have a part in it")
         if is_repeated(run.node):
             raise NotNativeError("calls of one function share its plan")
         if not _sizes_are_passed(run):
             raise NotNativeError("sizes that only the run knows")
-        if not is_divided:
-            run.program = backend.compile_control(run.node, run.strides, stats)
-            if run.may_outgrow:
-                run.plans = _sub_plans(run, partial(_sub_plan, backend=backend, divide=divide))
-            return
-        backend.check_control(run.node, run.strides)
-        make = partial(_sub_plan, backend=backend, divide=divide, as_native=True)
-        run.reason = "several devices have a part in it"
+        run.program = schedule.backend.compile_control(run.node, run.strides, stats)
     except NotNativeError as error:
-        make = partial(_sub_plan, backend=backend, divide=divide)
         run.reason = str(error)
-    run.plans = _sub_plans(run, make)
+    if run.program is None or run.may_outgrow:
+        run.plans = {name: _sub_plan(value, schedule)
+                     for name, value in run.node.attrs.items() if isinstance(value, Graph)}
 
 
-def _sub_plans(run: ControlRun, make: Callable[[Graph], SubPlan]) -> dict[str, SubPlan]:
-    return {name: make(value)
-            for name, value in run.node.attrs.items() if isinstance(value, Graph)}
-
-
-def _plan_on_device(run: ControlRun, backend: Backend, arrays: DeviceArrays) -> None:
-    """Step by step on arrays of a device: each of its kernels is launched by itself."""
-    run.reason = "each of its kernels is launched by itself"
-    for name, value in run.node.attrs.items():
-        if isinstance(value, Graph):
-            plans: dict[str, SubPlan] = value.__dict__.setdefault("plans", {})
-            run.plans[name] = plans.setdefault(f"{backend.name}, its arrays", SubPlan(
-                value, partial(_sub_schedule, backend=backend, arrays=arrays)))
-
-
-def _sub_plan(
-    graph: Graph, backend: Backend, divide: Divide | None, as_native: bool = False
-) -> SubPlan:
-    """The plan of a sub-graph; calls that share a graph share it.
-
-    ``as_native``: the loop is native on one device, and has its bits over several.
-    """
-    make = partial(_sub_schedule, backend=backend, divide=divide, as_native=as_native)
+def _sub_plan(graph: Graph, schedule: Schedule) -> SubPlan:
+    """The plan of a sub-graph, where a schedule has it; calls that share a graph share it."""
+    backend, divide, arrays = schedule.backend, schedule.divide, schedule.arrays
+    passes = body_passes(graph.name == WAY_BACK, kernels_alone=arrays is not None)
+    made = SubPlan(graph, passes, partial(_sub_schedule, backend, divide, arrays))
     if divide is not None:  # by functions with devices of their own
-        return SubPlan(graph, make)
-    plans: dict[str, SubPlan] = graph.__dict__.setdefault("plans", {})
-    return plans.setdefault(backend.name, SubPlan(graph, make))
+        return made
+    plans: dict[Any, SubPlan] = graph.__dict__.setdefault("plans", {})
+    return plans.setdefault((backend.name, arrays is not None), made)
 
 
 def _sizes_are_passed(run: ControlRun) -> bool:
@@ -123,11 +97,11 @@ def _sizes_are_passed(run: ControlRun) -> bool:
 
 
 def _sub_schedule(
-    graph: Graph, backend: Backend, divide: Divide | None = None, as_native: bool = False,
-    arrays: DeviceArrays | None = None,
+    backend: Backend, divide: Divide | None, arrays: DeviceArrays | None, graph: Graph,
+    passes: Sequence[Pass],
 ) -> Schedule:
     """A sub-graph that runs as a plan of its own: its operands and results lie in C order."""
-    fused = run_passes(step_by_step(as_native), graph, verified=config.verify)
+    fused = run_passes(passes, graph, verified=config.verify)
     inputs, outputs = (
         [contiguous_strides(v.shape, v.dtype.itemsize) for v in values]
         for values in (fused.inputs, fused.outputs))

@@ -21,6 +21,7 @@ from fusec.ir.sizes.bindings import Bindings, attrs_evaluator, resolve, typical
 from fusec.ir.sizes.dims import Size, is_static, maximum, symbols_of
 from fusec.ops import get
 from fusec.ops.calls.structured import has_placed_parts
+from fusec.passes.pipeline import BodyPasses, Pass, PassRecord, run_passes
 
 from ..backend import Backend, DeviceArrays, Strides
 from ..kernels.loop_ir import Kernel, Param
@@ -155,12 +156,22 @@ class Traffic(NamedTuple):
 class SubPlan:
     """A sub-graph as a schedule of its own, made and compiled when it is first needed."""
 
-    def __init__(self, graph: Graph, make: Callable[[Graph], Schedule]) -> None:
-        self.graph, self._make = graph, make
+    def __init__(
+        self, graph: Graph, passes: Sequence[Pass],
+        make: Callable[[Graph, Sequence[Pass]], Schedule],
+    ) -> None:
+        self.graph, self._passes, self._make = graph, passes, make
 
     @lazy
     def schedule(self) -> Schedule:
-        return self._make(self.graph)
+        return self._make(self.graph, self._passes)
+
+    @property
+    def passes(self) -> BodyPasses:
+        """What the sub-graph goes through, which nothing keeps."""
+        log: list[PassRecord] = []
+        run_passes(self._passes, self.graph, log=log)
+        return BodyPasses(self.graph.name, log)
 
 
 @dataclass
@@ -202,6 +213,13 @@ class ControlRun:
         """What of Python's the native function calls, as far as its runs show, with reasons."""
         calls = self.program.python_calls if isinstance(self.program, ControlProgram) else {}
         return [f"{name} ({why})" if why else name for name, why in calls.items()]
+
+    @property
+    def passes(self) -> Sequence[BodyPasses]:
+        """What its sub-graphs went through when it was lowered."""
+        if self.program is not None:
+            return self.program.structured().passes
+        return [plan.passes for plan in self.plans.values()]
 
     @property
     def code(self) -> NativeCode | None:

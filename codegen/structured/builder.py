@@ -15,6 +15,7 @@ from fusec.ir.sizes.dims import Dim, Size, is_at_least, symbols_of
 from fusec.ir.sizes.polynomials import Call
 from fusec.ir.sizes.symbolic_numbers import Symbolic
 from fusec.ops.rows.windows import UNLIMITED
+from fusec.passes.pipeline import BodyPasses
 
 from ..plan.control_program import ErrorExit, HostSite
 from .bounds import ROOM, bound_of, guessed
@@ -61,6 +62,7 @@ class Shared:
     guessed: set[str] = field(default_factory=set)  # symbols whose upper bounds are guesses
     repeats: bool = False  # whether all may run again, step by step, where a guess was too small
     counts: dict[str, int] = field(default_factory=dict)
+    passes: list[BodyPasses] = field(default_factory=list)  # of each sub-graph, in their order
 
     def count(self, kind: str) -> int:
         """The number of the next register, variable, memory, ``host`` word."""

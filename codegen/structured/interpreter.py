@@ -43,7 +43,7 @@ def interpreted(node: Node, strides: Sequence[Strides]) -> ControlCode:
         return _Run(program, operands, results, sizes).run()
 
     return ControlCode(node, code, nests, program.copied, {},
-                       lambda: str(build_program(node, strides)))
+                       lambda: build_program(node, strides))
 
 
 def _admitted(block: s.Block) -> list[s.NestUse]:

@@ -10,6 +10,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.calls.structured import changed_operands
 from fusec.ops.rows.windows import is_unset
+from fusec.passes.pipeline import BodyPasses
 
 from ..plan.control_program import ErrorExit, HostSite
 from .builder import Builder, Shared
@@ -41,6 +42,7 @@ class StructuredProgram:
     ``outer``: symbols that are defined before it.  ``copied``: for each result, the operand that
     it starts as a copy of; -1: none.  ``has_loops``: whether any part may run twice.
     ``may_outgrow``: whether there may be no room for a result, so that all has to run again.
+    ``passes``: what the sub-graphs went through.
     """
 
     node: Node
@@ -51,6 +53,7 @@ class StructuredProgram:
     outer: frozenset[str]
     has_loops: bool
     may_outgrow: bool = False
+    passes: Sequence[BodyPasses] = ()
 
     def __str__(self) -> str:
         return "\n".join([f"structured {self.node.name}:", *print_blocks(self.body, self.exits)])
@@ -77,7 +80,8 @@ def build_program(node: Node, strides: Sequence[Strides]) -> StructuredProgram:
     _finish(graph)
     begun = [-1 if k < 0 or is_unset(node.inputs[k].node) else k for k in copied]
     return StructuredProgram(node, tuple(builder.statements), shared.exits, shared.sites, begun,
-                             shared.outer, _has_loops(node), bool(shared.guessed))
+                             shared.outer, _has_loops(node), bool(shared.guessed),
+                             shared.passes[1:])
 
 
 def _may_repeat(node: Node) -> bool:

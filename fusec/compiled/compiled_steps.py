@@ -15,6 +15,7 @@ from fusec.ops.calls.checks import is_check
 from fusec.ops.calls.host_calls import called_on_host
 from fusec.ops.calls.library import LIBRARY, called_name
 from fusec.ops.rows.windows import UNLIMITED
+from fusec.passes.pipeline import BodyPasses
 
 from .reports.explain import Operand
 
@@ -212,6 +213,8 @@ class CompiledControl:
     @property
     def reason(self) -> str:
         """How it runs, and why not natively."""
+        if isinstance(self.run.program, ControlCode):
+            return self.run.program.kind
         if self.run.is_native:
             count = self.run.nests
             text = "one native function" + (f" with {count} fused nests" if count else "")
@@ -223,7 +226,12 @@ class CompiledControl:
         """The structured IR that the native function is made of, as text; empty where it has
         none."""
         program = self.run.program
-        return "" if program is None else program.structured()
+        return "" if program is None else str(program.structured())
+
+    @property
+    def passes(self) -> Sequence[BodyPasses]:
+        """What each of its sub-graphs went through when it was lowered, wherever it runs."""
+        return self.run.passes
 
     @property
     def asm(self) -> Mapping[str, str]:

@@ -25,7 +25,6 @@ from fusec.ir.device_names import LOSSY, DeviceName
 from fusec.ops import get
 
 from .machine import DeviceModel, Machine
-from .picks import with_element_kernels
 from .schedule_simulation import is_view
 
 
@@ -59,7 +58,6 @@ def resolve_constraints(graph: Graph, machine: Machine) -> Graph:
 
 def _resolved(graph: Graph, machine: Machine) -> Graph:
     """The graph with canonical constraints, sub-graphs included."""
-    graph = with_element_kernels(graph, lambda node: _named(machine, node))
     classes = _Classes(graph, machine)
     replaced: dict[Any, Any] = {}
     nodes: dict[int, Node] = {}

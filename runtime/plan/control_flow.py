@@ -36,6 +36,7 @@ from fusec.ops.rows.gather import index_checks, out_of_bounds
 from .. import memory
 from ..draws import Draws
 from ..exit_errors import error_at, scalar_error
+from ..failed_checks import kernel_error
 from ..launching import threads
 from ..launching.addresses import address_of
 from ..launching.cells import idle_or_new, number_at
@@ -197,38 +198,58 @@ class NativeRun:
 class CodeRun:
     """Calls of a control node that is a Python function of arrays."""
 
-    def __init__(self, run: ControlRun, program: ControlCode) -> None:
+    def __init__(
+        self, run: ControlRun, program: ControlCode, arrays: DeviceArrays | None = None
+    ) -> None:
         self.program, self.strides, self.reused = program, run.strides, run.reused
+        self.arrays = arrays
 
     def __call__(
         self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
     ) -> list[np.ndarray]:
-        results = _results(self.program, self.reused, operands, memory)
-        lying = [_lying(x, strides) if v.type.kind == "array" else x for x, v, strides in zip(
-            operands, self.program.node.inputs, self.strides, strict=True)]
+        results = _results(self.program, self.reused, operands, memory, self.arrays)
+        lying = [_lying(x, strides, self.arrays) if v.type.kind == "array" else x
+                 for x, v, strides in zip(
+                     operands, self.program.node.inputs, self.strides, strict=True)]
         left = self.program.code(lying, results, sizes)
         if left is not None:
+            if left.error is not None:
+                raise located(left.error, left.exit.node.loc)
             if left.exit.call is not None:
                 raise scalar_error(left.exit, left.arguments)
+            if left.exit.node.op == "Fused":
+                raise kernel_error(left.exit.node, left.arguments)
             raise error_at(left.exit, left.index, left.size)
         return results
 
 
-def _lying(operand: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+def _lying(
+    operand: np.ndarray, strides: tuple[int, ...], arrays: DeviceArrays | None = None
+) -> np.ndarray:
     """The operand, copied unless it has the memory layout that the code is compiled for."""
     if operand.strides == strides:
         return operand
     same = all(n == 1 or a == b for n, a, b in zip(
         operand.shape, operand.strides, strides, strict=True))
-    return operand if same else np.array(operand, order="C")
+    if same:
+        return operand
+    if arrays is None:
+        return np.array(operand, order="C")
+    out: np.ndarray = arrays.empty(operand.shape, operand.dtype, "C")
+    arrays.write(out, operand)
+    return out
 
 
 def _results(
     program: ControlProgram | ControlCode, reused: Collection[int], operands: Sequence[Any],
-    memory: Sequence[Memory],
+    memory: Sequence[Memory], arrays: DeviceArrays | None = None,
 ) -> list[Any]:
-    """The arrays of the results: operands' own memory, or memory that may begin as their copy."""
+    """The arrays of the results: operands' own memory, or memory that may begin as their copy.
+
+    ``arrays``: of the device in whose memory they are.
+    """
     types = (program.kinds if isinstance(program, ControlProgram) else program.node).types
+    copy = np.copyto if arrays is None else arrays.write
     results: list[Any] = [None] * len(types)
     for number, source in enumerate(program.copied):
         if number in reused:
@@ -236,7 +257,7 @@ def _results(
         elif types[number].kind == "array":
             results[number] = memory[number]()
             if source >= 0:
-                np.copyto(results[number], operands[source])
+                copy(results[number], operands[source])
     return results
 
 
@@ -366,7 +387,7 @@ def run_of(
     ``arrays``: of the device in whose memory it runs.
     """
     if isinstance(control.program, ControlCode):
-        return CodeRun(control, control.program)
+        return CodeRun(control, control.program, arrays)
     if control.program is not None:
         return NativeRun(control, control.program, planner)
     if not control.node.graphs:

@@ -142,19 +142,19 @@ def halved(x: Any, n: Any) -> Any:
     return x
 
 
-@pytest.mark.parametrize(("f", "size", "reason"), [
-    (halved, 20, "a call of Python"), (relaxed, 1 << 17, "too large for one block")],
-    ids=["library", "large"])
-def test_what_one_block_does_not_do_runs_step_by_step(
-    f: Callable, size: int, reason: str
-) -> None:
-    x = RNG.uniform(0, 1, size)
-    assert reason in control_of(f, x, np.int64(2)).reason
-    got, want = (run(x.copy(), np.int64(2)) for run in (
-        lambda *args: run_program(f, *args), fusec.jit(f)))
-    if f is relaxed:
-        got, want = got[0], want[0]
-    assert_equal_bits(got, want, reason)
+def test_a_loop_that_calls_a_library_runs_step_by_step() -> None:
+    x = RNG.uniform(0, 1, 20)
+    assert "a call of Python" in control_of(halved, x, np.int64(2)).reason
+    assert_equal_bits(run_program(halved, x.copy(), np.int64(2)),
+                      fusec.jit(halved)(x.copy(), np.int64(2)), "halved")
+
+
+def test_what_is_too_large_for_one_block_is_launched_by_text() -> None:
+    x = RNG.uniform(0, 1, 1 << 17)
+    control = control_of(relaxed, x, np.int64(2))
+    assert "launches 4 kernels" in control.reason and "launch0(call, m0" in control.asm["py"]
+    got, want = run_program(relaxed, x.copy(), np.int64(2)), fusec.jit(relaxed)(x, np.int64(2))
+    assert_equal_bits(got[0], want[0], "relaxed")
 
 
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra cuda")

@@ -23,10 +23,9 @@ from fusec.passes.pipeline import (
     Pass,
     PassError,
     Repeat,
-    native_loop,
+    body_passes,
     pipeline,
     run_pipeline,
-    step_by_step,
 )
 
 SOURCES = {row.name for row in all_ops() if row.is_given}
@@ -144,7 +143,7 @@ def test_the_passes_of_sub_graphs_keep_them_too() -> None:
     found = list(subgraphs(traced(branching)))
     assert len(found) >= 4
     for graph in found:
-        for passes in (native_loop(), step_by_step()):
+        for passes in (body_passes(in_registers=True), body_passes()):
             for item in passes:
                 after = item.run(graph)
                 verify(after)

@@ -55,7 +55,7 @@ def compile_control(
              for use, native in zip(frame.nests, codes, strict=True)]
     return ControlProgram(node, code.address("run"), code, frame.words, nests, program.exits,
                           program.copied, program.sites, frame.passed,
-                          lambda: str(build_program(node, strides)), program.may_outgrow)
+                          lambda: build_program(node, strides), program.may_outgrow)
 
 
 def check_control(node: Node, strides: Sequence[Strides]) -> None:

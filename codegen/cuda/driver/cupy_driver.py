@@ -26,6 +26,7 @@ from ..module import CudaKernel, CudaModule
 from ..prepared import Filled
 from . import nvrtc
 from .arriving import ArrivingMemory
+from .bound_launches import BoundLaunch, JoinedLaunch
 from .driver import Dim3
 from .gpu_faults import Faults
 from .pinned import TO_DEVICE, TO_HOST, PinnedCopies
@@ -127,12 +128,27 @@ class CupyDriver:
         self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
         shared_bytes: int, args: Sequence[int],
     ) -> None:
-        self.launched += 1
+        self.bound(loaded, kernel, grid, block, shared_bytes, args)()
+
+    def bound(
+        self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
+        shared_bytes: int, args: Sequence[int],
+    ) -> BoundLaunch:
+        """See `Driver.bound`: arguments are as CuPy takes them."""
         words = tuple(_WORDS[param.kind](arg) for param, arg in zip(
             kernel.params, args, strict=True))
-        with self.device:
-            loaded.functions[kernel.name](
-                grid, block, words, shared_mem=shared_bytes, stream=self.stream)
+        return BoundLaunch(self, Filled(
+            loaded.functions[kernel.name], grid, block, words, shared_bytes))
+
+    def joined(self, launches: Sequence[Any]) -> Callable[[], None] | None:
+        """See `Driver.joined`: a CUDA graph, where CuPy makes one of these."""
+        if not self.can_capture:
+            return None
+        try:
+            graph = self.captured([launch.filled for launch in launches])
+        except self.faults.kinds:
+            return None
+        return JoinedLaunch(self, launches, graph)
 
     # -- kernels that were prepared
 

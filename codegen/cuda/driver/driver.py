@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +33,15 @@ class Driver(Protocol):
 
         ``shared_bytes`` is the size of its ``extern __shared__`` array.
         """
+
+    def bound(
+        self, loaded: Any, kernel: CudaKernel, grid: Dim3, block: Dim3, shared_bytes: int,
+        args: Sequence[int],
+    ) -> Callable[[], None]:
+        """The same `launch` as a function, for one that is asked for again and again."""
+
+    def joined(self, launches: Sequence[Callable[[], None]]) -> Callable[[], None] | None:
+        """Several `bound` launches as one; None: this driver has no such thing."""
 
     def allocate(self, nbytes: int, arriving: bool = False) -> int:
         """The address of fresh memory, aligned to 256 bytes; raises ``MemoryError``.

@@ -12,15 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from fusec.core import timeline
+from fusec.core.records import replace
 from fusec.errors import FusecError, user_error
 
 from ...kernels.loop_ir import Kernel
-from ..module import CudaKernel
-from .driver import Dim3
 
 if TYPE_CHECKING:
-    from .cupy_driver import CupyDriver, LoadedModule
+    from .cupy_driver import CupyDriver
 
 MOST_NAMED = 16
 
@@ -90,28 +88,18 @@ class Faults:
 
 
 class GpuDriverFor:
-    """The GPU's driver for one kernel of a program.
-
-    While a profile is taken each launch is waited for, so that the timeline shows how long it runs.
-    """
+    """The GPU's driver for one kernel of a program."""
 
     def __init__(self, driver: CupyDriver, kernel: Kernel) -> None:
         self._driver, self._kernel = driver, kernel
-        self._device = f"/job:localhost/task:0/device:GPU:{driver.number}"
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._driver, name)
 
-    def launch(
-        self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
-        shared_bytes: int, args: Sequence[int],
-    ) -> None:
+    def launch(self, *launch: Any) -> None:
         """See `CupyDriver.launch`."""
-        start = timeline.now() if timeline.on else 0
-        with self._driver.faults.of_launch(self._kernel):
-            self._driver.launch(loaded, kernel, grid, block, shared_bytes, args)
-        if start:
-            self._driver.synchronize()
-            loc = self._kernel.locs[0] if self._kernel.locs else None
-            timeline.span(self._device, "kernel", f"{self._kernel.name} runs", start,
-                          timeline.now(), loc)
+        self.bound(*launch)()
+
+    def bound(self, *launch: Any) -> Any:
+        """See `CupyDriver.bound`."""
+        return replace(self._driver.bound(*launch), kernel=self._kernel)

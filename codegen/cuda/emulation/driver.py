@@ -6,6 +6,7 @@ import ctypes
 import sys
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,13 @@ class EmulatedDriver:
         asked = launches.Launch(loaded, kernel, grid, block, shared_bytes, words, operands,
                                 _mixed(self.seed, self.launched))
         self.streams.ask(Kernel(asked, operands, self._faults, around), stream)
+
+    def bound(self, *launch: Any) -> Callable[[], None]:
+        """See `Driver.bound`."""
+        return partial(self.launch, *launch)
+
+    def joined(self, launches: Sequence[Callable[[], None]]) -> None:
+        """See `Driver.joined`: a launch is asked for as quickly."""
 
     def _operand(self, number: int, param: CudaParam, address: int) -> Operand:
         """What an argument points to.  That may be nothing, where the kernel does not follow it:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from fusec.codegen.cuda.module import CudaKernel
@@ -35,6 +36,10 @@ class DriverFor:
     ) -> None:
         """Ask for a launch: see `EmulatedDriver.launch`."""
         self._driver.launch(loaded, kernel, grid, block, shared_bytes, args, around=self._around)
+
+    def bound(self, *launch: Any) -> Callable[[], None]:
+        """See `Driver.bound`."""
+        return partial(self.launch, *launch)
 
     def _around(self, run: Callable[[], None]) -> None:
         start = timeline.now() if timeline.on else 0

@@ -19,7 +19,7 @@ from ..kernels.written import WrittenKernel
 from .frame import LoopFrame, require_plain
 
 THREADS = 256
-MOST_POINTS = 1 << 16  # of a nest: more take longer in one block than a launch over all costs
+MOST_POINTS = 1 << 15  # of a nest: more take longer in one block than a launch over all costs
 _WORDS = {"blockIdx.x": "my_block", "gridDim.x": "all_blocks", "threadIdx.x": "my_x",
           "threadIdx.y": "my_y", "blockDim.x": "all_x", "blockDim.y": "all_y"}
 _HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\(')

@@ -9,10 +9,9 @@ from fusec import config
 from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cuda.module import CudaKernel, CudaModule, CudaParam
 from fusec.codegen.structured.memory import Strides
-from fusec.codegen.structured.program import build_program
+from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.codegen.structured.statements import Block, NestUse, RunKernel, blocks_of
 from fusec.codegen.structured.verify import verify
-from fusec.ir import Node
 
 from ...machine_code.native_nest import CompileStats
 from ...plan.control_program import ControlCode
@@ -39,14 +38,11 @@ template <class T> FUSEC_INLINE void move_elements(char *to, const char *from, i
 }"""
 
 
-def compile_control(
-    node: Node, strides: Sequence[Strides], driver: Driver, stats: CompileStats
+def one_block_program(
+    program: StructuredProgram, strides: Sequence[Strides], driver: Driver, stats: CompileStats
 ) -> ControlCode:
-    """The node as a kernel of one block; raises `NotNativeError` where one does not suffice."""
-    start = time.perf_counter()
-    program = build_program(node, strides)
-    if program.may_outgrow:
-        raise NotNativeError("a result of any size")
+    """The program as a kernel of one block; raises `NotNativeError` where one does not suffice."""
+    start, node = time.perf_counter(), program.node
     if config.verify:
         verify(program)
     nests = _nests(program.body)
@@ -59,7 +55,7 @@ def compile_control(
     stats.add(driver.compiler, 1e3 * (time.perf_counter() - emitted))
     call = LoopCall(program, frame, driver, loaded, module.kernels[0])
     return ControlCode(node, call, nests, program.copied, KernelTexts(module),
-                       lambda: str(build_program(node, strides)))
+                       lambda: build_program(node, strides), "one kernel of one block")
 
 
 def _nests(block: Block) -> list[NestUse]:

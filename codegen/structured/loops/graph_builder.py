@@ -14,7 +14,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.lazy_values import lazy
 from fusec.ir.sizes.dims import symbols_of
 from fusec.ops import get
-from fusec.passes.pipeline import native_loop, run_passes
+from fusec.passes.pipeline import BodyPasses, PassRecord, body_passes, run_passes
 
 from ...kernels.in_place_updates import Reach, reads_apart
 from ...kernels.joined_kernels import joined
@@ -79,9 +79,11 @@ class GraphBuilder:
         """The builder of a graph with these operands; ``owned`` memory may be changed.
 
         The first ``changed`` inputs are carried: they are live at the end.  One without an update
-        must still hold its old value then.  ``is_way_back``: see `native_loop`.
+        must still hold its old value then.  ``is_way_back``: see `body_passes`.
         """
-        fused = run_passes(native_loop(is_way_back), graph, verified=config.verify)
+        log: list[PassRecord] = []
+        fused = run_passes(body_passes(is_way_back, in_registers=True), graph, config.verify, log)
+        builder.shared.passes.append(BodyPasses(graph.name, log))
         made = cls(builder, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
         made.nodes = ordered(fused)
         made.frames = frames(made.nodes)

@@ -7,12 +7,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fusec.compiled.compiled_trace import CompiledTrace
+    from fusec.passes.pipeline import BodyPasses
 
 _UNSAFE = re.compile(r"[^\w.+-]+")
 INDEX = "index.txt"
@@ -86,12 +87,20 @@ def _claim(work: str, directory: Path, name: str) -> Path:
     raise AssertionError("unreachable")
 
 
+def _bodies(name: str, parts: Sequence[BodyPasses]) -> dict[str, str]:
+    """The sub-graphs of a branch or loop after each pass that changed them."""
+    return {f"{name}.{number}-{part.body}-{k:02d}-{record.name}.graph": str(record.after)
+            for number, part in enumerate(parts) for k, record in enumerate(part.records)
+            if record.changed}
+
+
 def dump(trace: CompiledTrace, directory: str) -> Path:
     """Write every artefact of a trace as a file below ``directory``; returns the folder."""
     files: dict[str, str] = {"trace.graph": str(trace.graph)}
     for number, record in enumerate(trace.passes):
         if record.changed:
             files[f"{number:02d}-{record.name}.graph"] = str(record.after)
+        files |= _bodies(f"{number:02d}-{record.name}", record.inner)
     files["optimized.graph"] = str(trace.optimized_graph)
     for kernel in trace.kernels:
         files[f"{kernel.name}.loops"] = kernel.loops
@@ -99,8 +108,9 @@ def dump(trace: CompiledTrace, directory: str) -> Path:
         files |= {f"{kernel.name}.{kind}": text for kind, text in kernel.asm.items()
                   if kind != "opt"}
     for number, control in enumerate(trace.control):
+        name = f"{control.name.split()[0]}_{number}"
+        files |= _bodies(name, control.passes)
         if control.is_native:
-            name = f"{control.name.split()[0]}_{number}"
             files[f"{name}.structured"] = control.structured
             files |= {f"{name}.{kind}": text for kind, text in control.asm.items()
                       if kind != "opt"}

@@ -14,7 +14,7 @@ from fusec.core.display.notebook import Shown, folded, headline
 from fusec.core.records import dataclass
 from fusec.ir.graph import Loc
 
-from .passes_report import PassRecord, passes_text
+from .passes_report import BodyInfo, PassRecord, body_text, passes_text
 
 Direction = Literal["in", "out", "inout"]
 
@@ -66,6 +66,13 @@ class ExternInfo(Protocol):
     def reason(self) -> str: ...
 
 
+class ControlInfo(ExternInfo, Protocol):
+    """A branch or loop: the user's line, how it runs and why, the passes of its sub-graphs."""
+
+    @property
+    def passes(self) -> Sequence[BodyInfo]: ...
+
+
 class Assumed(NamedTuple):
     """What was read from Python while tracing: the trace holds as long as it stays so."""
 
@@ -87,7 +94,7 @@ class Explanation(Shown):
     kernels: Sequence[KernelInfo] = ()
     boundaries: Sequence[BoundaryInfo | str] = ()
     externs: Sequence[ExternInfo] = ()
-    control: Sequence[ExternInfo] = ()
+    control: Sequence[ControlInfo] = ()
     plan: str = ""
     threads: str = ""
     assumed: Sequence[Assumed] = ()
@@ -123,7 +130,7 @@ def _sections(parts: Explanation) -> list[str]:
         _section("kernels", _kernels(parts.kernels, bool(parts.control))),
         _section("not fused", _boundaries(parts.boundaries)),
         _section("library calls", [_extern(e) for e in parts.externs]),
-        _section("branches and loops", [_extern(e) for e in parts.control]),
+        _section("branches and loops", [line for c in parts.control for line in _control(c)]),
         _section("devices", parts.devices),
         _section("plan", _lines(parts.plan)),
         _section("threads", _lines(parts.threads)),
@@ -201,6 +208,11 @@ def _boundaries(boundaries: Sequence[BoundaryInfo | str]) -> list[str]:
 
 def _extern(extern: ExternInfo) -> str:
     return f"{extern.name}{f' at {extern.loc}' if extern.loc else ''}: {extern.reason}"
+
+
+def _control(control: ControlInfo) -> list[str]:
+    """How it runs, and a line a sub-graph: its passes, with what each rewrote."""
+    return [_extern(control), *(f"  passes of {body_text(part)}" for part in control.passes)]
 
 
 def _assumed(values: Sequence[Assumed]) -> list[str]:

@@ -23,6 +23,29 @@ class PassRecord(Protocol):
     def before(self) -> Any: ...
     @property
     def after(self) -> Any: ...
+    @property
+    def inner(self) -> Sequence[BodyInfo]: ...
+
+
+class BodyInfo(Protocol):
+    """The passes of a sub-graph of a branch or loop."""
+
+    @property
+    def body(self) -> str: ...
+    @property
+    def records(self) -> Sequence[PassRecord]: ...
+
+
+def body_text(part: BodyInfo) -> str:
+    """``body: simplify (2), fusion (3)``: the passes, with what each rewrote."""
+    named = (f"{r.name} ({r.rewrites})" if r.rewrites else r.name for r in part.records)
+    return f"{part.body}: {', '.join(named)}"
+
+
+def _active(part: BodyInfo) -> str:
+    """The same of those passes that rewrote anything, or nothing."""
+    named = [f"{r.name} ({r.rewrites})" for r in part.records if r.rewrites]
+    return f"  in {part.body}: {', '.join(named)}" if named else ""
 
 
 def text_diff(before: Any, after: Any, context: int = 1) -> str:
@@ -46,11 +69,13 @@ def headline(record: PassRecord) -> str:
 
 
 def pass_text(record: PassRecord) -> str:
-    """The headline and the indented diff of one pass."""
-    diff = text_diff(record.before, record.after)
-    if diff == UNCHANGED:
-        return f"{headline(record)} {UNCHANGED}"
-    return "\n".join([headline(record), *(f"  {line}".rstrip() for line in diff.splitlines())])
+    """The headline and the indented diff of one pass, and what it did to sub-graphs."""
+    inner, diff = [*filter(None, map(_active, record.inner))], text_diff(
+        record.before, record.after)
+    if diff != UNCHANGED:
+        return "\n".join([
+            headline(record), *(f"  {line}".rstrip() for line in diff.splitlines()), *inner])
+    return "\n".join([headline(record), *inner]) if inner else f"{headline(record)} {UNCHANGED}"
 
 
 def passes_text(records: Iterable[PassRecord]) -> str:

@@ -1,0 +1,80 @@
+"""Launches that follow each other, with nothing of the host's between them, asked for as one.
+
+A loop launches the same kernels at the same addresses again and again: with arrays that change
+places, every second iteration.  What a queue is given is held back until the host has to look, or
+copies something, or `MOST` launches wait; a sequence that has come before is then one graph of the
+driver's (a CUDA graph), where that has graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fusec.core import timeline
+from fusec.core.records import dataclass, field
+
+from ..driver.driver import Driver
+
+Launch = Callable[[], None]
+MOST, ENOUGH = 128, 48  # launches of one graph; of one that ends with an iteration
+FEWEST = 3  # launches that are worth a graph
+_USES = 2  # of a sequence, the last of which makes the graph
+_REMEMBERED = 32  # sequences of a program
+
+
+@dataclass
+class _Sequence:
+    uses: int = 0
+    joined: Launch | None = None
+
+
+@dataclass
+class JoinedLaunches:
+    """The sequences of one program, in all its calls."""
+
+    driver: Driver
+    known: dict[tuple[Launch, ...], _Sequence] = field(default_factory=dict)
+
+    def ask(self, launches: tuple[Launch, ...]) -> None:
+        """Ask for these launches."""
+        joined = self._joined(launches) if len(launches) >= FEWEST and not timeline.on else None
+        for launch in launches if joined is None else (joined,):
+            launch()
+
+    def _joined(self, launches: tuple[Launch, ...]) -> Launch | None:
+        """One for all, where they have come before."""
+        found = self.known.get(launches)
+        if found is None:
+            if len(self.known) >= _REMEMBERED:
+                self.known.clear()
+            found = self.known[launches] = _Sequence()
+        found.uses += 1
+        if found.uses == _USES:
+            found.joined = self.driver.joined(launches)
+        return found.joined
+
+
+class LaunchQueue:
+    """The launches of one call that nobody has asked the driver for yet."""
+
+    def __init__(self, joined: JoinedLaunches) -> None:
+        self._joined = joined
+        self._waiting: list[Launch] = []
+        self._turns = 0  # since the last flush
+
+    def turn(self) -> None:
+        """An iteration ends: sequences of an even number of them are the same again sooner."""
+        self._turns += 1
+        if len(self._waiting) >= ENOUGH and self._turns % 2 == 0:
+            self.flush()
+
+    def add(self, launches: Sequence[Launch]) -> None:
+        self._waiting += launches
+        if len(self._waiting) >= MOST:
+            self.flush()
+
+    def flush(self) -> None:
+        """Ask for what waits."""
+        waiting, self._waiting, self._turns = tuple(self._waiting), [], 0
+        if waiting:
+            self._joined.ask(waiting)

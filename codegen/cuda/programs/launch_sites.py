@@ -1,0 +1,82 @@
+"""A place in a program where kernels are launched, with arguments kept by address.
+
+Loops come to the same addresses again and again (those of arrays that change places, of words that
+are given back), so a launch is a look at a table and a call of the driver's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ..compiled import STATUS_BYTES, NestCall
+from ..kernels.launch_plan import Layout, Slot
+from .launch_queue import Launch
+
+if TYPE_CHECKING:
+    from .program_call import ProgramCall
+
+_REMEMBERED = 32  # combinations of addresses
+STATUS: Slot = ("status",)
+Need = tuple[tuple[int, Slot], int]  # the nest's number and the slot, bytes
+
+
+class LaunchSite:
+    """``site(call, *addresses)`` asks for the kernels of nests, in order: ``addresses`` are where
+    the buffers of the kernel are that the nests are of."""
+
+    def __init__(self, nests: Sequence[NestCall]) -> None:
+        self.nests = nests
+        self.needs: list[Need] = [
+            need for number, nest in enumerate(nests) for need in _needs(number, nest)]
+        self._known: dict[tuple[int, ...], list[Launch]] = {}
+
+    def __call__(self, call: ProgramCall, *addresses: int) -> None:
+        borrowed = call.borrowed(self)
+        where = (*addresses, *borrowed)
+        launches = self._known.get(where)
+        if launches is None:
+            launches = self._new(addresses, borrowed, where)
+        call.queue.add(launches)
+
+    def _new(
+        self, addresses: Sequence[int], borrowed: Sequence[int], where: tuple[int, ...]
+    ) -> list[Launch]:
+        lent = dict(zip((key for key, _ in self.needs), borrowed, strict=True))
+        launches = [launch for number, nest in enumerate(self.nests)
+                    for launch in _bound(number, nest, addresses, lent)]
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[where] = launches
+        return launches
+
+
+def _plans(nest: NestCall) -> Sequence[tuple[Layout, Sequence[int | Slot]]]:
+    assert nest.plans is not None, "internal error: a nest of unknown sizes in a program"
+    return nest.plans
+
+
+def _needs(number: int, nest: NestCall) -> Iterator[Need]:
+    """Memory of a nest's own, beside its operands."""
+    if nest.has_checks:
+        yield (number, STATUS), STATUS_BYTES
+    partials = max((layout.partials for layout, _ in _plans(nest)), default=0)
+    if partials:
+        yield (number, ("partials",)), partials
+    scratch = max((layout.scratch for layout, _ in _plans(nest)), default=0)
+    for row, dtype in enumerate(nest.form.loops.nest.scratch if scratch else ()):
+        yield (number, ("scratch", row)), scratch * dtype.itemsize
+
+
+def _bound(
+    number: int, nest: NestCall, addresses: Sequence[int], lent: dict[tuple[int, Slot], int]
+) -> Iterator[Launch]:
+    """The launches of a nest at these addresses."""
+    where: dict[Slot, int] = {
+        ("operand", n): addresses[operand.buffer] + operand.offset
+        for n, operand in enumerate(nest.form.loops.operands)}
+    where |= {slot: address for (of, slot), address in lent.items() if of == number}
+    for one, (layout, args) in zip(nest.kernels, _plans(nest), strict=True):
+        values = [where[arg] if isinstance(arg, tuple) else arg for arg in args]
+        yield nest.driver.bound(one.loaded, one.kernel, (layout.blocks, 1, 1),
+                                (*layout.threads, 1), layout.shared, values)

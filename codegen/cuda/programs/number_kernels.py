@@ -1,0 +1,63 @@
+"""Kernels of one point: scalar ops on numbers that are on the device, copies of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from fusec.codegen.structured.memory import Register
+from fusec.codegen.structured.statements import Let
+from fusec.core.records import dataclass
+from fusec.ir import Graph, Loc, Node, TensorType
+
+from ...kernels.loop_ir import Access, Buffer, Expr, Kernel, Nest, Stage, Store, expr
+from ...kernels.lower import lower
+from ...kernels.scalar_rules import Constants
+
+
+@dataclass(frozen=True)
+class NumberKernel:
+    """A kernel, the registers that it reads and those that it defines, in the buffers' order."""
+
+    kernel: Kernel
+    inputs: tuple[Register, ...]
+    results: tuple[Register, ...]
+
+
+def number_kernel(
+    name: str, lets: Sequence[Let], read: Collection[Register], loc: Loc | None
+) -> NumberKernel:
+    """One kernel of these ops; of their results it stores those that are ``read`` elsewhere."""
+    constants = Constants()
+    own = {x.result for x in lets}
+    inputs = tuple(dict.fromkeys(
+        a for x in lets for a in x.args if isinstance(a, Register) and a not in own))
+    results = tuple(x.result for x in lets if x.result in read)
+    values: dict[Register, Expr] = {
+        register: expr("load", register.dtype, attr=n) for n, register in enumerate(inputs)}
+    for x in lets:
+        values[x.result] = expr(x.op, x.result.dtype, *(
+            values[a] if isinstance(a, Register) else constants.of(a.dtype, a.value)
+            for a in x.args))
+    buffers = (*(_buffer(r, "in") for r in inputs), *(_buffer(r, "out") for r in results))
+    accesses = tuple(Access(n, ()) for n in range(len(buffers)))
+    stores = tuple(Store(len(inputs) + n, values[r]) for n, r in enumerate(results))
+    nest = Nest((), 0, accesses, (Stage(False, stores),))
+    kernel = Kernel(name, buffers, tuple(constants.params), (nest,), () if loc is None else (loc,))
+    return NumberKernel(kernel, inputs, results)
+
+
+def _buffer(register: Register, role: str) -> Buffer:
+    return Buffer(repr(register), register.dtype, (), "in" if role == "in" else "out")
+
+
+def copy_kernel(name: str, shape: tuple[int, ...], dtype: np.dtype, loc: Loc | None) -> Kernel:
+    """A kernel that copies an array."""
+    type_ = TensorType(dtype, shape)
+    attrs = {"index": 0, "path": "source", "type": type_}
+    operand = Node("Input", (), (type_,), attrs, name="source").out()
+    result = Node("Copy", [operand], (type_,), name="Copy", loc=loc).out()
+    body = Graph.build([operand], [result], name=name)
+    fused = {"body": body, "domain": shape, "axes": (), "boundaries": ()}
+    return lower(Node("Fused", [operand], (type_,), fused, name=name, loc=loc))

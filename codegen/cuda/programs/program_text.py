@@ -1,0 +1,226 @@
+"""The text of a program that is launched: its lines, the objects that they name, its kernels.
+
+Addresses of arrays are ints, which loops exchange; numbers are the host's or in words of the device
+(`residence`).  Where the text needs one of those it waits for the device: at conditions, at indices
+of single elements, and for results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.backend import NotNativeError
+from fusec.codegen.structured.memory import (
+    Memory,
+    Operand,
+    Register,
+    View,
+    contiguous,
+    is_zero,
+)
+from fusec.codegen.structured.program import StructuredProgram
+from fusec.ir import Node, dtype_name
+from fusec.ir.sizes.bindings import size_source
+from fusec.ir.sizes.dims import Size, is_static
+
+from ...kernels.complex_pairs import buffer_strides
+from ...kernels.loop_ir import Kernel
+from ...kernels.specialise import specialise
+from ..compiled import CudaForm
+from .device_numbers import host_number, on_host
+from .host_numbers import wrapped
+from .number_kernels import copy_kernel
+from .program_call import ExitTakenError
+from .residence import Residence, reads, walk
+
+Address = tuple[str, int]  # "operand" or "target", and its number
+# A call by the addresses, shapes, strides and dtypes of its arrays, and numbers.
+Library = Callable[[Node], Callable[[Sequence[Any], Sequence[Any]], None]]
+
+
+class ProgramText:
+    """The text of one program: ``names`` are what it names; ``sites`` the forms of the nests that
+    are launched at each `LaunchSite`, by the name that it has in the text.  ``library`` gives the
+    device's function for a library call, or raises `NotNativeError`."""
+
+    def __init__(self, program: StructuredProgram, library: Library) -> None:
+        self.program, self.node, self.library = program, program.node, library
+        self.names: dict[str, Any] = {
+            "wrapped": wrapped, "on_host": on_host, "ExitTakenError": ExitTakenError,
+            "min": min, "max": max, "LIBRARY_ERRORS": (ValueError, ArithmeticError)}
+        self.sites: dict[str, list[CudaForm]] = {}
+        self.arrays: list[Address] = []
+        self.residence = Residence(program.body)
+        self.reads = [(x, set(reads(x))) for x in walk(program.body)]
+        self._left: dict[int, Memory] = {}
+        self._written: set[Operand] = set()  # numbers that are on the device for sure
+        self._words = 0
+        self._head: list[str] = ["sizes, numbers = call.sizes, call.numbers",
+                                 "new, there = numbers.new, numbers.there"]
+        self._lines: list[str] = []
+        self._indent = "    "
+
+    @property
+    def text(self) -> str:
+        left = ", ".join(f"{number}: {memory!r}" for number, memory in self._left.items())
+        return "\n".join([
+            "def run(call):", *(f"    {line}" for line in self._head), "    try:",
+            *(f"    {line}" for line in self._lines or ["    pass"]),
+            "    except BaseException:", f"        call.left = {{{left}}}", "        raise", ""])
+
+    # -- lines and names
+
+    def line(self, text: str) -> None:
+        self._lines.append(self._indent + text)
+
+    @contextmanager
+    def inside(self, head: str) -> Iterator[None]:
+        """Around the lines of a block."""
+        self.line(head)
+        before, self._indent = self._indent, self._indent + "    "
+        count = len(self._lines)
+        yield
+        if len(self._lines) == count:
+            self.line("pass")
+        self._indent = before
+
+    def bind(self, stem: str, value: Any) -> str:
+        name = f"{stem}_{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def dtype(self, dtype: np.dtype) -> str:
+        name = f"dtype_{dtype_name(dtype)}"
+        self.names[name] = dtype
+        return name
+
+    def new(self, register: Register) -> str:
+        """A word for a number that a kernel writes: its address."""
+        self.line(f"{register!r} = new({self.dtype(register.dtype)}, {register.number})")
+        self._written.add(register)
+        return f"{register!r}.address"
+
+    # -- operands
+
+    def number(self, operand: Operand) -> str:
+        """A number, wherever it is."""
+        if isinstance(operand, Register):
+            return repr(operand)
+        value = host_number(operand.value, operand.dtype)
+        return repr(value) if type(value) in (int, bool) else self.bind("number", value)
+
+    def host(self, operand: Operand) -> str:
+        """A number on the host."""
+        text = self.number(operand)
+        return f"on_host({text})" if self.residence.is_there(operand) else text
+
+    def word(self, operand: Operand) -> str:
+        """The address of a number's word; the name is what keeps the word meanwhile."""
+        if operand in self._written:
+            return f"{operand!r}.address"
+        self._words += 1
+        self.line(f"w{self._words} = there({self.number(operand)}, {self.dtype(operand.dtype)})")
+        return f"w{self._words}.address"
+
+    def size(self, size: Size) -> str:
+        return size_source(size, "sizes") if is_static((size,)) else (
+            f"({size_source(size, 'sizes')})")
+
+    def place(self, view: View) -> str:
+        """The address of an array's first element."""
+        text = repr(view.memory)
+        if not is_zero(view.offset):
+            text += f" + {self.host(view.offset)}"
+        if not is_zero(view.element):
+            text += f" + {self.host(view.element)} * {view.dtype.itemsize}"
+        return text
+
+    def contents(self, operand: Operand | View) -> str:
+        """A number or an array's elements, on the host."""
+        if isinstance(operand, View):
+            return f"call.fetched({self.place(operand)}, {self.bind('view', still(operand))})"
+        return self.host(operand)
+
+    # -- kernels
+
+    def launch(
+        self, kernel: Kernel, strides: Sequence[tuple[int, ...]], addresses: Sequence[str]
+    ) -> None:
+        """Launch all nests of a kernel, for buffers with these strides."""
+        self.run_nests([CudaForm(specialise(kernel, nest, strides), kernel)
+                        for nest in kernel.nests], addresses)
+
+    def run_nests(self, forms: Sequence[CudaForm], addresses: Sequence[str]) -> str:
+        """Launch nests, but for those of no points: the name of the site, or nothing."""
+        if not all(form.is_static for form in forms):
+            raise NotNativeError("a kernel of sizes that only the run knows, on a CUDA device")
+        forms = [form for form in forms if form.points]
+        if not forms:
+            return ""
+        name = f"launch{len(self.sites)}"
+        self.sites[name] = list(forms)
+        self.line(f"{name}(call, {', '.join(addresses)})")
+        return name
+
+    # -- memory
+
+    def declare(self, memory: Memory) -> None:
+        """Memory is there from the beginning on: what a loop declares again keeps its address."""
+        if memory.left >= 0:
+            self._left[memory.left] = memory
+        self._head.append(f"{memory!r} = {self._made(memory)}")
+
+    def _made(self, memory: Memory) -> str:
+        if memory.origin == "alias":
+            return "0"
+        if memory.origin in ("operand", "target"):
+            address = memory.origin, memory.position
+            if address not in self.arrays:
+                self.arrays.append(address)
+            return f"call.address({memory.origin!r}, {memory.position})"
+        if memory.origin == "parameter":
+            raise NotNativeError("a function that calls itself on a CUDA device")
+        make = "zeros" if memory.origin == "zeros" else "fresh"
+        return f"call.memory.{make}({self.size(memory.nbytes)})"
+
+    def copy(self, target: View, source: View) -> None:
+        """Through fresh memory where the two may overlap."""
+        if target.memory is source.memory:
+            own = f"t{len(self.names)}_{len(self._head)}"
+            nbytes = self.size(_nbytes(source))
+            self._head.append(f"{own} = call.memory.fresh({nbytes})")
+            dense = contiguous(source.shape, source.dtype.itemsize)
+            self._copy((own, dense), (self.place(source), source.strides), source)
+            self._copy((self.place(target), target.strides), (own, dense), source)
+        else:
+            self._copy((self.place(target), target.strides),
+                       (self.place(source), source.strides), source)
+
+    def _copy(
+        self, target: tuple[str, Any], source: tuple[str, Any], like: View
+    ) -> None:
+        if not is_static(like.shape) or any(
+                isinstance(step, Register) for step in (*target[1], *source[1])):
+            raise NotNativeError("a copy of a size that only the run knows, on a CUDA device")
+        kernel = copy_kernel(f"{self.node.name}_copy", like.shape, like.dtype, self.node.loc)
+        self.launch(kernel, [buffer_strides(like.dtype, source[1]),
+                             buffer_strides(like.dtype, target[1])], [source[0], target[0]])
+
+
+def still(view: View) -> tuple[Any, Any, np.dtype]:
+    """Shape, strides and dtype of a view that has the same in each call."""
+    if not is_static((*view.shape, *view.strides)) or any(
+            isinstance(step, Register) for step in view.strides):
+        raise NotNativeError("an array of a size that only the run knows, on a CUDA device")
+    return view.shape, view.strides, view.dtype
+
+
+def _nbytes(view: View) -> Size:
+    size: Size = view.dtype.itemsize
+    for extent in view.shape:
+        size = size * extent
+    return size
