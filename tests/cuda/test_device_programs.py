@@ -204,7 +204,7 @@ def test_a_matrix_that_is_refused_names_the_line(monkeypatch: pytest.MonkeyPatch
         np.testing.assert_allclose(g(a, x, np.int64(2)).get(), refined(*SYSTEM, 2))
         (control, *_) = g.concrete(a, x, np.int64(2)).control
         assert "text that launches" in control.reason and "library" in control.asm["py"]
-        with pytest.raises(np.linalg.LinAlgError, match="[Ss]ingular") as raised:
+        with pytest.raises(np.linalg.LinAlgError, match=r"[Ss]ingular") as raised:
             g(a, x, np.int64(4))
         assert any("np.linalg.solve(a, x + 1)" in note for note in raised.value.__notes__)
 
