@@ -166,10 +166,19 @@ class Record:
     rewrites: int
     before: Any
     after: Any
+    inner: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Body:
+    body: str
+    records: list[Record]
 
 
 def test_pass_report() -> None:
-    records = [Record("prune", 0.1, 0, "a\nb", "a\nb"), Record("cse", 0.25, 1, "a\nb\nc", "a\nc")]
+    bodies = Body("body", [Record("cse", 0.1, 2, "a", "b"), Record("prune", 0.1, 0, "a", "a")])
+    records = [Record("prune", 0.1, 0, "a\nb", "a\nb"), Record("cse", 0.25, 1, "a\nb\nc", "a\nc"),
+               Record("subgraphs", 0.5, 0, "a", "a", (bodies, Body("test", [])))]
     assert passes_report.passes_text(records) == """\
 prune: 0.10 ms, 0 rewrites (unchanged)
 cse: 0.25 ms, 1 rewrite
@@ -177,7 +186,9 @@ cse: 0.25 ms, 1 rewrite
    a
   -b
    c
-total: 0.35 ms, 1 of 2 passes changed the graph"""
+subgraphs: 0.50 ms, 0 rewrites
+  in body: cse (2)
+total: 0.85 ms, 1 of 3 passes changed the graph"""
     assert passes_report.passes_text([]) == "no pass ran"
 
 
@@ -216,6 +227,11 @@ class Extern:
     reason: str
 
 
+@dataclass
+class Control(Extern):
+    passes: list[Body]
+
+
 def test_full_explanation() -> None:
     lines = [Loc("p.py", n) for n in (7, 3, 5, 6, 6)] + [Loc("q.py", 2)]
     operands = [Operand("a", "f64[1000]", 8000, "in"), Operand("out0", "f64[1000]", 80_000, "out"),
@@ -224,12 +240,14 @@ def test_full_explanation() -> None:
         "p.f", Loc("p.py", 2), "f(a: f64[1000]) -> f64[1000]", "('f64', 1)", "first call",
         [Record("cse", 0.25, 0, "a", "a")], [Kernel("kernel_0", lines, operands, 4)],
         [Edge("sin_1", "matmul_2", "matmul is a library call"), "Add_1 not fused with Sum: why"],
-        [Extern("np.matmul", Loc("p.py", 9), "BLAS is faster")], [],
+        [Extern("np.matmul", Loc("p.py", 9), "BLAS is faster")],
+        [Control("loop", Loc("p.py", 7), "one native function", [
+            Body("body", [Record("fusion", 0.1, 2, "a", "b"), Record("cse", 0.1, 0, "a", "a")])])],
         "kernel_0\nnp.matmul", "2 threads above 32768 elements",
         [Assumed("self.name", "'x'", Loc("p.py", 4))],
     ))
     assert text == """\
-p.f (p.py:2): 1 kernel, 1 library call
+p.f (p.py:2): 1 kernel, 1 library call, 1 branch or loop
 
 signature
   f(a: f64[1000]) -> f64[1000]
@@ -255,6 +273,10 @@ not fused
 
 library calls
   np.matmul at p.py:9: BLAS is faster
+
+branches and loops
+  loop at p.py:7: one native function
+    passes of body: fusion (2), cse
 
 plan
   kernel_0
