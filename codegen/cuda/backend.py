@@ -25,7 +25,6 @@ from ..plan.control_program import ControlCode
 from .compiled import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
 from .driver.driver import Driver
 from .kernels.written import WrittenKernel, module_of, write_form
-from .loops.program import one_block_program
 from .programs.program import launched_program
 from .scalars.scalar_functions import refusal as scalar_refusal
 from .scalars.scalar_ops import supports
@@ -79,15 +78,12 @@ class CudaBackend(Backend):
     def compile_control(
         self, node: Node, strides: Sequence[Strides], stats: CompileStats
     ) -> ControlCode:
-        """One kernel of one block where that is quick enough, else text that launches kernels."""
+        """Text that launches its kernels."""
         program = build_program(node, strides)
         if program.may_outgrow:
-            raise NotNativeError("a result of any size")
-        try:
-            return one_block_program(program, strides, self.driver, stats)
-        except NotNativeError:
-            return launched_program(program, strides, self.driver,
-                                    lambda forms: self.compile(forms, stats), self.library_at)
+            raise NotNativeError("a result of any size, on a CUDA device")
+        return launched_program(program, strides, self.driver,
+                                lambda forms: self.compile(forms, stats), self.library_at)
 
     def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]:
         """The device's function for a library call in a program: see `ProgramText`."""

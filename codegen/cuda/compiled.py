@@ -11,6 +11,7 @@ import numpy as np
 from fusec.core.records import dataclass
 from fusec.ir.lazy_values import lazy
 from fusec.ir.sizes.bindings import Bindings, resolve
+from fusec.ir.sizes.dims import symbols_of
 
 from ..kernels.loop_ir import Kernel, Param
 from ..kernels.specialise import LoopForm, structure_key
@@ -112,9 +113,24 @@ class NestCall:
                 for s in one.written.slots]))
         return plans
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols that its sizes contain."""
+        loops = self.form.loops
+        return symbols_of((loops.extents, tuple(
+            (o.offset, o.strides, o.gathered) for o in loops.operands)))
+
+    def at_sizes(
+        self, sizes: Bindings
+    ) -> tuple[LoopForm, Sequence[tuple[Layout, Sequence[int | Slot]]]]:
+        """The form at these sizes, and for each kernel its layout and arguments."""
+        if self.plans is not None:
+            return self.form.loops, self.plans
+        form = self.form.loops.at_sizes(sizes)
+        return form, self._planned(form, sizes)
+
     def __call__(self, buffers: Sequence[Any], sizes: Bindings) -> bool:
-        form = self.form.loops if self.form.is_static else self.form.loops.at_sizes(sizes)
-        plans = self.plans or self._planned(form, sizes)
+        form, plans = self.at_sizes(sizes)
         memory = DeviceMemory(self.driver)
         try:
             addresses = memory.addresses_of(buffers)
@@ -131,7 +147,7 @@ class NestCall:
             memory.release()
 
     def _launch(
-        self, plans: Sequence[tuple[Layout, list[int | Slot]]], where: dict[Slot, int],
+        self, plans: Sequence[tuple[Layout, Sequence[int | Slot]]], where: dict[Slot, int],
         memory: DeviceMemory,
     ) -> None:
         for one, (layout, args) in zip(self.kernels, plans, strict=True):

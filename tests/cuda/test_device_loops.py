@@ -1,5 +1,4 @@
-"""Branches and loops on devices with arrays of their own: as one kernel of one block, and as text
-that launches kernels."""
+"""Branches and loops on devices with arrays of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +12,6 @@ from fake_cupy import as_gpu
 
 import fusec
 from fusec.codegen.cuda.emulated_backend import DRIVER
-from fusec.codegen.cuda.loops import kernels
 from fusec.codegen.kernels import kernel_nodes
 
 DEVICE = "/device:CUDAHOST:0"
@@ -90,25 +88,16 @@ def turned(x: Any, steps: Any) -> Any:
 PROGRAMS: list[tuple[Callable[..., Any], Any]] = [
     (relaxed, 4), (until, 7.5), (exchanged, 3), (in_place, 5), (chosen, 2), (chosen, 0),
     (nested, 4), (elements, 3), (turned, 2)]
-KINDS = {"one block": "one kernel of one block", "launches": "text that launches"}
 DIVIDED = (in_place,)  # elements at an index of the run are the CPU's where arrays are small
 
 
 def is_program(control: Any) -> bool:
     """Whether it runs on the device as a whole."""
-    return any(words in control.reason for words in KINDS.values())
-
-
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How programs run, in words; none fits into one block where launches are tested."""
-    if request.param == "launches":
-        monkeypatch.setattr(kernels, "MOST_POINTS", 0)
-    return KINDS[request.param]
+    return "text that launches" in control.reason
 
 
 @pytest.mark.parametrize(("f", "number"), PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
-def test_results_are_those_of_the_cpu(f: Callable[..., Any], number: Any, kind: str) -> None:
+def test_results_are_those_of_the_cpu(f: Callable[..., Any], number: Any) -> None:
     here, there = fusec.jit(f), fusec.jit(f, device=DEVICE)
     scalar = np.float64(number) if isinstance(number, float) else np.int64(number)
     for seed in (0, 3):
@@ -123,7 +112,7 @@ def test_results_are_those_of_the_cpu(f: Callable[..., Any], number: Any, kind: 
             np.testing.assert_array_equal(a, b)
     if f not in DIVIDED:
         (control, *_) = there.concrete(X, scalar).control
-        assert kind in control.reason
+        assert is_program(control)
         (part,) = [g for name, g in there.concrete(X, scalar).partitions.items() if "HOST" in name]
         assert {"Loop", "Cond"} & {n.op for n in part.nodes}
 

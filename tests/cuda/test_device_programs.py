@@ -4,7 +4,7 @@ asked of the driver, what an error leaves."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from fake_cupy import as_gpu
 import fusec
 from fusec.codegen import backends
 from fusec.codegen.cuda.emulated_backend import DRIVER
-from fusec.codegen.cuda.loops import kernels
 from fusec.codegen.kernels import kernel_nodes
 
 DEVICE = "/device:CUDAHOST:0"
@@ -24,11 +23,9 @@ X = RNG.uniform(0, 1, (12, 10))
 
 
 @pytest.fixture(autouse=True)
-def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No loop fits into one block, and elements are beside large arrays."""
-    monkeypatch.setattr(kernels, "MOST_POINTS", 0)
+def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elements are beside large arrays."""
     monkeypatch.setattr(kernel_nodes, "LARGE", 0)
-    yield
 
 
 def copied(args: tuple[Any, ...]) -> tuple[Any, ...]:

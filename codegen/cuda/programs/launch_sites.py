@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from fusec.ir.sizes.bindings import Bindings
+
 from ..compiled import STATUS_BYTES, NestCall
-from ..kernels.launch_plan import Layout, Slot
+from ..kernels.launch_plan import Slot
 from .launch_queue import Launch
 
 if TYPE_CHECKING:
@@ -29,54 +31,47 @@ class LaunchSite:
         self.nests = nests
         self.needs: list[Need] = [
             need for number, nest in enumerate(nests) for need in _needs(number, nest)]
+        self._symbols = sorted({name for nest in nests for name in nest.symbols})
         self._known: dict[tuple[int, ...], list[Launch]] = {}
 
     def __call__(self, call: ProgramCall, *addresses: int) -> None:
         borrowed = call.borrowed(self)
-        where = (*addresses, *borrowed)
+        where = (*addresses, *borrowed, *[call.sizes[name] for name in self._symbols])
         launches = self._known.get(where)
         if launches is None:
-            launches = self._new(addresses, borrowed, where)
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            lent = dict(zip((key for key, _ in self.needs), borrowed, strict=True))
+            launches = self._known[where] = [
+                launch for number, nest in enumerate(self.nests)
+                for launch in _bound(number, nest, addresses, lent, call.sizes)]
         call.queue.add(launches)
-
-    def _new(
-        self, addresses: Sequence[int], borrowed: Sequence[int], where: tuple[int, ...]
-    ) -> list[Launch]:
-        lent = dict(zip((key for key, _ in self.needs), borrowed, strict=True))
-        launches = [launch for number, nest in enumerate(self.nests)
-                    for launch in _bound(number, nest, addresses, lent)]
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        self._known[where] = launches
-        return launches
-
-
-def _plans(nest: NestCall) -> Sequence[tuple[Layout, Sequence[int | Slot]]]:
-    assert nest.plans is not None, "internal error: a nest of unknown sizes in a program"
-    return nest.plans
 
 
 def _needs(number: int, nest: NestCall) -> Iterator[Need]:
-    """Memory of a nest's own, beside its operands."""
+    """Memory of a nest's own, beside its operands; of one of run-time sizes there is none."""
     if nest.has_checks:
         yield (number, STATUS), STATUS_BYTES
-    partials = max((layout.partials for layout, _ in _plans(nest)), default=0)
+    layouts = [layout for layout, _ in nest.plans or ()]
+    partials = max((layout.partials for layout in layouts), default=0)
     if partials:
         yield (number, ("partials",)), partials
-    scratch = max((layout.scratch for layout, _ in _plans(nest)), default=0)
+    scratch = max((layout.scratch for layout in layouts), default=0)
     for row, dtype in enumerate(nest.form.loops.nest.scratch if scratch else ()):
         yield (number, ("scratch", row)), scratch * dtype.itemsize
 
 
 def _bound(
-    number: int, nest: NestCall, addresses: Sequence[int], lent: dict[tuple[int, Slot], int]
+    number: int, nest: NestCall, addresses: Sequence[int], lent: dict[tuple[int, Slot], int],
+    sizes: Bindings,
 ) -> Iterator[Launch]:
     """The launches of a nest at these addresses."""
+    form, plans = nest.at_sizes(sizes)
     where: dict[Slot, int] = {
         ("operand", n): addresses[operand.buffer] + operand.offset
-        for n, operand in enumerate(nest.form.loops.operands)}
+        for n, operand in enumerate(form.operands)}
     where |= {slot: address for (of, slot), address in lent.items() if of == number}
-    for one, (layout, args) in zip(nest.kernels, _plans(nest), strict=True):
+    for one, (layout, args) in zip(nest.kernels, plans, strict=True):
         values = [where[arg] if isinstance(arg, tuple) else arg for arg in args]
         yield nest.driver.bound(one.loaded, one.kernel, (layout.blocks, 1, 1),
                                 (*layout.threads, 1), layout.shared, values)

@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from fusec.codegen.structured.memory import Register
-from fusec.codegen.structured.statements import Let
+from fusec.codegen.structured.statements import CallScalar, Let
 from fusec.core.records import dataclass
 from fusec.ir import Graph, Loc, Node, TensorType
+from fusec.ops.calls.scalar_calls import CALLS
 
 from ...kernels.loop_ir import Access, Buffer, Expr, Kernel, Nest, Stage, Store, expr
 from ...kernels.lower import lower
@@ -46,6 +47,18 @@ def number_kernel(
     nest = Nest((), 0, accesses, (Stage(False, stores),))
     kernel = Kernel(name, buffers, tuple(constants.params), (nest,), () if loc is None else (loc,))
     return NumberKernel(kernel, inputs, results)
+
+
+def call_kernel(name: str, call: CallScalar, loc: Loc | None) -> Kernel:
+    """A kernel of a function of `fusec.vectorize`, which checks where that may raise."""
+    args = [expr("load", a.dtype, attr=n) for n, a in enumerate(call.args)]
+    value = expr(CALLS[bool(call.words)], call.result.dtype, *args, attr=call.function)
+    buffers = (*(Buffer(f"argument_{n}", a.dtype, (), "in") for n, a in enumerate(call.args)),
+               _buffer(call.result, "out"))
+    accesses = tuple(Access(n, ()) for n in range(len(buffers)))
+    stage = Stage(False, (Store(len(args), value),))
+    return Kernel(name, buffers, (), (Nest((), 0, accesses, (stage,)),),
+                  () if loc is None else (loc,))
 
 
 def _buffer(register: Register, role: str) -> Buffer:

@@ -13,8 +13,9 @@ from fusec.ir.sizes.dims import is_static
 
 from ...kernels.complex_pairs import buffer_strides
 from ..compiled import CudaForm
+from ..scalars.scalar_functions import refusal
 from .host_numbers import text_of
-from .number_kernels import copy_kernel, number_kernel
+from .number_kernels import call_kernel, copy_kernel, number_kernel
 from .program_text import ProgramText, still
 
 
@@ -56,6 +57,18 @@ def _number(text: ProgramText, x: s.Number) -> None:
 
 def _let(text: ProgramText, x: s.Let) -> None:
     text.line(f"{x.result!r} = {text_of(x, [text.host(a) for a in x.args], text.bind)}")
+
+
+def _call_scalar(text: ProgramText, x: s.CallScalar) -> None:
+    """A kernel, which the host waits for where the function may raise."""
+    reason = refusal(x.function)
+    if reason:
+        raise NotNativeError(reason)
+    kernel = call_kernel(f"{text.node.name}_call", x, text.node.loc)
+    addresses = [*map(text.word, x.args), text.new(x.result)]
+    site = text.launch(kernel, [()] * len(addresses), addresses)
+    text.kept.update(zip(x.words, map(text.host, x.args), strict=False))
+    text.line(f"{x.holds!r} = {f'not call.has_failed({site})' if x.words else True}")
 
 
 def _input(text: ProgramText, x: s.Input) -> None:
@@ -140,10 +153,11 @@ def _argument(text: ProgramText, x: Operand | View) -> str:
 
 
 def _check(text: ProgramText, x: s.Check) -> None:
-    exit_size = text.program.exits[x.exit].size
-    size = text.host(x.size) if is_static((exit_size,)) else text.size(exit_size or 0)
+    exit_ = text.program.exits[x.exit]
+    size = text.host(x.size) if is_static((exit_.size,)) else text.size(exit_.size or 0)
+    operands = "".join(f"{text.kept[word]}, " for word, _ in exit_.call[1]) if exit_.call else ""
     text.line(f"if not {text.host(x.condition)}: raise ExitTakenError("
-              f"{x.exit}, int({text.host(x.index)}), int({size}))")
+              f"{x.exit}, int({text.host(x.index)}), int({size}), ({operands}))")
 
 
 def _if(text: ProgramText, x: s.If) -> None:
@@ -171,7 +185,8 @@ def _counted_loop(text: ProgramText, x: s.CountedLoop) -> None:
 
 
 _PRINT: dict[type, Callable[[ProgramText, Any], None]] = {
-    s.Number: _number, s.Let: _let, s.Input: _input, s.Output: _output, s.Declare: _declare,
+    s.Number: _number, s.Let: _let, s.CallScalar: _call_scalar, s.Input: _input,
+    s.Output: _output, s.Declare: _declare,
     s.Get: lambda text, x: text.line(f"{x.result!r} = {x.variable!r}"),
     s.Set: lambda text, x: text.line(f"{x.variable!r} = {text.number(x.value)}"),
     s.DefineSize: _define_size, s.Load: _load, s.Store: _store,
@@ -183,7 +198,6 @@ _PRINT: dict[type, Callable[[ProgramText, Any], None]] = {
     s.If: _if, s.While: _while, s.CountedLoop: _counted_loop, s.Poll: lambda text, x: None,
 }
 _REFUSED: dict[type, str] = {
-    s.CallScalar: "a function of fusec.vectorize of numbers in a loop on a CUDA device",
     s.CanDraw: "a draw from NumPy's generators in a loop on a CUDA device",
     s.CheckIndices: "a check of an array of indices in a loop on a CUDA device",
     s.Nonzero: "indices of what is not 0 in a loop on a CUDA device",

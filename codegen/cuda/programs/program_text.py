@@ -58,6 +58,7 @@ class ProgramText:
         self.reads = [(x, set(reads(x))) for x in walk(program.body)]
         self._left: dict[int, Memory] = {}
         self._written: set[Operand] = set()  # numbers that are on the device for sure
+        self.kept: dict[int, str] = {}  # arguments of calls that may raise, by ``host`` word
         self._words = 0
         self._head: list[str] = ["sizes, numbers = call.sizes, call.numbers",
                                  "new, there = numbers.new, numbers.there"]
@@ -149,16 +150,18 @@ class ProgramText:
 
     def launch(
         self, kernel: Kernel, strides: Sequence[tuple[int, ...]], addresses: Sequence[str]
-    ) -> None:
-        """Launch all nests of a kernel, for buffers with these strides."""
-        self.run_nests([CudaForm(specialise(kernel, nest, strides), kernel)
+    ) -> str:
+        """Launch all nests of a kernel, for buffers with these strides: see `run_nests`."""
+        return self.run_nests([CudaForm(specialise(kernel, nest, strides), kernel)
                         for nest in kernel.nests], addresses)
 
     def run_nests(self, forms: Sequence[CudaForm], addresses: Sequence[str]) -> str:
         """Launch nests, but for those of no points: the name of the site, or nothing."""
-        if not all(form.is_static for form in forms):
-            raise NotNativeError("a kernel of sizes that only the run knows, on a CUDA device")
-        forms = [form for form in forms if form.points]
+        if any(not form.is_static and (form.mode != "map" or form.loops.nest.scratch)
+               for form in forms):
+            raise NotNativeError(
+                "a kernel that goes over a size that only the run knows, on a CUDA device")
+        forms = [form for form in forms if not form.is_static or form.points]
         if not forms:
             return ""
         name = f"launch{len(self.sites)}"
@@ -191,8 +194,7 @@ class ProgramText:
         """Through fresh memory where the two may overlap."""
         if target.memory is source.memory:
             own = f"t{len(self.names)}_{len(self._head)}"
-            nbytes = self.size(_nbytes(source))
-            self._head.append(f"{own} = call.memory.fresh({nbytes})")
+            self._head.append(f"{own} = call.memory.fresh({self.size(source.memory.nbytes)})")
             dense = contiguous(source.shape, source.dtype.itemsize)
             self._copy((own, dense), (self.place(source), source.strides), source)
             self._copy((self.place(target), target.strides), (own, dense), source)
@@ -203,9 +205,8 @@ class ProgramText:
     def _copy(
         self, target: tuple[str, Any], source: tuple[str, Any], like: View
     ) -> None:
-        if not is_static(like.shape) or any(
-                isinstance(step, Register) for step in (*target[1], *source[1])):
-            raise NotNativeError("a copy of a size that only the run knows, on a CUDA device")
+        if any(isinstance(step, Register) for step in (*target[1], *source[1])):
+            raise NotNativeError("a copy at steps that only the run knows, on a CUDA device")
         kernel = copy_kernel(f"{self.node.name}_copy", like.shape, like.dtype, self.node.loc)
         self.launch(kernel, [buffer_strides(like.dtype, source[1]),
                              buffer_strides(like.dtype, target[1])], [source[0], target[0]])
@@ -217,10 +218,3 @@ def still(view: View) -> tuple[Any, Any, np.dtype]:
             isinstance(step, Register) for step in view.strides):
         raise NotNativeError("an array of a size that only the run knows, on a CUDA device")
     return view.shape, view.strides, view.dtype
-
-
-def _nbytes(view: View) -> Size:
-    size: Size = view.dtype.itemsize
-    for extent in view.shape:
-        size = size * extent
-    return size

@@ -47,7 +47,7 @@ class Residence:
     def _defined_there(self, x: Any) -> Iterable[Register | Variable]:
         if isinstance(x, s.RunKernel):
             return [r for r in x.results if isinstance(r, Register)]
-        if isinstance(x, s.Load) or self.is_kernel(x):
+        if isinstance(x, (s.Load, s.CallScalar)) or self.is_kernel(x):
             return [x.result]
         if isinstance(x, s.Get) and self.is_there(x.variable):
             return [x.result]

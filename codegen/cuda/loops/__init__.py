@@ -1,1 +1,0 @@
-"""Branches and loops on a CUDA device: one block runs a structured program as one kernel."""
