@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fusec.core import timeline
 from fusec.core.records import dataclass
 
 from ...kernels.loop_ir import Kernel
 from ..prepared import Filled
-
-if TYPE_CHECKING:
-    from .cupy_driver import CupyDriver
+from .driver import GpuDriver
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +20,7 @@ class BoundLaunch:
     While a profile is taken it is waited for, so that the timeline shows how long it runs.
     """
 
-    driver: CupyDriver
+    driver: GpuDriver
     filled: Filled
     kernel: Kernel | None = None
 
@@ -52,7 +50,7 @@ class BoundLaunch:
 class JoinedLaunch:
     """``launch()`` of a CUDA graph; one by one while the program makes a graph of its own."""
 
-    def __init__(self, driver: CupyDriver, launches: Sequence[BoundLaunch], graph: Any) -> None:
+    def __init__(self, driver: GpuDriver, launches: Sequence[BoundLaunch], graph: Any) -> None:
         self.driver, self.launches, self.graph = driver, launches, graph
         self.kernels = [launch.kernel for launch in launches if launch.kernel is not None]
 
