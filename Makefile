@@ -46,7 +46,8 @@ GPU := /device:GPU:0
 SANITIZER := compute-sanitizer --error-exitcode 1 --tool
 PROGRAMS ?= 2000
 
-.PHONY: demo test test-all test-versions test-cuda-host test-gpu lint style types fuzz clean
+.PHONY: demo test test-all test-versions test-cuda-host test-gpu lint style types types-install \
+        types-check fuzz clean
 .DELETE_ON_ERROR:
 
 # Child processes of tests and the second worker read the bytecode that the first one has written.
@@ -97,10 +98,14 @@ style: $(TYPES_VENV)/stamp-dev
 
 # mypy does not see editable installs whose folders are mapped, so it reads a plain install, from a
 # folder where `fusec` cannot mean the checkout.  A build folder left behind would be installed.
-types: $(TYPES_VENV)/stamp-dev
+types: types-install types-check
+
+types-install: $(TYPES_VENV)/stamp-dev
 	rm -rf build
 	$(TYPES_BIN) -m pip install $(PIP_FLAGS) --force-reinstall --no-deps .
 	rm -rf build
+
+types-check:
 	cd $(TYPES_VENV) && $(TYPES_BIN) -m mypy --config-file $(CURDIR)/pyproject.toml -p fusec
 	cd $(TYPES_VENV) && $(TYPES_BIN) -m mypy --config-file $(CURDIR)/pyproject.toml --strict \
 	  $(TYPED)
