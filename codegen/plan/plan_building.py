@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from fusec import config
+from fusec.core.records import replace
 from fusec.ir import Graph
 from fusec.ir.sizes.dims import is_static, symbols_of
 from fusec.ops.calls.host_calls import host_objects
@@ -18,7 +19,15 @@ from .. import backends
 from ..backend import Backend, DeviceArrays, NotNativeError
 from ..kernels.complex_pairs import buffer_strides
 from ..machine_code.native_nest import CompileStats
-from .schedule import ControlRun, Divide, Schedule, Strides, SubPlan, contiguous_strides
+from .schedule import (
+    ControlRun,
+    Divide,
+    KernelStep,
+    Schedule,
+    Strides,
+    SubPlan,
+    contiguous_strides,
+)
 from .scheduler import Scheduler
 
 
@@ -55,6 +64,19 @@ def _compile(schedule: Schedule, stats: CompileStats) -> None:
             _compile_control(extern.run, schedule, stats)
     for step in steps:
         step.code, codes = codes[: len(step.forms)], codes[len(step.forms):]
+    if schedule.arrays is not None and any(extern.run is not None for extern in schedule.externs):
+        _compile_numbers(steps, stats)
+
+
+def _compile_numbers(steps: Sequence[KernelStep], stats: CompileStats) -> None:
+    """Kernels of numbers alone as the CPU's, beside branches and loops of a device: what those are
+    given is the host's, which had to wait for the device otherwise."""
+    host = backends.backend("cpu")
+    for step in steps:
+        if all(place.kind == "cell" for place in step.places):
+            strides = [buffer_strides(p.dtype, p.strides) for p in step.places]
+            forms = host.specialise(step.kernel, strides)
+            step.on_host = replace(step, forms=forms, code=host.compile(forms, stats))
 
 
 def _compile_control(run: ControlRun, schedule: Schedule, stats: CompileStats) -> None:

@@ -91,6 +91,8 @@ class Place:
 @dataclass
 class KernelStep:
     """One kernel with the places of its buffers; ``forms`` and their ``code`` are the back end's.
+
+    ``on_host``: the same as the CPU's code, of numbers that a device need not compute.
     """
 
     kernel: Kernel
@@ -99,6 +101,7 @@ class KernelStep:
     not_empty: tuple[Size, ...] = ()  # what extrema go over: of nothing NumPy raises
     forms: list[Any] = field(default_factory=list)
     code: list[Any] = field(default_factory=list)
+    on_host: KernelStep | None = None
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen import backends
 from fusec.codegen.backend import Backend
 from fusec.codegen.machine_code.native_nest import NEST_SIGNATURE
 from fusec.codegen.plan.schedule import ExternStep, KernelStep, Place
@@ -207,12 +208,17 @@ class CalledSegment(SizedSegment):
     """Kernels of a back end whose code is Python functions of arrays."""
 
     def __init__(self, steps: list[KernelStep], cells: Cells) -> None:
-        self.steps, self.cells = steps, cells
+        self.cells = cells
+        self.runs = [partial(self._run, step) if step.on_host is None else (
+            _of_numbers(step.on_host, cells)) for step in steps]
         self._note_operands(steps)
 
     def _launch(self, memory_of: Arrays, sizes: Bindings) -> bool:
+        return all(run(memory_of, sizes) for run in self.runs)
+
+    def _run(self, step: KernelStep, memory_of: Arrays, sizes: Bindings) -> bool:
         return all(code([self._array(p, memory_of, sizes) for p in step.places], sizes)
-                   for step in self.steps for code in step.code)
+                   for code in step.code)
 
     def _array(self, place: Place, memory_of: Arrays, sizes: Bindings) -> np.ndarray:
         """A place's memory as the kernel sees it."""
@@ -221,3 +227,14 @@ class CalledSegment(SizedSegment):
         planned = place.at_sizes(sizes)
         return np.lib.stride_tricks.as_strided(
             memory_of[place.kind, place.number], planned.shape, planned.strides)
+
+
+def _of_numbers(step: KernelStep, cells: Cells) -> Callable[[Arrays, Bindings], bool]:
+    """A kernel of cells alone, which the CPU runs."""
+    segment = Segment([step], cells.words, backends.backend("cpu"))
+
+    def run(memory_of: Arrays, sizes: Bindings) -> bool:
+        outcome = segment.call()
+        return outcome is None or segment.finish(outcome)
+
+    return run

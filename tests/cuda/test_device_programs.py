@@ -170,7 +170,7 @@ def test_iterations_are_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
         got = g(cupy.asarray(u), np.int64(1000)).get()
         calls = Counter(cupy.calls)
     assert calls["graph"] * 48 > 2500  # of 3,000 launches
-    assert calls["captured"] <= 2 and calls["to device"] + calls["to host"] < 8
+    assert calls["captured"] <= 2 and not calls["to device"] and not calls["to host"]
     np.testing.assert_array_equal(got, fusec.jit(heat)(u.copy(), np.int64(1000)))
 
 
