@@ -20,6 +20,7 @@ from docs_runner import fences
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/tutorial.md", "docs/reading-a-dump.md", "docs/graphs.md",
          "docs/variables.md", "docs/rfc.md", "docs/devices.md")
+SILENT = "docs/gradients.md"  # its code defines functions and prints nothing
 README_LINES = 220
 
 MEASURED = re.compile(
@@ -99,6 +100,17 @@ def test_pages_show_what_their_code_writes(page: str, tmp_path: Path) -> None:
         text = "\n".join(lines_of(written)) + "\n"
         assert re.fullmatch(pattern_of(shown), text), (
             f"{page} shows\n{shown}\nbut its code writes\n{written}")
+
+
+def test_code_that_prints_nothing_runs(tmp_path: Path) -> None:
+    assert shown_and_written(SILENT, tmp_path) == []
+
+
+def test_the_code_of_every_page_is_run() -> None:
+    pages = (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
+    assert {*PAGES, SILENT} == {
+        str(page.relative_to(ROOT)) for page in pages
+        if any(kind == "python" for kind, _ in fences(page.read_text("utf-8")))}
 
 
 def test_the_readme_is_short() -> None:
