@@ -113,6 +113,13 @@ def test_the_code_of_every_page_is_run() -> None:
         if any(kind == "python" for kind, _ in fences(page.read_text("utf-8")))}
 
 
+def test_the_readme_counts_packages_as_their_page_does() -> None:
+    readme, page = ((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/packages.md"))
+    functions, _packages, *counts = re.findall(r"\d+", readme.partition("\nOf ")[2])[:6]
+    total = next(line for line in page.splitlines() if line.startswith("| **all**"))
+    assert [functions, *counts] == re.findall(r"\d+", total)[:5]
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= README_LINES
 
