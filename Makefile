@@ -8,6 +8,7 @@
 #   make test-all      with all cases
 #   make test-versions a part of the suite on every supported Python that is here, with the oldest
 #                      and the newest NumPy
+#   make env           .venv, with all that tests need
 #   make lint          ruff, mypy on the installed package, and, both strict, mypy and pyright on the
 #                      examples
 #   make fuzz N=5000   random programs against NumPy; SEED=0 (or random), SAVE=folder for failures,
@@ -46,8 +47,8 @@ GPU := /device:GPU:0
 SANITIZER := compute-sanitizer --error-exitcode 1 --tool
 PROGRAMS ?= 2000
 
-.PHONY: demo test test-all test-versions test-cuda-host test-gpu lint style types types-install \
-        types-check fuzz clean
+.PHONY: demo env test test-all test-versions test-cuda-host test-gpu lint style types \
+        types-install types-check fuzz clean
 .DELETE_ON_ERROR:
 
 # Child processes of tests and the second worker read the bytecode that the first one has written.
@@ -55,6 +56,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(VENV)/stamp-bench
 	$(BIN) -m fusec bench --quick
+
+env: $(VENV)/stamp-test
 
 test: ONE_CASE_IN := 5
 test-all: ONE_CASE_IN := 1

@@ -3,7 +3,7 @@ CPU back end and for the native parts of the runtime.
 
 Object code is kept on disk (`disk_cache`): known text is loaded without LLVM's parser, optimiser or
 code generator.  Uses ``llvmlite.binding``, Numba's own binding of LLVM, directly: importing it
-costs 30 ms where Numba and its first compile cost more than a second (see docs/design-notes.md).
+costs 30 ms where Numba and a first compile cost over a second (docs/design-notes/codegen.md).
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ def _metadata() -> Any:
 
 
 def version_of(package: str) -> str | None:
-    """The installed version of a distribution, or None."""
+    """The installed version of a distribution, or None; of fusec the version that runs."""
+    if package == "fusec":  # a checkout has no metadata, an editable install those of its day
+        return sys.modules["fusec"].__version__
     metadata = _metadata()
     try:
         return metadata.version(package)

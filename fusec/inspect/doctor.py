@@ -80,7 +80,7 @@ def _guarded(lines: Callable[[], Iterable[str]]) -> list[str]:
 def version_lines(needs: Iterable[Requirement]) -> Iterable[str]:
     """A line each for fusec, Python, the system and what fusec stands on; untested ones say so."""
     bounds = {need.package: need.bounds for need in needs if not need.extra}
-    yield f"fusec {version_of('fusec') or 'not installed (run: pip install -e .)'}"
+    yield f"fusec {version_of('fusec')}"
     python = platform.python_version()
     kind = f"({platform.python_implementation()}) {sys.executable}"
     yield f"Python {python} {kind}{untested(python, python_bounds())}"

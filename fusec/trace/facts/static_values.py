@@ -151,7 +151,7 @@ def has_attributes(value: Any) -> bool:
     """Whether an object of this class can have attributes."""
     kind = type(value)
     return kind is SimpleNamespace or bool(kind.__flags__ & HEAP_TYPE and (
-        hasattr(value, "__weakref__") or next(slots_of(kind), None) is not None))
+        hasattr(kind, "__weakref__") or next(slots_of(kind), None) is not None))
 
 
 def slots_of(kind: type) -> Iterator[tuple[str, Any]]:
