@@ -53,9 +53,7 @@ class Rewriter(Builder):
         if not self.stands:
             self.stand_for(self.old)
         if any(pending.name == node.name for pending in self.pending):
-            node = Node(node.op, node.inputs, node.types, node.attrs, loc=node.loc,
-                        name=self.namer.fresh(self.scope + node.op),
-                        control_inputs=node.control_inputs, device=node.device)
+            node = node.with_(name=self.namer.fresh(self.scope + node.op))
         self.pending.append(node)
         return node.out()
 
@@ -83,9 +81,7 @@ class Rewriter(Builder):
     def _beside(self, node: Node) -> Node:
         """The node, on the device of what stands for the node that it is to be beside."""
         device = self._constraint(node.device)
-        return node if device == node.device else Node(
-            node.op, node.inputs, node.types, node.attrs, name=node.name, loc=node.loc,
-            control_inputs=node.control_inputs, device=device)
+        return node if device == node.device else node.with_(device=device)
 
     def _constraint(self, device: str) -> str:
         """The constraint, see `fusec.passes.placement.constraints`, with the present name of the

@@ -73,8 +73,7 @@ def with_prepared(graph: Graph, prepare: Pass) -> Graph:
         if is_repeated(node):
             body = node.attrs["body"]
             new = bodies.get(id(body)) or bodies.setdefault(id(body), prepare(body))
-            node = Node(node.op, node.inputs, node.types, {**node.attrs, "body": new},
-                        name=node.name, loc=node.loc)
+            node = node.with_(attrs={**node.attrs, "body": new}, control_inputs=(), device="")
         rewriter.keep(node)
     return rebuilt(graph, rewriter.nodes, rewriter.values)
 
@@ -99,8 +98,8 @@ def _placed(call: Node, rewriter: Rewriter) -> list[Value]:
     values = dict(zip(body.inputs, call.inputs, strict=True))
     for node in body.nodes:
         if node.op != "Input":
-            new = Node(node.op, [values[v] for v in node.inputs], node.types, node.attrs,
-                       name=rewriter.namer.fresh(node.name), loc=node.loc)
+            new = node.with_(inputs=[values[v] for v in node.inputs], control_inputs=(), device="",
+                             name=rewriter.namer.fresh(node.name))
             rewriter.pending.append(new)
             values.update(zip(node.outputs, new.outputs, strict=True))
     return [values[v] for v in body.outputs]

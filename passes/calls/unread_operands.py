@@ -35,8 +35,7 @@ def _passing_less(call: Node, bodies: dict[int, tuple[Graph, list[int]]]) -> Nod
     if body is whole:
         return call
     attrs = {**call.attrs, "body": body, "own": sum(k < call.attrs["own"] for k in kept)}
-    return Node(call.op, [call.inputs[k] for k in kept], call.types, attrs, name=call.name,
-                loc=call.loc, control_inputs=call.control_inputs, device=call.device)
+    return call.with_(inputs=[call.inputs[k] for k in kept], attrs=attrs)
 
 
 def _with_parameters_read(body: Graph) -> tuple[Graph, list[int]]:

@@ -66,8 +66,7 @@ def copy_nodes(
         inputs = [values[v] for v in node.inputs]
         control = [copies[n.id] for n in node.control_inputs if n.id in copies]
         control += [] if ties is None else ties.before(node, inputs)
-        copy = Node(node.op, inputs, node.types, node.attrs, name=node.name, loc=node.loc,
-                    device=node.device, control_inputs=control)
+        copy = node.with_(inputs=inputs, control_inputs=control)
         if ties is not None:
             ties.made(copy)
         copies[node.id] = copy

@@ -104,7 +104,7 @@ def _placed(
         attrs = dict(inner.attrs)
         if attrs.get("extends") in names:
             attrs["extends"] = names[attrs["extends"]]
-        copy = Node(inner.op, [values[v] for v in inner.inputs], inner.types, attrs, name=name,
-                    loc=inner.loc, device=inner.device)
+        copy = inner.with_(inputs=[values[v] for v in inner.inputs], attrs=attrs, name=name,
+                           control_inputs=())
         values.update(zip(inner.outputs, copy.outputs, strict=True))
     return [values[v] for v in rule.outputs]

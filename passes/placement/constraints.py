@@ -71,8 +71,7 @@ def _resolved(graph: Graph, machine: Machine) -> Graph:
                  for k, v in node.attrs.items()}
         inputs = [replaced.get(v, v) for v in node.inputs]
         control = [nodes.get(n.id, n) for n in node.control_inputs]
-        changed = Node(node.op, inputs, node.types, attrs, name=node.name, loc=node.loc,
-                       control_inputs=control, device=device)
+        changed = node.with_(inputs=inputs, attrs=attrs, control_inputs=control, device=device)
         nodes[node.id] = changed
         replaced.update(zip(node.outputs, changed.outputs, strict=True))
     return Graph(
@@ -88,9 +87,9 @@ def _stripped(graph: Graph) -> Graph:
     for node in graph.nodes:
         attrs = {k: _stripped(v) if isinstance(v, Graph) and constrained(v) else v
                  for k, v in node.attrs.items()}
-        nodes[node.id] = copy = Node(
-            node.op, [values[v] for v in node.inputs], node.types, attrs, name=node.name,
-            loc=node.loc, control_inputs=[nodes[n.id] for n in node.control_inputs])
+        nodes[node.id] = copy = node.with_(
+            inputs=[values[v] for v in node.inputs], attrs=attrs, device="",
+            control_inputs=[nodes[n.id] for n in node.control_inputs])
         values.update(zip(node.outputs, copy.outputs, strict=True))
     return Graph(
         tuple(values[v] for v in graph.inputs), tuple(values[v] for v in graph.outputs),

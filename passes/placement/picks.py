@@ -61,8 +61,7 @@ def _most_points(node: Node) -> float:
 def _with_kernels(node: Node) -> Node:
     attrs = {k: rewrite(v, _visit, _has_picks) if isinstance(v, Graph) else v
              for k, v in node.attrs.items()}
-    return Node(node.op, node.inputs, node.types, attrs, name=node.name, loc=node.loc,
-                control_inputs=node.control_inputs, device=node.device)
+    return node.with_(attrs=attrs)
 
 
 def _has_picks(node: Node) -> bool:

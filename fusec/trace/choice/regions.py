@@ -99,9 +99,9 @@ def subgraph(
     effects = [n.out() for n in checks]
     copies: dict[int, Node] = {}
     for node in nodes_behind([*roots, *(v for _, v in changed), *effects], mapping.__contains__):
-        copy = Node(node.op, [mapping[v] for v in node.inputs], node.types, node.attrs,
-                    name=node.name, loc=node.loc, device=node.device,
-                    control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies])
+        copy = node.with_(
+            inputs=[mapping[v] for v in node.inputs],
+            control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies])
         copies[node.id] = copy
         mapping.update(zip(node.outputs, copy.outputs, strict=True))
     return Graph.build(inputs, [mapping[v] for v in roots],
