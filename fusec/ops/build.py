@@ -31,8 +31,11 @@ class Namer:
 
 
 class Devices(Protocol):
-    """What says of each node of a program where it is to be."""
+    """What says of each node of a program where it is to be; equal where it says the same."""
 
+    @property
+    def name(self) -> object:
+        """The device of every node; None where that depends on the node."""
     def device_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str: ...
     def check_assigned(self, title: str, device: str, loc: Loc | None) -> None: ...
 
