@@ -230,14 +230,6 @@ class Graph:
         is_port = bool(colon) and index.isascii() and index.isdigit()
         return self[node].out(int(index)) if is_port else self[name].out(0)
 
-    def users(self) -> dict[Value, list[Node]]:
-        """For each value the nodes that read it, in order, once per reading operand."""
-        table: dict[Value, list[Node]] = {}
-        for node in self.nodes:
-            for value in node.inputs:
-                table.setdefault(value, []).append(node)
-        return table
-
     def rename(self, name: str) -> Graph:
         return replace(self, name=name)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.uses import readers
 from fusec.ops import get
 
 from ..rewrite import Rewriter, rebuilt
@@ -41,10 +42,7 @@ def _of_newest(node: Node, newer: Mapping[Value, Node], done: Collection[Node]) 
 def _newer(graph: Graph) -> Mapping[Value, Node]:
     """Arrays of which all but parts that lie elsewhere is read by one update, which comes before
     whatever reads these; and that."""
-    users: dict[Value, list[Node]] = {}
-    for node in graph.nodes:
-        for value in node.inputs:
-            users.setdefault(value, []).append(node)
+    users = readers(graph.nodes)
     roots = set(graph.roots)
     newer: dict[Value, Node] = {}
     for value, nodes in users.items():

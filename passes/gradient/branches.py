@@ -11,7 +11,7 @@ from typing import Any
 
 from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
-from fusec.ir.walks import nodes_behind
+from fusec.ir.uses import values_read
 from fusec.ops import Builder
 from fusec.ops.admission.integer_ranges import Around, interval
 from fusec.ops.derivatives import Term, full
@@ -342,9 +342,5 @@ def _reads(side: Side, number: int) -> bool:
     from_seeds = {*side.kept, *side.seeds.values()}
     parameter = side.body.parameters[number]
     roots = [*side.totals.values(), *side.sizes.values()]
-    return parameter in _behind(roots, from_seeds)
-
-
-def _behind(roots: Sequence[Value], known: set[Value]) -> set[Value]:
-    nodes = nodes_behind(roots, known.__contains__)
-    return {v for node in nodes for v in node.inputs if v not in known} | (set(roots) - known)
+    return parameter not in from_seeds and (
+        parameter in values_read(roots, from_seeds.__contains__))

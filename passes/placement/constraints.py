@@ -22,6 +22,7 @@ from fusec.core.records import dataclass
 from fusec.errors import user_error
 from fusec.ir import Graph, Node
 from fusec.ir.device_names import LOSSY, DeviceName
+from fusec.ir.uses import readers
 from fusec.ops import get
 
 from .machine import DeviceModel, Machine
@@ -164,16 +165,14 @@ class _Classes:
     def _left_by_devices(self, graph: Graph) -> set[str]:
         """Names of nodes that their devices, which run kernels alone, leave to others: what they
         have no kernel for, and views that nothing else reads."""
-        readers: dict[str, set[str]] = {}
-        for node in graph.nodes:
-            for value in node.inputs:
-                readers.setdefault(value.node.name, set()).add(node.name)
+        read_by = readers(graph.nodes)
         left: set[str] = set()
         for node in reversed(graph.nodes):
             named = _named(self.machine, node)
             if get(node.op).is_given or not any(d.runs_kernels_alone for d in named):
                 continue
-            of_others = is_view(node) and node.name in readers and readers[node.name] <= left
+            users = read_by.get(node.out(), ()) if is_view(node) else ()
+            of_others = bool(users) and all(user.name in left for user in users)
             if of_others or not any(d.supports(node) for d in named):
                 left.add(node.name)
         return left

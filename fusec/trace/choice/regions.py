@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.graph import new_id
+from fusec.ir.uses import use_counts
 from fusec.ir.walks import nodes_behind
 from fusec.ops.calls.index_checks import Use
 
@@ -75,7 +76,7 @@ def placeholder(trace: Trace, type_: TensorType, name: str) -> Value:
 
 def captures(region: Region, roots: Sequence[Value]) -> list[Value]:
     """Values from outside that a sub-graph reads, in order."""
-    read = {*roots, *(v for node in region.made_for(roots) for v in node.inputs)}
+    read = use_counts(region.made_for(roots), roots)
     return sorted((v for v in read if region.is_outer(v) and v.node.op != "Const"),
                   key=lambda v: (v.node.id, v.index))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, Value
+from fusec.ir.uses import values_read
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder, get
 from fusec.ops.admission.integer_ranges import Around, Interval, interval, is_wide
@@ -242,5 +243,5 @@ def _check_repeatable(parts: LoopParts, roots: Sequence[Value]) -> None:
 
 def _read(parameters: Sequence[Value], roots: Sequence[Value]) -> list[int]:
     """The numbers of the parameters behind the values."""
-    behind = {v for node in nodes_behind(roots) for v in node.inputs} | set(roots)
-    return [k for k, v in enumerate(parameters) if v in behind]
+    read = values_read(roots)
+    return [k for k, v in enumerate(parameters) if v in read]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from fusec.core.records import dataclass, field
 from fusec.ir import Node, TensorType, Value
-from fusec.ir.walks import nodes_behind
+from fusec.ir.uses import values_read
 from fusec.ops import Builder
 from fusec.ops.derivatives import Term, full, refusal
 from fusec.ops.regions.loop_numbers import WAY_BACK
@@ -146,7 +146,7 @@ def _active(reverse: Reverse, parts: LoopParts, given: Sequence[Term | None]) ->
     while len(useful) != size:
         size = len(useful)
         ends = [parts.ends[n] for n in useful if n < parts.carried]
-        read = {v for node in nodes_behind(ends) for v in node.inputs} | set(ends)
+        read = values_read(ends)
         useful |= {n for n, v in enumerate(inside) if v in read}
     numbers = sorted(varied & useful)
     return _Adjoint([n for n in numbers if n < parts.carried],
@@ -330,8 +330,7 @@ class _Back:
         """The parameters of the body that the way back reads."""
         known = {*self.tape.kept, *self.adjoint.seeds.values()}
         roots = [*(self.adjoint.totals[n] for n in self.adjoint.numbers), *self.sizes.values()]
-        nodes = nodes_behind(roots, known.__contains__)
-        read = {v for node in nodes for v in node.inputs} | set(roots)
+        read = values_read(roots, known.__contains__)
         return [n for n, v in enumerate(self.parts.body.parameters)
                 if v in read and v not in known]
 

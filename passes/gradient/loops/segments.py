@@ -15,7 +15,7 @@ from typing import Any
 
 from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, Value
-from fusec.ir.walks import nodes_behind
+from fusec.ir.uses import values_read
 from fusec.ops import Builder, get
 
 from ..bodies import Body, name_of
@@ -131,8 +131,7 @@ def _ops(graph: Graph) -> set[str]:
 
 def state_of(parts: LoopParts, roots: Sequence[Value], seeds: Sequence[Value]) -> list[Value]:
     """What of the values that are carried the iterations of the way back must be given."""
-    nodes = nodes_behind(roots, set(seeds).__contains__)
-    read = {v for node in nodes for v in node.inputs} | set(roots)
+    read = values_read(roots, set(seeds).__contains__)
     return [v for n, v in enumerate(parts.body.parameters[: parts.carried])
             if v in read and n not in parts.counters]
 
