@@ -156,7 +156,7 @@ class Step:
 class Disjoint:
     """The memory of two array arguments must not overlap (by their extents).
 
-    ``bounds``: these, as `extent` gives them for each; None: as the arguments say.
+    ``bounds``: these, as `byte_extent` gives them for each; None: as the arguments say.
     """
 
     first: int

@@ -14,13 +14,13 @@ from fusec.codegen.machine_code.native_nest import NONE, NestBlock
 from fusec.codegen.plan.schedule import Schedule
 from fusec.core.records import dataclass, replace
 from fusec.ir import TensorType
+from fusec.ir.regions import byte_extent
 
 from ..call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
 from ..native import records
 from ..plan.open_segments import OpenNest, nests_of, share_of
 from ..plan.plan_templates import Inside, Opened, OpenInt, PlanTemplate
 from . import launch, launch_spec
-from .packing import extent
 from .whole_call import RELEASE_GIL_NS, Cells, arguments_of, out_of
 
 MOST_PATTERNS = 8  # of one schedule: of other objects among the arguments
@@ -167,9 +167,9 @@ def _apart(arguments: dict[str, Any], spec: CallSpec, opened: Opened) -> dict[st
     """The bytes by which arrays must be apart are open, too."""
     def bounds(leaf: int) -> Any:
         number = spec.native_leaves[leaf].input
-        return opened.some(2, lambda call: extent(
-            call.spec.input_types[number].dtype, call.spec.input_types[number].shape,
-            _strides(call.spec, number)))
+        return opened.some(2, lambda call: byte_extent(
+            call.spec.input_types[number].shape, _strides(call.spec, number),
+            call.spec.input_types[number].dtype.itemsize))
 
     relations = tuple(
         replace(r, bounds=(*bounds(r.first), *bounds(r.second)))

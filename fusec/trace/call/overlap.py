@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fusec.core.records import dataclass, replace
+from fusec.ir import regions
 
 from .flat_call import FlatCall
 
@@ -49,11 +50,10 @@ def merged(call: FlatCall) -> FlatCall | None:
 
 def overlapping(call: FlatCall, written: frozenset[int]) -> tuple[int, int] | None:
     """Two different arrays of the call that may overlap, the first of them written; else None."""
-    arrays = [(i, x) for i, x in enumerate(call.leaves)
-              if type(x) is np.ndarray and x.size and not call.is_static[i]]
-    return next(((i, j) for i, x in arrays if i in written for j, y in arrays
-                 if i != j and call.key[i + 1][4] != call.key[j + 1][4]
-                 and np.may_share_memory(x, y)), None)
+    arrays = ((i, x) for i, x in enumerate(call.leaves)
+              if type(x) is np.ndarray and x.size and not call.is_static[i])
+    return regions.overlapping(
+        arrays, written, lambda i, j: call.key[i + 1][4] == call.key[j + 1][4])
 
 
 def overlaps_itself(call: FlatCall, written: frozenset[int]) -> int | None:
@@ -63,18 +63,7 @@ def overlaps_itself(call: FlatCall, written: frozenset[int]) -> int | None:
     """
     return next((i for i, x in enumerate(call.leaves)
                  if i in written and type(x) is np.ndarray and not call.is_static[i]
-                 and _has_overlapping_elements(x)), None)
-
-
-def _has_overlapping_elements(x: np.ndarray) -> bool:
-    """Whether elements may overlap, by strides and sizes."""
-    reach = x.itemsize  # bytes that the axes with smaller steps span
-    for step, size in sorted((abs(s), n) for s, n in zip(x.strides, x.shape, strict=True)
-                             if n > 1):
-        if step < reach:
-            return x.size > 0
-        reach += step * (size - 1)
-    return False
+                 and regions.may_overlap_itself(x.shape, x.strides, x.itemsize)), None)
 
 
 def _groups(leaves: Sequence[Any], is_static: Sequence[bool]) -> list[list[int]]:
