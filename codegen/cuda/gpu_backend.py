@@ -15,7 +15,7 @@ from .compiled import CudaForm, NestCall
 from .driver.cupy_arrays import CupyArrays
 from .driver.cupy_driver import CupyDriver
 from .driver.gpu_faults import GpuDriverFor
-from .gpu_library import GpuCall
+from .gpu_library import GpuLibraryCall
 from .library_functions import is_called_on_gpu
 
 
@@ -44,8 +44,8 @@ class GpuBackend(CudaBackend):
     def has_kernel(self, node: Node) -> bool:
         return is_called_on_gpu(node) or super().has_kernel(node)
 
-    def library_call(self, node: Node) -> GpuCall:
-        return GpuCall(node, self._arrays)
+    def library_call(self, node: Node) -> GpuLibraryCall:
+        return GpuLibraryCall(node, self._arrays)
 
 
 BACKEND = GpuBackend()

@@ -21,7 +21,7 @@ from .library_functions import function_of, may_refuse, raising
 Made = Sequence[Callable[[], np.ndarray]]  # the memory of each result, made when it is needed
 
 
-class GpuCall:
+class GpuLibraryCall:
     """``call(operands, made)``: the results, in memory that ``made`` gives."""
 
     def __init__(self, node: Node, arrays: CupyArrays) -> None:

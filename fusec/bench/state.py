@@ -21,7 +21,7 @@ from fusec.ops.calls.host_calls import (
     is_generator,
     set_generator_state,
 )
-from fusec.trace.guards.places import UNBOUND, Attribute, Item, Place
+from fusec.trace.guards.places import UNBOUND, Attribute, Item, OuterPlace
 from fusec.trace.places.container_contents import NewContent, Tail
 
 from .measuring.equality import leaves
@@ -86,7 +86,7 @@ def _generators(graph: Graph) -> list[Any]:
     return [o.held for o in host_objects(graph) or () if is_generator(o.held)]
 
 
-def _place(place: Place | NewContent) -> PutBack:
+def _place(place: OuterPlace | NewContent) -> PutBack:
     if isinstance(place, NewContent):
         return _container(place.read())
     if isinstance(place, (Item, Tail)):

@@ -16,7 +16,7 @@ from fusec.ops.calls.host_calls import called_on_host
 from fusec.ops.calls.library import LIBRARY, called_name
 from fusec.ops.rows.windows import UNLIMITED
 
-from .reports.explain import Operand
+from .reports.explain import KernelOperand
 
 
 class CompiledKernel:
@@ -57,10 +57,10 @@ class CompiledKernel:
         }
 
     @property
-    def operands(self) -> list[Operand]:
+    def operands(self) -> list[KernelOperand]:
         return [
-            Operand(b.value, f"{dtype_name(b.dtype)}[{','.join(map(str, b.shape))}]",
-                    self.kernel.bytes_of(i), b.role)
+            KernelOperand(b.value, f"{dtype_name(b.dtype)}[{','.join(map(str, b.shape))}]",
+                          self.kernel.bytes_of(i), b.role)
             for i, b in enumerate(self.kernel.buffers)
         ]
 

@@ -16,7 +16,7 @@ from .grain import grain_of
 
 
 @dataclass
-class Launch:
+class NestLaunch:
     """One call of a nest function: address, block, tasks, tasks per claim, threads or not."""
 
     function: int
@@ -44,7 +44,7 @@ class PointerSlot:
 class Blocks:
     """Launches of a run of kernel steps, with everything to be patched per call."""
 
-    launches: list[Launch] = field(default_factory=list)
+    launches: list[NestLaunch] = field(default_factory=list)
     pointers: list[PointerSlot] = field(default_factory=list)
     partials: list[tuple[np.ndarray, int, int]] = field(default_factory=list)  # block, slot, bytes
     status: list[tuple[np.ndarray, int]] = field(default_factory=list)  # words for its address
@@ -83,7 +83,7 @@ def _add_launches(
         blocks.partials.append((block, nest.partials, nest.partial_bytes * tasks))
     grain = grain_of(nest, tasks, work, config.parallel_threshold)
     if tasks:
-        blocks.launches.append(Launch(code.entry, block, tasks, grain, grain < tasks))
+        blocks.launches.append(NestLaunch(code.entry, block, tasks, grain, grain < tasks))
     if code.finish:
-        blocks.launches.append(Launch(code.finish, block, 1, 1, False))
+        blocks.launches.append(NestLaunch(code.finish, block, 1, 1, False))
     return work

@@ -77,7 +77,7 @@ class WholeCall:
             launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape), stores["temp", i])
             for i, p in enumerate(schedule.temps) if ("temp", i) in stores
         ]
-        self.plan = launch.Plan(launch_spec.PlanSpec(
+        self.plan = launch.NativePlan(launch_spec.PlanSpec(
             **arguments_of(spec, stores, cells), outs=tuple(outs), steps=native_steps(blocks),
             temps=tuple(hidden + partial_temps(blocks)),
             status_slots=status_slots(blocks), release_gil=work > RELEASE_GIL_NS,
@@ -115,11 +115,11 @@ def _store_fixed(spec: CallSpec, stores: _Stores) -> None:
             ctypes.c_int64.from_address(store.slot).value = buffer.ctypes.data + store.offset
 
 
-def guard_plan(spec: CallSpec) -> launch.Plan:
+def guard_plan(spec: CallSpec) -> launch.NativePlan:
     """A plan without steps.  It compares the arguments with the signature, and captured values with
     those at the time of the trace."""
     cells = np.zeros(max(cell_count(spec.input_types), 1), np.int64)
-    return launch.Plan(launch_spec.PlanSpec(
+    return launch.NativePlan(launch_spec.PlanSpec(
         **arguments_of(spec, {}, _address_of(cells)), outs=(launch_spec.ObjectOut(None),),
         steps=(), keep=(cells,), name=spec.name,
     ))

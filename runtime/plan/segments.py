@@ -113,7 +113,7 @@ class Segment:
             for key, a in zip(self.keys, arrays, strict=True)
         )
         try:
-            return launch.Plan(launch_spec.PlanSpec(
+            return launch.NativePlan(launch_spec.PlanSpec(
                 args=args, outs=(launch_spec.ObjectOut(None),), steps=native_steps(self.blocks),
                 temps=tuple(partial_temps(self.blocks)), status_slots=status_slots(self.blocks),
                 release_gil=self.work > RELEASE_GIL_NS,

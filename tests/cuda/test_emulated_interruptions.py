@@ -227,9 +227,9 @@ def test_a_call_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     f(np.ones(11))
     gc.collect()
     DRIVER.synchronize()
-    before, run, seconds = DRIVER.arena.used, launches.Launch.run, []
+    before, run, seconds = DRIVER.arena.used, launches.EmulatedLaunch.run, []
 
-    def soon_interrupted(launch: launches.Launch) -> None:
+    def soon_interrupted(launch: launches.EmulatedLaunch) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         began = time.perf_counter()
         try:
@@ -237,7 +237,7 @@ def test_a_call_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             seconds.append(time.perf_counter() - began)
 
-    monkeypatch.setattr(launches.Launch, "run", soon_interrupted)
+    monkeypatch.setattr(launches.EmulatedLaunch, "run", soon_interrupted)
     with pytest.raises(Stop), after(0, stop):
         f(large)
     monkeypatch.undo()
@@ -260,7 +260,7 @@ def test_a_fault_leaves_no_memory_to_its_traceback(monkeypatch: pytest.MonkeyPat
     def run(*_: Any) -> None:
         raise KernelFault("kernel nest_0_0 has a fault")
 
-    monkeypatch.setattr(launches.Launch, "run", run)
+    monkeypatch.setattr(launches.EmulatedLaunch, "run", run)
     errors = []
     for _ in range(3):
         with pytest.raises(KernelFault) as caught:

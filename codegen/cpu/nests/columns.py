@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ...kernels.loop_ir import LEAVES, Reduction, Stage, walk
 from ...kernels.specialise import BLOCKS, TILE, LoopForm
-from ..emitter import I64, Operand, scalar_type
+from ..emitter import I64, LlvmValue, scalar_type
 from .accumulators import Accumulator, finish_lanes, is_indexed, make_accumulator, reset
 from .axis_loop import can_vectorise
 from .nest import NestEmitter
@@ -80,7 +80,7 @@ class ColumnNest(NestEmitter):
             for acc in accs:
                 self.reduced[acc.reduction.number] = finish_lanes(em, acc)
 
-    def _still(self, stage: Stage, point: Point) -> dict[int, Operand]:
+    def _still(self, stage: Stage, point: Point) -> dict[int, LlvmValue]:
         """The loads of an inner stage that are invariant in its loops, hoisted out of them."""
         form, loops = self.form, self._rows(stage)
         loads = {e.attr for e in walk(stage.roots) if e.op == "load" and not e.args}

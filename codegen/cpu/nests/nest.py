@@ -7,7 +7,7 @@ from typing import Any
 
 from ...kernels.loop_ir import Expr, Reduction, Stage, Store
 from ...kernels.specialise import ACROSS, LoopForm
-from ..emitter import Operand
+from ..emitter import LlvmValue
 from ..scalars.scalar_ops import emit_operation
 from .accumulators import (
     Accumulator,
@@ -72,7 +72,7 @@ class NestEmitter(ExpressionEmitter):
         self.sides = self.sides_of.get(id(stage)) or find_sides(stage, self._is_even)
         self.sides_of[id(stage)] = self.sides
 
-    def _store(self, store: Store, value: Operand, point: Point) -> None:
+    def _store(self, store: Store, value: LlvmValue, point: Point) -> None:
         em, number, operand = self.em, store.access, self.form.operands[store.access]
         kind = self.form.stride_class(operand)
         if kind == "zero":
@@ -87,7 +87,7 @@ class NestEmitter(ExpressionEmitter):
             em.scatter(self._at(number, point), self._axis_stride(number, point), wide)
 
     def _store_at(
-        self, store: Store, indices: list[Operand], value: Operand, point: Point
+        self, store: Store, indices: list[LlvmValue], value: LlvmValue, point: Point
     ) -> None:
         """At computed indices: neighbours as a vector, else lane after lane."""
         em, number = self.em, store.access

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from ...kernels.loop_ir import walk
 from ...kernels.specialise import LoopForm
 from ..abi import BlockLayout
-from ..emitter import Emitter, Operand
+from ..emitter import Emitter, LlvmValue
 from .indices import FailureFlags
 from .inlining import with_calls
 
@@ -82,7 +82,7 @@ class NestFunction:
             for k, count in enumerate(layout.gathered)
         ]
         self.params = [self._param_pointer(n) for n in range(layout.params)]
-        self.param_values: dict[int, Operand] = {
+        self.param_values: dict[int, LlvmValue] = {
             e.attr: self.em.load(self.params[e.attr], e.dtype, 1)
             for e in walk(form.nest.roots) if e.op == "param"
         }

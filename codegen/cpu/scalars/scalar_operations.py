@@ -6,7 +6,7 @@ import functools
 import re
 
 from ...machine_code.scalar_ir import CalledOp, called_ops
-from ..emitter import Emitter, Operand
+from ..emitter import Emitter, LlvmValue
 from .scalar_ops import emit_operation
 
 
@@ -30,7 +30,7 @@ def _declared(declaration: str) -> str:
 
 
 def _definition(em: Emitter, called: CalledOp) -> str:
-    args = [Operand(f"%x{n}", d, 1) for n, d in enumerate(called.arguments)]
+    args = [LlvmValue(f"%x{n}", d, 1) for n, d in enumerate(called.arguments)]
     result = emit_operation(em, called.op, called.result, args)
     head = (f"define internal {result.type} @{called.symbol}({', '.join(map(str, args))}) "
             f"alwaysinline nounwind memory(none) {{")

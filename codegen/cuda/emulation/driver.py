@@ -16,7 +16,7 @@ from fusec.core import machine
 from ..driver.driver import Dim3
 from . import launches, loading
 from .arena import Arena
-from .faults import KernelFault, Operand
+from .faults import KernelFault, MemoryRange
 from .loading import LoadedModule
 from .streams import Event, Streams
 from .work import Around, CopyIn, CopyOut, Faults, Kernel, Release
@@ -77,17 +77,17 @@ class EmulatedDriver:
         operands = [self._operand(number, param, arg) for number, (param, arg) in enumerate(
             zip(kernel.params, args, strict=True)) if param.kind == "pointer"]
         self.launched += 1
-        asked = launches.Launch(loaded, kernel, grid, block, shared_bytes, words, operands,
-                                _mixed(self.seed, self.launched))
+        asked = launches.EmulatedLaunch(loaded, kernel, grid, block, shared_bytes, words, operands,
+                                        _mixed(self.seed, self.launched))
         self.streams.ask(Kernel(asked, operands, self._faults, around), stream)
 
-    def _operand(self, number: int, param: CudaParam, address: int) -> Operand:
+    def _operand(self, number: int, param: CudaParam, address: int) -> MemoryRange:
         """What an argument points to.  That may be nothing, where the kernel does not follow it:
         the first of no elements lies anywhere."""
         block = self.arena.block_at(address)
         if block is None:
-            return Operand(address, address, number, param.is_written)
-        return Operand(block.start, block.end, number, param.is_written)
+            return MemoryRange(address, address, number, param.is_written)
+        return MemoryRange(block.start, block.end, number, param.is_written)
 
     # -- memory
 

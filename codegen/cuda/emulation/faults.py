@@ -16,7 +16,7 @@ class KernelFault(FusecError, RuntimeError):
     """A kernel has done what it must not; the message says which, where and what."""
 
 
-class Operand(NamedTuple):
+class MemoryRange(NamedTuple):
     """Device memory that a kernel may use: its addresses, and which argument it is; none where both
     addresses are the argument itself."""
 
@@ -45,7 +45,7 @@ class Fault:
     """A report in words."""
 
     def __init__(
-        self, loaded: LoadedModule, kernel: CudaKernel, operands: Sequence[Operand],
+        self, loaded: LoadedModule, kernel: CudaKernel, operands: Sequence[MemoryRange],
         report: Report,
     ) -> None:
         self.loaded, self.kernel, self.operands = loaded, kernel, operands

@@ -9,7 +9,7 @@ from typing import Any
 
 from fusec.codegen.cuda.module import CudaKernel
 
-from .faults import Fault, KernelFault, Operand, Report
+from .faults import Fault, KernelFault, MemoryRange, Report
 from .loading import LoadedModule
 
 Dim3 = tuple[int, int, int]
@@ -28,7 +28,7 @@ class _Range(ctypes.Structure):
 
 
 class _Launch(ctypes.Structure):
-    """`Launch` of cuda_host.cpp."""
+    """`EmulatedLaunch` of cuda_host.cpp."""
 
     _fields_ = (
         ("kernel", ctypes.c_void_p), ("args", ctypes.c_void_p), ("grid", ctypes.c_uint32 * 3),
@@ -41,7 +41,7 @@ class _Launch(ctypes.Structure):
     kept: Any = None  # what it points to
 
 
-class Launch:
+class EmulatedLaunch:
     """A launch: `run` begins it, and goes on with it.
 
     ``words`` are the arguments, ``operands`` the device memory that they point to; with a ``seed``
@@ -50,7 +50,7 @@ class Launch:
 
     def __init__(
         self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3, shared_bytes: int,
-        words: Sequence[ctypes._SimpleCData], operands: Sequence[Operand], seed: int,
+        words: Sequence[ctypes._SimpleCData], operands: Sequence[MemoryRange], seed: int,
     ) -> None:
         check_sizes(kernel, grid, block, shared_bytes)
         self.loaded, self.kernel, self.operands = loaded, kernel, operands

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .arena import Arena, Block
-from .faults import KernelFault, Operand
-from .launches import Launch
+from .faults import KernelFault, MemoryRange
+from .launches import EmulatedLaunch
 
 Around = Callable[[Callable[[], None]], None]
 
@@ -80,7 +80,8 @@ class Kernel(Work):
     """A launch, unless what it reads is spoilt; what it writes may be, then."""
 
     def __init__(
-        self, launch: Launch, operands: Sequence[Operand], faults: Faults, around: Around
+        self, launch: EmulatedLaunch, operands: Sequence[MemoryRange], faults: Faults,
+        around: Around,
     ) -> None:
         self.launch, self.faults, self.around = launch, faults, around
         self.blocks = [o.start for o in operands]

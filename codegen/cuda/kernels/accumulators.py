@@ -15,7 +15,7 @@ from fusec.core.records import dataclass
 from ...kernels.loop_ir import Reduction
 from ...kernels.scalar_rules import boolean_op
 from ..module import WARP
-from ..scalars.emitter import BOOL, I64, Emitter, Operand, literal, memory_type, type_name
+from ..scalars.emitter import BOOL, I64, CudaValue, Emitter, literal, memory_type, type_name
 from ..scalars.scalar_ops import emit_operation
 
 NO_INDEX = 2**63 - 1
@@ -62,7 +62,7 @@ class Accumulator:
     def variables(self) -> list[tuple[str, np.dtype]]:
         return [(self.value, self.dtype), *([(self.at, I64)] if self.at else [])]
 
-    def result(self, em: Emitter) -> Operand:
+    def result(self, em: Emitter) -> CudaValue:
         """The reduction's value, once all is joined."""
         if not self.at:
             return em.value(self.dtype, self.value)
@@ -80,7 +80,7 @@ def declare(em: Emitter, reduction: Reduction) -> Accumulator:
     return acc
 
 
-def accumulate(em: Emitter, acc: Accumulator, value: Operand, position: str, valid: str) -> None:
+def accumulate(em: Emitter, acc: Accumulator, value: CudaValue, position: str, valid: str) -> None:
     """Join an element; where it is not ``valid`` it is a repetition of another of the thread's, or
     to be left out."""
     if valid and acc.reduction.kind not in _IDEMPOTENT:
@@ -92,7 +92,7 @@ def accumulate(em: Emitter, acc: Accumulator, value: Operand, position: str, val
 def join(em: Emitter, acc: Accumulator, value: str, at: str = "") -> None:
     """Join the accumulator with another one of the reduction, which comes after it."""
     if not acc.at:
-        args = [Operand(acc.value, acc.dtype), Operand(value, acc.dtype)]
+        args = [CudaValue(acc.value, acc.dtype), CudaValue(value, acc.dtype)]
         op = acc.reduction.kind if acc.dtype != BOOL else boolean_op(acc.reduction.kind)
         em.line(f"{acc.value} = {emit_operation(em, op, acc.dtype, args)};")
         return

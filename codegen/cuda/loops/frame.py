@@ -24,7 +24,7 @@ from fusec.ir.sizes.polynomials import Call
 
 from ...plan.control_program import ErrorExit
 from ..kernels.written import WrittenKernel, write_form
-from ..scalars.emitter import BOOL, Emitter, Operand, memory_type, type_name
+from ..scalars.emitter import BOOL, CudaValue, Emitter, memory_type, type_name
 
 CODE, INDEX, SIZE = range(3)  # words
 Number = tuple[str, Any]  # ("number", a constant), ("size", a symbol), ("input", a position)
@@ -46,10 +46,11 @@ class LoopFrame:
     left: dict[int, tuple[int, Memory]] = field(default_factory=dict)  # by result, its word
     numbers: dict[Number, int] = field(default_factory=dict)
     addresses: list[Address] = field(default_factory=list)
-    values: dict[Register, Operand] = field(default_factory=dict)
+    values: dict[Register, CudaValue] = field(default_factory=dict)
     names: dict[Variable | Memory, str] = field(default_factory=dict)
     symbols: dict[str, str] = field(default_factory=dict)
-    kept: dict[int, tuple[int, Operand]] = field(default_factory=dict)  # by host word: word, value
+    # By host word: word, value.
+    kept: dict[int, tuple[int, CudaValue]] = field(default_factory=dict)
     nests: dict[tuple, list[WrittenKernel]] = field(default_factory=dict)  # by what is code in them
     shared: int = 0  # bytes of dynamic shared memory
 
@@ -97,7 +98,7 @@ class LoopFrame:
 
     # -- operands
 
-    def operand(self, operand: Register | Constant) -> Operand:
+    def operand(self, operand: Register | Constant) -> CudaValue:
         if isinstance(operand, Register):
             return self.values[operand]
         return self.em.const(operand.dtype, operand.value)
@@ -154,14 +155,14 @@ class LoopFrame:
         if self.threads > 1:
             self.em.line("__syncthreads();")
 
-    def store(self, address: str, value: Operand) -> None:
+    def store(self, address: str, value: CudaValue) -> None:
         """One thread's store, which nobody else reads or writes meanwhile."""
         self.join()
         only = "if (threadIdx.x == 0) " if self.threads > 1 else ""
         self.em.line(f"{only}store<{memory_type(value.dtype)}>({address}, {in_memory(value)});")
         self.join()
 
-    def load(self, dtype: np.dtype, address: str) -> Operand:
+    def load(self, dtype: np.dtype, address: str) -> CudaValue:
         text = f"load<{memory_type(dtype)}>({address})"
         return self.em.value(dtype, f"{text} != 0" if dtype == BOOL else text)
 
@@ -192,7 +193,7 @@ class LoopFrame:
         self.em.line(f"store<i64>({self.word_address(word)}, {text});")
 
 
-def in_memory(value: Operand) -> str:
+def in_memory(value: CudaValue) -> str:
     """A value as an element."""
     return f"u8({value})" if value.dtype == BOOL else value.text
 

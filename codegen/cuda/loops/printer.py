@@ -10,7 +10,7 @@ from fusec.codegen.backend import NotNativeError
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Variable, View
 
-from ..scalars.emitter import BOOL, I64, Operand, memory_type, type_name
+from ..scalars.emitter import BOOL, I64, CudaValue, memory_type, type_name
 from ..scalars.scalar_functions import call_scalar, refusal
 from ..scalars.scalar_ops import emit_operation
 from .frame import LoopFrame, from_word, require_plain
@@ -32,7 +32,7 @@ def print_block(frame: LoopFrame, block: s.Block) -> None:
 
 
 def _number(frame: LoopFrame, x: s.Number) -> None:
-    frame.values[x.result] = Operand(frame.size(x.value), I64)
+    frame.values[x.result] = CudaValue(frame.size(x.value), I64)
 
 
 def _let(frame: LoopFrame, x: s.Let) -> None:

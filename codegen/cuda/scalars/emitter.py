@@ -33,7 +33,7 @@ def unsigned_type(dtype: np.dtype) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class CudaValue:
     """A value in the text: a name or a literal."""
 
     text: str
@@ -80,12 +80,12 @@ class Emitter:
         self.line(f"const {kind} {name} = {text};")
         return name
 
-    def value(self, dtype: np.dtype, text: str) -> Operand:
+    def value(self, dtype: np.dtype, text: str) -> CudaValue:
         """A fresh constant of a dtype."""
-        return Operand(self.named(type_name(dtype), text), dtype)
+        return CudaValue(self.named(type_name(dtype), text), dtype)
 
-    def const(self, dtype: np.dtype, value: Any) -> Operand:
-        return Operand(literal(dtype, value), dtype)
+    def const(self, dtype: np.dtype, value: Any) -> CudaValue:
+        return CudaValue(literal(dtype, value), dtype)
 
 
 def literal(dtype: np.dtype, value: Any) -> str:

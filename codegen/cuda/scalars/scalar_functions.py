@@ -19,7 +19,7 @@ from fusec.ops.calls.scalar_calls import FUNCTIONS, ScalarFunction
 
 from ...machine_code.llvm import inlined
 from ...machine_code.scalar_ir import called_ops, llvm_type
-from .emitter import BOOL, Emitter, Operand, type_name
+from .emitter import BOOL, CudaValue, Emitter, type_name
 from .scalar_blocks import RESULT, Printer, blocks_of
 from .scalar_instructions import NotPrintableError, constant, cpp_type
 
@@ -51,14 +51,14 @@ def definition(symbol: str) -> ScalarText:
     return printed
 
 
-def call_scalar(em: Emitter, symbol: str, args: Sequence[Operand]) -> tuple[Operand, str]:
+def call_scalar(em: Emitter, symbol: str, args: Sequence[CudaValue]) -> tuple[CudaValue, str]:
     """The function of numbers: its result, and whether it raised."""
     em.functions[symbol] = None
     function = FUNCTIONS[symbol]
     out = em.fresh("out")
     em.line(f"{type_name(function.result)} {out};")
     passed = ", ".join([out, *map(str, args)])
-    return Operand(out, function.result), em.named("bool", f"{cpp_name(symbol)}({passed})", "bad")
+    return CudaValue(out, function.result), em.named("bool", f"{cpp_name(symbol)}({passed})", "bad")
 
 
 def cpp_name(symbol: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from fusec.codegen.vecmath.formats import F32, F64
 
 from ...machine_code.scalar_ir import is_op, op_of
-from .emitter import Emitter, Operand, type_name
+from .emitter import CudaValue, Emitter, type_name
 from .math_builder import float_literal
 from .scalar_ops import operation_text
 
@@ -222,7 +222,7 @@ def _to_integer(kind: str) -> Callable[[str, str, str], str]:
         if bits not in (8, 16, 32, 64):
             raise NotPrintableError(f"a float as {target}")
         dtype = np.dtype(f"{kind}{bits // 8}")
-        return _spelled("cast", dtype, [Operand(a, _FLOATS[source])], Emitter(), target)
+        return _spelled("cast", dtype, [CudaValue(a, _FLOATS[source])], Emitter(), target)
 
     return text
 
@@ -261,11 +261,11 @@ def call(name: str, kind: str, args: Sequence[Value], em: Emitter) -> str:
     return _INTEGER_CALLS[base](kind, args)
 
 
-def _as_dtype(dtype: np.dtype, text: str) -> Operand:
-    return Operand(text if dtype.kind == "f" else f"{type_name(dtype)}({text})", dtype)
+def _as_dtype(dtype: np.dtype, text: str) -> CudaValue:
+    return CudaValue(text if dtype.kind == "f" else f"{type_name(dtype)}({text})", dtype)
 
 
-def _spelled(op: str, dtype: np.dtype, args: list[Operand], em: Emitter, kind: str) -> str:
+def _spelled(op: str, dtype: np.dtype, args: list[CudaValue], em: Emitter, kind: str) -> str:
     """A scalar op of the back end's own."""
     text = operation_text(em, op, dtype, args)
     return text if dtype.kind == "f" else f"{cpp_type(kind)}({text})"
@@ -283,10 +283,10 @@ def _call_of_floats(
     op = _EXACT.get(base.removesuffix("f") if base == name and kind == "float" else base)
     if op is None or any(k != kind for k, _ in args):
         raise NotPrintableError(f"a call of {name}")
-    return _spelled_exact(op, kind, [Operand(text, _FLOATS[kind]) for _, text in args], em)
+    return _spelled_exact(op, kind, [CudaValue(text, _FLOATS[kind]) for _, text in args], em)
 
 
-def _spelled_exact(op: str, kind: str, args: list[Operand], em: Emitter) -> str:
+def _spelled_exact(op: str, kind: str, args: list[CudaValue], em: Emitter) -> str:
     return f"rest_of({args[0]}, {args[1]})" if op == "fmod" else operation_text(
         em, op, _FLOATS[kind], args)
 

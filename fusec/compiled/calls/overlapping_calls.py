@@ -71,12 +71,12 @@ def _source(
     return None
 
 
-def _comparing(call: FlatCall, leaves: Sequence[Any], group: Sequence[int]) -> launch.Plan:
+def _comparing(call: FlatCall, leaves: Sequence[Any], group: Sequence[int]) -> launch.NativePlan:
     """A plan that compares: the memory, then each array of it, where it lies and how."""
     memory = call.leaves[group[0]]
     arrays = [memory, *(leaves[i] for i in group)]
     writeable = leaves[group[0]].flags.writeable
-    return launch.Plan(PlanSpec(
+    return launch.NativePlan(PlanSpec(
         args=tuple(ArrayArg(
             x.dtype, x.shape,
             tuple(None if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)),

@@ -27,7 +27,7 @@ from fusec.trace.facts.static_values import attributes_in, is_transparent
 from fusec.trace.guards.contents import everything_in, inside, measure, values_inside
 from fusec.trace.guards.guard import Guard
 from fusec.trace.guards.measures import ATOMS, Bits, Layout, Measure
-from fusec.trace.guards.places import UNBOUND, Attribute, MethodOf, NamesOf, Place
+from fusec.trace.guards.places import UNBOUND, Attribute, MethodOf, NamesOf, OuterPlace
 
 _CONTAINERS = (tuple, list, dict)
 _SHARED = (type, ModuleType, CodeType, np.ndarray, Variable)  # nobody's own, or inputs
@@ -189,7 +189,7 @@ def _referred(x: Any) -> Iterable[Any]:
 def _read_by(guard: Guard) -> tuple[Any, ...]:
     """What a guard of something else than an object's attribute reads."""
     place = place_of(guard)
-    return (place(),) if isinstance(place, Place) else ()
+    return (place(),) if isinstance(place, OuterPlace) else ()
 
 
 def kind_of(x: Any) -> Any:

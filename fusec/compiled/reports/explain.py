@@ -19,7 +19,7 @@ from .passes_report import PassRecord, passes_text
 Direction = Literal["in", "out", "inout"]
 
 
-class Operand(NamedTuple):
+class KernelOperand(NamedTuple):
     """An array that a kernel reads or writes: name, type (``f64[n]``), bytes moved, direction."""
 
     name: str
@@ -36,7 +36,7 @@ class KernelInfo(Protocol):
     @property
     def lines(self) -> Sequence[Loc]: ...
     @property
-    def operands(self) -> Sequence[Operand]: ...
+    def operands(self) -> Sequence[KernelOperand]: ...
     @property
     def ops(self) -> int: ...
 
@@ -166,7 +166,7 @@ def kernel_lines(kernel: KernelInfo) -> list[str]:
     return [head, f"  fuses {_places(kernel.lines)}", *_operands(kernel.operands)]
 
 
-def _operands(operands: Sequence[Operand]) -> list[str]:
+def _operands(operands: Sequence[KernelOperand]) -> list[str]:
     names = max((len(o.name) for o in operands), default=0)
     types = max((len(o.dtype) for o in operands), default=0)
     return [

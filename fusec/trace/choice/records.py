@@ -21,7 +21,7 @@ from ..facts.code_names import HEAP_TYPE
 from ..facts.static_values import attributes_in, has_attributes, is_transparent
 from ..facts.trees import NAMESPACE
 from ..guards.contents import everything_in, values_inside
-from ..guards.places import UNBOUND, Place, Places
+from ..guards.places import UNBOUND, OuterPlace, Places
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .choice import Choice
@@ -89,7 +89,7 @@ class Opening:
 
     def __init__(
         self, trace: Trace, start: int,
-        value_of: Callable[[Place], Any] = lambda place: place.now(),
+        value_of: Callable[[OuterPlace], Any] = lambda place: place.now(),
         left: Callable[[Any], Any] = lambda x: x,
     ) -> None:
         self.trace, self.start, self._value_of, self._left = trace, start, value_of, left

@@ -27,7 +27,7 @@ from ..values.array import TracedArray
 from ..values.trace import current
 from .contents import Content, measure
 from .measures import BUFFERS, CONTAINERS, DATA, VIEWS, Bits, Identity, Kept, Layout, Measure
-from .places import UNBOUND, Attribute, Bind, MethodOf, Place
+from .places import UNBOUND, Attribute, Bind, MethodOf, OuterPlace
 from .relations import Never, Relation
 
 
@@ -169,7 +169,7 @@ def _held_now() -> Container[int]:
     return trace.world.containers.guarded if trace is not None else ()
 
 
-def place_guard(place: Place, measured: Measure | None = None) -> Guard:
+def place_guard(place: OuterPlace, measured: Measure | None = None) -> Guard:
     """That a place holds what it held."""
     return Guard(place.subject, place.title, place, measured)
 

@@ -30,7 +30,7 @@ MANY = 1000  # iterations, where the run says how many there are
 
 
 @dataclass(frozen=True)
-class Plan:
+class SegmentPlan:
     """Segments of ``lengths[0]`` iterations, in these segments of ``lengths[1]``, and so on;
     ``rest``: bytes that an iteration may keep for itself; ``kept``: bytes in all."""
 
@@ -39,7 +39,7 @@ class Plan:
     kept: int
 
 
-def planned(trips: int | None, state: int, entry: int, budget: int) -> Plan | None:
+def planned(trips: int | None, state: int, entry: int, budget: int) -> SegmentPlan | None:
     """How to keep no more than ``budget`` bytes, with the fewest runs; None where every iteration
     may keep its ``entry`` bytes.
 
@@ -52,7 +52,7 @@ def planned(trips: int | None, state: int, entry: int, budget: int) -> Plan | No
     state, entry = max(state, 1), max(entry, 1)
     if trips is None:
         length = max(budget // 2 // entry, 1)
-        return None if MANY * entry <= budget else Plan((length,), budget // 2, budget)
+        return None if MANY * entry <= budget else SegmentPlan((length,), budget // 2, budget)
     if trips * entry <= budget or trips < 2:
         return None
     plans = [_with_levels(trips, state, entry, budget, levels)
@@ -63,7 +63,7 @@ def planned(trips: int | None, state: int, entry: int, budget: int) -> Plan | No
     return least if least.kept < trips * entry else None
 
 
-def _with_levels(trips: int, state: int, entry: int, budget: int, levels: int) -> Plan:
+def _with_levels(trips: int, state: int, entry: int, budget: int, levels: int) -> SegmentPlan:
     """Equal numbers of segments on each level, of which the innermost keeps iterations."""
     lengths, kept = list[int](), 0
     for level in range(levels, 0, -1):
@@ -74,12 +74,12 @@ def _with_levels(trips: int, state: int, entry: int, budget: int, levels: int) -
         trips = length
         if length == 1:
             break
-    return Plan(tuple(lengths), budget - kept, kept + trips * entry)
+    return SegmentPlan(tuple(lengths), budget - kept, kept + trips * entry)
 
 
 def plan_of(
     reverse: Reverse, parts: LoopParts, kept: Sequence[Value], inside: Inside
-) -> Plan | None:
+) -> SegmentPlan | None:
     """How to keep less, where keeping everything takes more memory than there is to be."""
     state = [v for n, v in enumerate(parts.body.parameters[: parts.carried])
              if n not in parts.counters]
@@ -238,7 +238,7 @@ def bytes_in(stacks: Sequence[Stack]) -> int | None:
     return total if total < UNKNOWN else None
 
 
-def told(plan: Plan, count: int | None, entry: int, budget: int) -> str:
+def told(plan: SegmentPlan, count: int | None, entry: int, budget: int) -> str:
     """What a plan does, and why."""
     would = f"{in_words(entry)} of each iteration" if count is None else (
         f"{in_words(count * entry)} of {count} iterations")
