@@ -74,7 +74,7 @@ class LlvmValue:
         return f"{self.type} {self.text}"
 
 
-class Emitter:
+class LlvmEmitter:
     """The body of one function, line by line, and the declarations it needs."""
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ from .measuring.equality import leaves
 PutBack = Callable[[], object]
 
 
-class State:
+class BenchState:
     """How to put back, in this order, what was found."""
 
     def __init__(self, puts: Sequence[PutBack] = ()) -> None:
@@ -54,7 +54,7 @@ class State:
             yield
 
 
-def state_of(concretes: Sequence[Any], args: Sequence[Any]) -> State:
+def state_of(concretes: Sequence[Any], args: Sequence[Any]) -> BenchState:
     """What calls of these traces change, as it is now: Variables, arrays from outside, attributes,
     outer names, items, and generators of random numbers (arguments too)."""
     puts: list[PutBack] = []
@@ -64,7 +64,7 @@ def state_of(concretes: Sequence[Any], args: Sequence[Any]) -> State:
         puts += [_variable(v) for v in concrete.variables]
         puts += [_generator(g) for g in _generators(concrete.graph)]
     puts += [_generator(x) for x in leaves(tuple(args)) if is_generator(x)]
-    return State(puts)
+    return BenchState(puts)
 
 
 def _variable(variable: Any) -> PutBack:

@@ -41,7 +41,7 @@ class PointerSlot:
 
 
 @dataclass
-class Blocks:
+class ArgumentBlocks:
     """Launches of a run of kernel steps, with everything to be patched per call."""
 
     launches: list[NestLaunch] = field(default_factory=list)
@@ -56,9 +56,9 @@ class Blocks:
 
 def make_blocks(
     steps: Sequence[KernelStep], cells: np.ndarray, backend: Backend
-) -> tuple[Blocks, float]:
+) -> tuple[ArgumentBlocks, float]:
     """Fill the argument blocks of these kernels; returns them with the estimated work in ns."""
-    blocks, total = Blocks(), 0.0
+    blocks, total = ArgumentBlocks(), 0.0
     for step in steps:
         for form, code in zip(step.forms, step.code, strict=True):
             block = backend.block(form, step.params)
@@ -67,7 +67,8 @@ def make_blocks(
 
 
 def _add_launches(
-    blocks: Blocks, places: Sequence[Place], nest: NestBlock, code: NativeNest, cells: np.ndarray
+    blocks: ArgumentBlocks, places: Sequence[Place], nest: NestBlock, code: NativeNest,
+    cells: np.ndarray,
 ) -> float:
     block: np.ndarray = nest.words
     tasks, work = nest.tasks, nest.ns * nest.points

@@ -98,7 +98,7 @@ class CallPattern:
     def _made(self, spec: CallSpec, starts: Sequence[int], opened: Opened) -> launch_spec.PlanSpec:
         stores = self._stores(starts, opened)
         cells: Cells = lambda number: Inside(8 * (starts[-1] + number))  # noqa: E731
-        steps: list[launch_spec.Step] = []
+        steps: list[launch_spec.NativeStep] = []
         temps = [_temp(key[1], stored, opened) for key, stored in stores.items()
                  if key[0] == "temp"]
         for number, (nest, start) in enumerate(zip(self.nests, starts, strict=False)):
@@ -114,12 +114,12 @@ class CallPattern:
 
     def _stores(
         self, starts: Sequence[int], opened: Opened
-    ) -> dict[tuple[str, int], tuple[launch_spec.Store, ...]]:
-        stores: dict[tuple[str, int], tuple[launch_spec.Store, ...]] = {}
+    ) -> dict[tuple[str, int], tuple[launch_spec.WordStore, ...]]:
+        stores: dict[tuple[str, int], tuple[launch_spec.WordStore, ...]] = {}
         for at, (nest, start) in enumerate(zip(self.nests, starts, strict=False)):
             for number, slot, key in nest.arrays:
                 if not self._is_fixed(key):
-                    store = launch_spec.Store(
+                    store = launch_spec.WordStore(
                         Inside(8 * (start + slot)), opened.one(_offset(at, number)))
                     stores[key] = (*stores.get(key, ()), store)
         return stores
@@ -142,7 +142,7 @@ def _nbytes(place: Any) -> int:
 
 
 def _temp(
-    number: int, stores: tuple[launch_spec.Store, ...], opened: Opened
+    number: int, stores: tuple[launch_spec.WordStore, ...], opened: Opened
 ) -> launch_spec.Temp:
     return launch_spec.Temp(opened.one(lambda call: _nbytes(call.schedule.temps[number])), stores)
 

@@ -25,12 +25,12 @@ from .launch_spec import (
     ObjectOut,
     Out,
     PlanSpec,
-    Same,
+    SameMemory,
     ScalarArg,
     ScalarOut,
-    Store,
     TypeArg,
     ViewOut,
+    WordStore,
 )
 
 _ALIGNED, _WRITEABLE = 0x100, 0x400
@@ -69,7 +69,7 @@ class Packer:
     def table(self, records: Sequence[list[int]]) -> int:
         return self.words([word for record in records for word in record])
 
-    def stores(self, stores: Sequence[Store]) -> dict[str, int]:
+    def stores(self, stores: Sequence[WordStore]) -> dict[str, int]:
         """The two fields that describe a record's stores."""
         rows = [self.record("store", slot=s.slot, mode=s.mode, offset=s.offset) for s in stores]
         return {"nstores": len(rows), "stores": self.table(rows)}
@@ -148,11 +148,13 @@ def _pack_out(packer: Packer, out: Out) -> list[int]:
                 offset=out.offset, **packer.layout(out.shape, out.strides))
 
 
-def _pack_relation(packer: Packer, args: Sequence[Arg], relation: Disjoint | Same) -> list[int]:
+def _pack_relation(
+    packer: Packer, args: Sequence[Arg], relation: Disjoint | SameMemory
+) -> list[int]:
     first, second = args[relation.first], args[relation.second]
     assert isinstance(first, ArrayArg) and isinstance(second, ArrayArg), \
         "internal error: relations are between arrays"
-    if isinstance(relation, Same):
+    if isinstance(relation, SameMemory):
         return packer.record("relation", kind=records.RELATION_SAME, first=relation.first,
                              second=relation.second, low1=relation.offset)
     low1, high1, low2, high2 = relation.bounds or (

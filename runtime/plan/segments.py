@@ -20,7 +20,7 @@ from .. import memory
 from ..launching import launch, launch_spec, threads
 from ..launching.addresses import address_of
 from ..launching.cells import Cells
-from ..launching.launches import Blocks, make_blocks
+from ..launching.launches import ArgumentBlocks, make_blocks
 from ..launching.whole_call import (
     RELEASE_GIL_NS,
     native_steps,
@@ -139,7 +139,7 @@ def runs_of(steps: Sequence[KernelStep | ExternStep]) -> list[list[Any]]:
     return groups
 
 
-def run_by_ctypes(blocks: Blocks, memory_of: Arrays) -> bool:
+def run_by_ctypes(blocks: ArgumentBlocks, memory_of: Arrays) -> bool:
     """Point the blocks at these arrays and launch; whether no check failed."""
     status = np.zeros(1, np.int64)
     for block, slot in blocks.status:

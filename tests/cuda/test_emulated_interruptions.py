@@ -20,7 +20,7 @@ import fusec
 from fusec.codegen.cuda.emulated_backend import DRIVER
 from fusec.codegen.cuda.emulation import launches
 from fusec.codegen.cuda.emulation.faults import KernelFault
-from fusec.codegen.cuda.emulation.work import Kernel
+from fusec.codegen.cuda.emulation.work import EmulatedKernel
 
 DEVICE = "/device:CUDAHOST:0"
 SOURCE = r"""
@@ -242,7 +242,7 @@ def test_a_call_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
         f(large)
     monkeypatch.undo()
     assert len(seconds) == 1 and seconds[0] < 0.5, "all of it takes one"
-    assert isinstance(DRIVER.streams._queues[0][0], Kernel), "it is where it was"
+    assert isinstance(DRIVER.streams._queues[0][0], EmulatedKernel), "it is where it was"
     np.testing.assert_array_equal(f(small), want)
     gc.collect()
     DRIVER.synchronize()

@@ -100,11 +100,11 @@ class Words:
         self.table = (ctypes.c_int64 * count)()
         self.address = ctypes.addressof(self.table)
 
-    def store(self, index: int, **options: int) -> tuple[spec.Store, ...]:
-        return (spec.Store(self.address + 8 * index, **options),)
+    def store(self, index: int, **options: int) -> tuple[spec.WordStore, ...]:
+        return (spec.WordStore(self.address + 8 * index, **options),)
 
-    def step(self, name: str, ntasks: int, **options: object) -> tuple[spec.Step, ...]:
-        return (spec.Step(kernel(name), self.address, ntasks, **options),)  # type: ignore[arg-type]
+    def step(self, name: str, ntasks: int, **options: object) -> tuple[spec.NativeStep, ...]:
+        return (spec.NativeStep(kernel(name), self.address, ntasks, **options),)  # type: ignore[arg-type]
 
 
 def vector(words: Words, index: int, n: int, **options: object) -> spec.ArrayArg:
@@ -355,7 +355,7 @@ def test_relations() -> None:
     assert apart.call(memory_[:8], memory_[:8][::-1]) is launch.MISS
     both = (spec.ArrayArg(F8, (8,), (8,)),) * 2
     same = launch.NativePlan(spec.PlanSpec(both, (spec.ObjectOut(1),), (),
-                                       relations=(spec.Same(0, 1),)))
+                                       relations=(spec.SameMemory(0, 1),)))
     assert same.call(memory_[:8], memory_[:8]) == 1
     assert same.call(memory_[:8], memory_[1:9]) is launch.MISS
 

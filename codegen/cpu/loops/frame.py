@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.cpu.emitter import I64, Emitter, LlvmValue, memory_type
+from fusec.codegen.cpu.emitter import I64, LlvmEmitter, LlvmValue, memory_type
 from fusec.codegen.structured.memory import (
     Constant,
     Memory,
@@ -39,7 +39,7 @@ class Frame:
     """The state that the printers of one function's statements share."""
 
     exits: list[ErrorExit]
-    em: Emitter = field(default_factory=Emitter)
+    em: LlvmEmitter = field(default_factory=LlvmEmitter)
     words: list[Word] = field(default_factory=list)
     entry: list[str] = field(default_factory=list)
     nests: list[NestUse] = field(default_factory=list)
@@ -253,7 +253,7 @@ class Frame:
         """The code of early exits: a block of its own at the function's end."""
         if not self.code:
             return []
-        em = Emitter()
+        em = LlvmEmitter()
         em.label("leave")
         for number, slot in self.left.items():
             em.line(f"%left{number} = load ptr, ptr {slot}")

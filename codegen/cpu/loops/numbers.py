@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fusec.codegen.cpu.emitter import BOOL, I64, Emitter, LlvmValue
+from fusec.codegen.cpu.emitter import BOOL, I64, LlvmEmitter, LlvmValue
 from fusec.codegen.structured.statements import CallScalar, Let
 
 from ..scalars.scalar_calls import call_once
@@ -40,21 +40,21 @@ def call_scalar(frame: Frame, statement: CallScalar) -> None:
         frame.values[statement.holds] = LlvmValue(holds, BOOL, 1)
 
 
-def wrap_index(em: Emitter, args: Sequence[LlvmValue]) -> str:
+def wrap_index(em: LlvmEmitter, args: Sequence[LlvmValue]) -> str:
     index, size = args
     negative = em.value(f"icmp slt i64 {index.text}, 0")
     from_end = em.add(index.text, size.text) if size.text != "0" else index.text
     return em.value(f"select i1 {negative}, i64 {from_end}, i64 {index.text}")
 
 
-def _extremum(name: str) -> Callable[[Emitter, Sequence[LlvmValue]], str]:
-    def emit(em: Emitter, args: Sequence[LlvmValue]) -> str:
+def _extremum(name: str) -> Callable[[LlvmEmitter, Sequence[LlvmValue]], str]:
+    def emit(em: LlvmEmitter, args: Sequence[LlvmValue]) -> str:
         return em.intrinsic(name, I64, 1, *args).text
 
     return emit
 
 
-_RULES: dict[str, Callable[[Emitter, Sequence[LlvmValue]], str]] = {
+_RULES: dict[str, Callable[[LlvmEmitter, Sequence[LlvmValue]], str]] = {
     "wrap_index": wrap_index,
     "in_range": lambda em, args: em.value(f"icmp ult {args[0]}, {args[1].text}"),
     "quotient": lambda em, args: em.value(f"udiv {args[0]}, {args[1].text}"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...kernels.loop_ir import Reduction, Stage
 from ...kernels.specialise import FLAT_BLOCK
-from ..emitter import I64, Emitter, LlvmValue
+from ..emitter import I64, LlvmEmitter, LlvmValue
 from .accumulators import Accumulator, combine_pairs, finish, is_indexed
 from .nest import NestEmitter
 
@@ -16,7 +16,7 @@ from .nest import NestEmitter
 class FlatNest(NestEmitter):
     """``name`` does tasks, ``name.finish`` combines what they left and runs the outer stages."""
 
-    def emit(self) -> Emitter:
+    def emit(self) -> LlvmEmitter:
         super().emit()
         self.reduced.clear()
         self._function(self.name + ".finish", self._finish)

@@ -13,7 +13,7 @@ import numpy as np
 
 from fusec.core.records import dataclass
 
-from ..emitter import I64, UNLIKELY, Emitter, LlvmValue, memory_type, scalar_type, vector_type
+from ..emitter import I64, UNLIKELY, LlvmEmitter, LlvmValue, memory_type, scalar_type, vector_type
 from ..scalars.instructions import binary, both, compare, negated, select
 
 _NOTE = """define internal void @note_failure(
@@ -56,7 +56,7 @@ class FailureFlags:
     Checks are met in the order of the elements, so of each one the first failure is kept.
     """
 
-    em: Emitter
+    em: LlvmEmitter
     slot: str = ""
 
     def note(
@@ -97,20 +97,20 @@ class FailureFlags:
                         f"i64 {index}, i64 {size})")
 
 
-def _first_set(em: Emitter, bits: str, width: int) -> str:
+def _first_set(em: LlvmEmitter, bits: str, width: int) -> str:
     em.declare(f"declare i{width} @llvm.cttz.i{width}(i{width}, i1)")
     lane = em.value(f"call i{width} @llvm.cttz.i{width}(i{width} {bits}, i1 true)")
     return em.value(f"zext i{width} {lane} to i64")
 
 
-def _lane_of(em: Emitter, x: LlvmValue | None, lane: str) -> str:
+def _lane_of(em: LlvmEmitter, x: LlvmValue | None, lane: str) -> str:
     if x is None or x.lanes == 1:
         return x.text if x is not None else "0"
     return em.value(f"extractelement {x}, i64 {lane}")
 
 
 def check_index(
-    em: Emitter, number: int, index: LlvmValue, size: LlvmValue, valid: LlvmValue | None,
+    em: LlvmEmitter, number: int, index: LlvmValue, size: LlvmValue, valid: LlvmValue | None,
     flags: FailureFlags,
 ) -> LlvmValue:
     """The wrapped index, 0 where it is out of range; ``valid``: lanes that hold elements."""
@@ -125,7 +125,7 @@ def check_index(
 
 
 def verify(
-    em: Emitter, holds: LlvmValue, valid: LlvmValue | None, flags: FailureFlags
+    em: LlvmEmitter, holds: LlvmValue, valid: LlvmValue | None, flags: FailureFlags
 ) -> LlvmValue:
     """The condition itself; a failed check where it is false in a lane that holds an element."""
     bad = negated(em, holds)
@@ -136,7 +136,7 @@ def verify(
 Part = tuple[LlvmValue, str]  # an index and the byte stride of its axis
 
 
-def offset_of(em: Emitter, parts: Sequence[Part], lane: int = 0) -> str:
+def offset_of(em: LlvmEmitter, parts: Sequence[Part], lane: int = 0) -> str:
     """Bytes: the sum of indices times strides, for one lane."""
     total = ""
     for index, stride in parts:
@@ -146,14 +146,14 @@ def offset_of(em: Emitter, parts: Sequence[Part], lane: int = 0) -> str:
     return total
 
 
-def load_at(em: Emitter, pointer: str, parts: Sequence[Part], dtype: np.dtype) -> LlvmValue:
+def load_at(em: LlvmEmitter, pointer: str, parts: Sequence[Part], dtype: np.dtype) -> LlvmValue:
     """Lanes at computed indices, one by one: as quick as the hardware's gather, on any CPU."""
     lanes = max(index.lanes for index, _ in parts)
     places = [em.offset(pointer, offset_of(em, parts, k)) for k in range(lanes)]
     return _joined(em, places, dtype)
 
 
-def load_elements(em: Emitter, pointer: str, index: LlvmValue, dtype: np.dtype) -> LlvmValue:
+def load_elements(em: LlvmEmitter, pointer: str, index: LlvmValue, dtype: np.dtype) -> LlvmValue:
     """The same along an axis whose elements are neighbours: no multiplications."""
     kind = memory_type(dtype)
     lanes = [index] if index.lanes == 1 else [em.lane(index, k) for k in range(index.lanes)]
@@ -161,7 +161,7 @@ def load_elements(em: Emitter, pointer: str, index: LlvmValue, dtype: np.dtype) 
     return _joined(em, places, dtype)
 
 
-def _joined(em: Emitter, places: Sequence[str], dtype: np.dtype) -> LlvmValue:
+def _joined(em: LlvmEmitter, places: Sequence[str], dtype: np.dtype) -> LlvmValue:
     if len(places) == 1:
         return em.load(places[0], dtype, 1)
     kind, text = vector_type(scalar_type(dtype), len(places)), "poison"
@@ -172,7 +172,7 @@ def _joined(em: Emitter, places: Sequence[str], dtype: np.dtype) -> LlvmValue:
 
 
 def load_valid(
-    em: Emitter, pointer: str, dtype: np.dtype, lanes: int, valid: LlvmValue | None
+    em: LlvmEmitter, pointer: str, dtype: np.dtype, lanes: int, valid: LlvmValue | None
 ) -> LlvmValue:
     """Neighbouring elements, of which only the valid lanes are touched."""
     if valid is None or lanes == 1:

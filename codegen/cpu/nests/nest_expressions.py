@@ -27,7 +27,7 @@ _IN_PLACE = frozenset({*CALLS, "check_index", "verify", "scan", "load"})
 
 
 @dataclass
-class Point:
+class LanePoint:
     """Where an expression is evaluated: pointers and counters of the loops around it."""
 
     lanes: int
@@ -64,7 +64,7 @@ class ExpressionEmitter(NestFunction):
     def _computed_before(self, stage: Stage, loaded: dict[int, LlvmValue]) -> dict[int, LlvmValue]:
         """What is computed of these loads and of constants alone, by the id of its expression."""
         found: dict[int, LlvmValue] = {}
-        here = Point(1, "0", [], {}, loaded)
+        here = LanePoint(1, "0", [], {}, loaded)
         for e in walk(stage.roots):
             if e.op in LEAVES:
                 if e.op in ("const", "param") or (e.op == "load" and e.attr in loaded):
@@ -75,14 +75,14 @@ class ExpressionEmitter(NestFunction):
                 found[id(e)] = emit_operation(self.em, e.op, e.dtype, args)
         return found
 
-    def _evaluate(self, root: Expr, point: Point, side: Side | None = None) -> LlvmValue:
+    def _evaluate(self, root: Expr, point: LanePoint, side: Side | None = None) -> LlvmValue:
         """The value of an expression; ``side``: of a select that branches, which is emitted now."""
         for e in walk([root]):
             if id(e) not in point.memo and self.sides.side_of.get(id(e)) == side:
                 point.memo[id(e)] = self._expression(e, point)
         return point.memo[id(root)]
 
-    def _branched(self, select: Expr, point: Point) -> LlvmValue:
+    def _branched(self, select: Expr, point: LanePoint) -> LlvmValue:
         """A select whose test is one value: only the side taken is computed."""
         em, lanes = self.em, point.lanes
         test = point.memo[id(select.args[0])].text
@@ -100,7 +100,7 @@ class ExpressionEmitter(NestFunction):
         return leaf.op in ("const", "param") or (
             leaf.op == "load" and self.form.stride_class(self.form.operands[leaf.attr]) == "zero")
 
-    def _expression(self, e: Expr, point: Point) -> LlvmValue:
+    def _expression(self, e: Expr, point: LanePoint) -> LlvmValue:
         if id(e) in self.sides.selects:
             return self._branched(e, point)
         args = [point.memo[id(a)] for a in e.args]
@@ -120,7 +120,7 @@ class ExpressionEmitter(NestFunction):
         return self._leaf(e, point) if e.op in LEAVES else emit_operation(
             self.em, e.op, e.dtype, args)
 
-    def _leaf(self, e: Expr, point: Point) -> LlvmValue:
+    def _leaf(self, e: Expr, point: LanePoint) -> LlvmValue:
         em = self.em
         if e.op == "const":
             return em.const(e.dtype, e.attr)
@@ -134,14 +134,14 @@ class ExpressionEmitter(NestFunction):
             return self._index(self.form.loop_of[e.attr], point)
         return self._load(e.attr, point)
 
-    def _index(self, loop: int, point: Point) -> LlvmValue:
+    def _index(self, loop: int, point: LanePoint) -> LlvmValue:
         if loop < 0:
             return self.em.const(I64, 0)
         if loop == self.form.axis:
             return self.em.iota(point.position, point.lanes)
         return LlvmValue(point.counters[loop], I64, 1)
 
-    def _load(self, number: int, point: Point) -> LlvmValue:
+    def _load(self, number: int, point: LanePoint) -> LlvmValue:
         operand = self.form.operands[number]
         kind = self.form.stride_class(operand)
         if number in point.invariant:
@@ -154,7 +154,7 @@ class ExpressionEmitter(NestFunction):
         stride = self._axis_stride(number, point)
         return self.em.gather(pointer, stride, operand.dtype, point.lanes)
 
-    def _gathered_load(self, number: int, indices: list[LlvmValue], point: Point) -> LlvmValue:
+    def _gathered_load(self, number: int, indices: list[LlvmValue], point: LanePoint) -> LlvmValue:
         """Elements at computed indices, which may also move along the vectorised loop."""
         em, operand = self.em, self.form.operands[number]
         kind, pointer = self.form.stride_class(operand), point.pointers[number]
@@ -175,13 +175,13 @@ class ExpressionEmitter(NestFunction):
         parts.append((steps, self.stride[number][self.form.axis]))
         return load_at(em, pointer, parts, operand.dtype)
 
-    def _axis_stride(self, number: int, point: Point) -> str:
+    def _axis_stride(self, number: int, point: LanePoint) -> str:
         near = self.form.near_stride(number)
         if near:
             return str(near)
         return point.strides.get(number) or self.stride[number][self.form.axis]
 
-    def _at(self, number: int, point: Point) -> str:
+    def _at(self, number: int, point: LanePoint) -> str:
         """The address of the first lane."""
         if number in point.addresses:
             return point.addresses[number]
@@ -192,7 +192,7 @@ class ExpressionEmitter(NestFunction):
             return em.value(f"getelementptr {kind}, ptr {pointer}, i64 {point.position}", "p")
         return em.offset(pointer, em.mul(self._axis_stride(number, point), point.position))
 
-    def _scratch_pointer(self, number: int, point: Point) -> str:
+    def _scratch_pointer(self, number: int, point: LanePoint) -> str:
         em, size = self.em, self.form.nest.scratch[number].itemsize
         if self.form.mode == "column":
             offset = em.mul(point.linear, size * point.lanes)

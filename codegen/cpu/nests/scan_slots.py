@@ -13,7 +13,7 @@ from fusec.ops.rows.scans import start_of
 from ...kernels.loop_ir import Expr, Stage, walk
 from ...kernels.scalar_rules import boolean_op
 from ...kernels.specialise import LoopForm
-from ..emitter import BOOL, Emitter, LlvmValue, scalar_type, vector_type
+from ..emitter import BOOL, LlvmEmitter, LlvmValue, scalar_type, vector_type
 from ..scalars.scalar_ops import emit_operation
 
 
@@ -21,7 +21,7 @@ from ..scalars.scalar_ops import emit_operation
 class ScanSlots:
     """Stack memory of the scans of the stage being emitted."""
 
-    em: Emitter
+    em: LlvmEmitter
     form: LoopForm
     slots: dict[int, str] = field(default_factory=dict)
 

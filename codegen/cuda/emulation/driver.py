@@ -17,9 +17,9 @@ from ..driver.driver import Dim3
 from . import launches, loading
 from .arena import Arena
 from .faults import KernelFault, MemoryRange
-from .loading import LoadedModule
+from .loading import EmulatedModule
 from .streams import Event, Streams
-from .work import Around, CopyIn, CopyOut, Faults, Kernel, Release
+from .work import Around, CopyIn, CopyOut, EmulatedFaults, EmulatedKernel, Release
 
 _WORDS: dict[str, Any] = {
     "pointer": ctypes.c_uint64, "int32": ctypes.c_int32, "int64": ctypes.c_int64}
@@ -49,8 +49,8 @@ class EmulatedDriver:
         self.arena = Arena(machine.emulated_memory() or sys.maxsize if limit is None else limit)
         self.streams = Streams(seed)
         self.launched = 0
-        self._faults = Faults()
-        self._loaded: weakref.WeakValueDictionary[str, LoadedModule] = (
+        self._faults = EmulatedFaults()
+        self._loaded: weakref.WeakValueDictionary[str, EmulatedModule] = (
             weakref.WeakValueDictionary())
 
     def reseed(self, seed: int) -> None:
@@ -58,7 +58,7 @@ class EmulatedDriver:
         self.seed = seed
         self.streams.reseed(seed)
 
-    def compile(self, module: CudaModule) -> LoadedModule:
+    def compile(self, module: CudaModule) -> EmulatedModule:
         """The module, loaded; raises `NoCompilerError` and `CompilationError`."""
         key = f"{module.digest} {' '.join(kernel.name for kernel in module.kernels)}"
         loaded = self._loaded.get(key)
@@ -67,7 +67,7 @@ class EmulatedDriver:
         return loaded
 
     def launch(
-        self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
+        self, loaded: EmulatedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
         shared_bytes: int, args: Sequence[int], stream: int = 0, around: Around = _simply,
     ) -> None:
         """Ask for a launch, which ``around`` is given to call.  What a GPU's driver sees at once is
@@ -79,7 +79,7 @@ class EmulatedDriver:
         self.launched += 1
         asked = launches.EmulatedLaunch(loaded, kernel, grid, block, shared_bytes, words, operands,
                                         _mixed(self.seed, self.launched))
-        self.streams.ask(Kernel(asked, operands, self._faults, around), stream)
+        self.streams.ask(EmulatedKernel(asked, operands, self._faults, around), stream)
 
     def _operand(self, number: int, param: CudaParam, address: int) -> MemoryRange:
         """What an argument points to.  That may be nothing, where the kernel does not follow it:

@@ -15,7 +15,7 @@ from ...kernels.loop_ir import Expr, Stage
 from ...kernels.specialise import LoopForm
 from ..module import WARP
 from ..scalars.emitter import BOOL, CudaValue, memory_type, type_name
-from .accumulators import Accumulator, accumulate, declare, is_indexed, join
+from .accumulators import CudaAccumulator, accumulate, declare, is_indexed, join
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import ThreadPoint, in_memory
 from .rows import ON_CHIP_BYTES, RowKernel, inner_points, joined
@@ -82,7 +82,7 @@ class ColumnKernel(RowKernel):
 
     # -- joining groups
 
-    def _join_groups(self, accs: list[Accumulator]) -> None:
+    def _join_groups(self, accs: list[CudaAccumulator]) -> None:
         em = self.em
         if not accs or not may_share_rows(self.form):
             return
@@ -102,7 +102,7 @@ class ColumnKernel(RowKernel):
                               for name, dtype in acc.variables]
                     join(em, acc, *others)
 
-    def _declare_arrays(self, accs: list[Accumulator]) -> dict[str, str]:
+    def _declare_arrays(self, accs: list[CudaAccumulator]) -> dict[str, str]:
         """Shared memory for a value of each thread."""
         names: dict[str, str] = {}
         counts: dict[str, int] = {}

@@ -15,7 +15,7 @@ from fusec.core.records import replace
 from ...kernels.loop_ir import Reduction, Stage
 from ...kernels.specialise import LoopForm
 from ..scalars.emitter import BOOL, memory_type, type_name
-from .accumulators import Accumulator, TeamReduction, accumulate, declare, join
+from .accumulators import CudaAccumulator, TeamReduction, accumulate, declare, join
 from .elementwise import grid_start, packs_of
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, ThreadPoint
@@ -109,7 +109,7 @@ class FinishKernel(_Partials):
         pointers = [self.pointer(n) for n in range(len(self.form.operands))]
         return ThreadPoint({}, pointers), "", self.param(("work",), self.index_kind, "blocks")
 
-    def _join_partial(self, acc: Accumulator, number: str) -> None:
+    def _join_partial(self, acc: CudaAccumulator, number: str) -> None:
         em, values = self.em, []
         for half, (_, dtype) in enumerate(acc.variables):
             text = f"load<{memory_type(dtype)}>({self.partial(number, acc.reduction, half)})"

@@ -24,7 +24,7 @@ from fusec.ir.sizes.polynomials import Call
 
 from ...plan.control_program import ErrorExit
 from ..kernels.written import WrittenKernel, write_form
-from ..scalars.emitter import BOOL, CudaValue, Emitter, memory_type, type_name
+from ..scalars.emitter import BOOL, CudaEmitter, CudaValue, memory_type, type_name
 
 CODE, INDEX, SIZE = range(3)  # words
 Number = tuple[str, Any]  # ("number", a constant), ("size", a symbol), ("input", a position)
@@ -39,7 +39,7 @@ class LoopFrame:
     exits: list[ErrorExit]
     outer: frozenset[str]
     threads: int
-    em: Emitter = field(default_factory=Emitter)
+    em: CudaEmitter = field(default_factory=CudaEmitter)
     head: list[str] = field(default_factory=list)
     words: int = SIZE + 1
     results: dict[int, tuple[int, np.dtype]] = field(default_factory=dict)  # word of each

@@ -46,7 +46,7 @@ class CudaValue:
 _TYPES = {f"{kind}{bits}" for kind in "iuf" for bits in (8, 16, 32, 64, 128)}
 
 
-class Emitter:
+class CudaEmitter:
     """The body of a kernel as it grows; ``math`` are the math functions that it calls,
     ``functions`` the user's, by symbol."""
 

@@ -15,7 +15,7 @@ from fusec.codegen.vecmath.formats import F32 as F32_FORMAT
 from fusec.codegen.vecmath.formats import F64 as F64_FORMAT
 from fusec.errors import unsupported
 
-from .emitter import BOOL, HALF, CudaValue, Emitter, literal, type_name, unsigned_type
+from .emitter import BOOL, HALF, CudaEmitter, CudaValue, literal, type_name, unsigned_type
 from .math_builder import function_name
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -31,12 +31,14 @@ def supports(op: str, dtype: np.dtype) -> bool:
     return op in _OPS or (op in FUNCTIONS and dtype.kind == "f")
 
 
-def emit_operation(em: Emitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]) -> CudaValue:
+def emit_operation(
+    em: CudaEmitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]
+) -> CudaValue:
     """The result of one scalar op."""
     return em.value(dtype, operation_text(em, op, dtype, args))
 
 
-def operation_text(em: Emitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]) -> str:
+def operation_text(em: CudaEmitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     """One scalar op as an expression; raises `UnsupportedError` for an op that has none."""
     if op not in _ANY_WIDTH and HALF in (dtype, *(a.dtype for a in args)):
         return _in_single(em, op, dtype, args)
@@ -49,7 +51,7 @@ def operation_text(em: Emitter, op: str, dtype: np.dtype, args: Sequence[CudaVal
                       cure="leave this function to the CPU: with fusec.device('CPU')")
 
 
-def _in_single(em: Emitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]) -> str:
+def _in_single(em: CudaEmitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     """An op on halves: computed in float32, its result rounded."""
     if op == "cast" and dtype == HALF and args[0].dtype == F64:
         return f"narrowed({args[0]})"
@@ -61,7 +63,7 @@ def _in_single(em: Emitter, op: str, dtype: np.dtype, args: Sequence[CudaValue])
     return f"narrowed({emit_operation(em, op, F32, wide)})"
 
 
-def _math_call(em: Emitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]) -> str:
+def _math_call(em: CudaEmitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     em.math[op, dtype] = None
     name = function_name(op, F64_FORMAT if dtype == F64 else F32_FORMAT)
     return f"{name}({', '.join(map(str, args))})"

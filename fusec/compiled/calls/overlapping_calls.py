@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fusec.runtime.launching import launch
-from fusec.runtime.launching.launch_spec import ArrayArg, ObjectOut, PlanSpec, Same
+from fusec.runtime.launching.launch_spec import ArrayArg, ObjectOut, PlanSpec, SameMemory
 from fusec.runtime.launching.outcomes import MISS
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import Layout
@@ -82,7 +82,7 @@ def _comparing(call: FlatCall, leaves: Sequence[Any], group: Sequence[int]) -> l
             tuple(None if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)),
             writeable=writeable, read_only=not writeable and x is not memory) for x in arrays),
         outs=(ObjectOut(None),), steps=(), name="overlap",
-        relations=tuple(Same(0, number, _address(x) - _address(memory))
+        relations=tuple(SameMemory(0, number, _address(x) - _address(memory))
                         for number, x in enumerate(arrays[1:], 1))))
 
 
