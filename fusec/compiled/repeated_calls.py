@@ -30,7 +30,7 @@ from fusec.ops.calls.recursion import RECURSIONS, is_repeated
 from fusec.trace.choice.merge import is_traced
 from fusec.trace.facts.layout import contiguous, is_c_contiguous, like_order
 from fusec.trace.objects import recursion
-from fusec.trace.objects.activations import Activations, Arguments, Result
+from fusec.trace.objects.activations import Activations, Arguments, ReturnedLeaf
 from fusec.trace.values.selected_arrays import roots
 from fusec.trace.values.trace import Layout, Trace
 
@@ -191,7 +191,7 @@ def _returns_new_arrays(body: Any) -> bool:
     found = {id(root) for x in arrays for root in roots(x.storage)}
     return not body.recursive.aliases and len(found) == len(arrays) and all(
         map(_has_no_gaps, arrays)) and all(
-        type(x) is Result or isinstance(x, _PLAIN) for x in body.recursive.results)
+        type(x) is ReturnedLeaf or isinstance(x, _PLAIN) for x in body.recursive.results)
 
 
 def _has_no_gaps(x: Any) -> bool:

@@ -30,7 +30,7 @@ class Namer:
         return name
 
 
-class Devices(Protocol):
+class DeviceChoice(Protocol):
     """What says of each node of a program where it is to be; equal where it says the same."""
 
     @property
@@ -52,7 +52,7 @@ class Builder:
         self.loc = loc
         self.scope = ""
         self.device = ""
-        self.devices: Devices | None = None
+        self.devices: DeviceChoice | None = None
         self.control_inputs: tuple[Node, ...] = ()
         self.is_symbolic = False  # whether sizes of arguments are symbols
         self.notes: list[str] = []  # decisions that `fusec.explain` tells

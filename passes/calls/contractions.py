@@ -22,12 +22,12 @@ from fusec.ops.calls.recursion import is_repeated
 from ..cse import value_key
 from ..rewrite import Rewriter, is_movable
 from ..rules.fma import is_contractible, is_product, is_product_through, single_use
-from ..rules.match import Call, apply_rule
+from ..rules.match import NodePattern, apply_rule
 from ..rules.rules import RULES
 from ..rules.simplify import BY_OP
 
 PAIRS = frozenset((outer.op, inner.op) for outer in (r.pattern for r in RULES)
-                  for inner in outer.operands if isinstance(inner, Call))
+                  for inner in outer.operands if isinstance(inner, NodePattern))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from fusec.ops.rows.sizes import defined_symbols, learnt_symbols, needed_symbols
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedGraph:
     """A copy of a graph whose parameters are placeholders: its values may be used in other graphs
     that are made of it."""
 
@@ -33,12 +33,12 @@ class Opened:
         return {i: self.values[v] for i, v in graph.updates}
 
 
-def opened(builder: Builder, graph: Graph) -> Opened:
+def opened(builder: Builder, graph: Graph) -> OpenedGraph:
     """The graph over placeholders."""
     values = {v: placeholder(builder, v.type, v.node.name) for v in graph.inputs}
     parameters = tuple(values[v] for v in graph.inputs)
     copy_nodes((n for n in graph.nodes if n.op != "Input"), values)
-    return Opened(parameters, values)
+    return OpenedGraph(parameters, values)
 
 
 def placeholder(builder: Builder, type_: TensorType, name: str) -> Value:

@@ -10,10 +10,10 @@ from fusec.ops.calls.recursion import recursions
 from fusec.ops.derivatives import Term, refusal
 
 from . import forward, reverse
-from .bodies import Opened, opened
+from .bodies import OpenedGraph, opened
 
 
-def _inlined(builder: Builder, node: Node) -> Opened:
+def _inlined(builder: Builder, node: Node) -> OpenedGraph:
     """The function's graph over placeholders; raises for one that calls itself."""
     body = node.attrs["body"]
     if any(True for _ in recursions(body, node.attrs["function"])):

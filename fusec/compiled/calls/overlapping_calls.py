@@ -12,7 +12,7 @@ from fusec.runtime.launching import launch
 from fusec.runtime.launching.launch_spec import ArrayArg, ObjectOut, PlanSpec, SameMemory
 from fusec.runtime.launching.outcomes import MISS
 from fusec.trace.call.flat_call import FlatCall
-from fusec.trace.call.overlap import Layout
+from fusec.trace.call.overlap import FlatView
 
 if TYPE_CHECKING:
     from fusec.compiled.concrete_function import ConcreteFunction
@@ -53,7 +53,7 @@ def _groups(call: FlatCall) -> dict[int, list[int]]:
     """The positions of arrays of one memory, by the first of them."""
     groups: dict[int, list[int]] = {}
     for position, part in enumerate(call.key[1:]):
-        if type(part[-1]) is Layout:
+        if type(part[-1]) is FlatView:
             groups.setdefault(part[4], []).append(position)
     return groups
 

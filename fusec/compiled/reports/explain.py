@@ -14,7 +14,7 @@ from fusec.core.display.notebook import Shown, folded, headline
 from fusec.core.records import dataclass
 from fusec.ir.graph import Loc
 
-from .passes_report import PassRecord, passes_text
+from .passes_report import PassRun, passes_text
 
 Direction = Literal["in", "out", "inout"]
 
@@ -83,7 +83,7 @@ class Explanation(Shown):
     signature: str = ""
     trace_key: str = ""
     retrace: str = ""
-    passes: Sequence[PassRecord] = ()
+    passes: Sequence[PassRun] = ()
     kernels: Sequence[KernelInfo] = ()
     boundaries: Sequence[BoundaryInfo | str] = ()
     externs: Sequence[ExternInfo] = ()

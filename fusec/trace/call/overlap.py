@@ -19,7 +19,7 @@ from .flat_call import FlatCall
 
 
 @dataclass(frozen=True)
-class Layout:
+class FlatView:
     """An array as a view of flat memory: offset and strides count elements."""
 
     offset: int
@@ -123,13 +123,13 @@ def _root(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _layout(array: np.ndarray, memory: np.ndarray) -> Layout:
+def _layout(array: np.ndarray, memory: np.ndarray) -> FlatView:
     start = array.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
     size = array.itemsize
-    return Layout(start // size, array.shape, tuple(s // size for s in array.strides))
+    return FlatView(start // size, array.shape, tuple(s // size for s in array.strides))
 
 
-def view_of(memory: Any, layout: Layout) -> Any:
+def view_of(memory: Any, layout: FlatView) -> Any:
     """The view of this layout of flat memory, which is an ndarray or a traced array; None if slices
     and reshapes do not give it."""
     axes = [i for i, n in enumerate(layout.shape) if n > 1]

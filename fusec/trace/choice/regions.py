@@ -19,7 +19,7 @@ from ..values.storage import Storage
 from ..values.trace import Trace
 
 
-class Region:
+class TraceRegion:
     """A part of the trace that is being collected."""
 
     def __init__(self, trace: Trace) -> None:
@@ -74,7 +74,7 @@ def placeholder(trace: Trace, type_: TensorType, name: str) -> Value:
     return node.out()
 
 
-def captures(region: Region, roots: Sequence[Value]) -> list[Value]:
+def captures(region: TraceRegion, roots: Sequence[Value]) -> list[Value]:
     """Values from outside that a sub-graph reads, in order."""
     read = use_counts(region.made_for(roots), roots)
     return sorted((v for v in read if region.is_outer(v) and v.node.op != "Const"),

@@ -10,7 +10,7 @@ from ..rewrite.definitions import SETTER
 from ..values.trace import Trace
 
 
-class Variables:
+class CellVariables:
     """Cells by name, read and written as a whole, and with them the attributes that are assigned,
     by names of the form ``Class.attribute``, and outer names, ``global name``."""
 

@@ -21,8 +21,8 @@ from fusec.ops import Builder, get
 from ..bodies import Body, name_of
 from ..reverse import Reverse
 from ..tape import UNKNOWN, bytes_of, is_of_known_size
-from .loop_parts import LoopParts
-from .stacks import Inside, Stack, is_beside
+from .loop_parts import LoopAndBody
+from .stacks import LoopContext, Stack, is_beside
 from .trips import Around
 
 MOST_LEVELS = 5  # of segments in segments
@@ -78,7 +78,7 @@ def _with_levels(trips: int, state: int, entry: int, budget: int, levels: int) -
 
 
 def plan_of(
-    reverse: Reverse, parts: LoopParts, kept: Sequence[Value], inside: Inside
+    reverse: Reverse, parts: LoopAndBody, kept: Sequence[Value], inside: LoopContext
 ) -> SegmentPlan | None:
     """How to keep less, where keeping everything takes more memory than there is to be."""
     state = [v for n, v in enumerate(parts.body.parameters[: parts.carried])
@@ -108,7 +108,7 @@ def plan_of(
 
 
 def _note_everything(
-    reverse: Reverse, parts: LoopParts, kept: Sequence[Value], inner: int | None
+    reverse: Reverse, parts: LoopAndBody, kept: Sequence[Value], inner: int | None
 ) -> None:
     why = "how often loops in it run" if inner is None else (
         "how often it runs, or how much it carries")
@@ -129,14 +129,14 @@ def _ops(graph: Graph) -> set[str]:
     return set(graph.ops).union(*inner)
 
 
-def state_of(parts: LoopParts, roots: Sequence[Value], seeds: Sequence[Value]) -> list[Value]:
+def state_of(parts: LoopAndBody, roots: Sequence[Value], seeds: Sequence[Value]) -> list[Value]:
     """What of the values that are carried the iterations of the way back must be given."""
     read = values_read(roots, set(seeds).__contains__)
     return [v for n, v in enumerate(parts.body.parameters[: parts.carried])
             if v in read and n not in parts.counters]
 
 
-def in_segments(parts: LoopParts, around: Around, length: int) -> LoopParts:
+def in_segments(parts: LoopAndBody, around: Around, length: int) -> LoopAndBody:
     """The loop as one over segments; ``around``: what is known of numbers in its body."""
     builder, node, n = parts.builder, parts.node, parts.carried
     builder.loc, builder.device = node.loc, node.device
@@ -155,13 +155,13 @@ def in_segments(parts: LoopParts, around: Around, length: int) -> LoopParts:
         "Loop", *node.inputs[:n], first, *node.inputs[n:], total, count,
         test=_test(builder, body, n, len(body.inputs) - 1), body=_graph(body, "segments", ends),
         carried=n + 1, names=(*_names(node, n), "segment")).node
-    result = LoopParts.of(builder, whole)
+    result = LoopAndBody.of(builder, whole)
     result.name = parts.name
     return result
 
 
 def _counts(
-    parts: LoopParts, trips: int | None, around: Around, length: int
+    parts: LoopAndBody, trips: int | None, around: Around, length: int
 ) -> tuple[Value, Value]:
     """How often the loop runs, and how many segments that is."""
     builder = parts.builder
@@ -192,7 +192,7 @@ def _length(
 
 
 def _inner_loop(
-    parts: LoopParts, carried: Sequence[Value], read: Sequence[Value], length: Value
+    parts: LoopAndBody, carried: Sequence[Value], read: Sequence[Value], length: Value
 ) -> Node:
     """A segment: the loop's body so many times."""
     builder, old, n = parts.builder, parts.body, parts.carried
