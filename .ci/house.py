@@ -41,7 +41,7 @@ CEILINGS = {
     "files over 400 lines": 0,
     "functions, median": 6, "functions, 99th percentile": 26, "functions over 50 lines": 0,
     "fields of Trace": 11, "classes in the chain of hooks": 2, "classes of guards": 1,
-    "sets of ops outside ops/": 7,
+    "sets of ops outside ops/": 7, "names of several classes": 11,
 }
 
 
@@ -186,6 +186,12 @@ class House:
         named = ((m.path.relative_to(self.root).as_posix(), m) for m in self.modules.values())
         return [name for name, m in named if m.lines > 400 and not name.startswith(TABLES)]
 
+    def repeated_classes(self) -> list[str]:
+        """Names of which there are several classes; those with ``_`` stay in their modules."""
+        counts = Counter(node.name for module in self.modules.values()
+                         for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+        return sorted(name for name, count in counts.items() if count > 1 and name[0] != "_")
+
     def class_of(self, name: str) -> ast.ClassDef:
         return next(node for module in self.modules.values() for node in ast.walk(module.tree)
                     if isinstance(node, ast.ClassDef) and node.name == name)
@@ -291,6 +297,7 @@ def measures(house: House) -> dict[str, float]:
         "classes in the chain of hooks": house.chain("Hooks"),
         "classes of guards": house.derived("Guard"),
         "sets of ops outside ops/": len(house.op_sets()),
+        "names of several classes": len(house.repeated_classes()),
     }
 
 

@@ -7,7 +7,7 @@ place in the order, so that a dump's diff shows only what changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
@@ -53,9 +53,7 @@ class Rewriter(Builder):
         if not self.stands:
             self.stand_for(self.old)
         if any(pending.name == node.name for pending in self.pending):
-            node = Node(node.op, node.inputs, node.types, node.attrs, loc=node.loc,
-                        name=self.namer.fresh(self.scope + node.op),
-                        control_inputs=node.control_inputs, device=node.device)
+            node = node.with_(name=self.namer.fresh(self.scope + node.op))
         self.pending.append(node)
         return node.out()
 
@@ -83,18 +81,10 @@ class Rewriter(Builder):
     def _beside(self, node: Node) -> Node:
         """The node, on the device of what stands for the node that it is to be beside."""
         device = self._constraint(node.device)
-        return node if device == node.device else Node(
-            node.op, node.inputs, node.types, node.attrs, name=node.name, loc=node.loc,
-            control_inputs=node.control_inputs, device=device)
+        return node if device == node.device else node.with_(device=device)
 
     def _constraint(self, device: str) -> str:
-        """The constraint, see `fusec.passes.placement.constraints`, with the present name of the
-        node that it says."""
-        if "@" not in device:
-            return device
-        place, _, rest = device.partition("@")
-        near, tilde, sends = rest.partition("~")
-        return f"{place}@{self.renamed.get(near, near)}{tilde}{sends}"
+        return with_present_name(device, self.renamed)
 
     def keep(self, node: Node) -> None:
         self.pending.clear()
@@ -142,6 +132,16 @@ class Rewriter(Builder):
         fresh = [v for b, v in zip(old.outputs, values, strict=True)
                  if b in self.roots and b.type.kind == "array" and not _may_alias(old)]
         return not any(v in self.claimed or _may_alias(v.node) for v in fresh)
+
+
+def with_present_name(device: str, renamed: Mapping[str, str]) -> str:
+    """The constraint, see `fusec.passes.placement.constraints`, with the present name of the node
+    that it says."""
+    if "@" not in device:
+        return device
+    place, _, rest = device.partition("@")
+    near, tilde, sends = rest.partition("~")
+    return f"{place}@{renamed.get(near, near)}{tilde}{sends}"
 
 
 def _is_adrift(value: Value) -> bool:

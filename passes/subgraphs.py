@@ -36,5 +36,4 @@ def _optimised(node: Node, optimise: Callable[[Graph, Node], Graph]) -> Node:
     attrs = {k: optimise(v, node) if isinstance(v, Graph) else v for k, v in node.attrs.items()}
     if all(attrs[k] is v for k, v in node.attrs.items()):
         return node
-    return Node(node.op, node.inputs, node.types, attrs, name=node.name, loc=node.loc,
-                control_inputs=node.control_inputs, device=node.device)
+    return node.with_(attrs=attrs)

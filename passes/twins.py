@@ -66,8 +66,8 @@ class _Merged:
             new = node.with_inputs(inputs, control)
         else:
             attrs = {k: v for k, v in node.attrs.items() if k != "extends"}
-            new = Node(node.op, inputs, node.types, attrs, name=root.name, loc=root.loc,
-                       control_inputs=control, device=root.device)
+            new = node.with_(inputs=inputs, attrs=attrs, name=root.name, loc=root.loc,
+                             control_inputs=control, device=root.device)
         self._bind(node, new)
         return new
 

@@ -18,6 +18,7 @@ from fusec.core import timeline
 from fusec.core.occupancy import Hold
 from fusec.errors import OverlapError, UnsupportedError, overlap_error
 from fusec.ir.lazy_values import lazy
+from fusec.ir.regions import overlapping
 
 from .call_spec import CallSpec, LeafSpec, ResultSpec
 from .launching import launch
@@ -184,13 +185,11 @@ class Executable:
         """Refuse partly overlapping arguments when one of them is written."""
         spec = self.spec
         arrays = [(i, leaf) for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
-        for i, written in arrays:
-            if spec.leaves[i].input not in spec.updates:
-                continue
-            for j, other in arrays:
-                same = i == j or i in (spec.leaves[j].alias_of, j) or spec.leaves[i].alias_of == j
-                if not same and np.may_share_memory(written, other):
-                    raise overlap_error(spec.paths[i], spec.paths[j])
+        written = [i for i, _ in arrays if spec.leaves[i].input in spec.updates]
+        pair = written and overlapping(arrays, written, lambda i, j: (
+            spec.leaves[j].alias_of == i or spec.leaves[i].alias_of == j))
+        if pair:
+            raise overlap_error(*(spec.paths[i] for i in pair))
 
 
 __all__ = ["CallSpec", "Executable", "LeafSpec", "ResultSpec"]

@@ -146,7 +146,7 @@ def test_doctor_goes_on_when_a_part_fails() -> None:
         raise OSError("no such thing")
 
     assert doctor._guarded(fail_later)[0] == "first"
-    report = doctor.Report((doctor.Section("a", ("b",)),), False)
+    report = doctor.DoctorReport((doctor.Section("a", ("b",)),), False)
     assert str(report) == "a\n  b\n\nfusec lacks what it needs: see above"
 
 

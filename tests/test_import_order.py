@@ -14,6 +14,9 @@ ROOT = Path(__file__).parents[1]
 HANDED = {f"fusec.codegen.{name}" for name in (
     "backend", "machine_code.llvm", "machine_code.native_nest", "plan.control_program",
     "plan.partitioned_schedule", "plan.schedule")}
+# Names of two classes: a protocol and the class that it is of, and what plans and statements share.
+TWICE = {"Builder", "Containers", "Function", "Guard", "OuterNames", "OwnArrays", "Segment",
+         "Store", "Variable", "View", "Watch"}
 CPU, REGISTRY = "fusec.codegen.cpu", "fusec.codegen.backends"
 
 
@@ -50,6 +53,10 @@ def test_folders_of_tracing_stand_on_each_other() -> None:
 
 def test_no_folder_is_a_hall() -> None:
     assert max(house().folders().values()) <= 14
+
+
+def test_a_name_is_one_class() -> None:
+    assert {*house().repeated_classes()} <= TWICE
 
 
 def test_everything_that_traced_values_ask_for_is_there() -> None:

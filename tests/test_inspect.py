@@ -16,7 +16,7 @@ from rich.console import Console
 import fusec
 from fusec import config
 from fusec.compiled.reports import dump, history, passes_report
-from fusec.compiled.reports.explain import Assumed, Explanation, Operand
+from fusec.compiled.reports.explain import Assumed, Explanation, KernelOperand
 from fusec.core import log
 from fusec.core.display import amounts
 from fusec.core.versions import parse_requirement, requirements, summary, within
@@ -209,7 +209,7 @@ def test_graphs_are_compared_without_locations() -> None:
 class Kernel:
     name: str
     lines: list[Loc]
-    operands: list[Operand]
+    operands: list[KernelOperand]
     ops: int
 
 
@@ -234,8 +234,9 @@ class Control(Extern):
 
 def test_full_explanation() -> None:
     lines = [Loc("p.py", n) for n in (7, 3, 5, 6, 6)] + [Loc("q.py", 2)]
-    operands = [Operand("a", "f64[1000]", 8000, "in"), Operand("out0", "f64[1000]", 80_000, "out"),
-                Operand("x", "f32[5]", 20, "inout")]
+    operands = [KernelOperand("a", "f64[1000]", 8000, "in"),
+                KernelOperand("out0", "f64[1000]", 80_000, "out"),
+                KernelOperand("x", "f32[5]", 20, "inout")]
     text = str(Explanation(
         "p.f", Loc("p.py", 2), "f(a: f64[1000]) -> f64[1000]", "('f64', 1)", "first call",
         [Record("cse", 0.25, 0, "a", "a")], [Kernel("kernel_0", lines, operands, 4)],

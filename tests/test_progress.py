@@ -45,7 +45,7 @@ def told(monkeypatch):
 @pytest.fixture
 def at_once(monkeypatch):
     monkeypatch.setattr(progress.config, "progress", 1)
-    monkeypatch.setattr(progress.Work, "seconds", lambda work: 1.5)
+    monkeypatch.setattr(progress.Compilation, "seconds", lambda work: 1.5)
 
 
 def test_lines_say_what_and_how_far(told, at_once):
@@ -65,7 +65,7 @@ def test_what_is_quick_or_silent_tells_nothing(told, monkeypatch):
     monkeypatch.setattr(progress.config, "progress", 3600)
     threads = threading.active_count()
     assert told() == "" and threading.active_count() == threads
-    monkeypatch.setattr(progress.Work, "seconds", lambda work: 1.5)
+    monkeypatch.setattr(progress.Compilation, "seconds", lambda work: 1.5)
     monkeypatch.setattr(progress.config, "progress", 1)
     assert told(wait=0.05, level=log.SILENT) == ""
     monkeypatch.setattr(progress.config, "progress", 0)
@@ -81,13 +81,13 @@ def test_a_stream_that_is_gone_fails_nothing(at_once, monkeypatch):
 
 def test_stages_of_a_compilation_and_of_each_thread(monkeypatch):
     seen: dict[str, set[str]] = {}
-    enter = progress.Work.enter
+    enter = progress.Compilation.enter
 
     def noted(work, name, *args, **kwargs):
         seen.setdefault(work.title, set()).add(name.split(" of ")[0])
         enter(work, name, *args, **kwargs)
 
-    monkeypatch.setattr(progress.Work, "enter", noted)
+    monkeypatch.setattr(progress.Compilation, "enter", noted)
 
     def one(x):
         return np.sin(x) + 1.0

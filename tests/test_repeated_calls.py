@@ -673,3 +673,91 @@ def test_threads(always) -> None:
         thread.join()
     assert len(found) == 8 and all(x.tobytes() == expected.tobytes() for x in found)
     assert program.trace_count == 1
+
+
+# ------------------------------------------------------------------------------------------ scopes
+
+
+@pytest.fixture
+def two_devices(always: None, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """As `always`, but the bodies are put in the places of their calls."""
+    monkeypatch.setattr(placing, "MOST", 10**9)
+    with fusec.config.override(logical_cpu_devices=2):
+        yield
+
+
+def in_its_place(program: Any) -> list[Any]:
+    """The nodes of the graph that has the bodies of the calls, which must be some, in it."""
+    graph = program.trace(X).graph
+    assert any(n.op == "Call" for n in graph.nodes)
+    return [*placing.place_bodies(graph).nodes]
+
+
+def test_a_body_stays_on_the_device_of_the_scope_around_its_call(two_devices: Any) -> None:
+    helper = fusec.jit(lambda x: np.sin(x) + np.cos(x))
+
+    @fusec.jit
+    def program(x):
+        for number in range(2):
+            with fusec.device(f"cpu:{number}"):
+                for _ in range(4):
+                    x = helper(x)
+        return x
+
+    nodes = in_its_place(program)
+    assert [n.device for n in nodes if n.op == "Sin"] == 4 * ["/device:CPU:0"] + 4 * [
+        "/device:CPU:1"]
+
+
+def test_a_body_keeps_its_own_devices_and_order(two_devices: Any) -> None:
+    @fusec.jit
+    def helper(x):
+        with fusec.device("cpu:1"):
+            y = np.sin(x)
+        with fusec.colocate_with(y):
+            z = np.cos(x)
+        with fusec.control_dependencies([z]):
+            return np.exp(x) + y + z
+
+    @fusec.jit
+    def program(x):
+        for _ in range(4):
+            x = helper(x)
+        return x
+
+    nodes = {n.name: n for n in in_its_place(program)}
+    sines, cosines, exponentials = ([n for n in nodes.values() if n.op == op]
+                                    for op in ("Sin", "Cos", "Exp"))
+    assert [n.device for n in sines] == 4 * ["/device:CPU:1"]
+    assert [n.device.partition("@")[2] for n in cosines] == [n.name for n in sines]
+    assert [n.control_inputs for n in exponentials] == [(n,) for n in cosines]
+
+
+def test_prepared_calls_keep_what_is_said_of_the_calls(two_devices: Any) -> None:
+    helper = fusec.jit(lambda x: np.sin(x) + np.cos(x))
+
+    @fusec.jit
+    def program(x):
+        with fusec.device("cpu:1"):
+            for _ in range(4):
+                x = helper(x)
+        return x
+
+    graph = program.trace(X).graph
+    before, after = (
+        [(n.device, n.control_inputs) for n in placing.repeated_calls(g)]
+        for g in (graph, placing.with_prepared(graph, prune)))
+    assert before == after and before[0][0] == "/device:CPU:1"
+
+
+def test_calls_in_a_scope_that_asks_for_each_node_share_no_body(two_devices: Any) -> None:
+    helper = fusec.jit(lambda x: np.sin(x) + np.cos(x))
+
+    @fusec.jit
+    def program(x):
+        with fusec.device(lambda node: f"cpu:{node.op == 'Sin':d}"):
+            for _ in range(4):
+                x = helper(x)
+        return x
+
+    assert all(n.op != "Call" for n in program.trace(X).graph.nodes)

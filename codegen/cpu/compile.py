@@ -12,7 +12,7 @@ from ..kernels.specialise import LoopForm, structure_key
 from ..machine_code.code_cache import CodeCache
 from ..machine_code.llvm import NativeCode, compile_ir
 from ..machine_code.native_nest import CompileStats, NativeNest
-from .emitter import METADATA, UNLIKELY, Emitter
+from .emitter import METADATA, UNLIKELY, LlvmEmitter
 from .nests.modes import emit_nest
 
 LONG_TEXT = 200_000  # characters; LLVM may take more than a second
@@ -68,7 +68,7 @@ def _compile(forms: dict[tuple, LoopForm], stats: CompileStats) -> dict[tuple, N
     return {key: _nest(code, names[key], form) for key, form in forms.items()}
 
 
-def module_text(emitters: Sequence[Emitter]) -> str:
+def module_text(emitters: Sequence[LlvmEmitter]) -> str:
     """One module of the functions and declarations of several emitters."""
     functions: dict[str, str] = {}
     declarations: set[str] = set()

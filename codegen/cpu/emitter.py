@@ -59,7 +59,7 @@ def literal(dtype: np.dtype, value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class LlvmValue:
     """An SSA name or a literal with its dtype and number of lanes."""
 
     text: str
@@ -74,7 +74,7 @@ class Operand:
         return f"{self.type} {self.text}"
 
 
-class Emitter:
+class LlvmEmitter:
     """The body of one function, line by line, and the declarations it needs."""
 
     def __init__(self) -> None:
@@ -187,77 +187,77 @@ class Emitter:
 
     # -- vectors
 
-    def splat(self, operand: Operand, lanes: int) -> Operand:
+    def splat(self, operand: LlvmValue, lanes: int) -> LlvmValue:
         """The operand in every lane; itself when it has that many already."""
         if operand.lanes == lanes:
             return operand
         element = scalar_type(operand.dtype)
         if not operand.text.startswith("%"):
-            return Operand(f"splat ({element} {operand.text})", operand.dtype, lanes)
+            return LlvmValue(f"splat ({element} {operand.text})", operand.dtype, lanes)
         wide = vector_type(element, lanes)
         first = self.value(f"insertelement {wide} poison, {element} {operand.text}, i64 0")
         zeros = f"<{lanes} x i32> zeroinitializer"
         text = self.value(f"shufflevector {wide} {first}, {wide} poison, {zeros}")
-        return Operand(text, operand.dtype, lanes)
+        return LlvmValue(text, operand.dtype, lanes)
 
-    def const(self, dtype: np.dtype, value: Any, lanes: int = 1) -> Operand:
-        return self.splat(Operand(literal(dtype, value), dtype, 1), lanes)
+    def const(self, dtype: np.dtype, value: Any, lanes: int = 1) -> LlvmValue:
+        return self.splat(LlvmValue(literal(dtype, value), dtype, 1), lanes)
 
-    def lane(self, vector: Operand, index: int) -> Operand:
+    def lane(self, vector: LlvmValue, index: int) -> LlvmValue:
         text = self.value(f"extractelement {vector}, i64 {index}")
-        return Operand(text, vector.dtype, 1)
+        return LlvmValue(text, vector.dtype, 1)
 
-    def iota(self, start: str, lanes: int) -> Operand:
+    def iota(self, start: str, lanes: int) -> LlvmValue:
         """``start, start+1, …`` as int64 lanes."""
-        base = self.splat(Operand(start, I64, 1), lanes)
+        base = self.splat(LlvmValue(start, I64, 1), lanes)
         if lanes == 1:
             return base
         steps = ", ".join(f"i64 {k}" for k in range(lanes))
-        return Operand(self.value(f"add {base}, <{steps}>"), I64, lanes)
+        return LlvmValue(self.value(f"add {base}, <{steps}>"), I64, lanes)
 
-    def intrinsic(self, name: str, dtype: np.dtype, lanes: int, *args: Operand) -> Operand:
+    def intrinsic(self, name: str, dtype: np.dtype, lanes: int, *args: LlvmValue) -> LlvmValue:
         """Call ``llvm.name`` overloaded on one type."""
         kind = vector_type(scalar_type(dtype), lanes)
         symbol = f"llvm.{name}.{type_suffix(dtype, lanes)}"
         self.declare(f"declare {kind} @{symbol}({', '.join([kind] * len(args))})")
         text = self.value(f"call {kind} @{symbol}({', '.join(map(str, args))})")
-        return Operand(text, dtype, lanes)
+        return LlvmValue(text, dtype, lanes)
 
-    def intrinsic_of_vector(self, name: str, x: Operand) -> Operand:
+    def intrinsic_of_vector(self, name: str, x: LlvmValue) -> LlvmValue:
         """Call ``llvm.name``, which makes one value of a vector's lanes."""
         kind = scalar_type(x.dtype)
         symbol = f"llvm.{name}.{type_suffix(x.dtype, x.lanes)}"
         self.declare(f"declare {kind} @{symbol}({x.type})")
-        return Operand(self.value(f"call {kind} @{symbol}({x})"), x.dtype, 1)
+        return LlvmValue(self.value(f"call {kind} @{symbol}({x})"), x.dtype, 1)
 
     # -- memory
 
-    def load(self, pointer: str, dtype: np.dtype, lanes: int) -> Operand:
+    def load(self, pointer: str, dtype: np.dtype, lanes: int) -> LlvmValue:
         """``lanes`` neighbouring values; booleans are bytes, any non-zero byte is true."""
         kind = vector_type(memory_type(dtype), lanes)
         text = self.value(f"load {kind}, ptr {pointer}, align {dtype.alignment}")
         if dtype.kind == "b":
             zero = "0" if lanes == 1 else "zeroinitializer"
             text = self.value(f"icmp ne {kind} {text}, {zero}")
-        return Operand(text, dtype, lanes)
+        return LlvmValue(text, dtype, lanes)
 
-    def store(self, pointer: str, operand: Operand) -> None:
+    def store(self, pointer: str, operand: LlvmValue) -> None:
         text, dtype = operand.text, operand.dtype
         kind = vector_type(memory_type(dtype), operand.lanes)
         if dtype.kind == "b":
             text = self.value(f"zext {operand} to {kind}")
         self.line(f"store {kind} {text}, ptr {pointer}, align {dtype.alignment}")
 
-    def gather(self, pointer: str, stride: str, dtype: np.dtype, lanes: int) -> Operand:
+    def gather(self, pointer: str, stride: str, dtype: np.dtype, lanes: int) -> LlvmValue:
         """Load lanes ``stride`` bytes apart one by one."""
         kind = vector_type(scalar_type(dtype), lanes)
         text = "poison"
         for k in range(lanes):
             one = self.load(self._strided(pointer, stride, k), dtype, 1)
             text = self.value(f"insertelement {kind} {text}, {one}, i64 {k}")
-        return Operand(text, dtype, lanes)
+        return LlvmValue(text, dtype, lanes)
 
-    def scatter(self, pointer: str, stride: str, operand: Operand) -> None:
+    def scatter(self, pointer: str, stride: str, operand: LlvmValue) -> None:
         for k in range(operand.lanes):
             self.store(self._strided(pointer, stride, k), self.lane(operand, k))
 

@@ -15,7 +15,7 @@ from .compiled import CudaForm, NestCall
 from .driver.cupy_arrays import CupyArrays
 from .driver.cupy_driver import CupyDriver
 from .driver.gpu_faults import GpuDriverFor
-from .gpu_library import GpuCall, call_at
+from .gpu_library import GpuLibraryCall, call_at
 from .library_functions import is_called_on_gpu
 
 
@@ -48,8 +48,8 @@ class GpuBackend(CudaBackend):
         """See `CudaBackend.library_at`."""
         return call_at(node, self._arrays) if is_called_on_gpu(node) else super().library_at(node)
 
-    def library_call(self, node: Node) -> GpuCall:
-        return GpuCall(node, self._arrays)
+    def library_call(self, node: Node) -> GpuLibraryCall:
+        return GpuLibraryCall(node, self._arrays)
 
 
 BACKEND = GpuBackend()

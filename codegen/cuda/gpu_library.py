@@ -23,7 +23,7 @@ from .library_functions import function_of, may_refuse, raising
 Made = Sequence[Callable[[], np.ndarray]]  # the memory of each result, made when it is needed
 
 
-class GpuCall:
+class GpuLibraryCall:
     """``call(operands, made)``: the results, in memory that ``made`` gives."""
 
     def __init__(self, node: Node, arrays: CupyArrays) -> None:
@@ -83,7 +83,7 @@ def call_at(
 ) -> Callable[[Sequence[Any], Sequence[Any]], None]:
     """The call by addresses: arrays, operands and results, are pairs of an address and their shape,
     strides and dtype."""
-    call = GpuCall(node, arrays)
+    call = GpuLibraryCall(node, arrays)
 
     def run(operands: Sequence[Any], results: Sequence[Any]) -> None:
         call([_at(x) for x in operands], [partial(_at, x) for x in results])

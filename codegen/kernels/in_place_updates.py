@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from fusec.ir.sizes.dims import UndecidedSizeError, maximum, minimum
+from fusec.ir.regions import Reach, meet, span
+from fusec.ir.sizes.dims import UndecidedSizeError
 from fusec.ops.regions.index_maps import AxisIndex, IndexMap
 
 from .loop_ir import Access, Buffer, Expr, Kernel, Nest, Stage, Store, expr, walk
@@ -131,9 +132,6 @@ def _outputs(nest: Nest) -> set[int]:
     return {nest.accesses[s.access].buffer for stage in nest.stages for s in stage.stores}
 
 
-Reach = list[tuple[int, int]]  # the first and last index on each axis
-
-
 def written_boxes(kernel: Kernel, out: int) -> list[Reach] | None:
     """What the kernel writes of buffer ``out``, at most; None: anything."""
     return _boxes((nest, index) for nest in kernel.nests for index in _written(nest, out))
@@ -144,7 +142,7 @@ def reads_apart(kernel: Kernel, source: int, boxes: Sequence[Reach]) -> bool:
     reads = _boxes((nest, access.index) for nest in kernel.nests for access in nest.accesses
                    if access.buffer == source)
     try:
-        return reads is not None and not any(_meet(a, b) for a in reads for b in boxes)
+        return reads is not None and not any(meet(a, b) for a in reads for b in boxes)
     except UndecidedSizeError:
         return False
 
@@ -156,11 +154,6 @@ def _boxes(indices: Iterable[tuple[Nest, IndexMap]]) -> list[Reach] | None:
             return None
         boxes.append(_bounds(nest, index))
     return boxes
-
-
-def _meet(one: Reach, other: Reach) -> bool:
-    return all(low <= top and bottom <= high for (low, high), (bottom, top) in zip(
-        one, other, strict=True))
 
 
 def checks_come_first(kernel: Kernel, out: int) -> bool:
@@ -243,16 +236,14 @@ def _overlap(nest: Nest, indices: set, other: Nest, others: set) -> bool:
         return True
     boxes = [_bounds(nest, i) for i in indices]
     try:
-        return any(_meet(box, _bounds(other, index)) for box in boxes for index in others)
+        return any(meet(box, _bounds(other, index)) for box in boxes for index in others)
     except UndecidedSizeError:
         return True
 
 
 def _bounds(nest: Nest, index: IndexMap) -> Reach:
-    """First and last element touched on each axis."""
-    ends = [(i.start, i.start + (i.step * (nest.extents[i.loop] - 1) if i.loop >= 0 else 0))
-            for i in index]
-    return [(minimum(*pair), maximum(*pair)) for pair in ends]
+    """Least and greatest index on each axis."""
+    return [span(i.start, i.step, nest.extents[i.loop] if i.loop >= 0 else 1) for i in index]
 
 
 def _written(nest: Nest, out: int) -> set[IndexMap]:

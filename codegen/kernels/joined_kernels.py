@@ -103,14 +103,13 @@ def _node(first: Node, then: Node) -> Node:
                 nodes.append(inner.node)
         for n in body.nodes:
             if n.op != "Input":
-                copy = Node(n.op, [values.get(v, v) for v in n.inputs], n.types, n.attrs,
-                            name=n.name, loc=n.loc, device=n.device)
+                copy = n.with_(inputs=[values.get(v, v) for v in n.inputs], control_inputs=())
                 nodes.append(copy)
                 values.update(zip(n.outputs, copy.outputs, strict=True))
     outputs = tuple(values[v] for n in (first, then) for v in n.attrs["body"].outputs)
     body = Graph(tuple(inputs[v] for v in operands), outputs, (), tuple(nodes), then.name)
-    return Node("Fused", operands, (*first.types, *then.types), {**then.attrs, "body": body},
-                name=then.name, loc=then.loc, device=then.device)
+    return then.with_(inputs=operands, types=(*first.types, *then.types),
+                      attrs={**then.attrs, "body": body}, control_inputs=())
 
 
 def _operands(first: Node, then: Node) -> list[Value]:

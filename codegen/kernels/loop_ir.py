@@ -20,6 +20,7 @@ import numpy as np
 from fusec.core.records import dataclass, replace
 from fusec.ir import Loc, dtype_name
 from fusec.ir.lazy_values import lazy
+from fusec.ir.regions import span
 from fusec.ir.sizes.bindings import Bindings, resolve
 from fusec.ir.sizes.dims import maximum, minimum
 from fusec.ops.regions.index_maps import AxisIndex, IndexMap
@@ -269,8 +270,7 @@ def _touched(index: IndexMap, extents: Sequence[int], shape: Sequence[int]) -> l
             spans.append((0, shape[axis] - 1, minimum(shape[axis], math.prod(extents))))
             continue
         extent = extents[i.loop] if i.loop >= 0 else 1
-        end = i.start + i.step * (extent - 1)
-        spans.append((minimum(i.start, end), maximum(i.start, end), extent if i.step else 1))
+        spans.append((*span(i.start, i.step, extent), extent if i.step else 1))
     return spans
 
 

@@ -37,9 +37,9 @@ class StepNodes:
     def node(self, node: Node) -> Node:
         attrs = {name: self._at.data(value) for name, value in node.attrs.items()
                  if not isinstance(value, Graph)}
-        return Node(node.op, [self._operand(value) for value in node.inputs],
-                    tuple(map(self._at.type, node.types)), attrs, name=node.name, loc=node.loc,
-                    device=node.device)
+        return node.with_(
+            inputs=map(self._operand, node.inputs), types=map(self._at.type, node.types),
+            attrs=attrs, control_inputs=())
 
     def _operand(self, value: Value) -> Value:
         known = self._stood_in.get(value)

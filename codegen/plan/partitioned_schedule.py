@@ -354,15 +354,15 @@ def _task_graph(
     def here(value: Value) -> Value:
         if value not in values:
             node = value.node
-            copy = Node(node.op, [here(v) for v in node.inputs], node.types, node.attrs,
-                        name=namer.fresh(node.name), loc=node.loc, device=node.device)
+            copy = node.with_(inputs=map(here, node.inputs), name=namer.fresh(node.name),
+                              control_inputs=())
             values.update(zip(node.outputs, copy.outputs, strict=True))
         return values[value]
 
     for node in group.nodes:
-        copy = Node(node.op, [here(v) for v in node.inputs], node.types, node.attrs, name=node.name,
-                    loc=node.loc, device=node.device,
-                    control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies])
+        copy = node.with_(
+            inputs=map(here, node.inputs),
+            control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies])
         copies[node.id] = copy
         values.update(zip(node.outputs, copy.outputs, strict=True))
     gives = [v for n in group.nodes for v in n.outputs if v in wanted]

@@ -6,7 +6,6 @@ of the plan itself.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from fusec.core.display import progress
 from fusec.ir import Graph, Node, Value
 from fusec.ir.sizes.dims import is_static
 from fusec.ir.sizes.symbolic_sizes import is_symbolic
+from fusec.ir.uses import last_uses, use_counts
 from fusec.ops import get
 from fusec.ops.calls.structured import changed_operands
 from fusec.ops.regions.cones import is_copied_whole
@@ -33,7 +33,7 @@ from ..kernels.in_place_updates import (
 from ..kernels.loop_ir import Kernel
 from ..kernels.lower import lower
 from ..kernels.repeated_kernels import RepeatedKernels
-from .last_uses import last_fallible, last_readers
+from .last_uses import last_fallible
 from .schedule import (
     ConstantView,
     ControlRun,
@@ -65,7 +65,7 @@ class Scheduler:
         self.updated = {v for _, v in graph.updates}  # may be copied to their arguments at the end
         self.placed: dict[Value, Place] = {}  # results that are a copy of what the steps made
         self.views: dict[Value, Any] = {}  # of constants
-        self.readers = last_readers(graph)
+        self.readers = last_uses(graph, lambda node: get(node.op).kind == "view")
         self.last_fallible = last_fallible(graph)  # a call that raises leaves its arguments alone
         for number, (value, strides) in enumerate(zip(graph.inputs, input_strides, strict=True)):
             if value.type.kind == "array":
@@ -78,7 +78,7 @@ class Scheduler:
 
     def _reshaped_results(self) -> dict[Value, int]:
         """Values whose only reader is a reshape to a result: they are computed in its memory."""
-        counts = Counter(v for node in self.graph.nodes for v in node.inputs)
+        counts = use_counts(self.graph.nodes)
         reshaped = {}
         for value, (number, strides) in self.results.items():
             source = value.node.inputs[0] if value.node.op == "Reshape" else None

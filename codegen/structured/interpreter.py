@@ -15,6 +15,7 @@ import numpy as np
 from fusec.codegen.backend import NotNativeError
 from fusec.errors import InternalError
 from fusec.ir import Node
+from fusec.ir.regions import byte_extent
 from fusec.ir.sizes.bindings import resolve
 from fusec.ir.sizes.dims import Dim
 from fusec.ops.complex_parts import component
@@ -149,9 +150,7 @@ class _Run:
     ) -> None:
         if 0 in shape:
             return
-        ends = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
-        low = address + sum(min(end, 0) for end in ends)
-        high = address + sum(max(end, 0) for end in ends) + view.dtype.itemsize
+        low, high = (address + n for n in byte_extent(shape, strides, view.dtype.itemsize))
         if not any(first <= low and high <= last for first, last in self.spans):
             raise InternalError(f"{self.program.node.name}: a view of {view.memory} reaches beyond "
                                 "its memory")

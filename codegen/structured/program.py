@@ -101,7 +101,7 @@ def _wrapped(node: Node) -> Graph:
         attrs = {"index": position, "path": f"operand_{position}", "type": value.type}
         inputs.append(Node("Input", (), (value.type,), attrs, name=f"operand_{position}").out())
     types = get(node.op).infer([v.type for v in inputs], node.attrs)
-    copy = Node(node.op, inputs, types, node.attrs, name=node.name, loc=node.loc)
+    copy = node.with_(inputs=inputs, types=types, control_inputs=(), device="")
     return Graph.build(inputs, copy.outputs, name=node.name)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fusec.core.records import dataclass, field
+from fusec.ir.regions import byte_extent
 from fusec.ir.sizes.dims import Dim, is_static, symbols_of
 
 from . import statements as s
@@ -114,17 +115,14 @@ class _Verifier:
 
 def _is_inside(view: View) -> bool:
     """Whether a view of known place, sizes and strides lies within its memory."""
-    nbytes, memory = view.dtype.itemsize, view.memory
+    memory = view.memory
     known = is_zero(view.offset) and is_zero(view.element) and is_static(view.shape) and not any(
         isinstance(step, Register) for step in view.strides)
     if not known or isinstance(memory.nbytes, Dim) or memory.nbytes < 0 or 0 in view.shape or (
             memory.origin in ("operand", "parameter")):
         return True
-    first = 0
-    for size, step in zip(view.shape, view.strides, strict=True):
-        first += min(step * (size - 1), 0)
-        nbytes += max(step * (size - 1), 0)
-    return first >= 0 and nbytes <= memory.nbytes
+    low, high = byte_extent(view.shape, view.strides, view.dtype.itemsize)
+    return low >= 0 and high <= memory.nbytes
 
 
 # ------------------------------------------------------------------------------------------- rules

@@ -14,7 +14,7 @@ import numpy as np
 
 from fusec.core.records import dataclass, replace
 
-from .builder import Format, Value, format_of
+from .builder import Format, MathValue, format_of
 from .coefficients import TWO_OVER_PI
 from .functions import (
     error_function as error_function,
@@ -121,7 +121,7 @@ def _bits_of_two_over_pi(words: str) -> str:
 
 
 def _code(
-    name: str, b: LlvmBuilder, operands: list[Value], result: Value, attributes: str
+    name: str, b: LlvmBuilder, operands: list[MathValue], result: MathValue, attributes: str
 ) -> MathCode:
     typ, head = b.type("f"), f"fusec.{name}.{suffix(b.fmt, b.lanes)}"
     parameters = ", ".join(f"{typ} {v.text}" for v in operands)

@@ -13,19 +13,22 @@ from collections.abc import Callable
 
 from .formats import F32, F64, FORMATS, Format, format_of
 
-__all__ = ["F32", "F64", "FORMATS", "Builder", "Emitter", "Format", "Operand", "Value", "format_of"]
+__all__ = [
+    "F32", "F64", "FORMATS", "Format", "MathBuilder", "MathEmitter", "MathValue", "Operand",
+    "format_of",
+]
 
 
-class Value:
+class MathValue:
     """A value in the text: ``kind`` is ``f`` (float), ``i`` (integer of that width), ``m`` (mask),
     ``w`` (integer of 128 bits, one lane)."""
 
     __slots__ = ("builder", "kind", "text")
 
-    def __init__(self, builder: Builder, kind: str, text: str):
+    def __init__(self, builder: MathBuilder, kind: str, text: str):
         self.builder, self.kind, self.text = builder, kind, text
 
-    def _binary(self, float_op: str, int_op: str, other: Operand, swap: bool = False) -> Value:
+    def _binary(self, float_op: str, int_op: str, other: Operand, swap: bool = False) -> MathValue:
         right = self.builder.operand(other, self.kind)
         left = self
         if swap:
@@ -35,85 +38,85 @@ class Value:
             raise TypeError(f"internal error: no such operation on kind {self.kind!r}")
         return self.builder.binary(op, self.kind, left.text, right.text)
 
-    def __add__(self, other: Operand) -> Value:
+    def __add__(self, other: Operand) -> MathValue:
         return self._binary("fadd", "add", other)
 
-    def __radd__(self, other: Operand) -> Value:
+    def __radd__(self, other: Operand) -> MathValue:
         return self._binary("fadd", "add", other, swap=True)
 
-    def __sub__(self, other: Operand) -> Value:
+    def __sub__(self, other: Operand) -> MathValue:
         return self._binary("fsub", "sub", other)
 
-    def __rsub__(self, other: Operand) -> Value:
+    def __rsub__(self, other: Operand) -> MathValue:
         return self._binary("fsub", "sub", other, swap=True)
 
-    def __mul__(self, other: Operand) -> Value:
+    def __mul__(self, other: Operand) -> MathValue:
         return self._binary("fmul", "mul" if self.kind == "w" else "", other)
 
-    def __rmul__(self, other: Operand) -> Value:
+    def __rmul__(self, other: Operand) -> MathValue:
         return self._binary("fmul", "", other, swap=True)
 
-    def __truediv__(self, other: Operand) -> Value:
+    def __truediv__(self, other: Operand) -> MathValue:
         return self._binary("fdiv", "", other)
 
-    def __rtruediv__(self, other: Operand) -> Value:
+    def __rtruediv__(self, other: Operand) -> MathValue:
         return self._binary("fdiv", "", other, swap=True)
 
-    def __and__(self, other: Operand) -> Value:
+    def __and__(self, other: Operand) -> MathValue:
         return self._binary("", "and", other)
 
-    def __or__(self, other: Operand) -> Value:
+    def __or__(self, other: Operand) -> MathValue:
         return self._binary("", "or", other)
 
-    def __xor__(self, other: Operand) -> Value:
+    def __xor__(self, other: Operand) -> MathValue:
         return self._binary("", "xor", other)
 
-    def __invert__(self) -> Value:
+    def __invert__(self) -> MathValue:
         return self ^ (True if self.kind == "m" else -1)
 
-    def __lshift__(self, count: Operand) -> Value:
+    def __lshift__(self, count: Operand) -> MathValue:
         return self._binary("", "shl", count)
 
-    def __rshift__(self, count: int) -> Value:
+    def __rshift__(self, count: int) -> MathValue:
         """Logical: AVX2 has no packed 64-bit arithmetic shift."""
         return self._binary("", "lshr", count)
 
-    def __neg__(self) -> Value:
+    def __neg__(self) -> MathValue:
         return self.builder.negative(self)
 
-    def _compare(self, predicate: str, other: Operand) -> Value:
+    def _compare(self, predicate: str, other: Operand) -> MathValue:
         right = self.builder.operand(other, self.kind)
         return self.builder.compare(predicate, self, right)
 
-    def __lt__(self, other: Operand) -> Value:
+    def __lt__(self, other: Operand) -> MathValue:
         return self._compare("olt" if self.kind == "f" else "slt", other)
 
-    def __le__(self, other: Operand) -> Value:
+    def __le__(self, other: Operand) -> MathValue:
         return self._compare("ole" if self.kind == "f" else "sle", other)
 
-    def __gt__(self, other: Operand) -> Value:
+    def __gt__(self, other: Operand) -> MathValue:
         return self._compare("ogt" if self.kind == "f" else "sgt", other)
 
-    def __ge__(self, other: Operand) -> Value:
+    def __ge__(self, other: Operand) -> MathValue:
         return self._compare("oge" if self.kind == "f" else "sge", other)
 
-    def equals(self, other: Operand) -> Value:
+    def equals(self, other: Operand) -> MathValue:
         """Ordered: false where either is NaN."""
         return self._compare("oeq" if self.kind == "f" else "eq", other)
 
-    def differs(self, other: Operand) -> Value:
+    def differs(self, other: Operand) -> MathValue:
         """Unordered: true where either is NaN."""
         return self._compare("une" if self.kind == "f" else "ne", other)
 
-    def unordered(self, other: Operand) -> Value:
+    def unordered(self, other: Operand) -> MathValue:
         """True where either is NaN."""
         return self._compare("uno", other)
 
 
-Operand = Value | float | int
+Operand = MathValue | float | int
 
 
-class Emitter:
+class MathEmitter:
     """The lines, fresh names and declarations of one function, shared by its builders."""
 
     def __init__(self) -> None:
@@ -127,157 +130,157 @@ class Emitter:
         return f"{prefix}{self._count}"
 
 
-class Builder(ABC):
+class MathBuilder(ABC):
     """Emits operations on values of one float format and lane count.
 
     Names of operations are LLVM's: ``fadd``, ``lshr``; ``olt`` (ordered), ``une`` (unordered).
     """
 
-    def __init__(self, fmt: Format, lanes: int, emitter: Emitter | None = None):
+    def __init__(self, fmt: Format, lanes: int, emitter: MathEmitter | None = None):
         self.fmt, self.lanes = fmt, lanes
-        self.emitter = emitter or Emitter()
+        self.emitter = emitter or MathEmitter()
 
     # -- what a language says
 
     @abstractmethod
-    def parameters(self, count: int) -> list[Value]:
+    def parameters(self, count: int) -> list[MathValue]:
         """The float operands of the function being built."""
 
     @abstractmethod
-    def binary(self, op: str, kind: str, left: str, right: str) -> Value:
+    def binary(self, op: str, kind: str, left: str, right: str) -> MathValue:
         """An operation on two texts of one kind."""
 
     @abstractmethod
-    def compare(self, predicate: str, left: Value, right: Value) -> Value:
+    def compare(self, predicate: str, left: MathValue, right: MathValue) -> MathValue:
         """A mask."""
 
     @abstractmethod
-    def negative(self, x: Value) -> Value:
+    def negative(self, x: MathValue) -> MathValue:
         """A float with its sign flipped."""
 
     @abstractmethod
-    def const_mask(self, value: bool) -> Value:
+    def const_mask(self, value: bool) -> MathValue:
         """A mask that is the same in all lanes."""
 
     @abstractmethod
-    def const(self, value: float) -> Value:
+    def const(self, value: float) -> MathValue:
         """A float constant, rounded to the format."""
 
     @abstractmethod
-    def const_int(self, value: int) -> Value:
+    def const_int(self, value: int) -> MathValue:
         """An integer constant, modulo two to the format's bits."""
 
     @abstractmethod
-    def intrinsic(self, name: str, *args: Operand) -> Value:
+    def intrinsic(self, name: str, *args: Operand) -> MathValue:
         """``fma``, ``sqrt``, ``fabs``, ``trunc``, ``rint``, ``copysign`` of floats."""
 
     @abstractmethod
-    def select(self, mask: Value, yes: Operand, no: Operand, kind: str = "f") -> Value:
+    def select(self, mask: MathValue, yes: Operand, no: Operand, kind: str = "f") -> MathValue:
         """``yes`` where the mask holds; both are computed."""
 
     @abstractmethod
-    def to_bits(self, x: Value) -> Value:
+    def to_bits(self, x: MathValue) -> MathValue:
         """A float's bits."""
 
     @abstractmethod
-    def from_bits(self, x: Value) -> Value:
+    def from_bits(self, x: MathValue) -> MathValue:
         """The float of these bits."""
 
     @abstractmethod
-    def from_int(self, x: Value) -> Value:
+    def from_int(self, x: MathValue) -> MathValue:
         """A signed integer as a float."""
 
     @abstractmethod
-    def from_mask(self, mask: Value, kind: str = "i") -> Value:
+    def from_mask(self, mask: MathValue, kind: str = "i") -> MathValue:
         """1 where the mask holds, else 0."""
 
     @abstractmethod
-    def widened(self, x: Value) -> Value:
+    def widened(self, x: MathValue) -> MathValue:
         """A float32 value of the same lanes, in this float64 builder."""
 
     @abstractmethod
-    def narrowed(self, x: Value) -> Value:
+    def narrowed(self, x: MathValue) -> MathValue:
         """A float64 value of the same lanes, rounded in this float32 builder."""
 
     @abstractmethod
-    def special(self, mask: Value, helper: str, x: Value, y: Value) -> Value:
+    def special(self, mask: MathValue, helper: str, x: MathValue, y: MathValue) -> MathValue:
         """``y``, with the lanes under ``mask`` recomputed by the out-of-line ``helper(x, y)``.
 
         The helper runs only when some lane asks for it, and touches only such lanes.
         """
 
     @abstractmethod
-    def call(self, helper: str, *args: Value) -> Value:
+    def call(self, helper: str, *args: MathValue) -> MathValue:
         """Call another function of this package, of this type, on float operands."""
 
     @abstractmethod
     def each_lane(
-        self, lane: Builder, x: Value, y: Value,
-        needed: Callable[[Value], Value], compute: Callable[[Value], Value],
-    ) -> Value:
+        self, lane: MathBuilder, x: MathValue, y: MathValue,
+        needed: Callable[[MathValue], MathValue], compute: Callable[[MathValue], MathValue],
+    ) -> MathValue:
         """``y`` with ``compute(x)`` in the lanes where ``needed(x)``: a scalar loop (or none)."""
 
     # -- integers of 128 bits, for one lane of float64
 
     @abstractmethod
-    def wide_from_bits(self, x: Value) -> Value:
+    def wide_from_bits(self, x: MathValue) -> MathValue:
         """An unsigned integer, extended."""
 
     @abstractmethod
-    def low_bits(self, x: Value) -> Value:
+    def low_bits(self, x: MathValue) -> MathValue:
         """The lower 64 bits."""
 
     @abstractmethod
-    def leading_zeros(self, x: Value) -> Value:
+    def leading_zeros(self, x: MathValue) -> MathValue:
         """How many there are of an integer of 128 bits, as one; 128 counts as 0."""
 
     @abstractmethod
-    def funnel(self, table: str, word: Value, start: Value) -> Value:
+    def funnel(self, table: str, word: MathValue, start: MathValue) -> MathValue:
         """64 bits of a table of words: from bit ``start % 64`` of that word on, highest first."""
 
     # -- what follows from these
 
-    def of_format(self, fmt: Format, lanes: int | None = None) -> Builder:
+    def of_format(self, fmt: Format, lanes: int | None = None) -> MathBuilder:
         """A builder of another format, or lane count, in the same function."""
         return type(self)(fmt, self.lanes if lanes is None else lanes, self.emitter)
 
-    def operand(self, value: Operand, kind: str) -> Value:
+    def operand(self, value: Operand, kind: str) -> MathValue:
         """A value of this kind; numbers become constants."""
-        if isinstance(value, Value):
+        if isinstance(value, MathValue):
             if value.kind != kind:
                 raise TypeError(f"internal error: a {value.kind!r} operand where {kind!r} is due")
             return value
         if kind == "w":
-            return Value(self, "w", str(int(value)))
+            return MathValue(self, "w", str(int(value)))
         if kind == "m":
             return self.const_mask(bool(value))
         return self.const(value) if kind == "f" else self.const_int(int(value))
 
-    def fma(self, a: Operand, b: Operand, c: Operand) -> Value:
+    def fma(self, a: Operand, b: Operand, c: Operand) -> MathValue:
         """``a*b + c``, rounded once."""
         return self.intrinsic("fma", a, b, c)
 
-    def sqrt(self, a: Operand) -> Value:
+    def sqrt(self, a: Operand) -> MathValue:
         return self.intrinsic("sqrt", a)
 
-    def fabs(self, a: Operand) -> Value:
+    def fabs(self, a: Operand) -> MathValue:
         return self.intrinsic("fabs", a)
 
-    def trunc(self, a: Operand) -> Value:
+    def trunc(self, a: Operand) -> MathValue:
         return self.intrinsic("trunc", a)
 
-    def copysign(self, magnitude: Operand, sign: Operand) -> Value:
+    def copysign(self, magnitude: Operand, sign: Operand) -> MathValue:
         return self.intrinsic("copysign", magnitude, sign)
 
-    def minimum(self, bound: float, x: Value) -> Value:
+    def minimum(self, bound: float, x: MathValue) -> MathValue:
         """The smaller of the two; a NaN in ``x`` stays."""
         return self.select(x > bound, bound, x)
 
-    def maximum(self, bound: float, x: Value) -> Value:
+    def maximum(self, bound: float, x: MathValue) -> MathValue:
         """The larger of the two; a NaN in ``x`` stays."""
         return self.select(x < bound, bound, x)
 
-    def rounded(self, x: Value, scale: Operand = 1.0) -> tuple[Value, Value]:
+    def rounded(self, x: MathValue, scale: Operand = 1.0) -> tuple[MathValue, MathValue]:
         """``round(x*scale)`` to even as (float, bits whose low part is that integer).
 
         Needs ``|x*scale| < 2**(mantissa - 1)``.  AVX2 cannot convert packed doubles to 64-bit
@@ -286,12 +289,12 @@ class Builder(ABC):
         shifted = self.fma(x, scale, self.fmt.magic)
         return shifted - self.fmt.magic, self.to_bits(shifted)
 
-    def power_of_two(self, k: Value) -> Value:
+    def power_of_two(self, k: MathValue) -> MathValue:
         """``2**k`` for integral float ``k`` with a normal result."""
         biased = k + (self.fmt.magic + self.fmt.bias)
         return self.from_bits(self.to_bits(biased) << self.fmt.mantissa)
 
-    def halves(self, k: Value) -> tuple[Value, Value]:
+    def halves(self, k: MathValue) -> tuple[MathValue, MathValue]:
         """Two factors whose product is ``2**k``, for results beyond the normal range."""
         offset = self.fmt.magic + self.fmt.bias
         biased = self.fma(k, 0.5, offset)
@@ -299,12 +302,12 @@ class Builder(ABC):
         half = self.from_bits(self.to_bits(biased) << self.fmt.mantissa)
         return half, self.power_of_two(rest)
 
-    def scale(self, x: Value, k: Value) -> Value:
+    def scale(self, x: MathValue, k: MathValue) -> MathValue:
         """``x * 2**k``: the first step is exact, so that a subnormal result rounds once."""
         first, second = self.halves(k)
         return (x * first) * second
 
-    def polynomial(self, x: Value, coefficients: tuple[float, ...]) -> Value:
+    def polynomial(self, x: MathValue, coefficients: tuple[float, ...]) -> MathValue:
         """``sum c[i]*x**i`` by Estrin's scheme: depth log2(n), one extra product per level."""
         terms: list[Operand] = list(coefficients)
         power = x

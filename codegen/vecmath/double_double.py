@@ -6,37 +6,37 @@ Knuth, TAOCP 2, 4.2.2; Muller et al., "Handbook of Floating-Point Arithmetic", c
 
 from __future__ import annotations
 
-from .builder import Builder, Operand, Value
+from .builder import MathBuilder, MathValue, Operand
 
-Pair = tuple[Value, Value]
+Pair = tuple[MathValue, MathValue]
 
 
-def fast_two_sum(a: Value, b: Value) -> Pair:
+def fast_two_sum(a: MathValue, b: MathValue) -> Pair:
     """``a + b`` exactly, for ``|a| >= |b|`` or ``a == 0``."""
     total = a + b
     return total, b - (total - a)
 
 
-def two_sum(a: Value, b: Value) -> Pair:
+def two_sum(a: MathValue, b: MathValue) -> Pair:
     """``a + b`` exactly, in any order of magnitude."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
-def two_product(b: Builder, x: Value, y: Operand) -> Pair:
+def two_product(b: MathBuilder, x: MathValue, y: Operand) -> Pair:
     """``x * y`` exactly (barring underflow of the low part)."""
     high = x * y
     return high, b.fma(x, y, -high)
 
 
-def multiply(b: Builder, x: Pair, y: Pair) -> Pair:
+def multiply(b: MathBuilder, x: Pair, y: Pair) -> Pair:
     """The product of two pairs, to about twice the precision; the parts may overlap by a bit."""
     high, low = two_product(b, x[0], y[0])
     return high, b.fma(x[0], y[1], b.fma(x[1], y[0], low))
 
 
-def quotient(b: Builder, x: Pair, y: Pair) -> Pair:
+def quotient(b: MathBuilder, x: Pair, y: Pair) -> Pair:
     """``x / y`` as a pair, with one division: a reciprocal and the remainder's correction."""
     inverse = 1.0 / y[0]
     high = x[0] * inverse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .builder import Builder, Emitter, Operand, Value
+from .builder import MathBuilder, MathEmitter, MathValue, Operand
 from .formats import Format
 
 
@@ -13,10 +13,10 @@ def suffix(fmt: Format, lanes: int) -> str:
     return fmt.name if lanes == 1 else f"v{lanes}{fmt.name}"
 
 
-class LlvmBuilder(Builder):
+class LlvmBuilder(MathBuilder):
     """SSA values and basic blocks."""
 
-    def __init__(self, fmt: Format, lanes: int, emitter: Emitter | None = None):
+    def __init__(self, fmt: Format, lanes: int, emitter: MathEmitter | None = None):
         super().__init__(fmt, lanes, emitter)
         self.block = "entry"
 
@@ -26,64 +26,64 @@ class LlvmBuilder(Builder):
         element = {"f": self.fmt.llvm, "i": self.fmt.integer, "m": "i1"}[kind]
         return element if self.lanes == 1 else f"<{self.lanes} x {element}>"
 
-    def parameters(self, count: int) -> list[Value]:
-        return [Value(self, "f", f"%x{i}") for i in range(count)]
+    def parameters(self, count: int) -> list[MathValue]:
+        return [MathValue(self, "f", f"%x{i}") for i in range(count)]
 
-    def emit(self, kind: str, text: str) -> Value:
+    def emit(self, kind: str, text: str) -> MathValue:
         name = "%" + self.emitter.fresh()
         self.emitter.lines.append(f"  {name} = {text}")
-        return Value(self, kind, name)
+        return MathValue(self, kind, name)
 
-    def binary(self, op: str, kind: str, left: str, right: str) -> Value:
+    def binary(self, op: str, kind: str, left: str, right: str) -> MathValue:
         return self.emit(kind, f"{op} {self.type(kind)} {left}, {right}")
 
-    def compare(self, predicate: str, left: Value, right: Value) -> Value:
+    def compare(self, predicate: str, left: MathValue, right: MathValue) -> MathValue:
         typ = self.type(left.kind)
         op = f"fcmp {predicate}" if left.kind == "f" else f"icmp {predicate}"
         return self.emit("m", f"{op} {typ} {left.text}, {right.text}")
 
-    def negative(self, x: Value) -> Value:
+    def negative(self, x: MathValue) -> MathValue:
         return self.emit("f", f"fneg {self.type('f')} {x.text}")
 
-    def _splat(self, kind: str, element: str, literal: str) -> Value:
-        return Value(self, kind, literal if self.lanes == 1 else f"splat ({element} {literal})")
+    def _splat(self, kind: str, element: str, literal: str) -> MathValue:
+        return MathValue(self, kind, literal if self.lanes == 1 else f"splat ({element} {literal})")
 
-    def const_mask(self, value: bool) -> Value:
+    def const_mask(self, value: bool) -> MathValue:
         return self._splat("m", "i1", "true" if value else "false")
 
-    def const(self, value: float) -> Value:
+    def const(self, value: float) -> MathValue:
         return self._splat("f", self.fmt.llvm, self.fmt.literal(value))
 
-    def const_int(self, value: int) -> Value:
+    def const_int(self, value: int) -> MathValue:
         half, modulus = 1 << (self.fmt.bits - 1), 1 << self.fmt.bits
         return self._splat("i", self.fmt.integer, str((value + half) % modulus - half))
 
-    def intrinsic(self, name: str, *args: Operand) -> Value:
+    def intrinsic(self, name: str, *args: Operand) -> MathValue:
         typ = self.type("f")
         symbol = f"@llvm.{name}.{suffix(self.fmt, self.lanes)}"
         self.emitter.declarations.add(f"declare {typ} {symbol}({', '.join([typ] * len(args))})")
         text = ", ".join(f"{typ} {self.operand(a, 'f').text}" for a in args)
         return self.emit("f", f"call {typ} {symbol}({text})")
 
-    def select(self, mask: Value, yes: Operand, no: Operand, kind: str = "f") -> Value:
+    def select(self, mask: MathValue, yes: Operand, no: Operand, kind: str = "f") -> MathValue:
         a, b, typ = self.operand(yes, kind), self.operand(no, kind), self.type(kind)
         return self.emit(
             kind, f"select {self.type('m')} {mask.text}, {typ} {a.text}, {typ} {b.text}"
         )
 
-    def to_bits(self, x: Value) -> Value:
+    def to_bits(self, x: MathValue) -> MathValue:
         return self.emit("i", f"bitcast {self.type('f')} {x.text} to {self.type('i')}")
 
-    def from_bits(self, x: Value) -> Value:
+    def from_bits(self, x: MathValue) -> MathValue:
         return self.emit("f", f"bitcast {self.type('i')} {x.text} to {self.type('f')}")
 
-    def from_int(self, x: Value) -> Value:
+    def from_int(self, x: MathValue) -> MathValue:
         return self.emit("f", f"sitofp {self.type('i')} {x.text} to {self.type('f')}")
 
-    def from_mask(self, mask: Value, kind: str = "i") -> Value:
+    def from_mask(self, mask: MathValue, kind: str = "i") -> MathValue:
         return self.emit(kind, f"zext {self.type('m')} {mask.text} to {self.type(kind)}")
 
-    def special(self, mask: Value, helper: str, x: Value, y: Value) -> Value:
+    def special(self, mask: MathValue, helper: str, x: MathValue, y: MathValue) -> MathValue:
         taken, done = self.emitter.fresh("rare"), self.emitter.fresh("done")
         any_lane = self._any(mask)
         self.emitter.declarations.add("declare i1 @llvm.expect.i1(i1, i1)")
@@ -95,16 +95,16 @@ class LlvmBuilder(Builder):
         self._open(done)
         return self.emit("f", f"phi {typ} [ {y.text}, %{before} ], [ {fixed.text}, %{taken} ]")
 
-    def call(self, helper: str, *args: Value) -> Value:
+    def call(self, helper: str, *args: MathValue) -> MathValue:
         typ, name = self.type("f"), f"@fusec.{helper}.{suffix(self.fmt, self.lanes)}"
         self.emitter.needs[helper] = None
         operands = ", ".join(f"{typ} {a.text}" for a in args)
         return self.emit("f", f"call fastcc {typ} {name}({operands})")
 
     def each_lane(
-        self, lane: Builder, x: Value, y: Value,
-        needed: Callable[[Value], Value], compute: Callable[[Value], Value],
-    ) -> Value:
+        self, lane: MathBuilder, x: MathValue, y: MathValue,
+        needed: Callable[[MathValue], MathValue], compute: Callable[[MathValue], MathValue],
+    ) -> MathValue:
         vector, element = self.type("f"), self.fmt.llvm
         slots = [self._raw(f"alloca {vector}") for _ in (x, y)]
         for slot, value in zip(slots, (x, y), strict=True):
@@ -117,7 +117,7 @@ class LlvmBuilder(Builder):
         source, target = (
             self._raw(f"getelementptr inbounds {element}, ptr {s}, i64 {index}") for s in slots
         )
-        value = Value(lane, "f", self._raw(f"load {element}, ptr {source}"))
+        value = MathValue(lane, "f", self._raw(f"load {element}, ptr {source}"))
         self._line(f"br i1 {needed(value).text}, label %{work}, label %{after}")
         self._open(work)
         self._line(f"store {element} {compute(value).text}, ptr {target}")
@@ -129,17 +129,17 @@ class LlvmBuilder(Builder):
         self._open(end)
         return self.emit("f", f"load {vector}, ptr {slots[1]}")
 
-    def wide_from_bits(self, x: Value) -> Value:
+    def wide_from_bits(self, x: MathValue) -> MathValue:
         return self.emit("w", f"zext {self.type('i')} {x.text} to i128")
 
-    def low_bits(self, x: Value) -> Value:
+    def low_bits(self, x: MathValue) -> MathValue:
         return self.emit("i", f"trunc i128 {x.text} to {self.type('i')}")
 
-    def leading_zeros(self, x: Value) -> Value:
+    def leading_zeros(self, x: MathValue) -> MathValue:
         self.emitter.declarations.add("declare i128 @llvm.ctlz.i128(i128, i1)")
         return self.emit("w", f"call i128 @llvm.ctlz.i128(i128 {x.text}, i1 false)") & 127
 
-    def funnel(self, table: str, word: Value, start: Value) -> Value:
+    def funnel(self, table: str, word: MathValue, start: MathValue) -> MathValue:
         loaded = []
         for offset in (0, 1):
             place = word + offset
@@ -149,19 +149,19 @@ class LlvmBuilder(Builder):
         return self.emit("i", f"call i64 @llvm.fshl.i64(i64 {loaded[0]}, i64 {loaded[1]}, "
                               f"i64 {start.text})")
 
-    def widened(self, x: Value) -> Value:
+    def widened(self, x: MathValue) -> MathValue:
         return self.emit("f", f"fpext {self._float_type(x)} {x.text} to {self.type('f')}")
 
-    def narrowed(self, x: Value) -> Value:
+    def narrowed(self, x: MathValue) -> MathValue:
         return self.emit("f", f"fptrunc {self._float_type(x)} {x.text} to {self.type('f')}")
 
     @staticmethod
-    def _float_type(x: Value) -> str:
+    def _float_type(x: MathValue) -> str:
         """The float type of the value's own builder."""
         assert isinstance(x.builder, LlvmBuilder)
         return x.builder.type("f")
 
-    def _any(self, mask: Value) -> Value:
+    def _any(self, mask: MathValue) -> MathValue:
         if self.lanes == 1:
             return mask
         typ, name = self.type("m"), f"@llvm.vector.reduce.or.v{self.lanes}i1"

@@ -6,23 +6,23 @@ from collections.abc import Callable
 
 from fusec.core.records import dataclass
 
-from .builder import Builder, Value
+from .builder import MathBuilder, MathValue
 from .coefficients import TABLES
 
 
 @dataclass(frozen=True)
-class Function:
+class MathFunction:
     """``build(b, *operands)`` emits the body; bounds are in units in the last place."""
 
     name: str
     arity: int
-    build: Callable[..., Value]
+    build: Callable[..., MathValue]
     bound64: float
     bound32: float
 
 
-REGISTRY: dict[str, Function] = {}
-Build = Callable[..., Value]
+REGISTRY: dict[str, MathFunction] = {}
+Build = Callable[..., MathValue]
 
 
 def function(
@@ -31,12 +31,12 @@ def function(
     """Register a body under a NumPy name, with its bounds for float64 and float32."""
 
     def register(build: Build) -> Build:
-        REGISTRY[name] = Function(name, arity, build, bound64, bound32)
+        REGISTRY[name] = MathFunction(name, arity, build, bound64, bound32)
         return build
 
     return register
 
 
-def table(b: Builder, name: str) -> tuple[float, ...]:
+def table(b: MathBuilder, name: str) -> tuple[float, ...]:
     """Coefficients or constant parts for the builder's format."""
     return TABLES[b.fmt.name][name]

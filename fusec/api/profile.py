@@ -17,7 +17,7 @@ from typing import IO, Any
 from fusec.compiled.reports import history
 from fusec.core import locks, timeline
 from fusec.errors import user_error
-from fusec.inspect.timeline_rows import Rows
+from fusec.inspect.timeline_rows import TimelineRows
 from fusec.inspect.timeline_svg import drawn
 
 _changing = locks.Lock()
@@ -139,7 +139,7 @@ def _text(path: str | os.PathLike[str]) -> str:
 
 def _parts(recording: timeline.Recording) -> Iterator[str]:
     """The text of the file, event by event."""
-    rows = Rows(recording)
+    rows = TimelineRows(recording)
     yield '{"displayTimeUnit": "ms", "traceEvents": ['
     separator = "\n"
     for event in rows.events():
@@ -152,7 +152,7 @@ def _parts(recording: timeline.Recording) -> Iterator[str]:
 
 
 def _picture(recording: timeline.Recording) -> Iterator[str]:
-    yield drawn([*Rows(recording).events()])
+    yield drawn([*TimelineRows(recording).events()])
 
 
 def profile(path: str | os.PathLike[str]) -> Profile:

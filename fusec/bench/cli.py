@@ -19,7 +19,7 @@ from .cases import gpu_figures
 from .gradients import suite
 from .measure import benchmark
 from .measuring import host
-from .measuring.adapter import Backend, FusecBackend
+from .measuring.adapter import FusecBackend, MeasuredBackend
 from .measuring.program import DTYPES, Program
 from .peers import peers
 from .programs import NAMES, all_programs
@@ -104,7 +104,7 @@ def _threads(text: str) -> tuple[int, ...]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class TableRow:
     """One line of the table to be."""
 
     program: Program
@@ -119,16 +119,16 @@ class Row:
                          for seed in range(1, SEEDS if small else 1))]
 
 
-def rows(programs: Sequence[Program], args: argparse.Namespace) -> Iterator[Row]:
+def rows(programs: Sequence[Program], args: argparse.Namespace) -> Iterator[TableRow]:
     """Every program at its sizes and dtypes, as asked for."""
     for program in programs:
         sizes = args.sizes or (program.quick_sizes if args.quick else program.sizes)
         for dtype in args.dtypes:
             for size in sizes:
-                yield Row(program, size, dtype)
+                yield TableRow(program, size, dtype)
 
 
-def measure(row: Row, args: argparse.Namespace, backend: Backend) -> Report:
+def measure(row: TableRow, args: argparse.Namespace, backend: MeasuredBackend) -> Report:
     """Benchmark one row."""
     checks = row.check_sets()
     counts = sorted({n or backend.max_threads() for n in args.threads})
@@ -140,7 +140,7 @@ def measure(row: Row, args: argparse.Namespace, backend: Backend) -> Report:
         report, program=row.program.name, size=row.size, dtype=row.dtype)
 
 
-def run(args: argparse.Namespace, backend: Backend | None = None) -> int:
+def run(args: argparse.Namespace, backend: MeasuredBackend | None = None) -> int:
     """Run the command; 0 when every program was equal and fused, else 1, 2 for a wrong name."""
     from rich.console import Console
     from rich.markup import escape
@@ -225,7 +225,7 @@ def _run_ops(args: argparse.Namespace, console: Any) -> int:
 
 
 def _measure_all(
-    requested: Sequence[Row], args: argparse.Namespace, backend: Backend, console: Any
+    requested: Sequence[TableRow], args: argparse.Namespace, backend: MeasuredBackend, console: Any
 ) -> tuple[list[Report], list[str]]:
     """Measure under a progress bar; a row that raises becomes a line, and the others go on."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -264,7 +264,7 @@ def _show(reports: Sequence[Report], console: Any) -> None:
 
 
 def _write(
-    reports: Sequence[Report], args: argparse.Namespace, backend: Backend, console: Any
+    reports: Sequence[Report], args: argparse.Namespace, backend: MeasuredBackend, console: Any
 ) -> None:
     """Write the files that were asked for, and print the name of each."""
     if args.json:

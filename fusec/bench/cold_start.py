@@ -15,7 +15,7 @@ import numpy as np
 
 from fusec import config
 
-from .measuring.adapter import Backend, FusecBackend
+from .measuring.adapter import FusecBackend, MeasuredBackend
 from .measuring.stats import digits
 from .peers import peers
 from .programs.ten_operations import FUNCTIONS
@@ -51,7 +51,7 @@ def _summary(times: list[float]) -> Cold:
     return Cold(times[0], float(np.median(later)), min(later), max(later))
 
 
-def cold_compile(backend: Backend | None = None) -> dict[str, Cold]:
+def cold_compile(backend: MeasuredBackend | None = None) -> dict[str, Cold]:
     """Cold compile times by compiler: fusec, and JAX where installed."""
     compiler = backend or FusecBackend()
     args = tuple(np.random.default_rng(0).uniform(0.5, 2.0, (2, SIZE)))

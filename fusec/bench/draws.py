@@ -142,7 +142,7 @@ def in_the_circle(rng: np.random.Generator, n: int) -> float:
 
 
 @dataclass(frozen=True)
-class Case:
+class DrawCase:
     """A loop that draws: its source, its size in words, and its other arguments."""
 
     run: Callable[..., Any]
@@ -155,29 +155,29 @@ def _spins(n: int) -> np.ndarray:
     return np.where(np.random.default_rng(1).random((n, n)) < 0.5, -1.0, 1.0)
 
 
-CASES: Sequence[Case] = (
-    Case(random_walk, "2e4", (20_000,), (200,)),
-    Case(gibbs, "2e3 x 10", (2_000, 10), (30, 3)),
-    Case(metropolis, "2e4", (20_000,), (200,)),
-    Case(ising, "64 x 64, 5e4", (_spins(64), 0.44, 50_000), (_spins(8), 0.44, 300)),
-    Case(diamond_square, "128 x 128", (128, 0.6), (8, 0.6)),
-    Case(decay, "2e4", (20_000, 0.1), (100, 0.1)),
-    Case(in_the_circle, "2e4", (20_000,), (100,)),
+CASES: Sequence[DrawCase] = (
+    DrawCase(random_walk, "2e4", (20_000,), (200,)),
+    DrawCase(gibbs, "2e3 x 10", (2_000, 10), (30, 3)),
+    DrawCase(metropolis, "2e4", (20_000,), (200,)),
+    DrawCase(ising, "64 x 64, 5e4", (_spins(64), 0.44, 50_000), (_spins(8), 0.44, 300)),
+    DrawCase(diamond_square, "128 x 128", (128, 0.6), (8, 0.6)),
+    DrawCase(decay, "2e4", (20_000, 0.1), (100, 0.1)),
+    DrawCase(in_the_circle, "2e4", (20_000,), (100,)),
 )
 
 
 @dataclass(frozen=True)
-class Finding:
+class DrawFinding:
     """CPU seconds of one call: the smallest of several rounds; None where Numba refuses."""
 
-    case: Case
+    case: DrawCase
     python: float
     through_python: float  # fusec with draws by calls of Python
     fusec: float
     numba: float | None
 
 
-def measure(case: Case, rounds: int = 7) -> Finding:
+def measure(case: DrawCase, rounds: int = 7) -> DrawFinding:
     """Compile, compare results and states, then let them take turns."""
     compiled = fusec.jit(case.run)
     _compare(case, compiled)
@@ -192,10 +192,10 @@ def measure(case: Case, rounds: int = 7) -> Finding:
         with _through_python():
             times.setdefault("called", []).append(_once(compiled, case))
     least = {name: min(kept) for name, kept in times.items()}
-    return Finding(case, least["python"], least["called"], least["fusec"], least.get("numba"))
+    return DrawFinding(case, least["python"], least["called"], least["fusec"], least.get("numba"))
 
 
-def _compare(case: Case, compiled: Callable[..., Any]) -> None:
+def _compare(case: DrawCase, compiled: Callable[..., Any]) -> None:
     one, two = np.random.default_rng(0), np.random.default_rng(0)
     np.testing.assert_allclose(
         compiled(two, *copy.deepcopy(case.args)), case.run(one, *case.args), rtol=1e-9)
@@ -203,7 +203,7 @@ def _compare(case: Case, compiled: Callable[..., Any]) -> None:
         raise AssertionError(f"{case.run.__name__} leaves another state than NumPy")
 
 
-def _numbas(case: Case) -> Callable[..., Any] | None:
+def _numbas(case: DrawCase) -> Callable[..., Any] | None:
     """Numba's function, compiled."""
     import numba  # only here: it is slow to import
 
@@ -225,21 +225,21 @@ def _through_python() -> Iterator[None]:
         draws.reason = known
 
 
-def _once(call: Callable[..., Any], case: Case) -> float:
+def _once(call: Callable[..., Any], case: DrawCase) -> float:
     rng = np.random.default_rng(0)
     start = time.process_time()
     call(rng, *case.args)
     return time.process_time() - start
 
 
-def row(f: Finding) -> str:
+def row(f: DrawFinding) -> str:
     """Of the table."""
     numba = "refused | |" if f.numba is None else f"{1e3 * f.numba:.3g} | {f.fusec / f.numba:.2f} |"
     return (f"| {f.case.run.__name__} | {f.case.size} | {1e3 * f.python:.3g} | "
             f"{1e3 * f.through_python:.3g} | {1e3 * f.fusec:.3g} | {numba}")
 
 
-def render(findings: Sequence[Finding]) -> str:
+def render(findings: Sequence[DrawFinding]) -> str:
     """The section as Markdown."""
     return "\n".join([
         "## Draws in loops", "",

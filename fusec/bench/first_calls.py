@@ -25,7 +25,7 @@ from fusec.core.records import dataclass
 from fusec.errors import FusecError
 from fusec.ops.calls.library import leaves_of
 
-from .cases.first_call_cases import Case, cases
+from .cases.first_call_cases import FirstCallCase, cases
 
 SIZES = (1_000, 1_000_000)
 MOST_MS = 1000.0  # more than NumPy
@@ -35,7 +35,7 @@ _SHOWN = 15  # functions in the page's table
 
 
 @dataclass(frozen=True)
-class Row:
+class FirstCallRow:
     """Milliseconds of NumPy, of the first call and of a later one; bytes at their most."""
 
     name: str
@@ -61,7 +61,7 @@ class Row:
         return self.extra_ms <= MOST_MS and self.times <= MOST_TIMES
 
 
-def measured(case: Case) -> Row:
+def measured(case: FirstCallCase) -> FirstCallRow:
     """Of one function; what is compiled is new each time."""
     eager = min(_cpu_ms(case.call, case) for _ in range(2))
     compiled = fusec.jit(_copied(case.call))
@@ -70,7 +70,7 @@ def measured(case: Case) -> Row:
     result, eager_peak = _peak(case.call, case)
     _, first_peak = _peak(fusec.jit(_copied(case.call)), case)
     held = sum(x.nbytes for x in (*case.arguments, *leaves_of(result)) if isinstance(x, np.ndarray))
-    return Row(case.name, case.size, eager, first, later, held, eager_peak, first_peak)
+    return FirstCallRow(case.name, case.size, eager, first, later, held, eager_peak, first_peak)
 
 
 def _copied(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,14 +79,14 @@ def _copied(call: Callable[..., Any]) -> Callable[..., Any]:
                               call.__closure__)
 
 
-def _cpu_ms(call: Callable[..., Any], case: Case) -> float:
+def _cpu_ms(call: Callable[..., Any], case: FirstCallCase) -> float:
     arguments = case.fresh()
     start = time.process_time()
     call(*arguments)
     return 1e3 * (time.process_time() - start)
 
 
-def _peak(call: Callable[..., Any], case: Case) -> tuple[Any, int]:
+def _peak(call: Callable[..., Any], case: FirstCallCase) -> tuple[Any, int]:
     """What the call gives, and the bytes that it took at its most."""
     arguments = case.fresh()
     gc.collect()
@@ -98,7 +98,7 @@ def _peak(call: Callable[..., Any], case: Case) -> tuple[Any, int]:
         tracemalloc.stop()
 
 
-def rows(sizes: Sequence[int], names: frozenset[str]) -> Iterator[Row]:
+def rows(sizes: Sequence[int], names: frozenset[str]) -> Iterator[FirstCallRow]:
     """Of all functions, or of those of these names, at each size."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -110,13 +110,13 @@ def rows(sizes: Sequence[int], names: frozenset[str]) -> Iterator[Row]:
                     print(f"{case.name}, {size:,} elements: {str(error).splitlines()[0]}")
 
 
-def line(row: Row) -> str:
+def line(row: FirstCallRow) -> str:
     return (f"{row.name:28s} {row.size:>9,d}  NumPy {row.eager_ms:8.2f} ms  "
             f"first {row.first_ms:8.2f}  later {row.later_ms:8.2f}  memory {row.times:5.2f}"
             + ("" if row.is_within else "  TOO MUCH"))
 
 
-def page(found: Sequence[Row]) -> str:
+def page(found: Sequence[FirstCallRow]) -> str:
     """The table as Markdown: how many there are, and the slowest."""
     lines = ["| elements | functions | slowest first call beyond NumPy | 99 % are below | median | "
              "over 1 s | over 4 times the memory |", "|---|---|---|---|---|---|---|"]

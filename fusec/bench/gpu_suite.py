@@ -25,7 +25,7 @@ from fusec.core import gpus
 from fusec.core.records import dataclass, field
 
 from .cases import gpu_cases
-from .cases.gpu_cases import Case
+from .cases.gpu_cases import GpuCase
 from .measuring.program import Program
 from .peers.other_numpy import with_numpy
 from .peers.peers import TOLERANCE, first_line, installed
@@ -41,7 +41,7 @@ Call = Callable[[], Any]
 class Row:
     """What a case took, in seconds a call; ``rivals`` has a text where one could not run it."""
 
-    case: Case
+    case: GpuCase
     seconds: float = math.nan
     compile_ms: float = math.nan
     nbytes: int = 0
@@ -69,7 +69,7 @@ class Suite:
 
         return 2 * nbytes / least(copy, self.wait)
 
-    def measure(self, case: Case) -> Row:
+    def measure(self, case: GpuCase) -> Row:
         """One case, and what others take for it."""
         row, args = Row(case), case.make_args()
         own = [self.cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
@@ -89,7 +89,7 @@ class Suite:
             row.rivals[name] = self._rival(name, case, args)
         return row
 
-    def _difference(self, case: Case, args: Sequence[Any], result: Any) -> str:
+    def _difference(self, case: GpuCase, args: Sequence[Any], result: Any) -> str:
         """How it differs from NumPy's result by more than rounding; empty if it does not."""
         if sum(a.size for a in args if isinstance(a, np.ndarray)) > CHECKED_ELEMENTS:
             return ""
@@ -100,7 +100,7 @@ class Suite:
         return "" if all(_is_near(got, want, near) for got, want in pairs) else (
             "other results than NumPy's")
 
-    def _rival(self, name: str, case: Case, args: Sequence[Any]) -> float | str:
+    def _rival(self, name: str, case: GpuCase, args: Sequence[Any]) -> float | str:
         if not installed(name.partition(".")[0]):
             return "-"
         try:
@@ -148,7 +148,7 @@ def bytes_of(concrete: Any) -> int:
 Made = tuple[Call, Callable[[], None]]
 
 
-def _cupy(case: Case, args: Sequence[Any], fuse: bool = False) -> Made:
+def _cupy(case: GpuCase, args: Sequence[Any], fuse: bool = False) -> Made:
     cupy = importlib.import_module("cupy")
     function = with_numpy(case.function, cupy)
     if fuse:
@@ -159,7 +159,7 @@ def _cupy(case: Case, args: Sequence[Any], fuse: bool = False) -> Made:
     return lambda: function(*own), lambda: cupy.cuda.get_current_stream().synchronize()
 
 
-def _jax(case: Case, args: Sequence[Any]) -> Made:
+def _jax(case: GpuCase, args: Sequence[Any]) -> Made:
     jax = importlib.import_module("jax")
     jax.config.update("jax_enable_x64", True)
     function = jax.jit(with_numpy(case.function, jax.numpy))
@@ -172,14 +172,14 @@ def _jax(case: Case, args: Sequence[Any]) -> Made:
     return call, lambda: jax.block_until_ready(last)
 
 
-def _torch(case: Case, args: Sequence[Any]) -> Made:
+def _torch(case: GpuCase, args: Sequence[Any]) -> Made:
     torch = importlib.import_module("torch")
     function = torch.compile(with_numpy(case.function, torch), dynamic=False)
     own = [torch.from_numpy(a).cuda() if isinstance(a, np.ndarray) else a for a in args]
     return lambda: function(*own), torch.cuda.synchronize
 
 
-_MAKE: dict[str, Callable[[Case, Sequence[Any]], Made]] = {
+_MAKE: dict[str, Callable[[GpuCase, Sequence[Any]], Made]] = {
     "cupy": _cupy, "cupy.fuse": lambda case, args: _cupy(case, args, fuse=True), "jax": _jax,
     "torch": _torch,
 }

@@ -155,7 +155,7 @@ def lu(a: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Case:
+class LoopCase:
     """A loop: its source, its size in words, and what makes its arguments."""
 
     run: Callable[..., Any]
@@ -169,28 +169,28 @@ def _system(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 N = 100_000
-CASES: Sequence[Case] = (
-    Case(recurrence, "1e5", lambda g: (g.random(N), g.random(N))),
-    Case(logistic, "1e5", lambda g: (3.7, N)),
-    Case(newton, "1e5", lambda g: (1 + g.random(N),)),
-    Case(thomas, "1e5", lambda g: (g.random(N), 4 + g.random(N), g.random(N), g.random(N))),
-    Case(edit_distance, "320 x 320", lambda g: (
+CASES: Sequence[LoopCase] = (
+    LoopCase(recurrence, "1e5", lambda g: (g.random(N), g.random(N))),
+    LoopCase(logistic, "1e5", lambda g: (3.7, N)),
+    LoopCase(newton, "1e5", lambda g: (1 + g.random(N),)),
+    LoopCase(thomas, "1e5", lambda g: (g.random(N), 4 + g.random(N), g.random(N), g.random(N))),
+    LoopCase(edit_distance, "320 x 320", lambda g: (
         g.integers(0, 4, 320), g.integers(0, 4, 320))),
-    Case(gauss_seidel, "320 x 320", lambda g: (g.random((320, 320)), g.random((320, 320)))),
-    Case(smoothing, "1e5", lambda g: (g.random(N), 0.1)),
-    Case(orbit, "1e5", lambda g: (np.array([1.0, 0, 0]), np.array([0.0, 1, 0.1]), 1e-3, N)),
-    Case(triangular, "450", lambda g: (_system(g, 450), g.random(450))),
-    Case(triangular, "2000", lambda g: (_system(g, 2000), g.random(2000))),
-    Case(cholesky, "300", lambda g: (_system(g, 300),)),
-    Case(lu, "300", lambda g: (_system(g, 300),)),
+    LoopCase(gauss_seidel, "320 x 320", lambda g: (g.random((320, 320)), g.random((320, 320)))),
+    LoopCase(smoothing, "1e5", lambda g: (g.random(N), 0.1)),
+    LoopCase(orbit, "1e5", lambda g: (np.array([1.0, 0, 0]), np.array([0.0, 1, 0.1]), 1e-3, N)),
+    LoopCase(triangular, "450", lambda g: (_system(g, 450), g.random(450))),
+    LoopCase(triangular, "2000", lambda g: (_system(g, 2000), g.random(2000))),
+    LoopCase(cholesky, "300", lambda g: (_system(g, 300),)),
+    LoopCase(lu, "300", lambda g: (_system(g, 300),)),
 )
 
 
 @dataclass(frozen=True)
-class Finding:
+class LoopFinding:
     """Seconds of one call in fusec and in Numba: the smallest of several rounds."""
 
-    case: Case
+    case: LoopCase
     fusec: float
     numba: float
 
@@ -199,7 +199,7 @@ class Finding:
         return self.fusec / self.numba
 
 
-def measure(case: Case, rounds: int = 15) -> Finding:
+def measure(case: LoopCase, rounds: int = 15) -> LoopFinding:
     """Compile both, compare their results, then let them take turns."""
     import numba  # only here: it is slow to import
 
@@ -211,7 +211,7 @@ def measure(case: Case, rounds: int = 15) -> Finding:
     for _ in range(rounds):
         for call, kept in zip(calls, times, strict=True):
             kept.append(_once(call, args))
-    return Finding(case, min(times[0]), min(times[1]))
+    return LoopFinding(case, min(times[0]), min(times[1]))
 
 
 def _once(call: Callable[..., Any], args: Args) -> float:
@@ -220,7 +220,7 @@ def _once(call: Callable[..., Any], args: Args) -> float:
     return time.perf_counter() - start
 
 
-def render(findings: Sequence[Finding]) -> str:
+def render(findings: Sequence[LoopFinding]) -> str:
     """The section as Markdown."""
     rows = [f"| {f.case.run.__name__} | {f.case.size} | {1e3 * f.fusec:.3g} | {1e3 * f.numba:.3g} "
             f"| {f.ratio:.2f} |" for f in findings]

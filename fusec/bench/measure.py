@@ -15,11 +15,11 @@ from fusec import config
 from fusec.inspect.conditions import counters, remarks
 
 from .measuring import equality, timing
-from .measuring.adapter import Backend, FusecBackend
+from .measuring.adapter import FusecBackend, MeasuredBackend
 from .measuring.inputs import Inputs, copied, nbytes, varying
 from .measuring.limit import streaming_seconds
 from .reports.report import PeerResult, Report
-from .state import State
+from .state import BenchState
 
 # Inputs beyond this many elements get their float32 reference in float64: see equality.py.
 REFERENCE_ELEMENTS = 2_000_000
@@ -36,7 +36,7 @@ def benchmark(
     checks: Sequence[tuple[Any, ...]] | None = None,
     threads: Sequence[int] | None = None,
     peers: Mapping[str, Any] | None = None,
-    backend: Backend | None = None,
+    backend: MeasuredBackend | None = None,
 ) -> Report:
     """Measure ``f``, a fusec function (or a plain one, compiled here), against eager NumPy.
 
@@ -79,8 +79,8 @@ def benchmark(
 
 
 def _report(
-    backend: Backend, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any],
-    cases: Mapping[str, timing.Case], counts: Sequence[int],
+    backend: MeasuredBackend, compiled: Callable[..., Any], eager: Callable[..., Any],
+    args: Sequence[Any], cases: Mapping[str, timing.Case], counts: Sequence[int],
     remarks: Callable[[bool], tuple[str, ...]], **checked: Any,
 ) -> Report:
     """The report of these cases, with what the compiler says of the function.
@@ -124,7 +124,7 @@ def _outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
 
 
 def _check(
-    backend: Backend, compiled: Callable[..., Any], eager: Callable[..., Any],
+    backend: MeasuredBackend, compiled: Callable[..., Any], eager: Callable[..., Any],
     sets: Sequence[tuple[Any, ...]], counts: Sequence[int],
 ) -> equality.Equality:
     """The worst verdict over all inputs and thread counts."""
@@ -152,8 +152,8 @@ def _observe(eager: Callable[..., Any], args: Sequence[Any]) -> tuple[bool, int]
 
 
 def _cases(
-    backend: Backend, state: State, compiled: Callable[..., Any], eager: Callable[..., Any],
-    counts: Sequence[int], result_bytes: int,
+    backend: MeasuredBackend, state: BenchState, compiled: Callable[..., Any],
+    eager: Callable[..., Any], counts: Sequence[int], result_bytes: int,
 ) -> dict[str, timing.Case]:
     def on_threads(n: int) -> Context:
         return functools.partial(state.around, functools.partial(backend.threads, n))

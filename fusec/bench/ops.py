@@ -43,7 +43,7 @@ come first, with the reason.
 
 
 @dataclass(frozen=True)
-class Result:
+class OpResult:
     """Seconds a call by contender (absent: it has no such op, or gave other values)."""
 
     case: OpCase
@@ -122,7 +122,7 @@ def _peers(case: OpCase, args: Sequence[Any], want: Sequence[Any]) -> Iterator[t
 # ---------------------------------------------------------------------------------- measuring
 
 
-def measure(case: OpCase, dtype: str, size: int, budget: float = BUDGET) -> Result:
+def measure(case: OpCase, dtype: str, size: int, budget: float = BUDGET) -> OpResult:
     """All contenders on operands of one dtype and size, in turn."""
     elements = min(size, case.most)
     rng = np.random.default_rng(0)
@@ -134,21 +134,21 @@ def measure(case: OpCase, dtype: str, size: int, budget: float = BUDGET) -> Resu
             want = optree.tree_leaves(case.function(*sets[0]))
             wrong = disagreement(optree.tree_leaves(compiled(*sets[0])), want)
     except fusec.FusecError as error:
-        return Result(case, dtype, elements, {}, (), first_line(error))
+        return OpResult(case, dtype, elements, {}, (), first_line(error))
     if wrong:
-        return Result(case, dtype, elements, {}, (), wrong)
+        return OpResult(case, dtype, elements, {}, (), wrong)
     cases = [timing.Case("numpy", case.function), timing.Case("fusec", compiled),
              *_peers(case, sets[0], want)]
     with np.errstate(all="ignore"):
         timing.run(cases, lambda k: sets[k % 2], repeats=None, budget=budget)
     externs = tuple(dict.fromkeys(e.name for e in compiled.traces[0].externs))
-    return Result(case, dtype, elements, {c.name: c.timing.seconds for c in cases}, externs)
+    return OpResult(case, dtype, elements, {c.name: c.timing.seconds for c in cases}, externs)
 
 
 def measure_all(
     names: Sequence[str] = (), sizes: Sequence[int] = SIZES, budget: float = BUDGET,
     show: Callable[[str], None] = lambda line: None,
-) -> list[list[Result]]:
+) -> list[list[OpResult]]:
     """A list per op and dtype, with a result per size; ``names`` picks ops."""
     table = []
     for case in all_cases():
@@ -163,7 +163,7 @@ def measure_all(
 # ------------------------------------------------------------------------------------ the page
 
 
-def reason(row: Sequence[Result]) -> str:
+def reason(row: Sequence[OpResult]) -> str:
     """Why NumPy is faster."""
     failed = [r.failure for r in row if r.failure]
     if failed:
@@ -181,30 +181,30 @@ def reason(row: Sequence[Result]) -> str:
     return "the kernel is slower"
 
 
-def is_slower(row: Sequence[Result]) -> bool:
+def is_slower(row: Sequence[OpResult]) -> bool:
     return any(r.speed_up < SLOWER for r in row)
 
 
-def _cells(result: Result) -> list[str]:
+def _cells(result: OpResult) -> list[str]:
     values = [result.ns(name) for name in NAMES]
     return ["-" if v is None else digits(v) for v in values]
 
 
-def _line(row: Sequence[Result], last: str) -> str:
+def _line(row: Sequence[OpResult], last: str) -> str:
     cells = [row[0].case.name, row[0].dtype]
     for result in row:
         cells += [*_cells(result), f"{result.speed_up:.2f}x"]
     return "| " + " | ".join([*cells, last]) + " |"
 
 
-def _head(row: Sequence[Result], last: str) -> list[str]:
+def _head(row: Sequence[OpResult], last: str) -> list[str]:
     heads = ["op", "dtype"]
     for size in ("small", "large")[: len(row)]:
         heads += [f"{size}: NumPy", *NAMES[1:], "speed-up"]
     return ["| " + " | ".join([*heads, last]) + " |", "|" + " --- |" * (len(heads) + 1)]
 
 
-def render(table: Sequence[Sequence[Result]], sizes: Sequence[int] = SIZES) -> str:
+def render(table: Sequence[Sequence[OpResult]], sizes: Sequence[int] = SIZES) -> str:
     """The section as Markdown: first the ops in which NumPy is faster."""
     slower = sorted((row for row in table if is_slower(row)),
                     key=lambda row: min(r.speed_up for r in row))
@@ -222,7 +222,7 @@ def render(table: Sequence[Sequence[Result]], sizes: Sequence[int] = SIZES) -> s
     return "\n".join(lines)
 
 
-def _how(row: Sequence[Result]) -> str:
+def _how(row: Sequence[OpResult]) -> str:
     return f"calls {', '.join(row[0].externs)}" if row[0].externs else "fused"
 
 
@@ -252,4 +252,4 @@ def write(path: Path, section: str, title: str = TITLE) -> None:
     path.write_text(with_section(page, section, title), encoding="utf-8")
 
 
-__all__ = ["Result", "measure", "measure_all", "render", "section_of", "with_section", "write"]
+__all__ = ["OpResult", "measure", "measure_all", "render", "section_of", "with_section", "write"]

@@ -21,7 +21,7 @@ from fusec.ops.calls.host_calls import (
     is_generator,
     set_generator_state,
 )
-from fusec.trace.guards.places import UNBOUND, Attribute, Item, Place
+from fusec.trace.guards.places import UNBOUND, Attribute, Item, OuterPlace
 from fusec.trace.places.container_contents import NewContent, Tail
 
 from .measuring.equality import leaves
@@ -29,7 +29,7 @@ from .measuring.equality import leaves
 PutBack = Callable[[], object]
 
 
-class State:
+class BenchState:
     """How to put back, in this order, what was found."""
 
     def __init__(self, puts: Sequence[PutBack] = ()) -> None:
@@ -54,7 +54,7 @@ class State:
             yield
 
 
-def state_of(concretes: Sequence[Any], args: Sequence[Any]) -> State:
+def state_of(concretes: Sequence[Any], args: Sequence[Any]) -> BenchState:
     """What calls of these traces change, as it is now: Variables, arrays from outside, attributes,
     outer names, items, and generators of random numbers (arguments too)."""
     puts: list[PutBack] = []
@@ -64,7 +64,7 @@ def state_of(concretes: Sequence[Any], args: Sequence[Any]) -> State:
         puts += [_variable(v) for v in concrete.variables]
         puts += [_generator(g) for g in _generators(concrete.graph)]
     puts += [_generator(x) for x in leaves(tuple(args)) if is_generator(x)]
-    return State(puts)
+    return BenchState(puts)
 
 
 def _variable(variable: Any) -> PutBack:
@@ -86,7 +86,7 @@ def _generators(graph: Graph) -> list[Any]:
     return [o.held for o in host_objects(graph) or () if is_generator(o.held)]
 
 
-def _place(place: Place | NewContent) -> PutBack:
+def _place(place: OuterPlace | NewContent) -> PutBack:
     if isinstance(place, NewContent):
         return _container(place.read())
     if isinstance(place, (Item, Tail)):

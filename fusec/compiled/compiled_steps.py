@@ -17,7 +17,7 @@ from fusec.ops.calls.library import LIBRARY, called_name
 from fusec.ops.rows.windows import UNLIMITED
 from fusec.passes.pipeline import BodyPasses
 
-from .reports.explain import Operand
+from .reports.explain import KernelOperand
 
 
 class CompiledKernel:
@@ -58,10 +58,10 @@ class CompiledKernel:
         }
 
     @property
-    def operands(self) -> list[Operand]:
+    def operands(self) -> list[KernelOperand]:
         return [
-            Operand(b.value, f"{dtype_name(b.dtype)}[{','.join(map(str, b.shape))}]",
-                    self.kernel.bytes_of(i), b.role)
+            KernelOperand(b.value, f"{dtype_name(b.dtype)}[{','.join(map(str, b.shape))}]",
+                          self.kernel.bytes_of(i), b.role)
             for i, b in enumerate(self.kernel.buffers)
         ]
 

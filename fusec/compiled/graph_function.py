@@ -15,6 +15,7 @@ from fusec.codegen.plan.schedule import contiguous_strides
 from fusec.core import locks
 from fusec.errors import overlap_error, unsupported, user_error
 from fusec.ir.graph import Graph, Loc, Value
+from fusec.ir.regions import overlapping
 from fusec.ir.sizes.dims import symbols_of
 from fusec.ir.sizes.open_sizes import open_sizes, sizes_of, unbound_sizes
 from fusec.ir.types import TensorType
@@ -156,10 +157,10 @@ class GraphFunction:
                 raise user_error(
                     ValueError, f"the graph updates {self.inputs[i]}, which is read-only", None,
                     "pass an array that can be written")
-            for j, other in enumerate(leaves):
-                if j != i and isinstance(other, np.ndarray) and np.may_share_memory(
-                        leaves[i], other):
-                    raise overlap_error(self.inputs[i], self.inputs[j])
+        arrays = ((i, x) for i, x in enumerate(leaves) if isinstance(x, np.ndarray))
+        pair = overlapping(arrays, self._updated)
+        if pair is not None:
+            raise overlap_error(*(self.inputs[i] for i in pair))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return GraphFunction, (self.graph, self._fp)

@@ -30,7 +30,7 @@ from fusec.ops.calls.recursion import RECURSIONS, is_repeated
 from fusec.trace.choice.merge import is_traced
 from fusec.trace.facts.layout import contiguous, is_c_contiguous, like_order
 from fusec.trace.objects import recursion
-from fusec.trace.objects.activations import Activations, Arguments, Result
+from fusec.trace.objects.activations import Activations, Arguments, ReturnedLeaf
 from fusec.trace.values.selected_arrays import roots
 from fusec.trace.values.trace import Layout, Trace
 
@@ -88,11 +88,13 @@ def called(
 
 
 def _may_share(trace: Trace, function: Any, fp: str) -> bool:
-    """Whether nothing around the call asks for nodes of its own: scopes, branches and loops of the
-    graph, handlers of exceptions, lists and dicts from outside that the program changes."""
+    """Whether nothing around the call asks for nodes of its own: scopes, but those that say one
+    device for all nodes, branches and loops of the graph, handlers of exceptions, lists and dicts
+    from outside that the program changes."""
     builder, active, fps = trace.builder, trace.part(Activations), recursion.FP
     bodies = sum(activation.recursive is not None for activation in active)
     return (not (builder.scope or builder.device or builder.control_inputs or trace.handlers)
+            and (builder.devices is None or builder.devices.name is not None)
             and len(trace.record.regions) == bodies and not trace.world.containers.held
             and fps.index(fp) >= fps.index(recursion.fp_around.get())
             and type(function) is FunctionType
@@ -122,7 +124,7 @@ def _key(trace: Trace, function: Any, arguments: Arguments) -> Any:
     if None in leaves or any(a.function == function and a.arguments.are_like(arguments)
                              for a in trace.part(Activations)):
         return None
-    return function, repr(arguments.structure), *leaves
+    return function, repr(arguments.structure), trace.builder.devices, *leaves
 
 
 def _leaf_key(trace: Trace, x: Any) -> Any:
@@ -189,7 +191,7 @@ def _returns_new_arrays(body: Any) -> bool:
     found = {id(root) for x in arrays for root in roots(x.storage)}
     return not body.recursive.aliases and len(found) == len(arrays) and all(
         map(_has_no_gaps, arrays)) and all(
-        type(x) is Result or isinstance(x, _PLAIN) for x in body.recursive.results)
+        type(x) is ReturnedLeaf or isinstance(x, _PLAIN) for x in body.recursive.results)
 
 
 def _has_no_gaps(x: Any) -> bool:

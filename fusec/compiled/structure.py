@@ -10,7 +10,7 @@ from fusec.ir.sizes.dims import Dim
 from fusec.ops import get
 from fusec.runtime.call_spec import CallSpec
 from fusec.signature.specs import TensorSpec
-from fusec.trace.boundary.results import Output
+from fusec.trace.boundary.results import ResultLeaf
 
 from .compiled_trace import Build
 
@@ -31,7 +31,7 @@ def outputs_of(build: Build) -> Any:
         for o in traced.outputs[: tree.num_leaves]])
 
 
-def _output(output: Output, types: Sequence[TensorType]) -> Any:
+def _output(output: ResultLeaf, types: Sequence[TensorType]) -> Any:
     if output.kind not in ("graph", "input"):
         return output.value
     type_ = types[output.index]

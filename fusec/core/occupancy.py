@@ -35,12 +35,12 @@ class Away(Protocol):
         """Copy it to where the Variable has it by itself."""
 
 
-class Copy(Protocol):
+class DeviceCopy(Protocol):
     """A value in the memory of a device."""
 
     version: int  # what `VERSION` was
 
-    def of_version(self, version: int) -> Copy:
+    def of_version(self, version: int) -> DeviceCopy:
         """The same, of another version."""
 
 
@@ -58,7 +58,7 @@ class Occupancy:
         self.words, self.facts = every[:2], every[2:]
         self.address: int = every.__array_interface__["data"][0]
         self.away: Away | None = None
-        self.copies: dict[Any, Copy] = {}
+        self.copies: dict[Any, DeviceCopy] = {}
         _all[self.address] = self
 
     def leave_home(self, away: Away) -> None:

@@ -24,7 +24,7 @@ from fusec.trace.values.trace import Trace, current
 
 from .outer_state import OuterState
 from .point import (
-    Point,
+    DerivativePoint,
     as_result,
     call_at,
     called,
@@ -97,7 +97,7 @@ def _value_and_grad(name: str, f: Any, argnums: Any, has_aux: bool, wrt: Any) ->
     return both
 
 
-def _apart(point: Point) -> Sequence[Any]:
+def _apart(point: DerivativePoint) -> Sequence[Any]:
     """What a function with ``has_aux`` returns."""
     result = point.result
     if not isinstance(result, tuple) or len(result) != 2:
@@ -213,7 +213,7 @@ def _as_it_is(trace: Trace, leaf: Any) -> Any:
     return from_value(trace, as_traced(trace, leaf).value)
 
 
-def _tangents(point: Point, tangents: Any, likes: Sequence[TracedArray]) -> list[Term]:
+def _tangents(point: DerivativePoint, tangents: Any, likes: Sequence[TracedArray]) -> list[Term]:
     return directions(point.trace, "jvp", tangents, point.structure, likes, "tangents")
 
 

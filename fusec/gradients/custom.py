@@ -16,7 +16,7 @@ from fusec.trace.values.differentiated import Differentiated
 from fusec.trace.values.trace import Trace, current
 
 from .point import called
-from .rules import Call, backward_rule, forward_rule
+from .rules import RuleCall, backward_rule, forward_rule
 from .transformed import check_callable
 
 P = ParamSpec("P")
@@ -50,15 +50,15 @@ class _Custom(Generic[P, R]):
         if not level.times:
             return called(trace, self.python, args, kwargs)
         self._check_rule(trace)
-        call = Call(trace, f"{self.name} of {getattr(self.python, '__name__', 'a function')}",
-                    self._positional(trace, args, kwargs), self.nondiff_argnums)
+        call = RuleCall(trace, f"{self.name} of {getattr(self.python, '__name__', 'a function')}",
+                        self._positional(trace, args, kwargs), self.nondiff_argnums)
         with level.more(-1):  # in the rule, calls of the function are plain ones
             return self._differentiated(call)
 
     def _check_rule(self, trace: Trace) -> None:
         raise NotImplementedError
 
-    def _differentiated(self, call: Call) -> Any:
+    def _differentiated(self, call: RuleCall) -> Any:
         raise NotImplementedError
 
     def _without_rule(self, trace: Trace) -> Exception:
@@ -107,7 +107,7 @@ class custom_vjp(_Custom[P, R]):
         if self.forward is None:
             raise self._without_rule(trace)
 
-    def _differentiated(self, call: Call) -> Any:
+    def _differentiated(self, call: RuleCall) -> Any:
         return backward_rule(call, self.forward, self.backward)
 
 
@@ -141,7 +141,7 @@ class custom_jvp(_Custom[P, R]):
         if self.rule is None:
             raise self._without_rule(trace)
 
-    def _differentiated(self, call: Call) -> Any:
+    def _differentiated(self, call: RuleCall) -> Any:
         return forward_rule(call, self.rule)
 
 

@@ -14,7 +14,7 @@ from fusec.trace.values.trace import Trace
 
 from .api import Argnums, P, grad, jvp, numbers_of
 from .one_hot import rows
-from .point import Point, as_result, call_at, directions, result_leaves
+from .point import DerivativePoint, as_result, call_at, directions, result_leaves
 from .transformed import check_callable, check_sequences, transformed
 
 
@@ -42,7 +42,7 @@ def jacobian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
     return transformed("jacobian", f, run, chosen, made_by=(jacobian, (f, chosen)))
 
 
-def _check(point: Point, leaves: Sequence[TracedArray]) -> None:
+def _check(point: DerivativePoint, leaves: Sequence[TracedArray]) -> None:
     for x in [*(v.like for v in point.variables), *leaves]:
         if x.dtype.kind != "f":
             cure = "take the real and the imaginary part" if x.dtype.kind == "c" else (
@@ -57,7 +57,7 @@ def _check(point: Point, leaves: Sequence[TracedArray]) -> None:
 Table = list[list[Any]]  # for each result, for each variable
 
 
-def _forward(point: Point, inputs: Sequence[Any], leaves: Sequence[TracedArray]) -> Table:
+def _forward(point: DerivativePoint, inputs: Sequence[Any], leaves: Sequence[TracedArray]) -> Table:
     """A direction for each element of the variables."""
     trace = point.trace
     columns = []
@@ -73,7 +73,7 @@ def _forward(point: Point, inputs: Sequence[Any], leaves: Sequence[TracedArray])
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _back(point: Point, inputs: Sequence[Any], leaves: Sequence[TracedArray]) -> Table:
+def _back(point: DerivativePoint, inputs: Sequence[Any], leaves: Sequence[TracedArray]) -> Table:
     """A cotangent for each element of the results."""
     table = []
     for y in leaves:

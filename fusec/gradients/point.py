@@ -26,7 +26,7 @@ Tree = Any
 
 
 @dataclass
-class Places:
+class DerivativeTree:
     """A tree's structure, of whose leaves those that are None are not there for a derivative."""
 
     structure: Any
@@ -44,13 +44,13 @@ class Places:
 
 
 @dataclass
-class Point:
+class DerivativePoint:
     """``result`` of a call whose variables are ``variables``, leaves of ``structure``."""
 
     trace: Trace
     name: str  # of the function, in messages
     variables: list[Independent]
-    structure: Places
+    structure: DerivativeTree
     result: Any
 
     def pulled(self, results: Sequence[tuple[Value, Term]]) -> Tree:
@@ -72,7 +72,7 @@ class Point:
 def call_at(
     trace: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
     argnums: int | tuple[int, ...], wrt: Tree, name: str,
-) -> Point:
+) -> DerivativePoint:
     """Call ``f`` with variables in the place of the arguments ``argnums``; or, where ``wrt`` is
     not None, of Variables and arrays that objects hold."""
     if wrt is not None:
@@ -100,7 +100,7 @@ def call_at(
     check_apart(variables)
     for variable in variables:
         variable.returned()
-    return Point(trace, name, variables, structure, result)
+    return DerivativePoint(trace, name, variables, structure, result)
 
 
 def _check_variables(trace: Trace, wrt: Tree, name: str) -> None:
@@ -137,10 +137,10 @@ def _named(
 
 def _separated(
     trace: Trace, tree: Tree, path: str, name: str
-) -> tuple[list[Independent], Places, Tree]:
+) -> tuple[list[Independent], DerivativeTree, Tree]:
     """The variables that a tree's leaves are, its structure, and the tree for the function."""
     leaves, structure = flattened(tree)
-    places = Places(structure, tuple(leaf is not None or leaf is tree for leaf in leaves))
+    places = DerivativeTree(structure, tuple(leaf is not None or leaf is tree for leaf in leaves))
     variables = [independent(trace, leaf, f"{path}{_place(place)}", name)
                  for leaf, place, is_there in zip(
                      leaves, structure.paths(), places.is_there, strict=True) if is_there]
@@ -169,7 +169,7 @@ def _chosen(
     return positions
 
 
-def real_number(point: Point, y: Any) -> TracedArray:
+def real_number(point: DerivativePoint, y: Any) -> TracedArray:
     """The result whose gradient is asked for; raises ``TypeError`` unless it is one float."""
     leaves = flattened(y)[0]
     is_one = len(leaves) == 1 and leaves[0] is y and not isinstance(y, (str, type(None)))
@@ -206,7 +206,7 @@ def ones(trace: Trace, value: Value) -> Term:
     return full(trace.builder, value.dtype.type(1), value)
 
 
-def result_leaves(point: Point) -> tuple[list[TracedArray], Any]:
+def result_leaves(point: DerivativePoint) -> tuple[list[TracedArray], Any]:
     """The result's leaves as traced values, and its structure.  Raises for texts and the like."""
     leaves, structure = flattened(point.result)
     for leaf in leaves:
@@ -226,7 +226,7 @@ def directions(
     value.
     """
     leaves, given = flattened(tree)
-    if isinstance(structure, Places):
+    if isinstance(structure, DerivativeTree):
         if given == structure.structure:
             leaves = structure.flatten_up_to(tree)
         structure = structure.structure

@@ -17,10 +17,10 @@ from fusec.ops.calls.checks import has_effects
 from fusec.ops.calls.given_derivatives import GIVEN
 from fusec.ops.derivatives import DIFFERENTIABLE
 from fusec.trace.choice.optional_values import assuming, bound, settled
-from fusec.trace.choice.regions import Region, captures, placeholder, subgraph
+from fusec.trace.choice.regions import TraceRegion, captures, placeholder, subgraph
 from fusec.trace.facts.trees import flattened
 from fusec.trace.operands.operands import as_traced
-from fusec.trace.places.cells import Variables
+from fusec.trace.places.cells import CellVariables
 from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.differentiated import Differentiated
 from fusec.trace.values.selected_arrays import Copied, roots
@@ -48,7 +48,7 @@ class Argument:
         return [self.leaves[k] for k in self.places]
 
 
-class Call:
+class RuleCall:
     """A call of a function with a rule; its arguments are arrays with memory of their own."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Call:
         self.constants = [args[n] for n in sorted(constant)]
         for argument in self.arguments:
             self.args[argument.number] = argument.inside
-        self.region = Region(trace)
+        self.region = TraceRegion(trace)
 
     def _argument(self, number: int, arg: Any) -> Argument:
         leaves, structure = flattened(arg)
@@ -108,7 +108,7 @@ class Call:
         """What a part of the rule returns, which may change nothing but what it makes."""
         trace, hooks = self.trace, self.trace.hooks
         assert hooks is not None
-        where, variables, region = hooks.where, Variables(trace, ()), Region(trace)
+        where, variables, region = hooks.where, CellVariables(trace, ()), TraceRegion(trace)
         before = variables.read()
         try:
             with assuming(trace), hooks.effects.region(run):  # type: ignore[attr-defined]
@@ -144,16 +144,16 @@ def _is_differentiable(leaf: Any) -> bool:
 
 
 @dataclass
-class Result:
+class RuleResult:
     """What the function returns: leaves that have derivatives, at ``places``, and others."""
 
-    call: Call
+    call: RuleCall
     structure: Any
     leaves: list[Any]
     places: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, call: Call, tree: Tree) -> Result:
+    def of(cls, call: RuleCall, tree: Tree) -> RuleResult:
         leaves, structure = flattened(tree)
         return cls(call, structure, leaves,
                    [k for k, leaf in enumerate(leaves) if _is_differentiable(leaf)])
@@ -162,7 +162,7 @@ class Result:
     def values(self) -> list[Value]:
         return [self.leaves[k].value for k in self.places]
 
-    def with_rule(self, direction: str, rule: Rule, primals: Sequence[Value]) -> Tree:
+    def with_rule(self, direction: str, rule: DerivativeRule, primals: Sequence[Value]) -> Tree:
         """The result, with a rule for what has derivatives."""
         trace, closed = self.call.trace, self.call.closed(self.values)
         if not self.places:
@@ -190,14 +190,16 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Rule:
+class DerivativeRule:
     """A graph over directions and what else it reads."""
 
     graph: Graph
     read: list[Value]
 
 
-def _rule(call: Call, name: str, outs: Sequence[Value], seeds: Sequence[Value]) -> Rule:
+def _rule(
+    call: RuleCall, name: str, outs: Sequence[Value], seeds: Sequence[Value]
+) -> DerivativeRule:
     """The part of what computes ``outs`` that depends on the seeds."""
     given, dependent, read = set(seeds), set(seeds), set[Value]()
     first = min((v.node.id for v in seeds), default=0)
@@ -209,10 +211,10 @@ def _rule(call: Call, name: str, outs: Sequence[Value], seeds: Sequence[Value]) 
             read.update(node.inputs)
     needed = sorted({v for v in (*read, *outs) if v not in dependent and v.node.op != "Const"},
                     key=lambda v: (v.node.id, v.index))
-    return Rule(subgraph(name, outs, seeds, needed), needed)
+    return DerivativeRule(subgraph(name, outs, seeds, needed), needed)
 
 
-def _check_pure(call: Call, node: Node) -> None:
+def _check_pure(call: RuleCall, node: Node) -> None:
     if has_effects(node):
         raise unsupported(f"{call.name}: a rule with effects", loc=node.loc,
                           cure="print and draw in the function, not in its rule")
@@ -226,13 +228,13 @@ def _seed(trace: Trace, value: Value, name: str) -> Value:
 # ----------------------------------------------------------------------------------- custom_vjp
 
 
-def backward_rule(call: Call, forward: Any, backward: Any) -> Tree:
+def backward_rule(call: RuleCall, forward: Any, backward: Any) -> Tree:
     """What the function returns, which ``forward`` computes."""
     trace = call.trace
     given = settled(trace, bound(trace, called(trace, forward, tuple(call.args), {})))
     call.check_unwritten()
     tree, residuals = call.pair(given, "(result, residuals)")
-    result = Result.of(call, tree)
+    result = RuleResult.of(call, tree)
     seeds = [_seed(trace, v, "cotangent") for v in result.values]
     leaves = [_zeros(trace, leaf) for leaf in result.leaves]
     for k, seed in zip(result.places, seeds, strict=True):
@@ -252,7 +254,7 @@ def _zeros(trace: Trace, leaf: Any) -> Any:
     return leaf * 0 if _is_number(leaf) or isinstance(leaf, (int, float)) else None
 
 
-def _cotangents(call: Call, found: Any) -> tuple[list[Value], list[Value]]:
+def _cotangents(call: RuleCall, found: Any) -> tuple[list[Value], list[Value]]:
     """Of the rule's results: values, and their cotangents."""
     if not isinstance(found, tuple) or len(found) != len(call.arguments):
         count = len(found) if isinstance(found, tuple) else type(found).__name__
@@ -272,7 +274,7 @@ def _cotangents(call: Call, found: Any) -> tuple[list[Value], list[Value]]:
     return primals, outs
 
 
-def _like(call: Call, structure: Any, tree: Tree, what: str) -> list[Any]:
+def _like(call: RuleCall, structure: Any, tree: Tree, what: str) -> list[Any]:
     """The leaves of a tree of this structure."""
     try:
         leaves: list[Any] = structure.flatten_up_to(tree)
@@ -286,14 +288,14 @@ def _like(call: Call, structure: Any, tree: Tree, what: str) -> list[Any]:
     return leaves
 
 
-def _fitted(call: Call, leaf: Any, like: TracedArray, what: str) -> Value:
+def _fitted(call: RuleCall, leaf: Any, like: TracedArray, what: str) -> Value:
     return direction(call.trace, call.name, leaf, like, what).value
 
 
 # ----------------------------------------------------------------------------------- custom_jvp
 
 
-def forward_rule(call: Call, jvp: Any) -> Tree:
+def forward_rule(call: RuleCall, jvp: Any) -> Tree:
     """What the function returns, which ``jvp`` computes beside the tangent."""
     trace, seeds, tangents = call.trace, list[Value](), list[Any]()
     for argument in call.arguments:
@@ -310,7 +312,7 @@ def forward_rule(call: Call, jvp: Any) -> Tree:
 
     tree, tangent = call.pair(call.apart(run), "(result, tangent)")
     call.check_unwritten()
-    result = Result.of(call, tree)
+    result = RuleResult.of(call, tree)
     _check_independent(call, result, seeds)
     found = _like(call, result.structure, tangent, "tangents")
     outs = [_fitted(call, 0.0 * result.leaves[k] if found[k] is None else found[k],
@@ -319,7 +321,7 @@ def forward_rule(call: Call, jvp: Any) -> Tree:
         "forward", _rule(call, "tangents", outs, seeds), [x.value for x in call.primals])
 
 
-def _check_independent(call: Call, result: Result, seeds: Sequence[Value]) -> None:
+def _check_independent(call: RuleCall, result: RuleResult, seeds: Sequence[Value]) -> None:
     if any(v in seeds for node in nodes_behind(result.values) for v in node.inputs) or any(
             v in seeds for v in result.values):
         raise user_error(ValueError, f"{call.name}: the result depends on the tangents",
@@ -334,8 +336,8 @@ def with_partials(
     *partials: Callable[..., TracedArray],
 ) -> Tree:
     """An elementwise function of the arguments, with its partial derivatives by each."""
-    call, seeds = Call(trace, name, tuple(args), ()), list[Value]()
-    result, total = Result.of(call, f(*call.args)), None
+    call, seeds = RuleCall(trace, name, tuple(args), ()), list[Value]()
+    result, total = RuleResult.of(call, f(*call.args)), None
     if not result.places:
         return result.structure.unflatten(result.leaves)
     for argument, partial in zip(call.arguments, partials, strict=True):

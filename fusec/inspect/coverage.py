@@ -33,7 +33,7 @@ ORDER = (FUSED, LIBRARY, PLAIN_CALL, REFUSAL)
 
 
 @dataclass(frozen=True)
-class Entry:
+class CoverageEntry:
     """One function: its name below ``np.``, its class, and the reason where there is one."""
 
     name: str
@@ -57,28 +57,28 @@ def find(name: str) -> Any:
     return target
 
 
-def classify(name: str) -> Entry:
+def classify(name: str) -> CoverageEntry:
     """The class of a function, by tracing sample calls."""
     function = find(name)
     if function is None:
-        return Entry(name, REFUSAL, "NumPy has no function of this name")
+        return CoverageEntry(name, REFUSAL, "NumPy has no function of this name")
     if isinstance(function, type) and issubclass(function, np.generic) and name not in PLAIN:
         return _scalar_type(name, function)
     ops = _traced_ops(name, function)
     if ops is not None:
         kinds = {registry.get(op).kind for op in ops}
-        return Entry(name, LIBRARY if "extern" in kinds else FUSED)
+        return CoverageEntry(name, LIBRARY if "extern" in kinds else FUSED)
     if name in PLAIN:
-        return Entry(name, PLAIN_CALL, PLAIN[name])
-    return Entry(name, REFUSAL, REFUSED.get(name, "it is not written yet"))
+        return CoverageEntry(name, PLAIN_CALL, PLAIN[name])
+    return CoverageEntry(name, REFUSAL, REFUSED.get(name, "it is not written yet"))
 
 
-def _scalar_type(name: str, kind: type) -> Entry:
+def _scalar_type(name: str, kind: type) -> CoverageEntry:
     """A conversion such as ``np.float32(x)``."""
     if kind in TABLE and is_compiled(np.dtype(kind)):
-        return Entry(name, FUSED)
+        return CoverageEntry(name, FUSED)
     reason = REFUSED.get(name, "its dtype is not compiled")
-    return Entry(name, REFUSAL, reason)
+    return CoverageEntry(name, REFUSAL, reason)
 
 
 def _answers(function: Any) -> bool:
@@ -127,28 +127,28 @@ def _ops_of(call: Callable[..., Any], args: tuple[Any, ...]) -> set[str] | None:
 # ------------------------------------------------------------------------------------- the page
 
 
-def entries() -> list[Entry]:
+def entries() -> list[CoverageEntry]:
     """All functions of NumPy's namespaces."""
     return [classify(name) for name in numpy_names()]
 
 
-def array_api_entries() -> dict[str, list[Entry]]:
+def array_api_entries() -> dict[str, list[CoverageEntry]]:
     """The Array API standard's functions by section, under NumPy's names."""
     return {section: [classify(n) for n in names] for section, names in ARRAY_API.items()}
 
 
-def percentage(rows: list[Entry]) -> float:
+def percentage(rows: list[CoverageEntry]) -> float:
     """How many of the functions are not refused, in percent."""
     return 100 * sum(e.status != REFUSAL for e in rows) / len(rows)
 
 
-def _count_row(title: str, rows: list[Entry]) -> str:
+def _count_row(title: str, rows: list[CoverageEntry]) -> str:
     counts = Counter(e.status for e in rows)
     cells = " | ".join(str(counts[status]) for status in ORDER)
     return f"| {title} | {len(rows)} | {cells} | {percentage(rows):.1f} % |"
 
 
-def _home(entry: Entry) -> str:
+def _home(entry: CoverageEntry) -> str:
     return entry.name.rpartition(".")[0]
 
 
@@ -180,7 +180,7 @@ def page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(rows: list[Entry]) -> list[str]:
+def _table(rows: list[CoverageEntry]) -> list[str]:
     """One line a function for refusals, one line a class for the rest."""
     lines = []
     for status in (FUSED, LIBRARY):

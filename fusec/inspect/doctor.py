@@ -41,7 +41,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Report:
+class DoctorReport:
     """The sections, and whether everything that fusec itself needs is there."""
 
     sections: tuple[Section, ...]
@@ -52,7 +52,7 @@ class Report:
         return "\n\n".join([*map(str, self.sections), f"fusec {verdict}"])
 
 
-def examine() -> Report:
+def examine() -> DoctorReport:
     """Look at versions, CPU, LLVM, threads, kept code, runtime, packages and settings."""
     needs = requirements()
     parts: list[tuple[str, Callable[[], Iterable[str]]]] = [
@@ -61,7 +61,7 @@ def examine() -> Report:
         ("packages", lambda: package_lines(needs)), ("settings", _settings),
     ]
     sections = tuple(Section(title, tuple(_guarded(lines))) for title, lines in parts)
-    return Report(sections, all(need.satisfied for need in needs if not need.extra))
+    return DoctorReport(sections, all(need.satisfied for need in needs if not need.extra))
 
 
 def _guarded(lines: Callable[[], Iterable[str]]) -> list[str]:

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 _Raw = tuple[str, str, str, int, int, str, Any, Any]  # see `timeline.FIELDS`
 
 
-class Rows:
+class TimelineRows:
     """The events of a recording, each with the number of its device and of its thread.
 
     Viewers bind the end of an arrow to the span around it in the same row.  A value may be handed

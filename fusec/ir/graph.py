@@ -29,6 +29,12 @@ def new_id() -> int:
 
 
 _new = tuple.__new__  # without the call of a named tuple's own
+_new_node = object.__new__
+_SAME: Any = object()  # a field that a copy has of the node itself; None is a value of some
+
+
+def _frozen(attrs: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return MappingProxyType(dict(attrs)) if attrs else _NO_ATTRS
 
 
 class Node:
@@ -56,7 +62,7 @@ class Node:
         self.op = op
         self.inputs = tuple(inputs)
         self.types = tuple(types)
-        self.attrs = MappingProxyType(dict(attrs)) if attrs else _NO_ATTRS
+        self.attrs = _frozen(attrs)
         self.name = name or op
         self.loc = loc
         self.control_inputs = tuple(control_inputs)
@@ -82,17 +88,27 @@ class Node:
         control = self.control_inputs if control is None else tuple(control)
         if inputs == self.inputs and control == self.control_inputs:
             return self
-        return self._copied(inputs, control)
+        return self.with_(inputs=inputs, control_inputs=control)
 
-    def copied(self) -> Node:
-        """The same node with a new id, so that it comes after all that exist: ids order a graph."""
-        return self._copied(self.inputs, self.control_inputs)
-
-    def _copied(self, inputs: tuple[Value, ...], control: tuple[Node, ...]) -> Node:
-        return Node(
-            self.op, inputs, self.types, self.attrs, name=self.name, loc=self.loc,
-            control_inputs=control, device=self.device,
-        )
+    def with_(
+        self, *, op: str = _SAME, inputs: Iterable[Value] = _SAME,
+        types: Iterable[TensorType] = _SAME, attrs: Mapping[str, Any] = _SAME, name: str = _SAME,
+        loc: Loc | None = _SAME, control_inputs: Iterable[Node] = _SAME, device: str = _SAME,
+    ) -> Node:
+        """A copy with these fields changed and a new id, so that it comes after all nodes that
+        exist: ids order a graph.  Without any change it is a copy all the same."""
+        copy = _new_node(Node)
+        copy.op = self.op if op is _SAME else op
+        copy.inputs = self.inputs if inputs is _SAME else tuple(inputs)
+        copy.types = self.types if types is _SAME else tuple(types)
+        copy.attrs = self.attrs if attrs is _SAME else _frozen(attrs)
+        copy.name = self.name if name is _SAME else name or copy.op
+        copy.loc = self.loc if loc is _SAME else loc
+        copy.control_inputs = (
+            self.control_inputs if control_inputs is _SAME else tuple(control_inputs))
+        copy.device = self.device if device is _SAME else device
+        copy.id = next(_ids)  # at last: iterators among the arguments may make nodes
+        return copy
 
     def __repr__(self) -> str:
         return f"<Node {self.name}: {self.op} #{self.id}>"
@@ -213,14 +229,6 @@ class Graph:
         node, colon, index = name.rpartition(":")
         is_port = bool(colon) and index.isascii() and index.isdigit()
         return self[node].out(int(index)) if is_port else self[name].out(0)
-
-    def users(self) -> dict[Value, list[Node]]:
-        """For each value the nodes that read it, in order, once per reading operand."""
-        table: dict[Value, list[Node]] = {}
-        for node in self.nodes:
-            for value in node.inputs:
-                table.setdefault(value, []).append(node)
-        return table
 
     def rename(self, name: str) -> Graph:
         return replace(self, name=name)

@@ -30,9 +30,12 @@ class Namer:
         return name
 
 
-class Devices(Protocol):
-    """What says of each node of a program where it is to be."""
+class DeviceChoice(Protocol):
+    """What says of each node of a program where it is to be; equal where it says the same."""
 
+    @property
+    def name(self) -> object:
+        """The device of every node; None where that depends on the node."""
     def device_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str: ...
     def check_assigned(self, title: str, device: str, loc: Loc | None) -> None: ...
 
@@ -49,7 +52,7 @@ class Builder:
         self.loc = loc
         self.scope = ""
         self.device = ""
-        self.devices: Devices | None = None
+        self.devices: DeviceChoice | None = None
         self.control_inputs: tuple[Node, ...] = ()
         self.is_symbolic = False  # whether sizes of arguments are symbols
         self.notes: list[str] = []  # decisions that `fusec.explain` tells

@@ -42,7 +42,7 @@ def _machine(devices: tuple[Device, ...]) -> Machine:
     return _cached[1]
 
 
-def _model(device: Device, rates: calibration.Rates | None) -> DeviceModel:
+def _model(device: Device, rates: calibration.MeasuredRates | None) -> DeviceModel:
     """The device with usual rates, or with those that `fusec.devices` has measured."""
     model = DeviceModel(
         device.name, device.backend, device.memory, device.is_automatic,

@@ -26,7 +26,7 @@ _FIELDS = ("; the fields of an object are arguments where its class is registere
            "(optree.register_pytree_node, namespace='fusec')")
 
 
-class Assumed(Protocol):
+class StormCause(Protocol):
     """A guard of a trace."""
 
     subject: str
@@ -52,7 +52,7 @@ class Storm:
         if self._counts[cause] >= most:
             self._tell(cause, fn, f"was traced {most} times: {_text(cause, reason)}")
 
-    def note_spent(self, fn: Callable[..., Any], guard: Assumed | None) -> None:
+    def note_spent(self, fn: Callable[..., Any], guard: StormCause | None) -> None:
         """After the first call of a new trace ``guard`` does not hold, so that the next call will
         be traced, too; None where all do."""
         self._spent = 0 if guard is None else self._spent + 1

@@ -42,7 +42,7 @@ from .boundary.at_sizes import output_at
 from .boundary.bundles import bundled
 from .boundary.leftovers import check_containers, check_kept
 from .boundary.one_moment import of_one_moment
-from .boundary.results import Output, outputs_of
+from .boundary.results import ResultLeaf, outputs_of
 from .call.flat_call import FlatCall
 from .call.foreign_arrays import check_names
 from .call.symbolic_arguments import OpenArguments
@@ -72,7 +72,7 @@ from .numpy import methods  # noqa: F401 (as above)
 from .objects.activations import Activation, Activations, Arguments
 from .objects.recursion import numbers_vary
 from .objects.tracing_hooks import TracingHooks
-from .objects.variables import Created, Met, Variables
+from .objects.variables import Created, Met, TraceVariables
 from .operands.index_uses import lost_checks
 from .operands.sizes import undecided
 from .operands.texts import without_values
@@ -95,7 +95,7 @@ class Traced:
     """A finished trace."""
 
     graph: Graph
-    outputs: list[Output]
+    outputs: list[ResultLeaf]
     treespec: Any
     output_strides: list[tuple[int, ...]]
     input_strides: list[tuple[int, ...]]
@@ -210,7 +210,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         check_containers(trace, given, taken)
         once = check_kept(trace)
         containers.check_new_items()
-        once += [*containers.once(), *trace.part(Variables).guards()]
+        once += [*containers.once(), *trace.part(TraceVariables).guards()]
         effects = containers.effects()
         containers.check_unchosen([value for _, value in effects])
         later, result = bundled(trace, linked(trace, [value for _, value in effects], result))
@@ -232,8 +232,8 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         [*trace.record.notes, *trace.builder.notes, *map(str, once)],
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
-        *trace.part(Variables).close(trace), call.symbolic, frozenset(trace.part(Handles).apart),
-        trace.part(Rebindings), made_arrays(trace),
+        *trace.part(TraceVariables).close(trace), call.symbolic,
+        frozenset(trace.part(Handles).apart), trace.part(Rebindings), made_arrays(trace),
     )
 
 

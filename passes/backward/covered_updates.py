@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from fusec.ir import Node, Value
+from fusec.ir.regions import are_apart, are_plain, region_of
 from fusec.ir.sizes.dims import is_static
 from fusec.ops import get
 
 from ..rewrite import Rewriter
-from ..rules.rule_functions import are_apart, region_of
 
 LONGEST = 8  # updates of one array that are looked at
 LARGEST = 4096  # parts that borders of regions cut an array into
@@ -45,7 +45,7 @@ def put_back(node: Node) -> Value | None:
     before, source = array, part.node.inputs[0]
     while before != source:
         update = before.node
-        if update.op != "SliceUpdate" or not are_apart(node, update):
+        if update.op != "SliceUpdate" or not are_apart(region_of(node), region_of(update)):
             return None
         before = update.inputs[0]
     return array
@@ -61,11 +61,10 @@ def _updates(node: Node) -> list[Node]:
 
 def _cover(shape: Sequence[int], updates: Sequence[Node]) -> bool:
     """Whether the regions of updates have every element of the shape between them."""
-    regions = [tuple(zip(*region_of(u), strict=True))
-               for u in updates]
-    if not is_static((*shape, *(n for r in regions for s, _, m in r for n in (s, m)))) or any(
-            step != 1 for region in regions for _, step, _ in region):
+    written = [region_of(u) for u in updates]
+    if not is_static(shape) or not are_plain(*written):
         return False
+    regions = [tuple(r.axes) for r in written]
     borders = [sorted({0, size, *(p for r in regions for p in (r[axis][0], sum(r[axis][::2])))})
                for axis, size in enumerate(shape)]
     counts = [len(b) - 1 for b in borders]

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.regions import are_apart, region_of
+from fusec.ir.uses import readers
 from fusec.ops import get
 
 from ..rewrite import Rewriter, rebuilt
-from ..rules.rule_functions import are_apart
 
 
 def newest_versions(graph: Graph) -> Graph:
@@ -33,7 +34,7 @@ def newest_versions(graph: Graph) -> Graph:
 def _of_newest(node: Node, newer: Mapping[Value, Node], done: Collection[Node]) -> Node:
     """The slice, of the newest version so far of its operand that has the same there."""
     newest = node.inputs[0]
-    while newest in newer and newer[newest] in done and are_apart(node, newer[newest]):
+    while newest in newer and newer[newest] in done and _are_apart(node, newer[newest]):
         newest = newer[newest].out()
     return node if newest == node.inputs[0] else node.with_inputs([newest], node.control_inputs)
 
@@ -41,17 +42,14 @@ def _of_newest(node: Node, newer: Mapping[Value, Node], done: Collection[Node]) 
 def _newer(graph: Graph) -> Mapping[Value, Node]:
     """Arrays of which all but parts that lie elsewhere is read by one update, which comes before
     whatever reads these; and that."""
-    users: dict[Value, list[Node]] = {}
-    for node in graph.nodes:
-        for value in node.inputs:
-            users.setdefault(value, []).append(node)
+    users = readers(graph.nodes)
     roots = set(graph.roots)
     newer: dict[Value, Node] = {}
     for value, nodes in users.items():
         update, *others = nodes
         is_updated = update.op == "SliceUpdate" and value == update.inputs[0] != update.inputs[1]
         if is_updated and others and value not in roots and _is_computed(value.node) and (
-                all(node.op == "Slice" and node.device == update.device and are_apart(
+                all(node.op == "Slice" and node.device == update.device and _are_apart(
                     node, update) for node in others)) and (
                 not _is_read_before(value, update, users)):
             newer[value] = update
@@ -63,9 +61,13 @@ def _is_read_before(value: Value, update: Node, users: Mapping[Value, list[Node]
     not the update, is best made in place."""
     while value.node.op == "SliceUpdate":
         value = value.node.inputs[0]
-        if any(n.op == "Slice" and not are_apart(n, update) for n in users[value]):
+        if any(n.op == "Slice" and not _are_apart(n, update) for n in users[value]):
             return True
     return False
+
+
+def _are_apart(one: Node, other: Node) -> bool:
+    return are_apart(region_of(one), region_of(other))
 
 
 def _is_computed(node: Node) -> bool:

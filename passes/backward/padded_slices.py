@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.regions import are_apart, is_inside, region_of
 from fusec.ops import get
 from fusec.ops.calls.checks import may_raise
 
 from ..rewrite import Replacement, Rewriter, rewrite
-from ..rules.rule_functions import are_apart, is_inside, region_of
 
 MOST = 24  # results that a slice is pulled through
 
@@ -56,7 +56,8 @@ def _gains(value: Value, node: Node, inside: dict[Value, bool]) -> bool:
 
 
 def _reads_one_piece(node: Node, update: Node) -> bool:
-    return is_inside(*region_of(node), *region_of(update)) or are_apart(node, update)
+    part, other = region_of(node), region_of(update)
+    return is_inside(part, other) or are_apart(part, other)
 
 
 def _part(

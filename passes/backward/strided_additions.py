@@ -8,9 +8,8 @@ leaves: updates in place: no array of zeros is filled, nor one added of which ev
 
 from __future__ import annotations
 
-from collections import Counter
-
 from fusec.ir import Graph, Node, Value
+from fusec.ir.uses import use_counts
 from fusec.ops.regions.cones import is_padding
 
 from ..rewrite import Replacement, Rewriter, rewrite
@@ -18,15 +17,14 @@ from ..rewrite import Replacement, Rewriter, rewrite
 
 def strided_additions(graph: Graph) -> Graph:
     """The graph with such additions in place; itself where there are none."""
-    readers = Counter(v for node in graph.nodes for v in node.inputs)
-    readers.update(graph.roots)
+    counts = use_counts(graph.nodes, graph.roots)
 
     def visit(node: Node, rewriter: Rewriter) -> Replacement:
         if node.op != "Add":
             return None
         for x, other in (node.inputs, node.inputs[::-1]):
             old = rewriter.old.inputs[node.inputs.index(other)]
-            if readers[old] == 1 and _is_in_steps_among_zeros(other) and x.shape == other.shape:
+            if counts[old] == 1 and _is_in_steps_among_zeros(other) and x.shape == other.shape:
                 return [_added(x, other.node, rewriter)]
         return None
 

@@ -15,18 +15,19 @@ from collections.abc import Hashable, Sequence
 from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
 from fusec.ir.lazy_values import asked_once
+from fusec.ir.uses import readers
 from fusec.ops import registry
 from fusec.ops.calls.recursion import is_repeated
 
 from ..cse import value_key
 from ..rewrite import Rewriter, is_movable
 from ..rules.fma import is_contractible, is_product, is_product_through, single_use
-from ..rules.match import Call, apply_rule
+from ..rules.match import NodePattern, apply_rule
 from ..rules.rules import RULES
 from ..rules.simplify import BY_OP
 
 PAIRS = frozenset((outer.op, inner.op) for outer in (r.pattern for r in RULES)
-                  for inner in outer.operands if isinstance(inner, Call))
+                  for inner in outer.operands if isinstance(inner, NodePattern))
 
 
 @dataclass(frozen=True)
@@ -114,22 +115,22 @@ def differing_calls(graph: Graph) -> list[Node]:
     # Equal results keep memory of their own: `cse` leaves two nodes, which both read a product.
     if None in told or len(set(results)) < len(set(graph.roots)):
         return calls
-    readers = graph.users()
-    return [node for node in calls if node in told or _rules_look_across(node, graph, readers)]
+    read_by = readers(graph.nodes)
+    return [node for node in calls if node in told or _rules_look_across(node, graph, read_by)]
 
 
-def _rules_look_across(call: Node, graph: Graph, readers: dict[Value, list[Node]]) -> bool:
+def _rules_look_across(call: Node, graph: Graph, read_by: dict[Value, list[Node]]) -> bool:
     """Whether `simplify` or `prune` may find more with the body in place: a rule that matches a
     node and its operand, of which one is in the body, constants, or results that nobody reads."""
     body = call.attrs["body"]
-    inside = body.users()
+    inside = readers(body.nodes)
     if _has_simple_results(body) or any(
-            value not in readers and value not in graph.roots for value in call.outputs):
+            value not in read_by and value not in graph.roots for value in call.outputs):
         return True
     pairs = [(user.op, _made_by(operand)) for parameter, operand in zip(
         body.inputs, call.inputs, strict=True) for user in inside.get(parameter, ())]
     pairs += [(user.op, _made_by(value)) for value in call.outputs
-              for user in readers.get(value, ())]
+              for user in read_by.get(value, ())]
     return any(pair in PAIRS or is_given(pair[1]) for pair in pairs)
 
 

@@ -16,7 +16,7 @@ from fusec.ir.lazy_values import asked_once
 from fusec.ops import get
 from fusec.ops.calls.recursion import is_repeated
 
-from ..rewrite import Rewriter, rebuilt
+from ..rewrite import Rewriter, rebuilt, with_present_name
 from .contractions import differing_calls
 
 MOST = 2_000  # nodes of a graph that is compiled as one; passes take half a second for them
@@ -73,8 +73,7 @@ def with_prepared(graph: Graph, prepare: Pass) -> Graph:
         if is_repeated(node):
             body = node.attrs["body"]
             new = bodies.get(id(body)) or bodies.setdefault(id(body), prepare(body))
-            node = Node(node.op, node.inputs, node.types, {**node.attrs, "body": new},
-                        name=node.name, loc=node.loc)
+            node = node.with_(attrs={**node.attrs, "body": new})
         rewriter.keep(node)
     return rebuilt(graph, rewriter.nodes, rewriter.values)
 
@@ -97,10 +96,15 @@ def _placed(call: Node, rewriter: Rewriter) -> list[Value]:
     """The results of the body, whose nodes are made anew on the call's operands."""
     body: Graph = call.attrs["body"]
     values = dict(zip(body.inputs, call.inputs, strict=True))
+    names = {v.node.name: given.node.name for v, given in values.items()}
+    copies: dict[int, Node] = {}
     for node in body.nodes:
         if node.op != "Input":
-            new = Node(node.op, [values[v] for v in node.inputs], node.types, node.attrs,
-                       name=rewriter.namer.fresh(node.name), loc=node.loc)
+            names[node.name] = rewriter.namer.fresh(node.name)
+            copies[node.id] = new = node.with_(
+                inputs=[values[v] for v in node.inputs], name=names[node.name],
+                control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies],
+                device=with_present_name(node.device, names))
             rewriter.pending.append(new)
             values.update(zip(node.outputs, new.outputs, strict=True))
     return [values[v] for v in body.outputs]

@@ -7,6 +7,7 @@ a product keeps that from being contracted.  `prune` drops them first.
 from __future__ import annotations
 
 from fusec.ir import Graph, Node
+from fusec.ir.uses import use_counts
 from fusec.ops.calls.recursion import is_repeated
 
 from ..rewrite import Rewriter, rebuilt
@@ -35,13 +36,12 @@ def _passing_less(call: Node, bodies: dict[int, tuple[Graph, list[int]]]) -> Nod
     if body is whole:
         return call
     attrs = {**call.attrs, "body": body, "own": sum(k < call.attrs["own"] for k in kept)}
-    return Node(call.op, [call.inputs[k] for k in kept], call.types, attrs, name=call.name,
-                loc=call.loc, control_inputs=call.control_inputs, device=call.device)
+    return call.with_(inputs=[call.inputs[k] for k in kept], attrs=attrs)
 
 
 def _with_parameters_read(body: Graph) -> tuple[Graph, list[int]]:
     """The body over the parameters that something reads, and which of its own these are."""
-    read = {*body.roots, *(v for node in body.nodes for v in node.inputs)}
+    read = use_counts(body.nodes, body.roots)
     kept = [k for k, parameter in enumerate(body.inputs) if parameter in read]
     if len(kept) == len(body.inputs):
         return body, kept

@@ -10,27 +10,24 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.uses import readers
 from fusec.ops.regions.cones import is_boundary
 
 
 def borders(graph: Graph, stored: Collection[Value]) -> set[Value]:
     """The stored values that are others with rows or columns replaced, where nothing else reads
     more than those of the others."""
-    readers: dict[Value, list[Node]] = {}
-    for node in graph.nodes:
-        for value in node.inputs:
-            readers.setdefault(value, []).append(node)
-    roots = set(graph.roots)
-    return {v for v in stored if _is_border(v, stored, readers, roots)}
+    read_by, roots = readers(graph.nodes), set(graph.roots)
+    return {v for v in stored if _is_border(v, stored, read_by, roots)}
 
 
 def _is_border(
-    value: Value, stored: Collection[Value], readers: dict[Value, list[Node]], roots: set[Value]
+    value: Value, stored: Collection[Value], read_by: dict[Value, list[Node]], roots: set[Value]
 ) -> bool:
     before = value
     while before.node.op == "SliceUpdate" and _is_thin(before.node):
         before = before.node.inputs[0]
-        if before in roots or not all(map(_is_thin, readers[before])):
+        if before in roots or not all(map(_is_thin, read_by[before])):
             return False
         if before in stored or is_boundary(before.node):
             return before.node.op != "Const" and len(before.shape) > 1

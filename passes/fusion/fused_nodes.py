@@ -28,7 +28,7 @@ def with_fused_nodes(
             node = unit.opaque.with_inputs([_view(v, replaced) for v in unit.opaque.inputs],
                                            _control([unit.opaque], replaced))
             if node.id < newest and (effects or may_raise(node)):
-                node = node.copied()
+                node = node.with_()
             replaced.update(zip(unit.opaque.outputs, node.outputs, strict=True))
         else:
             node = _emit_group(unit, wanted, unrolled, replaced, namer)
@@ -113,10 +113,7 @@ def _body(unit: Unit, results: list[Value], name: str) -> tuple[Graph, list[Valu
     for node in nodes:
         # A copy even when nothing changed: ids must follow the new inputs' ids.
         inputs = [mapping[v] for v in node.inputs]
-        copy = Node(
-            node.op, inputs, node.types, node.attrs, name=node.name, loc=node.loc,
-            device=node.device,
-        )
+        copy = node.with_(inputs=inputs, control_inputs=())  # the kernel's node has them
         mapping.update(zip(node.outputs, copy.outputs, strict=True))
     graph = Graph.build(
         [mapping[v] for v in externals], [mapping[v] for v in results], name=name,

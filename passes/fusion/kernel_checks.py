@@ -29,5 +29,4 @@ def kernel_checks(graph: Graph) -> Graph:
 def _verified(node: Node) -> Node:
     if node.op != "Check":
         return node
-    return Node("Verify", node.inputs, node.types, node.attrs, name=node.name, loc=node.loc,
-                control_inputs=node.control_inputs, device=node.device)
+    return node.with_(op="Verify")

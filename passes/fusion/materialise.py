@@ -7,10 +7,10 @@ shape makes the same kernels.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.uses import use_counts
 from fusec.ops import get
 from fusec.ops.regions.cones import (
     Operand,
@@ -76,10 +76,10 @@ def tied_values(graph: Graph) -> set[Value]:
 def framed_values(graph: Graph, required: set[Value]) -> set[Value]:
     """Values that are stored between constants anyway, and read by others: a native loop computes
     them there (`fusec.codegen.structured.loops.frames`)."""
-    readers = Counter(v for node in graph.nodes for v in node.inputs)
+    counts = use_counts(graph.nodes)
     inside = (v.node.inputs[1] for v in required
               if is_padding(v.node) and has_unit_region(v.node))
-    return {v for v in inside if readers[v] > 1 and get(v.node.op).kind == "elementwise"}
+    return {v for v in inside if counts[v] > 1 and get(v.node.op).kind == "elementwise"}
 
 
 def _read_before_written(node: Node) -> list[Value]:

@@ -15,7 +15,7 @@ from fusec.ops.rows.sizes import defined_symbols, learnt_symbols, needed_symbols
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedGraph:
     """A copy of a graph whose parameters are placeholders: its values may be used in other graphs
     that are made of it."""
 
@@ -33,12 +33,12 @@ class Opened:
         return {i: self.values[v] for i, v in graph.updates}
 
 
-def opened(builder: Builder, graph: Graph) -> Opened:
+def opened(builder: Builder, graph: Graph) -> OpenedGraph:
     """The graph over placeholders."""
     values = {v: placeholder(builder, v.type, v.node.name) for v in graph.inputs}
     parameters = tuple(values[v] for v in graph.inputs)
     copy_nodes((n for n in graph.nodes if n.op != "Input"), values)
-    return Opened(parameters, values)
+    return OpenedGraph(parameters, values)
 
 
 def placeholder(builder: Builder, type_: TensorType, name: str) -> Value:
@@ -66,8 +66,7 @@ def copy_nodes(
         inputs = [values[v] for v in node.inputs]
         control = [copies[n.id] for n in node.control_inputs if n.id in copies]
         control += [] if ties is None else ties.before(node, inputs)
-        copy = Node(node.op, inputs, node.types, node.attrs, name=node.name, loc=node.loc,
-                    device=node.device, control_inputs=control)
+        copy = node.with_(inputs=inputs, control_inputs=control)
         if ties is not None:
             ties.made(copy)
         copies[node.id] = copy

@@ -11,14 +11,23 @@ from typing import Any
 
 from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
-from fusec.ir.walks import nodes_behind
+from fusec.ir.uses import values_read
 from fusec.ops import Builder
 from fusec.ops.admission.integer_ranges import Around, interval
 from fusec.ops.derivatives import Term, full
 
-from .bodies import Body, Opened, adjoint_type, check_sizes, name_of, of_kind, opened, placeholder
+from .bodies import (
+    Body,
+    OpenedGraph,
+    adjoint_type,
+    check_sizes,
+    name_of,
+    of_kind,
+    opened,
+    placeholder,
+)
 from .loops.run_sizes import copied_after_sizes, numbers_of
-from .loops.stacks import Inside, Stack, continued, is_beside
+from .loops.stacks import LoopContext, Stack, continued, is_beside
 from .loops.trips import as_int
 from .reverse import Reverse, control_rule, pull
 from .tape import is_of_known_size, kept_values, read_by_derivatives
@@ -27,11 +36,11 @@ SIDES = ("then", "orelse")
 
 
 @dataclass
-class Side:
+class BranchSide:
     """A side and a copy of it: ``outputs`` are its results, ``ends`` what its parameters are."""
 
     graph: Graph
-    body: Opened
+    body: OpenedGraph
     outputs: list[Value]
     ends: list[Value]
     seeds: dict[int, Value] = field(default_factory=dict)  # of results, then of arrays
@@ -41,15 +50,15 @@ class Side:
     stacks: list[Stack] = field(default_factory=list)
 
     @classmethod
-    def of(cls, builder: Builder, graph: Graph) -> Side:
+    def of(cls, builder: Builder, graph: Graph) -> BranchSide:
         body = opened(builder, graph)
         updates = body.new_contents(graph)
         return cls(graph, body, [body.values[v] for v in graph.outputs],
                    [updates.get(i, v) for i, v in enumerate(body.parameters)])
 
 
-def sides_of(builder: Builder, node: Node) -> list[Side]:
-    return [Side.of(builder, node.attrs[name]) for name in SIDES]
+def sides_of(builder: Builder, node: Node) -> list[BranchSide]:
+    return [BranchSide.of(builder, node.attrs[name]) for name in SIDES]
 
 
 @control_rule("Cond")
@@ -117,7 +126,7 @@ class _Plan:
         return number >= self.node.attrs["changed"] and operands[number] not in operands[:number]
 
 
-def _differentiate(reverse: Reverse, node: Node, side: Side, plan: _Plan) -> None:
+def _differentiate(reverse: Reverse, node: Node, side: BranchSide, plan: _Plan) -> None:
     builder, inside = reverse.builder, side.body.parameters
     results: dict[Value, Term] = {}
 
@@ -132,8 +141,8 @@ def _differentiate(reverse: Reverse, node: Node, side: Side, plan: _Plan) -> Non
         changed = n < node.attrs["changed"]
         seed(-1 - n, side.ends[n] if changed else inside[n])
     outer = reverse.inside
-    own = Inside(_around(side, node, None if outer is None else outer.around),
-                 () if outer is None else outer.nest)
+    own = LoopContext(_around(side, node, None if outer is None else outer.around),
+                      () if outer is None else outer.nest)
     totals = pull(builder, results, [inside[n] for n in plan.wanted], own)
     side.stacks = own.stacks
     builder.loc = node.loc
@@ -150,7 +159,9 @@ def _differentiate(reverse: Reverse, node: Node, side: Side, plan: _Plan) -> Non
     side.kept = [v for v in kept if v not in inside and is_of_known_size(v)]
 
 
-def _around(side: Side, node: Node, around: Around | None) -> dict[Value, tuple[object, object]]:
+def _around(
+    side: BranchSide, node: Node, around: Around | None
+) -> dict[Value, tuple[object, object]]:
     known = dict(around or {})
     for inner, outer in zip(side.body.parameters, node.inputs[1:], strict=True):
         if not inner.shape and inner.dtype.kind in "iu":
@@ -162,7 +173,7 @@ class _Kept:
     """The branch that keeps values, if there are any: ``values`` for each side, and the stacks of
     loops in the sides, ``outer`` as they are in the graph around."""
 
-    def __init__(self, reverse: Reverse, node: Node, sides: Sequence[Side]) -> None:
+    def __init__(self, reverse: Reverse, node: Node, sides: Sequence[BranchSide]) -> None:
         self.builder, self.node, self.sides = reverse.builder, node, sides
         self.is_beside = is_beside(reverse.inside)
         self.inner = [(number, stack) for number, side in enumerate(sides)
@@ -187,7 +198,7 @@ class _Kept:
         zeros = {v: of_kind(full(builder, v.dtype.type(0), v), adjoint_type(v).kind)
                  for v in everything}
         given = {v: of_kind(Term(builder, v), adjoint_type(v).kind) for v in everything}
-        more = [More([given[v] if v in side.kept else zeros[v] for v in everything])
+        more = [MoreOfBranch([given[v] if v in side.kept else zeros[v] for v in everything])
                 for side in self.sides]
         for (owner, inner), outer in zip(self.inner, self.outer, strict=True):
             for number, part in enumerate(more):
@@ -213,7 +224,9 @@ class _Kept:
         return found
 
 
-def _add_stack(builder: Builder, more: More, inner: Stack, outer: Stack, is_owner: bool) -> None:
+def _add_stack(
+    builder: Builder, more: MoreOfBranch, inner: Stack, outer: Stack, is_owner: bool
+) -> None:
     """A side's part in a stack of a loop in it, or in the other side."""
     if is_owner:
         more.outputs.append(inner.last)
@@ -229,7 +242,7 @@ def _add_stack(builder: Builder, more: More, inner: Stack, outer: Stack, is_owne
 
 
 def _counting_cond(
-    builder: Builder, node: Node, sides: Sequence[Side], owner: int, stack: Stack
+    builder: Builder, node: Node, sides: Sequence[BranchSide], owner: int, stack: Stack
 ) -> Value:
     """As many entries as a loop in a side adds."""
     graphs: dict[str, Any] = {}
@@ -244,7 +257,7 @@ def _counting_cond(
 
 
 @dataclass
-class More:
+class MoreOfBranch:
     """What a side of an extended branch has beside the side that it extends: results; arrays that
     it changes, as (operand, placeholder in the copy of the side, new contents); and what it reads,
     as (operand, placeholder)."""
@@ -255,7 +268,7 @@ class More:
 
 
 def extended_cond(
-    builder: Builder, node: Node, sides: Sequence[Side], more: Sequence[More]
+    builder: Builder, node: Node, sides: Sequence[BranchSide], more: Sequence[MoreOfBranch]
 ) -> Node:
     """The branch with more results, which both sides have."""
     changed, operands = node.attrs["changed"], node.inputs[1:]
@@ -268,7 +281,7 @@ def extended_cond(
 
 
 def _extended_side(
-    builder: Builder, name: str, side: Side, changed: int, more: More
+    builder: Builder, name: str, side: BranchSide, changed: int, more: MoreOfBranch
 ) -> Graph:
     body = Body(builder)
     parameters = [(v, v) for v in side.body.parameters]
@@ -285,7 +298,7 @@ def _extended_side(
                       [body.values[v].node for v in sinks])
 
 
-def _back(reverse: Reverse, sides: Sequence[Side], plan: _Plan, kept: _Kept) -> list[Value]:
+def _back(reverse: Reverse, sides: Sequence[BranchSide], plan: _Plan, kept: _Kept) -> list[Value]:
     """The cotangents of the wanted operands, in the plan's order."""
     builder, node = reverse.builder, plan.node
     starts = {n: _start(reverse, node, plan, n) for n in plan.arrays}
@@ -337,14 +350,10 @@ def _start(reverse: Reverse, node: Node, plan: _Plan, number: int) -> Value:
     return of_kind(term, "array")
 
 
-def _reads(side: Side, number: int) -> bool:
+def _reads(side: BranchSide, number: int) -> bool:
     """Whether the way back reads an operand."""
     from_seeds = {*side.kept, *side.seeds.values()}
     parameter = side.body.parameters[number]
     roots = [*side.totals.values(), *side.sizes.values()]
-    return parameter in _behind(roots, from_seeds)
-
-
-def _behind(roots: Sequence[Value], known: set[Value]) -> set[Value]:
-    nodes = nodes_behind(roots, known.__contains__)
-    return {v for node in nodes for v in node.inputs if v not in known} | (set(roots) - known)
+    return parameter not in from_seeds and (
+        parameter in values_read(roots, from_seeds.__contains__))

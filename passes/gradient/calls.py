@@ -10,10 +10,10 @@ from fusec.ops.calls.recursion import recursions
 from fusec.ops.derivatives import Term, refusal
 
 from . import forward, reverse
-from .bodies import Opened, opened
+from .bodies import OpenedGraph, opened
 
 
-def _inlined(builder: Builder, node: Node) -> Opened:
+def _inlined(builder: Builder, node: Node) -> OpenedGraph:
     """The function's graph over placeholders; raises for one that calls itself."""
     body = node.attrs["body"]
     if any(True for _ in recursions(body, node.attrs["function"])):
@@ -51,7 +51,7 @@ def _in_place(builder: Builder, node: Node) -> list[Value]:
     inside = _inlined(builder, node)
     values: dict[Value, Value] = dict(zip(inside.parameters, node.inputs, strict=True))
     for inner in inside.nodes:
-        copy = Node(inner.op, [values[v] for v in inner.inputs], inner.types, inner.attrs,
-                    name=builder.namer.fresh(inner.name), loc=inner.loc, device=inner.device)
+        copy = inner.with_(inputs=[values[v] for v in inner.inputs],
+                           name=builder.namer.fresh(inner.name), control_inputs=())
         values.update(zip(inner.outputs, copy.outputs, strict=True))
     return [values[inside.values[v]] for v in body.outputs]

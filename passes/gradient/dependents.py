@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from fusec.core.records import dataclass
 from fusec.ir import Node, Value
 from fusec.ops import get
-from fusec.ops.calls.given_derivatives import GIVEN, Operands
+from fusec.ops.calls.given_derivatives import GIVEN, RuleOperands
 from fusec.ops.derivatives import DIFFERENTIABLE, Refused, Zero, refusal
 
 
@@ -57,7 +57,7 @@ def _followed(node: Node) -> Sequence[Value]:
     """The operands that derivatives go through."""
     if node.op != GIVEN:
         return node.inputs
-    operands = Operands.of(node)
+    operands = RuleOperands.of(node)
     return (*operands.closed, *operands.primals)
 
 

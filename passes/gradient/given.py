@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from fusec.ir import Graph, Node, Value
 from fusec.ops import Builder
-from fusec.ops.calls.given_derivatives import GIVEN, Operands
+from fusec.ops.calls.given_derivatives import GIVEN, RuleOperands
 from fusec.ops.derivatives import Term, full, refusal
 
 from . import forward, reverse
 from .bodies import of_kind
-from .loops.stacks import Inside
+from .loops.stacks import LoopContext
 
 
 @reverse.control_rule(GIVEN)
@@ -23,7 +23,7 @@ def reverse_given(
     state: reverse.Reverse, node: Node, given: Sequence[Term | None]
 ) -> None:
     """Add what the rule gives for the cotangents to the totals of the primals."""
-    operands, builder = Operands.of(node), state.builder
+    operands, builder = RuleOperands.of(node), state.builder
     _check_closed(node, [v in state.found.values for v in operands.closed])
     if node.attrs["direction"] == "back":
         found: Sequence[Term | None] = _applied(builder, node, given, node.outputs)
@@ -39,7 +39,7 @@ def forward_given(
     builder: Builder, node: Node, given: Sequence[Term | None]
 ) -> Sequence[Term | None]:
     """The values' tangents, from those of the primals."""
-    operands = Operands.of(node)
+    operands = RuleOperands.of(node)
     first = len(node.inputs) - len(operands.primals)
     _check_closed(node, [t is not None for t in given[first - len(operands.closed): first]])
     if node.attrs["direction"] == "forward":
@@ -50,7 +50,7 @@ def forward_given(
 def _check_closed(node: Node, active: Sequence[bool]) -> None:
     """Raise where the function depends on what is differentiated by in a way that its rule cannot
     know: the derivative would lack that part."""
-    for value, is_active in zip(Operands.of(node).closed, active, strict=True):
+    for value, is_active in zip(RuleOperands.of(node).closed, active, strict=True):
         if is_active:
             raise refusal(
                 node, f"it reads {value.type} from outside of its arguments, on which the result "
@@ -70,7 +70,7 @@ def _applied(
 
 def _transposed(
     builder: Builder, node: Node, given: Sequence[Term | None], likes: Sequence[Value],
-    inside: Inside | None,
+    inside: LoopContext | None,
 ) -> list[Term | None]:
     """The transpose of the rule: its derivative by what it would be given."""
     zeros = [builder.emit("Pos", _zero(builder, like)) for like in likes]
@@ -95,7 +95,7 @@ def _placed(
         directions, rule.inputs, strict=False)]
     if parameters is not None:
         parameters[:] = operands
-    values = dict(zip(rule.inputs, (*operands, *Operands.of(node).read), strict=True))
+    values = dict(zip(rule.inputs, (*operands, *RuleOperands.of(node).read), strict=True))
     names: dict[str, str] = {}
     for inner in rule.nodes:
         if inner.op == "Input":
@@ -104,7 +104,7 @@ def _placed(
         attrs = dict(inner.attrs)
         if attrs.get("extends") in names:
             attrs["extends"] = names[attrs["extends"]]
-        copy = Node(inner.op, [values[v] for v in inner.inputs], inner.types, attrs, name=name,
-                    loc=inner.loc, device=inner.device)
+        copy = inner.with_(inputs=[values[v] for v in inner.inputs], attrs=attrs, name=name,
+                           control_inputs=())
         values.update(zip(inner.outputs, copy.outputs, strict=True))
     return [values[v] for v in rule.outputs]

@@ -17,7 +17,7 @@ from fusec.ops.derivatives.arrays.padded import added
 
 from .dependents import Dependents, dependents
 from .factors import factored
-from .loops.stacks import Inside
+from .loops.stacks import LoopContext
 from .partial_rules import conjugate, partial_of, product, with_mask
 
 Cotangent = Term | Addend | None
@@ -37,7 +37,7 @@ def control_rule(op: str) -> Callable[[ControlRule], ControlRule]:
 
 def pull(
     builder: Builder, results: Mapping[Value, Term], variables: Sequence[Value],
-    inside: Inside | None = None,
+    inside: LoopContext | None = None,
 ) -> list[Term | None]:
     """The variables' cotangents, given those of results; None where they are zero.
 
@@ -57,7 +57,7 @@ def pull(
 class Reverse:
     """The cotangents so far: of a value that was reached, the total of those that arrived."""
 
-    def __init__(self, builder: Builder, found: Dependents, inside: Inside | None) -> None:
+    def __init__(self, builder: Builder, found: Dependents, inside: LoopContext | None) -> None:
         self.builder, self.found, self.inside = builder, found, inside
         self.totals: dict[Value, Term] = {}
         # Nodes with greater numbers are of the way back.

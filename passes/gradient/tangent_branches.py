@@ -9,7 +9,7 @@ from fusec.ops import Builder
 from fusec.ops.derivatives import Term, full
 
 from .bodies import adjoint_type, name_of, of_kind, placeholder
-from .branches import More, Side, extended_cond, sides_of
+from .branches import BranchSide, MoreOfBranch, extended_cond, sides_of
 from .dependents import dependents, is_differentiable
 from .forward import control_rule, push
 
@@ -37,7 +37,7 @@ def forward_cond(
 
 
 def _varied(
-    sides: Sequence[Side], given: Sequence[int], changed: int
+    sides: Sequence[BranchSide], given: Sequence[int], changed: int
 ) -> tuple[list[int], list[int]]:
     """The results, and the arrays that are changed, that have tangents."""
     outputs: set[int] = set()
@@ -52,9 +52,9 @@ def _varied(
 
 
 def _more(
-    builder: Builder, node: Node, side: Side, tangents: dict[int, Term], outputs: Sequence[int],
-    arrays: Sequence[int],
-) -> More:
+    builder: Builder, node: Node, side: BranchSide, tangents: dict[int, Term],
+    outputs: Sequence[int], arrays: Sequence[int],
+) -> MoreOfBranch:
     inside, operands = side.body.parameters, node.inputs[1:]
     seeds = {n: placeholder(builder, adjoint_type(inside[n]), f"t_{name_of(inside[n])}")
              for n in sorted(tangents)}
@@ -64,7 +64,7 @@ def _more(
               for v, t in zip(results, pushed, strict=True)]
     given: dict[int, Value] = {
         n: of_kind(t, adjoint_type(operands[n]).kind) for n, t in tangents.items()}
-    return More(
+    return MoreOfBranch(
         values[: len(outputs)],
         [(given[n], seeds[n], end) for n, end in zip(arrays, values[len(outputs):], strict=True)],
         [(given[n], seeds[n]) for n in seeds if n not in arrays])

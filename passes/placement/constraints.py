@@ -22,6 +22,7 @@ from fusec.core.records import dataclass
 from fusec.errors import user_error
 from fusec.ir import Graph, Node
 from fusec.ir.device_names import LOSSY, DeviceName
+from fusec.ir.uses import readers
 from fusec.ops import get
 
 from .machine import DeviceModel, Machine
@@ -69,8 +70,7 @@ def _resolved(graph: Graph, machine: Machine) -> Graph:
                  for k, v in node.attrs.items()}
         inputs = [replaced.get(v, v) for v in node.inputs]
         control = [nodes.get(n.id, n) for n in node.control_inputs]
-        changed = Node(node.op, inputs, node.types, attrs, name=node.name, loc=node.loc,
-                       control_inputs=control, device=device)
+        changed = node.with_(inputs=inputs, attrs=attrs, control_inputs=control, device=device)
         nodes[node.id] = changed
         replaced.update(zip(node.outputs, changed.outputs, strict=True))
     return Graph(
@@ -86,9 +86,9 @@ def _stripped(graph: Graph) -> Graph:
     for node in graph.nodes:
         attrs = {k: _stripped(v) if isinstance(v, Graph) and constrained(v) else v
                  for k, v in node.attrs.items()}
-        nodes[node.id] = copy = Node(
-            node.op, [values[v] for v in node.inputs], node.types, attrs, name=node.name,
-            loc=node.loc, control_inputs=[nodes[n.id] for n in node.control_inputs])
+        nodes[node.id] = copy = node.with_(
+            inputs=[values[v] for v in node.inputs], attrs=attrs, device="",
+            control_inputs=[nodes[n.id] for n in node.control_inputs])
         values.update(zip(node.outputs, copy.outputs, strict=True))
     return Graph(
         tuple(values[v] for v in graph.inputs), tuple(values[v] for v in graph.outputs),
@@ -163,16 +163,14 @@ class _Classes:
     def _left_by_devices(self, graph: Graph) -> set[str]:
         """Names of nodes that their devices, which run kernels alone, leave to others: what they
         have no kernel for, and views that nothing else reads."""
-        readers: dict[str, set[str]] = {}
-        for node in graph.nodes:
-            for value in node.inputs:
-                readers.setdefault(value.node.name, set()).add(node.name)
+        read_by = readers(graph.nodes)
         left: set[str] = set()
         for node in reversed(graph.nodes):
             named = _named(self.machine, node)
             if get(node.op).is_given or not any(d.runs_kernels_alone for d in named):
                 continue
-            of_others = is_view(node) and node.name in readers and readers[node.name] <= left
+            users = read_by.get(node.out(), ()) if is_view(node) else ()
+            of_others = bool(users) and all(user.name in left for user in users)
             if of_others or not any(d.supports(node) for d in named):
                 left.add(node.name)
         return left

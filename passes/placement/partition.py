@@ -125,9 +125,8 @@ class _Partitioner:
         part = self._part(device)
         inputs = [self._here(v, device) for v in node.inputs]
         control = [self._after(n, device) for n in node.control_inputs if is_placed(n)]
-        copy = part.add(Node(
-            node.op, inputs, node.types, node.attrs, name=part.namer.fresh(node.name),
-            loc=node.loc, control_inputs=control, device=node.device))
+        copy = part.add(node.with_(
+            inputs=inputs, name=part.namer.fresh(node.name), control_inputs=control))
         part.homes[node.id] = copy
         part.values.update(zip(node.outputs, copy.outputs, strict=True))
 
@@ -143,8 +142,8 @@ class _Partitioner:
         here = self._bring(value, device)
         for shown in reversed(chain):
             node = shown.node
-            copy = part.add(Node(node.op, [here], node.types, node.attrs, loc=node.loc,
-                                 name=part.namer.fresh(node.name), device=node.device))
+            copy = part.add(node.with_(
+                inputs=[here], name=part.namer.fresh(node.name), control_inputs=()))
             here = part.values[shown] = copy.out()
         return here
 
@@ -156,8 +155,8 @@ class _Partitioner:
             return self._here(value, device)
         node = value.node
         if get(node.op).is_given and (node.op == "Const" or self._is_shared(device)):
-            copy = part.add(Node(node.op, (), node.types, node.attrs, loc=node.loc,
-                                 name=part.namer.fresh(node.name), device=node.device))
+            copy = part.add(node.with_(
+                inputs=(), name=part.namer.fresh(node.name), control_inputs=()))
             part.values[value] = copy.out()
         else:
             part.values[value] = self._received(value, device)

@@ -118,9 +118,8 @@ def placed(graph: Graph, simulation: Simulation) -> Graph:
         if node.name in simulation.devices:
             lossy = Constraint.parse(node.device).is_lossy
             device = str(Constraint(simulation.devices[node.name].name, is_lossy=lossy))
-        changed = Node(
-            node.op, [values.get(v, v) for v in node.inputs], node.types, node.attrs,
-            name=node.name, loc=node.loc, device=device,
+        changed = node.with_(
+            inputs=[values.get(v, v) for v in node.inputs], device=device,
             control_inputs=[nodes[n.id] for n in node.control_inputs])
         nodes[node.id] = changed
         values.update(zip(node.outputs, changed.outputs, strict=True))

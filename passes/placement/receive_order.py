@@ -101,8 +101,7 @@ def _rebuild(part: Part, delays: Mapping[str, Node], partition: Partition) -> No
         delay = delays.get(node.name + str(part.device.name))
         if delay is not None:
             control = [*control, copies[delay.id]]
-        copy = Node(node.op, [values[v] for v in node.inputs], node.types, node.attrs,
-                    name=node.name, loc=node.loc, control_inputs=control, device=node.device)
+        copy = node.with_(inputs=[values[v] for v in node.inputs], control_inputs=control)
         copies[node.id] = copy
         values.update(zip(node.outputs, copy.outputs, strict=True))
     part.nodes[:] = copies.values()

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from itertools import chain
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.uses import use_counts
 from fusec.ops import registry
 
 from ..cse import equal_anywhere, local_key
@@ -51,11 +51,11 @@ def single_use(graph: Graph) -> set[str]:
     """
     if any(node.device for node in graph.nodes):
         return _single_anywhere(graph)
-    uses: dict[str, int] = {}
     twins = _twins(graph)
-    for value in (*graph.roots, *(v for node in graph.nodes if node.id not in twins
-                                  for v in node.inputs)):
-        uses[value.node.name] = uses.get(value.node.name, 0) + 1
+    uses = Counter[str]()
+    for value, count in use_counts(
+            (n for n in graph.nodes if n.id not in twins), graph.roots).items():
+        uses[value.node.name] += count
     return {name for name, count in uses.items() if count == 1}
 
 
@@ -68,8 +68,10 @@ def _twins(graph: Graph) -> set[int]:
 
 def _single_anywhere(graph: Graph) -> set[str]:
     first = equal_anywhere(graph)
-    operands = (v for node in graph.nodes if first[node.id] == node.id for v in node.inputs)
-    uses = Counter(first[v.node.id] for v in chain(graph.roots, operands))
+    uses = Counter[int]()
+    for value, count in use_counts(
+            (n for n in graph.nodes if first[n.id] == n.id), graph.roots).items():
+        uses[first[value.node.id]] += count
     return {node.name for node in graph.nodes if uses[first[node.id]] == 1}
 
 

@@ -41,14 +41,14 @@ class Anything:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberPattern:
     """Matches a constant of exactly this value."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NodePattern:
     """Matches output 0 of a node of this op, binding its attributes to ``attrs`` by name."""
 
     op: str
@@ -56,7 +56,7 @@ class Call:
     attrs: tuple[str, ...]
 
 
-Pattern = Anything | Number | Call
+Pattern = Anything | NumberPattern | NodePattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Rule:
 
     text: str
     kinds: str
-    pattern: Call
+    pattern: NodePattern
     result: ast.expr
     condition: ast.expr | None
     operands: frozenset[str]
@@ -77,9 +77,9 @@ def rule(text: str, kinds: str) -> Rule:
     pattern, arrow, rest = text.partition("->")
     result, _, condition = rest.partition(" if ")
     left = _pattern(_expression(pattern))
-    if not arrow or not isinstance(left, Call):
+    if not arrow or not isinstance(left, NodePattern):
         raise ValueError(f"internal error: not a rewrite rule: {text!r}")
-    operands = (p.op if isinstance(p, Call) else CONSTANT for p in left.operands
+    operands = (p.op if isinstance(p, NodePattern) else CONSTANT for p in left.operands
                 if not isinstance(p, Anything) or p.name == CONSTANT)
     return Rule(text, kinds, left, _expression(result),
                 _expression(condition) if condition else None, frozenset(operands))
@@ -93,9 +93,9 @@ def _pattern(expression: ast.expr) -> Pattern:
     if isinstance(expression, ast.Name):
         return Anything(expression.id)
     if not isinstance(expression, ast.Call):
-        return Number(ast.literal_eval(expression))
+        return NumberPattern(ast.literal_eval(expression))
     attrs = tuple(n.id for n in _bracket(expression) if isinstance(n, ast.Name))
-    return Call(_op(expression), tuple(_pattern(a) for a in expression.args), attrs)
+    return NodePattern(_op(expression), tuple(_pattern(a) for a in expression.args), attrs)
 
 
 def _op(call: ast.Call) -> str:
@@ -142,18 +142,18 @@ def apply_rule(item: Rule, node: Node, rewriter: Rewriter) -> Value | None:
 
 def _match(pattern: Pattern, value: Value, bindings: Bindings) -> Bindings | None:
     """``bindings`` with what the pattern binds, or ``None``; never changed in place."""
-    if isinstance(pattern, Call):
+    if isinstance(pattern, NodePattern):
         if pattern.op != value.node.op or value.index:
             return None
         return _match_call(pattern, value.node, bindings)
-    if isinstance(pattern, Number):
+    if isinstance(pattern, NumberPattern):
         return bindings if _is_number(uniform_constant(value), pattern.value) else None
     if pattern.name == CONSTANT and uniform_constant(value) is None:
         return None
     return bindings | {pattern.name: value} if bindings.get(pattern.name, value) == value else None
 
 
-def _match_call(pattern: Call, node: Node, bindings: Bindings) -> Bindings | None:
+def _match_call(pattern: NodePattern, node: Node, bindings: Bindings) -> Bindings | None:
     """Binds attributes and operands; the op is known to be the pattern's."""
     attrs = _match_attrs(pattern, node)
     if attrs is None or len(node.inputs) != len(pattern.operands):
@@ -182,7 +182,7 @@ def _match_operands(
     return result
 
 
-def _match_attrs(pattern: Call, node: Node) -> Bindings | None:
+def _match_attrs(pattern: NodePattern, node: Node) -> Bindings | None:
     """The attributes by the names the pattern gives them; ``kind`` is part of the type."""
     if not node.attrs:
         return None if pattern.attrs else {}

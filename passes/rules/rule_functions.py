@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Node, Value
-from fusec.ir.sizes.dims import is_static
+from fusec.ir import Value, regions
+from fusec.ir.regions import Region, shift, times
 from fusec.ir.sizes.symbolic_numbers import Symbolic
 
 Ints = Sequence[int]
@@ -29,55 +29,19 @@ def compose(outer: Ints, inner: Ints) -> tuple[int, ...]:
     return tuple(inner[p] for p in outer)
 
 
-def shift(starts: Ints, inner_starts: Ints, inner_steps: Ints) -> tuple[int, ...]:
-    """The starts of a slice of a slice."""
-    return tuple(c + a * d for a, c, d in zip(starts, inner_starts, inner_steps, strict=True))
-
-
-def times(steps: Ints, inner_steps: Ints) -> tuple[int, ...]:
-    return tuple(a * b for a, b in zip(steps, inner_steps, strict=True))
-
-
 def is_disjoint(a: Ints, b: Ints, n: Ints, c: Ints, d: Ints, m: Ints) -> bool:
-    """Whether two regions (starts, steps, sizes) have no element in common on some axis."""
-    if not is_static((*a, *n, *c, *m)):
-        return False
-    ours, theirs = list(zip(a, b, n, strict=True)), list(zip(c, d, m, strict=True))
-    return any(count == 0 for _, _, count in (*ours, *theirs)) or any(
-        _apart(_ends(*p), _ends(*q)) for p, q in zip(ours, theirs, strict=True))
-
-
-def region_of(node: Node) -> tuple[Ints, Ints, Ints]:
-    """The region (starts, steps, sizes) that a ``Slice`` reads, or a ``SliceUpdate`` writes."""
-    return node.attrs["starts"], node.attrs["steps"], node.attrs["sizes"]
-
-
-def are_apart(one: Node, other: Node) -> bool:
-    """Whether the regions of two slices or updates have no element in common."""
-    return is_disjoint(*region_of(one), *region_of(other))
+    """Whether two regions (starts, steps, sizes) have no element in common."""
+    return regions.are_apart(Region(a, b, n), Region(c, d, m))
 
 
 def is_inside(a: Ints, b: Ints, n: Ints, c: Ints, d: Ints, m: Ints) -> bool:
     """Whether the region (starts, steps, sizes) lies in the second one; both without gaps."""
-    if not is_static((*a, *n, *c, *m)) or any(step != 1 for step in (*b, *d)):
-        return False
-    return all(first <= start and start + count <= first + size for start, count, first, size in
-               zip(a, n, c, m, strict=True))
+    return regions.is_inside(Region(a, b, n), Region(c, d, m))
 
 
 def less(starts: Ints, others: Ints) -> tuple[int, ...]:
     """The starts within a region that begins at others."""
     return tuple(a - c for a, c in zip(starts, others, strict=True))
-
-
-def _ends(start: int, step: int, count: int) -> tuple[int, int]:
-    """The least and the greatest position, of at least one."""
-    last = start + step * (count - 1)
-    return (start, last) if step > 0 else (last, start)
-
-
-def _apart(p: tuple[int, int], q: tuple[int, int]) -> bool:
-    return p[1] < q[0] or q[1] < p[0]
 
 
 def is_scalar(value: Value) -> bool:

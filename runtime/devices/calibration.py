@@ -43,7 +43,7 @@ _HANDOVERS = 40
 
 
 @dataclass(frozen=True)
-class Rates:
+class MeasuredRates:
     """Bytes that kernels read and write, floating-point operations and bytes of transfers, each
     per nanosecond (that is in GB/s and GFLOP/s), and nanoseconds until a kernel starts."""
 
@@ -54,15 +54,15 @@ class Rates:
 
 
 # One core of an ordinary machine, times the threads of a device where they help.
-_ONE_THREAD = Rates(10.0, 30.0, 8.0, 20_000.0)
+_ONE_THREAD = MeasuredRates(10.0, 30.0, 8.0, 20_000.0)
 _MOST_MEMORY_THREADS = 4  # more streams do not make memory faster
-_INTERPRETED = Rates(1.0, 0.2, 8.0, 50_000.0)  # NumPy's functions one by one, say
+_INTERPRETED = MeasuredRates(1.0, 0.2, 8.0, 50_000.0)  # NumPy's functions one by one, say
 
 _measuring = locks.Lock()
-_known: dict[str, Rates] = {}
+_known: dict[str, MeasuredRates] = {}
 
 
-def rates(device: Device, estimate: bool = False) -> Rates:
+def rates(device: Device, estimate: bool = False) -> MeasuredRates:
     """What was measured of a device, now, earlier, or by an earlier process on this machine.
 
     With ``estimate`` nothing is measured: where nobody has asked yet, a guess is returned at once.
@@ -80,7 +80,7 @@ def is_measurable(device: Device) -> bool:
     return device.backend == "cpu"
 
 
-def measured(device: Device) -> Rates | None:
+def measured(device: Device) -> MeasuredRates | None:
     """What has been measured of a device, if that was done."""
     if not is_measurable(device):
         return None
@@ -93,14 +93,14 @@ def measured(device: Device) -> Rates | None:
     return _known[key]
 
 
-def _estimated(device: Device) -> Rates:
+def _estimated(device: Device) -> MeasuredRates:
     count = threads_of(device)
-    return Rates(_ONE_THREAD.bytes_per_ns * min(count, _MOST_MEMORY_THREADS),
-                 _ONE_THREAD.flops_per_ns * count, _ONE_THREAD.transfer_bytes_per_ns,
-                 _ONE_THREAD.launch_ns)
+    return MeasuredRates(_ONE_THREAD.bytes_per_ns * min(count, _MOST_MEMORY_THREADS),
+                         _ONE_THREAD.flops_per_ns * count, _ONE_THREAD.transfer_bytes_per_ns,
+                         _ONE_THREAD.launch_ns)
 
 
-def _measured_now(device: Device) -> Rates:
+def _measured_now(device: Device) -> MeasuredRates:
     with _measuring:  # of one device after the other: they share the memory
         known = measured(device)
         if known is None:
@@ -130,17 +130,17 @@ def this_machine() -> tuple[str, ...]:
             f"memory {machine.usable_memory()}")
 
 
-def _read(entry: Any) -> Rates | None:
+def _read(entry: Any) -> MeasuredRates | None:
     """An entry of the file, which anything may have become."""
-    names = Rates.__dataclass_fields__
+    names = MeasuredRates.__dataclass_fields__
     if not isinstance(entry, dict) or {*entry} != {*names}:
         return None
     good = all(isinstance(value, float) and math.isfinite(value) and value > 0
                for value in entry.values())
-    return Rates(**entry) if good else None
+    return MeasuredRates(**entry) if good else None
 
 
-def _keep(key: str, found: Rates) -> None:
+def _keep(key: str, found: MeasuredRates) -> None:
     table = kept.load(_TABLE)
     table.pop(key, None)
     newest = [*table.items()][-_MOST_ENTRIES + 1:]
@@ -166,7 +166,7 @@ def on_its_thread(device: Device, work: Callable[[], T]) -> T:
     return result  # type: ignore[return-value]
 
 
-def _measure(device: Device) -> Rates:
+def _measure(device: Device) -> MeasuredRates:
     """About 0.2 s."""
     launch = _handover_ns(device)
     source = np.ones(_COPY_BYTES // 8)  # by this thread, as another device's result is
@@ -176,7 +176,7 @@ def _measure(device: Device) -> Rates:
                                                               _chain_rate(device)))
     except NativeUnavailableError:  # no pools there: kernels run on one thread
         return _estimated(device)
-    return Rates(streamed, calculated, copied, launch)
+    return MeasuredRates(streamed, calculated, copied, launch)
 
 
 def _handover_ns(device: Device) -> float:

@@ -18,7 +18,7 @@ from fusec.runtime.call_spec import CallSpec
 
 
 @dataclass
-class Value:
+class DeviceValue:
     """A value there.  Work that makes it was asked of the ``stream``, whose work alone may rely on
     that; ``buffer`` is the Variable's own memory."""
 
@@ -33,7 +33,7 @@ class Value:
         """Where it is on the device."""
         return int(self.array.ctypes.data)
 
-    def of_version(self, version: int) -> Value:
+    def of_version(self, version: int) -> DeviceValue:
         """The same, which a newer version of the Variable has, too."""
         self.version = version
         return self
@@ -45,7 +45,7 @@ class Value:
         np.copyto(self.buffer, self.arrays.fetch(self.array))
 
 
-class OwnValue(Value):
+class OwnValue(DeviceValue):
     """One that a call has made in an array of the device's library: plans get it as theirs."""
 
     def __init__(
@@ -84,7 +84,7 @@ class VariableArrays:
             value = self._value(self._arrays.bring(array), array, occupancy)
         return value.array
 
-    def known(self, occupancy: Occupancy) -> Value | None:
+    def known(self, occupancy: Occupancy) -> DeviceValue | None:
         """The value that is there, for work on the stream of now; None: there is none."""
         return _current(occupancy, self._key)
 
@@ -108,9 +108,9 @@ class VariableArrays:
         stream = self._stream
         return self._arrays, 0 if stream is None else stream.ptr
 
-    def _value(self, array: Any, buffer: np.ndarray, occupancy: Occupancy) -> Value:
+    def _value(self, array: Any, buffer: np.ndarray, occupancy: Occupancy) -> DeviceValue:
         version = int(occupancy.facts[VERSION])
-        value = Value(array, version, self._arrays, self._stream, buffer)
+        value = DeviceValue(array, version, self._arrays, self._stream, buffer)
         if any(known.version != version for known in occupancy.copies.values()):
             occupancy.copies.clear()  # nobody reads them any more
         occupancy.copies[self._key] = value
@@ -127,7 +127,7 @@ def _current(occupancy: Occupancy, key: tuple[Any, int]) -> Any:
 
 def reader(
     arrays: Any, occupancy: Occupancy, stream: Callable[[], Any]
-) -> Callable[[], Value | None]:
+) -> Callable[[], DeviceValue | None]:
     """A function that gives the value that work on the stream of then may read, or None.
 
     Nobody need hold the Variable: a value is never written, another one takes its place.  Who

@@ -1,6 +1,6 @@
 """Plans that run natively: guards, outputs, temporaries and kernel steps in one builtin call.
 
-``Plan`` packs a ``PlanSpec`` (``launch_spec``) and makes ``plan.call``, a builtin
+``NativePlan`` packs a ``PlanSpec`` (``launch_spec``) and makes ``plan.call``, a builtin
 function of the call's positional arguments.  It returns the results, or ``MISS`` (an argument does
 not fit: nothing happened), ``BUSY`` (another thread is inside this plan: make a second one from the
 same kernels with its own argument words) or ``FAILED`` (a kernel left a non-zero code in
@@ -113,7 +113,7 @@ def launcher_status() -> memory.Status:
     return _status
 
 
-class Plan:
+class NativePlan:
     """A packed plan.  ``call`` runs it; ``status`` is the code a kernel left when it FAILED."""
 
     def __init__(self, spec: PlanSpec):

@@ -10,7 +10,7 @@ from fusec.runtime.native import records
 
 
 @dataclass(frozen=True)
-class Store:
+class WordStore:
     """Where a pointer or scalar goes: ``slot`` is the address of one 64-bit argument word.
 
     For arrays ``offset`` is added to the data pointer.  For raw scalars it is where in the value
@@ -36,7 +36,7 @@ class ArrayArg:
     dtype: np.dtype
     shape: tuple[int, ...]
     strides: tuple[int | None, ...]
-    stores: tuple[Store, ...] = ()
+    stores: tuple[WordStore, ...] = ()
     writeable: bool = False
     read_only: bool = False
     type: type = np.ndarray
@@ -47,14 +47,14 @@ class ScalarArg:
     """A Python float or complex, or a NumPy number or bool, of exactly this type."""
 
     type: type
-    stores: tuple[Store, ...] = ()
+    stores: tuple[WordStore, ...] = ()
 
 
 @dataclass(frozen=True)
 class IntArg:
     """A Python int (exactly) with ``low <= value <= high``; equal bounds make it a constant."""
 
-    stores: tuple[Store, ...] = ()
+    stores: tuple[WordStore, ...] = ()
     low: int = -(1 << 63)
     high: int = (1 << 63) - 1
 
@@ -63,7 +63,7 @@ class IntArg:
 class BoolArg:
     """A Python bool; stored as 0 or 1."""
 
-    stores: tuple[Store, ...] = ()
+    stores: tuple[WordStore, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class ArrayOut:
     dtype: np.dtype
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    stores: tuple[Store, ...] = ()
+    stores: tuple[WordStore, ...] = ()
     nbytes: int | None = None  # None: as the shape says
 
 
@@ -138,11 +138,11 @@ class Temp:
     """A block for an intermediate value, 64-byte aligned, gone after the call."""
 
     nbytes: int
-    stores: tuple[Store, ...]
+    stores: tuple[WordStore, ...]
 
 
 @dataclass(frozen=True)
-class Step:
+class NativeStep:
     """One kernel: ``function(arguments, begin, end)`` over ``ntasks``; both are addresses."""
 
     function: int
@@ -156,7 +156,7 @@ class Step:
 class Disjoint:
     """The memory of two array arguments must not overlap (by their extents).
 
-    ``bounds``: these, as `extent` gives them for each; None: as the arguments say.
+    ``bounds``: these, as `byte_extent` gives them for each; None: as the arguments say.
     """
 
     first: int
@@ -165,7 +165,7 @@ class Disjoint:
 
 
 @dataclass(frozen=True)
-class Same:
+class SameMemory:
     """Two array arguments must start at the same address, the second so many bytes after the first.
     """
 
@@ -175,7 +175,7 @@ class Same:
 
 
 @dataclass(frozen=True)
-class Word:
+class OpenWord:
     """A word of memory, part of ``owner``, must hold this object's address."""
 
     owner: object
@@ -193,12 +193,12 @@ class PlanSpec:
 
     args: tuple[Arg, ...]
     outs: tuple[Out, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[NativeStep, ...]
     temps: tuple[Temp, ...] = ()
-    relations: tuple[Disjoint | Same, ...] = ()
+    relations: tuple[Disjoint | SameMemory, ...] = ()
     release_gil: bool = False
     as_tuple: bool = False
-    words: tuple[Word, ...] = ()
+    words: tuple[OpenWord, ...] = ()
     holds: tuple[Use, ...] = ()          # the Variables that it uses; they are held while it runs
     status_slots: tuple[int, ...] = ()   # words that receive the address of the status word
     keep: tuple[object, ...] = ()

@@ -16,7 +16,7 @@ from .grain import grain_of
 
 
 @dataclass
-class Launch:
+class NestLaunch:
     """One call of a nest function: address, block, tasks, tasks per claim, threads or not."""
 
     function: int
@@ -41,10 +41,10 @@ class PointerSlot:
 
 
 @dataclass
-class Blocks:
+class ArgumentBlocks:
     """Launches of a run of kernel steps, with everything to be patched per call."""
 
-    launches: list[Launch] = field(default_factory=list)
+    launches: list[NestLaunch] = field(default_factory=list)
     pointers: list[PointerSlot] = field(default_factory=list)
     partials: list[tuple[np.ndarray, int, int]] = field(default_factory=list)  # block, slot, bytes
     status: list[tuple[np.ndarray, int]] = field(default_factory=list)  # words for its address
@@ -56,9 +56,9 @@ class Blocks:
 
 def make_blocks(
     steps: Sequence[KernelStep], cells: np.ndarray, backend: Backend
-) -> tuple[Blocks, float]:
+) -> tuple[ArgumentBlocks, float]:
     """Fill the argument blocks of these kernels; returns them with the estimated work in ns."""
-    blocks, total = Blocks(), 0.0
+    blocks, total = ArgumentBlocks(), 0.0
     for step in steps:
         for form, code in zip(step.forms, step.code, strict=True):
             block = backend.block(form, step.params)
@@ -67,7 +67,8 @@ def make_blocks(
 
 
 def _add_launches(
-    blocks: Blocks, places: Sequence[Place], nest: NestBlock, code: NativeNest, cells: np.ndarray
+    blocks: ArgumentBlocks, places: Sequence[Place], nest: NestBlock, code: NativeNest,
+    cells: np.ndarray,
 ) -> float:
     block: np.ndarray = nest.words
     tasks, work = nest.tasks, nest.ns * nest.points
@@ -83,7 +84,7 @@ def _add_launches(
         blocks.partials.append((block, nest.partials, nest.partial_bytes * tasks))
     grain = grain_of(nest, tasks, work, config.parallel_threshold)
     if tasks:
-        blocks.launches.append(Launch(code.entry, block, tasks, grain, grain < tasks))
+        blocks.launches.append(NestLaunch(code.entry, block, tasks, grain, grain < tasks))
     if code.finish:
-        blocks.launches.append(Launch(code.finish, block, 1, 1, False))
+        blocks.launches.append(NestLaunch(code.finish, block, 1, 1, False))
     return work

@@ -14,13 +14,13 @@ from fusec.codegen.machine_code.native_nest import NONE, NestBlock
 from fusec.codegen.plan.schedule import Schedule
 from fusec.core.records import dataclass, replace
 from fusec.ir import TensorType
+from fusec.ir.regions import byte_extent
 
 from ..call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
 from ..native import records
 from ..plan.open_segments import OpenNest, nests_of, share_of
 from ..plan.plan_templates import Inside, Opened, OpenInt, PlanTemplate
 from . import launch, launch_spec
-from .packing import extent
 from .whole_call import RELEASE_GIL_NS, Cells, arguments_of, out_of
 
 MOST_PATTERNS = 8  # of one schedule: of other objects among the arguments
@@ -98,7 +98,7 @@ class CallPattern:
     def _made(self, spec: CallSpec, starts: Sequence[int], opened: Opened) -> launch_spec.PlanSpec:
         stores = self._stores(starts, opened)
         cells: Cells = lambda number: Inside(8 * (starts[-1] + number))  # noqa: E731
-        steps: list[launch_spec.Step] = []
+        steps: list[launch_spec.NativeStep] = []
         temps = [_temp(key[1], stored, opened) for key, stored in stores.items()
                  if key[0] == "temp"]
         for number, (nest, start) in enumerate(zip(self.nests, starts, strict=False)):
@@ -114,12 +114,12 @@ class CallPattern:
 
     def _stores(
         self, starts: Sequence[int], opened: Opened
-    ) -> dict[tuple[str, int], tuple[launch_spec.Store, ...]]:
-        stores: dict[tuple[str, int], tuple[launch_spec.Store, ...]] = {}
+    ) -> dict[tuple[str, int], tuple[launch_spec.WordStore, ...]]:
+        stores: dict[tuple[str, int], tuple[launch_spec.WordStore, ...]] = {}
         for at, (nest, start) in enumerate(zip(self.nests, starts, strict=False)):
             for number, slot, key in nest.arrays:
                 if not self._is_fixed(key):
-                    store = launch_spec.Store(
+                    store = launch_spec.WordStore(
                         Inside(8 * (start + slot)), opened.one(_offset(at, number)))
                     stores[key] = (*stores.get(key, ()), store)
         return stores
@@ -142,7 +142,7 @@ def _nbytes(place: Any) -> int:
 
 
 def _temp(
-    number: int, stores: tuple[launch_spec.Store, ...], opened: Opened
+    number: int, stores: tuple[launch_spec.WordStore, ...], opened: Opened
 ) -> launch_spec.Temp:
     return launch_spec.Temp(opened.one(lambda call: _nbytes(call.schedule.temps[number])), stores)
 
@@ -167,9 +167,9 @@ def _apart(arguments: dict[str, Any], spec: CallSpec, opened: Opened) -> dict[st
     """The bytes by which arrays must be apart are open, too."""
     def bounds(leaf: int) -> Any:
         number = spec.native_leaves[leaf].input
-        return opened.some(2, lambda call: extent(
-            call.spec.input_types[number].dtype, call.spec.input_types[number].shape,
-            _strides(call.spec, number)))
+        return opened.some(2, lambda call: byte_extent(
+            call.spec.input_types[number].shape, _strides(call.spec, number),
+            call.spec.input_types[number].dtype.itemsize))
 
     relations = tuple(
         replace(r, bounds=(*bounds(r.first), *bounds(r.second)))

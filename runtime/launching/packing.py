@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.regions import byte_extent
 from fusec.runtime.native import records
 
 from .launch_spec import (
@@ -24,12 +25,12 @@ from .launch_spec import (
     ObjectOut,
     Out,
     PlanSpec,
-    Same,
+    SameMemory,
     ScalarArg,
     ScalarOut,
-    Store,
     TypeArg,
     ViewOut,
+    WordStore,
 )
 
 _ALIGNED, _WRITEABLE = 0x100, 0x400
@@ -39,17 +40,6 @@ _PYTHON_OUT = {float: records.OUT_FLOAT, int: records.OUT_INT, bool: records.OUT
 
 _FIELDS = {name: frozenset(fields) for name, fields in records.RECORDS.items()}
 _NOTHING = array("q", (0,))  # nobody reads or writes what a table of no records has
-
-
-def extent(
-    dtype: np.dtype, shape: Sequence[int], strides: Sequence[int | None]
-) -> tuple[int, int]:
-    """The bytes an array touches, relative to its data pointer: (low, high), high exclusive."""
-    if 0 in shape:
-        return 0, 0
-    reach = [(n - 1) * (step or 0) for n, step in zip(shape, strides, strict=True)]
-    return (sum(min(r, 0) for r in reach),
-            sum(max(r, 0) for r in reach) + dtype.itemsize)
 
 
 class Packer:
@@ -79,7 +69,7 @@ class Packer:
     def table(self, records: Sequence[list[int]]) -> int:
         return self.words([word for record in records for word in record])
 
-    def stores(self, stores: Sequence[Store]) -> dict[str, int]:
+    def stores(self, stores: Sequence[WordStore]) -> dict[str, int]:
         """The two fields that describe a record's stores."""
         rows = [self.record("store", slot=s.slot, mode=s.mode, offset=s.offset) for s in stores]
         return {"nstores": len(rows), "stores": self.table(rows)}
@@ -158,16 +148,18 @@ def _pack_out(packer: Packer, out: Out) -> list[int]:
                 offset=out.offset, **packer.layout(out.shape, out.strides))
 
 
-def _pack_relation(packer: Packer, args: Sequence[Arg], relation: Disjoint | Same) -> list[int]:
+def _pack_relation(
+    packer: Packer, args: Sequence[Arg], relation: Disjoint | SameMemory
+) -> list[int]:
     first, second = args[relation.first], args[relation.second]
     assert isinstance(first, ArrayArg) and isinstance(second, ArrayArg), \
         "internal error: relations are between arrays"
-    if isinstance(relation, Same):
+    if isinstance(relation, SameMemory):
         return packer.record("relation", kind=records.RELATION_SAME, first=relation.first,
                              second=relation.second, low1=relation.offset)
     low1, high1, low2, high2 = relation.bounds or (
-        *extent(first.dtype, first.shape, first.strides),
-        *extent(second.dtype, second.shape, second.strides))
+        *byte_extent(first.shape, first.strides, first.dtype.itemsize),
+        *byte_extent(second.shape, second.strides, second.dtype.itemsize))
     return packer.record(
         "relation", kind=records.RELATION_DISJOINT, first=relation.first,
         second=relation.second, low1=low1, high1=high1, low2=low2, high2=high2)

@@ -16,7 +16,7 @@ from ..call_spec import CallSpec, LeafSpec, ResultSpec, cell_count, cells_of
 from ..native import launcher
 from ..plan.plan_templates import OpenInt
 from . import launch, launch_spec
-from .launches import Blocks, PointerSlot, make_blocks
+from .launches import ArgumentBlocks, PointerSlot, make_blocks
 
 # Above this the GIL is released around the kernels; giving it up and taking it back costs 0.1 µs
 # alone but a switch interval of 5 ms when another thread wants it.
@@ -24,34 +24,34 @@ RELEASE_GIL_NS = 50_000.0
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
-_Stores = dict[tuple[str, int], tuple[launch_spec.Store, ...]]
+_Stores = dict[tuple[str, int], tuple[launch_spec.WordStore, ...]]
 
 
 def stores_by_place(pointers: Iterable[PointerSlot]) -> _Stores:
     """Where the address of each place goes, by the place's kind and number."""
-    stores_of: dict[tuple[str, int], list[launch_spec.Store]] = {}
+    stores_of: dict[tuple[str, int], list[launch_spec.WordStore]] = {}
     for p in pointers:
         stores_of.setdefault((p.place.kind, p.place.number), []).append(
-            launch_spec.Store(p.address, p.offset))
+            launch_spec.WordStore(p.address, p.offset))
     return {key: tuple(stores) for key, stores in stores_of.items()}
 
 
-def native_steps(blocks: Blocks) -> tuple[launch_spec.Step, ...]:
+def native_steps(blocks: ArgumentBlocks) -> tuple[launch_spec.NativeStep, ...]:
     return tuple(
-        launch_spec.Step(item.function, int(item.block.ctypes.data), item.tasks, item.grain,
+        launch_spec.NativeStep(item.function, int(item.block.ctypes.data), item.tasks, item.grain,
                     item.parallel)
         for item in blocks.launches
     )
 
 
-def partial_temps(blocks: Blocks) -> list[launch_spec.Temp]:
+def partial_temps(blocks: ArgumentBlocks) -> list[launch_spec.Temp]:
     return [
-        launch_spec.Temp(nbytes, (launch_spec.Store(int(block.ctypes.data) + 8 * slot),))
+        launch_spec.Temp(nbytes, (launch_spec.WordStore(int(block.ctypes.data) + 8 * slot),))
         for block, slot, nbytes in blocks.partials
     ]
 
 
-def status_slots(blocks: Blocks) -> tuple[int, ...]:
+def status_slots(blocks: ArgumentBlocks) -> tuple[int, ...]:
     return tuple(int(block.ctypes.data) + 8 * slot for block, slot in blocks.status)
 
 
@@ -77,7 +77,7 @@ class WholeCall:
             launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape), stores["temp", i])
             for i, p in enumerate(schedule.temps) if ("temp", i) in stores
         ]
-        self.plan = launch.Plan(launch_spec.PlanSpec(
+        self.plan = launch.NativePlan(launch_spec.PlanSpec(
             **arguments_of(spec, stores, cells), outs=tuple(outs), steps=native_steps(blocks),
             temps=tuple(hidden + partial_temps(blocks)),
             status_slots=status_slots(blocks), release_gil=work > RELEASE_GIL_NS,
@@ -115,11 +115,11 @@ def _store_fixed(spec: CallSpec, stores: _Stores) -> None:
             ctypes.c_int64.from_address(store.slot).value = buffer.ctypes.data + store.offset
 
 
-def guard_plan(spec: CallSpec) -> launch.Plan:
+def guard_plan(spec: CallSpec) -> launch.NativePlan:
     """A plan without steps.  It compares the arguments with the signature, and captured values with
     those at the time of the trace."""
     cells = np.zeros(max(cell_count(spec.input_types), 1), np.int64)
-    return launch.Plan(launch_spec.PlanSpec(
+    return launch.NativePlan(launch_spec.PlanSpec(
         **arguments_of(spec, {}, _address_of(cells)), outs=(launch_spec.ObjectOut(None),),
         steps=(), keep=(cells,), name=spec.name,
     ))
@@ -135,7 +135,7 @@ def arguments_of(spec: CallSpec, stores: _Stores, cells: Cells) -> dict[str, Any
 
 
 def _leaf_guard(
-    spec: CallSpec, leaf: LeafSpec, stores: tuple[launch_spec.Store, ...], cells: Cells,
+    spec: CallSpec, leaf: LeafSpec, stores: tuple[launch_spec.WordStore, ...], cells: Cells,
     numbers: dict[int, int],
 ) -> Any:
     """What a leaf must be; arrays go to ``stores``, scalars to their cell."""
@@ -160,7 +160,8 @@ def _leaf_guard(
             writeable=leaf.input in spec.updates or (
                 is_outside and leaf.input not in spec.read_only))
     first = numbers[leaf.input]
-    cell = tuple(launch_spec.Store(cells(first + k), 8 * k) for k in range(words_of(type_.dtype)))
+    cell = tuple(
+        launch_spec.WordStore(cells(first + k), 8 * k) for k in range(words_of(type_.dtype)))
     if type_.kind == "scalar":
         return launch_spec.ScalarArg(type_.dtype.type, cell)
     if type_.dtype.kind == "i":
@@ -178,7 +179,7 @@ def _relations(spec: CallSpec) -> tuple[Any, ...]:
     ]
     for i in arrays:
         if leaves[i].alias_of >= 0:
-            result.append(launch_spec.Same(leaves[i].alias_of, i))
+            result.append(launch_spec.SameMemory(leaves[i].alias_of, i))
     for i in arrays:
         if leaves[i].input in spec.updates:
             result.extend(
@@ -190,5 +191,5 @@ def _relations(spec: CallSpec) -> tuple[Any, ...]:
     return tuple(result)
 
 
-def _words(spec: CallSpec) -> tuple[launch_spec.Word, ...]:
-    return tuple(launch_spec.Word(fn, launcher.code_offset(), code) for fn, code in spec.code)
+def _words(spec: CallSpec) -> tuple[launch_spec.OpenWord, ...]:
+    return tuple(launch_spec.OpenWord(fn, launcher.code_offset(), code) for fn, code in spec.code)

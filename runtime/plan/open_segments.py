@@ -16,7 +16,7 @@ from fusec.ir.lazy_values import lazy
 
 from ..launching import launch, launch_spec
 from ..launching.grain import grain_of
-from ..launching.launches import Blocks, make_blocks
+from ..launching.launches import ArgumentBlocks, make_blocks
 from ..native import records
 from .plan_templates import Inside, Opened, PlanTemplate
 from .segments import RELEASE_GIL_NS, Segment
@@ -39,16 +39,16 @@ class OpenNest:
     def has_partials(self) -> bool:
         return bool(self.block.block.partials != NONE)
 
-    def steps(self, start: int, share: Sequence[Any]) -> list[launch_spec.Step]:
+    def steps(self, start: int, share: Sequence[Any]) -> list[launch_spec.NativeStep]:
         """The launches of a block at ``start`` of a template, of a share as `share_of` gives it."""
-        steps = [launch_spec.Step(self.code.entry, Inside(8 * start), *share)]
+        steps = [launch_spec.NativeStep(self.code.entry, Inside(8 * start), *share)]
         if self.code.finish:
-            steps.append(launch_spec.Step(self.code.finish, Inside(8 * start), 1, 1, False))
+            steps.append(launch_spec.NativeStep(self.code.finish, Inside(8 * start), 1, 1, False))
         return steps
 
     def partial_temp(self, start: int, nbytes: int) -> launch_spec.Temp:
         at = Inside(8 * (start + self.block.block.partials))
-        return launch_spec.Temp(nbytes, (launch_spec.Store(at),))
+        return launch_spec.Temp(nbytes, (launch_spec.WordStore(at),))
 
 
 def nests_of(steps: Sequence[KernelStep], backend: Backend) -> list[OpenNest]:
@@ -127,11 +127,11 @@ class SegmentPattern:
         ranks: Sequence[int],
     ) -> launch_spec.PlanSpec:
         layouts = [(opened.some(rank), opened.some(rank)) for rank in ranks]
-        stores: dict[Any, list[launch_spec.Store]] = {key: [] for key in self.keys}
+        stores: dict[Any, list[launch_spec.WordStore]] = {key: [] for key in self.keys}
         for nest, start in zip(self.nests, starts, strict=True):
             for _, slot, key in nest.arrays:
-                stores[key].append(launch_spec.Store(Inside(8 * (start + slot)), opened.one()))
-        steps: list[launch_spec.Step] = []
+                stores[key].append(launch_spec.WordStore(Inside(8 * (start + slot)), opened.one()))
+        steps: list[launch_spec.NativeStep] = []
         temps: list[launch_spec.Temp] = []
         for nest, start in zip(self.nests, starts, strict=True):
             steps += nest.steps(start, opened.some(3))
@@ -167,7 +167,7 @@ class OpenSegment(Segment):
         self.made_ms = 0.0
 
     @lazy
-    def blocks(self) -> Blocks:
+    def blocks(self) -> ArgumentBlocks:
         """For launches from Python, and plans that the template is not for."""
         blocks, self.work = make_blocks(self._steps, self._cells, self._backend)
         return blocks

@@ -21,7 +21,7 @@ from .. import memory
 from ..launching import launch, launch_spec, threads
 from ..launching.addresses import address_of
 from ..launching.cells import Cells
-from ..launching.launches import Blocks, make_blocks
+from ..launching.launches import ArgumentBlocks, make_blocks
 from ..launching.whole_call import (
     RELEASE_GIL_NS,
     native_steps,
@@ -114,7 +114,7 @@ class Segment:
             for key, a in zip(self.keys, arrays, strict=True)
         )
         try:
-            return launch.Plan(launch_spec.PlanSpec(
+            return launch.NativePlan(launch_spec.PlanSpec(
                 args=args, outs=(launch_spec.ObjectOut(None),), steps=native_steps(self.blocks),
                 temps=tuple(partial_temps(self.blocks)), status_slots=status_slots(self.blocks),
                 release_gil=self.work > RELEASE_GIL_NS,
@@ -140,7 +140,7 @@ def runs_of(steps: Sequence[KernelStep | ExternStep]) -> list[list[Any]]:
     return groups
 
 
-def run_by_ctypes(blocks: Blocks, memory_of: Arrays) -> bool:
+def run_by_ctypes(blocks: ArgumentBlocks, memory_of: Arrays) -> bool:
     """Point the blocks at these arrays and launch; whether no check failed."""
     status = np.zeros(1, np.int64)
     for block, slot in blocks.status:

@@ -19,13 +19,14 @@ import numpy as np
 from fusec.codegen.backend import PreparedKernels
 from fusec.codegen.plan.schedule import ExternStep, Place, Schedule
 from fusec.core.occupancy import HoldOfPlan
+from fusec.ir.regions import byte_extent
 from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
 from fusec.runtime.devices.variable_copies import reader, writer
 
 from ..launching.outcomes import MISS
 from .gpu_library_text import LibraryText, NotPreparedError, new_text
 from .gpu_numbers import is_such, packed
-from .gpu_views import NotStillError, span, still_view
+from .gpu_views import NotStillError, still_view
 
 _WORD = 8
 
@@ -185,7 +186,7 @@ class _Text:
             yield self._are_apart(at[one], at[other])
 
     def _are_apart(self, i: int, j: int) -> str:
-        (low, high), (least, most) = (span(
+        (low, high), (least, most) = (byte_extent(
             self._type(k).shape, self.spec.input_strides[self.spec.leaves[k].input],
             self._type(k).dtype.itemsize) for k in (i, j))
         return f"(p{i} + {high} <= p{j} + {least} or p{j} + {most} <= p{i} + {low})"
@@ -300,7 +301,7 @@ class _Text:
             place, leaf = self._place(number), self.leaf_of.get(index, -1)
             if place is None or place.kind != "out" or leaf < 0:
                 raise NotPreparedError("an argument is given another one's elements")
-            low, high = span(place.shape, place.strides, place.dtype.itemsize)
+            low, high = byte_extent(place.shape, place.strides, place.dtype.itemsize)
             nbytes = place.dtype.itemsize * int(np.prod(place.shape))
             if place.strides != self.spec.input_strides[index] or low or high != nbytes:
                 raise NotPreparedError("an argument that is written has gaps")

@@ -14,9 +14,10 @@ import numpy as np
 from fusec.codegen.backend import PreparedKernels
 from fusec.codegen.plan.schedule import ExternStep, Place, Schedule, contiguous_strides
 from fusec.core.records import replace
+from fusec.ir.regions import byte_extent
 from fusec.ops.calls.library import LIBRARY, call_text, leaves_of
 
-from .gpu_views import NotStillError, span, still_view
+from .gpu_views import NotStillError, still_view
 
 Base = tuple[str, int]
 
@@ -122,5 +123,5 @@ def new_text(place: Place, dtype: str) -> str:
     """The expression of a fresh array that lies as a place does."""
     if place.strides == contiguous_strides(place.shape, place.dtype.itemsize):
         return f"kind({place.shape}, {dtype})"
-    low, high = span(place.shape, place.strides, place.dtype.itemsize)
+    low, high = byte_extent(place.shape, place.strides, place.dtype.itemsize)
     return f"kind({place.shape}, {dtype}, alloc({high - low}) + {-low}, {place.strides})"

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fusec.ir.regions import byte_extent
+
 _MOST = 1 << 30  # bytes of address space that are asked for, and not touched
 
 
@@ -23,17 +25,11 @@ class StillView(NamedTuple):
     offset: int
 
 
-def span(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
-    """The bytes that an array reaches from and to, seen from its first element."""
-    steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
-    return sum(min(s, 0) for s in steps), sum(max(s, 0) for s in steps) + itemsize
-
-
 def still_view(
     shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, views: Sequence[Any]
 ) -> StillView:
     """What the views, one after another, show of an array that lies so; raises `NotStillError`."""
-    low, high = span(shape, strides, dtype.itemsize)
+    low, high = byte_extent(shape, strides, dtype.itemsize)
     if high - low > _MOST or 0 in shape:
         raise NotStillError("a result is a view of what is very large, or of nothing")
     array = whole = np.ndarray(shape, dtype, np.empty(high - low, np.uint8).data, -low, strides)

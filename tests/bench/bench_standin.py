@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fusec.bench.measuring.adapter import Backend, Traffic
+from fusec.bench.measuring.adapter import MeasuredBackend, MeasuredTraffic
 
 
 class Identity:
@@ -22,11 +22,11 @@ class Identity:
         return self.twist(self.python_function(*args))
 
 
-class StandIn(Backend):
+class StandIn(MeasuredBackend):
     """Answers the harness with fixed figures; ``twist`` alters results, ``ops`` is the op count."""
 
     def __init__(self, twist: Callable[[Any], Any] = lambda r: r, ops: int = 5,
-                 traffic: tuple[Traffic, ...] = (Traffic(2, 1, 16_000, 8_000),),
+                 traffic: tuple[MeasuredTraffic, ...] = (MeasuredTraffic(2, 1, 16_000, 8_000),),
                  externs: tuple[str, ...] = ()) -> None:
         self.twist, self.ops, self.kernels, self.libraries = twist, ops, traffic, externs
         self.used_threads: list[int] = []
@@ -43,7 +43,7 @@ class StandIn(Backend):
     def compile_times(self, compiled: Any, args: Sequence[Any]) -> dict[str, float]:
         return {"trace": 1.0, "passes": 2.0, "codegen": 3.0, "llvm": 4.0}
 
-    def traffic(self, compiled: Any, args: Sequence[Any]) -> tuple[Traffic, ...]:
+    def traffic(self, compiled: Any, args: Sequence[Any]) -> tuple[MeasuredTraffic, ...]:
         return self.kernels
 
     def externs(self, compiled: Any, args: Sequence[Any]) -> tuple[str, ...]:

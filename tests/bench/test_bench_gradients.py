@@ -58,7 +58,8 @@ def test_what_is_refused_is_said() -> None:
     def refused(x: Any) -> Any:
         return np.unique(x).sum()
 
-    case = cases.Case("group", "unique", "3", refused, fusec.grad(refused), (np.ones(3),), tuple)
+    case = cases.GradientCase(
+        "group", "unique", "3", refused, fusec.grad(refused), (np.ones(3),), tuple)
     finding = suite.measure(case, 0.01)
     assert "derivative of np.unique" in finding.failure
     assert "derivative of np.unique" in suite.render([finding])

@@ -10,7 +10,7 @@ from fusec.bench import loops
 
 
 @pytest.mark.parametrize("case", loops.CASES[:7], ids=lambda c: c.run.__name__)
-def test_loops_give_numpys_values(case: loops.Case) -> None:
+def test_loops_give_numpys_values(case: loops.LoopCase) -> None:
     args = tuple(x[:12] if isinstance(x, np.ndarray) and x.ndim == 1 else x
                  for x in case.make(np.random.default_rng(1)))
     args = tuple(x[:12, :12] if isinstance(x, np.ndarray) and x.ndim == 2 else x for x in args)

@@ -15,7 +15,7 @@ from fusec.bench.measure import benchmark, peak_memory
 from fusec.bench.measuring import inputs, timing
 from fusec.bench.measuring.adapter import (
     FusecBackend,
-    Traffic,
+    MeasuredTraffic,
     by_stage,
     extern_name,
     kernel_traffic,
@@ -167,8 +167,8 @@ def test_peak_memory_counts_temporaries():
 def test_traffic_counts_streams_not_small_operands():
     t = traffic({"x": 8000, "bias": 80}, [4000])
     assert (t.reads, t.writes, t.loaded, t.stored) == (1, 1, 8080, 4000)
-    assert traffic(8000, 0) == Traffic(1, 0, 8000, 0)
-    assert traffic({}, {}) == Traffic(0, 0, 0, 0)
+    assert traffic(8000, 0) == MeasuredTraffic(1, 0, 8000, 0)
+    assert traffic({}, {}) == MeasuredTraffic(0, 0, 0, 0)
 
 
 def test_traffic_of_kernels_as_the_code_generator_describes_them():
@@ -177,8 +177,9 @@ def test_traffic_of_kernels_as_the_code_generator_describes_them():
     sizes = [800, 800, 400]
     kernel = Thing(buffers=[Thing(role="in"), Thing(role="in"), Thing(role="out")],
                    bytes_of=sizes.__getitem__)
-    assert kernel_traffic(Thing(kernel=kernel)) == Traffic(2, 1, 1600, 400)
-    assert kernel_traffic(Thing(bytes_loaded={"a": 8}, bytes_stored=4)) == Traffic(1, 1, 8, 4)
+    assert kernel_traffic(Thing(kernel=kernel)) == MeasuredTraffic(2, 1, 1600, 400)
+    assert kernel_traffic(
+        Thing(bytes_loaded={"a": 8}, bytes_stored=4)) == MeasuredTraffic(1, 1, 8, 4)
     assert extern_name(Thing(node=Thing(op="MatMul"))) == extern_name("MatMul") == "MatMul"
 
 
@@ -198,7 +199,7 @@ def made(eager: float, compiled: float, **changes) -> Report:
     report = Report(
         name="f", eager=at(eager), compiled={1: at(compiled)}, eager_kept=None,
         compiled_kept=None, equality=EXACT, compile_ms={"trace": 10.0}, first_call_ms=None,
-        peak_eager=0, peak_compiled=0, traffic=(Traffic(1, 1, 10**6, 10**6),), externs=(),
+        peak_eager=0, peak_compiled=0, traffic=(MeasuredTraffic(1, 1, 10**6, 10**6),), externs=(),
         operations=5, limit_seconds={1: compiled / 10})
     return dataclasses.replace(report, **changes)
 

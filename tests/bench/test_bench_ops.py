@@ -18,9 +18,9 @@ def parse(*argv: str) -> argparse.Namespace:
     return parser.parse_args(["bench", *argv])
 
 
-def result(numpy_s: float, fusec_s: float, externs: tuple[str, ...] = ()) -> ops.Result:
+def result(numpy_s: float, fusec_s: float, externs: tuple[str, ...] = ()) -> ops.OpResult:
     case = op_cases.all_cases()[0]
-    return ops.Result(case, "float32", 1000, {"numpy": numpy_s, "fusec": fusec_s}, externs)
+    return ops.OpResult(case, "float32", 1000, {"numpy": numpy_s, "fusec": fusec_s}, externs)
 
 
 @pytest.mark.parametrize("case", op_cases.all_cases(), ids=lambda c: c.name)
@@ -43,7 +43,7 @@ def test_the_slower_come_first_with_a_reason() -> None:
 def test_reasons() -> None:
     assert "fixed cost" in ops.reason([result(1e-6, 2e-6), result(1e-3, 5e-4)])
     assert ops.reason([result(1e-6, 2e-6), result(1e-3, 2e-3)]) == "the kernel is slower"
-    failed = ops.Result(op_cases.all_cases()[0], "float32", 9, {}, (), "gives other values")
+    failed = ops.OpResult(op_cases.all_cases()[0], "float32", 9, {}, (), "gives other values")
     assert ops.is_slower([failed]) and ops.reason([failed]) == "gives other values"
 
 

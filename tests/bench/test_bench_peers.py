@@ -7,7 +7,7 @@ import optree
 import pytest
 
 from fusec.bench.peers import peers
-from fusec.bench.peers.peers import Absent, Peer
+from fusec.bench.peers.peers import AbsentPeer, Peer
 from fusec.bench.programs import black_scholes, program
 
 
@@ -52,7 +52,7 @@ def test_peers_that_are_not_installed_are_absent(monkeypatch):
     monkeypatch.setattr(peers, "installed", lambda name: False)
     found = peers.for_program(program("eos"))
     assert set(found) == set(peers.NAMES)
-    assert all(isinstance(p, Absent) for p in found.values())
+    assert all(isinstance(p, AbsentPeer) for p in found.values())
     assert found["jax"].try_out((), []).note == "not installed"
 
 
@@ -64,7 +64,7 @@ def test_peers_that_are_not_installed_are_absent(monkeypatch):
 def test_installed_peers_agree(name, peer, dtype):
     if not peers.installed(peer):
         found = peers.for_program(program(name))[peer]
-        assert isinstance(found, Absent)
+        assert isinstance(found, AbsentPeer)
         return
     entry = program(name)
     args = entry.make_args(1000, dtype, 0)

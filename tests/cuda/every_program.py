@@ -19,7 +19,7 @@ from fusec.codegen import backends
 from fusec.codegen.cuda import emulated_backend
 from fusec.codegen.cuda.driver import nvrtc
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
-from fusec.codegen.cuda.emulation.loading import LoadedModule
+from fusec.codegen.cuda.emulation.loading import EmulatedModule
 from fusec.codegen.cuda.module import CudaModule
 from tests.programs.corpus import programs
 from tests.programs.expected_failures import EXPECTED_FAILURES
@@ -43,7 +43,7 @@ class AlsoByNvrtc(EmulatedDriver):
 
     modules = 0
 
-    def compile(self, module: CudaModule) -> LoadedModule:
+    def compile(self, module: CudaModule) -> EmulatedModule:
         AlsoByNvrtc.modules += 1
         for name, usage in nvrtc.compile(module, nvrtc.ARCHITECTURES[0]).usage.items():
             if usage.spill_stores:

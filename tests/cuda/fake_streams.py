@@ -15,7 +15,7 @@ from typing import Any
 
 from fusec.codegen.cuda.emulation import streams as emulated
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
-from fusec.codegen.cuda.emulation.work import Work
+from fusec.codegen.cuda.emulation.work import EmulatedWork
 
 Ask = Callable[[int], None]  # asks the device's stream of this number for something
 
@@ -28,7 +28,7 @@ class CUDARuntimeError(RuntimeError):
         self.status = status
 
 
-class Does(Work):
+class Does(EmulatedWork):
     """Work that is a function."""
 
     def __init__(self, function: Callable[[], Any]) -> None:

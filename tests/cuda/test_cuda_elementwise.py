@@ -14,7 +14,7 @@ from fusec.codegen import backends
 from fusec.codegen.cuda.compiled import CudaForm
 from fusec.codegen.cuda.kernels.tiles import Tiles, tiles_of
 from fusec.codegen.cuda.kernels.written import module_of, write_form
-from fusec.codegen.cuda.scalars.emitter import Emitter
+from fusec.codegen.cuda.scalars.emitter import CudaEmitter
 from fusec.codegen.cuda.scalars.scalar_ops import supports
 from fusec.codegen.kernels.specialise import specialise
 from fusec.ops import Builder, all_ops
@@ -141,7 +141,7 @@ def test_transposed_operands_go_through_tiles() -> None:
 
 def test_names_hide_no_types() -> None:
     """A counter that was the eighth name of a kernel was called as the type of its operands."""
-    names = [Emitter().fresh("i"), *map(Emitter().fresh, ["i", "f", "u"] * 50)]
+    names = [CudaEmitter().fresh("i"), *map(CudaEmitter().fresh, ["i", "f", "u"] * 50)]
     assert not {"i8", "u8", "i16", "f32", "u64", "i64", "f64", "i128"} & {*names}
     grid = np.stack([np.arange(33), np.arange(33)[::-1]]).astype(np.int8)
     got = run_program(lambda x: (x.argmax(0), x.argmin(1), x.T.argmax(0)), grid)

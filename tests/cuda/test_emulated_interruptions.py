@@ -20,7 +20,7 @@ import fusec
 from fusec.codegen.cuda.emulated_backend import DRIVER
 from fusec.codegen.cuda.emulation import launches
 from fusec.codegen.cuda.emulation.faults import KernelFault
-from fusec.codegen.cuda.emulation.work import Kernel
+from fusec.codegen.cuda.emulation.work import EmulatedKernel
 
 DEVICE = "/device:CUDAHOST:0"
 SOURCE = r"""
@@ -227,9 +227,9 @@ def test_a_call_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     f(np.ones(11))
     gc.collect()
     DRIVER.synchronize()
-    before, run, seconds = DRIVER.arena.used, launches.Launch.run, []
+    before, run, seconds = DRIVER.arena.used, launches.EmulatedLaunch.run, []
 
-    def soon_interrupted(launch: launches.Launch) -> None:
+    def soon_interrupted(launch: launches.EmulatedLaunch) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         began = time.perf_counter()
         try:
@@ -237,12 +237,12 @@ def test_a_call_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             seconds.append(time.perf_counter() - began)
 
-    monkeypatch.setattr(launches.Launch, "run", soon_interrupted)
+    monkeypatch.setattr(launches.EmulatedLaunch, "run", soon_interrupted)
     with pytest.raises(Stop), after(0, stop):
         f(large)
     monkeypatch.undo()
     assert len(seconds) == 1 and seconds[0] < 0.5, "all of it takes one"
-    assert isinstance(DRIVER.streams._queues[0][0], Kernel), "it is where it was"
+    assert isinstance(DRIVER.streams._queues[0][0], EmulatedKernel), "it is where it was"
     np.testing.assert_array_equal(f(small), want)
     gc.collect()
     DRIVER.synchronize()
@@ -260,7 +260,7 @@ def test_a_fault_leaves_no_memory_to_its_traceback(monkeypatch: pytest.MonkeyPat
     def run(*_: Any) -> None:
         raise KernelFault("kernel nest_0_0 has a fault")
 
-    monkeypatch.setattr(launches.Launch, "run", run)
+    monkeypatch.setattr(launches.EmulatedLaunch, "run", run)
     errors = []
     for _ in range(3):
         with pytest.raises(KernelFault) as caught:

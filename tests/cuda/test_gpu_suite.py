@@ -12,7 +12,7 @@ from fake_cupy import as_gpu
 
 from fusec.bench import cli, gpu_suite
 from fusec.bench.cases import gpu_cases, gpu_figures
-from fusec.bench.cases.gpu_cases import Case
+from fusec.bench.cases.gpu_cases import GpuCase
 from fusec.bench.programs import all_programs
 from fusec.core import gpus
 
@@ -50,25 +50,25 @@ def test_a_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 def test_a_wrong_result_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     with as_gpu(monkeypatch):
         suite = gpu_suite.Suite(1 << 10)
-        case = Case("f", 10, "float64", lambda x: x + 1, lambda: (np.ones(10),))
+        case = GpuCase("f", 10, "float64", lambda x: x + 1, lambda: (np.ones(10),))
         row = suite.measure(case)
         assert row.wrong == "" and row.nbytes == 160
         assert suite._difference(case, (np.zeros(10),), np.full(10, 1.1)).startswith("other")
-        failing = Case("g", 10, "float64", lambda x: x + undefined, lambda: (np.ones(10),))  # noqa: F821
+        failing = GpuCase("g", 10, "float64", lambda x: x + undefined, lambda: (np.ones(10),))  # noqa: F821
         assert suite.measure(failing).wrong.startswith("NameError")
 
 
 def test_rivals_that_cannot_run_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    def own(case: Case, args: Any) -> Any:
+    def own(case: GpuCase, args: Any) -> Any:
         return (lambda: case.function(*args)), (lambda: None)
 
-    def none(case: Case, args: Any) -> Any:
+    def none(case: GpuCase, args: Any) -> Any:
         raise ValueError("cannot\nbe compiled")
 
     with as_gpu(monkeypatch):
         monkeypatch.setattr(gpu_suite, "installed", lambda name: name != "jax")
         monkeypatch.setattr(gpu_suite, "_MAKE", {"cupy": own, "cupy.fuse": none, "torch": own})
-        case = Case("f", 10, "float64", lambda x: x + 1, lambda: (np.ones(10),))
+        case = GpuCase("f", 10, "float64", lambda x: x + 1, lambda: (np.ones(10),))
         rivals = gpu_suite.Suite(1 << 10).measure(case).rivals
     assert rivals["jax"] == "-" and rivals["cupy.fuse"] == "ValueError: cannot"
     assert isinstance(rivals["cupy"], float) and isinstance(rivals["torch"], float)

@@ -25,11 +25,11 @@ from fusec import config
 from fusec.core import machine
 from fusec.ir.device_names import DeviceName
 from fusec.runtime.devices import calibration, kept, registry
-from fusec.runtime.devices.calibration import Rates
+from fusec.runtime.devices.calibration import MeasuredRates
 from fusec.runtime.devices.device import Device
 from fusec.runtime.native import speed
 
-KNOWN = Rates(20.0, 50.0, 10.0, 5000.0)
+KNOWN = MeasuredRates(20.0, 50.0, 10.0, 5000.0)
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Device]:
     """The devices that are measured, by something quick."""
     seen: list[Device] = []
 
-    def measured(device: Device) -> Rates:
+    def measured(device: Device) -> MeasuredRates:
         seen.append(device)
         return KNOWN
 
@@ -171,7 +171,7 @@ def test_a_bad_file_is_measured_anew(counted: list[Device], bad: bytes) -> None:
 
 
 def test_a_file_that_others_may_write_is_not_believed(counted: list[Device]) -> None:
-    calibration._keep(calibration._key(cpu()), Rates(1.0, 1.0, 1.0, 1.0))
+    calibration._keep(calibration._key(cpu()), MeasuredRates(1.0, 1.0, 1.0, 1.0))
     file().chmod(0o666)
     assert calibration.rates(cpu()) == KNOWN and len(counted) == 1
 
@@ -202,7 +202,7 @@ def test_threads_that_ask_at_once_measure_once(
 ) -> None:
     seen: list[Device] = []
 
-    def slow(device: Device) -> Rates:
+    def slow(device: Device) -> MeasuredRates:
         seen.append(device)
         time.sleep(0.05)
         return KNOWN

@@ -105,7 +105,7 @@ def test_a_fault_is_the_calls_error_and_the_next_call_is_fine(
         raise faults.KernelFault("kernel nest_0_0 reads outside of its buffers")
 
     with monkeypatch.context() as faulty:
-        faulty.setattr(launches.Launch, "run", run)
+        faulty.setattr(launches.EmulatedLaunch, "run", run)
         with pytest.raises(faults.KernelFault, match="nest_0_0 reads outside") as caught:
             f(X)
     text = str(caught.value)

@@ -79,15 +79,15 @@ def placed(graph: Graph) -> Graph:
     new: list[Node] = []
     for old in graph.nodes:
         if old.op in SOURCES:
-            node = old.copied()
+            node = old.with_()
         else:
             attrs = {k: placed(v) if isinstance(v, Graph) else v for k, v in old.attrs.items()}
             number = sum(n.op not in SOURCES for n in new)
             above = topological_order([values[v].node for v in old.inputs])
             earlier = [n for n in new if n.op not in SOURCES and n not in above][-1:]
-            node = Node(old.op, [values[v] for v in old.inputs], old.types, attrs, name=old.name,
-                        loc=old.loc, device=DEVICES[number // 2 % 2],
-                        control_inputs=earlier if number % 2 else ())
+            node = old.with_(
+                inputs=[values[v] for v in old.inputs], attrs=attrs,
+                device=DEVICES[number // 2 % 2], control_inputs=earlier if number % 2 else ())
         values.update(zip(old.outputs, node.outputs, strict=True))
         new.append(node)
     return Graph(tuple(values[v] for v in graph.inputs), tuple(values[v] for v in graph.outputs),
@@ -169,10 +169,8 @@ def rebuilt(graph: Graph, change: Callable[[Node], dict[str, Any]]) -> Graph:
     values: dict[Value, Value] = {}
     nodes: dict[int, Node] = {}
     for old in graph.nodes:
-        kept = {"device": old.device, "name": old.name,
-                "control_inputs": [nodes[n.id] for n in old.control_inputs]}
-        node = Node(old.op, [values[v] for v in old.inputs], old.types, old.attrs, loc=old.loc,
-                    **kept | change(old))
+        kept = {"control_inputs": [nodes[n.id] for n in old.control_inputs]}
+        node = old.with_(inputs=[values[v] for v in old.inputs], **kept | change(old))
         values.update(zip(old.outputs, node.outputs, strict=True))
         nodes[old.id] = node
     return Graph(tuple(values[v] for v in graph.inputs), tuple(values[v] for v in graph.outputs),

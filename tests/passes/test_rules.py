@@ -12,7 +12,15 @@ from fusec.ops import Builder
 from fusec.ops.graphs.evaluate import evaluate
 from fusec.ops.graphs.verify import verify
 from fusec.passes.rewrite import Rewriter, rewrite
-from fusec.passes.rules.match import Anything, Call, Number, Pattern, Rule, apply_rule, rule
+from fusec.passes.rules.match import (
+    Anything,
+    NodePattern,
+    NumberPattern,
+    Pattern,
+    Rule,
+    apply_rule,
+    rule,
+)
 from fusec.passes.rules.rules import ARITHMETIC, BITS, LOGIC, LOGICAL, RULES
 from fusec.passes.rules.simplify import simplify
 
@@ -47,7 +55,7 @@ class Example:
         return Graph.build(self.inputs.values(), [result])
 
     def value(self, pattern: Pattern, dtype: np.dtype) -> Value:
-        if isinstance(pattern, Number):
+        if isinstance(pattern, NumberPattern):
             return self.builder.const(np.asarray(pattern.value, dtype)[()])
         if isinstance(pattern, Anything):
             return self.leaf(pattern.name, dtype)
@@ -66,7 +74,7 @@ class Example:
         return self.inputs[name]
 
     @staticmethod
-    def operand_dtypes(pattern: Call, dtype: np.dtype) -> list[np.dtype]:
+    def operand_dtypes(pattern: NodePattern, dtype: np.dtype) -> list[np.dtype]:
         if pattern.op == "Where":
             return [np.dtype(bool), dtype, dtype]
         if pattern.op in ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"):

@@ -100,29 +100,29 @@ class Words:
         self.table = (ctypes.c_int64 * count)()
         self.address = ctypes.addressof(self.table)
 
-    def store(self, index: int, **options: int) -> tuple[spec.Store, ...]:
-        return (spec.Store(self.address + 8 * index, **options),)
+    def store(self, index: int, **options: int) -> tuple[spec.WordStore, ...]:
+        return (spec.WordStore(self.address + 8 * index, **options),)
 
-    def step(self, name: str, ntasks: int, **options: object) -> tuple[spec.Step, ...]:
-        return (spec.Step(kernel(name), self.address, ntasks, **options),)  # type: ignore[arg-type]
+    def step(self, name: str, ntasks: int, **options: object) -> tuple[spec.NativeStep, ...]:
+        return (spec.NativeStep(kernel(name), self.address, ntasks, **options),)  # type: ignore[arg-type]
 
 
 def vector(words: Words, index: int, n: int, **options: object) -> spec.ArrayArg:
     return spec.ArrayArg(F8, (n,), (8,), words.store(index), **options)  # type: ignore[arg-type]
 
 
-def add_plan(n: int = 10, **options: object) -> launch.Plan:
+def add_plan(n: int = 10, **options: object) -> launch.NativePlan:
     words = Words(3)
     out = spec.ArrayOut(F8, (n,), (8,), words.store(2))
     steps = words.step("add", n, grain=1000, parallel=bool(options.pop("parallel", False)))
-    return launch.Plan(spec.PlanSpec(  # type: ignore[arg-type]
+    return launch.NativePlan(spec.PlanSpec(  # type: ignore[arg-type]
         (vector(words, 0, n), vector(words, 1, n)), (out,), steps, keep=(words,), **options))
 
 
-def spill_plan(*args: spec.Arg, words: Words, count: int) -> launch.Plan:
+def spill_plan(*args: spec.Arg, words: Words, count: int) -> launch.NativePlan:
     """A plan that returns `count` argument words as a uint64 array."""
     out = spec.ArrayOut(np.dtype(np.uint64), (count,), (8,), words.store(0))
-    return launch.Plan(spec.PlanSpec(args, (out,), words.step("spill", count), keep=(words,)))
+    return launch.NativePlan(spec.PlanSpec(args, (out,), words.step("spill", count), keep=(words,)))
 
 
 def test_the_launcher_is_in_use_here() -> None:
@@ -191,7 +191,7 @@ def test_keywords_are_refused() -> None:
 def test_writeable_arguments() -> None:
     words = Words(2)
     wanted = spec.PlanSpec((vector(words, 1, 10, writeable=True),), (spec.ArgOut(0),), ())
-    plan = launch.Plan(wanted)
+    plan = launch.NativePlan(wanted)
     assert plan.call(_frozen()) is launch.MISS
     array = np.ones(10)
     assert plan.call(array) is array
@@ -277,10 +277,10 @@ def test_integer_bounds() -> None:
 def test_object_arguments_and_outputs() -> None:
     mark = object()
     outs = (spec.ArgOut(0), spec.ObjectOut(mark), spec.ObjectOut(None))
-    plan = launch.Plan(spec.PlanSpec((spec.ObjectArg("axis"),), outs, (), as_tuple=True))
+    plan = launch.NativePlan(spec.PlanSpec((spec.ObjectArg("axis"),), outs, (), as_tuple=True))
     assert plan.call("axis") == ("axis", mark, None)
     assert plan.call(mark) is launch.MISS
-    empty = launch.Plan(spec.PlanSpec((), (), (), as_tuple=True))
+    empty = launch.NativePlan(spec.PlanSpec((), (), (), as_tuple=True))
     assert empty.call() == ()
 
 
@@ -293,7 +293,7 @@ def test_object_arguments_and_outputs() -> None:
 def test_scalar_outputs(kind: object, value: object) -> None:
     storage = np.frombuffer(bytearray(np.asarray(value).tobytes().ljust(16, b"\0")), np.uint8)
     out = spec.ScalarOut(kind, storage.ctypes.data)  # type: ignore[arg-type]
-    plan = launch.Plan(spec.PlanSpec((), (out,), (), keep=(storage,)))
+    plan = launch.NativePlan(spec.PlanSpec((), (out,), (), keep=(storage,)))
     result = plan.call()
     assert type(result) is type(value) and result == value
 
@@ -302,7 +302,7 @@ def test_view_outputs() -> None:
     words = Words(1)
     arg = spec.ArrayArg(F8, (4, 5), (40, 8), writeable=True)
     out = spec.ViewOut(0, F8, (5, 2), (8, 80), offset=40)
-    plan = launch.Plan(spec.PlanSpec((arg,), (out,), (), keep=(words,)))
+    plan = launch.NativePlan(spec.PlanSpec((arg,), (out,), (), keep=(words,)))
     array = np.arange(20.0).reshape(4, 5).copy()
     view = plan.call(array)
     assert (view == array[1::2].T).all()
@@ -319,7 +319,7 @@ def test_view_outputs() -> None:
 def test_output_layouts(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
     words = Words(1)
     out = spec.ArrayOut(F8, shape, strides, words.store(0))
-    result = launch.Plan(spec.PlanSpec((), (out,), (), keep=(words,))).call()
+    result = launch.NativePlan(spec.PlanSpec((), (out,), (), keep=(words,))).call()
     assert (result.shape, result.dtype) == (shape, F8) and result.flags.owndata
     # NumPy itself gives arrays without elements strides of zero.
     assert result.strides == (strides if result.size else np.empty(shape).strides)
@@ -333,7 +333,7 @@ def test_temporaries() -> None:
     temp = spec.Temp(8 * n, first.store(2) + second.store(0))
     args = (spec.ArrayArg(F8, (n,), (8,), first.store(0) + second.store(1)), vector(first, 1, n))
     out = spec.ArrayOut(F8, (n,), (8,), second.store(2))
-    plan = launch.Plan(spec.PlanSpec(
+    plan = launch.NativePlan(spec.PlanSpec(
         args, (out,), first.step("add", n) + second.step("add", n), (temp,), keep=(first, second)))
     x, y = np.arange(float(n)), np.ones(n)
     live = memory.memory_stats().live_bytes
@@ -346,7 +346,7 @@ def test_temporaries() -> None:
 def test_relations() -> None:
     words = Words(2)
     args = (spec.ArrayArg(F8, (8,), (8,)), spec.ArrayArg(F8, (8,), (-8,)))
-    apart = launch.Plan(spec.PlanSpec(args, (spec.ObjectOut(1),), (),
+    apart = launch.NativePlan(spec.PlanSpec(args, (spec.ObjectOut(1),), (),
                                         relations=(spec.Disjoint(0, 1),), keep=(words,)))
     memory_ = np.zeros(24)
     assert apart.call(memory_[:8], memory_[8:16][::-1]) == 1
@@ -354,8 +354,8 @@ def test_relations() -> None:
     assert apart.call(memory_[:8], memory_[7:15][::-1]) is launch.MISS
     assert apart.call(memory_[:8], memory_[:8][::-1]) is launch.MISS
     both = (spec.ArrayArg(F8, (8,), (8,)),) * 2
-    same = launch.Plan(spec.PlanSpec(both, (spec.ObjectOut(1),), (),
-                                       relations=(spec.Same(0, 1),)))
+    same = launch.NativePlan(spec.PlanSpec(both, (spec.ObjectOut(1),), (),
+                                       relations=(spec.SameMemory(0, 1),)))
     assert same.call(memory_[:8], memory_[:8]) == 1
     assert same.call(memory_[:8], memory_[1:9]) is launch.MISS
 
@@ -365,7 +365,7 @@ def test_a_kernel_may_fail() -> None:
     wanted = spec.PlanSpec(
         (spec.IntArg(words.store(1)),), (spec.ArrayOut(F8, (10_000,), (8,)),),
         words.step("spill", 1), status_slots=(words.address,), keep=(words,))
-    plan = launch.Plan(wanted)
+    plan = launch.NativePlan(wanted)
     live = memory.memory_stats().live_bytes
     assert plan.call(7) is launch.FAILED and plan.status == 7
     assert memory.memory_stats().live_bytes == live
@@ -374,10 +374,10 @@ def test_a_kernel_may_fail() -> None:
 
 def test_memory_error_leaves_the_plan_usable() -> None:
     huge = 1 << 46
-    plan = launch.Plan(spec.PlanSpec(
+    plan = launch.NativePlan(spec.PlanSpec(
         (), (spec.ArrayOut(F8, (5,), (8,)), spec.ArrayOut(F8, (huge,), (8,))), (),
         as_tuple=True))
-    temp = launch.Plan(spec.PlanSpec((), (spec.ObjectOut(1),), (), (spec.Temp(huge, ()),)))
+    temp = launch.NativePlan(spec.PlanSpec((), (spec.ObjectOut(1),), (), (spec.Temp(huge, ()),)))
     for _ in range(2):
         with pytest.raises(MemoryError):
             plan.call()
@@ -387,7 +387,7 @@ def test_memory_error_leaves_the_plan_usable() -> None:
 
 def test_busy() -> None:
     words = Words(2)
-    plan = launch.Plan(spec.PlanSpec((), (spec.ObjectOut("ok"),), words.step("wait", 1),
+    plan = launch.NativePlan(spec.PlanSpec((), (spec.ObjectOut("ok"),), words.step("wait", 1),
                                        release_gil=True, keep=(words,)))
     results: list[object] = []
     thread = threading.Thread(target=lambda: results.append(plan.call()))
@@ -412,9 +412,9 @@ def test_the_builtin_keeps_its_plan_alive() -> None:
 def test_references_are_balanced() -> None:
     plan, x, y = add_plan(), np.ones(10), np.ones(10)
     mark = object()
-    constants = launch.Plan(spec.PlanSpec((spec.ObjectArg(mark),), (spec.ArgOut(0),), ()))
+    constants = launch.NativePlan(spec.PlanSpec((spec.ObjectArg(mark),), (spec.ArgOut(0),), ()))
     storage = np.zeros(2)
-    scalars = launch.Plan(spec.PlanSpec((), (spec.ScalarOut(F8, storage.ctypes.data),), ()))
+    scalars = launch.NativePlan(spec.PlanSpec((), (spec.ScalarOut(F8, storage.ctypes.data),), ()))
     watched = (x, y, F8, mark, launch.MISS, np.ndarray)
     before = [sys.getrefcount(item) for item in watched]
     for _ in range(1000):

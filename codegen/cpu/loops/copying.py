@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from fusec.codegen.cpu.emitter import Operand
+from fusec.codegen.cpu.emitter import LlvmValue
 from fusec.codegen.structured.memory import View
 from fusec.codegen.structured.statements import Copy
 
@@ -39,7 +39,7 @@ def _copy_elements(
             counter = stack.enter_context(em.loop(0, frame.number(size)))
             to = stepped(frame, to, counter, target_step, target)
             come = stepped(frame, come, counter, source_step, source)
-        element: Operand = em.load(come, source.dtype, 1)
+        element: LlvmValue = em.load(come, source.dtype, 1)
         em.store(to, element)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusec.codegen.cpu.emitter import BOOL, I64, Operand, memory_type
+from fusec.codegen.cpu.emitter import BOOL, I64, LlvmValue, memory_type
 from fusec.codegen.structured.memory import Register, View
 from fusec.codegen.structured.statements import CanDraw, Draw
 
@@ -16,7 +16,7 @@ def can_draw(frame: Frame, statement: CanDraw) -> None:
     """Whether the run has found the function."""
     word = frame.word("draw", statement.number, "ptr")
     is_known = frame.em.value(f"icmp ne ptr {word}, null")
-    frame.values[statement.result] = Operand(is_known, BOOL, 1)
+    frame.values[statement.result] = LlvmValue(is_known, BOOL, 1)
 
 
 def draw(frame: Frame, statement: Draw) -> None:
@@ -38,12 +38,12 @@ def _one_by_one(frame: Frame, statement: Draw) -> None:
         em.store(place, number)
 
 
-def _number(frame: Frame, statement: Draw) -> Operand:
+def _number(frame: Frame, statement: Draw) -> LlvmValue:
     function, state = _function_and_state(frame, statement)
     arguments = [f"ptr {state}", *(str(frame.operand(x)) for x in statement.arguments)]
     dtype = statement.drawing.dtype
     kind = memory_type(dtype)
-    return Operand(frame.em.value(f"call {kind} {function}({', '.join(arguments)})"), dtype, 1)
+    return LlvmValue(frame.em.value(f"call {kind} {function}({', '.join(arguments)})"), dtype, 1)
 
 
 def _fill(frame: Frame, statement: Draw) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.cpu.emitter import I64, Emitter, Operand, memory_type
+from fusec.codegen.cpu.emitter import I64, LlvmEmitter, LlvmValue, memory_type
 from fusec.codegen.structured.memory import (
     Constant,
     Memory,
@@ -39,11 +39,11 @@ class Frame:
     """The state that the printers of one function's statements share."""
 
     exits: list[ErrorExit]
-    em: Emitter = field(default_factory=Emitter)
+    em: LlvmEmitter = field(default_factory=LlvmEmitter)
     words: list[Word] = field(default_factory=list)
     entry: list[str] = field(default_factory=list)
     nests: list[NestUse] = field(default_factory=list)
-    values: dict[Register, Operand] = field(default_factory=dict)
+    values: dict[Register, LlvmValue] = field(default_factory=dict)
     # Memory of variables, and of the addresses of arrays, which a loop may exchange.
     slots: dict[Variable | Memory, str] = field(default_factory=dict)
     sizes: dict[str, str] = field(default_factory=dict)  # by symbol, the memory of its value
@@ -172,17 +172,17 @@ class Frame:
 
     # -- operands
 
-    def operand(self, operand: Register | Constant) -> Operand:
+    def operand(self, operand: Register | Constant) -> LlvmValue:
         """A register, or a constant as a literal.  A complex number is its bits."""
         if isinstance(operand, Register):
             return self.values[operand]
         dtype, value = operand.dtype, operand.value
         if type(value) is Symbolic and dtype == np.float64:
             bits: Any = value
-            return Operand(self.word("bits", bits, "double"), dtype, 1)
+            return LlvmValue(self.word("bits", bits, "double"), dtype, 1)
         if dtype.kind == "c":
             bits = int.from_bytes(np.array(value, dtype).tobytes(), sys.byteorder)
-            return Operand(str(bits), dtype, 1)
+            return LlvmValue(str(bits), dtype, 1)
         return self.em.const(dtype, value)
 
     def text_of(self, operand: Register | Constant) -> str:
@@ -253,7 +253,7 @@ class Frame:
         """The code of early exits: a block of its own at the function's end."""
         if not self.code:
             return []
-        em = Emitter()
+        em = LlvmEmitter()
         em.label("leave")
         for number, slot in self.left.items():
             em.line(f"%left{number} = load ptr, ptr {slot}")

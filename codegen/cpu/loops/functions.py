@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fusec.codegen.cpu.emitter import Operand, scalar_type
+from fusec.codegen.cpu.emitter import LlvmValue, scalar_type
 from fusec.codegen.structured.memory import Constant, Memory, Register, View
 from fusec.codegen.structured.statements import Block, CallFunction, DefineFunction, Function
 
@@ -46,7 +46,7 @@ def _print_function(frame: Frame, function: Function, print_block: Print) -> Non
     em = frame.em
     for position, parameter in enumerate(function.parameters):
         if isinstance(parameter, Register):
-            frame.values[parameter] = Operand(f"%p{position}", parameter.dtype, 1)
+            frame.values[parameter] = LlvmValue(f"%p{position}", parameter.dtype, 1)
     # Parameters that are arrays are declared by the first statements.
     declared = sum(isinstance(p, View) for p in function.parameters)
     print_block(frame, function.body[:declared])

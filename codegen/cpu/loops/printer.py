@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from fusec.codegen.cpu.emitter import BOOL, I64, Operand
+from fusec.codegen.cpu.emitter import BOOL, I64, LlvmValue
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Memory, Variable
 
@@ -28,7 +28,7 @@ def print_block(frame: Frame, block: s.Block) -> None:
 def _number(frame: Frame, statement: s.Number) -> None:
     value = statement.value
     text = frame.word("number", value) if isinstance(value, int) else frame.number(value)
-    frame.values[statement.result] = Operand(text, I64, 1)
+    frame.values[statement.result] = LlvmValue(text, I64, 1)
 
 
 def _input(frame: Frame, statement: s.Input) -> None:
@@ -111,7 +111,7 @@ def _is_at(frame: Frame, statement: s.IsAt) -> None:
     text = lies[0]
     for one in lies[1:]:
         text = em.value(f"{joined} i1 {text}, {one}")
-    frame.values[statement.result] = Operand(text, BOOL, 1)
+    frame.values[statement.result] = LlvmValue(text, BOOL, 1)
 
 
 def _nonzero(frame: Frame, statement: s.Nonzero) -> None:
@@ -122,14 +122,14 @@ def _nonzero(frame: Frame, statement: s.Nonzero) -> None:
     spend(frame, length)
     with em.loop(0, length) as counter:
         place = em.load(taken, I64, 1).text
-        em.store(em.offset(end, em.mul(place, str(I64.itemsize))), Operand(counter, I64, 1))
+        em.store(em.offset(end, em.mul(place, str(I64.itemsize))), LlvmValue(counter, I64, 1))
         element = em.load(stepped(frame, begin, counter, source.strides[0], source),
                           source.dtype, 1)
         kind = "fcmp une" if source.dtype.kind == "f" else "icmp ne"
         zero = em.const(source.dtype, 0)
         is_one = em.value(f"{kind} {element}, {zero.text}")
         more = em.value(f"zext i1 {is_one} to i64")
-        em.store(taken, Operand(em.add(place, more), I64, 1))
+        em.store(taken, LlvmValue(em.add(place, more), I64, 1))
     frame.values[statement.count] = em.load(taken, I64, 1)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fusec import config
 from fusec.codegen.cpu.abi import nest_block, open_block
 from fusec.codegen.cpu.compile import compile_forms
-from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, Emitter
+from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, LlvmEmitter
 from fusec.codegen.structured.memory import Strides
 from fusec.codegen.structured.program import build_program
 from fusec.codegen.structured.verify import verify
@@ -85,7 +85,7 @@ def clear_cache() -> None:
         _codes.clear()
 
 
-def _module(em: Emitter, function: str) -> str:
+def _module(em: LlvmEmitter, function: str) -> str:
     functions = [*em.functions.values(), function]
     weights = [METADATA] if any(UNLIKELY in text for text in functions) else []
     return "\n\n".join([*sorted(em.declarations), *functions, *weights]) + "\n"

@@ -18,7 +18,7 @@ import numpy as np
 from fusec.core.records import dataclass, field
 
 from ...kernels.loop_ir import Reduction
-from ..emitter import BOOL, I64, Emitter, Operand, scalar_type, vector_type
+from ..emitter import BOOL, I64, LlvmEmitter, LlvmValue, scalar_type, vector_type
 from ..scalars.instructions import compare
 from ..scalars.scalar_ops import emit_operation
 
@@ -87,7 +87,7 @@ class Accumulator:
 
 
 def make_accumulator(
-    em: Emitter, reduction: Reduction, lanes: int, copies: int, cascade: bool
+    em: LlvmEmitter, reduction: Reduction, lanes: int, copies: int, cascade: bool
 ) -> Accumulator:
     """Allocate and initialise ``copies`` vectors."""
     acc = Accumulator(reduction, lanes)
@@ -104,7 +104,7 @@ def make_accumulator(
     return acc
 
 
-def reset(em: Emitter, acc: Accumulator) -> None:
+def reset(em: LlvmEmitter, acc: Accumulator) -> None:
     """Start the vectors anew; what lies on the cascade stays."""
     start = em.const(acc.dtype, identity_of(acc.kind, acc.dtype), acc.lanes)
     for slot in acc.slots:
@@ -113,13 +113,13 @@ def reset(em: Emitter, acc: Accumulator) -> None:
         em.line(f"store {em.const(I64, NO_INDEX, acc.lanes)}, ptr {slot}")
 
 
-def _read(em: Emitter, slot: str, dtype: np.dtype, lanes: int) -> Operand:
+def _read(em: LlvmEmitter, slot: str, dtype: np.dtype, lanes: int) -> LlvmValue:
     kind = vector_type(scalar_type(dtype), lanes)
-    return Operand(em.value(f"load {kind}, ptr {slot}"), dtype, lanes)
+    return LlvmValue(em.value(f"load {kind}, ptr {slot}"), dtype, lanes)
 
 
 def accumulate(
-    em: Emitter, acc: Accumulator, value: Operand, copy: int, index: str, along: bool = True
+    em: LlvmEmitter, acc: Accumulator, value: LlvmValue, copy: int, index: str, along: bool = True
 ) -> None:
     """Combine one vector (or scalar) of elements.
 
@@ -134,22 +134,22 @@ def accumulate(
         em.line(f"store {combined}, ptr {slot}")
         return
     at = acc.indices[copy % len(acc.slots)]
-    positions = em.iota(index, lanes) if along else em.splat(Operand(index, I64, 1), lanes)
+    positions = em.iota(index, lanes) if along else em.splat(LlvmValue(index, I64, 1), lanes)
     take = _wins(em, acc.kind, old, value)
     where = _op(em, "select", take, positions, _read(em, at, I64, lanes))
     em.line(f"store {_op(em, 'select', take, value, old)}, ptr {slot}")
     em.line(f"store {where}, ptr {at}")
 
 
-Indexed = tuple[Operand, Operand]
+Indexed = tuple[LlvmValue, LlvmValue]
 
 
-def _op(em: Emitter, name: str, *args: Operand) -> Operand:
+def _op(em: LlvmEmitter, name: str, *args: LlvmValue) -> LlvmValue:
     dtype = args[-1].dtype if name in ("and", "or", "not", "select") else BOOL
     return emit_operation(em, name, dtype, list(args))
 
 
-def _wins(em: Emitter, kind: str, old: Operand, new: Operand) -> Operand:
+def _wins(em: LlvmEmitter, kind: str, old: LlvmValue, new: LlvmValue) -> LlvmValue:
     """Whether a later element beats an earlier one: it is better, or the first NaN.
 
     Positions grow within a lane (loops of argmin keep their order), so ties need no look at them.
@@ -161,13 +161,13 @@ def _wins(em: Emitter, kind: str, old: Operand, new: Operand) -> Operand:
     return _op(em, "and", beats, _op(em, "eq", old, old))
 
 
-def _position_or_first(em: Emitter, position: Operand) -> Operand:
+def _position_or_first(em: LlvmEmitter, position: LlvmValue) -> LlvmValue:
     """The position; the first where no element beat the start, all being as bad as can be."""
     none = _op(em, "eq", position, em.const(I64, NO_INDEX, position.lanes))
     return _op(em, "select", none, em.const(I64, 0, position.lanes), position)
 
 
-def _better(em: Emitter, kind: str, old: Indexed, new: Indexed) -> Indexed:
+def _better(em: LlvmEmitter, kind: str, old: Indexed, new: Indexed) -> Indexed:
     """The better of two (value, position) pairs: first NaN, else extremum, else first position."""
     (a, i), (b, j) = old, new
     wins = _op(em, "gt" if kind == "argmax" else "lt", b, a)
@@ -180,7 +180,7 @@ def _better(em: Emitter, kind: str, old: Indexed, new: Indexed) -> Indexed:
     return _op(em, "select", take, b, a), _op(em, "select", take, j, i)
 
 
-def push_block(em: Emitter, acc: Accumulator) -> None:
+def push_block(em: LlvmEmitter, acc: Accumulator) -> None:
     """Move the block's total onto the cascade and start a new block."""
     total = _folded(em, acc, STACK_LANES)
     symbol = _cascade_function(em, acc, total.type)
@@ -188,7 +188,7 @@ def push_block(em: Emitter, acc: Accumulator) -> None:
     reset(em, acc)
 
 
-def _folded(em: Emitter, acc: Accumulator, lanes: int) -> Operand:
+def _folded(em: LlvmEmitter, acc: Accumulator, lanes: int) -> LlvmValue:
     """All vectors as one of ``lanes`` lanes, always adding the upper half to the lower."""
     parts = [_read(em, s, acc.dtype, acc.lanes) for s in acc.slots]
     while len(parts) > 1:
@@ -200,7 +200,7 @@ def _folded(em: Emitter, acc: Accumulator, lanes: int) -> Operand:
     return _across(em, acc.kind, parts[0], lanes)
 
 
-def _cascade_function(em: Emitter, acc: Accumulator, kind: str) -> str:
+def _cascade_function(em: LlvmEmitter, acc: Accumulator, kind: str) -> str:
     """``push``: add equal-sized totals like carries of a binary counter."""
     symbol = f"fusec.push.{acc.kind}.{scalar_type(acc.dtype)}"
     instruction = {"add": "fadd", "mul": "fmul"}[acc.kind]
@@ -235,14 +235,14 @@ done:
     return symbol
 
 
-def finish_lanes(em: Emitter, acc: Accumulator) -> Operand:
+def finish_lanes(em: LlvmEmitter, acc: Accumulator) -> LlvmValue:
     """Every lane's own total: for vectors that lie across the reduced axis."""
     if is_indexed(acc.reduction):
         return _position_or_first(em, _read(em, acc.indices[0], I64, acc.lanes))
     return _read(em, acc.slots[0], acc.dtype, acc.lanes)
 
 
-def finish(em: Emitter, acc: Accumulator) -> tuple[Operand, Operand | None]:
+def finish(em: LlvmEmitter, acc: Accumulator) -> tuple[LlvmValue, LlvmValue | None]:
     """The accumulator's total as a scalar (with its position for argmin and argmax)."""
     if is_indexed(acc.reduction):
         return _finish_indexed(em, acc)
@@ -251,12 +251,12 @@ def finish(em: Emitter, acc: Accumulator) -> tuple[Operand, Operand | None]:
     return _folded(em, acc, 1), None
 
 
-def finish_block(em: Emitter, acc: Accumulator) -> Operand:
+def finish_block(em: LlvmEmitter, acc: Accumulator) -> LlvmValue:
     """The total of what is in the vectors, by the same additions as a block's on the stack."""
     return _folded(em, acc, 1)
 
 
-def finish_once(em: Emitter, accs: Sequence[Accumulator]) -> list[Operand]:
+def finish_once(em: LlvmEmitter, accs: Sequence[Accumulator]) -> list[LlvmValue]:
     """The totals of sums whose last block is still in the vectors; alone, it needs no stack.
 
     The bits are those of the stack, which adds a total to the identity.
@@ -273,7 +273,7 @@ def finish_once(em: Emitter, accs: Sequence[Accumulator]) -> list[Operand]:
             for acc, slot in zip(accs, slots, strict=True)]
 
 
-def _fold_cascade(em: Emitter, acc: Accumulator) -> Operand:
+def _fold_cascade(em: LlvmEmitter, acc: Accumulator) -> LlvmValue:
     """Add what lies on the stack, smallest totals first."""
     kind = vector_type(scalar_type(acc.dtype), STACK_LANES)
     slot = em.alloca(kind, "total")
@@ -293,7 +293,7 @@ def _fold_cascade(em: Emitter, acc: Accumulator) -> Operand:
     return _read(em, slot, acc.dtype, STACK_LANES)
 
 
-def _halves(em: Emitter, vector: Operand) -> tuple[Operand, Operand]:
+def _halves(em: LlvmEmitter, vector: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     half = vector.lanes // 2
     parts = []
     for start in (0, half):
@@ -301,17 +301,17 @@ def _halves(em: Emitter, vector: Operand) -> tuple[Operand, Operand]:
         text = em.value(
             f"shufflevector {vector}, {vector.type} poison, <{half} x i32> <{picks}>"
         )
-        part = Operand(text, vector.dtype, half)
+        part = LlvmValue(text, vector.dtype, half)
         parts.append(part if half > 1 else em.lane(part_as_vector(part), 0))
     return parts[0], parts[1]
 
 
-def part_as_vector(part: Operand) -> Operand:
+def part_as_vector(part: LlvmValue) -> LlvmValue:
     """A one-lane shuffle result is still a vector to LLVM."""
     return _OneLane(part.text, part.dtype, 1)
 
 
-class _OneLane(Operand):
+class _OneLane(LlvmValue):
     __slots__ = ()
 
     @property
@@ -322,7 +322,7 @@ class _OneLane(Operand):
         return f"{self.type} {self.text}"
 
 
-def _across(em: Emitter, kind: str, vector: Operand, lanes: int) -> Operand:
+def _across(em: LlvmEmitter, kind: str, vector: LlvmValue, lanes: int) -> LlvmValue:
     """Combine the upper half of the lanes with the lower one until ``lanes`` are left."""
     while vector.lanes > lanes:
         low, high = _halves(em, vector)
@@ -330,7 +330,7 @@ def _across(em: Emitter, kind: str, vector: Operand, lanes: int) -> Operand:
     return vector
 
 
-def _finish_indexed(em: Emitter, acc: Accumulator) -> Indexed:
+def _finish_indexed(em: LlvmEmitter, acc: Accumulator) -> Indexed:
     def pair(copy: int) -> Indexed:
         value = _read(em, acc.slots[copy], acc.dtype, acc.lanes)
         return value, _read(em, acc.indices[copy], I64, acc.lanes)
@@ -344,7 +344,7 @@ def _finish_indexed(em: Emitter, acc: Accumulator) -> Indexed:
     return best[0], _position_or_first(em, best[1])
 
 
-def combine_pairs(em: Emitter, reduction: Reduction, a: Indexed, b: Indexed) -> Indexed:
+def combine_pairs(em: LlvmEmitter, reduction: Reduction, a: Indexed, b: Indexed) -> Indexed:
     """Combine two finished results (of two tasks)."""
     if is_indexed(reduction):
         return _better(em, reduction.kind, a, b)

@@ -20,7 +20,7 @@ from ...kernels.loop_ir import Stage, walk
 from ...kernels.scalar_rules import scalar_cost
 from ...kernels.specialise import LoopForm
 from ...machine_code.llvm import host_features
-from ..emitter import BOOL, I64, Operand, memory_type
+from ..emitter import BOOL, I64, LlvmValue, memory_type
 from ..scalars.scalar_ops import emit_operation
 from .accumulators import UNROLL, Accumulator, is_cascaded, push_block, sum_block, sum_lanes
 from .nest_function import NestFunction
@@ -203,7 +203,7 @@ class AxisLoop:
 
     def _step(
         self, position: str, addresses: dict[int, str], strides: dict[int, str],
-        valid: Sequence[Operand | None],
+        valid: Sequence[LlvmValue | None],
     ) -> None:
         """One step, a part for each accumulator."""
         em = self.em
@@ -214,24 +214,24 @@ class AxisLoop:
             self.run(self.lanes, em.add(position, first), copy, addresses=here,
                      strides=strides, valid=valid[copy])
 
-    def _valid_parts(self, left: str) -> list[Operand | None]:
+    def _valid_parts(self, left: str) -> list[LlvmValue | None]:
         if not self.needs_valid:
             return [None] * self.copies
         return [self._valid(left, copy * self.lanes) for copy in range(self.copies)]
 
-    def _valid(self, left: str, first: int) -> Operand:
+    def _valid(self, left: str, first: int) -> LlvmValue:
         """The mask of lanes that hold elements, of ``left`` that a step has.
 
         It is compared in numbers as wide as the elements, which is how a mask is kept.
         """
         em = self.em
         if self.lanes <= I64_LANES:
-            ends = em.splat(Operand(left, I64, 1), self.lanes)
+            ends = em.splat(LlvmValue(left, I64, 1), self.lanes)
             return emit_operation(em, "lt", BOOL, [em.iota(str(first), self.lanes), ends])
-        narrow = Operand(em.value(f"trunc i64 {left} to i32"), I32, 1)
+        narrow = LlvmValue(em.value(f"trunc i64 {left} to i32"), I32, 1)
         steps = ", ".join(f"i32 {first + k}" for k in range(self.lanes))
         ends = em.splat(narrow, self.lanes)
-        return emit_operation(em, "lt", BOOL, [Operand(f"<{steps}>", I32, self.lanes), ends])
+        return emit_operation(em, "lt", BOOL, [LlvmValue(f"<{steps}>", I32, self.lanes), ends])
 
     def _moving(self) -> tuple[list[int], list[int]]:
         """The operands that the stage loads, and stores, at addresses that vary along the loop."""

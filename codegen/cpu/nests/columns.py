@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 from ...kernels.loop_ir import LEAVES, Reduction, Stage, walk
 from ...kernels.specialise import BLOCKS, TILE, LoopForm
-from ..emitter import I64, Operand, scalar_type
+from ..emitter import I64, LlvmValue, scalar_type
 from .accumulators import Accumulator, finish_lanes, is_indexed, make_accumulator, reset
 from .axis_loop import can_vectorise
 from .nest import NestEmitter
-from .nest_expressions import Point
+from .nest_expressions import LanePoint
 
 # A column pass this cheap keeps four vectors of columns in flight at once.
 CHEAP_OPERATIONS = 6
@@ -71,16 +71,16 @@ class ColumnNest(NestEmitter):
         for stage in form.nest.stages:
             accs = [make_accumulator(em, r, width, 1, cascade=False) for r in stage.reductions]
             self.scans.start(stage, width)
-            still = self._still(stage, Point(width, column, pointers, counters, {}))
+            still = self._still(stage, LanePoint(width, column, pointers, counters, {}))
             with self._each(self._rows(stage), pointers, counters) as (here, at, linear):
                 at = {**at, form.axis: column}
-                point = Point(width, column, here, at, self._invariants(stage, here) | still,
-                              linear)
+                point = LanePoint(width, column, here, at, self._invariants(stage, here) | still,
+                                  linear)
                 self._run(stage, point, accs, 0)
             for acc in accs:
                 self.reduced[acc.reduction.number] = finish_lanes(em, acc)
 
-    def _still(self, stage: Stage, point: Point) -> dict[int, Operand]:
+    def _still(self, stage: Stage, point: LanePoint) -> dict[int, LlvmValue]:
         """The loads of an inner stage that are invariant in its loops, hoisted out of them."""
         form, loops = self.form, self._rows(stage)
         loads = {e.attr for e in walk(stage.roots) if e.op == "load" and not e.args}
@@ -146,4 +146,4 @@ class TiledNest(ColumnNest):
                     em, self._accumulator(reduction, width, place))
             accs = [self._accumulator(r, width, place) for r in stage.reductions]
             here = {**counters, form.axis: column}
-            self._run(stage, Point(width, column, pointers, here, invariant, linear), accs, 0)
+            self._run(stage, LanePoint(width, column, pointers, here, invariant, linear), accs, 0)

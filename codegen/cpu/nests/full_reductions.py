@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...kernels.loop_ir import Reduction, Stage
 from ...kernels.specialise import FLAT_BLOCK
-from ..emitter import I64, Emitter, Operand
+from ..emitter import I64, LlvmEmitter, LlvmValue
 from .accumulators import Accumulator, combine_pairs, finish, is_indexed
 from .nest import NestEmitter
 
@@ -16,7 +16,7 @@ from .nest import NestEmitter
 class FlatNest(NestEmitter):
     """``name`` does tasks, ``name.finish`` combines what they left and runs the outer stages."""
 
-    def emit(self) -> Emitter:
+    def emit(self) -> LlvmEmitter:
         super().emit()
         self.reduced.clear()
         self._function(self.name + ".finish", self._finish)
@@ -52,10 +52,10 @@ class FlatNest(NestEmitter):
         """(chunks of the last loop, rows per task, rows): the same rule as `LoopForm`."""
         em, extent = self.em, self.extent[self.form.axis]
         chunks = em.value(f"udiv i64 {em.add(extent, FLAT_BLOCK - 1)}, {FLAT_BLOCK}")
-        chunks = em.intrinsic("umax", I64, 1, Operand(chunks, I64, 1), em.const(I64, 1)).text
-        some = em.intrinsic("umax", I64, 1, Operand(extent, I64, 1), em.const(I64, 1)).text
+        chunks = em.intrinsic("umax", I64, 1, LlvmValue(chunks, I64, 1), em.const(I64, 1)).text
+        some = em.intrinsic("umax", I64, 1, LlvmValue(extent, I64, 1), em.const(I64, 1)).text
         fit = em.value(f"udiv i64 {FLAT_BLOCK}, {some}")
-        rows_per_task = em.intrinsic("umax", I64, 1, Operand(fit, I64, 1), em.const(I64, 1)).text
+        rows_per_task = em.intrinsic("umax", I64, 1, LlvmValue(fit, I64, 1), em.const(I64, 1)).text
         rows = "1"
         for loop in loops:
             rows = em.mul(rows, self.extent[loop])
@@ -87,7 +87,7 @@ class FlatNest(NestEmitter):
             if not stage.inner:
                 self._outer_stage(stage, self._moved(self.base, {}), {})
 
-    def _combine_partials(self, reduction: Reduction) -> Operand:
+    def _combine_partials(self, reduction: Reduction) -> LlvmValue:
         em, position = self.em, self._position(reduction)
         slot = em.alloca("i64", "left", 8)
         em.line(f"store i64 {self._slot(self.layout.task_count)}, ptr {slot}")
@@ -108,7 +108,7 @@ class FlatNest(NestEmitter):
         dtype = I64 if is_indexed(reduction) else reduction.value.dtype
         return em.load(self._partial(position, "0", half_read), dtype, 1)
 
-    def _read_partial(self, r: Reduction, position: int, task: str) -> tuple[Operand, Operand]:
+    def _read_partial(self, r: Reduction, position: int, task: str) -> tuple[LlvmValue, LlvmValue]:
         em = self.em
         value = em.load(self._partial(position, task, 0), r.value.dtype, 1)
         where = em.const(I64, 0)
@@ -117,7 +117,7 @@ class FlatNest(NestEmitter):
         return value, where
 
     def _write_partial(
-        self, r: Reduction, position: int, task: str, result: tuple[Operand, Operand]
+        self, r: Reduction, position: int, task: str, result: tuple[LlvmValue, LlvmValue]
     ) -> None:
         self.em.store(self._partial(position, task, 0), result[0])
         if is_indexed(r):

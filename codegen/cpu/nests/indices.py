@@ -13,7 +13,7 @@ import numpy as np
 
 from fusec.core.records import dataclass
 
-from ..emitter import I64, UNLIKELY, Emitter, Operand, memory_type, scalar_type, vector_type
+from ..emitter import I64, UNLIKELY, LlvmEmitter, LlvmValue, memory_type, scalar_type, vector_type
 from ..scalars.instructions import binary, both, compare, negated, select
 
 _NOTE = """define internal void @note_failure(
@@ -56,12 +56,12 @@ class FailureFlags:
     Checks are met in the order of the elements, so of each one the first failure is kept.
     """
 
-    em: Emitter
+    em: LlvmEmitter
     slot: str = ""
 
     def note(
-        self, bad: Operand, check: int = 0, index: Operand | None = None,
-        size: Operand | None = None,
+        self, bad: LlvmValue, check: int = 0, index: LlvmValue | None = None,
+        size: LlvmValue | None = None,
     ) -> None:
         """Keep the index of the first lane where ``bad`` holds."""
         em = self.em
@@ -97,22 +97,22 @@ class FailureFlags:
                         f"i64 {index}, i64 {size})")
 
 
-def _first_set(em: Emitter, bits: str, width: int) -> str:
+def _first_set(em: LlvmEmitter, bits: str, width: int) -> str:
     em.declare(f"declare i{width} @llvm.cttz.i{width}(i{width}, i1)")
     lane = em.value(f"call i{width} @llvm.cttz.i{width}(i{width} {bits}, i1 true)")
     return em.value(f"zext i{width} {lane} to i64")
 
 
-def _lane_of(em: Emitter, x: Operand | None, lane: str) -> str:
+def _lane_of(em: LlvmEmitter, x: LlvmValue | None, lane: str) -> str:
     if x is None or x.lanes == 1:
         return x.text if x is not None else "0"
     return em.value(f"extractelement {x}, i64 {lane}")
 
 
 def check_index(
-    em: Emitter, number: int, index: Operand, size: Operand, valid: Operand | None,
+    em: LlvmEmitter, number: int, index: LlvmValue, size: LlvmValue, valid: LlvmValue | None,
     flags: FailureFlags,
-) -> Operand:
+) -> LlvmValue:
     """The wrapped index, 0 where it is out of range; ``valid``: lanes that hold elements."""
     lanes = index.lanes
     limit = em.splat(size, lanes)
@@ -125,18 +125,18 @@ def check_index(
 
 
 def verify(
-    em: Emitter, holds: Operand, valid: Operand | None, flags: FailureFlags
-) -> Operand:
+    em: LlvmEmitter, holds: LlvmValue, valid: LlvmValue | None, flags: FailureFlags
+) -> LlvmValue:
     """The condition itself; a failed check where it is false in a lane that holds an element."""
     bad = negated(em, holds)
     flags.note(bad if valid is None or bad.lanes == 1 else both(em, bad, valid))
     return holds
 
 
-Part = tuple[Operand, str]  # an index and the byte stride of its axis
+Part = tuple[LlvmValue, str]  # an index and the byte stride of its axis
 
 
-def offset_of(em: Emitter, parts: Sequence[Part], lane: int = 0) -> str:
+def offset_of(em: LlvmEmitter, parts: Sequence[Part], lane: int = 0) -> str:
     """Bytes: the sum of indices times strides, for one lane."""
     total = ""
     for index, stride in parts:
@@ -146,14 +146,14 @@ def offset_of(em: Emitter, parts: Sequence[Part], lane: int = 0) -> str:
     return total
 
 
-def load_at(em: Emitter, pointer: str, parts: Sequence[Part], dtype: np.dtype) -> Operand:
+def load_at(em: LlvmEmitter, pointer: str, parts: Sequence[Part], dtype: np.dtype) -> LlvmValue:
     """Lanes at computed indices, one by one: as quick as the hardware's gather, on any CPU."""
     lanes = max(index.lanes for index, _ in parts)
     places = [em.offset(pointer, offset_of(em, parts, k)) for k in range(lanes)]
     return _joined(em, places, dtype)
 
 
-def load_elements(em: Emitter, pointer: str, index: Operand, dtype: np.dtype) -> Operand:
+def load_elements(em: LlvmEmitter, pointer: str, index: LlvmValue, dtype: np.dtype) -> LlvmValue:
     """The same along an axis whose elements are neighbours: no multiplications."""
     kind = memory_type(dtype)
     lanes = [index] if index.lanes == 1 else [em.lane(index, k) for k in range(index.lanes)]
@@ -161,19 +161,19 @@ def load_elements(em: Emitter, pointer: str, index: Operand, dtype: np.dtype) ->
     return _joined(em, places, dtype)
 
 
-def _joined(em: Emitter, places: Sequence[str], dtype: np.dtype) -> Operand:
+def _joined(em: LlvmEmitter, places: Sequence[str], dtype: np.dtype) -> LlvmValue:
     if len(places) == 1:
         return em.load(places[0], dtype, 1)
     kind, text = vector_type(scalar_type(dtype), len(places)), "poison"
     for k, place in enumerate(places):
         one = em.load(place, dtype, 1)
         text = em.value(f"insertelement {kind} {text}, {one}, i64 {k}")
-    return Operand(text, dtype, len(places))
+    return LlvmValue(text, dtype, len(places))
 
 
 def load_valid(
-    em: Emitter, pointer: str, dtype: np.dtype, lanes: int, valid: Operand | None
-) -> Operand:
+    em: LlvmEmitter, pointer: str, dtype: np.dtype, lanes: int, valid: LlvmValue | None
+) -> LlvmValue:
     """Neighbouring elements, of which only the valid lanes are touched."""
     if valid is None or lanes == 1:
         return em.load(pointer, dtype, lanes)
@@ -184,5 +184,5 @@ def load_valid(
                     f"{valid}, {kind} zeroinitializer)")
     if dtype.kind == "b":
         text = em.value(f"icmp ne {kind} {text}, zeroinitializer")
-    return Operand(text, dtype, lanes)
+    return LlvmValue(text, dtype, lanes)
 

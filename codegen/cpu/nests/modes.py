@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...kernels.specialise import MAP_BLOCK, LoopForm
-from ..emitter import Emitter
+from ..emitter import LlvmEmitter
 from .columns import ColumnNest, TiledNest
 from .full_reductions import FlatNest
 from .nest import NestEmitter
@@ -39,6 +39,6 @@ _MODES: dict[str, type[NestEmitter]] = {
 }
 
 
-def emit_nest(form: LoopForm, name: str) -> Emitter:
+def emit_nest(form: LoopForm, name: str) -> LlvmEmitter:
     """LLVM functions of a form, named ``name`` (and ``name.finish`` for full reductions)."""
     return _MODES[form.mode](form, name).emit()

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...kernels.loop_ir import Expr, Reduction, Stage, Store
 from ...kernels.specialise import ACROSS, LoopForm
-from ..emitter import Operand
+from ..emitter import LlvmValue
 from ..scalars.scalar_ops import emit_operation
 from .accumulators import (
     Accumulator,
@@ -20,7 +20,7 @@ from .accumulators import (
 )
 from .axis_loop import AxisLoop, can_vectorise, vectors_per_step
 from .indices import offset_of
-from .nest_expressions import ExpressionEmitter, Point
+from .nest_expressions import ExpressionEmitter, LanePoint
 from .sides import Sides, find_sides
 
 
@@ -31,7 +31,7 @@ class NestEmitter(ExpressionEmitter):
         super().__init__(form, name)
         self.sides_of: dict[int, Sides] = {}  # of each stage, by its id
 
-    def _run(self, stage: Stage, point: Point, accs: Sequence[Accumulator], copy: int) -> None:
+    def _run(self, stage: Stage, point: LanePoint, accs: Sequence[Accumulator], copy: int) -> None:
         em, form = self.em, self.form
         self._find_sides(stage)
         stores = [(s, self._evaluate(s.value, point)) for s in stage.stores]
@@ -58,7 +58,7 @@ class NestEmitter(ExpressionEmitter):
                 wide = emit_operation(em, "select", wide.dtype, [point.valid, wide, neutral])
             accumulate(em, acc, wide, copy, index, along)
 
-    def _is_neutral(self, reduction: Reduction, point: Point) -> bool:
+    def _is_neutral(self, reduction: Reduction, point: LanePoint) -> bool:
         """Whether absent elements add 0 as they are: masks read 0, and products of those are 0."""
         def is_zero(e: Expr) -> bool:
             if e.op == "load":
@@ -72,7 +72,7 @@ class NestEmitter(ExpressionEmitter):
         self.sides = self.sides_of.get(id(stage)) or find_sides(stage, self._is_even)
         self.sides_of[id(stage)] = self.sides
 
-    def _store(self, store: Store, value: Operand, point: Point) -> None:
+    def _store(self, store: Store, value: LlvmValue, point: LanePoint) -> None:
         em, number, operand = self.em, store.access, self.form.operands[store.access]
         kind = self.form.stride_class(operand)
         if kind == "zero":
@@ -87,7 +87,7 @@ class NestEmitter(ExpressionEmitter):
             em.scatter(self._at(number, point), self._axis_stride(number, point), wide)
 
     def _store_at(
-        self, store: Store, indices: list[Operand], value: Operand, point: Point
+        self, store: Store, indices: list[LlvmValue], value: LlvmValue, point: LanePoint
     ) -> None:
         """At computed indices: neighbours as a vector, else lane after lane."""
         em, number = self.em, store.access
@@ -139,8 +139,8 @@ class NestEmitter(ExpressionEmitter):
         def run(lanes: int, position: str, copy: int = 0, **where: Any) -> None:
             here = dict(counters)
             here[self.form.axis] = position
-            point = Point(lanes, position, pointers, here, invariant, linear,
-                          memo=dict(computed), **where)
+            point = LanePoint(lanes, position, pointers, here, invariant, linear,
+                              memo=dict(computed), **where)
             self._run(stage, point, accs, copy)
 
         return run
@@ -148,4 +148,4 @@ class NestEmitter(ExpressionEmitter):
     def _outer_stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
         """One scalar evaluation per outer point."""
         invariant = self._invariants(stage, pointers)
-        self._run(stage, Point(1, "0", pointers, counters, invariant), (), 0)
+        self._run(stage, LanePoint(1, "0", pointers, counters, invariant), (), 0)

@@ -13,7 +13,7 @@ from fusec.ops.calls.scalar_calls import CALLS
 
 from ...kernels.loop_ir import LEAVES, Expr, Stage, walk
 from ...kernels.specialise import LoopForm
-from ..emitter import I64, Operand, memory_type, vector_type
+from ..emitter import I64, LlvmValue, memory_type, vector_type
 from ..scalars.instructions import select
 from ..scalars.scalar_calls import call_lanes
 from ..scalars.scalar_ops import emit_operation
@@ -27,19 +27,19 @@ _IN_PLACE = frozenset({*CALLS, "check_index", "verify", "scan", "load"})
 
 
 @dataclass
-class Point:
+class LanePoint:
     """Where an expression is evaluated: pointers and counters of the loops around it."""
 
     lanes: int
     position: str  # counter of the vectorised loop
     pointers: list[str]
     counters: dict[int, str]
-    invariant: dict[int, Operand]  # loads done before, which do not move along a loop
+    invariant: dict[int, LlvmValue]  # loads done before, which do not move along a loop
     linear: str = "0"  # position within the inner loops, for scratch and argmin
     addresses: dict[int, str] = field(default_factory=dict)  # of operands that may be padding
     strides: dict[int, str] = field(default_factory=dict)  # bytes between lanes of those
-    valid: Operand | None = None  # lanes that hold elements, where not all do
-    memo: dict[int, Operand] = field(default_factory=dict)
+    valid: LlvmValue | None = None  # lanes that hold elements, where not all do
+    memo: dict[int, LlvmValue] = field(default_factory=dict)
 
 
 class ExpressionEmitter(NestFunction):
@@ -47,24 +47,24 @@ class ExpressionEmitter(NestFunction):
 
     def __init__(self, form: LoopForm, name: str) -> None:
         super().__init__(form, name)
-        self.reduced: dict[int, Operand] = {}
+        self.reduced: dict[int, LlvmValue] = {}
         self.scans = ScanSlots(self.em, form)
         self.sides = Sides()
 
-    def _invariants(self, stage: Stage, pointers: Sequence[str]) -> dict[int, Operand]:
+    def _invariants(self, stage: Stage, pointers: Sequence[str]) -> dict[int, LlvmValue]:
         """Load once what does not move along the vectorised loop."""
         em, form = self.em, self.form
-        loaded: dict[int, Operand] = {}
+        loaded: dict[int, LlvmValue] = {}
         for e in walk(stage.roots):
             if e.op == "load" and not e.args and (
                     form.stride_class(form.operands[e.attr]) == "zero"):
                 loaded[e.attr] = em.load(pointers[e.attr], e.dtype, 1)
         return loaded
 
-    def _computed_before(self, stage: Stage, loaded: dict[int, Operand]) -> dict[int, Operand]:
+    def _computed_before(self, stage: Stage, loaded: dict[int, LlvmValue]) -> dict[int, LlvmValue]:
         """What is computed of these loads and of constants alone, by the id of its expression."""
-        found: dict[int, Operand] = {}
-        here = Point(1, "0", [], {}, loaded)
+        found: dict[int, LlvmValue] = {}
+        here = LanePoint(1, "0", [], {}, loaded)
         for e in walk(stage.roots):
             if e.op in LEAVES:
                 if e.op in ("const", "param") or (e.op == "load" and e.attr in loaded):
@@ -75,14 +75,14 @@ class ExpressionEmitter(NestFunction):
                 found[id(e)] = emit_operation(self.em, e.op, e.dtype, args)
         return found
 
-    def _evaluate(self, root: Expr, point: Point, side: Side | None = None) -> Operand:
+    def _evaluate(self, root: Expr, point: LanePoint, side: Side | None = None) -> LlvmValue:
         """The value of an expression; ``side``: of a select that branches, which is emitted now."""
         for e in walk([root]):
             if id(e) not in point.memo and self.sides.side_of.get(id(e)) == side:
                 point.memo[id(e)] = self._expression(e, point)
         return point.memo[id(root)]
 
-    def _branched(self, select: Expr, point: Point) -> Operand:
+    def _branched(self, select: Expr, point: LanePoint) -> LlvmValue:
         """A select whose test is one value: only the side taken is computed."""
         em, lanes = self.em, point.lanes
         test = point.memo[id(select.args[0])].text
@@ -100,7 +100,7 @@ class ExpressionEmitter(NestFunction):
         return leaf.op in ("const", "param") or (
             leaf.op == "load" and self.form.stride_class(self.form.operands[leaf.attr]) == "zero")
 
-    def _expression(self, e: Expr, point: Point) -> Operand:
+    def _expression(self, e: Expr, point: LanePoint) -> LlvmValue:
         if id(e) in self.sides.selects:
             return self._branched(e, point)
         args = [point.memo[id(a)] for a in e.args]
@@ -120,7 +120,7 @@ class ExpressionEmitter(NestFunction):
         return self._leaf(e, point) if e.op in LEAVES else emit_operation(
             self.em, e.op, e.dtype, args)
 
-    def _leaf(self, e: Expr, point: Point) -> Operand:
+    def _leaf(self, e: Expr, point: LanePoint) -> LlvmValue:
         em = self.em
         if e.op == "const":
             return em.const(e.dtype, e.attr)
@@ -134,14 +134,14 @@ class ExpressionEmitter(NestFunction):
             return self._index(self.form.loop_of[e.attr], point)
         return self._load(e.attr, point)
 
-    def _index(self, loop: int, point: Point) -> Operand:
+    def _index(self, loop: int, point: LanePoint) -> LlvmValue:
         if loop < 0:
             return self.em.const(I64, 0)
         if loop == self.form.axis:
             return self.em.iota(point.position, point.lanes)
-        return Operand(point.counters[loop], I64, 1)
+        return LlvmValue(point.counters[loop], I64, 1)
 
-    def _load(self, number: int, point: Point) -> Operand:
+    def _load(self, number: int, point: LanePoint) -> LlvmValue:
         operand = self.form.operands[number]
         kind = self.form.stride_class(operand)
         if number in point.invariant:
@@ -154,7 +154,7 @@ class ExpressionEmitter(NestFunction):
         stride = self._axis_stride(number, point)
         return self.em.gather(pointer, stride, operand.dtype, point.lanes)
 
-    def _gathered_load(self, number: int, indices: list[Operand], point: Point) -> Operand:
+    def _gathered_load(self, number: int, indices: list[LlvmValue], point: LanePoint) -> LlvmValue:
         """Elements at computed indices, which may also move along the vectorised loop."""
         em, operand = self.em, self.form.operands[number]
         kind, pointer = self.form.stride_class(operand), point.pointers[number]
@@ -175,13 +175,13 @@ class ExpressionEmitter(NestFunction):
         parts.append((steps, self.stride[number][self.form.axis]))
         return load_at(em, pointer, parts, operand.dtype)
 
-    def _axis_stride(self, number: int, point: Point) -> str:
+    def _axis_stride(self, number: int, point: LanePoint) -> str:
         near = self.form.near_stride(number)
         if near:
             return str(near)
         return point.strides.get(number) or self.stride[number][self.form.axis]
 
-    def _at(self, number: int, point: Point) -> str:
+    def _at(self, number: int, point: LanePoint) -> str:
         """The address of the first lane."""
         if number in point.addresses:
             return point.addresses[number]
@@ -192,7 +192,7 @@ class ExpressionEmitter(NestFunction):
             return em.value(f"getelementptr {kind}, ptr {pointer}, i64 {point.position}", "p")
         return em.offset(pointer, em.mul(self._axis_stride(number, point), point.position))
 
-    def _scratch_pointer(self, number: int, point: Point) -> str:
+    def _scratch_pointer(self, number: int, point: LanePoint) -> str:
         em, size = self.em, self.form.nest.scratch[number].itemsize
         if self.form.mode == "column":
             offset = em.mul(point.linear, size * point.lanes)

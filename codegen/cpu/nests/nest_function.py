@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from ...kernels.loop_ir import walk
 from ...kernels.specialise import LoopForm
 from ..abi import BlockLayout
-from ..emitter import Emitter, Operand
+from ..emitter import LlvmEmitter, LlvmValue
 from .indices import FailureFlags
 from .inlining import with_calls
 
@@ -31,14 +31,14 @@ class NestFunction:
     def __init__(self, form: LoopForm, name: str) -> None:
         self.form, self.name = form, name
         self.layout = BlockLayout.of(form)
-        self.em = Emitter()
+        self.em = LlvmEmitter()
         self.lanes = natural_lanes(form)
         self.scratch: list[str] = []
         self.failures = FailureFlags(self.em)
 
     # -- function frame
 
-    def emit(self) -> Emitter:
+    def emit(self) -> LlvmEmitter:
         """The finished functions are in ``emitter.functions``."""
         self._function(self.name, self._body)
         return self.em
@@ -82,7 +82,7 @@ class NestFunction:
             for k, count in enumerate(layout.gathered)
         ]
         self.params = [self._param_pointer(n) for n in range(layout.params)]
-        self.param_values: dict[int, Operand] = {
+        self.param_values: dict[int, LlvmValue] = {
             e.attr: self.em.load(self.params[e.attr], e.dtype, 1)
             for e in walk(form.nest.roots) if e.op == "param"
         }

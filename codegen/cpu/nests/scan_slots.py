@@ -13,7 +13,7 @@ from fusec.ops.rows.scans import start_of
 from ...kernels.loop_ir import Expr, Stage, walk
 from ...kernels.scalar_rules import boolean_op
 from ...kernels.specialise import LoopForm
-from ..emitter import BOOL, Emitter, Operand, scalar_type, vector_type
+from ..emitter import BOOL, LlvmEmitter, LlvmValue, scalar_type, vector_type
 from ..scalars.scalar_ops import emit_operation
 
 
@@ -21,7 +21,7 @@ from ..scalars.scalar_ops import emit_operation
 class ScanSlots:
     """Stack memory of the scans of the stage being emitted."""
 
-    em: Emitter
+    em: LlvmEmitter
     form: LoopForm
     slots: dict[int, str] = field(default_factory=dict)
 
@@ -34,7 +34,7 @@ class ScanSlots:
                 self.em.line(f"store {start}, ptr {slot}")
                 self.slots[id(e)] = slot
 
-    def step(self, e: Expr, value: Operand) -> Operand:
+    def step(self, e: Expr, value: LlvmValue) -> LlvmValue:
         """The scan at these elements."""
         if self.form.mode == "column" or value.lanes == 1:
             return self._combine(e, value)
@@ -42,11 +42,11 @@ class ScanSlots:
         for k in range(value.lanes):
             one = self._combine(e, self.em.lane(value, k))
             text = self.em.value(f"insertelement {value.type} {text}, {one}, i64 {k}")
-        return Operand(text, e.dtype, value.lanes)
+        return LlvmValue(text, e.dtype, value.lanes)
 
-    def _combine(self, e: Expr, value: Operand) -> Operand:
+    def _combine(self, e: Expr, value: LlvmValue) -> LlvmValue:
         em, slot = self.em, self.slots[id(e)]
-        old = Operand(em.value(f"load {value.type}, ptr {slot}"), e.dtype, value.lanes)
+        old = LlvmValue(em.value(f"load {value.type}, ptr {slot}"), e.dtype, value.lanes)
         scalar = get(e.attr).scalar or ""
         op = boolean_op(scalar) if e.dtype == BOOL else scalar
         new = emit_operation(em, op, e.dtype, [old, value])

@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..emitter import BOOL, UNLIKELY, Emitter, Operand
+from ..emitter import BOOL, UNLIKELY, LlvmEmitter, LlvmValue
 from .instructions import binary, both, compare, either, lowest_int, select
 
-Emit = Callable[[Emitter, np.dtype, list[Operand]], Operand]
+Emit = Callable[[LlvmEmitter, np.dtype, list[LlvmValue]], LlvmValue]
 
 
-def _int_divide(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> tuple[Operand, Operand]:
+def _int_divide(
+    em: LlvmEmitter, dtype: np.dtype, a: LlvmValue, b: LlvmValue
+) -> tuple[LlvmValue, LlvmValue]:
     """Floor quotient and remainder; both 0 where b is 0, and MIN, 0 for MIN / -1."""
     lanes = a.lanes
     zero, one = em.const(dtype, 0, lanes), em.const(dtype, 1, lanes)
@@ -33,7 +35,7 @@ def _int_divide(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> tuple[O
     return select(em, by_zero, zero, quotient), select(em, by_zero, zero, remainder)
 
 
-def _float_rest(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> Operand:
+def _float_rest(em: LlvmEmitter, dtype: np.dtype, a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """C's fmod, exactly, without its loop where the quotient has no more bits than a number.
 
     Let n be the whole part of the true quotient.  The rounded quotient, truncated, is n or n + 1.
@@ -54,21 +56,23 @@ def _float_rest(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> Operand
     fits = compare(em, "olt", ratio, em.const(dtype, 2.0 ** (np.finfo(dtype).nmant + 1), lanes))
     with em.branch(_any_false(em, fits), UNLIKELY):
         em.line(f"store {binary(em, 'frem', dtype, a, b)}, ptr {slot}")
-    return Operand(em.value(f"load {rest.type}, ptr {slot}"), dtype, lanes)
+    return LlvmValue(em.value(f"load {rest.type}, ptr {slot}"), dtype, lanes)
 
 
-def _negative(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
-    return Operand(em.value(f"fneg {x}"), dtype, x.lanes)
+def _negative(em: LlvmEmitter, dtype: np.dtype, x: LlvmValue) -> LlvmValue:
+    return LlvmValue(em.value(f"fneg {x}"), dtype, x.lanes)
 
 
-def _any_false(em: Emitter, mask: Operand) -> str:
+def _any_false(em: LlvmEmitter, mask: LlvmValue) -> str:
     all_true = mask.text
     if mask.lanes > 1:
         all_true = em.intrinsic_of_vector("vector.reduce.and", mask).text
     return em.value(f"xor i1 {all_true}, true")
 
 
-def _float_mod(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> tuple[Operand, Operand]:
+def _float_mod(
+    em: LlvmEmitter, dtype: np.dtype, a: LlvmValue, b: LlvmValue
+) -> tuple[LlvmValue, LlvmValue]:
     """C's fmod and Python's modulo, which has the sign of b (NumPy's ``npy_divmod``)."""
     lanes = a.lanes
     zero = em.const(dtype, 0, lanes)
@@ -82,12 +86,12 @@ def _float_mod(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> tuple[Op
     return rest, select(em, by_zero, rest, python)
 
 
-def mod(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def mod(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     divide = _float_mod if dtype.kind == "f" else _int_divide
     return divide(em, dtype, *args)[1]
 
 
-def floor_div(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def floor_div(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     a, b = args
     if dtype.kind != "f":
         return _int_divide(em, dtype, a, b)[0]
@@ -110,7 +114,7 @@ def floor_div(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
 
 def shift(left: bool) -> Emit:
     """Shifts by the width or more give 0, or the sign for signed right shifts."""
-    def emit(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+    def emit(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
         a, b = args
         lanes, bits = a.lanes, 8 * dtype.itemsize
         inside = compare(em, "ult", b, em.const(dtype, bits, lanes))
@@ -125,7 +129,7 @@ def shift(left: bool) -> Emit:
     return emit
 
 
-def int_reciprocal(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def int_reciprocal(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     """1/x truncated: ±1 for ±1, else 0; 1/0 is infinity as `_float_to_int` converts it."""
     x, lanes = args[0], args[0].lanes
     zero, one = em.const(dtype, 0, lanes), em.const(dtype, 1, lanes)
@@ -137,13 +141,13 @@ def int_reciprocal(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand
     return select(em, compare(em, "eq", x, zero), em.const(dtype, lowest, lanes), result)
 
 
-def fmod(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def fmod(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     if dtype.kind == "f":
         return _float_rest(em, dtype, *args)
     return _int_fmod(em, dtype, *args)
 
 
-def _int_fmod(em: Emitter, dtype: np.dtype, a: Operand, b: Operand) -> Operand:
+def _int_fmod(em: LlvmEmitter, dtype: np.dtype, a: LlvmValue, b: LlvmValue) -> LlvmValue:
     """C's remainder, with the sign of a; 0 where b is 0."""
     lanes = a.lanes
     zero = em.const(dtype, 0, lanes)

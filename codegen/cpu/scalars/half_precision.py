@@ -13,7 +13,7 @@ import functools
 import numpy as np
 
 from ...machine_code.llvm import host_features
-from ..emitter import Emitter, Operand, vector_type
+from ..emitter import LlvmEmitter, LlvmValue, vector_type
 from .instructions import binary, compare, select
 
 F16, F32, F64 = (np.dtype(f"f{n}") for n in (2, 4, 8))
@@ -30,7 +30,7 @@ def _hardware() -> bool:
     return _host_has_f16c() and not WITHOUT_F16C
 
 
-def widen(em: Emitter, x: Operand) -> Operand:
+def widen(em: LlvmEmitter, x: LlvmValue) -> LlvmValue:
     """Half to single: exact."""
     if _hardware():
         return _converted(em, "fpext", F32, "float", x)
@@ -49,7 +49,7 @@ def widen(em: Emitter, x: Operand) -> Operand:
     return _bits(em, F32, "float", signed)
 
 
-def narrow(em: Emitter, x: Operand) -> Operand:
+def narrow(em: LlvmEmitter, x: LlvmValue) -> LlvmValue:
     """Single to half, to nearest even."""
     if _hardware():
         return _converted(em, "fptrunc", F16, "half", x)
@@ -75,7 +75,7 @@ def narrow(em: Emitter, x: Operand) -> Operand:
     return _bits(em, F16, "half", _converted(em, "trunc", U16, "i16", half))
 
 
-def narrow_double(em: Emitter, x: Operand) -> Operand:
+def narrow_double(em: LlvmEmitter, x: LlvmValue) -> LlvmValue:
     """Double to half, rounded once."""
     lanes = x.lanes
     single = _converted(em, "fptrunc", F32, "float", x)
@@ -90,12 +90,14 @@ def narrow_double(em: Emitter, x: Operand) -> Operand:
     return narrow(em, _bits(em, F32, "float", select(em, is_inexact, odd, bits)))
 
 
-def _converted(em: Emitter, instruction: str, dtype: np.dtype, kind: str, x: Operand) -> Operand:
+def _converted(
+    em: LlvmEmitter, instruction: str, dtype: np.dtype, kind: str, x: LlvmValue
+) -> LlvmValue:
     text = em.value(f"{instruction} {x} to {vector_type(kind, x.lanes)}")
-    return Operand(text, dtype, x.lanes)
+    return LlvmValue(text, dtype, x.lanes)
 
 
-def _bits(em: Emitter, dtype: np.dtype, kind: str, x: Operand) -> Operand:
+def _bits(em: LlvmEmitter, dtype: np.dtype, kind: str, x: LlvmValue) -> LlvmValue:
     return _converted(em, "bitcast", dtype, kind, x)
 
 

@@ -15,15 +15,15 @@ from fusec.core.records import dataclass
 from fusec.ops.calls.scalar_calls import FUNCTIONS, ScalarFunction
 
 from ...kernels.loop_ir import Expr
-from ..emitter import BOOL, Emitter, Operand, memory_type, vector_type
+from ..emitter import BOOL, LlvmEmitter, LlvmValue, memory_type, vector_type
 from ..nests.indices import FailureFlags
 from .scalar_operations import with_operations
 
 
 def call_lanes(
-    em: Emitter, e: Expr, args: Sequence[Operand], lanes: int, valid: Operand | None,
+    em: LlvmEmitter, e: Expr, args: Sequence[LlvmValue], lanes: int, valid: LlvmValue | None,
     failures: FailureFlags,
-) -> Operand:
+) -> LlvmValue:
     """The function of a ``scalar_call`` on every valid lane; where it raises, a failed check."""
     function = _required(em, e.attr)
     loop = LaneLoop(function, lanes, valid is not None)
@@ -38,7 +38,7 @@ def call_lanes(
     return em.load(places["out"], e.dtype, lanes)
 
 
-def _required(em: Emitter, symbol: str) -> ScalarFunction:
+def _required(em: LlvmEmitter, symbol: str) -> ScalarFunction:
     function = FUNCTIONS[symbol]
     em.links[symbol] = with_operations(function.ir)
     em.declare(declaration(function))
@@ -46,8 +46,8 @@ def _required(em: Emitter, symbol: str) -> ScalarFunction:
 
 
 def call_once(
-    em: Emitter, symbol: str, dtype: np.dtype, args: Sequence[Operand]
-) -> tuple[Operand, str]:
+    em: LlvmEmitter, symbol: str, dtype: np.dtype, args: Sequence[LlvmValue]
+) -> tuple[LlvmValue, str]:
     """The function of a ``scalar_call`` on numbers in registers: its result, and its status."""
     function = _required(em, symbol)
     out, exception = _memory(em, dtype, 1), em.alloca("ptr", "exception")
@@ -57,15 +57,15 @@ def call_once(
     return em.load(out, dtype, 1), status
 
 
-def _as_byte(em: Emitter, x: Operand) -> str:
+def _as_byte(em: LlvmEmitter, x: LlvmValue) -> str:
     return em.value(f"zext {x} to i8") if x.dtype == BOOL else x.text
 
 
-def _memory(em: Emitter, dtype: np.dtype, lanes: int) -> str:
+def _memory(em: LlvmEmitter, dtype: np.dtype, lanes: int) -> str:
     return em.alloca(vector_type(memory_type(dtype), lanes), "lanes")
 
 
-def _spilled(em: Emitter, x: Operand) -> str:
+def _spilled(em: LlvmEmitter, x: LlvmValue) -> str:
     pointer = _memory(em, x.dtype, x.lanes)
     em.store(pointer, x)
     return pointer

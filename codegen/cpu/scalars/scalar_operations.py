@@ -6,7 +6,7 @@ import functools
 import re
 
 from ...machine_code.scalar_ir import CalledOp, called_ops
-from ..emitter import Emitter, Operand
+from ..emitter import LlvmEmitter, LlvmValue
 from .scalar_ops import emit_operation
 
 
@@ -17,7 +17,7 @@ def with_operations(ir: str) -> str:
     functions: dict[str, str] = {}
     declarations: set[str] = set()
     for called in called_ops(ir):
-        em = Emitter()
+        em = LlvmEmitter()
         functions[called.symbol] = _definition(em, called)
         functions.update(em.functions)
         declarations |= em.declarations
@@ -29,8 +29,8 @@ def _declared(declaration: str) -> str:
     return declaration.partition("@")[2].partition("(")[0]
 
 
-def _definition(em: Emitter, called: CalledOp) -> str:
-    args = [Operand(f"%x{n}", d, 1) for n, d in enumerate(called.arguments)]
+def _definition(em: LlvmEmitter, called: CalledOp) -> str:
+    args = [LlvmValue(f"%x{n}", d, 1) for n, d in enumerate(called.arguments)]
     result = emit_operation(em, called.op, called.result, args)
     head = (f"define internal {result.type} @{called.symbol}({', '.join(map(str, args))}) "
             f"alwaysinline nounwind memory(none) {{")

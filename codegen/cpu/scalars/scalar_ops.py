@@ -12,16 +12,16 @@ import numpy as np
 
 from fusec.codegen.vecmath import FUNCTIONS, define
 
-from ..emitter import BOOL, I64, Emitter, Operand, scalar_type, vector_type
+from ..emitter import BOOL, I64, LlvmEmitter, LlvmValue, scalar_type, vector_type
 from .division import floor_div, fmod, int_reciprocal, mod, shift
 from .half_precision import F16, F32, F64, narrow, narrow_double, widen
 from .instructions import binary, both, compare, isnan, lowest_int, select
 
-Emit = Callable[[Emitter, np.dtype, list[Operand]], Operand]
+Emit = Callable[[LlvmEmitter, np.dtype, list[LlvmValue]], LlvmValue]
 I32, U64 = np.dtype(np.int32), np.dtype(np.uint64)
 
 
-def emit_operation(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -> Operand:
+def emit_operation(em: LlvmEmitter, op: str, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     """The result of one scalar op; operands of fewer lanes are splatted first."""
     lanes = max(a.lanes for a in args)
     args = [em.splat(a, lanes) for a in args]
@@ -41,7 +41,7 @@ _ANY_WIDTH = frozenset({"select", "pos", "bitcast"})
 _FIRST_OF_EQUALS = frozenset({"maximum", "minimum", "fmax", "fmin"})
 
 
-def _in_single(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _in_single(em: LlvmEmitter, op: str, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     """An op on halves: computed in float32, its result rounded."""
     if op == "cast" and dtype == F16 and args[0].dtype == F64:
         return narrow_double(em, args[0])
@@ -58,7 +58,7 @@ def supports(op: str, dtype: np.dtype) -> bool:
     return op in _OPS or (op in FUNCTIONS and dtype.kind == "f")
 
 
-def _math_call(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _math_call(em: LlvmEmitter, op: str, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     """A call of our own inlined polynomial."""
     lanes = args[0].lanes
     if lanes not in (1, 4, 8, 16):
@@ -67,10 +67,10 @@ def _math_call(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -> Op
     _require(em, op, dtype, lanes)
     kind = args[0].type
     text = em.value(f"call fastcc {kind} @{code.symbol}({', '.join(map(str, args))})")
-    return Operand(text, dtype, lanes)
+    return LlvmValue(text, dtype, lanes)
 
 
-def _require(em: Emitter, op: str, dtype: np.dtype, lanes: int) -> None:
+def _require(em: LlvmEmitter, op: str, dtype: np.dtype, lanes: int) -> None:
     code = define(op, dtype, lanes)
     if code.symbol in em.functions:
         return
@@ -80,28 +80,28 @@ def _require(em: Emitter, op: str, dtype: np.dtype, lanes: int) -> None:
         _require(em, need, dtype, lanes)
 
 
-def _by_halves(em: Emitter, op: str, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _by_halves(em: LlvmEmitter, op: str, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     """Wider vectors than the math library offers: two halves."""
     half = args[0].lanes // 2
     parts = []
     for start in (0, half):
         picks = ", ".join(f"i32 {start + k}" for k in range(half))
         piece = [
-            Operand(em.value(f"shufflevector {a}, {a.type} poison, <{half} x i32> <{picks}>"),
-                    dtype, half)
+            LlvmValue(em.value(f"shufflevector {a}, {a.type} poison, <{half} x i32> <{picks}>"),
+                      dtype, half)
             for a in args
         ]
         parts.append(_math_call(em, op, dtype, piece))
     picks = ", ".join(f"i32 {k}" for k in range(2 * half))
     text = em.value(f"shufflevector {parts[0]}, {parts[1]}, <{2 * half} x i32> <{picks}>")
-    return Operand(text, dtype, 2 * half)
+    return LlvmValue(text, dtype, 2 * half)
 
 
 # ------------------------------------------------------------------------------------ operations
 
 
 def _arithmetic(name: str) -> Emit:
-    def emit(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+    def emit(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
         prefix = "f" if dtype.kind == "f" else ""
         return binary(em, prefix + name, dtype, *args)
 
@@ -109,14 +109,14 @@ def _arithmetic(name: str) -> Emit:
 
 
 def _intrinsic(name: str) -> Emit:
-    def emit(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+    def emit(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
         return em.intrinsic(name, dtype, args[0].lanes, *args)
 
     return emit
 
 
 def _comparison(float_predicate: str, int_predicate: str) -> Emit:
-    def emit(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+    def emit(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
         kind = args[0].dtype.kind
         if kind == "f":
             return compare(em, float_predicate, *args)
@@ -130,27 +130,27 @@ def _logic(name: str) -> Emit:
     return lambda em, dtype, args: binary(em, name, dtype, *args)
 
 
-def _mul_high(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _mul_high(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     """Both factors are extended in sight of the multiplication: one instruction for two lanes."""
     a, b = (_convert(em, "zext", U64, x) for x in args)
-    thirty_two = em.splat(Operand("32", U64, 1), a.lanes)
+    thirty_two = em.splat(LlvmValue("32", U64, 1), a.lanes)
     return _convert(em, "trunc", dtype, binary(
         em, "lshr", U64, binary(em, "mul", U64, a, b), thirty_two))
 
 
-def _not(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _not(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     ones = em.const(dtype, True if dtype == BOOL else -1, args[0].lanes)
     return binary(em, "xor", dtype, args[0], ones)
 
 
-def _neg(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _neg(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     x = args[0]
     if dtype.kind == "f":
-        return Operand(em.value(f"fneg {x}"), dtype, x.lanes)
+        return LlvmValue(em.value(f"fneg {x}"), dtype, x.lanes)
     return binary(em, "sub", dtype, em.const(dtype, 0, x.lanes), x)
 
 
-def _abs(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _abs(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     x = args[0]
     if dtype.kind == "f":
         return em.intrinsic("fabs", dtype, x.lanes, x)
@@ -162,7 +162,7 @@ def _abs(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
 
 def _extremum(larger: bool, keep_nan: bool) -> Emit:
     """maximum/minimum (NaN wins) and fmax/fmin (NaN loses)."""
-    def emit(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+    def emit(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
         a, b = args
         if dtype.kind != "f":
             signed = "s" if dtype.kind == "i" else "u"
@@ -173,7 +173,7 @@ def _extremum(larger: bool, keep_nan: bool) -> Emit:
     return emit
 
 
-def _sign(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _sign(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     x = args[0]
     zero, one = em.const(dtype, 0, x.lanes), em.const(dtype, 1, x.lanes)
     if dtype.kind == "u":
@@ -185,7 +185,7 @@ def _sign(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     return select(em, compare(em, greater, x, zero), one, below)
 
 
-def _heaviside(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _heaviside(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     x, at_zero = args
     zero, one = em.const(dtype, 0, x.lanes), em.const(dtype, 1, x.lanes)
     step = select(em, compare(em, "olt", x, zero), zero, one)
@@ -193,33 +193,33 @@ def _heaviside(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     return select(em, isnan(em, x), x, value)
 
 
-def _isinf(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _isinf(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     x = args[0]
     size = em.intrinsic("fabs", x.dtype, x.lanes, x)
     return compare(em, "oeq", size, em.const(x.dtype, np.inf, x.lanes))
 
 
-def _isfinite(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _isfinite(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     x = args[0]
     size = em.intrinsic("fabs", x.dtype, x.lanes, x)
     return compare(em, "olt", size, em.const(x.dtype, np.inf, x.lanes))
 
 
-def _signbit(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _signbit(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     x = args[0]
     if x.dtype.kind != "f":
         return compare(em, "slt" if x.dtype.kind == "i" else "ult", x,
                         em.const(x.dtype, 0, x.lanes))
     whole = np.dtype(f"i{x.dtype.itemsize}")
     kind = vector_type(scalar_type(whole), x.lanes)
-    bits = Operand(em.value(f"bitcast {x} to {kind}"), whole, x.lanes)
+    bits = LlvmValue(em.value(f"bitcast {x} to {kind}"), whole, x.lanes)
     return compare(em, "slt", bits, em.const(whole, 0, x.lanes))
 
 
 # ------------------------------------------------------------------------------------ conversion
 
 
-def _cast(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _cast(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     x = args[0]
     source = x.dtype
     if dtype == BOOL:
@@ -232,34 +232,34 @@ def _cast(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
     return _resize_int(em, dtype, x)
 
 
-def _convert(em: Emitter, instruction: str, dtype: np.dtype, x: Operand) -> Operand:
+def _convert(em: LlvmEmitter, instruction: str, dtype: np.dtype, x: LlvmValue) -> LlvmValue:
     kind = vector_type(scalar_type(dtype), x.lanes)
-    return Operand(em.value(f"{instruction} {x} to {kind}"), dtype, x.lanes)
+    return LlvmValue(em.value(f"{instruction} {x} to {kind}"), dtype, x.lanes)
 
 
-def _bitcast(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _bitcast(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     if scalar_type(dtype) == scalar_type(args[0].dtype):
-        return Operand(args[0].text, dtype, args[0].lanes)
+        return LlvmValue(args[0].text, dtype, args[0].lanes)
     return _convert(em, "bitcast", dtype, args[0])
 
 
-def _resize_float(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
+def _resize_float(em: LlvmEmitter, dtype: np.dtype, x: LlvmValue) -> LlvmValue:
     if dtype.itemsize == x.dtype.itemsize:
         return x
     wider = dtype.itemsize > x.dtype.itemsize
     return _convert(em, "fpext" if wider else "fptrunc", dtype, x)
 
 
-def _resize_int(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
+def _resize_int(em: LlvmEmitter, dtype: np.dtype, x: LlvmValue) -> LlvmValue:
     bits = 1 if x.dtype == BOOL else 8 * x.dtype.itemsize
     if 8 * dtype.itemsize == bits:
-        return Operand(x.text, dtype, x.lanes)
+        return LlvmValue(x.text, dtype, x.lanes)
     if 8 * dtype.itemsize < bits:
         return _convert(em, "trunc", dtype, x)
     return _convert(em, "sext" if x.dtype.kind == "i" else "zext", dtype, x)
 
 
-def _float_to_int(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
+def _float_to_int(em: LlvmEmitter, dtype: np.dtype, x: LlvmValue) -> LlvmValue:
     """NumPy's results on x86-64: the lowest value of the conversion's width when out of range."""
     if dtype == np.uint64:
         return _float_to_uint64(em, dtype, x)
@@ -267,7 +267,7 @@ def _float_to_int(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
     return _resize_int(em, dtype, _guarded_fptosi(em, width, x))
 
 
-def _guarded_fptosi(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
+def _guarded_fptosi(em: LlvmEmitter, dtype: np.dtype, x: LlvmValue) -> LlvmValue:
     limit = 2.0 ** (8 * dtype.itemsize - 1)
     low = em.const(x.dtype, -limit, x.lanes)
     high = em.const(x.dtype, limit, x.lanes)
@@ -281,17 +281,17 @@ def _guarded_fptosi(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
     return select(em, inside, value, em.const(dtype, lowest_int(dtype), x.lanes))
 
 
-def _float_to_uint64(em: Emitter, dtype: np.dtype, x: Operand) -> Operand:
+def _float_to_uint64(em: LlvmEmitter, dtype: np.dtype, x: LlvmValue) -> LlvmValue:
     half = em.const(x.dtype, 2.0**63, x.lanes)
     is_large = compare(em, "oge", x, half)
     small = _guarded_fptosi(em, I64, x)
     rest = _guarded_fptosi(em, I64, binary(em, "fsub", x.dtype, x, half))
     flipped = binary(em, "xor", I64, rest, em.const(I64, lowest_int(I64), x.lanes))
     result = select(em, is_large, flipped, small)
-    return Operand(result.text, dtype, x.lanes)
+    return LlvmValue(result.text, dtype, x.lanes)
 
 
-def _select_op(em: Emitter, dtype: np.dtype, args: list[Operand]) -> Operand:
+def _select_op(em: LlvmEmitter, dtype: np.dtype, args: list[LlvmValue]) -> LlvmValue:
     return select(em, *args)
 
 

@@ -15,7 +15,7 @@ _GARBAGE = 0xA5  # what fresh memory holds: a GPU's is not zero either
 
 
 @dataclass(frozen=True)
-class Block:
+class ArenaBlock:
     """Allocated memory: ``start`` is its address, ``memory`` what keeps it."""
 
     start: int
@@ -33,7 +33,7 @@ class Arena:
     def __init__(self, limit: int) -> None:
         self.limit, self.used = limit, 0
         self._lock = locks.Lock(quiet=True)  # a fork in the middle would leave half a change
-        self._blocks: dict[int, Block] = {}
+        self._blocks: dict[int, ArenaBlock] = {}
         self._starts: list[int] = []
 
     def allocate(self, nbytes: int) -> int:
@@ -46,16 +46,16 @@ class Arena:
             except MemoryError:
                 raise self._full(nbytes, "the host has no more") from None
             start = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
-            self._blocks[start] = Block(start, nbytes, memory)
+            self._blocks[start] = ArenaBlock(start, nbytes, memory)
             bisect.insort(self._starts, start)
             self.used += nbytes
         return start
 
-    def holds(self, block: Block) -> bool:
+    def holds(self, block: ArenaBlock) -> bool:
         """Whether it has not been given back."""
         return self._blocks.get(block.start) is block
 
-    def free(self, block: Block) -> None:
+    def free(self, block: ArenaBlock) -> None:
         """Give a block back."""
         with self._lock:
             if self.holds(block):
@@ -63,7 +63,7 @@ class Arena:
                 self._starts.remove(block.start)
                 self.used -= block.nbytes
 
-    def block_at(self, address: int) -> Block | None:
+    def block_at(self, address: int) -> ArenaBlock | None:
         """The block that the address lies in, or is the end of; None: it is not the device's."""
         with self._lock:
             at = bisect.bisect_right(self._starts, address) - 1

@@ -17,10 +17,10 @@ from fusec.core import machine
 from ..driver.driver import Dim3
 from . import launches, loading
 from .arena import Arena
-from .faults import KernelFault, Operand
-from .loading import LoadedModule
+from .faults import KernelFault, MemoryRange
+from .loading import EmulatedModule
 from .streams import Event, Streams
-from .work import Around, CopyIn, CopyOut, Faults, Kernel, Release
+from .work import Around, CopyIn, CopyOut, EmulatedFaults, EmulatedKernel, Release
 
 _WORDS: dict[str, Any] = {
     "pointer": ctypes.c_uint64, "int32": ctypes.c_int32, "int64": ctypes.c_int64}
@@ -50,8 +50,8 @@ class EmulatedDriver:
         self.arena = Arena(machine.emulated_memory() or sys.maxsize if limit is None else limit)
         self.streams = Streams(seed)
         self.launched = 0
-        self._faults = Faults()
-        self._loaded: weakref.WeakValueDictionary[str, LoadedModule] = (
+        self._faults = EmulatedFaults()
+        self._loaded: weakref.WeakValueDictionary[str, EmulatedModule] = (
             weakref.WeakValueDictionary())
 
     def reseed(self, seed: int) -> None:
@@ -59,7 +59,7 @@ class EmulatedDriver:
         self.seed = seed
         self.streams.reseed(seed)
 
-    def compile(self, module: CudaModule) -> LoadedModule:
+    def compile(self, module: CudaModule) -> EmulatedModule:
         """The module, loaded; raises `NoCompilerError` and `CompilationError`."""
         key = f"{module.digest} {' '.join(kernel.name for kernel in module.kernels)}"
         loaded = self._loaded.get(key)
@@ -68,7 +68,7 @@ class EmulatedDriver:
         return loaded
 
     def launch(
-        self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
+        self, loaded: EmulatedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
         shared_bytes: int, args: Sequence[int], stream: int = 0, around: Around = _simply,
     ) -> None:
         """Ask for a launch, which ``around`` is given to call.  What a GPU's driver sees at once is
@@ -78,9 +78,9 @@ class EmulatedDriver:
         operands = [self._operand(number, param, arg) for number, (param, arg) in enumerate(
             zip(kernel.params, args, strict=True)) if param.kind == "pointer"]
         self.launched += 1
-        asked = launches.Launch(loaded, kernel, grid, block, shared_bytes, words, operands,
-                                _mixed(self.seed, self.launched))
-        self.streams.ask(Kernel(asked, operands, self._faults, around), stream)
+        asked = launches.EmulatedLaunch(loaded, kernel, grid, block, shared_bytes, words, operands,
+                                        _mixed(self.seed, self.launched))
+        self.streams.ask(EmulatedKernel(asked, operands, self._faults, around), stream)
 
     def bound(self, *launch: Any) -> Callable[[], None]:
         """See `Driver.bound`."""
@@ -89,13 +89,13 @@ class EmulatedDriver:
     def joined(self, launches: Sequence[Callable[[], None]]) -> None:
         """See `Driver.joined`: a launch is asked for as quickly."""
 
-    def _operand(self, number: int, param: CudaParam, address: int) -> Operand:
+    def _operand(self, number: int, param: CudaParam, address: int) -> MemoryRange:
         """What an argument points to.  That may be nothing, where the kernel does not follow it:
         the first of no elements lies anywhere."""
         block = self.arena.block_at(address)
         if block is None:
-            return Operand(address, address, number, param.is_written)
-        return Operand(block.start, block.end, number, param.is_written)
+            return MemoryRange(address, address, number, param.is_written)
+        return MemoryRange(block.start, block.end, number, param.is_written)
 
     # -- memory
 

@@ -9,14 +9,14 @@ from typing import NamedTuple
 from fusec.codegen.cuda.module import CudaKernel
 from fusec.errors import FusecError
 
-from .loading import LoadedModule
+from .loading import EmulatedModule
 
 
 class KernelFault(FusecError, RuntimeError):
     """A kernel has done what it must not; the message says which, where and what."""
 
 
-class Operand(NamedTuple):
+class MemoryRange(NamedTuple):
     """Device memory that a kernel may use: its addresses, and which argument it is; none where both
     addresses are the argument itself."""
 
@@ -26,8 +26,8 @@ class Operand(NamedTuple):
     is_written: bool
 
 
-class Report(ctypes.Structure):
-    """`Report` of cuda_host.cpp."""
+class FaultReport(ctypes.Structure):
+    """`FaultReport` of cuda_host.cpp."""
 
     _fields_ = (
         ("kind", ctypes.c_uint32), ("line", ctypes.c_uint32), ("block", ctypes.c_uint32 * 3),
@@ -45,8 +45,8 @@ class Fault:
     """A report in words."""
 
     def __init__(
-        self, loaded: LoadedModule, kernel: CudaKernel, operands: Sequence[Operand],
-        report: Report,
+        self, loaded: EmulatedModule, kernel: CudaKernel, operands: Sequence[MemoryRange],
+        report: FaultReport,
     ) -> None:
         self.loaded, self.kernel, self.operands = loaded, kernel, operands
         self.report = report

@@ -9,8 +9,8 @@ from typing import Any
 
 from fusec.codegen.cuda.module import CudaKernel
 
-from .faults import Fault, KernelFault, Operand, Report
-from .loading import LoadedModule
+from .faults import Fault, FaultReport, KernelFault, MemoryRange
+from .loading import EmulatedModule
 
 Dim3 = tuple[int, int, int]
 STACK_BYTES = 1 << 16
@@ -28,7 +28,7 @@ class _Range(ctypes.Structure):
 
 
 class _Launch(ctypes.Structure):
-    """`Launch` of cuda_host.cpp."""
+    """`EmulatedLaunch` of cuda_host.cpp."""
 
     _fields_ = (
         ("kernel", ctypes.c_void_p), ("args", ctypes.c_void_p), ("grid", ctypes.c_uint32 * 3),
@@ -37,11 +37,11 @@ class _Launch(ctypes.Structure):
         ("stacks", ctypes.c_void_p), ("stack_bytes", ctypes.c_uint64),
         ("stack_count", ctypes.c_uint64), ("shadow", ctypes.c_void_p),
         ("shadow_bytes", ctypes.c_uint64), ("seed", ctypes.c_uint64), ("phase", ctypes.c_uint64),
-        ("report", Report))
+        ("report", FaultReport))
     kept: Any = None  # what it points to
 
 
-class Launch:
+class EmulatedLaunch:
     """A launch: `run` begins it, and goes on with it.
 
     ``words`` are the arguments, ``operands`` the device memory that they point to; with a ``seed``
@@ -49,8 +49,9 @@ class Launch:
     """
 
     def __init__(
-        self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3, shared_bytes: int,
-        words: Sequence[ctypes._SimpleCData], operands: Sequence[Operand], seed: int,
+        self, loaded: EmulatedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
+        shared_bytes: int, words: Sequence[ctypes._SimpleCData], operands: Sequence[MemoryRange],
+        seed: int,
     ) -> None:
         check_sizes(kernel, grid, block, shared_bytes)
         self.loaded, self.kernel, self.operands = loaded, kernel, operands
@@ -118,7 +119,7 @@ def check_sizes(kernel: CudaKernel, grid: Dim3, block: Dim3, shared_bytes: int) 
         raise KernelFault(f"kernel {kernel.name} cannot be launched: {'; '.join(wrong)}")
 
 
-def _shadow(loaded: LoadedModule, shared_bytes: int) -> Any:
+def _shadow(loaded: EmulatedModule, shared_bytes: int) -> Any:
     """The module's shadow, which is large enough; it is zero at first."""
     needed = loaded.shadow_bytes(shared_bytes)
     if loaded.shadow is None or len(loaded.shadow) < needed:

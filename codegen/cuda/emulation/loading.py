@@ -25,7 +25,7 @@ _DYNAMIC = re.compile(
 _VISIBLE = "namespace fusec {}\nusing namespace fusec;\n"
 
 
-class LoadedModule:
+class EmulatedModule:
     """A module's kernels as functions of this process."""
 
     def __init__(self, module: CudaModule, library: bytes) -> None:
@@ -67,7 +67,7 @@ def _close(handle: int) -> None:
     close(handle)
 
 
-def load(module: CudaModule) -> LoadedModule:
+def load(module: CudaModule) -> EmulatedModule:
     """The module, loaded; compiled if neither this process nor the disk cache has it.
 
     Raises `NoCompilerError`, and `CompilationError` with what the compiler says.
@@ -79,7 +79,7 @@ def load(module: CudaModule) -> LoadedModule:
     if library is None:
         library = compiler.module(text, _runtime(compiler))
         disk_cache.store(key, library)
-    return LoadedModule(module, library)
+    return EmulatedModule(module, library)
 
 
 def kernels_text(module: CudaModule) -> str:

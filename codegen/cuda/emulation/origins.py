@@ -14,7 +14,7 @@ from fusec.errors import FusecError
 from ...kernels.loop_ir import Kernel
 from ..driver.driver import Dim3
 from .driver import EmulatedDriver
-from .loading import LoadedModule
+from .loading import EmulatedModule
 
 DEVICE = "/job:localhost/task:0/device:CUDAHOST:0"
 
@@ -31,7 +31,7 @@ class DriverFor:
         return getattr(self._driver, name)
 
     def launch(
-        self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
+        self, loaded: EmulatedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
         shared_bytes: int, args: Sequence[int],
     ) -> None:
         """Ask for a launch: see `EmulatedDriver.launch`."""

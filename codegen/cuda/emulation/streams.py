@@ -7,10 +7,10 @@ from collections import deque
 
 from fusec.core import locks
 
-from .work import Work
+from .work import EmulatedWork
 
 
-class Event(Work):
+class Event(EmulatedWork):
     """A moment of a stream: what was asked of the stream before has been done."""
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Event(Work):
         self.is_done = True
 
 
-class _Wait(Work):
+class _Wait(EmulatedWork):
     """Of a stream for an event."""
 
     def __init__(self, event: Event) -> None:
@@ -44,14 +44,14 @@ class Streams:
     def __init__(self, seed: int = 0) -> None:
         self.reseed(seed)
         self._working = locks.Lock()  # by who does the work; to ask needs no waiting
-        self._queues: dict[int, deque[Work]] = {}
-        self._begun: tuple[deque[Work], Work] | None = None
+        self._queues: dict[int, deque[EmulatedWork]] = {}
+        self._begun: tuple[deque[EmulatedWork], EmulatedWork] | None = None
 
     def reseed(self, seed: int) -> None:
         """Draw orders from another seed."""
         self._random = random.Random(seed) if seed else None
 
-    def ask(self, work: Work, stream: int = 0) -> None:
+    def ask(self, work: EmulatedWork, stream: int = 0) -> None:
         """Let the stream do this after what it was asked before."""
         self._queues.setdefault(stream, deque()).append(work)
 
@@ -95,7 +95,7 @@ class Streams:
             if work.is_useless(unread):
                 work.give_up()
 
-    def _first(self, least: Event | None = None) -> tuple[deque[Work], Work] | None:
+    def _first(self, least: Event | None = None) -> tuple[deque[EmulatedWork], EmulatedWork] | None:
         """What is done next: that which has begun, else the first of a queue that may go on, or of
         the one that this event waits for; None: there is nothing to do."""
         begun, queues = self._begun, [queue for queue in list(self._queues.values()) if queue]
@@ -112,7 +112,7 @@ class Streams:
         return queue, queue[0]
 
 
-def _towards(event: Event, queues: list[deque[Work]]) -> deque[Work]:
+def _towards(event: Event, queues: list[deque[EmulatedWork]]) -> deque[EmulatedWork]:
     """The queue whose first work the event waits for."""
     queue = next(queue for queue in queues if event in list(queue))
     first = queue[0]
@@ -121,5 +121,5 @@ def _towards(event: Event, queues: list[deque[Work]]) -> deque[Work]:
     return queue
 
 
-def _may_go_on(work: Work) -> bool:
+def _may_go_on(work: EmulatedWork) -> bool:
     return not isinstance(work, _Wait) or work.event.is_done

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .arena import Arena, Block
-from .faults import KernelFault, Operand
-from .launches import Launch
+from .arena import Arena, ArenaBlock
+from .faults import KernelFault, MemoryRange
+from .launches import EmulatedLaunch
 
 Around = Callable[[Callable[[], None]], None]
 
 
-class Faults:
+class EmulatedFaults:
     """What has gone wrong, and which blocks of memory it has spoilt.
 
     Errors are handed out as copies: the traceback of one that is raised holds the arrays of who
@@ -60,7 +60,7 @@ class Faults:
         return copy.copy(errors[0]) if errors else None
 
 
-class Work:
+class EmulatedWork:
     """One piece."""
 
     def __call__(self) -> None:
@@ -76,11 +76,12 @@ class Work:
         """Do not do it, or not go on with it: it is useless."""
 
 
-class Kernel(Work):
+class EmulatedKernel(EmulatedWork):
     """A launch, unless what it reads is spoilt; what it writes may be, then."""
 
     def __init__(
-        self, launch: Launch, operands: Sequence[Operand], faults: Faults, around: Around
+        self, launch: EmulatedLaunch, operands: Sequence[MemoryRange], faults: EmulatedFaults,
+        around: Around,
     ) -> None:
         self.launch, self.faults, self.around = launch, faults, around
         self.blocks = [o.start for o in operands]
@@ -110,7 +111,7 @@ class Kernel(Work):
         self.launch.give_up()
 
 
-class CopyIn(Work):
+class CopyIn(EmulatedWork):
     """From an array of the host's, which nobody changes."""
 
     def __init__(self, address: int, array: np.ndarray) -> None:
@@ -120,10 +121,10 @@ class CopyIn(Work):
         ctypes.memmove(self.address, self.array.ctypes.data, self.array.nbytes)
 
 
-class CopyOut(Work):
+class CopyOut(EmulatedWork):
     """To an array of the host's, while somebody holds it; ``error`` is what has spoilt it."""
 
-    def __init__(self, array: np.ndarray, address: int, block: int, faults: Faults) -> None:
+    def __init__(self, array: np.ndarray, address: int, block: int, faults: EmulatedFaults) -> None:
         self.array, self.address, self.block = weakref.ref(array), address, block
         self.faults = faults
         self.error: Exception | None = None
@@ -141,10 +142,10 @@ class CopyOut(Work):
         return False
 
 
-class Release(Work):
+class Release(EmulatedWork):
     """Gives a block back."""
 
-    def __init__(self, block: Block, arena: Arena, faults: Faults) -> None:
+    def __init__(self, block: ArenaBlock, arena: Arena, faults: EmulatedFaults) -> None:
         self.block, self.arena, self.faults = block, arena, faults
 
     def __call__(self) -> None:

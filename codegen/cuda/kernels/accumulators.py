@@ -15,7 +15,7 @@ from fusec.core.records import dataclass
 from ...kernels.loop_ir import Reduction
 from ...kernels.scalar_rules import boolean_op
 from ..module import WARP
-from ..scalars.emitter import BOOL, I64, Emitter, Operand, literal, memory_type, type_name
+from ..scalars.emitter import BOOL, I64, CudaEmitter, CudaValue, literal, memory_type, type_name
 from ..scalars.scalar_ops import emit_operation
 
 NO_INDEX = 2**63 - 1
@@ -43,7 +43,7 @@ def identity_of(kind: str, dtype: np.dtype) -> Any:
 
 
 @dataclass(frozen=True)
-class Accumulator:
+class CudaAccumulator:
     """Variables of one reduction: what is joined so far, and of argmin where it was found."""
 
     reduction: Reduction
@@ -62,7 +62,7 @@ class Accumulator:
     def variables(self) -> list[tuple[str, np.dtype]]:
         return [(self.value, self.dtype), *([(self.at, I64)] if self.at else [])]
 
-    def result(self, em: Emitter) -> Operand:
+    def result(self, em: CudaEmitter) -> CudaValue:
         """The reduction's value, once all is joined."""
         if not self.at:
             return em.value(self.dtype, self.value)
@@ -70,17 +70,19 @@ class Accumulator:
         return em.value(I64, f"{self.at} == {none} ? {literal(I64, 0)} : {self.at}")
 
 
-def declare(em: Emitter, reduction: Reduction) -> Accumulator:
+def declare(em: CudaEmitter, reduction: Reduction) -> CudaAccumulator:
     """An accumulator that holds nothing yet."""
     at = em.fresh("at") if is_indexed(reduction) else ""
-    acc = Accumulator(reduction, em.fresh("acc"), at)
+    acc = CudaAccumulator(reduction, em.fresh("acc"), at)
     em.line(f"{type_name(acc.dtype)} {acc.value} = {acc.start};")
     if at:
         em.line(f"i64 {at} = {literal(I64, NO_INDEX)};")
     return acc
 
 
-def accumulate(em: Emitter, acc: Accumulator, value: Operand, position: str, valid: str) -> None:
+def accumulate(
+    em: CudaEmitter, acc: CudaAccumulator, value: CudaValue, position: str, valid: str
+) -> None:
     """Join an element; where it is not ``valid`` it is a repetition of another of the thread's, or
     to be left out."""
     if valid and acc.reduction.kind not in _IDEMPOTENT:
@@ -89,10 +91,10 @@ def accumulate(em: Emitter, acc: Accumulator, value: Operand, position: str, val
     join(em, acc, value.text, at)
 
 
-def join(em: Emitter, acc: Accumulator, value: str, at: str = "") -> None:
+def join(em: CudaEmitter, acc: CudaAccumulator, value: str, at: str = "") -> None:
     """Join the accumulator with another one of the reduction, which comes after it."""
     if not acc.at:
-        args = [Operand(acc.value, acc.dtype), Operand(value, acc.dtype)]
+        args = [CudaValue(acc.value, acc.dtype), CudaValue(value, acc.dtype)]
         op = acc.reduction.kind if acc.dtype != BOOL else boolean_op(acc.reduction.kind)
         em.line(f"{acc.value} = {emit_operation(em, op, acc.dtype, args)};")
         return
@@ -101,7 +103,7 @@ def join(em: Emitter, acc: Accumulator, value: str, at: str = "") -> None:
     em.line(f"{acc.at} = {take} ? {at} : {acc.at};")
 
 
-def _better(em: Emitter, acc: Accumulator, value: str, at: str) -> str:
+def _better(em: CudaEmitter, acc: CudaAccumulator, value: str, at: str) -> str:
     """Whether the other one wins: first NaN, else extremum, else first position."""
     if acc.dtype.kind == "f" and acc.dtype.itemsize == 2:
         old = em.named("f32", f"widened({acc.value})")
@@ -119,7 +121,7 @@ def _better(em: Emitter, acc: Accumulator, value: str, at: str) -> str:
 class TeamReduction:
     """Joins the accumulators of a team's threads; ``bytes`` of shared memory are declared."""
 
-    def __init__(self, em: Emitter, head: list[str]) -> None:
+    def __init__(self, em: CudaEmitter, head: list[str]) -> None:
         self.em, self.head, self.bytes = em, head, 0
         self._arrays: dict[str, str] = {}
 
@@ -133,14 +135,14 @@ class TeamReduction:
             self.bytes += MAX_WARPS * dtype.itemsize
         return name
 
-    def join_all(self, accs: list[Accumulator]) -> None:
+    def join_all(self, accs: list[CudaAccumulator]) -> None:
         """All threads of the team have every total afterwards."""
         for acc in accs:
             self._join_warp(acc)
         with self.em.block(f"if (blockDim.x > {WARP})"):
             self._join_warps(accs)
 
-    def _join_warp(self, acc: Accumulator) -> None:
+    def _join_warp(self, acc: CudaAccumulator) -> None:
         """By halves; the first lane's total is everybody's."""
         em = self.em
         with em.block(f"for (int d = {WARP // 2}; d > 0; d >>= 1)"):
@@ -150,7 +152,7 @@ class TeamReduction:
         for name, _ in acc.variables:
             em.line(f"{name} = shuffle_from({name}, 0);")
 
-    def _join_warps(self, accs: list[Accumulator]) -> None:
+    def _join_warps(self, accs: list[CudaAccumulator]) -> None:
         """One warp's total after the other."""
         em, count, arrays = self.em, 0, {}
         for acc in accs:

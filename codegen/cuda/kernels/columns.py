@@ -14,10 +14,10 @@ import numpy as np
 from ...kernels.loop_ir import Expr, Stage
 from ...kernels.specialise import LoopForm
 from ..module import WARP
-from ..scalars.emitter import BOOL, Operand, memory_type, type_name
-from .accumulators import Accumulator, accumulate, declare, is_indexed, join
+from ..scalars.emitter import BOOL, CudaValue, memory_type, type_name
+from .accumulators import CudaAccumulator, accumulate, declare, is_indexed, join
 from .launch_plan import Geometry, Layout, blocks_for
-from .nest_kernel import Place, in_memory
+from .nest_kernel import ThreadPoint, in_memory
 from .rows import ON_CHIP_BYTES, RowKernel, inner_points, joined
 
 COLUMNS = WARP  # of a block
@@ -53,7 +53,7 @@ class ColumnKernel(RowKernel):
     def _stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
         em, form = self.em, self.form
         if not stage.inner:
-            place = Place(counters, pointers, valid=self.valid, is_along=False)
+            place = ThreadPoint(counters, pointers, valid=self.valid, is_along=False)
             self.run_stage(stage, place, only="threadIdx.y == 0")
             return
         accs = {r.number: declare(em, r) for r in stage.reductions}
@@ -72,8 +72,8 @@ class ColumnKernel(RowKernel):
                 inner[loop] = name
                 linear = name if first else em.named(
                     "i64", f"i64({linear}) * {self.extent(loop)} + {name}", "linear")
-            place = Place({**counters, **inner}, self.moved(pointers, inner), linear,
-                          valid=self.valid, is_along=False)
+            place = ThreadPoint({**counters, **inner}, self.moved(pointers, inner), linear,
+                                valid=self.valid, is_along=False)
             self.run_stage(stage, place, lambda r, value, at: accumulate(
                 em, accs[r.number], value, at.linear, ""))
         self._join_groups(list(accs.values()))
@@ -82,7 +82,7 @@ class ColumnKernel(RowKernel):
 
     # -- joining groups
 
-    def _join_groups(self, accs: list[Accumulator]) -> None:
+    def _join_groups(self, accs: list[CudaAccumulator]) -> None:
         em = self.em
         if not accs or not may_share_rows(self.form):
             return
@@ -92,7 +92,7 @@ class ColumnKernel(RowKernel):
             for acc in accs:
                 for name, dtype in acc.variables:
                     em.line(f"shared_store(&{names[name]}[threadIdx.y * {COLUMNS} + threadIdx.x], "
-                            f"{in_memory(Operand(name, dtype))});")
+                            f"{in_memory(CudaValue(name, dtype))});")
             em.line("__syncthreads();")
             for acc in accs:
                 for name, dtype in acc.variables:
@@ -102,7 +102,7 @@ class ColumnKernel(RowKernel):
                               for name, dtype in acc.variables]
                     join(em, acc, *others)
 
-    def _declare_arrays(self, accs: list[Accumulator]) -> dict[str, str]:
+    def _declare_arrays(self, accs: list[CudaAccumulator]) -> dict[str, str]:
         """Shared memory for a value of each thread."""
         names: dict[str, str] = {}
         counts: dict[str, int] = {}
@@ -119,18 +119,18 @@ class ColumnKernel(RowKernel):
 
     # -- what a thread does alone
 
-    def scan(self, e: Expr, value: Operand, place: Place) -> Operand:
+    def scan(self, e: Expr, value: CudaValue, place: ThreadPoint) -> CudaValue:
         """In the rows' order, as NumPy does."""
         carry = self.carries[id(e)]
         result = joined(self, e, carry, str(value))
         self.em.line(f"{carry} = {result};")
         return result
 
-    def put_scratch(self, number: int, value: Operand, place: Place) -> None:
+    def put_scratch(self, number: int, value: CudaValue, place: ThreadPoint) -> None:
         at = self._scratch_at(number, value.dtype, place)
         self.em.line(f"store<{memory_type(value.dtype)}>({at}, {in_memory(value)});")
 
-    def get_scratch(self, number: int, dtype: np.dtype, place: Place) -> Operand:
+    def get_scratch(self, number: int, dtype: np.dtype, place: ThreadPoint) -> CudaValue:
         text = f"load<{memory_type(dtype)}>({self._scratch_at(number, dtype, place)})"
         return self.em.value(dtype, f"{text} != 0" if dtype == BOOL else text)
 
@@ -138,7 +138,7 @@ class ColumnKernel(RowKernel):
         for number in range(len(self.form.nest.scratch)):
             self.param(("scratch", number), "pointer", f"scratch_at{number}", is_written=True)
 
-    def _scratch_at(self, number: int, dtype: np.dtype, place: Place) -> str:
+    def _scratch_at(self, number: int, dtype: np.dtype, place: ThreadPoint) -> str:
         """Neighbouring threads write to neighbouring places."""
         thread = f"i64(blockIdx.x) * {COLUMNS} + threadIdx.x"
         row = f"i64({place.linear}) * gridDim.x * {COLUMNS}"

@@ -15,10 +15,10 @@ from fusec.core.records import replace
 from ...kernels.loop_ir import Reduction, Stage
 from ...kernels.specialise import LoopForm
 from ..scalars.emitter import BOOL, memory_type, type_name
-from .accumulators import Accumulator, TeamReduction, accumulate, declare, join
+from .accumulators import CudaAccumulator, TeamReduction, accumulate, declare, join
 from .elementwise import grid_start, packs_of
 from .launch_plan import Geometry, Layout, blocks_for
-from .nest_kernel import KernelWriter, Place
+from .nest_kernel import KernelWriter, ThreadPoint
 
 PACKS_OF_A_THREAD = 8
 MAX_PARTIALS = 1024
@@ -68,7 +68,7 @@ class PartialKernel(_Partials):
         self.shared_bytes = team.bytes
 
     @contextmanager
-    def own_packs(self) -> Iterator[Place]:
+    def own_packs(self) -> Iterator[ThreadPoint]:
         """The packs of this thread."""
         start, step = grid_start(self.index)
         work = self.param(("work",), self.index_kind, "work")
@@ -104,12 +104,12 @@ class FinishKernel(_Partials):
                 self.run_stage(stage, replace(place, memo={}), only="threadIdx.x == 0")
         self.shared_bytes = team.bytes
 
-    def own_partials(self) -> tuple[Place, str, str]:
+    def own_partials(self) -> tuple[ThreadPoint, str, str]:
         """Where this block's result is, the first of its partial results ('': 0), their number."""
         pointers = [self.pointer(n) for n in range(len(self.form.operands))]
-        return Place({}, pointers), "", self.param(("work",), self.index_kind, "blocks")
+        return ThreadPoint({}, pointers), "", self.param(("work",), self.index_kind, "blocks")
 
-    def _join_partial(self, acc: Accumulator, number: str) -> None:
+    def _join_partial(self, acc: CudaAccumulator, number: str) -> None:
         em, values = self.em, []
         for half, (_, dtype) in enumerate(acc.variables):
             text = f"load<{memory_type(dtype)}>({self.partial(number, acc.reduction, half)})"
@@ -140,7 +140,7 @@ class RowPartialKernel(PartialKernel):
     """Each block does a chunk of a row: every ``chunks``-th of its blocks of packs."""
 
     @contextmanager
-    def own_packs(self) -> Iterator[Place]:
+    def own_packs(self) -> Iterator[ThreadPoint]:
         form, em, index = self.form, self.em, self.index
         chunks = self.param(("chunks",), self.index_kind, "chunks")
         row = em.named(index, f"{index}(blockIdx.x) / {chunks}", "row")
@@ -168,13 +168,14 @@ class RowPartialKernel(PartialKernel):
 class RowFinishKernel(FinishKernel):
     """A block for each row."""
 
-    def own_partials(self) -> tuple[Place, str, str]:
+    def own_partials(self) -> tuple[ThreadPoint, str, str]:
         form, em, index = self.form, self.em, self.index
         chunks = self.param(("chunks",), self.index_kind, "chunks")
         row = em.named(index, f"{index}(blockIdx.x)", "row")
         counters = self.decoded(row, list(range(form.outer)))
         pointers = self.moved([self.pointer(n) for n in range(len(form.operands))], counters)
-        return Place(counters, pointers), em.named(index, f"{row} * {chunks}", "first"), chunks
+        first = em.named(index, f"{row} * {chunks}", "first")
+        return ThreadPoint(counters, pointers), first, chunks
 
     def geometry(self) -> Geometry:
         def layout(form: LoopForm) -> Layout:

@@ -15,11 +15,11 @@ from fusec.core.records import replace
 
 from ...kernels.loop_ir import Nest, Stage, Store, walk
 from ...kernels.specialise import LoopForm
-from ..scalars.emitter import BOOL, Operand, memory_type, type_name, unsigned_type
+from ..scalars.emitter import BOOL, CudaValue, memory_type, type_name, unsigned_type
 from ..scalars.scalar_ops import emit_operation, operation_text
 from .elementwise import MapKernel
 from .launch_plan import Geometry, Layout, blocks_for
-from .nest_kernel import KernelWriter, Place, in_memory
+from .nest_kernel import KernelWriter, ThreadPoint, in_memory
 
 OWNER_THREADS = 256
 POINTS_OF_AN_OWNER = 2048  # where there are more points, more blocks share the places
@@ -63,7 +63,7 @@ def _reads(form: LoopForm, nest: Nest, buffers: set[int]) -> bool:
 class AtomicKernel(MapKernel):
     """Points in any order; each store is one atomic step."""
 
-    def put_at(self, store: Store, address: str, value: Operand) -> None:
+    def put_at(self, store: Store, address: str, value: CudaValue) -> None:
         em, dtype = self.em, self.form.operands[store.access].dtype
         word, kind = unsigned_type(dtype), memory_type(dtype)
         place = em.fresh("place")
@@ -107,7 +107,7 @@ class OwnerKernel(KernelWriter):
             loops = list(range(len(form.extents)))
             counters = self.decoded(number, loops)
             before = {loop: c for loop, c in counters.items() if loop != form.axis}
-            place = Place(counters, self.moved(pointers, before), valid=valid)
+            place = ThreadPoint(counters, self.moved(pointers, before), valid=valid)
             self._tile(stage, place, arrays)
 
     def _array(self, store: Store, number: int) -> str:
@@ -116,7 +116,7 @@ class OwnerKernel(KernelWriter):
         self.shared_bytes += dtype.itemsize * OWNER_THREADS
         return f"values{number}"
 
-    def _tile(self, stage: Stage, place: Place, arrays: dict[int, str]) -> None:
+    def _tile(self, stage: Stage, place: ThreadPoint, arrays: dict[int, str]) -> None:
         em = self.em
         loads = self._loads(stage, place)
         indices = [i for s in stage.stores for i in s.index]
@@ -161,10 +161,10 @@ class OwnerKernel(KernelWriter):
                         em.block(f"if (shared_load(&keys[j]) == {key})"):
                     new = em.value(dtype, _held(dtype, f"shared_load(&{arrays[s.access]}[j])"))
                     if s.combine:
-                        new = emit_operation(em, s.combine, dtype, [Operand(value, dtype), new])
+                        new = emit_operation(em, s.combine, dtype, [CudaValue(value, dtype), new])
                     em.line(f"{value} = {new};")
                 em.line(f"store<{memory_type(dtype)}>({addresses[s.access]}, "
-                        f"{in_memory(Operand(value, dtype))});")
+                        f"{in_memory(CudaValue(value, dtype))});")
 
     def geometry(self) -> Geometry:
         def layout(form: LoopForm) -> Layout:
@@ -195,7 +195,7 @@ class OneThreadKernel(KernelWriter):
                 stack.enter_context(em.block(
                     f"for ({self.index} {name} = 0; {name} < {self.extent(loop)}; ++{name})"))
             before = {loop: c for loop, c in counters.items() if loop != form.axis}
-            self.run_stage(stage, Place(counters, self.moved(pointers, before)))
+            self.run_stage(stage, ThreadPoint(counters, self.moved(pointers, before)))
 
     def geometry(self) -> Geometry:
         return lambda form: Layout(1, (1, 1), form.points)

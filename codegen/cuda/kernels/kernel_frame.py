@@ -8,7 +8,7 @@ import numpy as np
 
 from ...kernels.specialise import LoopForm
 from ..module import CudaKernel, CudaParam, ParamKind
-from ..scalars.emitter import BOOL, Emitter, type_name
+from ..scalars.emitter import BOOL, CudaEmitter, type_name
 from .launch_plan import Geometry, Slot
 
 
@@ -20,7 +20,7 @@ class KernelFrame:
 
     def __init__(self, form: LoopForm, name: str, index: str) -> None:
         self.form, self.name, self.index = form, name, index
-        self.em = Emitter()
+        self.em = CudaEmitter()
         self.slots: list[Slot] = []
         self.params: list[CudaParam] = []
         self._named: dict[Slot, str] = {}

@@ -17,7 +17,7 @@ from fusec.ops.calls.scalar_calls import CALLS, CHECKED
 
 from ...kernels.loop_ir import LEAVES, Expr, Reduction, Stage, Store, walk
 from ...kernels.specialise import LoopForm
-from ..scalars.emitter import BOOL, I64, Operand, literal, memory_type
+from ..scalars.emitter import BOOL, I64, CudaValue, literal, memory_type
 from ..scalars.scalar_functions import call_scalar
 from ..scalars.scalar_ops import emit_operation
 from .kernel_frame import KernelFrame
@@ -28,7 +28,7 @@ MANY_OPERATIONS = 200  # of a body that is not repeated more than twice
 
 
 @dataclass
-class Place:
+class ThreadPoint:
     """Where a stage is evaluated: counters of the loops (of the axis: of the first lane), pointers
     moved along all loops but the axis, the first lane's number within the inner loops.
 
@@ -43,10 +43,10 @@ class Place:
     count: str = "1"
     valid: str = ""
     is_along: bool = True
-    memo: dict[int, Operand] = field(default_factory=dict)
+    memo: dict[int, CudaValue] = field(default_factory=dict)
 
 
-Accumulate = Callable[[Reduction, Operand, Place], None]
+Accumulate = Callable[[Reduction, CudaValue, ThreadPoint], None]
 
 
 class KernelWriter(KernelFrame):
@@ -55,13 +55,13 @@ class KernelWriter(KernelFrame):
     def __init__(self, form: LoopForm, name: str, index: str) -> None:
         super().__init__(form, name, index)
         self.lanes = pack_lanes(form)
-        self.reduced: dict[int, Operand] = {}
+        self.reduced: dict[int, CudaValue] = {}
 
     @contextmanager
     def packs(
         self, loops: Sequence[int], start: str, step: str, count: str, pointers: list[str],
         counters: dict[int, str],
-    ) -> Iterator[Place]:
+    ) -> Iterator[ThreadPoint]:
         """Each pack of these loops (the axis is the last) whose number is ``start + k*step``."""
         em, axis, lanes = self.em, self.form.axis, self.lanes
         n, index = self.extent(axis), self.index
@@ -77,13 +77,14 @@ class KernelWriter(KernelFrame):
             left = "1" if lanes == 1 else em.named(
                 "int", f"{n} - {first} < {lanes} ? int({n} - {first}) : {lanes}", "count")
             linear = first if not before else f"id / {each} * {n} + {first}"
-            yield Place({**counters, **outer, axis: first}, self.moved(pointers, outer), linear,
-                        lanes, left)
+            yield ThreadPoint({**counters, **outer, axis: first}, self.moved(pointers, outer),
+                              linear, lanes, left)
 
     # -- a stage
 
     def run_stage(
-        self, stage: Stage, place: Place, accumulate: Accumulate | None = None, only: str = "",
+        self, stage: Stage, place: ThreadPoint, accumulate: Accumulate | None = None,
+        only: str = "",
     ) -> None:
         """Evaluate a stage in all lanes of a pack, then store.
 
@@ -110,7 +111,7 @@ class KernelWriter(KernelFrame):
         for number, pack in results.items():
             self.store_pack(number, pack, place, only)
 
-    def _joined(self, store: Store, place: Place, value: Operand) -> Operand:
+    def _joined(self, store: Store, place: ThreadPoint, value: CudaValue) -> CudaValue:
         """The value, or what it makes with the sum of the parts before it."""
         dtype, pointer = self.form.operands[store.access].dtype, place.pointers[store.access]
         return value if not store.combine else emit_operation(
@@ -122,7 +123,7 @@ class KernelWriter(KernelFrame):
         self.em.line("#pragma unroll")
         return f"for (int k = 0; k < {lanes}; ++k)"
 
-    def _lane(self, place: Place) -> Place:
+    def _lane(self, place: ThreadPoint) -> ThreadPoint:
         """The place of lane k; lanes without an element are at the last one."""
         axis = self.form.axis
         if place.lanes == 1:
@@ -132,7 +133,7 @@ class KernelWriter(KernelFrame):
         return replace(place, counters=counters, linear=f"({place.linear} + {lane})", memo={},
                        valid=f"k < {place.count}")
 
-    def _loads(self, stage: Stage, place: Place) -> dict[int, str]:
+    def _loads(self, stage: Stage, place: ThreadPoint) -> dict[int, str]:
         """Loads that all lanes share, by access: texts of the value in lane k."""
         em, form, texts = self.em, self.form, {}
         for e in walk(stage.roots):
@@ -150,7 +151,7 @@ class KernelWriter(KernelFrame):
                 texts[e.attr] = f"{name}.v[%]"
         return texts
 
-    def moves(self, number: int, place: Place) -> bool:
+    def moves(self, number: int, place: ThreadPoint) -> bool:
         """Whether an operand's address differs from lane to lane."""
         return place.is_along and self.form.axis in place.counters and (
             self.form.stride_class(self.form.operands[number]) != "zero")
@@ -160,7 +161,7 @@ class KernelWriter(KernelFrame):
         self.em.line(f"Pack<{kind}, {lanes}> {name};")
         return name
 
-    def store_pack(self, number: int, pack: str, place: Place, only: str) -> None:
+    def store_pack(self, number: int, pack: str, place: ThreadPoint, only: str) -> None:
         em, operand, pointer = self.em, self.form.operands[number], place.pointers[number]
         kind, axis = memory_type(operand.dtype), self.form.axis
         only = " && ".join(filter(None, (only, place.valid)))
@@ -181,14 +182,16 @@ class KernelWriter(KernelFrame):
     def _store_if(self, condition: str, text: str) -> None:
         self.em.line(f"if ({condition}) {text}" if condition else text)
 
-    def _store_computed(self, stage: Stage, place: Place, values: dict[int, Operand]) -> None:
+    def _store_computed(
+        self, stage: Stage, place: ThreadPoint, values: dict[int, CudaValue]
+    ) -> None:
         """At computed indices, where points run in order."""
         for store in stage.stores:
             if store.index:
                 self.put_at(store, self._computed(store.access, [
                     values[id(i)] for i in store.index], place), values[id(store.value)])
 
-    def put_at(self, store: Store, address: str, value: Operand) -> None:
+    def put_at(self, store: Store, address: str, value: CudaValue) -> None:
         """Store a value at an address, alone or joined with what is there."""
         em, dtype = self.em, self.form.operands[store.access].dtype
         if store.combine:
@@ -198,8 +201,8 @@ class KernelWriter(KernelFrame):
     # -- expressions
 
     def _evaluate(
-        self, roots: Sequence[Expr], place: Place, loads: dict[int, str], lane: str
-    ) -> dict[int, Operand]:
+        self, roots: Sequence[Expr], place: ThreadPoint, loads: dict[int, str], lane: str
+    ) -> dict[int, CudaValue]:
         """The values of expressions in one lane, by id; what the place has already stays."""
         memo = place.memo
         for e in walk(roots):
@@ -207,7 +210,9 @@ class KernelWriter(KernelFrame):
                 memo[id(e)] = self._expression(e, place, loads, lane)
         return memo
 
-    def _expression(self, e: Expr, place: Place, loads: dict[int, str], lane: str) -> Operand:
+    def _expression(
+        self, e: Expr, place: ThreadPoint, loads: dict[int, str], lane: str
+    ) -> CudaValue:
         args = [place.memo[id(a)] for a in e.args]
         if e.op == "load":
             return self._load(e, args, place, loads, lane)
@@ -224,14 +229,14 @@ class KernelWriter(KernelFrame):
             return self._call(e, args)
         return emit_operation(self.em, e.op, e.dtype, args)
 
-    def _call(self, e: Expr, args: Sequence[Operand]) -> Operand:
+    def _call(self, e: Expr, args: Sequence[CudaValue]) -> CudaValue:
         """A function of the user's; where it raises, a failed check."""
         value, bad = call_scalar(self.em, e.attr, args)
         if e.op == CHECKED:
             self.em.line(f"failed |= {bad};")
         return value
 
-    def _leaf(self, e: Expr, place: Place) -> Operand:
+    def _leaf(self, e: Expr, place: ThreadPoint) -> CudaValue:
         if e.op == "const":
             return self.em.const(e.dtype, e.attr)
         if e.op == "param":
@@ -245,8 +250,9 @@ class KernelWriter(KernelFrame):
         return self.em.value(I64, f"i64({counter})")
 
     def _load(
-        self, e: Expr, args: Sequence[Operand], place: Place, loads: dict[int, str], lane: str
-    ) -> Operand:
+        self, e: Expr, args: Sequence[CudaValue], place: ThreadPoint, loads: dict[int, str],
+        lane: str,
+    ) -> CudaValue:
         number = e.attr
         if args:
             return self._loaded(e.dtype, self._computed(number, args, place))
@@ -260,11 +266,11 @@ class KernelWriter(KernelFrame):
         at = f"{place.pointers[number]} + {place.counters[axis]} * {self.stride(number, axis)}"
         return self._loaded(e.dtype, at)
 
-    def _loaded(self, dtype: np.dtype, address: str) -> Operand:
+    def _loaded(self, dtype: np.dtype, address: str) -> CudaValue:
         text = f"load<{memory_type(dtype)}>({address})"
         return self.em.value(dtype, f"{text} != 0" if dtype == BOOL else text)
 
-    def _computed(self, number: int, indices: Sequence[Operand], place: Place) -> str:
+    def _computed(self, number: int, indices: Sequence[CudaValue], place: ThreadPoint) -> str:
         """The address at computed indices."""
         steps = []
         for position, index in enumerate(indices):
@@ -275,7 +281,7 @@ class KernelWriter(KernelFrame):
             steps.append(f"i64({place.counters[axis]}) * {self.stride(number, axis)}")
         return f"{place.pointers[number]} + ({' + '.join(steps)})"
 
-    def _check_index(self, index: Operand, size: Operand) -> Operand:
+    def _check_index(self, index: CudaValue, size: CudaValue) -> CudaValue:
         """The wrapped index, 0 where it is out of range."""
         em = self.em
         wrapped = em.value(I64, f"{index} < 0 ? {index} + {size} : {index}")
@@ -285,21 +291,21 @@ class KernelWriter(KernelFrame):
 
     # -- what only some modes have
 
-    def load_text(self, e: Expr, place: Place) -> Operand | None:
+    def load_text(self, e: Expr, place: ThreadPoint) -> CudaValue | None:
         """A load that a mode does in a way of its own."""
         return None
 
-    def scan(self, e: Expr, value: Operand, place: Place) -> Operand:
+    def scan(self, e: Expr, value: CudaValue, place: ThreadPoint) -> CudaValue:
         raise NotImplementedError
 
-    def put_scratch(self, number: int, value: Operand, place: Place) -> None:
+    def put_scratch(self, number: int, value: CudaValue, place: ThreadPoint) -> None:
         raise NotImplementedError
 
-    def get_scratch(self, number: int, dtype: np.dtype, place: Place) -> Operand:
+    def get_scratch(self, number: int, dtype: np.dtype, place: ThreadPoint) -> CudaValue:
         raise NotImplementedError
 
 
-def in_memory(value: Operand) -> str:
+def in_memory(value: CudaValue) -> str:
     """A value as an element."""
     return f"u8({value})" if value.dtype == BOOL else value.text
 

@@ -19,12 +19,12 @@ from ...kernels.loop_ir import Expr, Stage, walk
 from ...kernels.scalar_rules import boolean_op
 from ...kernels.specialise import LoopForm
 from ..module import WARP
-from ..scalars.emitter import BOOL, Operand, literal, memory_type, type_name
+from ..scalars.emitter import BOOL, CudaValue, literal, memory_type, type_name
 from ..scalars.scalar_ops import emit_operation
 from .accumulators import TeamReduction, accumulate, declare
 from .elementwise import packs_of
 from .launch_plan import Geometry, Layout, blocks_for
-from .nest_kernel import KernelWriter, Place, in_memory
+from .nest_kernel import KernelWriter, ThreadPoint, in_memory
 
 SHORT_ROW = 64  # packs of a row that one warp does
 ROWS_OF_A_BLOCK = 8
@@ -71,7 +71,7 @@ class RowKernel(KernelWriter):
                 if stage.inner:
                     self._inner(stage, here, counters)
                 else:
-                    self.run_stage(stage, Place(counters, here), only="threadIdx.x == 0")
+                    self.run_stage(stage, ThreadPoint(counters, here), only="threadIdx.x == 0")
         self.shared_bytes = self.team.bytes
 
     def _inner(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
@@ -89,7 +89,7 @@ class RowKernel(KernelWriter):
     @contextmanager
     def _row(
         self, stage: Stage, pointers: list[str], counters: dict[int, str]
-    ) -> Iterator[Place]:
+    ) -> Iterator[ThreadPoint]:
         """The packs of this thread; in stages with scans all threads take part in every round."""
         form = self.form
         loops = range(form.outer, len(form.extents))
@@ -106,7 +106,8 @@ class RowKernel(KernelWriter):
             number = em.named(index, f"{valid} ? {at} : {count} - 1", "id")
             inner = self.decoded(number, list(loops))
             before = {loop: c for loop, c in inner.items() if loop != form.axis}
-            yield Place({**counters, **inner}, self.moved(pointers, before), number, valid=valid)
+            yield ThreadPoint(
+                {**counters, **inner}, self.moved(pointers, before), number, valid=valid)
 
     # -- scans
 
@@ -117,7 +118,7 @@ class RowKernel(KernelWriter):
                 start = literal(e.dtype, start_of(e.attr, e.dtype))
                 self.em.line(f"{type_name(e.dtype)} {name} = {start};")
 
-    def scan(self, e: Expr, value: Operand, place: Place) -> Operand:
+    def scan(self, e: Expr, value: CudaValue, place: ThreadPoint) -> CudaValue:
         """By doubling distances in a warp, warp after warp, then after what came before."""
         em, kind = self.em, type_name(e.dtype)
         start, carry = literal(e.dtype, start_of(e.attr, e.dtype)), self.carries[id(e)]
@@ -138,7 +139,7 @@ class RowKernel(KernelWriter):
         em, kind, array = self.em, type_name(e.dtype), self.team.array(e.dtype, 0)
         em.line("__syncthreads();")
         em.line(f"if (threadIdx.x % {WARP} == 0) shared_store(&{array}[threadIdx.x / {WARP}], "
-                f"{in_memory(Operand(total, e.dtype))});")
+                f"{in_memory(CudaValue(total, e.dtype))});")
         em.line("__syncthreads();")
         before = em.fresh("before")
         em.line(f"{kind} {before} = {start};")
@@ -174,7 +175,7 @@ class RowKernel(KernelWriter):
             em.line(f"char *const scratch{number} = {base} + {slot} * {points} * "
                     f"{dtype.itemsize};")
 
-    def put_scratch(self, number: int, value: Operand, place: Place) -> None:
+    def put_scratch(self, number: int, value: CudaValue, place: ThreadPoint) -> None:
         kind, text = memory_type(value.dtype), in_memory(value)
         if self.on_chip:
             line = f"shared_store(&scratch{number}[{place.linear}], {text});"
@@ -183,7 +184,7 @@ class RowKernel(KernelWriter):
             line = f"store<{kind}>({at}, {text});"
         self.em.line(f"if ({place.valid}) {line}" if place.valid else line)
 
-    def get_scratch(self, number: int, dtype: np.dtype, place: Place) -> Operand:
+    def get_scratch(self, number: int, dtype: np.dtype, place: ThreadPoint) -> CudaValue:
         if self.on_chip:
             text = f"shared_load(&scratch{number}[{place.linear}])"
         else:
@@ -215,7 +216,7 @@ def row_layout(form: LoopForm, lanes: int, on_chip: bool) -> Layout:
                   row_packs=packs, row_points=points, row_bytes=scratch)
 
 
-def joined(writer: KernelWriter, e: Expr, a: str, b: str) -> Operand:
+def joined(writer: KernelWriter, e: Expr, a: str, b: str) -> CudaValue:
     scalar = get(e.attr).scalar or ""
     op = boolean_op(scalar) if e.dtype == BOOL else scalar
-    return emit_operation(writer.em, op, e.dtype, [Operand(a, e.dtype), Operand(b, e.dtype)])
+    return emit_operation(writer.em, op, e.dtype, [CudaValue(a, e.dtype), CudaValue(b, e.dtype)])

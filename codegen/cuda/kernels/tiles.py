@@ -15,9 +15,9 @@ from fusec.core.records import dataclass
 
 from ...kernels.loop_ir import Expr, walk
 from ...kernels.specialise import LoopForm
-from ..scalars.emitter import BOOL, Operand, memory_type
+from ..scalars.emitter import BOOL, CudaValue, memory_type
 from .launch_plan import Geometry, Layout, blocks_for
-from .nest_kernel import KernelWriter, Place
+from .nest_kernel import KernelWriter, ThreadPoint
 
 SIDE = 32
 ROWS = 8  # of threads; a thread does SIDE / ROWS points of a tile
@@ -141,15 +141,15 @@ class TileKernel(KernelWriter):
             self.row = (f"int({last[axis]} - {corner[axis]}) * {PITCH} + "
                         f"int({last[other]} - {corner[other]})")
             along = self.moved(pointers, {other: last[other]})
-            self.run_stage(stage, Place({**counters, **last}, along, valid=valid))
+            self.run_stage(stage, ThreadPoint({**counters, **last}, along, valid=valid))
 
-    def load_text(self, e: Expr, place: Place) -> Operand | None:
+    def load_text(self, e: Expr, place: ThreadPoint) -> CudaValue | None:
         if e.attr not in self.tiles.operands:
             return None
         text = f"shared_load(&tile{e.attr}[{self.row}])"
         return self.em.value(e.dtype, f"{text} != 0" if e.dtype == BOOL else text)
 
-    def store_pack(self, number: int, pack: str, place: Place, only: str) -> None:
+    def store_pack(self, number: int, pack: str, place: ThreadPoint, only: str) -> None:
         if number not in self.tiles.operands:
             super().store_pack(number, pack, place, only)
             return

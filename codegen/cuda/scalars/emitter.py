@@ -33,7 +33,7 @@ def unsigned_type(dtype: np.dtype) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class CudaValue:
     """A value in the text: a name or a literal."""
 
     text: str
@@ -46,7 +46,7 @@ class Operand:
 _TYPES = {f"{kind}{bits}" for kind in "iuf" for bits in (8, 16, 32, 64, 128)}
 
 
-class Emitter:
+class CudaEmitter:
     """The body of a kernel as it grows; ``math`` are the math functions that it calls,
     ``functions`` the user's, by symbol."""
 
@@ -80,12 +80,12 @@ class Emitter:
         self.line(f"const {kind} {name} = {text};")
         return name
 
-    def value(self, dtype: np.dtype, text: str) -> Operand:
+    def value(self, dtype: np.dtype, text: str) -> CudaValue:
         """A fresh constant of a dtype."""
-        return Operand(self.named(type_name(dtype), text), dtype)
+        return CudaValue(self.named(type_name(dtype), text), dtype)
 
-    def const(self, dtype: np.dtype, value: Any) -> Operand:
-        return Operand(literal(dtype, value), dtype)
+    def const(self, dtype: np.dtype, value: Any) -> CudaValue:
+        return CudaValue(literal(dtype, value), dtype)
 
 
 def literal(dtype: np.dtype, value: Any) -> str:

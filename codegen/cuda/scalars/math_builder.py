@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fusec.codegen.vecmath import REGISTRY
-from fusec.codegen.vecmath.builder import Builder, Operand, Value
+from fusec.codegen.vecmath.builder import MathBuilder, MathValue, Operand
 from fusec.codegen.vecmath.coefficients import TWO_OVER_PI
 from fusec.codegen.vecmath.formats import F64, Format, format_of
 from fusec.core.records import dataclass
@@ -25,26 +25,26 @@ _PREDICATES = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "
 _WORDS = "two_over_pi"
 
 
-class CudaBuilder(Builder):
+class CudaBuilder(MathBuilder):
     """Values are constants of a function's body, one a line; one lane."""
 
     def type(self, kind: str) -> str:
         unsigned = f"u{self.fmt.bits}"
         return {"f": self.fmt.name, "i": unsigned, "m": "bool", "w": "u128"}[kind]
 
-    def parameters(self, count: int) -> list[Value]:
-        return [Value(self, "f", f"x{i}") for i in range(count)]
+    def parameters(self, count: int) -> list[MathValue]:
+        return [MathValue(self, "f", f"x{i}") for i in range(count)]
 
-    def emit(self, kind: str, text: str) -> Value:
+    def emit(self, kind: str, text: str) -> MathValue:
         name = self.emitter.fresh()
         self.emitter.lines.append(f"  const {self.type(kind)} {name} = {text};")
-        return Value(self, kind, name)
+        return MathValue(self, kind, name)
 
-    def binary(self, op: str, kind: str, left: str, right: str) -> Value:
+    def binary(self, op: str, kind: str, left: str, right: str) -> MathValue:
         text = f"{left} {_INFIX[op]} {right}"
         return self.emit(kind, f"bool({text})" if kind == "m" else text)
 
-    def compare(self, predicate: str, left: Value, right: Value) -> Value:
+    def compare(self, predicate: str, left: MathValue, right: MathValue) -> MathValue:
         if predicate == "uno":
             return self.emit("m", f"{left.text} != {left.text} || {right.text} != {right.text}")
         sign = _PREDICATES[predicate[-2:]]
@@ -53,79 +53,81 @@ class CudaBuilder(Builder):
         signed = "i128" if left.kind == "w" else f"i{self.fmt.bits}"
         return self.emit("m", f"{signed}({left.text}) {sign} {signed}({right.text})")
 
-    def negative(self, x: Value) -> Value:
+    def negative(self, x: MathValue) -> MathValue:
         return self.emit("f", f"-{x.text}")
 
-    def const_mask(self, value: bool) -> Value:
-        return Value(self, "m", "true" if value else "false")
+    def const_mask(self, value: bool) -> MathValue:
+        return MathValue(self, "m", "true" if value else "false")
 
-    def const(self, value: float) -> Value:
-        return Value(self, "f", float_literal(self.fmt, value))
+    def const(self, value: float) -> MathValue:
+        return MathValue(self, "f", float_literal(self.fmt, value))
 
-    def const_int(self, value: int) -> Value:
+    def const_int(self, value: int) -> MathValue:
         suffix = "ull" if self.fmt.bits == 64 else "u"
-        return Value(self, "i", f"{value % (1 << self.fmt.bits)}{suffix}")
+        return MathValue(self, "i", f"{value % (1 << self.fmt.bits)}{suffix}")
 
-    def intrinsic(self, name: str, *args: Operand) -> Value:
+    def intrinsic(self, name: str, *args: Operand) -> MathValue:
         function = name if self.fmt is F64 else f"{name}f"
         texts = ", ".join(self.operand(a, "f").text for a in args)
         return self.emit("f", f"{function}({texts})")
 
-    def select(self, mask: Value, yes: Operand, no: Operand, kind: str = "f") -> Value:
+    def select(self, mask: MathValue, yes: Operand, no: Operand, kind: str = "f") -> MathValue:
         a, b = self.operand(yes, kind), self.operand(no, kind)
         return self.emit(kind, f"{mask.text} ? {a.text} : {b.text}")
 
-    def to_bits(self, x: Value) -> Value:
+    def to_bits(self, x: MathValue) -> MathValue:
         return self.emit("i", f"to_bits({x.text})")
 
-    def from_bits(self, x: Value) -> Value:
+    def from_bits(self, x: MathValue) -> MathValue:
         return self.emit("f", f"from_bits({x.text})")
 
-    def from_int(self, x: Value) -> Value:
+    def from_int(self, x: MathValue) -> MathValue:
         return self.emit("f", f"{self.fmt.name}(i{self.fmt.bits}({x.text}))")
 
-    def from_mask(self, mask: Value, kind: str = "i") -> Value:
+    def from_mask(self, mask: MathValue, kind: str = "i") -> MathValue:
         return self.emit(kind, f"{mask.text} ? 1 : 0")
 
-    def widened(self, x: Value) -> Value:
+    def widened(self, x: MathValue) -> MathValue:
         return self.emit("f", f"f64({x.text})")
 
-    def narrowed(self, x: Value) -> Value:
+    def narrowed(self, x: MathValue) -> MathValue:
         return self.emit("f", f"f32({x.text})")
 
-    def special(self, mask: Value, helper: str, x: Value, y: Value) -> Value:
+    def special(self, mask: MathValue, helper: str, x: MathValue, y: MathValue) -> MathValue:
         return self._replaced(y, mask, lambda: self.call(helper, x, y))
 
-    def call(self, helper: str, *args: Value) -> Value:
+    def call(self, helper: str, *args: MathValue) -> MathValue:
         self.emitter.needs[helper] = None
         operands = ", ".join(a.text for a in args)
         return self.emit("f", f"{function_name(helper, self.fmt)}({operands})")
 
     def each_lane(
-        self, lane: Builder, x: Value, y: Value,
-        needed: Callable[[Value], Value], compute: Callable[[Value], Value],
-    ) -> Value:
+        self, lane: MathBuilder, x: MathValue, y: MathValue,
+        needed: Callable[[MathValue], MathValue], compute: Callable[[MathValue], MathValue],
+    ) -> MathValue:
         return self._replaced(y, needed(x), lambda: compute(x))
 
-    def _replaced(self, y: Value, mask: Value, compute: Callable[[], Value]) -> Value:
+    def _replaced(
+        self, y: MathValue, mask: MathValue, compute: Callable[[], MathValue]
+    ) -> MathValue:
         """``y``, or where the mask holds what is only computed there."""
         name, lines = self.emitter.fresh(), self.emitter.lines
         lines.append(f"  {self.type('f')} {name} = {y.text};")
         lines.append(f"  if ({mask.text}) {{")
         lines.append(f"  {name} = {compute().text};")
         lines.append("  }")
-        return Value(self, "f", name)
+        return MathValue(self, "f", name)
 
-    def wide_from_bits(self, x: Value) -> Value:
+    def wide_from_bits(self, x: MathValue) -> MathValue:
         return self.emit("w", f"u128({x.text})")
 
-    def low_bits(self, x: Value) -> Value:
+    def low_bits(self, x: MathValue) -> MathValue:
         return self.emit("i", f"u64({x.text})")
 
-    def leading_zeros(self, x: Value) -> Value:
+    def leading_zeros(self, x: MathValue) -> MathValue:
         return self.emit("w", f"leading_zeros({x.text}) & 127")
 
-    def funnel(self, table: str, word: Value, start: Value) -> Value:
+    def funnel(self, table: str, word: MathValue, start: MathValue) -> MathValue:
         return self.emit("i", f"funnel({table}[{word.text}], {table}[{word.text} + 1], "
                               f"{start.text})")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from fusec.core.records import dataclass, field
 
-from .emitter import Emitter
+from .emitter import CudaEmitter
 from .scalar_instructions import (
     BINARY,
     CASTS,
@@ -92,7 +92,7 @@ class Printer:
     """One function's text."""
 
     def __init__(
-        self, blocks: Sequence[Block], em: Emitter, tables: Mapping[str, tuple[str, str]],
+        self, blocks: Sequence[Block], em: CudaEmitter, tables: Mapping[str, tuple[str, str]],
         defined: frozenset[str],
     ) -> None:
         self.blocks, self.em, self.tables, self.defined = blocks, em, tables, defined

@@ -19,7 +19,7 @@ from fusec.ops.calls.scalar_calls import FUNCTIONS, ScalarFunction
 
 from ...machine_code.llvm import inlined
 from ...machine_code.scalar_ir import called_ops, llvm_type
-from .emitter import BOOL, Emitter, Operand, type_name
+from .emitter import BOOL, CudaEmitter, CudaValue, type_name
 from .scalar_blocks import RESULT, Printer, blocks_of
 from .scalar_instructions import NotPrintableError, constant, cpp_type
 
@@ -51,14 +51,14 @@ def definition(symbol: str) -> ScalarText:
     return printed
 
 
-def call_scalar(em: Emitter, symbol: str, args: Sequence[Operand]) -> tuple[Operand, str]:
+def call_scalar(em: CudaEmitter, symbol: str, args: Sequence[CudaValue]) -> tuple[CudaValue, str]:
     """The function of numbers: its result, and whether it raised."""
     em.functions[symbol] = None
     function = FUNCTIONS[symbol]
     out = em.fresh("out")
     em.line(f"{type_name(function.result)} {out};")
     passed = ", ".join([out, *map(str, args)])
-    return Operand(out, function.result), em.named("bool", f"{cpp_name(symbol)}({passed})", "bad")
+    return CudaValue(out, function.result), em.named("bool", f"{cpp_name(symbol)}({passed})", "bad")
 
 
 def cpp_name(symbol: str) -> str:
@@ -71,7 +71,7 @@ def _printed(symbol: str, ir: str) -> ScalarText:
     try:
         text = inlined(_with_entry(function, ir), _ENTRY)
         body = text.partition(f"@{_ENTRY}(")[2].partition("{\n")[2].partition("\n}")[0]
-        em, tables, blocks = Emitter(), _tables(text, body, name), blocks_of(body)
+        em, tables, blocks = CudaEmitter(), _tables(text, body, name), blocks_of(body)
         defined = frozenset(re.findall(r"^define .*?@([\w.$-]+)\(", text, re.MULTILINE))
         printer = Printer(blocks, em, {t.symbol: (t.kind, t.name) for t in tables}, defined)
         lines = printer.body([f"%x{n}" for n in range(len(function.arguments))])
@@ -127,7 +127,7 @@ def _declarations(ir: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Table:
+class ConstantTable:
     """An array of constants that a function reads."""
 
     symbol: str
@@ -136,11 +136,12 @@ class Table:
     text: str
 
 
-def _tables(text: str, body: str, name: str) -> list[Table]:
+def _tables(text: str, body: str, name: str) -> list[ConstantTable]:
     """The arrays of a module of which elements are read in a body."""
     found = re.findall(r"^@([\w.$-]+) = .*?constant \[(\d+) x (\w+)\] (.*?)(?:, align \d+)?$", text,
                        re.MULTILINE)
-    return [Table(symbol, kind, f"{name}_table{k}", _array(f"{name}_table{k}", kind, values, size))
+    return [ConstantTable(symbol, kind, f"{name}_table{k}",
+                          _array(f"{name}_table{k}", kind, values, size))
             for k, (symbol, size, kind, values) in enumerate(found)
             if re.search(rf"= getelementptr .*@{re.escape(symbol)},", body)]
 

@@ -16,7 +16,7 @@ import numpy as np
 from fusec.codegen.vecmath.formats import F32, F64
 
 from ...machine_code.scalar_ir import is_op, op_of
-from .emitter import Emitter, Operand, type_name
+from .emitter import CudaEmitter, CudaValue, type_name
 from .math_builder import float_literal
 from .scalar_ops import operation_text
 
@@ -222,7 +222,7 @@ def _to_integer(kind: str) -> Callable[[str, str, str], str]:
         if bits not in (8, 16, 32, 64):
             raise NotPrintableError(f"a float as {target}")
         dtype = np.dtype(f"{kind}{bits // 8}")
-        return _spelled("cast", dtype, [Operand(a, _FLOATS[source])], Emitter(), target)
+        return _spelled("cast", dtype, [CudaValue(a, _FLOATS[source])], CudaEmitter(), target)
 
     return text
 
@@ -245,7 +245,7 @@ CASTS: dict[str, Callable[[str, str, str], str]] = {
 # ------------------------------------------------------------------------------------------- calls
 
 
-def call(name: str, kind: str, args: Sequence[Value], em: Emitter) -> str:
+def call(name: str, kind: str, args: Sequence[Value], em: CudaEmitter) -> str:
     """A call's value; ``em`` notes the math functions that it needs."""
     if is_op(name):
         called = op_of(name)
@@ -261,11 +261,11 @@ def call(name: str, kind: str, args: Sequence[Value], em: Emitter) -> str:
     return _INTEGER_CALLS[base](kind, args)
 
 
-def _as_dtype(dtype: np.dtype, text: str) -> Operand:
-    return Operand(text if dtype.kind == "f" else f"{type_name(dtype)}({text})", dtype)
+def _as_dtype(dtype: np.dtype, text: str) -> CudaValue:
+    return CudaValue(text if dtype.kind == "f" else f"{type_name(dtype)}({text})", dtype)
 
 
-def _spelled(op: str, dtype: np.dtype, args: list[Operand], em: Emitter, kind: str) -> str:
+def _spelled(op: str, dtype: np.dtype, args: list[CudaValue], em: CudaEmitter, kind: str) -> str:
     """A scalar op of the back end's own."""
     text = operation_text(em, op, dtype, args)
     return text if dtype.kind == "f" else f"{cpp_type(kind)}({text})"
@@ -278,15 +278,15 @@ _EXACT |= {"nearbyint": "rint", "roundeven": "rint", "fabs": "abs"}
 
 
 def _call_of_floats(
-    base: str, kind: str, args: Sequence[Value], em: Emitter, name: str
+    base: str, kind: str, args: Sequence[Value], em: CudaEmitter, name: str
 ) -> str:
     op = _EXACT.get(base.removesuffix("f") if base == name and kind == "float" else base)
     if op is None or any(k != kind for k, _ in args):
         raise NotPrintableError(f"a call of {name}")
-    return _spelled_exact(op, kind, [Operand(text, _FLOATS[kind]) for _, text in args], em)
+    return _spelled_exact(op, kind, [CudaValue(text, _FLOATS[kind]) for _, text in args], em)
 
 
-def _spelled_exact(op: str, kind: str, args: list[Operand], em: Emitter) -> str:
+def _spelled_exact(op: str, kind: str, args: list[CudaValue], em: CudaEmitter) -> str:
     return f"rest_of({args[0]}, {args[1]})" if op == "fmod" else operation_text(
         em, op, _FLOATS[kind], args)
 

@@ -15,11 +15,11 @@ from fusec.codegen.vecmath.formats import F32 as F32_FORMAT
 from fusec.codegen.vecmath.formats import F64 as F64_FORMAT
 from fusec.errors import unsupported
 
-from .emitter import BOOL, HALF, Emitter, Operand, literal, type_name, unsigned_type
+from .emitter import BOOL, HALF, CudaEmitter, CudaValue, literal, type_name, unsigned_type
 from .math_builder import function_name
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
-Text = Callable[[np.dtype, Sequence[Operand]], str]
+Text = Callable[[np.dtype, Sequence[CudaValue]], str]
 # Ops that move halves without looking at them.
 _ANY_WIDTH = frozenset({"select", "pos", "bitcast"})
 # Of two zeros NumPy takes the first one for halves, the second one for wider floats.
@@ -31,12 +31,14 @@ def supports(op: str, dtype: np.dtype) -> bool:
     return op in _OPS or (op in FUNCTIONS and dtype.kind == "f")
 
 
-def emit_operation(em: Emitter, op: str, dtype: np.dtype, args: Sequence[Operand]) -> Operand:
+def emit_operation(
+    em: CudaEmitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]
+) -> CudaValue:
     """The result of one scalar op."""
     return em.value(dtype, operation_text(em, op, dtype, args))
 
 
-def operation_text(em: Emitter, op: str, dtype: np.dtype, args: Sequence[Operand]) -> str:
+def operation_text(em: CudaEmitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     """One scalar op as an expression; raises `UnsupportedError` for an op that has none."""
     if op not in _ANY_WIDTH and HALF in (dtype, *(a.dtype for a in args)):
         return _in_single(em, op, dtype, args)
@@ -49,7 +51,7 @@ def operation_text(em: Emitter, op: str, dtype: np.dtype, args: Sequence[Operand
                       cure="leave this function to the CPU: with fusec.device('CPU')")
 
 
-def _in_single(em: Emitter, op: str, dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _in_single(em: CudaEmitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     """An op on halves: computed in float32, its result rounded."""
     if op == "cast" and dtype == HALF and args[0].dtype == F64:
         return f"narrowed({args[0]})"
@@ -61,7 +63,7 @@ def _in_single(em: Emitter, op: str, dtype: np.dtype, args: Sequence[Operand]) -
     return f"narrowed({emit_operation(em, op, F32, wide)})"
 
 
-def _math_call(em: Emitter, op: str, dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _math_call(em: CudaEmitter, op: str, dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     em.math[op, dtype] = None
     name = function_name(op, F64_FORMAT if dtype == F64 else F32_FORMAT)
     return f"{name}({', '.join(map(str, args))})"
@@ -72,7 +74,7 @@ def _math_call(em: Emitter, op: str, dtype: np.dtype, args: Sequence[Operand]) -
 
 def _arithmetic(sign: str) -> Text:
     """Integers of up to 32 bits as u32: two u16 would be multiplied as signed integers."""
-    def text(dtype: np.dtype, args: Sequence[Operand]) -> str:
+    def text(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
         if dtype.kind == "f":
             return f" {sign} ".join(map(str, args))
         wide = "u64" if dtype.itemsize == 8 else "u32"
@@ -95,7 +97,7 @@ def _function(name: str) -> Text:
 
 def _by_kind(real: str, signed: str, unsigned: str) -> Text:
     """A function of the prelude for each kind of dtype."""
-    def text(dtype: np.dtype, args: Sequence[Operand]) -> str:
+    def text(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
         name = {"f": real, "i": signed}.get(dtype.kind, unsigned)
         return f"{name}<{type_name(dtype)}>({args[0]}, {args[1]})" if dtype.kind != "f" else (
             f"{name}({args[0]}, {args[1]})")
@@ -108,62 +110,62 @@ def _shift(name: str) -> Text:
         f"{name}<{type_name(dtype)}, {unsigned_type(dtype)}>({args[0]}, {args[1]})")
 
 
-def _not(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _not(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     return f"!{args[0]}" if dtype == BOOL else f"{type_name(dtype)}(~{args[0]})"
 
 
-def _neg(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _neg(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     if dtype.kind == "f":
         return f"-{args[0]}"
     return f"{type_name(dtype)}({unsigned_type(dtype)}(0) - {unsigned_type(dtype)}({args[0]}))"
 
 
-def _abs(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _abs(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     if dtype.kind == "f":
         return f"size_of({args[0]})"
     return str(args[0]) if dtype.kind == "u" else f"{args[0]} < 0 ? {_neg(dtype, args)} : {args[0]}"
 
 
-def _mul_high(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _mul_high(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     return f"u32((u64({args[0]}) * u64({args[1]})) >> 32)"
 
 
-def _popcount(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _popcount(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     return f"{type_name(dtype)}(count_bits({unsigned_type(args[0].dtype)}({args[0]})))"
 
 
-def _signbit(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _signbit(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     x = args[0]
     if x.dtype.kind != "f":
         return f"{x} < 0" if x.dtype.kind == "i" else "false"
     return f"(to_bits({x}) >> {8 * x.dtype.itemsize - 1}) != 0"
 
 
-def _isinf(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _isinf(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     return f"size_of({args[0]}) == {literal(args[0].dtype, np.inf)}"
 
 
-def _isfinite(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _isfinite(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     return f"size_of({args[0]}) < {literal(args[0].dtype, np.inf)}"
 
 
-def _sign(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _sign(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     if dtype.kind == "u":
         return f"{type_name(dtype)}({args[0]} != 0)"
     return f"sign_of<{type_name(dtype)}>({args[0]})"
 
 
-def _int_reciprocal(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _int_reciprocal(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     wide = dtype.kind == "i" and dtype.itemsize >= 4
     of_zero = literal(dtype, np.iinfo(dtype).min if wide else 0)
     return f"int_reciprocal<{type_name(dtype)}>({args[0]}, {of_zero})"
 
 
-def _select(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _select(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     return f"{args[0]} ? {args[1]} : {args[2]}"
 
 
-def _cast(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _cast(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     x, kind = args[0], type_name(dtype)
     if dtype == BOOL:
         return f"{x} != {literal(x.dtype, 0)}"
@@ -175,7 +177,7 @@ def _cast(dtype: np.dtype, args: Sequence[Operand]) -> str:
     return f"{kind}({'to_i64' if wide else 'to_i32'}({x}))"
 
 
-def _bitcast(dtype: np.dtype, args: Sequence[Operand]) -> str:
+def _bitcast(dtype: np.dtype, args: Sequence[CudaValue]) -> str:
     """Through the unsigned integer of the width."""
     x = args[0]
     bits = f"to_bits({x})" if x.dtype.kind == "f" else f"{unsigned_type(x.dtype)}({x})"

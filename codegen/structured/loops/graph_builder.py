@@ -12,11 +12,12 @@ from fusec import config
 from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
 from fusec.ir.lazy_values import lazy
+from fusec.ir.regions import Reach
 from fusec.ir.sizes.dims import symbols_of
 from fusec.ops import get
 from fusec.passes.pipeline import BodyPasses, PassRecord, body_passes, run_passes
 
-from ...kernels.in_place_updates import Reach, reads_apart
+from ...kernels.in_place_updates import reads_apart
 from ...kernels.joined_kernels import joined
 from ...kernels.loop_ir import Kernel
 from ...kernels.lower import lower

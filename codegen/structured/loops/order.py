@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.uses import readers_of_memory
 from fusec.ir.walks import depth_first
 from fusec.ops import get
 
@@ -45,7 +46,7 @@ def ordered(graph: Graph) -> list[Node]:
     """Nodes in an order in which as few arrays as possible are read after they change."""
     nodes = [n for n in graph.nodes if not get(n.op).is_given]
     before = _Before(nodes)
-    readers = _readers(nodes)
+    readers = readers_of_memory(nodes, shows_memory)
     for node in nodes:
         for value in changed_inputs(node):
             for reader in readers.get(value, ()):
@@ -83,13 +84,3 @@ class _Before:
         for place, bits in enumerate(self.bits):
             if place == other or bits >> other & 1:
                 self.bits[place] = bits | more
-
-
-def _readers(nodes: list[Node]) -> dict[Value, list[Node]]:
-    """Who reads each value, through views of it too."""
-    readers: dict[Value, list[Node]] = {}
-    for node in reversed(nodes):
-        below = [r for out in node.outputs for r in readers.get(out, ())]
-        for value in node.inputs:
-            readers.setdefault(value, []).extend([node, *below] if shows_memory(node) else [node])
-    return readers

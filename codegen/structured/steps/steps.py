@@ -69,8 +69,7 @@ def _with_checks_before(
     held = _numbers(builder, invariant_checks.conditions(body, checks), operands)
     invariant_checks.make(builder, checks, held, runs[0])
     attrs = {**node.attrs, "body": invariant_checks.without(body, checks)}
-    return Node(node.op, node.inputs, node.types, attrs, name=node.name, loc=node.loc,
-                control_inputs=node.control_inputs, device=node.device)
+    return node.with_(attrs=attrs)
 
 
 def _numbers(builder: Builder, graph: Graph, operands: Sequence[Location]) -> list[Operand]:

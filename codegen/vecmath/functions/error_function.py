@@ -6,7 +6,7 @@ Abramowitz & Stegun 7.1.27-28, with an exponential in place of a power).
 
 from __future__ import annotations
 
-from ..builder import Builder, Value
+from ..builder import MathBuilder, MathValue
 from ..registry import function, table
 from .exponential import exp_core, reduce
 
@@ -14,7 +14,7 @@ ERF_LIMIT = 6.0  # erf is 1 from 5.93 on in float64
 
 
 @function("erf", 1.2, 1.2)
-def erf(b: Builder, x: Value) -> Value:
+def erf(b: MathBuilder, x: MathValue) -> MathValue:
     size = b.minimum(ERF_LIMIT, b.fabs(x))
     z = size * size
     small = b.fma(size, b.polynomial(z, table(b, "erf")), size)

@@ -7,7 +7,7 @@ function" (1992) for the reconstruction, here without the table.
 
 from __future__ import annotations
 
-from ..builder import Builder, Value
+from ..builder import MathBuilder, MathValue
 from ..double_double import Pair, fast_two_sum, quotient, two_product, two_sum
 from ..registry import function, table
 
@@ -16,22 +16,22 @@ EXP_RANGE = {"f64": (-746.0, 710.0), "f32": (-104.0, 89.0)}
 TANH_LIMIT = {"f64": 44.0, "f32": 20.0}
 
 
-def clamp(b: Builder, x: Value, low: float, high: float) -> Value:
+def clamp(b: MathBuilder, x: MathValue, low: float, high: float) -> MathValue:
     """``x`` limited to [low, high]; NaN stays."""
     return b.maximum(low, b.minimum(high, x))
 
 
-Reduced = tuple[Value, Value, Value]
+Reduced = tuple[MathValue, MathValue, MathValue]
 
 
-def reduce(b: Builder, x: Value) -> Reduced:
+def reduce(b: MathBuilder, x: MathValue) -> Reduced:
     """``(k, r, c)`` with ``x = k*ln2 + (r + c)``; ``r`` is exact, ``c`` small."""
     high, low = table(b, "ln2")
     k, _ = b.rounded(x, table(b, "log2e")[0])
     return k, b.fma(-k, high, x), k * -low
 
 
-def exp_core(b: Builder, r: Value, c: Value, coefficients: str = "exp") -> Value:
+def exp_core(b: MathBuilder, r: MathValue, c: MathValue, coefficients: str = "exp") -> MathValue:
     """``exp(r + c)`` for a reduced argument: ``1 + (r + (c + t*t*q(t)))``, ``t = r + c``."""
     t = r + c
     series = b.polynomial(t, (0.5, *table(b, coefficients)))
@@ -39,12 +39,12 @@ def exp_core(b: Builder, r: Value, c: Value, coefficients: str = "exp") -> Value
 
 
 @function("exp", 1.0, 1.0)
-def exp(b: Builder, x: Value) -> Value:
+def exp(b: MathBuilder, x: MathValue) -> MathValue:
     k, r, c = reduce(b, clamp(b, x, *EXP_RANGE[b.fmt.name]))
     return b.scale(exp_core(b, r, c), k)
 
 
-def expm1_scaled(b: Builder, x: Value, unit: float) -> Pair:
+def expm1_scaled(b: MathBuilder, x: MathValue, unit: float) -> Pair:
     """``unit*(exp(x) - 1)`` as a pair, for clamped ``x`` and ``unit`` a power of two."""
     k, r, c = reduce(b, x)
     t = r + c
@@ -61,13 +61,13 @@ def expm1_scaled(b: Builder, x: Value, unit: float) -> Pair:
 
 
 @function("expm1", 1.0, 1.0)
-def expm1(b: Builder, x: Value) -> Value:
+def expm1(b: MathBuilder, x: MathValue) -> MathValue:
     total, rest = expm1_scaled(b, clamp(b, x, -44.0, EXP_RANGE[b.fmt.name][1]), 0.5)
     return b.select(b.fabs(x) < 2.0**-60, x, 2.0 * (total + rest))
 
 
 @function("tanh", 1.0, 1.0)
-def tanh(b: Builder, x: Value) -> Value:
+def tanh(b: MathBuilder, x: MathValue) -> MathValue:
     """``t/(t + 2)`` with ``t = expm1(2*|x|)``, both as pairs."""
     double = b.minimum(TANH_LIMIT[b.fmt.name], 2.0 * b.fabs(x))
     t = expm1_scaled(b, double, 1.0)
@@ -77,7 +77,7 @@ def tanh(b: Builder, x: Value) -> Value:
 
 
 @function("exp2", 1.0, 1.0)
-def exp2(b: Builder, x: Value) -> Value:
+def exp2(b: MathBuilder, x: MathValue) -> MathValue:
     """``2**k * 2**r`` with ``2**r = 1 + (r*ln2 + r*r*q(r))``, ln2 as a pair."""
     bottom, top = -(b.fmt.bias + b.fmt.mantissa + 4.0), b.fmt.bias + 3.0
     limited = clamp(b, x, bottom, top)
@@ -88,13 +88,13 @@ def exp2(b: Builder, x: Value) -> Value:
     return b.scale(1.0 + b.fma(r, high, series), k)
 
 
-def exp_pair(b: Builder, x: Value) -> tuple[Pair, Value]:
+def exp_pair(b: MathBuilder, x: MathValue) -> tuple[Pair, MathValue]:
     """``(p, k)`` with ``exp(x) = p*2**k``, for clamped ``x``."""
     k, r, c = reduce(b, x)
     return exp_reduced(b, r, c), k
 
 
-def exp_reduced(b: Builder, r: Value, c: Value) -> Pair:
+def exp_reduced(b: MathBuilder, r: MathValue, c: MathValue) -> Pair:
     """``exp(r + c)`` for a reduced argument, as a pair."""
     t = r + c
     series = b.polynomial(t, (0.5, *table(b, "exp")))
@@ -104,7 +104,7 @@ def exp_reduced(b: Builder, r: Value, c: Value) -> Pair:
     return high, low + lead_error
 
 
-def exp_minus(b: Builder, x: Pair) -> tuple[Pair, Value]:
+def exp_minus(b: MathBuilder, x: Pair) -> tuple[Pair, MathValue]:
     """``(p, k)`` with ``exp(-x) = p*2**k`` for a pair whose low part is small in absolute terms."""
     (high, low), k = exp_pair(b, -x[0])
     return (high, b.fma(-x[1], high, low)), k
@@ -115,7 +115,7 @@ EXP10_RANGE = {"f64": (-326.0, 310.0), "f32": (-48.0, 40.0)}
 
 
 @function("exp10", 1.0, 1.0)
-def exp10(b: Builder, x: Value) -> Value:
+def exp10(b: MathBuilder, x: MathValue) -> MathValue:
     """``2**k * exp(r*ln10)``, ``x = k*log10(2) + r``; powers of ten that are floats are exact."""
     limited = clamp(b, x, *EXP10_RANGE[b.fmt.name])
     k, _ = b.rounded(limited, table(b, "log2_10")[0])
@@ -128,7 +128,7 @@ def exp10(b: Builder, x: Value) -> Value:
 
 
 @function("expit", 1.0, 1.0)
-def expit(b: Builder, x: Value) -> Value:
+def expit(b: MathBuilder, x: MathValue) -> MathValue:
     """``1/(1 + e)`` for ``x >= 0``, ``e/(1 + e)`` below, with ``e = exp(-|x|)``; scaled last."""
     p, k = exp_pair(b, b.maximum(EXP_RANGE[b.fmt.name][0], -b.fabs(x)))
     first, second = b.halves(k)
@@ -144,7 +144,7 @@ def expit(b: Builder, x: Value) -> Value:
 HYPERBOLIC_LIMIT = {"f64": 710.6, "f32": 89.5}
 
 
-def halves(b: Builder, x: Value) -> tuple[Pair, Pair]:
+def halves(b: MathBuilder, x: MathValue) -> tuple[Pair, Pair]:
     """``exp(|x|)/4`` and ``exp(-|x|)/4``, half of the terms of cosh and sinh, as pairs."""
     p, k = exp_pair(b, b.minimum(HYPERBOLIC_LIMIT[b.fmt.name], b.fabs(x)))
     power = b.power_of_two(k - 2.0)
@@ -155,14 +155,14 @@ def halves(b: Builder, x: Value) -> tuple[Pair, Pair]:
 
 
 @function("cosh", 1.0, 1.0)
-def cosh(b: Builder, x: Value) -> Value:
+def cosh(b: MathBuilder, x: MathValue) -> MathValue:
     rising, falling = halves(b, x)
     total, rest = fast_two_sum(rising[0], falling[0])
     return 2.0 * (total + (rest + (rising[1] + falling[1])))
 
 
 @function("sinh", 1.0, 1.0)
-def sinh(b: Builder, x: Value) -> Value:
+def sinh(b: MathBuilder, x: MathValue) -> MathValue:
     """The two terms cancel below 1; there ``x + x**3*q(x*x)``."""
     rising, falling = halves(b, x)
     total, rest = fast_two_sum(rising[0], -falling[0])

@@ -11,7 +11,7 @@ import math
 
 from fusec.core.records import dataclass
 
-from ..builder import F64, Builder, Value
+from ..builder import F64, MathBuilder, MathValue
 from ..double_double import Pair, fast_two_sum, two_product, two_sum
 from ..registry import function, table
 from .logarithm import decompose, log1p_pair, log_core
@@ -26,10 +26,10 @@ class Precision:
 
     suffix: str
 
-    def table(self, b: Builder, name: str) -> tuple[float, ...]:
+    def table(self, b: MathBuilder, name: str) -> tuple[float, ...]:
         return table(b, name + self.suffix)
 
-    def log(self, b: Builder, x: Value) -> Pair:
+    def log(self, b: MathBuilder, x: MathValue) -> Pair:
         """``log(x)`` for positive ``x``, in float64 to a few more bits than a float has."""
         f, k = decompose(b, x)
         if self.suffix:
@@ -39,12 +39,12 @@ class Precision:
         total, rest = fast_two_sum(k * high, natural[0])
         return fast_two_sum(total, b.fma(k, low, rest + natural[1]))
 
-    def short_log(self, b: Builder, x: Value) -> Value:
+    def short_log(self, b: MathBuilder, x: MathValue) -> MathValue:
         """``log(x)`` for positive ``x``."""
         return log_core(b, *decompose(b, x), "log" + self.suffix)
 
 
-def product(b: Builder, a: Value, n: Value) -> Value:
+def product(b: MathBuilder, a: MathValue, n: MathValue) -> MathValue:
     """``(a - 1)*(a - 2)...(a - n)``; 1 for ``n <= 0``."""
     result = b.select(n >= 1.0, a - 1.0, 1.0)
     for i in range(2, STEPS + 1):
@@ -52,7 +52,7 @@ def product(b: Builder, a: Value, n: Value) -> Value:
     return result
 
 
-def near_two(b: Builder, how: Precision, d: Value, sign: Value, log: Pair) -> Value:
+def near_two(b: MathBuilder, how: Precision, d: MathValue, sign: MathValue, log: Pair) -> MathValue:
     """``lgamma(2 + d) + sign*log``; the two cancel near 3/2, so the leading terms are exact."""
     lead, below = table(b, "log_gamma_slope")
     slope, error = two_product(b, d, b.const(lead))
@@ -61,7 +61,7 @@ def near_two(b: Builder, how: Precision, d: Value, sign: Value, log: Pair) -> Va
     return high + (series + b.fma(sign, log[1], b.fma(d, below, error + low)))
 
 
-def by_stirling(b: Builder, how: Precision, a: Value, log: Pair) -> Value:
+def by_stirling(b: MathBuilder, how: Precision, a: MathValue, log: Pair) -> MathValue:
     """``a*(log(a) - 1) - log(a)/2 + log(2*pi)/2 + s(1/a**2)/a``."""
     inverse = 1.0 / a
     series = inverse * b.polynomial(inverse * inverse, how.table(b, "stirling"))
@@ -72,7 +72,7 @@ def by_stirling(b: Builder, how: Precision, a: Value, log: Pair) -> Value:
     return b.select(high.equals(math.inf), math.inf, total)
 
 
-def log_gamma(b: Builder, x: Value, how: Precision) -> Value:
+def log_gamma(b: MathBuilder, x: MathValue, how: Precision) -> MathValue:
     a, negative = b.fabs(x), x < 0.0
     large = a >= STIRLING_FROM
     n, _ = b.rounded(b.minimum(STIRLING_FROM, a) - 2.0)
@@ -88,7 +88,9 @@ def log_gamma(b: Builder, x: Value, how: Precision) -> Value:
     return b.select(negative, reflected(b, how, a, b.select(tiny, 1.0, a), y), y)
 
 
-def reflected(b: Builder, how: Precision, a: Value, factor: Value, y: Value) -> Value:
+def reflected(
+    b: MathBuilder, how: Precision, a: MathValue, factor: MathValue, y: MathValue
+) -> MathValue:
     """``-log(factor*|sin(pi*a)|/pi) - y``; at a pole inf."""
     f = b.fabs(a - b.intrinsic("rint", a))
     sine = f * b.polynomial(f * f, how.table(b, "sine_of_pi"))
@@ -96,7 +98,7 @@ def reflected(b: Builder, how: Precision, a: Value, factor: Value, y: Value) -> 
 
 
 @function("gammaln", 3.0, 0.6)
-def gammaln(b: Builder, x: Value) -> Value:
+def gammaln(b: MathBuilder, x: MathValue) -> MathValue:
     """Bounds hold for positive arguments; below 0 the error is absolute, around the zeros."""
     if b.fmt is F64:
         y = log_gamma(b, x, Precision(""))

@@ -8,33 +8,33 @@ from __future__ import annotations
 
 import math
 
-from ..builder import Builder, Value
+from ..builder import MathBuilder, MathValue
 from ..double_double import Pair, fast_two_sum, quotient, two_sum
 from ..registry import function, table
 
 TAN_EIGHTH = math.sqrt(2.0) - 1.0  # tan(pi/8)
 
 
-def eighths(b: Builder, m: Value) -> Pair:
+def eighths(b: MathBuilder, m: MathValue) -> Pair:
     """``m*pi/4`` as a pair, for a small integer ``m``."""
     high, low = table(b, "pio4")
     whole = m * high
     return whole, b.fma(m, low, b.fma(m, high, -whole))
 
 
-def add_series(b: Builder, angle: Pair, t: Pair, z: Value, name: str) -> Value:
+def add_series(b: MathBuilder, angle: Pair, t: Pair, z: MathValue, name: str) -> MathValue:
     """``angle + (t + t**3*q(z))``, where the angle is 0 or larger than ``t``."""
     total, error = fast_two_sum(angle[0], t[0])
     series = b.fma(t[0] * z, b.polynomial(z, table(b, name)), t[1] + angle[1])
     return total + (error + series)
 
 
-def select_pair(b: Builder, mask: Value, yes: Pair, no: Pair) -> Pair:
+def select_pair(b: MathBuilder, mask: MathValue, yes: Pair, no: Pair) -> Pair:
     return b.select(mask, yes[0], no[0]), b.select(mask, yes[1], no[1])
 
 
 @function("arctan", 1.0, 1.0)
-def arctan(b: Builder, x: Value) -> Value:
+def arctan(b: MathBuilder, x: MathValue) -> MathValue:
     """``atan(a) = pi/4 + atan((a - 1)/(a + 1))`` or ``pi/2 + atan(-1/a)``."""
     size, one, zero = b.fabs(x), b.const(1.0), b.const(0.0)
     middle, large = size > TAN_EIGHTH, size > 1.0 / TAN_EIGHTH
@@ -51,7 +51,7 @@ def arctan(b: Builder, x: Value) -> Value:
 ARCTAN2_SCALES = {"f64": (2.0**1010, 2.0**500, 2.0**200), "f32": (2.0**114, 2.0**40, 2.0**70)}
 
 
-def ordered(b: Builder, a: Value, c: Value) -> tuple[Value, Value, Value]:
+def ordered(b: MathBuilder, a: MathValue, c: MathValue) -> tuple[MathValue, MathValue, MathValue]:
     """``(small, large, a > c)``, scaled alike; 0/0 becomes 0/1 and inf/inf 1/1."""
     swap = a > c
     small, large = b.select(swap, c, a), b.select(swap, a, c)
@@ -65,7 +65,7 @@ def ordered(b: Builder, a: Value, c: Value) -> tuple[Value, Value, Value]:
 
 
 @function("arctan2", 1.0, 1.0, arity=2)
-def arctan2(b: Builder, y: Value, x: Value) -> Value:
+def arctan2(b: MathBuilder, y: MathValue, x: MathValue) -> MathValue:
     """``m*pi/4 + s*atan(t)``, ``|t| <= tan(pi/8)``: each exchange mirrors the angle."""
     small, large, swap = ordered(b, b.fabs(y), b.fabs(x))
     middle = small > TAN_EIGHTH * large
@@ -85,7 +85,7 @@ def arctan2(b: Builder, y: Value, x: Value) -> Value:
     return b.select(x.unordered(y), x + y, b.copysign(result, y))
 
 
-def root_or_self(b: Builder, x: Value) -> tuple[Value, Pair, Value]:
+def root_or_self(b: MathBuilder, x: MathValue) -> tuple[MathValue, Pair, MathValue]:
     """``z, s, large``: ``z = s*s`` is ``x*x``, or ``(1 - |x|)/2`` where ``|x| > 1/2``."""
     size = b.fabs(x)
     large = size > 0.5
@@ -97,7 +97,7 @@ def root_or_self(b: Builder, x: Value) -> tuple[Value, Pair, Value]:
 
 
 @function("arcsin", 1.0, 1.0)
-def arcsin(b: Builder, x: Value) -> Value:
+def arcsin(b: MathBuilder, x: MathValue) -> MathValue:
     """``asin(a) = pi/2 - 2*asin(sqrt((1 - a)/2))`` above one half."""
     z, s, large = root_or_self(b, x)
     t = select_pair(b, large, (-2.0 * s[0], -2.0 * s[1]), s)
@@ -107,7 +107,7 @@ def arcsin(b: Builder, x: Value) -> Value:
 
 
 @function("arccos", 1.0, 1.0)
-def arccos(b: Builder, x: Value) -> Value:
+def arccos(b: MathBuilder, x: MathValue) -> MathValue:
     """``pi/2 - asin(x)``, ``2*asin(s)`` above one half, ``pi - 2*asin(s)`` below minus that."""
     z, s, large = root_or_self(b, x)
     twice = (b.copysign(2.0 * s[0], x), b.copysign(2.0, x) * s[1])

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 
-from ..builder import Builder, Value
+from ..builder import MathBuilder, MathValue
 from ..double_double import Pair, fast_two_sum, multiply, quotient, two_product, two_sum
 from ..registry import function, table
 
 
-def decompose(b: Builder, x: Value) -> tuple[Value, Value]:
+def decompose(b: MathBuilder, x: MathValue) -> tuple[MathValue, MathValue]:
     """``(f, k)`` for positive finite ``x``, subnormals included; anything for the rest."""
     fmt, grow = b.fmt, b.fmt.mantissa + 2
     small = x < fmt.tiny
@@ -28,8 +28,9 @@ def decompose(b: Builder, x: Value) -> tuple[Value, Value]:
 
 
 def log_core(
-    b: Builder, f: Value, k: Value, coefficients: str = "log", rest: Value | None = None
-) -> Value:
+    b: MathBuilder, f: MathValue, k: MathValue, coefficients: str = "log",
+    rest: MathValue | None = None,
+) -> MathValue:
     """``log(1 + f) + k*ln2 + rest``, ``rest`` small."""
     high, low = table(b, "ln2")
     s = f / (2.0 + f)
@@ -39,7 +40,7 @@ def log_core(
     return b.fma(k, high, f - (half - inner))
 
 
-def log_special(b: Builder, x: Value, y: Value) -> Value:
+def log_special(b: MathBuilder, x: MathValue, y: MathValue) -> MathValue:
     """``y`` where ``0 < x < inf``; else -inf at 0, NaN below, ``x`` itself for inf and NaN.
 
     One select after the other: LLVM turns a conjunction of comparisons into integer tests.
@@ -50,11 +51,11 @@ def log_special(b: Builder, x: Value, y: Value) -> Value:
 
 
 @function("log", 1.0, 1.0)
-def log(b: Builder, x: Value) -> Value:
+def log(b: MathBuilder, x: MathValue) -> MathValue:
     return log_special(b, x, log_core(b, *decompose(b, x)))
 
 
-def log_pair(b: Builder, f: Value, k: Value) -> Pair:
+def log_pair(b: MathBuilder, f: MathValue, k: MathValue) -> Pair:
     """``log(1 + f) + k*ln2`` to a relative error of about 2**-65."""
     high, low = table(b, "ln2")
     s = fast_two_sum(*quotient(b, (f, b.const(0.0)), fast_two_sum(b.const(2.0), f)))
@@ -70,7 +71,7 @@ def log_pair(b: Builder, f: Value, k: Value) -> Pair:
     return fast_two_sum(total, (error + error2) + small)
 
 
-def log1p_pair(b: Builder, f: Value) -> Pair:
+def log1p_pair(b: MathBuilder, f: MathValue) -> Pair:
     """``log(1 + f)`` for reduced ``f``, to a few more bits than the format has."""
     s = f / (2.0 + f)
     z = s * s
@@ -80,7 +81,7 @@ def log1p_pair(b: Builder, f: Value) -> Pair:
     return high, low + (series - half_error)
 
 
-def log_of_base(b: Builder, x: Value, factor: str, two: tuple[float, float]) -> Value:
+def log_of_base(b: MathBuilder, x: MathValue, factor: str, two: tuple[float, float]) -> MathValue:
     """``k*two + log(1 + f)*factor``: a logarithm to another base; exact powers come out exact."""
     f, k = decompose(b, x)
     natural = fast_two_sum(*log1p_pair(b, f))
@@ -92,17 +93,19 @@ def log_of_base(b: Builder, x: Value, factor: str, two: tuple[float, float]) -> 
 
 
 @function("log2", 1.0, 1.0)
-def log2(b: Builder, x: Value) -> Value:
+def log2(b: MathBuilder, x: MathValue) -> MathValue:
     return log_of_base(b, x, "log2e", (1.0, 0.0))
 
 
 @function("log10", 1.0, 1.0)
-def log10(b: Builder, x: Value) -> Value:
+def log10(b: MathBuilder, x: MathValue) -> MathValue:
     high, low = table(b, "log10_2")
     return log_of_base(b, x, "log10e", (high, low))
 
 
-def log_of_sum(b: Builder, u: Value, c: Value, extra: Value | None = None) -> Value:
+def log_of_sum(
+    b: MathBuilder, u: MathValue, c: MathValue, extra: MathValue | None = None
+) -> MathValue:
     """``log(u + c) + extra*ln2`` for positive ``u`` and ``c`` below its last place."""
     f, k = decompose(b, u)
     small = c * b.power_of_two(-b.minimum(b.fmt.bias - 10.0, k))
@@ -112,23 +115,23 @@ def log_of_sum(b: Builder, u: Value, c: Value, extra: Value | None = None) -> Va
 
 
 @function("log1p", 1.0, 1.0)
-def log1p(b: Builder, x: Value) -> Value:
+def log1p(b: MathBuilder, x: MathValue) -> MathValue:
     u, c = two_sum(b.const(1.0), x)
     y = log_special(b, u, log_of_sum(b, u, c))
     return b.select(b.fabs(x) < 2.0**-60, x, y)
 
 
-def negligible(b: Builder) -> float:
+def negligible(b: MathBuilder) -> float:
     """Below this the cube of the argument is under half a last place of it."""
     return 2.0 ** -(b.fmt.mantissa // 2 + 2)
 
 
-def unsquarable(b: Builder) -> float:
+def unsquarable(b: MathBuilder) -> float:
     """From here on ``x*x +- 1`` is ``x*x``; its square is finite."""
     return 2.0 ** (b.fmt.mantissa + 8)
 
 
-def log_x_plus_root(b: Builder, x: Value, sign: float) -> Value:
+def log_x_plus_root(b: MathBuilder, x: MathValue, sign: float) -> MathValue:
     """``log(x + sqrt(x*x + sign))`` for ``x >= 0``, ``log(2*x)`` for large ``x``."""
     large = x > unsquarable(b)
     bounded = b.select(large, 1.0, x)
@@ -144,7 +147,7 @@ def log_x_plus_root(b: Builder, x: Value, sign: float) -> Value:
 
 
 @function("arcsinh", 1.0, 1.0)
-def arcsinh(b: Builder, x: Value) -> Value:
+def arcsinh(b: MathBuilder, x: MathValue) -> MathValue:
     size = b.fabs(x)
     y = log_x_plus_root(b, size, 1.0)
     y = b.select(size < negligible(b), size, y)
@@ -152,13 +155,13 @@ def arcsinh(b: Builder, x: Value) -> Value:
 
 
 @function("arccosh", 1.0, 1.0)
-def arccosh(b: Builder, x: Value) -> Value:
+def arccosh(b: MathBuilder, x: MathValue) -> MathValue:
     y = log_x_plus_root(b, x, -1.0)
     return b.select(x < 1.0, math.nan, b.select(x < math.inf, y, x))
 
 
 @function("arctanh", 1.0, 1.0)
-def arctanh(b: Builder, x: Value) -> Value:
+def arctanh(b: MathBuilder, x: MathValue) -> MathValue:
     """``log(1 + 2a/(1 - a))/2`` with ``a = |x|``, the quotient as a pair."""
     size = b.fabs(x)
     high, low = quotient(b, (2.0 * size, b.const(0.0)), two_sum(b.const(1.0), -size))
@@ -170,7 +173,7 @@ def arctanh(b: Builder, x: Value) -> Value:
 
 
 @function("logit", 1.0, 1.0)
-def logit(b: Builder, x: Value) -> Value:
+def logit(b: MathBuilder, x: MathValue) -> MathValue:
     """``log(x/(1 - x))``, the quotient as a pair: exact enough where it is near 1."""
     inside, tiny = b.select(x < 1.0, x, 0.5), x < 2.0**-60
     u, c = fast_two_sum(*quotient(b, (inside, b.const(0.0)), two_sum(b.const(1.0), -inside)))

@@ -7,7 +7,7 @@ Laframboise, "Chebyshev approximation of (1 + 2x)exp(x^2)erfc(x) in 0 <= x < inf
 
 from __future__ import annotations
 
-from ..builder import Builder, Operand, Value
+from ..builder import MathBuilder, MathValue, Operand
 from ..double_double import Pair, fast_two_sum, multiply, quotient, two_product, two_sum
 from ..registry import function, table
 from .exponential import exp_minus
@@ -20,7 +20,7 @@ LOG_NDTR_LIMIT = 2.0**60  # from here on log_ndtr(-x) is -x*x/2
 ERF_BELOW = 0.5  # where 1 - erf(x) loses nothing
 
 
-def erfcx(b: Builder, x: Value, below: Operand = 0.0) -> Pair:
+def erfcx(b: MathBuilder, x: MathValue, below: Operand = 0.0) -> Pair:
     """``exp(u*u)*erfc(u)`` for ``u = x + below >= 0``, as a pair.
 
     The polynomial hardly changes with ``u``; the divisor does.
@@ -32,7 +32,7 @@ def erfcx(b: Builder, x: Value, below: Operand = 0.0) -> Pair:
     return quotient(b, (lead, rest + low), (divisor, b.fma(2.0, below, error)))
 
 
-def tail(b: Builder, g: Pair, square: Pair, unit: float) -> Value:
+def tail(b: MathBuilder, g: Pair, square: Pair, unit: float) -> MathValue:
     """``2**unit * exp(-square) * g``, rounded once where it is subnormal."""
     e, k = exp_minus(b, square)
     high, low = multiply(b, e, g)
@@ -40,7 +40,7 @@ def tail(b: Builder, g: Pair, square: Pair, unit: float) -> Value:
 
 
 @function("erfc", 1.2, 1.2)
-def erfc(b: Builder, x: Value) -> Value:
+def erfc(b: MathBuilder, x: MathValue) -> MathValue:
     size = b.minimum(ERFC_LIMIT[b.fmt.name], b.fabs(x))
     large = tail(b, erfcx(b, size), two_product(b, size, size), 0.0)
     large = b.select(x < 0.0, 2.0 - large, large)
@@ -49,14 +49,14 @@ def erfc(b: Builder, x: Value) -> Value:
     return b.select(b.fabs(x) < ERF_BELOW, small, large)
 
 
-def over_root_two(b: Builder, x: Value) -> Pair:
+def over_root_two(b: MathBuilder, x: MathValue) -> Pair:
     """``x/sqrt(2)`` as a pair."""
     high, low = table(b, "root_half")
     whole, error = two_product(b, x, b.const(high))
     return whole, b.fma(x, low, error)
 
 
-def near_half(b: Builder, u: Pair) -> Pair:
+def near_half(b: MathBuilder, u: Pair) -> Pair:
     """``(1 + erf(u))/2`` for small ``u``."""
     half = 0.5 * u[0]
     lead, rest = fast_two_sum(b.const(0.5), half)
@@ -65,7 +65,7 @@ def near_half(b: Builder, u: Pair) -> Pair:
 
 
 @function("ndtr", 1.2, 1.2)
-def ndtr(b: Builder, x: Value) -> Value:
+def ndtr(b: MathBuilder, x: MathValue) -> MathValue:
     """``erfc(-x/sqrt(2))/2``."""
     size = b.minimum(NDTR_LIMIT[b.fmt.name], b.fabs(x))
     u = over_root_two(b, size)
@@ -76,7 +76,7 @@ def ndtr(b: Builder, x: Value) -> Value:
 
 
 @function("log_ndtr", 2.0, 2.0)
-def log_ndtr(b: Builder, x: Value) -> Value:
+def log_ndtr(b: MathBuilder, x: MathValue) -> MathValue:
     """``log(g/2) - x*x/2`` below, ``log1p(-erfc/2)`` above, one logarithm for all."""
     size = b.minimum(LOG_NDTR_LIMIT, b.fabs(x))
     a = over_root_two(b, size)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from ..builder import F64, Builder, Value
+from ..builder import F64, MathBuilder, MathValue
 from ..double_double import fast_two_sum, two_product
 from ..registry import function, table
 from .exponential import EXP_RANGE, clamp, exp_core, reduce
@@ -21,11 +21,11 @@ HUGE_POWER = 2.0**66
 
 
 @function("sqrt", 0.5, 0.5)
-def sqrt(b: Builder, x: Value) -> Value:
+def sqrt(b: MathBuilder, x: MathValue) -> MathValue:
     return b.sqrt(x)
 
 
-def exp_of_product(b: Builder, y: Value, log: tuple[Value, Value]) -> Value:
+def exp_of_product(b: MathBuilder, y: MathValue, log: tuple[MathValue, MathValue]) -> MathValue:
     """``exp(y*(log[0] + log[1]))`` for finite operands."""
     high, low = two_product(b, y, log[0])
     low = b.fma(y, log[1], low)
@@ -42,7 +42,7 @@ def exp_of_product(b: Builder, y: Value, log: tuple[Value, Value]) -> Value:
     return b.scale(1.0 + (r + square), k)
 
 
-def pow_special(b: Builder, x: Value, y: Value, size: Value) -> Value:
+def pow_special(b: MathBuilder, x: MathValue, y: MathValue, size: MathValue) -> MathValue:
     """The signed result, from ``size = |x|**y`` for ordinary ``|x|``; NumPy's special cases.
 
     One select after the other: combining masks of wide vectors costs more than selecting.
@@ -58,7 +58,7 @@ def pow_special(b: Builder, x: Value, y: Value, size: Value) -> Value:
     return b.select(x.equals(1.0), 1.0, b.select(y.equals(0.0), 1.0, signed))
 
 
-def pow_wide(b: Builder, x: Value, y: Value) -> Value:
+def pow_wide(b: MathBuilder, x: MathValue, y: MathValue) -> MathValue:
     """For operands that come from float32: plain float64 arithmetic has digits to spare."""
     log = log_core(b, *decompose(b, b.fabs(x)), "log_mid")
     k, r, c = reduce(b, clamp(b, clamp(b, y, -HUGE_POWER, HUGE_POWER) * log, -200.0, 200.0))
@@ -67,7 +67,7 @@ def pow_wide(b: Builder, x: Value, y: Value) -> Value:
 
 
 @function("pow", 1.2, 0.6, arity=2)
-def pow(b: Builder, x: Value, y: Value) -> Value:
+def pow(b: MathBuilder, x: MathValue, y: MathValue) -> MathValue:
     if b.fmt is not F64:
         wide = b.of_format(F64)
         return b.narrowed(pow_wide(wide, wide.widened(x), wide.widened(y)))
@@ -77,7 +77,7 @@ def pow(b: Builder, x: Value, y: Value) -> Value:
 
 
 @function("cbrt", 0.6, 0.6)
-def cbrt(b: Builder, x: Value) -> Value:
+def cbrt(b: MathBuilder, x: MathValue) -> MathValue:
     """``x = m * 2**(3*q)``: a polynomial for ``m**(-1/3)``, one step of order four, one fix.
 
     The step is the binomial series of ``(1 - e)**(-1/3)`` with ``e = 1 - m*y**3``; the fix is a
@@ -106,7 +106,7 @@ HYPOT_SCALES = {"f64": (2.0**500, 2.0**-450, 2.0**600), "f32": (2.0**60, 2.0**-4
 
 
 @function("hypot", 1.0, 1.0, arity=2)
-def hypot(b: Builder, x: Value, y: Value) -> Value:
+def hypot(b: MathBuilder, x: MathValue, y: MathValue) -> MathValue:
     """``sqrt(x*x + y*y)``, the sum as a pair and the root corrected by its remainder."""
     a, c = b.fabs(x), b.fabs(y)
     infinite = b.select(a.equals(math.inf), math.inf, c).equals(math.inf)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ..builder import F64, Builder, Value
+from ..builder import F64, MathBuilder, MathValue
 from ..double_double import Pair, fast_two_sum, quotient, two_product, two_sum
 from ..registry import function, table
 
@@ -18,7 +18,7 @@ LIMIT = {"f64": 2.0**30, "f32": 2.0**15}
 TWO_PI_RATIO = 2.0 / math.pi
 
 
-def reduce(b: Builder, x: Value) -> tuple[Pair, Value]:
+def reduce(b: MathBuilder, x: MathValue) -> tuple[Pair, MathValue]:
     """``(r, rest), n`` with the integer ``n`` in the low bits."""
     first, second, third = table(b, "pio2")
     n, bits = b.rounded(x, TWO_PI_RATIO)
@@ -28,13 +28,13 @@ def reduce(b: Builder, x: Value) -> tuple[Pair, Value]:
     return (r, rest - b.fma(n, third, error)), bits
 
 
-def sine(b: Builder, r: Pair, z: Value) -> Value:
+def sine(b: MathBuilder, r: Pair, z: MathValue) -> MathValue:
     """``sin(r)`` for ``|r| <= pi/4``."""
     tail = b.fma(-0.5 * z, r[1], r[1])
     return r[0] + b.fma(r[0] * z, b.polynomial(z, table(b, "sin")), tail)
 
 
-def cosine(b: Builder, r: Pair, z: Value) -> Value:
+def cosine(b: MathBuilder, r: Pair, z: MathValue) -> MathValue:
     """``cos(r)`` for ``|r| <= pi/4``: the rounding of ``1 - z/2`` is made good."""
     half = 0.5 * z
     lead = 1.0 - half
@@ -42,7 +42,7 @@ def cosine(b: Builder, r: Pair, z: Value) -> Value:
     return lead + (((1.0 - lead) - half) + tail)
 
 
-def tangent(b: Builder, r: Pair, n: Value) -> Value:
+def tangent(b: MathBuilder, r: Pair, n: MathValue) -> MathValue:
     """``tan(r + n*pi/2)``: sine and cosine as pairs, divided once."""
     z = r[0] * r[0]
     half = 0.5 * z
@@ -59,7 +59,7 @@ def tangent(b: Builder, r: Pair, n: Value) -> Value:
     return b.from_bits(b.to_bits(high + low) ^ (n << (b.fmt.bits - 1)))
 
 
-def quadrant(b: Builder, r: Pair, n: Value) -> Value:
+def quadrant(b: MathBuilder, r: Pair, n: MathValue) -> MathValue:
     """``sin(r + n*pi/2)``."""
     z = r[0] * r[0]
     odd = (n << (b.fmt.bits - 1)) < 0
@@ -68,24 +68,24 @@ def quadrant(b: Builder, r: Pair, n: Value) -> Value:
     return b.from_bits(b.to_bits(size) ^ sign)
 
 
-def with_sign_of(b: Builder, y: Value, x: Value) -> Value:
+def with_sign_of(b: MathBuilder, y: MathValue, x: MathValue) -> MathValue:
     """``y`` negated where ``x`` is negative."""
     return b.from_bits(b.to_bits(y) ^ (b.to_bits(x) & b.fmt.sign_mask))
 
 
-def sin_parts(b: Builder, x: Value, r: Pair, n: Value) -> Value:
+def sin_parts(b: MathBuilder, x: MathValue, r: Pair, n: MathValue) -> MathValue:
     return with_sign_of(b, quadrant(b, r, n), x)
 
 
-def cos_parts(b: Builder, x: Value, r: Pair, n: Value) -> Value:
+def cos_parts(b: MathBuilder, x: MathValue, r: Pair, n: MathValue) -> MathValue:
     return quadrant(b, r, n + 1)
 
 
-def tan_parts(b: Builder, x: Value, r: Pair, n: Value) -> Value:
+def tan_parts(b: MathBuilder, x: MathValue, r: Pair, n: MathValue) -> MathValue:
     return with_sign_of(b, tangent(b, r, n), x)
 
 
-def with_huge(b: Builder, helper: str, x: Value, y: Value) -> Value:
+def with_huge(b: MathBuilder, helper: str, x: MathValue, y: MathValue) -> MathValue:
     """``y``, except for finite arguments beyond the limit; inf gives NaN."""
     size = b.fabs(x)
     y = b.special((size > LIMIT[b.fmt.name]) & (size < math.inf), helper, x, y)
@@ -93,21 +93,21 @@ def with_huge(b: Builder, helper: str, x: Value, y: Value) -> Value:
 
 
 @function("sin", 1.0, 1.0)
-def sin(b: Builder, x: Value) -> Value:
+def sin(b: MathBuilder, x: MathValue) -> MathValue:
     return with_huge(b, "sin.huge", x, sin_parts(b, x, *reduce(b, b.fabs(x))))
 
 
 @function("cos", 1.0, 1.0)
-def cos(b: Builder, x: Value) -> Value:
+def cos(b: MathBuilder, x: MathValue) -> MathValue:
     return with_huge(b, "cos.huge", x, cos_parts(b, x, *reduce(b, b.fabs(x))))
 
 
 @function("tan", 1.0, 1.0)
-def tan(b: Builder, x: Value) -> Value:
+def tan(b: MathBuilder, x: MathValue) -> MathValue:
     return with_huge(b, "tan.huge", x, tan_parts(b, x, *reduce(b, b.fabs(x))))
 
 
-def payne_hanek(b: Builder, x: Value, words: str) -> tuple[Pair, Value]:
+def payne_hanek(b: MathBuilder, x: MathValue, words: str) -> tuple[Pair, MathValue]:
     """The same for one float64 ``x >= 2**15``, from the bits of 2/pi in the table ``words``.
 
     ``x = m * 2**e`` with integer ``m``.  192 bits of 2/pi from weight ``2**(1-e)`` on are
@@ -127,7 +127,7 @@ def payne_hanek(b: Builder, x: Value, words: str) -> tuple[Pair, Value]:
     return _times_half_pi(b, fraction, negative), n
 
 
-def _times_half_pi(b: Builder, fraction: Value, negative: Value) -> Pair:
+def _times_half_pi(b: MathBuilder, fraction: MathValue, negative: MathValue) -> Pair:
     """The signed ``fraction/2**128`` times pi/2, as a pair."""
     size = b.select(negative, b.operand(0, "w") - fraction, fraction, "w")
     zeros = b.leading_zeros(size)
@@ -141,7 +141,7 @@ def _times_half_pi(b: Builder, fraction: Value, negative: Value) -> Pair:
     return two_sum(r, b.fma(high, second, b.fma(low, first, error)))
 
 
-def _digits(b: Builder, packed: Value, count: int) -> Value:
+def _digits(b: MathBuilder, packed: MathValue, count: int) -> MathValue:
     """53 bits of a wide integer from bit ``count`` on, as a float."""
     return b.from_int(b.low_bits(packed >> count) & ((1 << 53) - 1))
 
@@ -149,7 +149,7 @@ def _digits(b: Builder, packed: Value, count: int) -> Value:
 PARTS = {"sin": sin_parts, "cos": cos_parts, "tan": tan_parts}
 
 
-def lane_body(b: Builder, name: str, x: Value, words: str) -> Value:
+def lane_body(b: MathBuilder, name: str, x: MathValue, words: str) -> MathValue:
     """One huge argument, of either format; ``b`` is scalar, ``words`` the table of 2/pi."""
     wide = b.of_format(F64)
     value = x if b.fmt is F64 else wide.widened(x)
@@ -157,11 +157,11 @@ def lane_body(b: Builder, name: str, x: Value, words: str) -> Value:
     return result if b.fmt is F64 else b.narrowed(result)
 
 
-def huge_body(b: Builder, name: str, x: Value, y: Value) -> Value:
+def huge_body(b: MathBuilder, name: str, x: MathValue, y: MathValue) -> MathValue:
     """``y``, with every finite lane of huge ``x`` computed anew."""
     lane, limit = b.of_format(b.fmt, lanes=1), LIMIT[b.fmt.name]
 
-    def needed(value: Value) -> Value:
+    def needed(value: MathValue) -> MathValue:
         size = lane.fabs(value)
         return (size > limit) & (size < math.inf)
 

@@ -51,7 +51,7 @@ OF_ONE_SIZE: dict[str, list[Sample]] = {
 
 
 @dataclass(frozen=True)
-class Case:
+class FirstCallCase:
     """A call of the function of this name on arguments of about so many elements."""
 
     name: str
@@ -64,7 +64,7 @@ class Case:
         return [x.copy() if isinstance(x, np.ndarray) else x for x in self.arguments]
 
 
-def cases(size: int, names: frozenset[str] = frozenset()) -> Iterator[Case]:
+def cases(size: int, names: frozenset[str] = frozenset()) -> Iterator[FirstCallCase]:
     """A case of every function that is not refused, or of those of these names."""
     for name in numpy_names():
         if name in names if names else name != "info":  # which prints its array
@@ -73,7 +73,7 @@ def cases(size: int, names: frozenset[str] = frozenset()) -> Iterator[Case]:
                 yield case
 
 
-def _case(name: str, size: int) -> Case | None:
+def _case(name: str, size: int) -> FirstCallCase | None:
     """The first sample call of the function that NumPy takes at this size, and fusec traces."""
     function = find(name)
     if isinstance(function, type) and issubclass(function, np.generic):
@@ -83,7 +83,7 @@ def _case(name: str, size: int) -> Case | None:
         if not any(isinstance(x, np.ndarray) for x in arguments) or not _is_taken(call, arguments):
             continue
         for scaled in _scalings(arguments, size, vectors):
-            case = Case(name, size, call, scaled)
+            case = FirstCallCase(name, size, call, scaled)
             if _answers(call, case.fresh()):
                 return case
     return None
@@ -91,7 +91,7 @@ def _case(name: str, size: int) -> Case | None:
 
 def _is_taken(call: Call, arguments: tuple[Any, ...]) -> bool:
     """Whether NumPy takes the small sample, and fusec compiles it."""
-    small = Case("", 0, call, arguments)
+    small = FirstCallCase("", 0, call, arguments)
     if not _answers(call, small.fresh()):
         return False
     try:

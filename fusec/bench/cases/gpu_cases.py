@@ -19,7 +19,7 @@ QUICK_SIZES = (1_000, 20_000)
 
 
 @dataclass(frozen=True)
-class Case:
+class GpuCase:
     """One function on arguments of one size."""
 
     name: str
@@ -70,18 +70,18 @@ def pair(size: int, dtype: str) -> tuple[Any, ...]:
     return tuple(rng.random(size, np.dtype(dtype).type) for _ in range(2))
 
 
-def cases(programs: Sequence[Program], dtypes: Sequence[str], quick: bool) -> Iterator[Case]:
+def cases(programs: Sequence[Program], dtypes: Sequence[str], quick: bool) -> Iterator[GpuCase]:
     """The functions at every size, the programs at their largest."""
     sizes = QUICK_SIZES if quick else SIZES
     for dtype in dtypes:
         for size in sizes:
             for function in ELEMENTWISE:
-                yield Case(function.__name__, size, dtype, function, partial(pair, size, dtype),
-                           elementwise=True)
+                yield GpuCase(function.__name__, size, dtype, function, partial(pair, size, dtype),
+                              elementwise=True)
         for function in OTHERS:
             size = sizes[-1]
-            yield Case(function.__name__, size, dtype, function, partial(pair, size, dtype))
+            yield GpuCase(function.__name__, size, dtype, function, partial(pair, size, dtype))
         for program in programs:
             size = program.quick_sizes[0] if quick else program.sizes[-1]
-            yield Case(program.name, size, dtype, program.function,
-                       partial(program.make_args, size, dtype, 0), program.elementwise)
+            yield GpuCase(program.name, size, dtype, program.function,
+                          partial(program.make_args, size, dtype, 0), program.elementwise)

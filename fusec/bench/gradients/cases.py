@@ -26,7 +26,7 @@ LOOPS = "In an order, for JAX with the same loops"
 
 
 @dataclass(frozen=True)
-class Case:
+class GradientCase:
     """``f(*args)`` and ``derivative(*args)`` in fusec; ``twins()`` are the same in JAX, not jitted.
 
     ``static``: the arguments that are numbers of iterations, which JAX compiles in.
@@ -56,7 +56,7 @@ def squares(f: Callable[..., Any]) -> Callable[..., Any]:
     return total
 
 
-def of_program(program: Program, size: int) -> Case:
+def of_program(program: Program, size: int) -> GradientCase:
     """By all arrays of floats that the program takes."""
     args = program.make_args(size, "float64", 0)
     numbers = tuple(n for n, x in enumerate(args)
@@ -71,7 +71,7 @@ def of_program(program: Program, size: int) -> Case:
         return f, jax.grad(f, numbers)
 
     f = squares(program.function)
-    return Case(PROGRAMS, program.name, count(size), f, fusec.grad(f, numbers), args, twins)
+    return GradientCase(PROGRAMS, program.name, count(size), f, fusec.grad(f, numbers), args, twins)
 
 
 # --- the others ---------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def of_program(program: Program, size: int) -> Case:
 def loss(
     group: str, name: str, size: str, f: Callable[..., Any], args: tuple[Any, ...],
     numbers: tuple[int, ...] = (0,), static: tuple[int, ...] = (),
-) -> Case:
+) -> GradientCase:
     made = (jax_loops.LOOPS if group == LOOPS else jax_twins.TWINS)[f.__name__]
 
     def twins() -> tuple[Twin, Twin]:
@@ -89,7 +89,7 @@ def loss(
         twin = made()
         return twin, jax.grad(twin, numbers)
 
-    return Case(group, name, size, f, fusec.grad(f, numbers), args, twins, static)
+    return GradientCase(group, name, size, f, fusec.grad(f, numbers), args, twins, static)
 
 
 def positive(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -97,9 +97,9 @@ def positive(rng: np.random.Generator, n: int) -> np.ndarray:
     return a @ a.T / n + np.eye(n)
 
 
-def in_an_order(rng: np.random.Generator, n: int) -> list[Case]:
+def in_an_order(rng: np.random.Generator, n: int) -> list[GradientCase]:
     """At sizes that grow with ``n``."""
-    def case(f: Any, size: str, *args: Any, **more: Any) -> Case:
+    def case(f: Any, size: str, *args: Any, **more: Any) -> GradientCase:
         return loss(SEQUENTIAL, f.__name__, size, f, args, **more)
 
     return [
@@ -113,7 +113,7 @@ def in_an_order(rng: np.random.Generator, n: int) -> list[Case]:
     ]
 
 
-def with_the_same_loops(rng: np.random.Generator, n: int) -> list[Case]:
+def with_the_same_loops(rng: np.random.Generator, n: int) -> list[GradientCase]:
     """Some of them again, smaller."""
     return [
         loss(LOOPS, "seidel", f"{n} x {n}, 5 sweeps", sequential.seidel, (rng.random((n, n)), 5),
@@ -124,7 +124,7 @@ def with_the_same_loops(rng: np.random.Generator, n: int) -> list[Case]:
     ]
 
 
-def of_adbench(rng: np.random.Generator, n: int) -> list[Case]:
+def of_adbench(rng: np.random.Generator, n: int) -> list[GradientCase]:
     """With data that grow with ``n``."""
     mixture = adbench.mixture_args(rng, 10 * n, 10, 25)
     memory = adbench.memory_args(rng, 10 * n, 2, 14)
@@ -137,29 +137,30 @@ def of_adbench(rng: np.random.Generator, n: int) -> list[Case]:
     ]
 
 
-def _bundle(rng: np.random.Generator, n: int) -> Case:
+def _bundle(rng: np.random.Generator, n: int) -> GradientCase:
     def twins() -> tuple[Twin, Twin]:
         import jax.numpy as jnp
 
         return with_numpy(adbench.reprojection, jnp), jax_twins.TWINS["reprojection_blocks"]()
 
-    return Case(ADBENCH, "bundle adjustment (Jacobian)", f"{n} observations", adbench.reprojection,
-                fusec.jit(adbench.reprojection_blocks),
-                adbench.reprojection_args(rng, n, 50, n // 4), twins)
+    return GradientCase(
+        ADBENCH, "bundle adjustment (Jacobian)", f"{n} observations", adbench.reprojection,
+        fusec.jit(adbench.reprojection_blocks), adbench.reprojection_args(rng, n, 50, n // 4),
+        twins)
 
 
-def _hand(rng: np.random.Generator, n: int) -> Case:
+def _hand(rng: np.random.Generator, n: int) -> GradientCase:
     def twins() -> tuple[Twin, Twin]:
         import jax
 
         twin = jax_twins.TWINS["skin"]()
         return twin, jax.jacfwd(twin)
 
-    return Case(ADBENCH, "hand tracking (Jacobian)", f"{n} points, 26 angles", adbench.skin,
-                fusec.jacobian(adbench.skin), adbench.skin_args(rng, n), twins)
+    return GradientCase(ADBENCH, "hand tracking (Jacobian)", f"{n} points, 26 angles", adbench.skin,
+                        fusec.jacobian(adbench.skin), adbench.skin_args(rng, n), twins)
 
 
-def all_cases(names: Sequence[str] = (), is_quick: bool = False) -> list[Case]:
+def all_cases(names: Sequence[str] = (), is_quick: bool = False) -> list[GradientCase]:
     """The cases of these names, or all; small ones where they are only to be looked at quickly."""
     rng = np.random.default_rng(0)
     # Mandelbrot's result is an integer, whose gradient is 0.

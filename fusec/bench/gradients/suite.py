@@ -23,7 +23,7 @@ from .. import ops
 from ..measuring import host
 from ..measuring.stats import duration
 from ..peers.peers import disagreement, installed
-from .cases import Case, all_cases, leaves
+from .cases import GradientCase, all_cases, leaves
 
 TITLE = "## Gradients"
 HEAD = (
@@ -38,11 +38,11 @@ CALLS = ("f", "gradient", "f in JAX", "gradient in JAX")
 
 
 @dataclass
-class Finding:
+class GradientFinding:
     """The smallest seconds of each call; ``failure``: why there are none; ``nans``: how many
     elements of the derivative are NaN in JAX alone."""
 
-    case: Case
+    case: GradientCase
     seconds: dict[str, float] = field(default_factory=dict)
     failure: str = ""
     nans: int = 0
@@ -58,14 +58,14 @@ class Finding:
         return self.seconds.get("gradient in JAX", math.nan) / self.seconds["gradient"]
 
 
-def measure(case: Case, budget: float) -> Finding:
+def measure(case: GradientCase, budget: float) -> GradientFinding:
     """All calls in turn, for ``budget`` seconds after they are compiled."""
     try:
         calls = {"f": _bound(fusec.jit(case.f), case.args),
                  "gradient": _bound(case.derivative, case.args)}
         wanted = leaves(calls["gradient"]())
     except fusec.FusecError as error:
-        return Finding(case, failure=str(error).splitlines()[0])
+        return GradientFinding(case, failure=str(error).splitlines()[0])
     nans = 0
     if installed("jax"):
         calls |= _of_jax(case)
@@ -73,8 +73,8 @@ def measure(case: Case, budget: float) -> Finding:
         nans = sum(map(_fill_nans, theirs, wanted))
         wrong = disagreement(theirs, wanted)
         if wrong:
-            return Finding(case, failure=f"JAX {wrong}")
-    return Finding(case, _smallest(calls, budget), nans=nans)
+            return GradientFinding(case, failure=f"JAX {wrong}")
+    return GradientFinding(case, _smallest(calls, budget), nans=nans)
 
 
 def _fill_nans(theirs: np.ndarray, ours: np.ndarray) -> int:
@@ -89,7 +89,7 @@ def _bound(f: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], Any]:
     return lambda: f(*args)
 
 
-def _of_jax(case: Case) -> dict[str, Callable[[], Any]]:
+def _of_jax(case: GradientCase) -> dict[str, Callable[[], Any]]:
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -128,7 +128,7 @@ def mean(values: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
-def render(findings: Sequence[Finding]) -> str:
+def render(findings: Sequence[GradientFinding]) -> str:
     """The section as Markdown."""
     lines = [TITLE, "", *HEAD, "", f"{datetime.date.today()}; {host.sentence()}.", ""]
     for group in dict.fromkeys(f.case.group for f in findings):
@@ -136,7 +136,7 @@ def render(findings: Sequence[Finding]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(findings: Sequence[Finding]) -> Iterator[str]:
+def _table(findings: Sequence[GradientFinding]) -> Iterator[str]:
     yield f"**{findings[0].case.group}**"
     yield ""
     yield f"| program | size | {' | '.join(CALLS)} | cost | to JAX |"
@@ -147,7 +147,7 @@ def _table(findings: Sequence[Finding]) -> Iterator[str]:
     yield f"| geometric mean | | | | | | {mean([f.cost for f in done]):.2f} | {mean(ratios):.2f} |"
 
 
-def _row(finding: Finding) -> str:
+def _row(finding: GradientFinding) -> str:
     case, seconds = finding.case, finding.seconds
     if finding.failure:
         return f"| {case.name} | {case.size} | {finding.failure} | | | | | |"

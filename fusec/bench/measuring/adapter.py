@@ -1,6 +1,6 @@
 """The one place where the harness asks the compiler about a compiled function.
 
-``Backend`` is everything the harness needs of a compiler; ``FusecBackend`` answers through
+``MeasuredBackend`` is everything the harness needs of a compiler; ``FusecBackend`` answers through
 fusec's public stages.  Tests put a stand-in in its place.
 """
 
@@ -21,7 +21,7 @@ from fusec.ir.sizes.bindings import resolve
 from fusec.ir.sizes.dims import symbols_of
 from fusec.ops import get
 
-from ..state import State, state_of
+from ..state import BenchState, state_of
 from . import equality
 
 STAGES = ("trace", "passes", "codegen", "llvm")
@@ -30,7 +30,7 @@ _PASSIVE = frozenset({"source", "view"})
 
 
 @dataclass(frozen=True)
-class Traffic:
+class MeasuredTraffic:
     """What one kernel moves: streams read and written, and their bytes per call."""
 
     reads: int
@@ -43,7 +43,7 @@ class Traffic:
         return self.loaded + self.stored
 
 
-class Backend(ABC):
+class MeasuredBackend(ABC):
     """What the harness asks of a compiler."""
 
     name = "compiled"
@@ -60,16 +60,16 @@ class Backend(ABC):
     def eager(self, compiled: Any) -> Callable[..., Any]:
         """The Python function behind a compiled one."""
 
-    def state(self, compiled: Any, sets: Sequence[Sequence[Any]]) -> State:
+    def state(self, compiled: Any, sets: Sequence[Sequence[Any]]) -> BenchState:
         """What calls with these sets of arguments change beside their arguments, as it is now."""
-        return State()
+        return BenchState()
 
     @abstractmethod
     def compile_times(self, compiled: Any, args: Sequence[Any]) -> dict[str, float]:
         """Milliseconds per stage of ``STAGES`` that the trace for ``args`` cost."""
 
     @abstractmethod
-    def traffic(self, compiled: Any, args: Sequence[Any]) -> tuple[Traffic, ...]:
+    def traffic(self, compiled: Any, args: Sequence[Any]) -> tuple[MeasuredTraffic, ...]:
         """One entry per kernel of a call."""
 
     @abstractmethod
@@ -102,7 +102,7 @@ class Backend(ABC):
         """Inside the block calls use at most ``n`` threads."""
 
 
-class FusecBackend(Backend):
+class FusecBackend(MeasuredBackend):
     """fusec itself."""
 
     name = "fusec"
@@ -117,13 +117,13 @@ class FusecBackend(Backend):
     def eager(self, compiled: Any) -> Callable[..., Any]:
         return compiled.python_function
 
-    def state(self, compiled: Any, sets: Sequence[Sequence[Any]]) -> State:
+    def state(self, compiled: Any, sets: Sequence[Sequence[Any]]) -> BenchState:
         return state_of([compiled.concrete(*args) for args in sets], sets)
 
     def compile_times(self, compiled: Any, args: Sequence[Any]) -> dict[str, float]:
         return by_stage(compiled.compile_times(*args))
 
-    def traffic(self, compiled: Any, args: Sequence[Any]) -> tuple[Traffic, ...]:
+    def traffic(self, compiled: Any, args: Sequence[Any]) -> tuple[MeasuredTraffic, ...]:
         largest = max((np.size(x) for x in equality.leaves(args)), default=1)
         return tuple(kernel_traffic(k, largest) for k in compiled.concrete(*args).kernels)
 
@@ -182,7 +182,7 @@ def by_stage(times: Mapping[str, float]) -> dict[str, float]:
     return total
 
 
-def kernel_traffic(step: Any, largest: int = 1) -> Traffic:
+def kernel_traffic(step: Any, largest: int = 1) -> MeasuredTraffic:
     """A kernel's traffic: per buffer where it tells, else its sums as one stream each way.
 
     Lengths that data decides count as ``largest``, the elements of the largest argument.
@@ -202,13 +202,13 @@ def extern_name(step: Any) -> str:
     return str(getattr(step, "name", "") or getattr(node, "op", "") or step)
 
 
-def traffic(loaded: Any, stored: Any, largest: int = 1) -> Traffic:
-    """Bytes per operand (a mapping, a sequence, or one figure) as a ``Traffic``."""
+def traffic(loaded: Any, stored: Any, largest: int = 1) -> MeasuredTraffic:
+    """Bytes per operand (a mapping, a sequence, or one figure) as a ``MeasuredTraffic``."""
     read, written = _operands(loaded, largest), _operands(stored, largest)
     largest = max([*read, *written], default=0)
     # An operand below an eighth of the largest one, a bias vector say, stays in cache: no stream.
     streams = [sum(8 * b >= largest > 0 for b in side) for side in (read, written)]
-    return Traffic(streams[0], streams[1], sum(read), sum(written))
+    return MeasuredTraffic(streams[0], streams[1], sum(read), sum(written))
 
 
 def _operands(figure: Any, largest: int) -> list[int]:

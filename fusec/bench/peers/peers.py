@@ -107,12 +107,12 @@ def versions() -> dict[str, str]:
 
 
 def for_program(program: Program) -> dict[str, Any]:
-    """A ``Peer`` (or an ``Absent`` with the reason) for each known peer."""
+    """A ``Peer`` (or an ``AbsentPeer`` with the reason) for each known peer."""
     return {name: _peer(name, program) for name in NAMES}
 
 
 @dataclass(frozen=True)
-class Absent:
+class AbsentPeer:
     """A peer with no way to run a program."""
 
     reason: str
@@ -123,9 +123,9 @@ class Absent:
 
 def _peer(name: str, program: Program) -> Any:
     if not installed(name):
-        return Absent("not installed")
+        return AbsentPeer("not installed")
     if name in program.no_peers:
-        return Absent(program.no_peers[name])
+        return AbsentPeer(program.no_peers[name])
     if name in program.peers:
         return program.peers[name]()
     return {"jax": _jax, "torch": _torch, "numexpr": _numexpr, "numba": _numba}[name](program)
@@ -166,12 +166,12 @@ def _torch(program: Program) -> Any:
 def _numexpr(program: Program) -> Any:
     run = peer_numexpr.FUNCTIONS.get(program.name)
     if run is None:
-        return Absent("not an elementwise program")
+        return AbsentPeer("not an elementwise program")
     return Peer("numexpr", version("numexpr"), run)
 
 
 def _numba(program: Program) -> Any:
     make = peer_numba.FUNCTIONS.get(program.name)
     if make is None:
-        return Absent("no loops written for it")
+        return AbsentPeer("no loops written for it")
     return Peer("numba", version("numba"), make())

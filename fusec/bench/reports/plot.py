@@ -20,7 +20,7 @@ _STYLE: dict[Any, Any] = {
 
 
 @dataclass(frozen=True)
-class Point:
+class PlotPoint:
     """One row of the table: a program at a size (elements, rows, bodies or pixels) and dtype."""
 
     program: str
@@ -29,13 +29,13 @@ class Point:
     speedup: float
 
 
-def points_of(reports: Iterable[Report]) -> list[Point]:
+def points_of(reports: Iterable[Report]) -> list[PlotPoint]:
     """The rows that were measured."""
-    return [Point(r.program or r.name, r.size, _SHORT.get(r.dtype, r.dtype), r.speedup)
+    return [PlotPoint(r.program or r.name, r.size, _SHORT.get(r.dtype, r.dtype), r.speedup)
             for r in reports]
 
 
-def points_of_page(text: str) -> list[Point]:
+def points_of_page(text: str) -> list[PlotPoint]:
     """The rows of the first table with speed-ups in a page that ``--markdown`` wrote."""
     columns: list[str] = []
     points = []
@@ -47,8 +47,8 @@ def points_of_page(text: str) -> list[Point]:
             break
         elif columns and not cells[0].startswith("-"):
             row = dict(zip(columns, cells, strict=True))
-            points.append(Point(row["program"], _number(row["size"]), row["dtype"],
-                                float(row["speed-up"].rstrip("x"))))
+            points.append(PlotPoint(row["program"], _number(row["size"]), row["dtype"],
+                                    float(row["speed-up"].rstrip("x"))))
     return points
 
 
@@ -57,7 +57,7 @@ def _number(text: str) -> float:
     return float(digits) * _FACTORS[suffix]
 
 
-def draw(points: Sequence[Point], path: str | Path) -> None:
+def draw(points: Sequence[PlotPoint], path: str | Path) -> None:
     """Write the figure to ``path`` (format by its extension); raises ``ValueError`` if empty."""
     if not points:
         raise ValueError("there is nothing to plot; run at least one program")
@@ -77,11 +77,11 @@ def draw(points: Sequence[Point], path: str | Path) -> None:
         figure.savefig(path, dpi=130, metadata=metadata)
 
 
-def _best(points: Iterable[Point], name: str) -> float:
+def _best(points: Iterable[PlotPoint], name: str) -> float:
     return max(p.speedup for p in points if p.program == name)
 
 
-def _markers(panel: Any, points: Sequence[Point], names: Sequence[str], dtype: str) -> None:
+def _markers(panel: Any, points: Sequence[PlotPoint], names: Sequence[str], dtype: str) -> None:
     """A program's smallest size hollow, its others filled; the dtypes a little apart."""
     offset = 0.14 if dtype == "f32" else -0.14
     least = {name: min((p.size for p in points if p.program == name), default=0.0)

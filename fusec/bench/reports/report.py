@@ -8,7 +8,7 @@ from typing import Any
 
 from fusec.core.display.notebook import Shown, headline, preformatted, table
 
-from ..measuring.adapter import Traffic
+from ..measuring.adapter import MeasuredTraffic
 from ..measuring.equality import Equality
 from ..measuring.stats import Timing, count, digits, duration
 
@@ -47,7 +47,7 @@ class Report(Shown):
     first_call_ms: float | None
     peak_eager: int
     peak_compiled: int
-    traffic: tuple[Traffic, ...]
+    traffic: tuple[MeasuredTraffic, ...]
     externs: tuple[str, ...]
     operations: int
     limit_seconds: Mapping[int, float]

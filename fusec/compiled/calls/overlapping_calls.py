@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fusec.runtime.launching import launch
-from fusec.runtime.launching.launch_spec import ArrayArg, ObjectOut, PlanSpec, Same
+from fusec.runtime.launching.launch_spec import ArrayArg, ObjectOut, PlanSpec, SameMemory
 from fusec.runtime.launching.outcomes import MISS
 from fusec.trace.call.flat_call import FlatCall
-from fusec.trace.call.overlap import Layout
+from fusec.trace.call.overlap import FlatView
 
 if TYPE_CHECKING:
     from fusec.compiled.concrete_function import ConcreteFunction
@@ -53,7 +53,7 @@ def _groups(call: FlatCall) -> dict[int, list[int]]:
     """The positions of arrays of one memory, by the first of them."""
     groups: dict[int, list[int]] = {}
     for position, part in enumerate(call.key[1:]):
-        if type(part[-1]) is Layout:
+        if type(part[-1]) is FlatView:
             groups.setdefault(part[4], []).append(position)
     return groups
 
@@ -71,18 +71,18 @@ def _source(
     return None
 
 
-def _comparing(call: FlatCall, leaves: Sequence[Any], group: Sequence[int]) -> launch.Plan:
+def _comparing(call: FlatCall, leaves: Sequence[Any], group: Sequence[int]) -> launch.NativePlan:
     """A plan that compares: the memory, then each array of it, where it lies and how."""
     memory = call.leaves[group[0]]
     arrays = [memory, *(leaves[i] for i in group)]
     writeable = leaves[group[0]].flags.writeable
-    return launch.Plan(PlanSpec(
+    return launch.NativePlan(PlanSpec(
         args=tuple(ArrayArg(
             x.dtype, x.shape,
             tuple(None if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)),
             writeable=writeable, read_only=not writeable and x is not memory) for x in arrays),
         outs=(ObjectOut(None),), steps=(), name="overlap",
-        relations=tuple(Same(0, number, _address(x) - _address(memory))
+        relations=tuple(SameMemory(0, number, _address(x) - _address(memory))
                         for number, x in enumerate(arrays[1:], 1))))
 
 

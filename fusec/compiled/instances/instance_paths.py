@@ -26,8 +26,8 @@ from fusec.state.variable import Variable
 from fusec.trace.facts.static_values import attributes_in, is_transparent
 from fusec.trace.guards.contents import everything_in, inside, measure, values_inside
 from fusec.trace.guards.guard import Guard
-from fusec.trace.guards.measures import ATOMS, Bits, Layout, Measure
-from fusec.trace.guards.places import UNBOUND, Attribute, MethodOf, NamesOf, Place
+from fusec.trace.guards.measures import ATOMS, Bits, LayoutMeasure, Measure
+from fusec.trace.guards.places import UNBOUND, Attribute, MethodOf, NamesOf, OuterPlace
 
 _CONTAINERS = (tuple, list, dict)
 _SHARED = (type, ModuleType, CodeType, np.ndarray, Variable)  # nobody's own, or inputs
@@ -44,7 +44,7 @@ class Object(NamedTuple):
     number: int
 
 
-class Parts(NamedTuple):
+class ContainerParts(NamedTuple):
     """A container, some of whose items are such objects or containers of them."""
 
     kind: type
@@ -53,7 +53,7 @@ class Parts(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """``guard``: its number; ``wanted``: an `Object`, `Parts` or a `Measure`."""
+    """``guard``: its number; ``wanted``: an `Object`, `ContainerParts` or a `Measure`."""
 
     guard: int
     owner: int
@@ -153,14 +153,14 @@ class Paths:
             self._objects.append(x)
         return Object(number)
 
-    def _parts(self, container: Any) -> Parts:
+    def _parts(self, container: Any) -> ContainerParts:
         if type(container) not in _CONTAINERS:
             raise NotShared(f"objects in a {type(container).__name__}")
         pairs = inside(container) or []
         if type(container) is dict and not all(isinstance(key, ATOMS) for key, _ in pairs):
             raise NotShared("a dict whose keys are objects")
-        return Parts(type(container), tuple(key for key, _ in pairs),
-                     tuple(self._part(x) for _, x in pairs))
+        return ContainerParts(type(container), tuple(key for key, _ in pairs),
+                              tuple(self._part(x) for _, x in pairs))
 
     def _part(self, x: Any) -> Any:
         if self._is_own(x):
@@ -189,7 +189,7 @@ def _referred(x: Any) -> Iterable[Any]:
 def _read_by(guard: Guard) -> tuple[Any, ...]:
     """What a guard of something else than an object's attribute reads."""
     place = place_of(guard)
-    return (place(),) if isinstance(place, Place) else ()
+    return (place(),) if isinstance(place, OuterPlace) else ()
 
 
 def kind_of(x: Any) -> Any:
@@ -199,7 +199,7 @@ def kind_of(x: Any) -> Any:
     return type(x), x.dtype, x.shape, x.name, x.trainable, x.stated_device
 
 
-class Found:
+class FoundObjects:
     """The objects of another instance, as facts lead to them; none of them is ``fixed``."""
 
     def __init__(self, kinds: Sequence[Any], roots: Sequence[Any], fixed: Iterable[Any]) -> None:
@@ -220,7 +220,7 @@ class Found:
         for fact in facts if self._is_alike else ():
             value = fact.place.of(self.objects[fact.owner], fact.name)
             if self._matches(fact.wanted, value):
-                if type(fact.wanted) is Layout and fact.wanted.layout == (float,):
+                if type(fact.wanted) is LayoutMeasure and fact.wanted.layout == (float,):
                     names.add(fact.name)  # an input of that trace
             elif type(fact.wanted) is Bits and fact.wanted.kind is type(value) is float:
                 names.add(fact.name)
@@ -231,7 +231,7 @@ class Found:
     def _matches(self, wanted: Any, value: Any) -> bool:
         if type(wanted) is Object:
             return self._is(wanted.number, value)
-        if type(wanted) is not Parts:
+        if type(wanted) is not ContainerParts:
             return bool(wanted.matches(value))
         items: Any = value
         if type(value) is not wanted.kind or len(items) != len(wanted.items):
@@ -251,5 +251,5 @@ class Found:
         return True
 
 
-__all__ = ["Fact", "Found", "NotShared", "Object", "Parts", "Paths", "is_object", "is_of_object",
-           "kind_of", "place_of"]
+__all__ = ["ContainerParts", "Fact", "FoundObjects", "NotShared", "Object", "Paths", "is_object",
+           "is_of_object", "kind_of", "place_of"]

@@ -14,12 +14,12 @@ from fusec.core.display.notebook import Shown, folded, headline
 from fusec.core.records import dataclass
 from fusec.ir.graph import Loc
 
-from .passes_report import BodyInfo, PassRecord, body_text, passes_text
+from .passes_report import BodyInfo, PassRun, body_text, passes_text
 
 Direction = Literal["in", "out", "inout"]
 
 
-class Operand(NamedTuple):
+class KernelOperand(NamedTuple):
     """An array that a kernel reads or writes: name, type (``f64[n]``), bytes moved, direction."""
 
     name: str
@@ -36,7 +36,7 @@ class KernelInfo(Protocol):
     @property
     def lines(self) -> Sequence[Loc]: ...
     @property
-    def operands(self) -> Sequence[Operand]: ...
+    def operands(self) -> Sequence[KernelOperand]: ...
     @property
     def ops(self) -> int: ...
 
@@ -90,7 +90,7 @@ class Explanation(Shown):
     signature: str = ""
     trace_key: str = ""
     retrace: str = ""
-    passes: Sequence[PassRecord] = ()
+    passes: Sequence[PassRun] = ()
     kernels: Sequence[KernelInfo] = ()
     boundaries: Sequence[BoundaryInfo | str] = ()
     externs: Sequence[ExternInfo] = ()
@@ -173,7 +173,7 @@ def kernel_lines(kernel: KernelInfo) -> list[str]:
     return [head, f"  fuses {_places(kernel.lines)}", *_operands(kernel.operands)]
 
 
-def _operands(operands: Sequence[Operand]) -> list[str]:
+def _operands(operands: Sequence[KernelOperand]) -> list[str]:
     names = max((len(o.name) for o in operands), default=0)
     types = max((len(o.dtype) for o in operands), default=0)
     return [

@@ -27,7 +27,7 @@ on: bool = False
 _keeps_hits = False
 
 
-class Launch(NamedTuple):
+class LaunchRecord(NamedTuple):
     """One call of a compiled function.
 
     ``elements`` is the size of its largest iteration domain, ``ops`` the scalar operations per
@@ -100,7 +100,7 @@ DEVICE = Column("device", lambda r: r.device, left=True)  # where not all is don
 class History(Tabular):
     """Launches, oldest first; ``str()`` is a plain table, ``rich.print`` a drawn one."""
 
-    rows: tuple[Launch, ...]
+    rows: tuple[LaunchRecord, ...]
     hits_recorded: bool
 
     title = "fusec launches"
@@ -109,11 +109,11 @@ class History(Tabular):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Launch]:
+    def __iter__(self) -> Iterator[LaunchRecord]:
         return iter(self.rows)
 
     def as_dicts(self) -> list[dict[str, Any]]:
-        """A dict per launch with the fields of `Launch`, ``gbps``, ``gflops`` and
+        """A dict per launch with the fields of `LaunchRecord`, ``gbps``, ``gflops`` and
         ``limit_percent``."""
         return [{**row._asdict(), "gbps": row.gbps, "gflops": row.gflops,
                  "limit_percent": row.limit_percent} for row in self.rows]
@@ -123,7 +123,7 @@ class History(Tabular):
         elsewhere = any(row.device not in ("", "CPU:0") for row in self.rows)
         return [*COLUMNS, *shown, *([DEVICE] if elsewhere else [])]
 
-    def shown_rows(self) -> Sequence[Launch]:
+    def shown_rows(self) -> Sequence[LaunchRecord]:
         return self.rows
 
     def notes(self) -> list[str]:
@@ -133,7 +133,7 @@ class History(Tabular):
 
 
 _ids = itertools.count(1)
-_launches: deque[Launch] = deque(maxlen=config.history_size)
+_launches: deque[LaunchRecord] = deque(maxlen=config.history_size)
 
 
 def record(
@@ -143,8 +143,8 @@ def record(
     """Append a launch; hits are dropped unless they are wanted.  Logged at the launch rung."""
     if hit and not _keeps_hits:
         return
-    launch = Launch(next(_ids), function, elements, ops, hit, build_ms, run_us, nbytes, work,
-                    device, has_calls)
+    launch = LaunchRecord(next(_ids), function, elements, ops, hit, build_ms, run_us, nbytes, work,
+                          device, has_calls)
     _launches.append(launch)
     if log.enabled(log.LAUNCH):
         log.write(log.LAUNCH, str(launch))

@@ -10,7 +10,7 @@ from fusec.ir.graph import Graph
 from fusec.ir.text.compare import UNCHANGED, graph_diff
 
 
-class PassRecord(Protocol):
+class PassRun(Protocol):
     """What a pass log keeps of one pass; graphs print themselves with ``str()``."""
 
     @property
@@ -33,7 +33,7 @@ class BodyInfo(Protocol):
     @property
     def body(self) -> str: ...
     @property
-    def records(self) -> Sequence[PassRecord]: ...
+    def records(self) -> Sequence[PassRun]: ...
 
 
 def body_text(part: BodyInfo) -> str:
@@ -62,13 +62,13 @@ def text_diff(before: Any, after: Any, context: int = 1) -> str:
     return "\n".join(diff) if diff else UNCHANGED
 
 
-def headline(record: PassRecord) -> str:
+def headline(record: PassRun) -> str:
     """``cse: 0.12 ms, 3 rewrites``, the line of the log's pass rung."""
     plural = "" if record.rewrites == 1 else "s"
     return f"{record.name}: {record.ms:.2f} ms, {record.rewrites} rewrite{plural}"
 
 
-def pass_text(record: PassRecord) -> str:
+def pass_text(record: PassRun) -> str:
     """The headline and the indented diff of one pass, and what it did to sub-graphs."""
     inner, diff = [*filter(None, map(_active, record.inner))], text_diff(
         record.before, record.after)
@@ -78,7 +78,7 @@ def pass_text(record: PassRecord) -> str:
     return "\n".join([headline(record), *inner]) if inner else f"{headline(record)} {UNCHANGED}"
 
 
-def passes_text(records: Iterable[PassRecord]) -> str:
+def passes_text(records: Iterable[PassRun]) -> str:
     """The whole log: a headline and a diff per pass, then the total time."""
     records = list(records)
     if not records:
@@ -87,6 +87,6 @@ def passes_text(records: Iterable[PassRecord]) -> str:
     return "\n".join([*map(pass_text, records), f"total: {total:.2f} ms, {_changed(records)}"])
 
 
-def _changed(records: Sequence[PassRecord]) -> str:
+def _changed(records: Sequence[PassRun]) -> str:
     active = sum(1 for r in records if text_diff(r.before, r.after) != UNCHANGED)
     return f"{active} of {len(records)} passes changed the graph"

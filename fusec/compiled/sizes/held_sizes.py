@@ -21,7 +21,7 @@ from fusec.ir.sizes.polynomials import ARGUMENT, LEAST_ARGUMENT, is_argument
 from fusec.ir.sizes.symbolic_numbers import stored
 from fusec.trace.facts.layout import contiguous, like_order
 from fusec.trace.guards.guard import Checks, Guard
-from fusec.trace.guards.measures import Bits, Layout, layout_of
+from fusec.trace.guards.measures import Bits, LayoutMeasure, layout_of
 from fusec.trace.guards.places import Attribute
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def varying_attributes(guards: Iterable[Guard]) -> set[str]:
 
 
 def _varies(guard: Guard) -> bool:
-    if type(guard.measure) is Layout:
+    if type(guard.measure) is LayoutMeasure:
         return bool(guard.measure.layout == (float,))
     return type(guard.measure) is Bits and (
         guard.measure.kind is type(guard.read()) is float and not guard.holds())
@@ -47,7 +47,7 @@ def _varies(guard: Guard) -> bool:
 def differ_in_sizes(guards: Iterable[Guard]) -> bool:
     """Whether an array that a plan of these guards reads has other sizes now."""
     return any(_have_other_sizes(g.measure.layout, _layout_now(g))
-               for g in guards if type(g.measure) is Layout)
+               for g in guards if type(g.measure) is LayoutMeasure)
 
 
 def _layout_now(guard: Guard) -> tuple[Any, ...]:
@@ -124,7 +124,7 @@ def _layout_then(guard: Guard) -> Any:
     """The layout of what its place held when the guard was made."""
     if type(guard.measure) is Bits:
         return layout_of(guard.measure.value)
-    return guard.measure.layout if type(guard.measure) is Layout else None
+    return guard.measure.layout if type(guard.measure) is LayoutMeasure else None
 
 
 class HeldGuards:
@@ -133,7 +133,7 @@ class HeldGuards:
 
     def __init__(self, traced: Traced) -> None:
         first = len(traced.graph.inputs) - len(traced.captured)
-        layouts = {id(g.read): g for g in traced.guards if type(g.measure) is Layout}
+        layouts = {id(g.read): g for g in traced.guards if type(g.measure) is LayoutMeasure}
         self._guards = traced.guards
         assert traced.symbolic is not None
         self._sizes = traced.symbolic.sizes
@@ -183,12 +183,12 @@ class HeldGuards:
         """Whether this trace serves a call of these sizes, of which another plan has these guards:
         they hold, or would if arrays and numbers that this trace reads were those of that call."""
         guards = list(guards)
-        then = {g.subject: g.measure.layout for g in guards if type(g.measure) is Layout}
+        then = {g.subject: g.measure.layout for g in guards if type(g.measure) is LayoutMeasure}
         bound = self.bound(sizes, lambda guard: then.get(guard.subject, ()))
         if bound is None or not self._sizes.hold(bound):
             return False
         layouts = {(g.subject, g.measure.layout) for g in self.at(bound) if (
-            type(g.measure) is Layout and self._open)}
+            type(g.measure) is LayoutMeasure and self._open)}
         return all((g.subject, _layout_then(g)) in layouts or g.holds() for g in guards)
 
     def _at(self, guard: Guard, mapping: Instantiation) -> Guard:
@@ -196,7 +196,7 @@ class HeldGuards:
             return guard
         shape, strides = self._open[id(guard)]
         dtype, *_, is_writeable = guard.measure.layout
-        layout = Layout(None)
+        layout = LayoutMeasure(None)
         layout.layout = dtype, mapping.data(shape), mapping.data(strides), is_writeable
         return Guard(guard.subject, guard.place, guard.read, layout,
                      is_native=guard.is_native, is_quiet=guard.is_quiet)

@@ -12,7 +12,7 @@ import numpy as np
 from fusec.errors import user_error
 from fusec.ir import Graph
 from fusec.ir.sizes.dims import argument_size
-from fusec.ir.sizes.open_sizes import Opened, assuming
+from fusec.ir.sizes.open_sizes import OpenInstantiation, assuming
 from fusec.signature.specs import TensorSpec, example_of, known_sizes
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 
@@ -80,7 +80,7 @@ class OpenFunction(CompiledTrace):
         constants: dict[str, int],
     ) -> None:
         names = sorted(trace.arguments.sizes.hints.keys() - constants.keys())
-        self._found = Opened(constants | {name: argument_size(name) for name in names})
+        self._found = OpenInstantiation(constants | {name: argument_size(name) for name in names})
         traced = trace.traced.instantiated(self._found)
         traced.graph = assuming(traced.graph, [*trace.arguments.sizes.questions], constants)
         super().__init__(replace(plan.build, traced=traced), plan.executable)

@@ -23,7 +23,7 @@ WIDTH = 24  # of a bar
 _bar = locks.Lock()  # of the terminal's line: one bar at a time
 
 
-class Work:
+class Compilation:
     """One function that is compiled on this thread."""
 
     def __init__(self, title: str) -> None:
@@ -62,7 +62,7 @@ class Work:
 
 
 class _Here(threading.local):
-    work: Work | None = None
+    work: Compilation | None = None
 
 
 _here = _Here()
@@ -74,7 +74,7 @@ def compiling(title: str) -> Iterator[None]:
     if _here.work is not None:
         yield
         return
-    work = _here.work = Work(title)
+    work = _here.work = Compilation(title)
     try:
         yield
     finally:
@@ -106,7 +106,7 @@ def traced(number: int) -> None:
 
 # -- the thread that writes -----------------------------------------------------------------------
 
-def _watched(work: Work, ended: SimpleQueue[None]) -> None:
+def _watched(work: Compilation, ended: SimpleQueue[None]) -> None:
     if _is_over(ended, max(config.progress - work.seconds(), 0.0)):
         return
     if _is_terminal() and _bar.try_acquire():
@@ -127,7 +127,7 @@ def _is_over(ended: SimpleQueue[None], seconds: float) -> bool:
     return True
 
 
-def _write_lines(work: Work, ended: SimpleQueue[None]) -> None:
+def _write_lines(work: Compilation, ended: SimpleQueue[None]) -> None:
     wait, is_over = OFTEN, False
     while not is_over:
         _write(f"fusec: compiling {work.title} for {work.seconds():.0f} s: {work}\n")
@@ -135,7 +135,7 @@ def _write_lines(work: Work, ended: SimpleQueue[None]) -> None:
     _write(f"fusec: {work.title}: compiled for {work.seconds():.1f} s\n")
 
 
-def _draw(work: Work, ended: SimpleQueue[None]) -> None:
+def _draw(work: Compilation, ended: SimpleQueue[None]) -> None:
     is_over = False
     while not is_over:
         filled = WIDTH * work.done // work.total if work.total else 0

@@ -70,8 +70,7 @@ class Instantiation:
             attrs["boundaries"] = tuple(map(self._text, attrs["boundaries"]))
         # Nodes without sizes are made anew as well: ids order a graph, and old ones would come
         # before all that are new.
-        return Node(node.op, inputs, types, attrs, name=node.name, loc=node.loc,
-                    control_inputs=control, device=node.device)
+        return node.with_(inputs=inputs, types=types, attrs=attrs, control_inputs=control)
 
     def type(self, type_: TensorType) -> TensorType:
         shape = self.data(type_.shape)

@@ -23,7 +23,7 @@ class SizesError(FusecError, ValueError):
     """Sizes that a graph is not for."""
 
 
-class Opened(Instantiation):
+class OpenInstantiation(Instantiation):
     """Leaves some symbols: sizes are `Dim` s, and numbers of them are computed later."""
 
     def data(self, data: Any) -> Any:
@@ -78,7 +78,8 @@ def unbound_sizes(graph: Graph) -> str:
     """A symbol of the graph that no parameter has as a size of its own; empty where none."""
     bound = {str(size) for value in graph.inputs for size in value.shape if type(size) is Dim}
     try:
-        Opened({name: argument_size(name) for name in bound & open_sizes(graph)}).graph(graph)
+        sizes = {name: argument_size(name) for name in bound & open_sizes(graph)}
+        OpenInstantiation(sizes).graph(graph)
     except KeyError as error:
         return str(error.args[0])
     return ""

@@ -49,10 +49,9 @@ def canonical(graph: Graph) -> Graph:
 
 def _copy(node: Node, name: str, copies: dict[int, Node]) -> Node:
     attrs = {k: canonical(v) if isinstance(v, Graph) else v for k, v in sorted(node.attrs.items())}
-    return Node(
-        node.op, [copies[v.node.id].out(v.index) for v in node.inputs], node.types, attrs,
-        name=name, control_inputs=[copies[n.id] for n in node.control_inputs], device=node.device,
-    )
+    return node.with_(
+        inputs=[copies[v.node.id].out(v.index) for v in node.inputs], attrs=attrs, name=name,
+        loc=None, control_inputs=[copies[n.id] for n in node.control_inputs])
 
 
 def _depth_first(graph: Graph) -> Iterator[Node]:

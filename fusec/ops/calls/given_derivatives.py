@@ -15,7 +15,7 @@ GIVEN = "GivenDerivative"
 
 
 @dataclass(frozen=True)
-class Operands:
+class RuleOperands:
     """The operands of a node by what they are for."""
 
     values: Sequence[Value]  # which the node's results are
@@ -24,7 +24,7 @@ class Operands:
     primals: Sequence[Value]  # by which the rule gives derivatives
 
     @classmethod
-    def of(cls, node: Node) -> Operands:
+    def of(cls, node: Node) -> RuleOperands:
         a = len(node.types)
         b = a + node.attrs["read"]
         c = b + node.attrs["closed"]

@@ -256,8 +256,8 @@ class _Scope:
         for before in node.control_inputs:
             require(before.id in self.new, f"{before.name} comes later")
             control.append(self.new[before.id])
-        return Node(node.op, tuple(inputs), types, attrs, name=node.name,
-                    loc=_as_words(node.loc), control_inputs=control, device=node.device)
+        return node.with_(inputs=inputs, types=types, attrs=attrs, loc=_as_words(node.loc),
+                          control_inputs=control)
 
     # -- sizes that the run binds
 

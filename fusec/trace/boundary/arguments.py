@@ -14,7 +14,7 @@ from ..call.flat_call import FlatCall
 from ..call.overlap import view_of
 from ..guards.array_values import Handles
 from ..guards.guard import Guard, itself, layout_guard
-from ..guards.measures import Layout
+from ..guards.measures import LayoutMeasure
 from ..library.randomness import TracedGenerator
 from ..places.outside_memory import scalar_type
 from ..values.array import TracedArray
@@ -90,7 +90,8 @@ def made_arrays(trace: Trace) -> frozenset[int]:
 def layout_guards(trace: Trace) -> list[Guard]:
     """New guards for values read from outside at each call that have no layout guard yet.  The
     launcher itself compares the layouts of all of them."""
-    by_reader = {id(g.read): g for g in trace.world.guards.values() if type(g.measure) is Layout}
+    by_reader = {id(g.read): g for g in trace.world.guards.values()
+                 if type(g.measure) is LayoutMeasure}
     new: list[Guard] = []
     for i, source in enumerate(trace.feeds.captured, _first_captured(trace)):
         guard = by_reader.get(id(source))

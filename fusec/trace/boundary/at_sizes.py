@@ -7,10 +7,10 @@ from dataclasses import replace
 from fusec.ir.sizes.instantiate import Instantiation
 
 from ..values.storage import ViewStep
-from .results import Output
+from .results import ResultLeaf
 
 
-def output_at(mapping: Instantiation, output: Output) -> Output:
+def output_at(mapping: Instantiation, output: ResultLeaf) -> ResultLeaf:
     """A result leaf, with the views to take of it."""
     steps = tuple(step_at(mapping, step) for step in output.steps)
     return replace(output, steps=steps, value=mapping.data(output.value))

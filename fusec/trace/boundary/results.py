@@ -35,7 +35,7 @@ _THEMSELVES = (str, bytes, int, float, Variable)  # made in the trace, and not t
 
 
 @dataclass(frozen=True)
-class Output:
+class ResultLeaf:
     """One result leaf.
 
     ``kind``: ``graph`` (an output of the graph), ``input`` (memory of a graph input), ``const`` (a
@@ -57,8 +57,8 @@ class Output:
 
 def outputs_of(
     trace: Trace, leaves: list[Any]
-) -> tuple[list[Output], list[Value], list[tuple[int, ...]]]:
-    outputs: list[Output] = []
+) -> tuple[list[ResultLeaf], list[Value], list[tuple[int, ...]]]:
+    outputs: list[ResultLeaf] = []
     values: list[Value] = []
     strides: list[tuple[int, ...]] = []
     numbers: dict[int, tuple[int, TracedArray]] = {}
@@ -108,16 +108,16 @@ def _kept_by(function: FunctionType) -> list[Any]:
 def _output(
     trace: Trace, leaf: Any, values: list[Value], strides: list[tuple[int, ...]],
     numbers: dict[int, tuple[int, TracedArray]],
-) -> Output:
+) -> ResultLeaf:
     if type(leaf) is np.ndarray and (trace.local.memory.is_traced(leaf) or (
             is_compiled(leaf.dtype) and trace.world.reachable.place_of(leaf) is not None)):
         leaf = as_traced(trace, leaf)
     if type(leaf) is not TracedArray:
         if type(leaf) is Symbolic:
-            return Output("const", value=leaf)
+            return ResultLeaf("const", value=leaf)
         if type(leaf) is np.ndarray and id(leaf) in trace.local.arrays:
             _check_objects(trace, leaf)
-            return Output("fresh", value=leaf)
+            return ResultLeaf("fresh", value=leaf)
         if type(leaf) is TracedGenerator:
             raise user_error(
                 TypeError, "the function returns a random generator that it was given or made",
@@ -127,7 +127,7 @@ def _output(
         check_text(trace, leaf)
         changes = isinstance(leaf, _CHANGING) or (
             id(leaf) in trace.local.objects and not isinstance(leaf, _THEMSELVES))
-        return Output("fresh" if changes else "const", value=leaf)
+        return ResultLeaf("fresh" if changes else "const", value=leaf)
     if leaf.trace is not trace:
         raise user_error(TypeError, "the function returns a value of another trace", trace.loc,
                          "do not keep traced values outside the function")
@@ -138,18 +138,18 @@ def _output(
     strides.extend([()] * len(indices))
     if storage is not None and storage.origin is not None:
         steps = leaf.steps or (() if trace.part(Handles).is_one(leaf) else _WHOLE)
-        return Output("input", storage.origin, steps, None, indices_at)
+        return ResultLeaf("input", storage.origin, steps, None, indices_at)
     if storage is None:
         values.append(leaf.value)
         strides.append(())
-        return Output("graph", len(values) - 1)
+        return ResultLeaf("graph", len(values) - 1)
     if id(storage) not in numbers:
         numbers[id(storage)] = len(values), leaf
         values.append(storage.read(trace.builder, ()))
         strides.append(_fresh_strides(storage))
     number, first = numbers[id(storage)]
     steps = leaf.steps or (_WHOLE if not first.steps and first is not leaf else ())
-    return Output("graph", number, steps, None, indices_at)
+    return ResultLeaf("graph", number, steps, None, indices_at)
 
 
 def _fresh_strides(storage: Storage) -> Strides:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from fusec.core.records import dataclass, replace
+from fusec.ir import regions
 
 from .flat_call import FlatCall
 
 
 @dataclass(frozen=True)
-class Layout:
+class FlatView:
     """An array as a view of flat memory: offset and strides count elements."""
 
     offset: int
@@ -49,11 +50,10 @@ def merged(call: FlatCall) -> FlatCall | None:
 
 def overlapping(call: FlatCall, written: frozenset[int]) -> tuple[int, int] | None:
     """Two different arrays of the call that may overlap, the first of them written; else None."""
-    arrays = [(i, x) for i, x in enumerate(call.leaves)
-              if type(x) is np.ndarray and x.size and not call.is_static[i]]
-    return next(((i, j) for i, x in arrays if i in written for j, y in arrays
-                 if i != j and call.key[i + 1][4] != call.key[j + 1][4]
-                 and np.may_share_memory(x, y)), None)
+    arrays = ((i, x) for i, x in enumerate(call.leaves)
+              if type(x) is np.ndarray and x.size and not call.is_static[i])
+    return regions.overlapping(
+        arrays, written, lambda i, j: call.key[i + 1][4] == call.key[j + 1][4])
 
 
 def overlaps_itself(call: FlatCall, written: frozenset[int]) -> int | None:
@@ -63,18 +63,7 @@ def overlaps_itself(call: FlatCall, written: frozenset[int]) -> int | None:
     """
     return next((i for i, x in enumerate(call.leaves)
                  if i in written and type(x) is np.ndarray and not call.is_static[i]
-                 and _has_overlapping_elements(x)), None)
-
-
-def _has_overlapping_elements(x: np.ndarray) -> bool:
-    """Whether elements may overlap, by strides and sizes."""
-    reach = x.itemsize  # bytes that the axes with smaller steps span
-    for step, size in sorted((abs(s), n) for s, n in zip(x.strides, x.shape, strict=True)
-                             if n > 1):
-        if step < reach:
-            return x.size > 0
-        reach += step * (size - 1)
-    return False
+                 and regions.may_overlap_itself(x.shape, x.strides, x.itemsize)), None)
 
 
 def _groups(leaves: Sequence[Any], is_static: Sequence[bool]) -> list[list[int]]:
@@ -134,13 +123,13 @@ def _root(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _layout(array: np.ndarray, memory: np.ndarray) -> Layout:
+def _layout(array: np.ndarray, memory: np.ndarray) -> FlatView:
     start = array.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
     size = array.itemsize
-    return Layout(start // size, array.shape, tuple(s // size for s in array.strides))
+    return FlatView(start // size, array.shape, tuple(s // size for s in array.strides))
 
 
-def view_of(memory: Any, layout: Layout) -> Any:
+def view_of(memory: Any, layout: FlatView) -> Any:
     """The view of this layout of flat memory, which is an ndarray or a traced array; None if slices
     and reshapes do not give it."""
     axes = [i for i, n in enumerate(layout.shape) if n > 1]

@@ -22,7 +22,7 @@ class Placing(NamedTuple):
 USUAL = Placing(None, 1, False)
 
 
-class Placed(NamedTuple):
+class PlacementKey(NamedTuple):
     """The first part of the key of a trace that is placed in another than the usual way."""
 
     placing: Placing
@@ -38,13 +38,14 @@ def placing_in(scope: Any, residence: str = "") -> Placing | None:
 def trace_key(call: Any) -> tuple:
     """By what the traces for a `FlatCall` are kept: the key of its arguments, and its placing."""
     key: tuple = call.key
-    return key if call.placing is None else (Placed(call.placing, key[0]), *key[1:])
+    return key if call.placing is None else (PlacementKey(call.placing, key[0]), *key[1:])
 
 
 def parts_of(key: tuple) -> tuple[Placing, tuple]:
     """The placing in such a key, and the key of the arguments."""
     first = key[0]
-    return (first.placing, (first.structure, *key[1:])) if type(first) is Placed else (USUAL, key)
+    return (first.placing, (first.structure, *key[1:])) if type(first) is PlacementKey else (
+        USUAL, key)
 
 
 def difference(before: Placing, now: Placing) -> str:

@@ -22,7 +22,7 @@ from ..values.trace import Trace
 from .aliases import Rebound, is_shared, note_stand_in
 from .choice import Choice
 from .merge import flatten, same
-from .records import JoinedObjects, Opening, Record, records_in
+from .records import JoinedObjects, ObjectRecord, Opening, records_in
 
 _Place = tuple[Any, ...]  # a variable's name, and the keys to what lies in it
 
@@ -77,7 +77,7 @@ class Joining:
             return a
         if type(new) is Choice:
             return Choice(new.test, new.then, self._held(a, b, new))
-        if type(new) is Record:
+        if type(new) is ObjectRecord:
             return self._object(new, (a, b))
         if not type(a) is type(b) is type(new):
             return new
@@ -107,7 +107,7 @@ class Joining:
         themselves."""
         if may_be_held(value) and self.is_older(value):
             return value
-        if type(new) is Record:
+        if type(new) is ObjectRecord:
             return self._object(new, (None, value) if side else (value, None))
         if type(value) is not type(new):
             return new
@@ -116,7 +116,7 @@ class Joining:
             self._note(kept, value)
         return kept
 
-    def _object(self, new: Record, sides: tuple[Any, Any]) -> Any:
+    def _object(self, new: ObjectRecord, sides: tuple[Any, Any]) -> Any:
         """The object for one of each side, or of one of them."""
         there = [side for side, x in enumerate(sides) if x is not None]
         taken = [self.openings[side].record(sides[side]).in_order(new.names) for side in there]
@@ -140,8 +140,9 @@ def over_parts(f: Callable[..., Any], *trees: Any) -> Any:
         return new._make(map(f, *trees))
     if type(new) is Choice:
         return Choice(new.test, new.then, f(*(x.orelse for x in trees)))
-    if type(new) is Record:
-        return Record(new.kind, new.names, list(map(f, *(x.values for x in trees))), new.source)
+    if type(new) is ObjectRecord:
+        return ObjectRecord(
+            new.kind, new.names, list(map(f, *(x.values for x in trees))), new.source)
     if may_be_held(new):
         for key, item in list(items_in(new)):
             new[key] = f(*(x[key] for x in others), item)
@@ -153,7 +154,7 @@ def with_objects(of: Callable[..., Any], *trees: Any) -> Any:
     if not records_in(trees[-1]):
         return trees[-1]
     whole = over_parts(partial(with_objects, of), *trees)
-    return of(*trees[:-1], whole) if type(whole) is Record else whole
+    return of(*trees[:-1], whole) if type(whole) is ObjectRecord else whole
 
 
 def loop_leaves(holders: Container[int], x: Any) -> tuple[list[Any], Any]:
@@ -319,6 +320,6 @@ def _parts(x: Any) -> Iterable[tuple[Any, Any]]:
     """What lies in a tree, and where."""
     if type(x) is Choice:
         return [("", x.orelse)]
-    if type(x) is Record:
+    if type(x) is ObjectRecord:
         return x.items()
     return items_in(x) if type(x) is tuple or may_be_held(x) else ()

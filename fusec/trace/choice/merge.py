@@ -22,7 +22,7 @@ from ..operands.python_numbers import interval
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .choice import Choice
-from .records import Record
+from .records import ObjectRecord
 
 MOST_SHOWN = 6  # parts of a container in a message
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -189,7 +189,7 @@ def misfit(a: Any, b: Any, leaf: Callable[[Any, Any], Any]) -> tuple[tuple[str, 
     in both; no path for other things."""
     if type(a) is type(b) is Choice:
         return misfit(a.orelse, b.orelse, leaf)
-    if not (type(a) is type(b) is Record and a.kind is b.kind):
+    if not (type(a) is type(b) is ObjectRecord and a.kind is b.kind):
         return (), a, b
     values, others = dict(a.items()), dict(b.items())
     for name in dict.fromkeys([*values, *others]):
@@ -208,7 +208,7 @@ def shown(x: Any) -> str:
         return str(x.type)
     if x is UNBOUND:
         return "not there"
-    if type(x) is Record:
+    if type(x) is ObjectRecord:
         return x.kind.__name__
     if type(x) is Choice:
         return f"None or {shown(x.orelse)}" if x.then is None else shown(x.orelse)

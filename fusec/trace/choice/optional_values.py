@@ -22,13 +22,13 @@ from ..guards.places import UNBOUND, Absent
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
 from .choice import Choice
-from .records import LEAVES, Opening, Record, is_openable
+from .records import LEAVES, ObjectRecord, Opening, is_openable
 
-_PLAIN = (list, tuple, dict, Record)
+_PLAIN = (list, tuple, dict, ObjectRecord)
 Openings = tuple[Opening, Opening]  # of both sides
 
 
-class Assumed(dict[Value, bool]):
+class DecidedTests(dict[Value, bool]):
     """Of a trace: booleans that tests around it decided."""
 
 
@@ -59,13 +59,13 @@ def _has_parts(x: Any) -> bool:
 
 def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
     """What lies in a container or in the attributes of an object, by key."""
-    return x.items() if type(x) is Record else items_in(x)
+    return x.items() if type(x) is ObjectRecord else items_in(x)
 
 
 def _like(x: Any, parts: dict[Any, Any]) -> Any:
     """A list, tuple, dict or record as ``x`` is one, of these parts."""
-    if type(x) is Record:
-        return Record(x.kind, x.names, list(parts.values()), x.source)
+    if type(x) is ObjectRecord:
+        return ObjectRecord(x.kind, x.names, list(parts.values()), x.source)
     if type(x) is dict:
         return parts
     return x._make(parts.values()) if hasattr(x, "_make") else type(x)(parts.values())
@@ -105,9 +105,9 @@ def _opened(a: Any, b: Any, openings: Openings) -> tuple[Any, Any]:
     if it was made in the region."""
     if type(a) in LEAVES or type(b) in LEAVES:
         return a, b
-    kinds = [x.kind if type(x) is Record else type(x) for x in (a, b)]
+    kinds = [x.kind if type(x) is ObjectRecord else type(x) for x in (a, b)]
     if kinds[0] is kinds[1]:
-        if all(type(x) is Record or is_openable(openings[0].trace, x) for x in (a, b)):
+        if all(type(x) is ObjectRecord or is_openable(openings[0].trace, x) for x in (a, b)):
             first, second = (one.content(x) for one, x in zip(openings, (a, b), strict=True))
             return first, second.in_order(first.names)
     elif _is_optional(a):
@@ -182,7 +182,7 @@ def is_absent(trace: Trace, x: Choice) -> bool | None:
 
 def _assumed(trace: Trace, value: Value) -> bool | None:
     """What a boolean is, by the tests around what is being traced."""
-    assumed = trace.part(Assumed).get(value)
+    assumed = trace.part(DecidedTests).get(value)
     node = value.node
     if assumed is None and node.op in ("LogicalNot", "Cast") and node.inputs[0].dtype == np.bool_:
         inner = _assumed(trace, node.inputs[0])
@@ -193,10 +193,10 @@ def _assumed(trace: Trace, value: Value) -> bool | None:
 @contextmanager
 def assuming(trace: Trace, test: Value | None = None, truth: bool = True) -> Iterator[None]:
     """What is traced runs only where the test has this truth."""
-    before = trace.part(Assumed)
-    trace.put(Assumed(before))
+    before = trace.part(DecidedTests)
+    trace.put(DecidedTests(before))
     if test is not None:
-        trace.part(Assumed).update(_facts(test, truth))
+        trace.part(DecidedTests).update(_facts(test, truth))
     try:
         yield
     finally:

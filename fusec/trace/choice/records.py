@@ -1,8 +1,8 @@
 """Objects of the user's as their attributes, where the ways of a program join.
 
 Where data chooses one of two objects of a class, it chooses their attributes, one by one: each
-object is a `Record` while its parts are merged or carried, and an object of the class is made of
-what comes out.  No code of the class runs for it.
+object is an `ObjectRecord` while its parts are merged or carried, and an object of the class is
+made of what comes out.  No code of the class runs for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..facts.code_names import HEAP_TYPE
 from ..facts.static_values import attributes_in, has_attributes, is_transparent
 from ..facts.trees import NAMESPACE
 from ..guards.contents import everything_in, values_inside
-from ..guards.places import UNBOUND, Place, Places
+from ..guards.places import UNBOUND, OuterPlace, Places
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .choice import Choice
@@ -31,7 +31,7 @@ LEAVES: frozenset[type] = frozenset(
     {TracedArray, bool, int, float, complex, str, np.float64, np.ndarray})
 
 
-class Record:
+class ObjectRecord:
     """An object of this class with these attributes; `source` is the one that it was taken from."""
 
     __slots__ = ("kind", "names", "source", "values")
@@ -41,12 +41,12 @@ class Record:
     ) -> None:
         self.kind, self.names, self.values, self.source = kind, names, values, source
 
-    def in_order(self, names: tuple[str, ...]) -> Record:
+    def in_order(self, names: tuple[str, ...]) -> ObjectRecord:
         """The same with its attributes in the order of these names; itself if it has others."""
         if self.names == names or {*self.names} != {*names}:
             return self
         values = dict(zip(self.names, self.values, strict=True))
-        return Record(self.kind, names, [values[name] for name in names], self.source)
+        return ObjectRecord(self.kind, names, [values[name] for name in names], self.source)
 
     def items(self) -> Iterator[tuple[str, Any]]:
         return zip(self.names, self.values, strict=True)
@@ -58,17 +58,17 @@ def _parts(x: Any) -> Any:
 
 def _whole(of: Any, values: Any) -> Any:
     kind, names = of
-    return Record(kind, names, list(values))
+    return ObjectRecord(kind, names, list(values))
 
 
-_RECORD: Any = Record
+_RECORD: Any = ObjectRecord
 optree.register_pytree_node(_RECORD, _parts, _whole, namespace=NAMESPACE)
 
 
 class HoldsItself(Exception):
     """An object lies among its own attributes, at some depth."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: ObjectRecord) -> None:
         super().__init__(record.kind.__name__)
         self.kind = record.kind
 
@@ -89,34 +89,34 @@ class Opening:
 
     def __init__(
         self, trace: Trace, start: int,
-        value_of: Callable[[Place], Any] = lambda place: place.now(),
+        value_of: Callable[[OuterPlace], Any] = lambda place: place.now(),
         left: Callable[[Any], Any] = lambda x: x,
     ) -> None:
         self.trace, self.start, self._value_of, self._left = trace, start, value_of, left
-        self._records: dict[int, tuple[Any, Record]] = {}
+        self._records: dict[int, tuple[Any, ObjectRecord]] = {}
         self._inside: set[int | None] = set()
 
     def is_older(self, x: Any) -> bool:
         """Whether an object was there before the region."""
         return is_older(self.trace, x, self.start)
 
-    def record(self, x: Any) -> Record:
+    def record(self, x: Any) -> ObjectRecord:
         """An object that can be taken apart as a record, one for each; a record as it is."""
-        if type(x) is Record:
+        if type(x) is ObjectRecord:
             return x
         if id(x) not in self._records:
             self._records[id(x)] = x, self._record(x)
         return self._records[id(x)][1]
 
-    def content(self, x: Any) -> Record:
+    def content(self, x: Any) -> ObjectRecord:
         """The record with what the containers in it hold."""
         record = self.record(x)
         values = [self._left(value) for value in record.values]
-        return Record(record.kind, record.names, values, record.source)
+        return ObjectRecord(record.kind, record.names, values, record.source)
 
-    def _record(self, x: Any) -> Record:
+    def _record(self, x: Any) -> ObjectRecord:
         values = self._values(x)
-        return Record(type(x), tuple(values), list(values.values()), x)
+        return ObjectRecord(type(x), tuple(values), list(values.values()), x)
 
     def _values(self, x: Any) -> dict[str, Any]:
         hooks: Any = self.trace.hooks
@@ -131,17 +131,17 @@ class Opening:
 
     def opened(self, x: Any) -> Any:
         """A tree with records in the place of the objects that the region made, at any depth."""
-        if type(x) is not Record and (not is_openable(self.trace, x) or self.is_older(x)):
+        if type(x) is not ObjectRecord and (not is_openable(self.trace, x) or self.is_older(x)):
             return over(self.opened, x)
         record = self.record(x)
         with self.inside(record):
             values = [self.opened(self._left(value)) for value in record.values]
-        return Record(record.kind, record.names, values, record.source)
+        return ObjectRecord(record.kind, record.names, values, record.source)
 
     @contextmanager
     def inside(self, x: Any) -> Iterator[None]:
         """What lies in it is being looked at; raises where it lies there itself."""
-        key = id(x.source) if type(x) is Record and x.source is not None else None
+        key = id(x.source) if type(x) is ObjectRecord and x.source is not None else None
         if key is not None and key in self._inside:
             raise HoldsItself(x)
         self._inside.add(key)
@@ -208,8 +208,9 @@ def is_openable(trace: Trace, x: Any) -> bool:
 
 def is_users_class(kind: type) -> bool:
     """Whether a class is the user's."""
-    return bool(kind.__flags__ & HEAP_TYPE) and kind not in (TracedArray, Record, Choice) and (
-        str(kind.__module__).partition(".")[0] not in ("fusec", "numpy"))
+    return bool(kind.__flags__ & HEAP_TYPE) and (
+        kind not in (TracedArray, ObjectRecord, Choice)
+        and str(kind.__module__).partition(".")[0] not in ("fusec", "numpy"))
 
 
 def is_frozen(x: Any) -> bool:
@@ -217,14 +218,14 @@ def is_frozen(x: Any) -> bool:
     return bool(getattr(getattr(type(x), "__dataclass_params__", None), "frozen", False))
 
 
-def records_in(x: Any) -> list[Record]:
+def records_in(x: Any) -> list[ObjectRecord]:
     """The records in a tree, those in others too."""
-    found: list[Record] = []
+    found: list[ObjectRecord] = []
     if type(x) in LEAVES:
         return found
 
     def is_leaf(y: Any) -> bool:
-        if type(y) is Record:
+        if type(y) is ObjectRecord:
             found.append(y)
         return False
 
@@ -232,7 +233,7 @@ def records_in(x: Any) -> list[Record]:
     return found
 
 
-def built(trace: Trace, record: Record) -> Any:
+def built(trace: Trace, record: ObjectRecord) -> Any:
     """An object of the class with the record's attributes, as the trace made it now."""
     instance: Any = object.__new__(record.kind)
     hooks: Any = trace.hooks
@@ -252,12 +253,12 @@ class JoinedObjects:
         self._standing: dict[int, tuple[Any, list[Any]]] = {}  # for objects of the sides
         self._containers: dict[int, tuple[Any, list[Any]]] = {}  # and for lists and dicts
 
-    def of(self, record: Record, sides: tuple[Any, Any]) -> Any:
+    def of(self, record: ObjectRecord, sides: tuple[Any, Any]) -> Any:
         """The object for these; None is of no side."""
         key = tuple(map(id, sides))
         if key not in self._made:
             made = self._made[key] = built(self.trace, record)
-            sources = [(one, x.source if type(x) is Record else x)
+            sources = [(one, x.source if type(x) is ObjectRecord else x)
                        for one, x in zip(self.openings, sides, strict=True) if x is not None]
             chosen = [x for one, x in sources if one.is_older(x) or (
                 id(x) in self.trace.local.chosen)]

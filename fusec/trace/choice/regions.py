@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.graph import new_id
+from fusec.ir.uses import use_counts
 from fusec.ir.walks import nodes_behind
 from fusec.ops.calls.index_checks import Use
 
@@ -18,7 +19,7 @@ from ..values.storage import Storage
 from ..values.trace import Trace
 
 
-class Region:
+class TraceRegion:
     """A part of the trace that is being collected."""
 
     def __init__(self, trace: Trace) -> None:
@@ -73,9 +74,9 @@ def placeholder(trace: Trace, type_: TensorType, name: str) -> Value:
     return node.out()
 
 
-def captures(region: Region, roots: Sequence[Value]) -> list[Value]:
+def captures(region: TraceRegion, roots: Sequence[Value]) -> list[Value]:
     """Values from outside that a sub-graph reads, in order."""
-    read = {*roots, *(v for node in region.made_for(roots) for v in node.inputs)}
+    read = use_counts(region.made_for(roots), roots)
     return sorted((v for v in read if region.is_outer(v) and v.node.op != "Const"),
                   key=lambda v: (v.node.id, v.index))
 
@@ -99,9 +100,9 @@ def subgraph(
     effects = [n.out() for n in checks]
     copies: dict[int, Node] = {}
     for node in nodes_behind([*roots, *(v for _, v in changed), *effects], mapping.__contains__):
-        copy = Node(node.op, [mapping[v] for v in node.inputs], node.types, node.attrs,
-                    name=node.name, loc=node.loc, device=node.device,
-                    control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies])
+        copy = node.with_(
+            inputs=[mapping[v] for v in node.inputs],
+            control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies])
         copies[node.id] = copy
         mapping.update(zip(node.outputs, copy.outputs, strict=True))
     return Graph.build(inputs, [mapping[v] for v in roots],

@@ -38,14 +38,14 @@ from .merge import (
     over_leaves,
 )
 from .optional_values import zeros_like
-from .regions import Region
+from .regions import TraceRegion
 
 
 @dataclass
 class Side:
     """What one side of a branch did."""
 
-    region: Region
+    region: TraceRegion
     result: Any
     variables: Mapping[str, Any]
     written: dict[Storage, Value]
@@ -69,7 +69,7 @@ class Side:
 
 
 @dataclass
-class Slot:
+class DecidedLeaf:
     """A leaf that the branch decides."""
 
     index: int
@@ -88,21 +88,22 @@ class Pairs:
     trace: Trace
     done: Sequence[Side]
     sides: tuple[list[Value], list[Value]] = field(default_factory=lambda: ([], []))
-    slots: dict[Any, Slot] = field(default_factory=dict)  # of pairs of arrays
+    slots: dict[Any, DecidedLeaf] = field(default_factory=dict)  # of pairs of arrays
     made: dict[int, TracedArray] = field(default_factory=dict)
     are_variables: bool = False  # or the results of ``and``, ``or`` and expressions
     # Slots that only copies can give, and the memory from before the branch that these may be.
     shared: dict[int, list[Storage]] = field(default_factory=dict)
     # The slots, and the sides, of an array that the side made and that another slot holds, or of
     # views of it: that slot, and the steps to the view.
-    again: dict[tuple[int, int], tuple[Slot, tuple[ViewStep, ...]]] = field(default_factory=dict)
+    again: dict[tuple[int, int], tuple[DecidedLeaf, tuple[ViewStep, ...]]] = field(
+        default_factory=dict)
 
     @property
     def start(self) -> int:
         """What is made in a side, or between the two, was born later."""
         return self.done[0].region.start
 
-    def leaf(self, a: Any, b: Any) -> Slot:
+    def leaf(self, a: Any, b: Any) -> DecidedLeaf:
         a, b = (lifted(self.trace, x) for x in (a, b))
         for x in (a, b):
             if not (is_number(x) or is_traced(x)):
@@ -115,7 +116,7 @@ class Pairs:
             self._note_sharing()
         return self.slots[key]
 
-    def of_side(self, side: int, x: Any, elsewhere: Any = None) -> Slot:
+    def of_side(self, side: int, x: Any, elsewhere: Any = None) -> DecidedLeaf:
         """What only one side computes; the other one gives something else, or zeros."""
         if elsewhere is None:
             elsewhere = zeros_like(self.trace, x)
@@ -134,7 +135,7 @@ class Pairs:
                             self._share(slot.index, *(x.storage for x in slot.sides))
                             self.shared[slot.index].append(storage)  # by which it is seen
 
-    def _note_again(self, slots: Sequence[Slot], side: int) -> bool:
+    def _note_again(self, slots: Sequence[DecidedLeaf], side: int) -> bool:
         """Whether one of the slots of a memory holds what the others are, or are views of."""
         if not all(map(self._may_be_one, slots)):
             return False
@@ -152,16 +153,16 @@ class Pairs:
                            for slot, s in zip(slots, steps, strict=True) if slot is not whole})
         return True
 
-    def _made_in(self, side: int) -> dict[Storage, list[Slot]]:
+    def _made_in(self, side: int) -> dict[Storage, list[DecidedLeaf]]:
         """The slots of each memory that a side made, where there are several."""
-        by_storage: dict[Storage, list[Slot]] = {}
+        by_storage: dict[Storage, list[DecidedLeaf]] = {}
         for key, slot in self.slots.items():
             for root in memory_of(key[side][0]):  # an array, or those of which it is one
                 if root.born >= self.start:
                     by_storage.setdefault(root, []).append(slot)
         return {storage: slots for storage, slots in by_storage.items() if len(slots) > 1}
 
-    def _may_be_one(self, slot: Slot) -> bool:
+    def _may_be_one(self, slot: DecidedLeaf) -> bool:
         """Whether the slot can give one of two arrays of which both or one are new."""
         return slot.index not in self.shared and slot.sides[0].type == slot.sides[1].type and all(
             type(x.storage) is Storage or x.storage.born < self.start or (
@@ -172,7 +173,7 @@ class Pairs:
             root for storage in storages for root in memory_of(storage)
             if root.born < self.start)]))
 
-    def _new(self, a: Any, b: Any) -> Slot:
+    def _new(self, a: Any, b: Any) -> DecidedLeaf:
         values = [side.value_of(self.trace, x) for side, x in zip(self.done, (a, b), strict=True)]
         if of_other_dtypes(values[0].type, values[1].type, self.are_variables):
             raise Disagreement
@@ -180,8 +181,9 @@ class Pairs:
         for side, value in zip(self.sides, values, strict=True):
             side.append(converted(self.trace, value, type_))
         index = len(self.sides[0]) - 1
-        return Slot(index, (a, b), self._one_of_two(a, b, index), common_strides(type_, a, b),
-                    hull([interval(self.trace, v) for v in values]), values=tuple(values))
+        return DecidedLeaf(
+            index, (a, b), self._one_of_two(a, b, index), common_strides(type_, a, b),
+            hull([interval(self.trace, v) for v in values]), values=tuple(values))
 
     def _one_of_two(self, a: Any, b: Any, index: int) -> dict[Value, int] | None:
         """If one of the arrays was there before the branch, the outputs that hold the tests of
@@ -223,17 +225,17 @@ class Filling:
 
     def filled(self, x: Any) -> Any:
         """``x`` with its slots replaced by what the branch gives."""
-        if not any(type(leaf) is Slot for leaf in flatten(x)[0]):
+        if not any(type(leaf) is DecidedLeaf for leaf in flatten(x)[0]):
             return x
-        return over_leaves(lambda leaf: self._view(leaf) if type(leaf) is Slot else leaf, x)
+        return over_leaves(lambda leaf: self._view(leaf) if type(leaf) is DecidedLeaf else leaf, x)
 
-    def _view(self, slot: Slot) -> TracedArray:
+    def _view(self, slot: DecidedLeaf) -> TracedArray:
         array = self._given(slot)
         if not slot.steps:
             return array
         return TracedArray(self.trace, array.storage, (*array.steps, *slot.steps))
 
-    def _given(self, slot: Slot) -> TracedArray:
+    def _given(self, slot: DecidedLeaf) -> TracedArray:
         """A traced value: an array gets memory of its own, or is one of two."""
         arrays = self.pairs.made
         if slot.index not in arrays:
@@ -250,21 +252,21 @@ class Filling:
                 arrays[slot.index] = self._selected(slot)
         return arrays[slot.index]
 
-    def _fresh(self, slot: Slot) -> TracedArray:
+    def _fresh(self, slot: DecidedLeaf) -> TracedArray:
         """Memory for what the slot gives."""
         if slot.index not in self.fresh:
             self.fresh[slot.index] = from_value(self.trace, self.outputs[slot.index], slot.strides)
         return self.fresh[slot.index]
 
-    def _is_again(self, slot: Slot) -> bool:
+    def _is_again(self, slot: DecidedLeaf) -> bool:
         return any((slot.index, side) in self.pairs.again for side in (0, 1))
 
-    def _selected(self, slot: Slot) -> TracedArray:
+    def _selected(self, slot: DecidedLeaf) -> TracedArray:
         then, orelse = (self._outside(x, slot.inside or {}, self._memory(slot, side))
                         for side, x in enumerate(slot.sides))
         return selected(self.trace, self.test, then, orelse, self.outputs[slot.index])
 
-    def _memory(self, slot: Slot, side: int) -> TracedArray:
+    def _memory(self, slot: DecidedLeaf, side: int) -> TracedArray:
         """What stands for an array that a side made."""
         holder, steps = self.pairs.again.get((slot.index, side), (slot, ()))
         array = self._fresh(holder)

@@ -23,10 +23,10 @@ from fusec.ops.calls.index_checks import Use
 from ..choice.aliases import LoopBound
 from ..choice.merge import converted
 from ..choice.optional_values import assuming
-from ..choice.regions import Region, placeholder
+from ..choice.regions import TraceRegion, placeholder
 from ..guards.places import Places
 from ..lists.appended_items import Collector
-from ..places.cells import Variables
+from ..places.cells import CellVariables
 from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray
 from ..values.rows import RowStorage
@@ -199,9 +199,9 @@ def _is_true(value: Value) -> bool:
 
 
 @contextmanager
-def nothing_done(trace: Trace, variables: Variables) -> Iterator[None]:
+def nothing_done(trace: Trace, variables: CellVariables) -> Iterator[None]:
     """Takes back what an abandoned attempt did to variables and storages."""
-    entry, region, chosen = variables.read(), Region(trace), dict(trace.local.chosen)
+    entry, region, chosen = variables.read(), TraceRegion(trace), dict(trace.local.chosen)
     bound = LoopBound(trace.part(LoopBound))
     try:
         yield

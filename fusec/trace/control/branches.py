@@ -23,11 +23,11 @@ from ..choice.joined_containers import Contents, Joining
 from ..choice.merge import Disagreement, cure_for_kind, last_line, merged, misfit, shown
 from ..choice.optional_values import aligned, assuming, bound, settled
 from ..choice.records import HoldsItself, Opening, is_users_class, records_in
-from ..choice.regions import Region, captures, subgraph
+from ..choice.regions import TraceRegion, captures, subgraph
 from ..choice.sides import Filling, Pairs, Side
 from ..guards.places import UNBOUND, Attribute, Places
 from ..operands.index_uses import lost_checks, note_inside
-from ..places.cells import Variables
+from ..places.cells import CellVariables
 from ..places.container_contents import Tail
 from ..rewrite.definitions import RESULT
 from ..values.storage import Storage
@@ -45,7 +45,7 @@ class Endless:
 
 
 def branch(
-    trace: Trace, test: Value, variables: Variables, needed: Sequence[str],
+    trace: Trace, test: Value, variables: CellVariables, needed: Sequence[str],
     then: Callable[[], Any], orelse: Callable[[], Any], read: Sequence[str] = (),
 ) -> Any:
     """Trace both sides, bind the merged variables, and give the merged result.
@@ -87,7 +87,7 @@ def branch(
     return result
 
 
-def _joining(trace: Trace, sides: Sequence[Side], variables: Variables) -> Joining:
+def _joining(trace: Trace, sides: Sequence[Side], variables: CellVariables) -> Joining:
     """The merging of the values that the sides leave."""
     hooks: Any = trace.hooks
 
@@ -99,15 +99,15 @@ def _joining(trace: Trace, sides: Sequence[Side], variables: Variables) -> Joini
 
 
 def _trace_side(
-    trace: Trace, variables: Variables, thunk: Callable[[], Any], test: Value, truth: bool
+    trace: Trace, variables: CellVariables, thunk: Callable[[], Any], test: Value, truth: bool
 ) -> Side:
     with assuming(trace, test, truth):
         return _traced_side(trace, variables, thunk)
 
 
-def _traced_side(trace: Trace, variables: Variables, thunk: Callable[[], Any]) -> Side:
+def _traced_side(trace: Trace, variables: CellVariables, thunk: Callable[[], Any]) -> Side:
     before = variables.read()
-    region = Region(trace)
+    region = TraceRegion(trace)
     try:
         result = settled(trace, bound(trace, thunk()))
         trace.part(Places).forget(region.start)
@@ -178,7 +178,7 @@ def _one_of(trace: Trace, test: Value, *errors: Any) -> Any:
 
 
 def _merged_variable(
-    test: Value, name: str, sides: Sequence[Side], pairs: Pairs, variables: Variables,
+    test: Value, name: str, sides: Sequence[Side], pairs: Pairs, variables: CellVariables,
     is_read: bool, joining: Joining,
 ) -> Any:
     a, b = (variables.left_by(side.variables, name) for side in sides)

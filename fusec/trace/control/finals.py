@@ -33,7 +33,7 @@ from ..choice.merge import (
 )
 from ..choice.optional_values import aligned, likeness
 from ..choice.records import HoldsItself, before_all
-from ..choice.regions import Region
+from ..choice.regions import TraceRegion
 from ..guards.container_changes import may_be_held
 from ..guards.places import UNBOUND, Absent, Attribute
 from ..operands.overflow import OverflowChecks
@@ -326,7 +326,7 @@ def _aliased_container(trace: Trace, container: Any) -> Exception:
         cure=f"copy the {kind} before the loop: {kind}(x)")
 
 
-def older(leaf: Any, region: Region) -> list[Storage]:
+def older(leaf: Any, region: TraceRegion) -> list[Storage]:
     return [root for root in memory_of(region.trace, leaf) if root.born < region.start]
 
 

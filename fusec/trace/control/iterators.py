@@ -14,7 +14,7 @@ from ..operands.operands import as_traced, cast
 from ..operands.python_numbers import Intervals, interval
 from ..values.array import TracedArray, number
 from ..values.trace import Trace
-from .ranges import I64, Counted, numbers_from
+from .ranges import I64, CountedItems, numbers_from
 from .sequences import PythonIterator
 
 
@@ -26,9 +26,9 @@ class Zip(PythonIterator):
     def _items(self) -> Iterator[Any]:
         return zip(*self.parts, strict=False)
 
-    def counted(self, trace: Trace, *parts: Counted) -> Counted:
+    def counted(self, trace: Trace, *parts: CountedItems) -> CountedItems:
         count = reduce(partial(_fewer, trace), (p.count for p in parts))
-        return Counted(count, lambda k: tuple(p.item(k) for p in parts))
+        return CountedItems(count, lambda k: tuple(p.item(k) for p in parts))
 
 
 class Enumerate(PythonIterator):
@@ -41,9 +41,9 @@ class Enumerate(PythonIterator):
         items, start = self.parts
         return ((start + k, item) for k, item in enumerate(items))
 
-    def counted(self, trace: Trace, items: Counted) -> Counted:
+    def counted(self, trace: Trace, items: CountedItems) -> CountedItems:
         place = numbers_from(self.parts[1], 1)
-        return Counted(items.count, lambda k: (place(k), items.item(k)))
+        return CountedItems(items.count, lambda k: (place(k), items.item(k)))
 
 
 class Reversed(PythonIterator):
@@ -57,8 +57,8 @@ class Reversed(PythonIterator):
             return reversed(items)
         return reversed(range(*map(int, (items.start, items.stop, items.step))))
 
-    def counted(self, trace: Trace, items: Counted) -> Counted:
-        return Counted(items.count, lambda k: items.item(items.count - 1 - k))
+    def counted(self, trace: Trace, items: CountedItems) -> CountedItems:
+        return CountedItems(items.count, lambda k: items.item(items.count - 1 - k))
 
 
 class Map(PythonIterator):
@@ -70,9 +70,9 @@ class Map(PythonIterator):
         items, function = self.parts
         return itertools.starmap(function, items)
 
-    def counted(self, trace: Trace, items: Counted) -> Counted:
+    def counted(self, trace: Trace, items: CountedItems) -> CountedItems:
         function = self.parts[1]
-        return Counted(items.count, lambda k: function(*items.item(k)))
+        return CountedItems(items.count, lambda k: function(*items.item(k)))
 
 
 class Product(PythonIterator):
@@ -81,10 +81,10 @@ class Product(PythonIterator):
     def _items(self) -> Iterator[Any]:
         return itertools.product(*self.parts)
 
-    def counted(self, trace: Trace, *parts: Counted) -> Counted | None:
+    def counted(self, trace: Trace, *parts: CountedItems) -> CountedItems | None:
         if not all(is_int(p.count) for p in parts):
             return None
-        return Counted(math.prod(p.count for p in parts), partial(_place, trace, parts))
+        return CountedItems(math.prod(p.count for p in parts), partial(_place, trace, parts))
 
 
 class NdEnumerate(PythonIterator):
@@ -95,8 +95,8 @@ class NdEnumerate(PythonIterator):
     def _items(self) -> Iterator[Any]:
         return map(self._pair, self.parts[0])
 
-    def counted(self, trace: Trace, places: Counted) -> Counted:
-        return Counted(places.count, lambda k: self._pair(places.item(k)))
+    def counted(self, trace: Trace, places: CountedItems) -> CountedItems:
+        return CountedItems(places.count, lambda k: self._pair(places.item(k)))
 
     def _pair(self, place: tuple[Any, ...]) -> tuple[Any, Any]:
         return place, self.parts[1][place]
@@ -116,7 +116,7 @@ def _fewer(trace: Trace, a: Any, b: Any) -> Any:
     return number(trace, least)
 
 
-def _place(trace: Trace, parts: Sequence[Counted], k: Any) -> tuple[Any, ...]:
+def _place(trace: Trace, parts: Sequence[CountedItems], k: Any) -> tuple[Any, ...]:
     """Item ``k`` of a product: its digits in the mixed base of the counts."""
     items = []
     for part in reversed(parts[1:]):

@@ -15,9 +15,9 @@ from ..choice.merge import flatten
 from ..choice.optional_values import aligned, or_absent
 from ..choice.records import before_all
 from ..guards.places import UNBOUND, Absent
-from ..lists.growing_lists import Filled
+from ..lists.growing_lists import FilledList
 from ..operands.python_numbers import Interval
-from ..places.cells import Variables
+from ..places.cells import CellVariables
 from ..values.array import TracedArray
 from ..values.selected_arrays import roots
 from ..values.storage import Storage
@@ -30,7 +30,7 @@ Leaf = tuple[str, int]  # a variable, and the number of a leaf of what it holds
 class LoopParts:
     """The loop as its hooks give it: ``count`` items, or ``test``; all are traced when called."""
 
-    variables: Variables
+    variables: CellVariables
     needed: Sequence[str]
     body: Callable[..., Any]
     test: Callable[[], Value]
@@ -68,7 +68,7 @@ class Known:
     parted: set[str] = field(default_factory=set)  # that it finds with one, and leaves with several
     holders: dict[int, Any] = field(default_factory=dict)  # see `loop_leaves`
     storages: dict[Storage, None] = field(default_factory=dict)
-    lists: dict[str, Filled] = field(default_factory=dict)  # those that it appends to and reads
+    lists: dict[str, FilledList] = field(default_factory=dict)  # those that it appends to and reads
     optional: dict[str, Any] = field(default_factory=dict)  # what variables are that may be None
     # Axes whose sizes change: those of one number are equal in each iteration.
     axes: dict[tuple[Leaf, int], int] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Found:
+class LoopFacts:
     """The facts of an earlier trace of a loop: numbers that stay as they are, variables bound to
     other arrays, written memory."""
 
@@ -159,7 +159,7 @@ class Found:
                      storages=dict.fromkeys(self.written))
 
 
-class MetBefore(dict[Any, Found]):
+class MetBefore(dict[Any, LoopFacts]):
     """By the places of loops what the last trace of each found.
 
     A loop inside of others is traced in each attempt at those.  If each time it had to find out
@@ -170,10 +170,10 @@ class MetBefore(dict[Any, Found]):
 
     def note(self, where: Any, known: Known) -> None:
         """An attempt with this knowledge has settled."""
-        self[where] = Found(frozenset(known.fixed), frozenset(known.rebound),
-                            tuple(known.storages))
+        self[where] = LoopFacts(frozenset(known.fixed), frozenset(known.rebound),
+                                tuple(known.storages))
 
-    def supposed(self, trace: Trace, parts: LoopParts) -> Found | None:
+    def supposed(self, trace: Trace, parts: LoopParts) -> LoopFacts | None:
         """The facts that are supposed of a loop; of memory, those of memory from before all loops
         and branches or of its variables: other memory may be of an attempt that was given up."""
         found = self.get(parts.where)
@@ -183,5 +183,5 @@ class MetBefore(dict[Any, Found]):
         shown = {root for leaf in leaves if type(leaf) is TracedArray and leaf.storage is not None
                  for root in roots(leaf.storage)}
         first = trace.record.regions[0]
-        return Found(found.fixed, found.rebound, tuple(
+        return LoopFacts(found.fixed, found.rebound, tuple(
             s for s in found.written if s.born < first or s in shown))

@@ -40,7 +40,7 @@ from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .attempts import Attempt
 from .finals import is_constant, of_one_memory
-from .loop_facts import Carried, Found, Known, Leaf, LoopParts, MetBefore
+from .loop_facts import Carried, Known, Leaf, LoopFacts, LoopParts, MetBefore
 from .parameters import Instances
 
 MAX_ATTEMPTS = 12
@@ -67,7 +67,7 @@ def _result(attempt: Attempt, lists: WrittenLists) -> LoopResult:
     return LoopResult(attempt, lists)
 
 
-def _holds(supposed: Found, attempt: Attempt) -> bool:
+def _holds(supposed: LoopFacts, attempt: Attempt) -> bool:
     """Whether the body did all of it again.  That numbers stay is found by any attempt."""
     bound = (attempt.by_leaf.get(key) for key in supposed.rebound)
     return all(c is not None and c.final is not c.parameter for c in bound) and all(

@@ -12,8 +12,8 @@ from fusec.ir.sizes.symbolic_numbers import is_int
 from ..choice.joined_containers import Copies, holders_of, loop_leaves, with_objects
 from ..choice.joined_kinds import JoinedKinds, note_joined
 from ..choice.merge import common_strides, converted, is_number, leaf_value, lifted, unflatten
-from ..choice.records import Opening, Record, built, choose, records_in
-from ..choice.regions import Region, placeholder
+from ..choice.records import ObjectRecord, Opening, built, choose, records_in
+from ..choice.regions import TraceRegion, placeholder
 from ..guards.places import UNBOUND
 from ..lists.appended_items import Appended
 from ..lists.lists_of_loops import GrowingLists
@@ -35,7 +35,7 @@ class Parameters:
         self.found, self.entry = entry, known.entry(trace, entry)
         self.entered = set(known.optional)  # which may be None in this attempt
         self.lists = self._lists()
-        self.region = Region(trace)
+        self.region = TraceRegion(trace)
         self.opening = Opening(trace, self.region.start)
         self.carried: list[Carried] = []
         self.appended: list[Appended] = []
@@ -89,7 +89,7 @@ class Parameters:
         return with_objects(
             self._stand_in, value, self.copies.of(name, value, inner, self.known))
 
-    def _stand_in(self, before: Record, record: Record) -> Any:
+    def _stand_in(self, before: ObjectRecord, record: ObjectRecord) -> Any:
         """The object of any iteration: in the first one it is that from before the loop, which
         other variables may hold too."""
         instance = built(self.trace, record)
@@ -166,7 +166,7 @@ class Instances:
         before, final = self.attempt.entry.get(name, UNBOUND), self.attempt.finals[name]
         return with_objects(self._instance, final if before is UNBOUND else before, final, value)
 
-    def _instance(self, before: Record, final: Record, record: Record) -> Any:
+    def _instance(self, before: ObjectRecord, final: ObjectRecord, record: ObjectRecord) -> Any:
         """It may be written if no other name can be that of the same object."""
         instance, source = built(self.trace, record), final.source
         is_own = self._is_left and self._times[id(source)] == 1 and not (

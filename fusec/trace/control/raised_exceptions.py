@@ -18,7 +18,7 @@ from fusec.ops.calls.checks import describe_error
 from ..choice.choice import unbound
 from ..choice.flat_results import flat_results
 from ..choice.half_choices import UnboundReads
-from ..facts.error_states import Computed, State, States
+from ..facts.error_states import CheckedValue, State, States
 from ..facts.trees import flattened
 from ..guards.places import Places
 from ..operands.texts import without_values
@@ -139,4 +139,4 @@ def _is_leaf(value: Any) -> bool:
 
 
 def _noted(leaf: Any) -> Any:
-    return Computed(leaf.value, leaf.is_array) if type(leaf) is TracedArray else leaf
+    return CheckedValue(leaf.value, leaf.is_array) if type(leaf) is TracedArray else leaf

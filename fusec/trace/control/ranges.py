@@ -27,25 +27,25 @@ from ..values.rows import SHORT, part_of, pending_of, whole
 from ..values.selected_arrays import Copied
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .sequences import NO_STEP, PythonIterator, Table, TracedRange, progression, table
+from .sequences import NO_STEP, NumberTable, PythonIterator, TracedRange, progression, table
 
 I64 = np.dtype(np.int64)
 VIEWS: tuple[type, ...] = (type({}.values()), type({}.items()))
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedItems:
     """``count`` items (an int or a traced one) and the item at a position."""
 
     count: Any
     item: Callable[[Any], Any]
 
-    def after(self, first: int) -> Counted:
+    def after(self, first: int) -> CountedItems:
         """The items from a position on."""
-        return Counted(self.count - first, lambda k: self.item(k + first))
+        return CountedItems(self.count - first, lambda k: self.item(k + first))
 
 
-def counted(trace: Trace, over: Any) -> Counted | None:
+def counted(trace: Trace, over: Any) -> CountedItems | None:
     """The sequence as counted items; None where Python's own iteration must do."""
     items = sequence(trace, over)
     if items is not None and isinstance(over, PythonIterator):
@@ -53,22 +53,23 @@ def counted(trace: Trace, over: Any) -> Counted | None:
     return items
 
 
-def sequence(trace: Trace, over: Any) -> Counted | None:
+def sequence(trace: Trace, over: Any) -> CountedItems | None:
     """As `counted`, and nothing is taken of it."""
     if isinstance(over, PythonIterator):
         parts = [sequence(trace, p) for p in over.parts[:over.sequences]] if over.is_fresh else []
         return over.counted(trace, *parts) if parts and None not in parts else None
     if type(over) is range:
-        return Counted(len(over), numbers_from(over.start, over.step))
+        return CountedItems(len(over), numbers_from(over.start, over.step))
     if type(over) is TracedRange and all(map(is_int, (over.start, over.stop, over.step))):
-        return Counted(length_of_range(over.start, over.stop, over.step),
-                       numbers_from(over.start, over.step))
+        return CountedItems(length_of_range(over.start, over.stop, over.step),
+                            numbers_from(over.start, over.step))
     if type(over) is TracedRange:
         if type(over.step) is TracedArray:
             over = replace(over, step=_checked_step(trace, over.step))
-        return Counted(_trips(over), partial(_bounded, over, numbers_from(over.start, over.step)))
+        return CountedItems(
+            _trips(over), partial(_bounded, over, numbers_from(over.start, over.step)))
     if type(over) is TracedArray and over.ndim:
-        return Counted(sizes.number(trace, over.shape[0]), lambda k: over[k])
+        return CountedItems(sizes.number(trace, over.shape[0]), lambda k: over[k])
     return listed(trace, over) or all_one(trace, over)
 
 
@@ -77,7 +78,7 @@ class GoneOver(list[tuple[Any, list[Any]]]):
     in them."""
 
 
-def listed(trace: Trace, over: Any) -> Counted | None:
+def listed(trace: Trace, over: Any) -> CountedItems | None:
     """A list, tuple or view of a dict: of numbers, or of what a loop made, or of tuples of these;
     Python goes over it where the graph cannot."""
     if type(over) in VIEWS:
@@ -86,7 +87,7 @@ def listed(trace: Trace, over: Any) -> Counted | None:
     return parts(trace, over) if numbers is None else table_items(numbers)
 
 
-def parts(trace: Trace, over: Any) -> Counted | None:
+def parts(trace: Trace, over: Any) -> CountedItems | None:
     """A long list or tuple of parts of one array, or of few that can be joined; or of tuples that
     consist of such."""
     if type(over) not in (list, tuple) or len(over) <= SHORT:
@@ -109,7 +110,7 @@ def parts(trace: Trace, over: Any) -> Counted | None:
             return TracedArray(trace, Copied(trace, value, _shown(over)))
         return number(trace, weak(trace, value, type_.dtype) if type_.is_weak else value)
 
-    return Counted(count, item)
+    return CountedItems(count, item)
 
 
 def _shown(rows: Any) -> list[Storage]:
@@ -134,7 +135,7 @@ def stacked(trace: Trace, over: Any) -> TracedArray | None:
     return restacked(trace, over) if is_joined else None
 
 
-def _in_columns(trace: Trace, over: Any) -> Counted | None:
+def _in_columns(trace: Trace, over: Any) -> CountedItems | None:
     """Tuples of one length, by their columns."""
     if not all(type(item) is tuple and len(item) == len(over[-1]) for item in over) or not over[-1]:
         return None
@@ -147,14 +148,14 @@ def _in_columns(trace: Trace, over: Any) -> Counted | None:
         trace.part(GoneOver).append((over, []))
         return tuple(column.item(k) for column in columns if column is not None)
 
-    return None if None in columns else Counted(count, item)
+    return None if None in columns else CountedItems(count, item)
 
 
-def _column(trace: Trace, items: tuple[Any, ...]) -> Counted | None:
+def _column(trace: Trace, items: tuple[Any, ...]) -> CountedItems | None:
     return listed(trace, items) or all_one(trace, items)
 
 
-def all_one(trace: Trace, over: Any) -> Counted | None:
+def all_one(trace: Trace, over: Any) -> CountedItems | None:
     """A list or tuple of one object, ``[F] * n``."""
     if type(over) not in (list, tuple) or len(over) < 2 or any(x is not over[0] for x in over):
         return None
@@ -167,7 +168,7 @@ def all_one(trace: Trace, over: Any) -> Counted | None:
                               cure="loop over a copy of it")
         return one if is_traced else over[k]
 
-    return Counted(count, item)
+    return CountedItems(count, item)
 
 
 def taken_apart(item: Any, count: int) -> tuple[Any, ...]:
@@ -181,10 +182,10 @@ def taken_apart(item: Any, count: int) -> tuple[Any, ...]:
     return parts
 
 
-def table_items(over: Table) -> Counted:
+def table_items(over: NumberTable) -> CountedItems:
     """The numbers of a table; at a traced position one that is looked up or computed."""
     if type(over.items) is np.ndarray:  # read anew in each iteration: the loop may write to it
-        return Counted(len(over), lambda k: (
+        return CountedItems(len(over), lambda k: (
             as_traced(over.trace, over.items) if type(k) is TracedArray else over.items)[k])
     count, columns = len(over), [table_items(column) for column in over.columns]
 
@@ -197,17 +198,17 @@ def table_items(over: Table) -> Counted:
         return tuple(c.item(k) for c in columns) if columns else _looked_up(
             over, k, progression(over.items))
 
-    return Counted(count, item)
+    return CountedItems(count, item)
 
 
-def number_at(over: Table, k: TracedArray) -> Any:
+def number_at(over: NumberTable, k: TracedArray) -> Any:
     """``items[k]`` of a list or tuple of numbers, or of tuples of them."""
     if over.columns:
         return tuple(number_at(c, k) for c in over.columns)
     return _looked_up(over, k, None)
 
 
-def _looked_up(over: Table, k: TracedArray, steps: range | None) -> TracedArray:
+def _looked_up(over: NumberTable, k: TracedArray, steps: range | None) -> TracedArray:
     """The number of a list at a traced position; ``steps``: the numbers as a range."""
     trace, numbers = over.trace, np.asarray(over.items)
     item = as_traced(trace, numbers)[k].value if steps is None else (

@@ -117,22 +117,22 @@ class PythonIterator:
 
 
 @dataclass(frozen=True)
-class Table:
+class NumberTable:
     """A list, tuple or array of numbers of one type, or of tuples of such (in ``columns``): loops
     of Python's own where the graph refuses them."""
 
     trace: Trace
     items: Any
-    columns: tuple[Table, ...] = ()
+    columns: tuple[NumberTable, ...] = ()
 
     def __len__(self) -> int:
         return len(self.items)
 
 
-def table(trace: Trace, items: Any) -> Table | None:
+def table(trace: Trace, items: Any) -> NumberTable | None:
     """The items of one type as a table; None where they are not numbers."""
     if type(items) is np.ndarray:
-        return Table(trace, items) if items.ndim == 1 and items.dtype.kind in "iufc" else None
+        return NumberTable(trace, items) if items.ndim == 1 and items.dtype.kind in "iufc" else None
     if type(items) not in (list, tuple) or not items:
         return None
     kinds = set(map(type, items))
@@ -142,15 +142,15 @@ def table(trace: Trace, items: Any) -> Table | None:
     if kind is tuple:
         return _of_tuples(trace, items)
     fits = kind is not int or all(-(1 << 63) <= item < 1 << 63 for item in items)
-    return Table(trace, items) if fits else None
+    return NumberTable(trace, items) if fits else None
 
 
-def _of_tuples(trace: Trace, items: Any) -> Table | None:
+def _of_tuples(trace: Trace, items: Any) -> NumberTable | None:
     if len(set(map(len, items))) > 1:
         return None
     columns = [table(trace, column) for column in zip(*items, strict=True)]
     tables = tuple(column for column in columns if column is not None)
-    return Table(trace, items, tables) if tables and len(tables) == len(columns) else None
+    return NumberTable(trace, items, tables) if tables and len(tables) == len(columns) else None
 
 
 def progression(items: Any) -> range | None:

@@ -28,9 +28,9 @@ from fusec.ir.sizes.symbolic_numbers import expressions
 from fusec.ops import get
 
 from ..choice.merge import flatten, is_traced
-from ..choice.regions import Region
+from ..choice.regions import TraceRegion
 from ..operands.overflow import is_overflow_check
-from ..places.cells import Variables
+from ..places.cells import CellVariables
 from ..rewrite.transformer import Where
 from ..values.trace import Trace
 from .loop_facts import LoopParts
@@ -124,7 +124,7 @@ def _type_of(value: Any) -> Any:
     return type(value), len(value) if isinstance(value, (list, tuple, dict)) else 0
 
 
-def nodes_since(region: Region, variables: Variables) -> list[Node]:
+def nodes_since(region: TraceRegion, variables: CellVariables) -> list[Node]:
     """The nodes made since the region began that variables, memory or checks depend on."""
     held = [leaf for value in variables.read().values() for leaf in flatten(value)[0]]
     return region.made_for([
@@ -132,7 +132,7 @@ def nodes_since(region: Region, variables: Variables) -> list[Node]:
         *(n.out() for n in region.trace.record.checks[region.first_check:])])
 
 
-def is_due(done: int, last: Region, variables: Variables) -> bool:
+def is_due(done: int, last: TraceRegion, variables: CellVariables) -> bool:
     """Whether the graph is asked to hold the rest of a ``while`` whose test Python knows: after
     many iterations, or after two where one wrote to parts of arrays, which its kernels copy."""
     kinds = {get(n.op).kind for n in nodes_since(last, variables)} if done == 2 else set()

@@ -19,7 +19,7 @@ Read = Callable[[Value], Any]
 
 
 @dataclass(frozen=True)
-class Computed:
+class CheckedValue:
     value: Value
     is_array: bool
 
@@ -121,13 +121,13 @@ class StatesAtSizes:
 
 
 def _leaf_at(mapping: Instantiation, leaf: Any) -> Any:
-    if type(leaf) is Computed:
-        return Computed(mapping.value(leaf.value), leaf.is_array)
+    if type(leaf) is CheckedValue:
+        return CheckedValue(mapping.value(leaf.value), leaf.is_array)
     return mapping.data(leaf)
 
 
 def _leaf(leaf: Any, read: Read) -> Any:
-    if type(leaf) is not Computed:
+    if type(leaf) is not CheckedValue:
         return leaf
     value = read(leaf.value)
     if leaf.is_array:

@@ -26,8 +26,8 @@ from ..facts.code_names import HEAP_TYPE
 from ..values.array import TracedArray
 from ..values.trace import current
 from .contents import Content, measure
-from .measures import BUFFERS, CONTAINERS, DATA, VIEWS, Bits, Identity, Kept, Layout, Measure
-from .places import UNBOUND, Attribute, Bind, MethodOf, Place
+from .measures import BUFFERS, CONTAINERS, DATA, VIEWS, Bits, Identity, Kept, LayoutMeasure, Measure
+from .places import UNBOUND, Attribute, Bind, MethodOf, OuterPlace
 from .relations import Never, Relation
 
 
@@ -95,7 +95,7 @@ class Guard:
         if self.measure.matches(value):
             return False
         kind: Any = type(self.measure)
-        is_kept = kind is Layout or issubclass(kind, Relation)
+        is_kept = kind is LayoutMeasure or issubclass(kind, Relation)
         self.measure = kind(value) if is_kept else measure(value)
         return True
 
@@ -155,7 +155,7 @@ def once_guard(kind: str, loc: Any) -> Guard:
 
 def layout_guard(subject: str, read: Callable[[], Any]) -> Guard:
     """A place that must go on to hold an array, or a number, of this type and layout."""
-    return Guard(subject, subject.removeprefix("attribute "), read, Layout(read()))
+    return Guard(subject, subject.removeprefix("attribute "), read, LayoutMeasure(read()))
 
 
 def is_object(value: Any) -> bool:
@@ -169,7 +169,7 @@ def _held_now() -> Container[int]:
     return trace.world.containers.guarded if trace is not None else ()
 
 
-def place_guard(place: Place, measured: Measure | None = None) -> Guard:
+def place_guard(place: OuterPlace, measured: Measure | None = None) -> Guard:
     """That a place holds what it held."""
     return Guard(place.subject, place.title, place, measured)
 

@@ -1,7 +1,8 @@
 """Measures of a `Guard`: how the value at a call is compared with the traced one.
 
-``Identity``: the same object; ``Bits``: a number or text of the same type and bits; ``Layout``: an
-array or number that the same code can run on.  That of a container is in `contents`.
+``Identity``: the same object; ``Bits``: a number or text of the same type and bits;
+``LayoutMeasure``: an array or number that the same code can run on.  That of a container is in
+`contents`.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def bits_of(value: Any) -> Any:
     return value
 
 
-class Layout:
+class LayoutMeasure:
     """An array of one dtype, shape and strides, or a number of one type."""
 
     __slots__ = ("layout",)

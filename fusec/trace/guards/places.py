@@ -28,7 +28,7 @@ class Absent:
 UNBOUND: Any = Absent()  # what a place holds that has no value
 
 
-class Place:
+class OuterPlace:
     """What ``name`` says in ``scope``; called, it gives what is there.
 
     ``subject``: what messages call it; ``title``: what reports do, another one for each variable.
@@ -74,7 +74,7 @@ class Place:
         return f"assigns {self.title}"
 
 
-class Cell(Place):
+class Cell(OuterPlace):
     """A closure variable, whatever each function calls it."""
 
     __slots__ = ()
@@ -99,7 +99,7 @@ class Cell(Place):
             del self.scope.cell_contents
 
 
-class Global(Place):
+class Global(OuterPlace):
     """A name in the dictionary of a module."""
 
     __slots__ = ()
@@ -120,7 +120,7 @@ class Global(Place):
             self.scope.pop(self.name, None)
 
 
-class Defaults(Place):
+class Defaults(OuterPlace):
     """The defaults of a function, by position or by name."""
 
     __slots__ = ()
@@ -135,7 +135,7 @@ class Defaults(Place):
         return f"{bind(self.scope)}.{self.name}"
 
 
-class Attribute(Place):
+class Attribute(OuterPlace):
     """An attribute of an object that is not kept alive; ``scope`` gives the object.
 
     While the function is traced the object keeps what it has: what is assigned waits here.
@@ -222,7 +222,7 @@ class NamesOf(Attribute):
         return f"tuple(getattr({bind(self.scope)}(), '__dict__', ()))"
 
 
-class Item(Place):
+class Item(OuterPlace):
     """What lies in a list or dict under a key; ``find`` gives the one that stands in its place at a
     later call."""
 
@@ -262,18 +262,18 @@ class Places:
     """Of a trace: the places that the program assigns, as variables of its branches and loops."""
 
     def __init__(self) -> None:
-        self.by_title: dict[str, Place] = {}
+        self.by_title: dict[str, OuterPlace] = {}
         self.initial: dict[str, Any] = {}
         self.before: dict[str, Any] = {}  # what those from outside are to hold after the trace
         # Variables of functions that were called in a region, and containers made in one, with when
         # that was.
         self.born: dict[int, tuple[int, Any]] = {}
-        self._known: dict[tuple[type, Key], Place] = {}
+        self._known: dict[tuple[type, Key], OuterPlace] = {}
 
-    def __contains__(self, place: Place) -> bool:
+    def __contains__(self, place: OuterPlace) -> bool:
         return (type(place), place.key) in self._known
 
-    def add(self, place: Place) -> None:
+    def add(self, place: OuterPlace) -> None:
         """Take a place for a variable, with what is in it now."""
         title, number = place.title, 2
         while place.title in self.by_title:
@@ -281,21 +281,21 @@ class Places:
         self.by_title[place.title] = self._known[type(place), place.key] = place
         self.initial[place.title] = place.now()
 
-    def add_outside(self, place: Place, before: Any) -> None:
+    def add_outside(self, place: OuterPlace, before: Any) -> None:
         """The same of one that outlives the call."""
         self.add(place)
         self.before[place.title] = before
 
-    def of_kind(self, *kinds: type[Place]) -> Iterator[Place]:
+    def of_kind(self, *kinds: type[OuterPlace]) -> Iterator[OuterPlace]:
         return (place for place in self.by_title.values() if isinstance(place, kinds))
 
     # -- attributes
 
-    def attribute(self, obj: Any, name: str) -> Place | None:
+    def attribute(self, obj: Any, name: str) -> OuterPlace | None:
         """That of the object, if the program has assigned it."""
         return self._known.get((Attribute, (id(obj), name)))
 
-    def attributes_of(self, obj: Any) -> list[Place]:
+    def attributes_of(self, obj: Any) -> list[OuterPlace]:
         """Those that the program has assigned."""
         return [place for (kind, key), place in self._known.items()
                 if kind is Attribute and key[0] == id(obj)]
@@ -335,12 +335,12 @@ class Places:
 
     # -- the end of the trace
 
-    def changed(self) -> list[Place]:
+    def changed(self) -> list[OuterPlace]:
         """Those from outside that are to be assigned after each call."""
         return [place for title, place in self.outside() if place.now() is not UNBOUND
                 and place.now() is not self.initial[title]]
 
-    def outside(self) -> list[tuple[str, Place]]:
+    def outside(self) -> list[tuple[str, OuterPlace]]:
         """Those that outlive the call."""
         return [(title, self.by_title[title]) for title in self.before]
 

@@ -7,7 +7,7 @@ from types import CodeType, FunctionType
 from typing import Any, Protocol
 
 
-class Asked(Protocol):
+class ReadGuard(Protocol):
     """A guard, as far as its measure needs it."""
 
     read: Callable[[], Any]
@@ -22,7 +22,7 @@ class Relation:
 
     is_of_start = True
 
-    def expression(self, guard: Asked, bind: Callable[[Any], str]) -> str:
+    def expression(self, guard: ReadGuard, bind: Callable[[Any], str]) -> str:
         """Whether it holds, as text."""
         return f"{bind(guard.holds)}()"
 
@@ -53,7 +53,7 @@ class SameCode(Relation):
     def text(self) -> str:
         return "the same code"
 
-    def expression(self, guard: Asked, bind: Callable[[Any], str]) -> str:
+    def expression(self, guard: ReadGuard, bind: Callable[[Any], str]) -> str:
         function = bind(None)
         return (f"(({function} := {bind(guard.read)}()) is None or {function}.__code__ is "
                 f"{bind(self.code)})")

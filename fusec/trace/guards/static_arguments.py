@@ -26,7 +26,7 @@ _VALUES = (*ATOMS, type, np.ndarray, np.dtype, slice, range)
 _READ = (*CONTAINERS, *VIEWS, *BUFFERS)
 
 
-class Shown(dict[int, Any]):
+class ShownObjects(dict[int, Any]):
     """Of a trace: what it made to show the attributes of an object outside, by id."""
 
 
@@ -55,6 +55,7 @@ def note_owners(trace: Trace, *values: Any) -> None:
             continue
         owner = value.__self__
         if isinstance(owner, _READ) and type(owner) is not TracedArray and (
-                id(owner) in trace.world.reachable.reached and id(owner) not in trace.part(Shown)):
+                id(owner) in trace.world.reachable.reached
+                and id(owner) not in trace.part(ShownObjects)):
             title = trace.name_outside(owner) or f"a {type(owner).__name__} from outside"
             _note(trace, owner, title)

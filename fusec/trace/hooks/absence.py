@@ -12,7 +12,7 @@ from fusec.errors import unsupported
 
 from ..choice.choice import Choice, unbound
 from ..choice.half_choices import UnboundReads
-from ..choice.optional_values import Assumed, is_absent
+from ..choice.optional_values import DecidedTests, is_absent
 from ..choice.optional_values import settled as settled_value
 from ..facts.policy import stays_plain
 from ..objects.tracing_hooks import UNHANDLED, Args, Handler, Named, Operands, TracingHooks
@@ -53,7 +53,7 @@ def _checked(hooks: TracingHooks, where: Where, x: Choice, error: Exception) -> 
         raise error
     if absent is None:
         hooks.trace.check(hooks.trace.emit("LogicalNot", hooks.truth(x.test)), error)
-        hooks.trace.part(Assumed)[x.test.value] = False
+        hooks.trace.part(DecidedTests)[x.test.value] = False
     return x.orelse
 
 

@@ -22,7 +22,7 @@ from ..facts.policy import stays_plain
 from ..guards.guard import is_guarded, is_kept, is_object, is_own
 from ..guards.places import UNBOUND
 from ..guards.process_state import note_library
-from ..guards.static_arguments import Shown
+from ..guards.static_arguments import ShownObjects
 from ..objects.attribute_guards import (
     note_method,
     note_missing,
@@ -80,7 +80,7 @@ def namespace_of(hooks: TracingHooks, where: Where, obj: Any, content: Any) -> A
     note_names(hooks.trace, obj)
     names = dict.fromkeys([*content, *assigned])
     namespace = MappingProxyType({name: hooks.getattr(where, obj, name) for name in names})
-    hooks.trace.part(Shown)[id(namespace)] = namespace
+    hooks.trace.part(ShownObjects)[id(namespace)] = namespace
     hooks.trace.world.reachable.reach(namespace)
     return namespace
 

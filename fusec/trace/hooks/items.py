@@ -23,7 +23,7 @@ from ..guards.side_effects import is_outside, note_change
 from ..index import list_items
 from ..library.size_arrays import grid_of_sizes
 from ..lists.growing_lists import GrowingList
-from ..lists.tables_of_loops import Refused
+from ..lists.tables_of_loops import RefusedLists
 from ..lists.whole_lists import settled
 from ..lists.written_lists import WrittenList
 from ..objects.chosen_objects import check_which
@@ -89,7 +89,7 @@ def assign_in_written(
 def _note_refused(hooks: TracingHooks, obj: Any) -> None:
     """What a loop will have needed as an array, if it is refused."""
     if type(obj) is list and hooks.trace.in_region:
-        hooks.trace.part(Refused)[id(obj)] = obj
+        hooks.trace.part(RefusedLists)[id(obj)] = obj
 
 
 def refuse_growing(key: Any) -> None:

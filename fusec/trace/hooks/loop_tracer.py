@@ -16,7 +16,7 @@ from fusec.errors import ConcreteValueError, FusecError, UnsupportedError
 from fusec.ir import Value
 from fusec.ir.sizes.symbolic_numbers import is_int, text_of_number
 
-from ..choice.regions import Region
+from ..choice.regions import TraceRegion
 from ..control import unrolling
 from ..control.attempts import calls_host, nothing_done
 from ..control.branches import branch
@@ -24,14 +24,14 @@ from ..control.finals import RebindingError
 from ..control.loop_facts import LoopParts
 from ..control.loops import LoopResult, trace_loop
 from ..control.raised_exceptions import check_not, is_programs
-from ..control.ranges import Counted, counted, listed
+from ..control.ranges import CountedItems, counted, listed
 from ..convert.logic import Thunk
 from ..guards.growing_structures import Growth
 from ..lists.growing_lists import MOST_PEELED, ShortListError
 from ..lists.tables_of_loops import WrittenLists
 from ..lists.whole_lists import settle
 from ..objects.tracing_hooks import TracingHooks
-from ..places.cells import Variables, setters_of
+from ..places.cells import CellVariables, setters_of
 from ..rewrite.transformer import Where
 from .loop_forms import forms_now
 
@@ -68,7 +68,7 @@ class Loop:
         hooks, trace, self.test = self.hooks, self.trace, test
         parts = LoopParts(hooks.variables(self.names, self.body, test), self.needed, self.body,
                           self._goes_on, self.where)
-        binds, last = bool(setters_of(test)), Region(trace)
+        binds, last = bool(setters_of(test)), TraceRegion(trace)
         for done in itertools.count():
             effects = len(trace.record.checks)
             writes, held = trace.writes, parts.variables.read()
@@ -83,7 +83,7 @@ class Loop:
                 break
             if not answer:
                 return
-            last = Region(trace)
+            last = TraceRegion(trace)
             self.body()
             answer = self._is_left()
             if answer:
@@ -98,7 +98,7 @@ class Loop:
             self._test_traced(parts)
         hooks.where = self.where
 
-    def _is_due(self, done: int, last: Region, variables: Variables) -> bool:
+    def _is_due(self, done: int, last: TraceRegion, variables: CellVariables) -> bool:
         return unrolling.is_due(done, last, variables) or (
             done == 0 and self._is_nest())
 
@@ -172,7 +172,7 @@ class Loop:
     def _is_refused_otherwise(self) -> bool:
         return self.where in forms_now().in_graph
 
-    def parts(self, items: Counted) -> LoopParts:
+    def parts(self, items: CountedItems) -> LoopParts:
         return LoopParts(self._variables(), self.needed, self.body, self._goes_on, self.where,
                          items.count, items.item)
 
@@ -180,10 +180,10 @@ class Loop:
         self.hooks.where = self.where
         return self._variables().read()
 
-    def _variables(self) -> Variables:
+    def _variables(self) -> CellVariables:
         return self.hooks.variables(self.names, self.body)
 
-    def _open_ended(self, parts: LoopParts, items: Counted) -> None:
+    def _open_ended(self, parts: LoopParts, items: CountedItems) -> None:
         """A loop whose length only the run knows."""
         written = self.trace.local.memory.written_now()
         try:
@@ -200,7 +200,7 @@ class Loop:
         else:
             self._emit(result)
 
-    def _in_turns(self, parts: LoopParts, items: Counted) -> bool:
+    def _in_turns(self, parts: LoopParts, items: CountedItems) -> bool:
         """Two or three iterations as one of a loop, where names then show what they showed before:
         ``u, new = new, u``.  Those that are left over follow it."""
         for turn in (2, 3) if type(self.refused) is RebindingError else ():
@@ -213,36 +213,36 @@ class Loop:
                 return True
         return False
 
-    def _several(self, turn: int, items: Counted, k: Any) -> None:
+    def _several(self, turn: int, items: CountedItems, k: Any) -> None:
         """The iterations of a turn."""
         for j in range(turn):
             self.body(items.item(k * turn + j))
 
-    def _left_over(self, parts: LoopParts, items: Counted, first: Any, turn: int) -> None:
+    def _left_over(self, parts: LoopParts, items: CountedItems, first: Any, turn: int) -> None:
         for at in range(turn - 1):
             self._one_left_over(parts, items.count - first > at, items.after(at), first)
 
-    def _one_left_over(self, parts: LoopParts, due: Any, rest: Counted, at: Any) -> None:
+    def _one_left_over(self, parts: LoopParts, due: Any, rest: CountedItems, at: Any) -> None:
         self.hooks.where = self.where
         if due is True:
             self.body(rest.item(at))
         elif due is not False:
             self._branch(parts.variables, lambda: due, lambda: self.body(rest.item(at)), nothing)
 
-    def _branch(self, variables: Variables, test: Thunk, then: Thunk, orelse: Thunk) -> None:
+    def _branch(self, variables: CellVariables, test: Thunk, then: Thunk, orelse: Thunk) -> None:
         """What of the loop's rest is done is up to data."""
         with self.hooks.effects.region(self.body):
             branch(self.trace, self.hooks.truth(test()), variables, self.names, then, orelse)
 
-    def _unrolled(self, items: Counted, weigh: bool = True) -> None:
+    def _unrolled(self, items: CountedItems, weigh: bool = True) -> None:
         """One iteration after the other; from the first exit that data decides on, a loop, or
         branches where no loop can carry what the rest does; a loop, too, after a first iteration
         that is too heavy to be repeated."""
         with forms_now().writing_out(self.where):
             self._one_after_the_other(items, weigh)
 
-    def _one_after_the_other(self, items: Counted, weigh: bool) -> None:
-        first = Region(self.trace)
+    def _one_after_the_other(self, items: CountedItems, weigh: bool) -> None:
+        first = TraceRegion(self.trace)
         for k in range(items.count):
             self.body(items.item(k))
             left = self._is_left()
@@ -256,11 +256,11 @@ class Loop:
             if not is_light and self._rest_emitted(items.after(1)):
                 break
 
-    def _rest_emitted(self, rest: Counted) -> bool:
+    def _rest_emitted(self, rest: CountedItems) -> bool:
         self.nests.heavy.add(self.where)
         return self._emitted(self.parts(rest))
 
-    def _after_exit(self, rest: Counted) -> None:
+    def _after_exit(self, rest: CountedItems) -> None:
         """The iterations after one that data may have made the last."""
         if rest.count == 0:
             return
@@ -275,7 +275,7 @@ class Loop:
         assert self.stop is not None
         self._branch(self._variables(), self.stop, nothing, rest)
 
-    def _peeled(self, items: Counted) -> None:
+    def _peeled(self, items: CountedItems) -> None:
         """The first iterations by themselves: they may give variables the types that they keep,
         and lists the items that the others read."""
         for done in range(1, self._peels(items) + 1):
@@ -289,7 +289,7 @@ class Loop:
         if not self.counted(parts, rest.count):
             self._unrolled(rest, weigh=False)
 
-    def _peels(self, items: Counted) -> int:
+    def _peels(self, items: CountedItems) -> int:
         missing = self.refused.missing if isinstance(self.refused, ShortListError) else 1
         is_possible = 1 < missing <= MOST_PEELED and missing < items.count  # asked only if needed
         return missing if is_possible else 1

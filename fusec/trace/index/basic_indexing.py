@@ -16,7 +16,7 @@ from ..values.array import TracedArray
 
 
 @dataclass
-class Plan:
+class BasicIndex:
     """What a basic index does: a slice per axis, then dropped axes, then inserted ones."""
 
     starts: list[int] = field(default_factory=list)
@@ -54,9 +54,9 @@ def expanded(array: TracedArray, key: Any) -> tuple[list[Any], bool]:
     return entries, bool(dots)
 
 
-def parsed(array: TracedArray, key: Any) -> Plan:
+def parsed(array: TracedArray, key: Any) -> BasicIndex:
     entries, dots = expanded(array, key)
-    plan, axis, out = Plan(has_ellipsis=dots), 0, 0
+    plan, axis, out = BasicIndex(has_ellipsis=dots), 0, 0
     for entry in entries:
         if entry is None:
             plan.inserted.append(out)
@@ -69,7 +69,7 @@ def parsed(array: TracedArray, key: Any) -> Plan:
     return plan
 
 
-def _add_axis(array: TracedArray, plan: Plan, axis: int, entry: Any) -> None:
+def _add_axis(array: TracedArray, plan: BasicIndex, axis: int, entry: Any) -> None:
     size = array.shape[axis]
     if isinstance(entry, slice):
         start, stop, step = _slice_indices(array, entry, size)
@@ -150,7 +150,7 @@ def view(array: TracedArray, key: Any) -> TracedArray:
     return applied(array, parsed(array, key))
 
 
-def applied(array: TracedArray, plan: Plan) -> TracedArray:
+def applied(array: TracedArray, plan: BasicIndex) -> TracedArray:
     sizes, result = tuple(plan.sizes), array
     moved = tuple(s * k for s, k in zip(array.strides, plan.steps, strict=True))
     if any(s != 0 for s in plan.starts) or sizes != array.shape or any(s != 1 for s in plan.steps):

@@ -19,7 +19,7 @@ from ..operands.scalar_stores import are_ints, check_items, check_items_fit, che
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.operations import operation
 from . import equal_parts, gathers, masks, picking, windows
-from .basic_indexing import Plan, applied, expanded, parsed, view
+from .basic_indexing import BasicIndex, applied, expanded, parsed, view
 
 
 def _is_mask(key: Any) -> bool:
@@ -120,7 +120,7 @@ def _is_only_axes(key: Any) -> bool:
     return all(k is None or k is Ellipsis for k in (key if isinstance(key, tuple) else (key,)))
 
 
-def _sliced(array: TracedArray, plan: Plan) -> Any:
+def _sliced(array: TracedArray, plan: BasicIndex) -> Any:
     return array.trace.emit("Slice", array.value, starts=tuple(plan.starts),
                             steps=tuple(plan.steps), sizes=tuple(plan.sizes))
 

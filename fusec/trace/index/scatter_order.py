@@ -18,7 +18,7 @@ from ..operands.operands import spread
 from ..values.array import TracedArray, from_value
 
 
-class Order(NamedTuple):
+class WriteOrder(NamedTuple):
     """Axes from the slowest to the fastest, and which of them NumPy goes through backwards."""
 
     axes: tuple[int, ...]
@@ -36,13 +36,13 @@ def in_numpys_order(
     rank, arrays = value.type.rank, [x for x in (*places, source) if x.is_array]
     if rank == 0 or (rank == 1 and len(indices) == 1) or all(map(_is_in_c_order, arrays)):
         return value, list(indices)
-    order: Order = ask_on_stand_ins(source.trace, lambda *xs: _order(xs, rank), arrays, rank)
+    order: WriteOrder = ask_on_stand_ins(source.trace, lambda *xs: _order(xs, rank), arrays, rank)
     turned = [_turned(from_value(source.trace, spread(source.trace, v, value.shape)), order)
               for v in (value, *indices)]
     return turned[0], turned[1:]
 
 
-def _turned(x: Any, order: Order) -> Value:
+def _turned(x: Any, order: WriteOrder) -> Value:
     if order.axes != tuple(range(len(order.axes))):
         x = x.transpose(order.axes)
     if any(order.backwards):
@@ -58,16 +58,16 @@ def _is_in_c_order(x: TracedArray) -> bool:
         0 not in (x.strides or ()))
 
 
-def _order(arrays: Sequence[np.ndarray], rank: int) -> Order:
+def _order(arrays: Sequence[np.ndarray], rank: int) -> WriteOrder:
     arrays = [a[(0,) * (a.ndim - rank)] if a.ndim > rank else a for a in arrays]
     walk: Any = np.nditer(list(arrays), flags=["multi_index", "zerosize_ok"], order="K")
     shape, step, fastest = walk.shape, 1, list[int]()
     if 0 in shape:
-        return Order(tuple(range(rank)), (False,) * rank)
+        return WriteOrder(tuple(range(rank)), (False,) * rank)
     first = walk.multi_index
     for _ in range(sum(n > 1 for n in shape)):
         walk.iterindex = step
         fastest.append(next(d for d in range(rank) if walk.multi_index[d] != first[d]))
         step *= shape[fastest[-1]]
     axes = (*(d for d in range(rank) if d not in fastest), *reversed(fastest))
-    return Order(axes, tuple(first[d] > 0 for d in axes))
+    return WriteOrder(axes, tuple(first[d] > 0 for d in axes))

@@ -51,7 +51,7 @@ def symbols_in(form: Any) -> Iterator[Symbolic]:
 
 
 @dataclass(frozen=True)
-class Operand:
+class OperandLayout:
     """The type and layout of an operand; ``number``: of one that is a size; ``contents``: of one
     that is a constant, where these are asked about."""
 
@@ -68,9 +68,9 @@ class Operand:
     def is_symbolic(self) -> bool:
         return is_symbolic((self.type.shape, self.strides, self.number))
 
-    def at(self, sizes: Instantiation) -> Operand:
-        return Operand(sizes.type(self.type), sizes.data(self.strides), sizes.data(self.number),
-                       self.contents)
+    def at(self, sizes: Instantiation) -> OperandLayout:
+        return OperandLayout(sizes.type(self.type), sizes.data(self.strides),
+                             sizes.data(self.number), self.contents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class Told:
     shapes: Sequence[tuple[int, ...]]
 
 
-def told(asked: Asked, operands: Sequence[Operand], at: At = hint_of) -> Told:
+def told(asked: Asked, operands: Sequence[OperandLayout], at: At = hint_of) -> Told:
     """The answer for these operands; ``at`` gives the value of a number of the form.  Exceptions on
     stand-ins of full length are raised.
     """
@@ -133,7 +133,7 @@ def _lengths(form: Any, at: At) -> Iterator[int]:
 
 
 def _told_of_short(
-    asked: Asked, operands: Sequence[Operand], at: At, sets: Sequence[Lengths],
+    asked: Asked, operands: Sequence[OperandLayout], at: At, sets: Sequence[Lengths],
     shapes: tuple[list[tuple[int, ...]], list[tuple[int, ...]]],
 ) -> Told | None:
     """The answer of short stand-ins; None where long ones have another.  ``shapes``: of operands,
@@ -180,7 +180,7 @@ class Answer:
     """The question whether NumPy's answer is the same, but for sizes."""
 
     asked: Asked
-    operands: tuple[Operand, ...]
+    operands: tuple[OperandLayout, ...]
     shapes: tuple[Any, ...]
     layout: tuple[Any, ...]
     name: str
@@ -200,7 +200,7 @@ class Answer:
         return f"{self.name} gives {', '.join(f'[{shape}]' for shape in shapes)}"
 
 
-def told_at(asked: Asked, operands: Sequence[Operand], sizes: Instantiation) -> Told:
+def told_at(asked: Asked, operands: Sequence[OperandLayout], sizes: Instantiation) -> Told:
     """What is given for operands of these sizes."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -221,7 +221,7 @@ def _layout_of(leaf: Any) -> tuple[Any, ...]:
 
 
 def note_answer(
-    asked: Asked, operands: Sequence[Operand], answer: Told, name: str
+    asked: Asked, operands: Sequence[OperandLayout], answer: Told, name: str
 ) -> list[tuple[Size, ...]]:
     """The shapes of the results, in symbols; plans will ask whether they are right."""
     known = [n for x in operands for n in (*x.type.shape, x.number, x.type.size) if is_int(n)]
@@ -276,7 +276,7 @@ NEAR = 16  # how many elements more or less than an operand a result may have
 
 
 def _told_apart(
-    asked: Asked, operands: Sequence[Operand], hints: Mapping[str, int],
+    asked: Asked, operands: Sequence[OperandLayout], hints: Mapping[str, int],
     shapes: Sequence[Sequence[list[Size]]],
 ) -> tuple[tuple[Size, ...], ...]:
     """Of what sizes may be the first that is right where operands have other lengths, too."""

@@ -31,7 +31,7 @@ from ..values.operations import OPERATIONS, operation
 from ..values.selected_arrays import LibraryView, roots
 from ..values.trace import Trace
 from .arguments import Encoder, name_at, parameter_names, without_out
-from .asked_sizes import Asked, Operand, Told, note_answer
+from .asked_sizes import Asked, OperandLayout, Told, note_answer
 from .result_sizes import sized_types
 from .stand_ins import ask, is_accepted, operand_of, stand_in, timed
 
@@ -134,7 +134,7 @@ def _call_into(
 
 def finish(
     trace: Trace, op: str, name: str, operands: list[TracedArray], form: Any, named: Any,
-    told: Told, question: tuple[Asked, Sequence[Operand]] | None = None,
+    told: Told, question: tuple[Asked, Sequence[OperandLayout]] | None = None,
 ) -> Any:
     """The results of a call; ``question``: what plans ask, where that is not the usual one."""
     answer, stand_ins = told.value, told.stand_ins
@@ -168,7 +168,8 @@ def finish(
 
 
 def types_in_symbols(
-    known: Sequence[Operand], types: tuple[TensorType, ...], answer: Told, asked: Asked, name: str,
+    known: Sequence[OperandLayout], types: tuple[TensorType, ...], answer: Told, asked: Asked,
+    name: str,
 ) -> tuple[TensorType, ...]:
     """The types of what was given for stand-ins where sizes of the operands, or numbers of the
     call, are symbols; else none.  ``known`` is of the operands."""

@@ -37,7 +37,7 @@ from ..operands.sizes import define, is_number
 from ..values.array import TracedArray
 from ..values.trace import Trace
 from .arguments import Encoder
-from .asked_sizes import Asked, Operand, Told, told
+from .asked_sizes import Asked, OperandLayout, Told, told
 from .calls import result_like, type_of, types_in_symbols
 from .host_calls import HostCalls, call_host
 from .result_sizes import sized_types
@@ -339,7 +339,7 @@ class _Call:
     def _told(self) -> Told:
         return told(self._question(), self._known())
 
-    def _known(self) -> list[Operand]:
+    def _known(self) -> list[OperandLayout]:
         return [*map(operand_of, self.encoder.operands), *map(_Size.of, self.sizes)]
 
     def _question(self) -> Asked:
@@ -360,7 +360,7 @@ class _Call:
 
 
 @dataclass(frozen=True)
-class _Size(Operand):
+class _Size(OperandLayout):
     """A shape that the call names as the operand that has it; with the number where it is one."""
 
     @classmethod
@@ -373,7 +373,7 @@ class _Size(Operand):
         return _Size(sizes.type(self.type), (), sizes.data(self.number))
 
 
-def _stand_in(x: Operand, lengths: Lengths = AS_THEY_ARE) -> Any:
+def _stand_in(x: OperandLayout, lengths: Lengths = AS_THEY_ARE) -> Any:
     if type(x) is not _Size:
         return stand_in(x, "", lengths=lengths)
     size = in_short(resolve(x.type.shape, {}), lengths)

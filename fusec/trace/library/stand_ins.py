@@ -28,7 +28,7 @@ from ..facts.layout import like_order
 from ..operands.sizes import ORDINARY, size_of
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .asked_sizes import Asked, Operand, Told, note_answer, told
+from .asked_sizes import Asked, OperandLayout, Told, note_answer, told
 from .result_sizes import LAST_RESORT, MOST_OF_SIZED, assignments, static_shapes
 from .short_axes import AS_THEY_ARE, Lengths, in_short, short_lengths
 
@@ -37,13 +37,14 @@ _NOT_ZERO = ("ones", "points", "square tensors")  # these would be divided by, o
 
 
 def stand_in(
-    x: TracedArray | Operand, op: str, sizes: Bindings = ORDINARY, lengths: Lengths = AS_THEY_ARE
+    x: TracedArray | OperandLayout, op: str, sizes: Bindings = ORDINARY,
+    lengths: Lengths = AS_THEY_ARE,
 ) -> Any:
     """A plain value of the type and layout of ``x`` with contents that calls accept.
 
     Matrices of linear algebra are identities, integers otherwise 0 (they may be indices).
     """
-    x = x if isinstance(x, Operand) else operand_of(x)
+    x = x if isinstance(x, OperandLayout) else operand_of(x)
     type_, tried_on = x.type, LIBRARY[op].tried_on if op else ""
     if type_.kind != "array":
         size = x.number
@@ -79,13 +80,13 @@ def _emptied(stand_in: Any) -> Any:
     return np.broadcast_to(np.zeros_like(stand_in[once]), stand_in.shape)
 
 
-def operand_of(x: TracedArray) -> Operand:
+def operand_of(x: TracedArray) -> OperandLayout:
     """What a stand-in needs to know of an operand."""
     is_array = x.type.kind == "array"
-    return Operand(x.type, x.strides, None if is_array else size_of(x.value))
+    return OperandLayout(x.type, x.strides, None if is_array else size_of(x.value))
 
 
-def _memory_like(x: Operand, whole: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
+def _memory_like(x: OperandLayout, whole: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
     """Zeros that lie in memory as ``x`` of these sizes does, of which the axes have the lengths
     ``whole``; axes that repeat (of stride 0) of length 1.
 
@@ -254,7 +255,7 @@ def _asked(
 
 
 def _shapes(
-    asked: Asked, operands: Sequence[Operand], answer: Told
+    asked: Asked, operands: Sequence[OperandLayout], answer: Told
 ) -> list[tuple[Size, ...]]:
     """Of an answer; where sizes are symbols, plans ask whether it is theirs."""
     if is_symbolic(asked.form) or any(x.is_symbolic for x in operands):

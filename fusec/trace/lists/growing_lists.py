@@ -41,7 +41,7 @@ class ShortListError(ConcreteValueError):
 
 
 @dataclass
-class Filled:
+class FilledList:
     """What attempts at a loop found of one list: its items' ``types``, how many an iteration
     appends; the arrays that it fills."""
 
@@ -72,7 +72,7 @@ class GrowingList:
     """Such a list in an iteration: ``base`` items and what was ``added``."""
 
     def __init__(
-        self, trace: Trace, name: str, owner: Any, filled: Filled, base: Any, least: int
+        self, trace: Trace, name: str, owner: Any, filled: FilledList, base: Any, least: int
     ) -> None:
         self.trace, self.name, self.owner, self.filled = trace, name, owner, filled
         self.base, self.least, self.added = base, least, 0

@@ -20,14 +20,14 @@ from ..values.operations import OPERATIONS
 from ..values.storage import Storage
 from ..values.trace import Trace
 from .appended_items import Shown
-from .growing_lists import Filled, GrowingList, leaves_of
+from .growing_lists import FilledList, GrowingList, leaves_of
 
 
 class GrowingLists:
     """Those of one attempt at a loop, in the cells of its body."""
 
     def __init__(
-        self, trace: Trace, body: Callable[..., Any], count: Any, known: dict[str, Filled],
+        self, trace: Trace, body: Callable[..., Any], count: Any, known: dict[str, FilledList],
         changed: Callable[[], None], bound: Mapping[str, Any],
     ) -> None:
         self.trace, self.known, self.count, self.changed = trace, known, count, changed
@@ -44,7 +44,7 @@ class GrowingLists:
     def _of(self, name: str, items: Any) -> GrowingList | None:
         if isinstance(items, GrowingList):
             outer = items.filled
-            inner = self.known.setdefault(name, Filled(
+            inner = self.known.setdefault(name, FilledList(
                 outer.structure, outer.types, 0, appended=outer.appended, arrays=outer.arrays))
             inner.is_joined, base = outer.is_joined, items.length()
             return GrowingList(self.trace, name, items, inner, base, items.least + items.added)
@@ -107,7 +107,7 @@ class GrowingLists:
         return self.storages_of(one.filled for one in self.lists.values())
 
     @staticmethod
-    def storages_of(lists: Iterable[Filled]) -> set[Storage]:
+    def storages_of(lists: Iterable[FilledList]) -> set[Storage]:
         """That of some."""
         return {a.storage for filled in lists for a in filled.arrays if a.storage is not None}
 
@@ -150,7 +150,7 @@ def _mentions_append(code: CodeType) -> bool:
         _mentions_append(c) for c in code.co_consts if isinstance(c, CodeType))
 
 
-def _of_items(trace: Trace, items: list[Any]) -> Filled | None:
+def _of_items(trace: Trace, items: list[Any]) -> FilledList | None:
     """A list of numbers or arrays of one structure and shape; None for others."""
     _, structure = flattened(items[0])
     columns = [leaves_of(trace, item, structure, are_old=True) for item in items]
@@ -171,10 +171,10 @@ def _of_items(trace: Trace, items: list[Any]) -> Filled | None:
         if not type_.is_static or (type_.kind == "array" and not type_.shape):
             return None
         types.append(type_)
-    return Filled(structure, types, len(items), is_joined=is_joined)
+    return FilledList(structure, types, len(items), is_joined=is_joined)
 
 
-def _made(trace: Trace, items: list[Any], filled: Filled, count: int) -> list[TracedArray]:
+def _made(trace: Trace, items: list[Any], filled: FilledList, count: int) -> list[TracedArray]:
     """The arrays, with the items that there are."""
     columns = list(zip(*(flattened(item)[0] for item in items), strict=True))
     arrays = []

@@ -24,14 +24,14 @@ from ..values.array import TracedArray
 from ..values.operations import OPERATIONS
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .written_lists import Table, WrittenList
+from .written_lists import ListTable, WrittenList
 
 MOST_LISTS = 16
 MOST_KNOWN = 4_096  # iterations that Python runs where all is known
 _PLAIN = frozenset({bool, int, float, complex})
 
 
-class Refused(dict[int, list[Any]]):
+class RefusedLists(dict[int, list[Any]]):
     """Of a trace: lists of which a loop perhaps could not write an item, or read one of those in
     it, by their ids."""
 
@@ -47,12 +47,12 @@ class WrittenLists:
         has to carry."""
         self.trace, self.bound, self.parts, self.is_older = trace, bound, parts, is_older
         self.cells: dict[str, CellType] = {}
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, ListTable] = {}
         self.are_known = True
 
     def learn(self) -> bool:
         """Whether another attempt is due, as the latest wrote items of a list."""
-        refused = self.trace.part(Refused)
+        refused = self.trace.part(RefusedLists)
         if not refused or len(self.tables) >= MOST_LISTS:
             return False
         known = len(self.tables)
@@ -69,7 +69,7 @@ class WrittenLists:
                 if type(held) is list and held and name not in self.bound:
                     yield name, cells[name]
 
-    def _add(self, name: str, cell: CellType, refused: Refused) -> None:
+    def _add(self, name: str, cell: CellType, refused: RefusedLists) -> None:
         owner: list[Any] = cell.cell_contents
         shape, numbers, lists = _taken_apart(owner)
         if not numbers or len({*map(id, lists)}) < len(lists) or not any(
@@ -185,13 +185,13 @@ def _type_of(trace: Trace, numbers: list[Any]) -> tuple[TensorType, bool] | None
 
 
 def _table(trace: Trace, name: str, owner: list[Any], content: tuple[tuple[int, ...], list[Any]],
-           type_: TensorType, is_joined: bool) -> Table:
+           type_: TensorType, is_joined: bool) -> ListTable:
     shape, numbers = content
     array: TracedArray = _array(trace, numbers, type_.dtype)
     if len(shape) > 1:
         array = array.reshape(shape)
     value = cast(trace, array.value, type_.dtype)
-    return Table(trace, name, owner, TracedArray(trace, Storage(value)), type_, is_joined)
+    return ListTable(trace, name, owner, TracedArray(trace, Storage(value)), type_, is_joined)
 
 
 def _array(trace: Trace, numbers: list[Any], dtype: np.dtype) -> Any:

@@ -37,7 +37,7 @@ class JoinedParts(Parts):
         return value
 
 
-class Table:
+class ListTable:
     """A list, or lists in a list, as an array: the numbers' types, what was found of them."""
 
     def __init__(self, trace: Trace, name: str, owner: list[Any], array: TracedArray,
@@ -114,7 +114,7 @@ class Table:
 class WrittenList:
     """The list in an iteration, or one in it at places that the iteration knows."""
 
-    def __init__(self, table: Table, places: tuple[Any, ...] = ()) -> None:
+    def __init__(self, table: ListTable, places: tuple[Any, ...] = ()) -> None:
         self.table, self.places = table, places
 
     def length(self) -> int:

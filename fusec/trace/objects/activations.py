@@ -20,7 +20,7 @@ _NUMBERS = (int, float, complex, np.number)
 
 
 @dataclass(frozen=True)
-class Result:
+class ReturnedLeaf:
     """A leaf that the function returns as a value of the graph."""
 
     type: TensorType
@@ -28,7 +28,7 @@ class Result:
 
 
 @dataclass
-class Function:
+class RecursiveFunction:
     """A function that calls itself, while its body is traced."""
 
     name: str
@@ -42,7 +42,7 @@ class Function:
 
     @property
     def types(self) -> tuple[TensorType, ...]:
-        return tuple(r.type for r in self.results or () if type(r) is Result)
+        return tuple(r.type for r in self.results or () if type(r) is ReturnedLeaf)
 
     def suppose(self, structure: Any, results: list[Any]) -> None:
         """The body has returned this: go on until it returns what was supposed."""
@@ -60,7 +60,7 @@ class Activation:
     function: Callable[..., Any]
     arguments: Arguments
     regions: int  # branches and loops around it
-    recursive: Function | None = None  # of which this is the body
+    recursive: RecursiveFunction | None = None  # of which this is the body
 
 
 class Activations(list[Activation]):
@@ -138,8 +138,8 @@ def _are_like(a: Any, b: Any) -> bool:
 
 def _joined(supposed: Any, actual: Any) -> Any:
     """A leaf that holds both."""
-    if type(supposed) is not Result or type(actual) is not Result:
-        is_same = type(supposed) is not Result and same(supposed, actual)
+    if type(supposed) is not ReturnedLeaf or type(actual) is not ReturnedLeaf:
+        is_same = type(supposed) is not ReturnedLeaf and same(supposed, actual)
         return supposed if is_same else actual
     try:
         type_ = joined(supposed.type, actual.type)
@@ -148,4 +148,4 @@ def _joined(supposed: Any, actual: Any) -> Any:
     lies_alike = supposed.strides in ((), actual.strides)
     if type_ == supposed.type and lies_alike:
         return supposed
-    return Result(type_, supposed.strides if lies_alike else ())
+    return ReturnedLeaf(type_, supposed.strides if lies_alike else ())

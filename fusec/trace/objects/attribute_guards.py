@@ -13,7 +13,7 @@ from ..guards.guard import (
     method_guard,
     place_guard,
 )
-from ..guards.measures import Layout
+from ..guards.measures import LayoutMeasure
 from ..guards.places import NamesOf
 from ..values.trace import Trace
 
@@ -34,7 +34,8 @@ def note_constant(trace: Trace, obj: Any, name: str) -> None:
     same at each call, too."""
     standing = trace.world.guards.get((id(obj), name))
     key = (id(obj), name if standing is None else f"{name} as a constant")
-    if standing is None or (type(standing.measure) is Layout and key not in trace.world.guards):
+    if standing is None or (
+            type(standing.measure) is LayoutMeasure and key not in trace.world.guards):
         trace.world.guards[key] = guard = attribute_guard(obj, name)
         trace.world.reachable.note(guard, key)
 

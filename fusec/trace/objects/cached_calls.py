@@ -19,7 +19,7 @@ from fusec.ir.sizes.symbolic_sizes import plain
 from ..facts.constant_values import constant_value
 from ..facts.refusals import is_compiled
 from ..guards.guard import Guard
-from ..guards.measures import Layout
+from ..guards.measures import LayoutMeasure
 from ..guards.places import Places
 from ..places.outside_memory import captured
 from ..values.array import TracedArray
@@ -94,7 +94,8 @@ def _result(hooks: TracingHooks, title: str, key: tuple[int, str], read: Callabl
     value, trace = read(), hooks.trace
     is_array = type(value) is np.ndarray and is_compiled(value.dtype)
     if key not in trace.world.guards:
-        trace.world.guards[key] = Guard(title, title, read, Layout(value) if is_array else None)
+        measure = LayoutMeasure(value) if is_array else None
+        trace.world.guards[key] = Guard(title, title, read, measure)
     if not is_array:
         return value
     trace.feeds.readers.setdefault(id(value), read)

@@ -21,10 +21,10 @@ from fusec.ir.sizes.dims import UndecidedSizeError
 from fusec.ir.sizes.symbolic_numbers import is_int
 
 from ..choice.half_choices import never_raises
-from ..choice.regions import Region
+from ..choice.regions import TraceRegion
 from ..control.branches import branch
 from ..control.raised_exceptions import is_programs
-from ..control.ranges import Counted, sequence
+from ..control.ranges import CountedItems, sequence
 from ..control.sequences import PythonIterator, TracedRange
 from ..convert.logic import Thunk
 from ..facts.trees import leaves_in
@@ -73,7 +73,7 @@ class Quantifier:
         self.is_open = False  # whether an item before may have decided
         self.acting = 0  # items in branches
 
-    def counted(self, items: Counted) -> Iterator[Thunk]:
+    def counted(self, items: CountedItems) -> Iterator[Thunk]:
         """The elements of what has positions."""
         return (partial(lambda k: self.ask(items.item(k)), k)
                 for k in range(operator.index(items.count)))
@@ -189,7 +189,7 @@ class _Attempt:
     def __init__(self, quantifier: Quantifier) -> None:
         self.trace = quantifier.trace
         self.variables = quantifier.hooks.variables((), quantifier.element)
-        self.held, self.region = self.variables.read(), Region(self.trace)
+        self.held, self.region = self.variables.read(), TraceRegion(self.trace)
         self.changes, self.count = self.trace.local.changes, self._count()
 
     def _count(self) -> int:

@@ -24,15 +24,15 @@ from fusec.ir.sizes.polynomials import is_argument
 
 from ..choice.merge import flatten, is_traced, unflatten
 from ..choice.optional_values import assuming, bound, settled
-from ..choice.regions import Region, captures, placeholder, subgraph
+from ..choice.regions import TraceRegion, captures, placeholder, subgraph
 from ..control.raised_exceptions import note_state
 from ..operands.index_uses import lost_checks, note_inside
-from ..places.cells import Variables
+from ..places.cells import CellVariables
 from ..values.array import TracedArray, from_value
 from ..values.selected_arrays import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace
-from .activations import Activation, Activations, Arguments, Function, Result
+from .activations import Activation, Activations, Arguments, RecursiveFunction, ReturnedLeaf
 
 MOST_ROUNDS = 8
 FP = ("strict", "contract", "fast")  # each allows what those before it do
@@ -128,7 +128,7 @@ def _apart(
 # ------------------------------------------------------------------------- a call of itself
 
 
-def _again(trace: Trace, recursive: Function, arguments: Arguments) -> Any:
+def _again(trace: Trace, recursive: RecursiveFunction, arguments: Arguments) -> Any:
     """In the body: what the function returns for other arguments."""
     recursive.asked = True
     if recursive.results is None:
@@ -142,17 +142,17 @@ def _again(trace: Trace, recursive: Function, arguments: Arguments) -> Any:
     return _returned(trace, recursive, node, arguments)
 
 
-def _returned(trace: Trace, recursive: Function, node: Node, arguments: Arguments) -> Any:
+def _returned(trace: Trace, recursive: RecursiveFunction, node: Node, arguments: Arguments) -> Any:
     """The result, of a node that gives its traced leaves."""
     assert recursive.results is not None
     values = iter(node.outputs)
     others = [root for x in arguments.traced if x.storage is not None for root in roots(x.storage)]
     return unflatten(recursive.structure, [
         _leaf(trace, next(values), leaf, others if recursive.aliases else [])
-        if type(leaf) is Result else leaf for leaf in recursive.results])
+        if type(leaf) is ReturnedLeaf else leaf for leaf in recursive.results])
 
 
-def _leaf(trace: Trace, value: Value, result: Result, others: list[Storage]) -> TracedArray:
+def _leaf(trace: Trace, value: Value, result: ReturnedLeaf, others: list[Storage]) -> TracedArray:
     if others and value.type.kind == "array":
         return TracedArray(trace, Copied(trace, value, others, result.strides))
     return from_value(trace, value, result.strides or None)
@@ -178,7 +178,7 @@ def settled_body(
 ) -> _Body:
     """The body that returns what is supposed of calls in it."""
     name = trace.builder.namer.fresh(getattr(function, "__name__", "function"))
-    recursive = Function(name, fp=fp)
+    recursive = RecursiveFunction(name, fp=fp)
     for _ in range(MOST_ROUNDS):
         recursive.changed = False
         body = _Body(trace, function, arguments, recursive)
@@ -206,11 +206,11 @@ class _Body:
 
     def __init__(
         self, trace: Trace, function: Callable[..., Any], arguments: Arguments,
-        recursive: Function,
+        recursive: RecursiveFunction,
     ) -> None:
         self.trace, self.function, self.recursive = trace, function, recursive
         self.arguments = arguments
-        self.region = Region(trace)
+        self.region = TraceRegion(trace)
         self.parameters = [placeholder(trace, x.type, "argument") for x in arguments.traced]
         self.stand_ins = [
             from_value(trace, parameter, x.strides or None)
@@ -220,7 +220,7 @@ class _Body:
         self.graph: Graph
         self.others: list[Value] = []
         hooks: Any = trace.hooks
-        where, variables = hooks.where, Variables(trace, ())
+        where, variables = hooks.where, CellVariables(trace, ())
         self.before = before = variables.read()
         args, kwargs = arguments.with_traced(self.stand_ins)
         activation = Activation(
@@ -260,7 +260,7 @@ class _Body:
         self._note_aliases(values)
         is_known = self.recursive.results is not None or not self.recursive.asked
         self.recursive.suppose(structure, [
-            Result(x.type, x.strides) if is_traced(x) else x for x in leaves])
+            ReturnedLeaf(x.type, x.strides) if is_traced(x) else x for x in leaves])
         self.checks = self.region.take_checks() if is_known else []
         uses = self.region.take_index_uses()
         self.checks += lost_checks(
@@ -293,7 +293,7 @@ class _Body:
     def is_valid(self) -> bool:
         """Whether it would be the same now: nothing that it reads has been written since."""
         storages = self.trace.feeds.storages
-        return not Variables(self.trace, ()).differ_from(self.before) and all(
+        return not CellVariables(self.trace, ()).differ_from(self.before) and all(
             v.node.op == "Input" and v in self.trace.feeds.inputs and (
                 (storage := storages[v.node.attrs["index"]]) is None or not storage.version)
             for v in self.others)

@@ -29,7 +29,7 @@ from ..guards.contents import DICT_VIEWS
 from ..guards.places import Places
 from ..operands.operands import as_traced
 from ..places.attributes import Attributes
-from ..places.cells import Variables, setters_of
+from ..places.cells import CellVariables, setters_of
 from ..places.effects import Effects
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray
@@ -140,13 +140,13 @@ class TracingHooks(Hooks):
     def watch(self) -> Watch:
         return self.trace.world.watch
 
-    def variables(self, names: Iterable[str], *functions: Callable[..., Any]) -> Variables:
+    def variables(self, names: Iterable[str], *functions: Callable[..., Any]) -> CellVariables:
         """The variables that converted parts share, and the attributes that are assigned."""
         setters: dict[str, Any] = {}
         for function in functions:
             setters.update(setters_of(function))
-        return Variables(self.trace, dict.fromkeys([*names, *setters]), *functions,
-                         *setters.values())
+        return CellVariables(self.trace, dict.fromkeys([*names, *setters]), *functions,
+                             *setters.values())
 
     # -- what the trace made ----------------------------------------------------------------------
 

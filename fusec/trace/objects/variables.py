@@ -48,7 +48,7 @@ class Met(NamedTuple):
     reference: weakref.ref[Variable]
 
 
-class Variables:
+class TraceVariables:
     """Those that one trace met, by the ids of their buffers, and those that it made."""
 
     def __init__(self) -> None:
@@ -110,7 +110,8 @@ class FrontEnd:
             self._begin(trace, variable, strong(trace, value), dtype)
         else:
             variable.buffer = first_buffer(snapshots(constant), dtype, variable.name)
-        trace.part(Variables).created.append(Created(variable, trace.loc, constant is not None))
+        trace.part(TraceVariables).created.append(
+            Created(variable, trace.loc, constant is not None))
         return constant is not None
 
     def _begin(self, trace: Trace, variable: Variable, value: TracedArray, dtype: Any) -> None:
@@ -140,7 +141,7 @@ def _known(trace: Trace, value: Any) -> Any:
 def storage_of(trace: Trace, variable: Variable) -> Storage:
     """The storage of its buffer."""
     buffer = variable.buffer
-    if trace.part(Variables).met.setdefault(id(buffer), variable) is variable:
+    if trace.part(TraceVariables).met.setdefault(id(buffer), variable) is variable:
         trace.feeds.titles.setdefault(id(buffer), variable.title)
     with trace.builder.on(variable.stated_device):
         return trace.capture(buffer)

@@ -24,7 +24,7 @@ from ..facts.code_names import HEAP_TYPE
 from ..guards.container_changes import held_in, may_be_held
 from ..guards.contents import everything_in
 from ..guards.guard import Guard, is_in_object
-from ..guards.measures import Layout
+from ..guards.measures import LayoutMeasure
 from ..guards.places import UNBOUND, Attribute, Key, Places
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
@@ -61,7 +61,7 @@ class Attributes:
     def _check_unread(self, key: Key) -> None:
         """What was read as a constant cannot become an input: the trace begins anew."""
         guard = self.trace.world.guards.get(key)
-        if guard is not None and type(guard.measure) is not Layout and type(guard) is Guard and (
+        if type(guard) is Guard and type(guard.measure) is not LayoutMeasure and (
                 key[1] not in self.trace.world.assigned_names.attributes):
             raise AssignedLater(attribute=key[1])
 

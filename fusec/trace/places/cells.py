@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..guards.places import UNBOUND, Cell, Place, Places
+from ..guards.places import UNBOUND, Cell, OuterPlace, Places
 from ..rewrite.definitions import SETTER
 from ..values.trace import Trace
 
 
-class Variables:
+class CellVariables:
     """Cells by name, read and written as a whole, and with them the attributes that are assigned,
     by names of the form ``Class.attribute``, and outer names, ``global name``."""
 
@@ -50,7 +50,7 @@ class Variables:
         """Those of the cells of these names."""
         return {id(self.cells[name].scope) for name in names if name in self.cells}
 
-    def kind(self, name: str) -> type[Place]:
+    def kind(self, name: str) -> type[OuterPlace]:
         return type(self.cells.get(name) or self.places.by_title[name])
 
     def left_by(self, held: Mapping[str, Any], name: str) -> Any:

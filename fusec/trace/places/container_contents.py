@@ -16,7 +16,7 @@ from ..facts.refusals import is_compiled
 from ..guards.container_changes import items_in, may_be_held, put_content
 from ..guards.contents import inside
 from ..guards.measures import BUFFERS, DATA, bits_of, layout_of
-from ..guards.places import UNBOUND, Place
+from ..guards.places import UNBOUND, OuterPlace
 
 MOST_ITEMS = 64  # of which each is an input; the items of larger containers are constants
 Reader = Callable[[], Any]
@@ -88,7 +88,7 @@ class Held:
         return tuple(layout), new
 
 
-class Tail(Place):
+class Tail(OuterPlace):
     """What is appended to a list, all of it as one variable: a tuple."""
 
     __slots__ = ("_list", "_start", "find")

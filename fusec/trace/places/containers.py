@@ -28,7 +28,7 @@ from ..guards.container_changes import (
 )
 from ..guards.contents import everything_in
 from ..guards.guard import Guard, itself, once_guard
-from ..guards.places import Attribute, Cell, Global, Item, Place, Places
+from ..guards.places import Attribute, Cell, Global, Item, OuterPlace, Places
 from ..guards.side_effects import is_outside
 from ..values.assigned_names import AssignedLater
 from ..values.trace import Trace
@@ -249,7 +249,7 @@ class Containers:
             type(x) is not tuple and (self.is_held(x) or is_outside(self.trace, x)))), None)
 
 
-def _of_kind(places: list[Place], *kinds: type[Place]) -> list[tuple[Place, Any]]:
+def _of_kind(places: list[OuterPlace], *kinds: type[OuterPlace]) -> list[tuple[OuterPlace, Any]]:
     return [(place, place.now()) for place in places if isinstance(place, kinds)]
 
 

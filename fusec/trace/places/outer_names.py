@@ -21,7 +21,7 @@ import numpy as np
 from fusec.ir.graph import new_id
 
 from ..guards.container_changes import may_be_held
-from ..guards.places import Attribute, Cell, Global, Key, Place, Places
+from ..guards.places import Attribute, Cell, Global, Key, OuterPlace, Places
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater, is_named
@@ -58,7 +58,7 @@ class OuterNames:
         if self.trace.in_region:
             self.places.born.update((id(cell), (new_id(), cell)) for cell in cells)
 
-    def _check_unread(self, fn: FunctionType, place: Place, is_inside: bool) -> None:
+    def _check_unread(self, fn: FunctionType, place: OuterPlace, is_inside: bool) -> None:
         """What was read as a constant cannot become an input: the trace begins anew."""
         value, names = place(), self.trace.world.assigned_names
         if is_inside or not self.is_begun or not (
@@ -67,7 +67,7 @@ class OuterNames:
         if is_named(self.entered - {fn}, place.name):
             raise AssignedLater(place=place)
 
-    def _add(self, place: Place, is_inside: bool = False) -> None:
+    def _add(self, place: OuterPlace, is_inside: bool = False) -> None:
         if is_inside:
             self.places.add(place)
             return
@@ -99,7 +99,7 @@ class OuterNames:
                 and (type(initial[title]) is TracedArray or is_held(initial[title]))}
 
 
-def _assigned(fn: Any, with_globals: bool) -> Iterator[Place]:
+def _assigned(fn: Any, with_globals: bool) -> Iterator[OuterPlace]:
     free, module = _stored(fn.__code__)
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     yield from (Cell(cells[name], name) for name in free if name in cells)

@@ -19,7 +19,7 @@ from ..facts.refusals import is_compiled
 from ..guards.array_values import handle_of
 from ..guards.container_changes import may_be_held
 from ..guards.guard import Guard, layout_guard
-from ..guards.places import Attribute, Place
+from ..guards.places import Attribute, OuterPlace
 from ..guards.relations import Relation
 from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater
@@ -160,7 +160,7 @@ def captured(
     return handle_of(trace, x, lambda: view(TracedArray(trace, trace.capture(root))))
 
 
-def stand_in(trace: Trace, place: Place, value: Any) -> Any:
+def stand_in(trace: Trace, place: OuterPlace, value: Any) -> Any:
     """What the program has for what a place holds: an array or number is read at each call, a list
     or dict is held, others are constants."""
     world = trace.world
@@ -179,7 +179,7 @@ def is_input(trace: Trace, value: Any) -> bool:
 
 
 def as_input(
-    trace: Trace, value: Any, read: Callable[[], Any], subject: str, place: Place | None = None
+    trace: Trace, value: Any, read: Callable[[], Any], subject: str, place: OuterPlace | None = None
 ) -> TracedArray:
     """Such a value; without a ``place`` of its own the guard of what holds it compares its layout.
     """

@@ -32,7 +32,7 @@ from ..guards.contents import (
 )
 from ..guards.guard import Guard, attribute_guard, is_data, place_guard
 from ..guards.measures import ATOMS, Bits, Identity
-from ..guards.places import UNBOUND, Cell, Defaults, Global, Key, Place
+from ..guards.places import UNBOUND, Cell, Defaults, Global, Key, OuterPlace
 from ..guards.process_state import is_decimal, note_decimals
 from ..source.source import HOOKS_NAME
 from ..values.array import TracedArray
@@ -81,12 +81,12 @@ class Outside:
                 self.names[name.key] = guard = self._guard(name)
                 self.note(guard, name.key)
 
-    def _names_of(self, fn: FunctionType) -> Iterator[Place]:
+    def _names_of(self, fn: FunctionType) -> Iterator[OuterPlace]:
         """Defaults of the traced function itself are arguments of the call."""
         is_called = fn not in self.trace.entry or fn in getattr(self.trace.hooks, "functions", ())
         return (name for name in names_of(fn) if is_called or name.scope is not fn)
 
-    def _guard(self, name: Place) -> Guard:
+    def _guard(self, name: OuterPlace) -> Guard:
         return place_guard(name, measure(name(), self.trace.world.containers.guarded))
 
     def note(self, guard: Guard, key: Key) -> None:
@@ -215,7 +215,7 @@ def _item(read: Reader, keys: tuple[Any, ...]) -> Any:
     return value
 
 
-def names_of(fn: Any) -> Iterator[Place]:
+def names_of(fn: Any) -> Iterator[OuterPlace]:
     """Globals and closure variables that a function, or code inside it such as a comprehension,
     names, and its defaults.  Those of a function that the program made in the trace are its own."""
     function = getattr(fn, "__func__", fn)

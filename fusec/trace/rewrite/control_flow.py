@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from ..source.matches import Matches
 from ..source.source import FunctionNode, Source
-from .definitions import RESULT, RETURNED, Functions, Loop
+from .definitions import RESULT, RETURNED, Functions, LoopFlags
 from .generator_loops import GeneratorLoops
 from .statements import Statements
 from .transformer import LOAD, STORE, constant
@@ -253,7 +253,7 @@ class ControlFlow(Functions):
     ) -> list[ast.stmt]:
         saved = self.loop
         self.numbers += 1
-        self.loop = Loop(f"_fusec_broke_{self.numbers}", f"_fusec_skipped_{self.numbers}")
+        self.loop = LoopFlags(f"_fusec_broke_{self.numbers}", f"_fusec_skipped_{self.numbers}")
         exits = self.facts.exits(node.body)
         names = self._bound_variables(node.body)
         head = node.test if isinstance(node, ast.While) else node.target

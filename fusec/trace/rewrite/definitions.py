@@ -21,7 +21,7 @@ SETTER = "_fusec_set_"  # prefix: the function ``_fusec_set_x`` binds the user's
 
 
 @dataclass
-class Loop:
+class LoopFlags:
     """The flags of the innermost loop: left by a ``break``, iteration ended by a ``continue``."""
 
     broke: str
@@ -29,7 +29,7 @@ class Loop:
 
 
 @dataclass
-class Function:
+class FunctionScope:
     """The function being rewritten."""
 
     unshared: set[str]  # names declared global
@@ -47,8 +47,8 @@ class Functions(Conditions):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.numbers = 0
-        self.current: Function | None = None
-        self.loop: Loop | None = None
+        self.current: FunctionScope | None = None
+        self.loop: LoopFlags | None = None
         self.guarded: set[str] = set()
         self.in_lambda = False
         self.sets_flags = False  # whether exits of the visited statement set flags
@@ -192,7 +192,7 @@ class Functions(Conditions):
         return self._assign(self.name(name, STORE, like), constant(value, like), like)
 
 
-def _function_facts(body: list[ast.stmt], facts: StatementFacts) -> Function:
+def _function_facts(body: list[ast.stmt], facts: StatementFacts) -> FunctionScope:
     unshared, outer = set(), set()
     for statement in body:
         for node in flow.walk_scope(statement):
@@ -200,7 +200,7 @@ def _function_facts(body: list[ast.stmt], facts: StatementFacts) -> Function:
                 unshared.update(node.names)
             if isinstance(node, ast.Nonlocal):
                 outer.update(node.names)
-    return Function(unshared, outer, flow.Liveness(body, facts), CertainReads(body, facts), {})
+    return FunctionScope(unshared, outer, flow.Liveness(body, facts), CertainReads(body, facts), {})
 
 
 def _assigned_by_nested(node: ast.FunctionDef, facts: StatementFacts) -> list[str]:

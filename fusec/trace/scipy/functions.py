@@ -24,7 +24,7 @@ from ..arrays.creation import filled
 from ..convert.call_table import CallTable
 from ..facts.constant_values import constant_value
 from ..library.arguments import Encoder
-from ..library.asked_sizes import Asked, Operand, Told, told
+from ..library.asked_sizes import Asked, OperandLayout, Told, told
 from ..library.calls import finish
 from ..library.failures import guarded
 from ..library.short_axes import AS_THEY_ARE, Lengths
@@ -72,7 +72,7 @@ def _refuse_targets(trace: Trace, full: str, kwargs: dict[str, Any]) -> None:
 
 def _ask(
     trace: Trace, operands: Sequence[TracedArray], form: Any, named: Any
-) -> tuple[Told, Asked, list[Operand]]:
+) -> tuple[Told, Asked, list[OperandLayout]]:
     """SciPy's answer on stand-ins, and the question; raises SciPy's exceptions, at the user's line.
 
     A matrix may be singular to one function and the bands of a regular one to another, so several
@@ -105,7 +105,7 @@ def _users(trace: Trace, error: Exception, operands: Sequence[TracedArray]) -> E
 
 
 def _filled(
-    fill: Callable[[np.ndarray], None], x: Operand, lengths: Lengths = AS_THEY_ARE,
+    fill: Callable[[np.ndarray], None], x: OperandLayout, lengths: Lengths = AS_THEY_ARE,
 ) -> Any:
     """A constant itself; else an array of the same layout with values of one kind."""
     if x.contents is not None:

@@ -18,7 +18,7 @@ from fusec.errors import ConcreteValueError, unsupported
 
 from ..facts.code_names import names_in
 from ..facts.refusals import is_compiled
-from .collaborators import Place
+from .collaborators import OuterVariable
 
 Result = TypeVar("Result")
 _MOST_ATTEMPTS = 1000
@@ -59,8 +59,9 @@ class AssignedLater(BaseException):
     container that it changes; no ``except Exception`` of the user's catches it."""
 
     def __init__(
-        self, attribute: str = "", place: Place | None = None, root: np.ndarray | None = None,
-        containers: Sequence[tuple[Any, str]] = (), appended: Sequence[int] = (),
+        self, attribute: str = "", place: OuterVariable | None = None,
+        root: np.ndarray | None = None, containers: Sequence[tuple[Any, str]] = (),
+        appended: Sequence[int] = (),
     ) -> None:
         super().__init__(attribute or (place.subject if place is not None else ""))
         self.attribute, self.place, self.root = attribute, place, root

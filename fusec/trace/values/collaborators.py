@@ -26,7 +26,7 @@ class Guard(Protocol):
     def refresh(self) -> bool: ...
 
 
-class Place(Protocol):
+class OuterVariable(Protocol):
     """A variable of an outer scope that the program assigns."""
 
     subject: str

@@ -35,7 +35,7 @@ class Feeds:
         self.layout_of: Callable[[str, np.ndarray], Any] = lambda path, array: None  # with symbols
 
 
-class Record:
+class TraceRecord:
     """What has been recorded beside nodes that have users; control flow takes parts of it back."""
 
     def __init__(self) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from fusec.core.records import dataclass, field
 from fusec.ir import TensorType, Value
 from fusec.ir.graph import new_id
+from fusec.ir.regions import Region
 from fusec.ir.sizes.bindings import Bindings, resolve
 from fusec.ir.sizes.dims import is_static, symbols_of
 from fusec.ir.sizes.symbolic_numbers import expressions
@@ -85,13 +86,10 @@ class ViewStep:
         """One step for two; None where there is none."""
         if self.op != "Slice" or before.op != "Slice":
             return None
-        first, then = dict(before.attrs), dict(self.attrs)
-        if not is_static(first["sizes"]) or not is_static(then["sizes"]) or 0 in then["sizes"]:
+        first, then = Region.of(dict(before.attrs)), Region.of(dict(self.attrs))
+        if not is_static(first.sizes) or not is_static(then.sizes) or 0 in then.sizes:
             return None
-        starts = tuple(a + b * k for a, b, k in zip(
-            first["starts"], then["starts"], first["steps"], strict=True))
-        steps = tuple(a * b for a, b in zip(first["steps"], then["steps"], strict=True))
-        attrs = (("starts", starts), ("steps", steps), ("sizes", then["sizes"]))
+        attrs = tuple(first.part(then)._asdict().items())
         return ViewStep("Slice", attrs, self.strides)
 
     def on_array(self, numbers: Iterator[int]) -> Callable[..., np.ndarray]:

@@ -33,7 +33,7 @@ from ..facts.origins import access_path, describe
 from ..facts.refusals import check_array
 from .exception_handlers import Handlers, check_decided, under_handlers
 from .operations import OPERATIONS
-from .parts import Feeds, Local, Record, World
+from .parts import Feeds, Local, TraceRecord, World
 from .storage import Storage
 
 Layout = tuple[tuple[Size, ...], Strides]  # shape and strides of an array
@@ -51,7 +51,7 @@ class Trace:
     def __init__(self, name: str) -> None:
         self.name = name
         self.builder = Builder()
-        self.feeds, self.record = Feeds(), Record()
+        self.feeds, self.record = Feeds(), TraceRecord()
         self.world, self.local = World(), Local()
         self.entry: tuple[FunctionType, ...] = ()  # the traced function itself
         self.hooks: Hooks | None = None

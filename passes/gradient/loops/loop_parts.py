@@ -6,33 +6,34 @@ from collections.abc import Sequence
 
 from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, Value
+from fusec.ir.uses import values_read
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder, get
 from fusec.ops.admission.integer_ranges import Around, Interval, interval, is_wide
 from fusec.ops.derivatives import Term, refusal
 from fusec.ops.regions.loop_numbers import TAPE
 
-from ..bodies import Body, Opened, name_of, of_kind, opened
+from ..bodies import Body, OpenedGraph, name_of, of_kind, opened
 from ..dependents import dependents, is_differentiable
 from .nests import Nested
 from .trips import Counter, Trips, counters, trips
 
 
 @dataclass
-class LoopParts:
+class LoopAndBody:
     """A loop and a copy of its body: ``ends`` is what each carried value is at the end of an
     iteration."""
 
     builder: Builder
     node: Node
-    body: Opened
+    body: OpenedGraph
     ends: list[Value]
     counters: dict[int, Counter]
     trips: Trips | None
     name: str  # of the loop in the program that it stands for
 
     @classmethod
-    def of(cls, builder: Builder, node: Node) -> LoopParts:
+    def of(cls, builder: Builder, node: Node) -> LoopAndBody:
         graph: Graph = node.attrs["body"]
         body = opened(builder, graph)
         updates = body.new_contents(graph)
@@ -88,7 +89,7 @@ class LoopParts:
         return None if None in (low, last) else low + last, high
 
 
-def varied_values(parts: LoopParts, given: set[int]) -> set[int]:
+def varied_values(parts: LoopAndBody, given: set[int]) -> set[int]:
     """The numbers of parameters that depend on those given, in some iteration."""
     inside, varied = parts.body.parameters, {
         n for n in given if is_differentiable(parts.body.parameters[n])}
@@ -102,7 +103,7 @@ def varied_values(parts: LoopParts, given: set[int]) -> set[int]:
 
 
 @dataclass
-class More:
+class MoreOfLoop:
     """What a loop carries beside what the loop carries that it extends.
 
     ``start``: of a number that counts iterations.  ``tapes``: pairs of an array and the value that
@@ -125,7 +126,7 @@ class More:
         return [TAPE if v in dict(self.tapes) else "" for v in self.firsts]
 
 
-def extended_loop(parts: LoopParts, more: More) -> Node:
+def extended_loop(parts: LoopAndBody, more: MoreOfLoop) -> Node:
     """The loop with more that it carries."""
     builder, node, n = parts.builder, parts.node, parts.carried
     firsts = more.firsts
@@ -136,7 +137,7 @@ def extended_loop(parts: LoopParts, more: More) -> Node:
         names=(*names, *more.names), extends=parts.name).node
 
 
-def _extended_test(parts: LoopParts, firsts: Sequence[Value]) -> Graph:
+def _extended_test(parts: LoopAndBody, firsts: Sequence[Value]) -> Graph:
     old, test = parts.node.attrs["test"], Body(parts.builder)
     for k, v in enumerate(old.inputs):
         if k == parts.carried:
@@ -151,7 +152,7 @@ def _add_parameters(body: Body, firsts: Sequence[Value]) -> list[Value]:
     return [body.parameter(first.type, "tape") for first in firsts]
 
 
-def _extended_body(parts: LoopParts, more: More, firsts: Sequence[Value]) -> Graph:
+def _extended_body(parts: LoopAndBody, more: MoreOfLoop, firsts: Sequence[Value]) -> Graph:
     builder, n, inside = parts.builder, parts.carried, parts.body.parameters
     body = Body(builder)
     for v in inside[:n]:
@@ -170,7 +171,7 @@ def _extended_body(parts: LoopParts, more: More, firsts: Sequence[Value]) -> Gra
         {k: v for k, v in enumerate(ends) if arrays[k]}, [body.values[v].node for v in sinks])
 
 
-def _more_ends(body: Body, more: More, news: Sequence[Value]) -> list[Value]:
+def _more_ends(body: Body, more: MoreOfLoop, news: Sequence[Value]) -> list[Value]:
     """What is carried beside the loop's own, at the end of an iteration."""
     builder = body.builder
     ends = [builder.emit("Add", news[0], builder.const(1))] if more.start is not None else []
@@ -181,7 +182,7 @@ def _more_ends(body: Body, more: More, news: Sequence[Value]) -> list[Value]:
     return [*ends, *body.copied([value for _, _, value in more.states])]
 
 
-def counting_loop(parts: LoopParts, added: Sequence[Value]) -> list[Value]:
+def counting_loop(parts: LoopAndBody, added: Sequence[Value]) -> list[Value]:
     """The sums of these numbers of each iteration, from a loop that computes nothing else.
 
     Raises where an effect decides how the loop goes on.
@@ -218,7 +219,7 @@ def counting_loop(parts: LoopParts, added: Sequence[Value]) -> list[Value]:
     return [loop.out(len(carried) + k) for k in range(len(added))]
 
 
-def _deciding(parts: LoopParts, ends: Sequence[Value]) -> list[int]:
+def _deciding(parts: LoopAndBody, ends: Sequence[Value]) -> list[int]:
     """The parameters on which the test and these values depend, in any iteration."""
     old: Graph = parts.node.attrs["test"]
     inside = parts.body.parameters
@@ -232,7 +233,7 @@ def _deciding(parts: LoopParts, ends: Sequence[Value]) -> list[int]:
     return sorted(needed)
 
 
-def _check_repeatable(parts: LoopParts, roots: Sequence[Value]) -> None:
+def _check_repeatable(parts: LoopAndBody, roots: Sequence[Value]) -> None:
     for node in nodes_behind(roots):
         rows = map(get, {node.op}.union(*(g.ops for g in node.graphs)))
         if any(row.stateful and not row.checks for row in rows):  # a check holds again
@@ -242,5 +243,5 @@ def _check_repeatable(parts: LoopParts, roots: Sequence[Value]) -> None:
 
 def _read(parameters: Sequence[Value], roots: Sequence[Value]) -> list[int]:
     """The numbers of the parameters behind the values."""
-    behind = {v for node in nodes_behind(roots) for v in node.inputs} | set(roots)
-    return [k for k, v in enumerate(parameters) if v in behind]
+    read = values_read(roots)
+    return [k for k, v in enumerate(parameters) if v in read]

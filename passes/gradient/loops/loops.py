@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from fusec.core.records import dataclass, field
 from fusec.ir import Node, TensorType, Value
-from fusec.ir.walks import nodes_behind
+from fusec.ir.uses import values_read
 from fusec.ops import Builder
 from fusec.ops.derivatives import Term, full, refusal
 from fusec.ops.regions.loop_numbers import WAY_BACK
@@ -20,10 +20,10 @@ from fusec.ops.regions.loop_numbers import WAY_BACK
 from ..bodies import Body, adjoint_type, check_sizes, name_of, of_kind, placeholder
 from ..reverse import Reverse, control_rule, pull
 from ..tape import is_of_known_size, kept_values, read_by_derivatives
-from .loop_parts import LoopParts, More, counting_loop, extended_loop, varied_values
+from .loop_parts import LoopAndBody, MoreOfLoop, counting_loop, extended_loop, varied_values
 from .run_sizes import copied_after_sizes, numbers_of
 from .segments import in_segments, plan_of, state_of
-from .stacks import Inside, Stack, begin, continued, is_beside, use
+from .stacks import LoopContext, Stack, begin, continued, is_beside, use
 from .trips import Counter
 
 
@@ -44,7 +44,7 @@ class _Adjoint:
 @control_rule("Loop")
 def reverse_loop(reverse: Reverse, node: Node, given: Sequence[Term | None]) -> None:
     """Add to the totals of the loop's operands."""
-    parts = LoopParts.of(reverse.builder, node)
+    parts = LoopAndBody.of(reverse.builder, node)
     inside, outer = _inside(parts, reverse.inside), reverse.inside
     if outer is not None and outer.lengths:
         _in_segments(reverse, parts, given, outer.lengths, outer.budget)
@@ -64,7 +64,7 @@ def reverse_loop(reverse: Reverse, node: Node, given: Sequence[Term | None]) -> 
 
 
 def _in_segments(
-    reverse: Reverse, parts: LoopParts, given: Sequence[Term | None], lengths: Sequence[int],
+    reverse: Reverse, parts: LoopAndBody, given: Sequence[Term | None], lengths: Sequence[int],
     budget: int,
 ) -> None:
     """The way back by segments of the first of these lengths; of 1 it is each iteration that runs
@@ -72,8 +72,8 @@ def _in_segments(
     around = _inside(parts, reverse.inside).around
     length, rest = lengths[0], tuple(lengths[1:])
     whole = parts if length == 1 else in_segments(parts, around, length)
-    inside = Inside(whole.around(around), again=[], budget=budget,
-                    lengths=None if length == 1 else rest)
+    inside = LoopContext(whole.around(around), again=[], budget=budget,
+                         lengths=None if length == 1 else rest)
     given = [*given, None][: whole.carried]
     adjoint = _adjoint(reverse, whole, given, inside)
     if not adjoint.numbers:
@@ -84,15 +84,15 @@ def _in_segments(
     _deliver(reverse, whole, adjoint, results)
 
 
-def _inside(parts: LoopParts, outer: Inside | None) -> Inside:
+def _inside(parts: LoopAndBody, outer: LoopContext | None) -> LoopContext:
     """What is known in the body."""
     around = {} if outer is None else outer.around
     nest = () if outer is None else outer.nest
-    return Inside(parts.around(around), (*nest, parts.nested(around)))
+    return LoopContext(parts.around(around), (*nest, parts.nested(around)))
 
 
 def _kept(
-    parts: LoopParts, adjoint: _Adjoint, inside: Inside
+    parts: LoopAndBody, adjoint: _Adjoint, inside: LoopContext
 ) -> tuple[list[Value], dict[str, Value]]:
     """What each iteration keeps, and by name the sizes among it that the way back must be told."""
     numbers = {v: n for n, v in enumerate(parts.body.parameters)}
@@ -117,7 +117,7 @@ def _kept(
 
 
 def _adjoint(
-    reverse: Reverse, parts: LoopParts, given: Sequence[Term | None], body: Inside
+    reverse: Reverse, parts: LoopAndBody, given: Sequence[Term | None], body: LoopContext
 ) -> _Adjoint:
     """Differentiate one iteration."""
     builder, inside = reverse.builder, parts.body.parameters
@@ -136,7 +136,7 @@ def _adjoint(
     return adjoint
 
 
-def _active(reverse: Reverse, parts: LoopParts, given: Sequence[Term | None]) -> _Adjoint:
+def _active(reverse: Reverse, parts: LoopAndBody, given: Sequence[Term | None]) -> _Adjoint:
     """Of which values cotangents are wanted, and reach them: fixed points over iterations."""
     inside, operands = parts.body.parameters, parts.node.inputs
     varied = varied_values(parts, {n for n, v in enumerate(operands)
@@ -146,7 +146,7 @@ def _active(reverse: Reverse, parts: LoopParts, given: Sequence[Term | None]) ->
     while len(useful) != size:
         size = len(useful)
         ends = [parts.ends[n] for n in useful if n < parts.carried]
-        read = {v for node in nodes_behind(ends) for v in node.inputs} | set(ends)
+        read = values_read(ends)
         useful |= {n for n, v in enumerate(inside) if v in read}
     numbers = sorted(varied & useful)
     return _Adjoint([n for n in numbers if n < parts.carried],
@@ -161,7 +161,7 @@ class _Tape:
     inside of it.  ``count``: how often the loop runs."""
 
     def __init__(
-        self, reverse: Reverse, parts: LoopParts, kept: Sequence[Value], inside: Inside
+        self, reverse: Reverse, parts: LoopAndBody, kept: Sequence[Value], inside: LoopContext
     ) -> None:
         self.parts, self.kept, self.builder = parts, kept, reverse.builder
         self.is_beside = is_beside(reverse.inside)
@@ -204,7 +204,7 @@ class _Tape:
             states += list(zip(outer.arrays, inner.arrays, inner.arrays_after, strict=True))
             states.append((outer.first, inner.first, inner.last))
         tapes = list(zip(self.own.arrays, self.kept, strict=True))
-        loop = extended_loop(self.parts, More(self.own.first, tapes, states))
+        loop = extended_loop(self.parts, MoreOfLoop(self.own.first, tapes, states))
         results = iter(loop.outputs[self.parts.carried:])
         self.own.pointer_after = next(results)
         self.own.arrays_after = [next(results) for _ in tapes]
@@ -227,7 +227,7 @@ class _Tape:
 class _Back:
     """The loop of the way back."""
 
-    parts: LoopParts
+    parts: LoopAndBody
     adjoint: _Adjoint
     tape: _Tape
     sizes: dict[str, Value]  # by name, what the way back learns them from
@@ -330,13 +330,12 @@ class _Back:
         """The parameters of the body that the way back reads."""
         known = {*self.tape.kept, *self.adjoint.seeds.values()}
         roots = [*(self.adjoint.totals[n] for n in self.adjoint.numbers), *self.sizes.values()]
-        nodes = nodes_behind(roots, known.__contains__)
-        read = {v for node in nodes for v in node.inputs} | set(roots)
+        read = values_read(roots, known.__contains__)
         return [n for n, v in enumerate(self.parts.body.parameters)
                 if v in read and v not in known]
 
 
-def _room(builder: Builder, stack: Stack, inside: Inside | None) -> Stack:
+def _room(builder: Builder, stack: Stack, inside: LoopContext | None) -> Stack:
     """Memory for what iterations that run again keep."""
     room = Stack(stack.entries, stack.counted)
     use(builder, room, stack.arrays[0].shape[0], inside)
@@ -356,7 +355,7 @@ def _replayed(
 
 
 def _deliver(
-    reverse: Reverse, parts: LoopParts, adjoint: _Adjoint, results: Sequence[Value]
+    reverse: Reverse, parts: LoopAndBody, adjoint: _Adjoint, results: Sequence[Value]
 ) -> None:
     """Hand the operands what arrived at the loop's beginning."""
     operands = parts.node.inputs

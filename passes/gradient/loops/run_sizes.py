@@ -17,7 +17,7 @@ from fusec.ops.calls.library import size_limits
 from fusec.ops.rows.sizes import defined_symbols, learnt_symbols, needed_symbols
 from fusec.ops.rows.windows import UNLIMITED
 
-from ..bodies import Body, Opened, copy_nodes
+from ..bodies import Body, OpenedGraph, copy_nodes
 from .trips import as_int
 
 Names = frozenset[str]
@@ -39,7 +39,7 @@ def _limits_in(graph: Graph) -> dict[str, int]:
 
 
 def numbers_of(
-    builder: Builder, body: Opened, roots: Sequence[Value], is_given: Callable[[Value], bool]
+    builder: Builder, body: OpenedGraph, roots: Sequence[Value], is_given: Callable[[Value], bool]
 ) -> dict[str, Value]:
     """The sizes, as numbers of the way there, that ``roots`` need and nothing behind them decides;
     ``is_given``: of values that are there without being computed."""
@@ -56,7 +56,7 @@ def numbers_of(
             for name in sorted(missing & own.keys())}
 
 
-def _definers(body: Opened) -> dict[str, Value]:
+def _definers(body: OpenedGraph) -> dict[str, Value]:
     """By name the value whose size it is first."""
     found: dict[str, Value] = {}
     for node in body.nodes:

@@ -15,14 +15,14 @@ from typing import Any
 
 from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, Value
-from fusec.ir.walks import nodes_behind
+from fusec.ir.uses import values_read
 from fusec.ops import Builder, get
 
 from ..bodies import Body, name_of
 from ..reverse import Reverse
 from ..tape import UNKNOWN, bytes_of, is_of_known_size
-from .loop_parts import LoopParts
-from .stacks import Inside, Stack, is_beside
+from .loop_parts import LoopAndBody
+from .stacks import LoopContext, Stack, is_beside
 from .trips import Around
 
 MOST_LEVELS = 5  # of segments in segments
@@ -30,7 +30,7 @@ MANY = 1000  # iterations, where the run says how many there are
 
 
 @dataclass(frozen=True)
-class Plan:
+class SegmentPlan:
     """Segments of ``lengths[0]`` iterations, in these segments of ``lengths[1]``, and so on;
     ``rest``: bytes that an iteration may keep for itself; ``kept``: bytes in all."""
 
@@ -39,7 +39,7 @@ class Plan:
     kept: int
 
 
-def planned(trips: int | None, state: int, entry: int, budget: int) -> Plan | None:
+def planned(trips: int | None, state: int, entry: int, budget: int) -> SegmentPlan | None:
     """How to keep no more than ``budget`` bytes, with the fewest runs; None where every iteration
     may keep its ``entry`` bytes.
 
@@ -52,7 +52,7 @@ def planned(trips: int | None, state: int, entry: int, budget: int) -> Plan | No
     state, entry = max(state, 1), max(entry, 1)
     if trips is None:
         length = max(budget // 2 // entry, 1)
-        return None if MANY * entry <= budget else Plan((length,), budget // 2, budget)
+        return None if MANY * entry <= budget else SegmentPlan((length,), budget // 2, budget)
     if trips * entry <= budget or trips < 2:
         return None
     plans = [_with_levels(trips, state, entry, budget, levels)
@@ -63,7 +63,7 @@ def planned(trips: int | None, state: int, entry: int, budget: int) -> Plan | No
     return least if least.kept < trips * entry else None
 
 
-def _with_levels(trips: int, state: int, entry: int, budget: int, levels: int) -> Plan:
+def _with_levels(trips: int, state: int, entry: int, budget: int, levels: int) -> SegmentPlan:
     """Equal numbers of segments on each level, of which the innermost keeps iterations."""
     lengths, kept = list[int](), 0
     for level in range(levels, 0, -1):
@@ -74,12 +74,12 @@ def _with_levels(trips: int, state: int, entry: int, budget: int, levels: int) -
         trips = length
         if length == 1:
             break
-    return Plan(tuple(lengths), budget - kept, kept + trips * entry)
+    return SegmentPlan(tuple(lengths), budget - kept, kept + trips * entry)
 
 
 def plan_of(
-    reverse: Reverse, parts: LoopParts, kept: Sequence[Value], inside: Inside
-) -> Plan | None:
+    reverse: Reverse, parts: LoopAndBody, kept: Sequence[Value], inside: LoopContext
+) -> SegmentPlan | None:
     """How to keep less, where keeping everything takes more memory than there is to be."""
     state = [v for n, v in enumerate(parts.body.parameters[: parts.carried])
              if n not in parts.counters]
@@ -108,7 +108,7 @@ def plan_of(
 
 
 def _note_everything(
-    reverse: Reverse, parts: LoopParts, kept: Sequence[Value], inner: int | None
+    reverse: Reverse, parts: LoopAndBody, kept: Sequence[Value], inner: int | None
 ) -> None:
     why = "how often loops in it run" if inner is None else (
         "how often it runs, or how much it carries")
@@ -129,15 +129,14 @@ def _ops(graph: Graph) -> set[str]:
     return set(graph.ops).union(*inner)
 
 
-def state_of(parts: LoopParts, roots: Sequence[Value], seeds: Sequence[Value]) -> list[Value]:
+def state_of(parts: LoopAndBody, roots: Sequence[Value], seeds: Sequence[Value]) -> list[Value]:
     """What of the values that are carried the iterations of the way back must be given."""
-    nodes = nodes_behind(roots, set(seeds).__contains__)
-    read = {v for node in nodes for v in node.inputs} | set(roots)
+    read = values_read(roots, set(seeds).__contains__)
     return [v for n, v in enumerate(parts.body.parameters[: parts.carried])
             if v in read and n not in parts.counters]
 
 
-def in_segments(parts: LoopParts, around: Around, length: int) -> LoopParts:
+def in_segments(parts: LoopAndBody, around: Around, length: int) -> LoopAndBody:
     """The loop as one over segments; ``around``: what is known of numbers in its body."""
     builder, node, n = parts.builder, parts.node, parts.carried
     builder.loc, builder.device = node.loc, node.device
@@ -156,13 +155,13 @@ def in_segments(parts: LoopParts, around: Around, length: int) -> LoopParts:
         "Loop", *node.inputs[:n], first, *node.inputs[n:], total, count,
         test=_test(builder, body, n, len(body.inputs) - 1), body=_graph(body, "segments", ends),
         carried=n + 1, names=(*_names(node, n), "segment")).node
-    result = LoopParts.of(builder, whole)
+    result = LoopAndBody.of(builder, whole)
     result.name = parts.name
     return result
 
 
 def _counts(
-    parts: LoopParts, trips: int | None, around: Around, length: int
+    parts: LoopAndBody, trips: int | None, around: Around, length: int
 ) -> tuple[Value, Value]:
     """How often the loop runs, and how many segments that is."""
     builder = parts.builder
@@ -193,7 +192,7 @@ def _length(
 
 
 def _inner_loop(
-    parts: LoopParts, carried: Sequence[Value], read: Sequence[Value], length: Value
+    parts: LoopAndBody, carried: Sequence[Value], read: Sequence[Value], length: Value
 ) -> Node:
     """A segment: the loop's body so many times."""
     builder, old, n = parts.builder, parts.body, parts.carried
@@ -239,7 +238,7 @@ def bytes_in(stacks: Sequence[Stack]) -> int | None:
     return total if total < UNKNOWN else None
 
 
-def told(plan: Plan, count: int | None, entry: int, budget: int) -> str:
+def told(plan: SegmentPlan, count: int | None, entry: int, budget: int) -> str:
     """What a plan does, and why."""
     would = f"{in_words(entry)} of each iteration" if count is None else (
         f"{in_words(count * entry)} of {count} iterations")

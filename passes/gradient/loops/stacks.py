@@ -61,13 +61,13 @@ class Stack:
 
 
 @dataclass
-class Inside:
+class LoopContext:
     """What is known in the body of a loop, or in a branch in one: of numbers, and the stacks that
     loops in it add to.
 
     ``again``: of an iteration that runs again to go back, the stacks that each fills anew;
     ``budget``: the bytes that they may have; ``lengths``: of a segment, the lengths of segments in
-    it, see `segments.Plan`.
+    it, see `segments.SegmentPlan`.
     """
 
     around: Around
@@ -83,13 +83,13 @@ class Inside:
         return {array for stack in self.stacks for array in stack.arrays}
 
 
-def is_beside(inside: Inside | None) -> bool:
+def is_beside(inside: LoopContext | None) -> bool:
     """Whether the way back of what is there is in the same graph as its way there."""
     return inside is None or inside.again is not None
 
 
 def begin(
-    builder: Builder, stack: Stack, inside: Inside | None, own: Nested
+    builder: Builder, stack: Stack, inside: LoopContext | None, own: Nested
 ) -> None:
     """Give the stack its arrays: placeholders in a loop's body, else memory."""
     nest = () if inside is None else inside.nest
@@ -108,7 +108,7 @@ def begin(
     inside.stacks.append(stack)
 
 
-def use(builder: Builder, stack: Stack, size: Any, inside: Inside | None) -> None:
+def use(builder: Builder, stack: Stack, size: Any, inside: LoopContext | None) -> None:
     """Give the stack arrays of so many entries: memory, or in an iteration that runs again what
     stands for memory that they all use."""
     if inside is None or inside.again is None:
@@ -157,7 +157,7 @@ def allocated(
 
 
 def continued(
-    builder: Builder, inner: Stack, inside: Inside | None, counted: Callable[[], Value],
+    builder: Builder, inner: Stack, inside: LoopContext | None, counted: Callable[[], Value],
 ) -> Stack:
     """The stack of a loop inside, as it is in the graph around the loop whose body it is in."""
     stack = Stack(inner.entries, counted)

@@ -10,7 +10,7 @@ from fusec.ops.derivatives import Term, full
 
 from ..bodies import adjoint_type, name_of, of_kind, placeholder
 from ..forward import control_rule, push
-from .loop_parts import LoopParts, More, extended_loop, varied_values
+from .loop_parts import LoopAndBody, MoreOfLoop, extended_loop, varied_values
 
 
 @control_rule("Loop")
@@ -18,7 +18,7 @@ def forward_loop(
     builder: Builder, node: Node, given: Sequence[Term | None]
 ) -> Sequence[Term | None]:
     """The tangents of what the loop carries in the end."""
-    parts = LoopParts.of(builder, node)
+    parts = LoopAndBody.of(builder, node)
     varied = varied_values(parts, {n for n, t in enumerate(given) if t is not None})
     if not varied:
         return [None] * len(node.types)
@@ -39,7 +39,7 @@ def forward_loop(
             tangent = given[n]
             assert tangent is not None
             states.append((of_kind(tangent, seeds[n].type.kind), seeds[n], seeds[n]))
-    loop = extended_loop(parts, More(states=states))
+    loop = extended_loop(parts, MoreOfLoop(states=states))
     found: dict[int, Term | None] = {
         n: Term(builder, loop.out(parts.carried + k)) for k, n in enumerate(carried)}
     return [found.get(n) for n in range(len(node.types))]

@@ -75,9 +75,9 @@ class Draft:
             elif not part.is_stale or not types:
                 attrs = _fitted(part.op, attrs, inputs)
                 types = _inferred(part.op, attrs, inputs, types)
-            nodes.append(Node(part.op, inputs, types, attrs, name=part.node.name,
-                              loc=part.node.loc, control_inputs=[nodes[c] for c in part.control],
-                              device=part.node.device))
+            nodes.append(part.node.with_(
+                op=part.op, inputs=inputs, types=types, attrs=attrs,
+                control_inputs=[nodes[c] for c in part.control]))
         return Graph(tuple(nodes[i].out() for i in self.inputs),
                      tuple(nodes[i].out(k) for i, k in self.outputs),
                      tuple((i, nodes[j].out(k)) for i, (j, k) in self.updates), tuple(nodes),

@@ -6,15 +6,14 @@ operand is added.  It is put there instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from fusec.ir import Value
-from fusec.ir.sizes.dims import Dim
+from fusec.ir.regions import Region, are_plain, is_inside, meet, region_of
 
 from ..terms import Term
 
-REGION = ("starts", "steps", "sizes")
 DEEPEST = 8  # summands that are looked at
 
 
@@ -50,12 +49,13 @@ def put_into_zeros(
     if node.op != "SliceUpdate" or not depth:
         return None
     before, new = (Term(total.builder, v) for v in node.inputs)
+    ours, theirs = Region.of(region), region_of(node)
     if _is_zero(node.inputs[1]):
-        if all(node.attrs[name] == region[name] for name in REGION):
+        if ours == theirs:
             return before.emit("SliceUpdate", part, **region)
-        if _is_inside(region, node.attrs):
+        if is_inside(ours, theirs):
             return total.emit("SliceUpdate", part, **region)
-    if not _is_apart(region, node.attrs):
+    if not are_plain(ours, theirs) or meet(ours.reach, theirs.reach):
         return None
     put = put_into_zeros(before, part, region, depth - 1)
     return None if put is None else put.emit("SliceUpdate", new, **node.attrs)
@@ -65,25 +65,3 @@ def _is_zero(value: Value) -> bool:
     """Whether it is an array of zeros."""
     source = value.node.inputs[0] if value.node.op in ("BroadcastTo", "Fill") else value
     return source.node.op == "Const" and not source.shape and source.node.attrs["value"] == 0
-
-
-def _is_inside(region: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether a region lies in the other; both without gaps, and of known sizes."""
-    return _are_known(region, other) and all(o <= s and s + n <= o + m for s, n, o, m in _axes(
-        region, other))
-
-
-def _is_apart(region: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether the two, without gaps and of known sizes, have no element in common."""
-    return _are_known(region, other) and any(o + m <= s or s + n <= o for s, n, o, m in _axes(
-        region, other))
-
-
-def _axes(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[tuple[int, ...]]:
-    """Starts and sizes of two regions, axis by axis."""
-    return zip(one["starts"], one["sizes"], other["starts"], other["sizes"], strict=True)
-
-
-def _are_known(*regions: Mapping[str, Any]) -> bool:
-    return all(step == 1 for r in regions for step in r["steps"]) and not any(
-        isinstance(n, Dim) for r in regions for n in (*r["starts"], *r["sizes"]))

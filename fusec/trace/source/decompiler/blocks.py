@@ -10,7 +10,7 @@ from typing import Any
 from fusec.core.records import dataclass
 
 from .branches import FAILURES, Branches, in_place
-from .bytecode import Step
+from .bytecode import CodeStep
 from .expressions import DEL, AssertionFailed, CannotDecompile, FunctionParts, InPlace, Iter, Stack
 
 # Where conditional jumps go backwards, a test before an unconditional one is a ``continue``.
@@ -19,7 +19,7 @@ _STORES = ("STORE", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "UNPACK_SEQUENC
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopSteps:
     """The innermost loop, by steps: where an iteration begins, and what follows the loop.
 
     ``tested``: it is a ``while`` whose test the compiler has repeated at the end of the body."""
@@ -45,7 +45,7 @@ class Blocks(Branches):
         node.type_params = []  # type: ignore[attr-defined,unused-ignore]  # from Python 3.12 on
         return node
 
-    def declare(self, step: Step) -> None:
+    def declare(self, step: CodeStep) -> None:
         name = step.arg
         if name in self.code.co_freevars:
             self.declared[name] = self.at(ast.Nonlocal([name]))
@@ -54,7 +54,7 @@ class Blocks(Branches):
 
     # -- blocks
 
-    def block(self, i: int, stop: int, base: Stack, loop: Loop | None, entered: int = -1
+    def block(self, i: int, stop: int, base: Stack, loop: LoopSteps | None, entered: int = -1
               ) -> list[ast.stmt]:
         """The statements of steps ``i`` to ``stop``.  ``base``: the iterators of the loops around
         them, on the stack; ``entered``: the first step of the ``while True`` that they are in."""
@@ -66,7 +66,7 @@ class Blocks(Branches):
                 continue
             back = self._last_jump_to(i, stop) if i != entered else -1
             if back > i and not self._is_while(i, stop, base):
-                inside = self.block(i, back + self._tests(back), base, Loop(i, back + 1), i)
+                inside = self.block(i, back + self._tests(back), base, LoopSteps(i, back + 1), i)
                 body.append(self.at(ast.While(self.at(ast.Constant(True)), inside or passing(self),
                                               [])))
                 i = back + 1
@@ -90,7 +90,7 @@ class Blocks(Branches):
         return max((b for b in range(i, stop) if self.steps[b].to == i), default=-1)
 
     def statement(
-        self, start: int, i: int, stop: int, stack: Stack, base: Stack, loop: Loop | None,
+        self, start: int, i: int, stop: int, stack: Stack, base: Stack, loop: LoopSteps | None,
         body: list[ast.stmt],
     ) -> int:
         """Add the statement that ends, or branches, at step ``i``; returns the step after it."""
@@ -115,10 +115,10 @@ class Blocks(Branches):
         body.append(self.at(method(step, stack)))
         return i + 1
 
-    def do_RETURN_VALUE(self, step: Step, stack: Stack) -> ast.stmt:
+    def do_RETURN_VALUE(self, step: CodeStep, stack: Stack) -> ast.stmt:
         return ast.Return(stack.pop())
 
-    def do_RAISE_VARARGS(self, step: Step, stack: Stack) -> ast.stmt:
+    def do_RAISE_VARARGS(self, step: CodeStep, stack: Stack) -> ast.stmt:
         parts = self.pop(stack, step.arg)
         failed = parts[0] if parts else None
         if isinstance(failed, AssertionFailed | tuple):
@@ -126,14 +126,14 @@ class Blocks(Branches):
             return ast.Assert(ast.Constant(False), *message)
         return ast.Raise(*parts)
 
-    def do_DELETE(self, step: Step, stack: Stack) -> ast.stmt:
+    def do_DELETE(self, step: CodeStep, stack: Stack) -> ast.stmt:
         self.declare(step)
         return ast.Delete([self.name(step.arg, DEL)])
 
-    def do_DELETE_ATTR(self, step: Step, stack: Stack) -> ast.stmt:
+    def do_DELETE_ATTR(self, step: CodeStep, stack: Stack) -> ast.stmt:
         return ast.Delete([self.at(ast.Attribute(stack.pop(), step.arg, DEL))])
 
-    def do_DELETE_SUBSCR(self, step: Step, stack: Stack) -> ast.stmt:
+    def do_DELETE_SUBSCR(self, step: CodeStep, stack: Stack) -> ast.stmt:
         owner, key = self.pop(stack, 2)
         return ast.Delete([self.at(ast.Subscript(owner, key, DEL))])
 
@@ -200,7 +200,7 @@ class Blocks(Branches):
     # -- control flow
 
     def _branch(
-        self, start: int, i: int, stop: int, stack: Stack, base: Stack, loop: Loop | None,
+        self, start: int, i: int, stop: int, stack: Stack, base: Stack, loop: LoopSteps | None,
         body: list[ast.stmt],
     ) -> int:
         first = stack.pop()
@@ -212,7 +212,7 @@ class Blocks(Branches):
         end = stop if is_last else to
         bottom = self.bottom(start, following, end)
         if bottom >= 0:
-            inside = self.block(following, bottom, base, Loop(start, end, True))
+            inside = self.block(following, bottom, base, LoopSteps(start, end, True))
             body.append(self.at(ast.While(test, inside or passing(self), [])))
             return end
         if loop and is_last:
@@ -239,7 +239,7 @@ class Blocks(Branches):
         return self.bottom(i, following, to if to > i else stop) >= 0
 
     def _if(
-        self, test: ast.expr, i: int, end: int, stop: int, base: Stack, loop: Loop | None,
+        self, test: ast.expr, i: int, end: int, stop: int, base: Stack, loop: LoopSteps | None,
         body: list[ast.stmt],
     ) -> int:
         last, orelse, after = self.steps[end - 1], [], end
@@ -269,12 +269,12 @@ class Blocks(Branches):
         leaves = [b.to for a, b in itertools.pairwise(self.steps[i: end])
                   if (a.op, b.op) == ("POP_TOP", "JUMP_FORWARD") and b.to > end]
         after = max(leaves, default=end)
-        inside = self.block(following, end - is_back, [*base, iterated], Loop(i, after))
+        inside = self.block(following, end - is_back, [*base, iterated], LoopSteps(i, after))
         orelse = self.block(end, after, base, None)
         body.append(self.at(ast.For(target, iterated.over, inside or passing(self), orelse)))
         return after
 
-    def _discard(self, i: int, stack: Stack, loop: Loop | None, body: list[ast.stmt]) -> int:
+    def _discard(self, i: int, stack: Stack, loop: LoopSteps | None, body: list[ast.stmt]) -> int:
         """A value is popped: that of an expression statement, or an iterator where a ``break`` or
         ``return`` leaves its loop."""
         value = stack.pop()
@@ -292,7 +292,7 @@ class Blocks(Branches):
         body.append(self.at(ast.Return(stack.pop())))
         return i + 1
 
-    def _break_length(self, i: int, loop: Loop) -> int:
+    def _break_length(self, i: int, loop: LoopSteps) -> int:
         """The number of steps here that are a ``break``: a jump behind the loop, or a copy of the
         steps there up to a return; 0 for no ``break``."""
         if self.op(i, "JUMP_FORWARD") and self.steps[i].to == loop.exit:
@@ -302,7 +302,7 @@ class Blocks(Branches):
         copied = [(s.op, s.arg) for s in self.steps[i: i + length]]
         return length * (copied == [(s.op, s.arg) for s in after[:length]])
 
-    def _jump(self, i: int, stop: int, loop: Loop | None, body: list[ast.stmt]) -> int:
+    def _jump(self, i: int, stop: int, loop: LoopSteps | None, body: list[ast.stmt]) -> int:
         to = self.steps[i].to
         if loop and to == loop.head:
             body.append(self.at(ast.Continue()))
@@ -316,13 +316,13 @@ class Blocks(Branches):
     # -- regions with handlers
 
     def with_statement(
-        self, i: int, stack: Stack, base: Stack, loop: Loop | None, body: list[ast.stmt]
+        self, i: int, stack: Stack, base: Stack, loop: LoopSteps | None, body: list[ast.stmt]
     ) -> int:
         """Add the ``with`` statement that is entered at step ``i``; returns the step after it."""
         raise NotImplementedError
 
     def try_statement(
-        self, i: int, base: Stack, loop: Loop | None, body: list[ast.stmt]
+        self, i: int, base: Stack, loop: LoopSteps | None, body: list[ast.stmt]
     ) -> int:
         """Add the ``try`` statement that begins at step ``i``; returns the step after it."""
         raise NotImplementedError

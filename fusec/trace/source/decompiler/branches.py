@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .bytecode import Step
+from .bytecode import CodeStep
 from .expressions import _COMPREHENSIONS, STORE, CannotDecompile, InPlace, Reader, Stack
 
 # What reading may raise after a wrong guess.
@@ -88,7 +88,7 @@ class Branches(Reader):
 
     # -- and, or, if
 
-    def _short(self, i: int, following: int, jump: Step, stack: Stack) -> int:
+    def _short(self, i: int, following: int, jump: CodeStep, stack: Stack) -> int:
         right, end = self._value(following, jump.to)
         if end != jump.to:
             raise CannotDecompile
@@ -297,11 +297,11 @@ class Branches(Reader):
             raise CannotDecompile
         return self.at(ast.Subscript(owner, key, STORE)), value, i + 1
 
-    def declare(self, step: Step) -> None:
+    def declare(self, step: CodeStep) -> None:
         """Note that the stored name needs a ``global`` or ``nonlocal`` declaration."""
         raise NotImplementedError
 
-    def _unpack(self, i: int, step: Step, stack: Stack) -> tuple[Any, Any, int]:
+    def _unpack(self, i: int, step: CodeStep, stack: Stack) -> tuple[Any, Any, int]:
         value = stack.pop()
         starred = step.arg & 0xFF if step.op == "UNPACK_EX" else -1
         count = step.arg if starred < 0 else starred + 1 + (step.arg >> 8)

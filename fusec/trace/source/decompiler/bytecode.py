@@ -28,7 +28,7 @@ _CONSTANT = frozenset(dis.hasconst)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CodeStep:
     """An instruction: ``arg`` is resolved (a name, a constant), ``to`` is the number of the step
     that a jump leads to, else -1."""
 
@@ -38,7 +38,7 @@ class Step:
     place: Position
 
 
-def steps_of(code: CodeType) -> tuple[list[Step], list[int]]:
+def steps_of(code: CodeType) -> tuple[list[CodeStep], list[int]]:
     """The instructions that matter, and where each begins in the code."""
     instructions = list(dis.get_instructions(code))
     if sys.version_info >= (3, 13):  # the end of a loop takes two instructions
@@ -46,7 +46,7 @@ def steps_of(code: CodeType) -> tuple[list[Step], list[int]]:
                  if (before.opname, i.opname) != ("END_FOR", "POP_TOP")]
     rows = [(i.offset, *row) for i in instructions for row in _normalised(i, code)]
     offsets = [offset for offset, *_ in rows]
-    steps = [Step(op, arg, bisect_left(offsets, arg) if is_jump else -1, place)
+    steps = [CodeStep(op, arg, bisect_left(offsets, arg) if is_jump else -1, place)
              for _, op, arg, is_jump, place in rows]
     return steps, offsets
 

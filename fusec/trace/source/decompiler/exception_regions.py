@@ -15,7 +15,7 @@ from types import CodeType
 
 from fusec.core.records import dataclass, replace
 
-from .bytecode import Step, steps_of
+from .bytecode import CodeStep, steps_of
 
 LEAVING = frozenset({"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD"})
 
@@ -32,7 +32,7 @@ class Covered:
     handler: int
 
 
-def readable(code: CodeType) -> tuple[list[Step], int]:
+def readable(code: CodeType) -> tuple[list[CodeStep], int]:
     """The steps of a function as the decompiler reads them, and how many stand before handlers."""
     steps, offsets = steps_of(code)
     covered = coverage(code, offsets)
@@ -49,7 +49,7 @@ def coverage(code: CodeType, offsets: list[int]) -> list[Covered]:
     return [row for row in rows if row.start < row.stop]
 
 
-def arranged(steps: list[Step], covered: list[Covered]) -> tuple[list[Step], int]:
+def arranged(steps: list[CodeStep], covered: list[Covered]) -> tuple[list[CodeStep], int]:
     """The steps with brackets around regions, handlers last, and how many stand before these.
 
     A ``BEGIN_TRY`` leads (``to``) to its handler.
@@ -72,20 +72,20 @@ def arranged(steps: list[Step], covered: list[Covered]) -> tuple[list[Step], int
 
 
 def _handlers_last(
-    steps: list[Step], covered: list[Covered]
-) -> tuple[list[Step], list[Covered], int]:
+    steps: list[CodeStep], covered: list[Covered]
+) -> tuple[list[CodeStep], list[Covered], int]:
     """Steps that only handlers reach after all others; those that go on among the others jump."""
     reached = _reached(steps)
     order = sorted(range(len(steps)), key=lambda i: (i not in reached, i))
     end = len(reached)
-    moved: list[Step] = []
+    moved: list[CodeStep] = []
     number = {}
     for place, i in enumerate(order):
         number[i] = len(moved)
         moved.append(steps[i])
         following = order[place + 1] if place + 1 < len(order) else len(steps)
         if i not in reached and i + 1 != following and steps[i].op not in LEAVING:
-            moved.append(Step("JUMP_FORWARD", None, i + 1, steps[i].place))
+            moved.append(CodeStep("JUMP_FORWARD", None, i + 1, steps[i].place))
     number[len(steps)] = len(moved)
     moved = [replace(s, to=number[s.to]) if s.to >= 0 else s for s in moved]
     rows: list[Covered] = []
@@ -99,7 +99,7 @@ def _handlers_last(
     return moved, rows, end
 
 
-def _reached(steps: list[Step]) -> set[int]:
+def _reached(steps: list[CodeStep]) -> set[int]:
     """The steps that run where nothing is raised."""
     reached: set[int] = set()
     waiting = [0]
@@ -115,7 +115,7 @@ def _reached(steps: list[Step]) -> set[int]:
     return reached
 
 
-def _exits(steps: list[Step]) -> list[range]:
+def _exits(steps: list[CodeStep]) -> list[range]:
     """The calls of ``__exit__`` with three Nones: the steps of each."""
     ops = ["LOAD_CONST", "LOAD_CONST", "LOAD_CONST", "CALL", "POP_TOP"]
     found = []
@@ -128,7 +128,7 @@ def _exits(steps: list[Step]) -> list[range]:
     return found
 
 
-def _normal_exits(steps: list[Step], exits: list[range], end: int) -> list[int]:
+def _normal_exits(steps: list[CodeStep], exits: list[range], end: int) -> list[int]:
     """Where the body of each ``with`` ends: at the last exits of its place in the source; after the
     last one that leaves it where there is no other."""
     stops = []
@@ -145,19 +145,19 @@ def _normal_exits(steps: list[Step], exits: list[range], end: int) -> list[int]:
     return stops
 
 
-def _after_leaving(steps: list[Step], i: int, end: int) -> int:
+def _after_leaving(steps: list[CodeStep], i: int, end: int) -> int:
     while i < end and steps[i].op not in LEAVING:
         i += 1
     return min(i + 1, end)
 
 
-def _is_try(steps: list[Step], handler: int) -> bool:
+def _is_try(steps: list[CodeStep], handler: int) -> bool:
     """Whether a handler is that of a ``try``, not of a ``with`` or of what cleans up after one."""
     return steps[handler].op == "PUSH_EXC_INFO" and steps[handler + 1].op != "WITH_EXCEPT_START"
 
 
 def _extent(
-    steps: list[Step], covered: list[Covered], handler: int, end: int
+    steps: list[CodeStep], covered: list[Covered], handler: int, end: int
 ) -> tuple[int, int]:
     """The first step and the end of the body of a ``try``, among the steps before ``end``.
 
@@ -187,7 +187,7 @@ def _outward(covered: list[Covered], handler: int) -> set[int]:
     return found
 
 
-def _left_handlers(steps: list[Step], end: int) -> Iterator[int]:
+def _left_handlers(steps: list[CodeStep], end: int) -> Iterator[int]:
     """Where a handler returns a value: the steps that end the handling before it does."""
     for i in range(end, len(steps) - 1):
         if (steps[i].op, steps[i].arg, steps[i + 1].op) == ("SWAP", 2, "POP_EXCEPT"):
@@ -196,16 +196,16 @@ def _left_handlers(steps: list[Step], end: int) -> Iterator[int]:
 
 
 def _renumbered(
-    steps: list[Step], dropped: Container[int], brackets: dict[int, list[Bracket]], end: int
-) -> tuple[list[Step], int]:
+    steps: list[CodeStep], dropped: Container[int], brackets: dict[int, list[Bracket]], end: int
+) -> tuple[list[CodeStep], int]:
     """Without the dropped steps, and with the brackets, each before a step; what jumps to the step
     jumps to the first of them."""
-    kept: list[Step] = []
+    kept: list[CodeStep] = []
     number: list[int] = []
     own: list[int] = []  # where the step itself is
     for i, step in enumerate([*steps, steps[-1]]):
         number.append(len(kept))
-        kept += [Step(op, None, handler, step.place) for op, handler in brackets.get(i, ())]
+        kept += [CodeStep(op, None, handler, step.place) for op, handler in brackets.get(i, ())]
         own.append(len(kept))
         if i < len(steps) and i not in dropped:
             kept.append(step)

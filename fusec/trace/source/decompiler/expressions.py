@@ -14,7 +14,7 @@ import ast
 from types import CodeType
 from typing import Any
 
-from .bytecode import Step
+from .bytecode import CodeStep
 from .exception_regions import readable
 
 LOAD, STORE, DEL = ast.Load(), ast.Store(), ast.Del()
@@ -122,7 +122,7 @@ class Reader:
         where the branch is a statement's; None where there is no branch."""
         raise NotImplementedError
 
-    def unary(self, step: Step, stack: Stack) -> bool:
+    def unary(self, step: CodeStep, stack: Stack) -> bool:
         if step.op in _UNARY:
             stack.append(self.at(ast.UnaryOp(_UNARY[step.op](), stack.pop())))
             return True
@@ -137,24 +137,24 @@ class Reader:
 
     # -- names, constants, operators
 
-    def on_LOAD(self, step: Step, stack: Stack) -> None:
+    def on_LOAD(self, step: CodeStep, stack: Stack) -> None:
         stack.append(self.name(step.arg))
 
-    def on_LOAD_CONST(self, step: Step, stack: Stack) -> None:
+    def on_LOAD_CONST(self, step: CodeStep, stack: Stack) -> None:
         is_code = isinstance(step.arg, CodeType)
         stack.append(step.arg if is_code else self.constant(step.arg))
 
-    def on_LOAD_ASSERTION_ERROR(self, step: Step, stack: Stack) -> None:
+    def on_LOAD_ASSERTION_ERROR(self, step: CodeStep, stack: Stack) -> None:
         stack.append(AssertionFailed())
 
-    def on_LOAD_ATTR(self, step: Step, stack: Stack) -> None:
+    def on_LOAD_ATTR(self, step: CodeStep, stack: Stack) -> None:
         stack.append(self.at(ast.Attribute(stack.pop(), step.arg, LOAD)))
 
-    def on_LOAD_SUPER_ATTR(self, step: Step, stack: Stack) -> None:
+    def on_LOAD_SUPER_ATTR(self, step: CodeStep, stack: Stack) -> None:
         function, *_ = self.pop(stack, 3)
         stack.append(self.at(ast.Attribute(self.at(ast.Call(function, [], [])), step.arg, LOAD)))
 
-    def on_BINARY_OP(self, step: Step, stack: Stack) -> None:
+    def on_BINARY_OP(self, step: CodeStep, stack: Stack) -> None:
         left, right = self.pop(stack, 2)
         is_in_place = step.arg >= len(_BINARY)
         kind = InPlace if is_in_place else ast.BinOp
@@ -164,7 +164,7 @@ class Reader:
         left, right = self.pop(stack, 2)
         stack.append(self.at(ast.Compare(left, [op], [right])))
 
-    def comparison(self, step: Step) -> ast.cmpop | None:
+    def comparison(self, step: CodeStep) -> ast.cmpop | None:
         if step.op == "COMPARE_OP":
             return _COMPARED[step.arg]()
         if step.op == "IS_OP":
@@ -173,58 +173,58 @@ class Reader:
             return ast.NotIn() if step.arg else ast.In()
         return None
 
-    def _compare(self, step: Step, stack: Stack) -> None:
+    def _compare(self, step: CodeStep, stack: Stack) -> None:
         op = self.comparison(step)
         assert op is not None
         self.compare(stack, op)
 
     on_COMPARE_OP = on_IS_OP = on_CONTAINS_OP = _compare
 
-    def on_IS_NONE(self, step: Step, stack: Stack) -> None:
+    def on_IS_NONE(self, step: CodeStep, stack: Stack) -> None:
         stack.append(self.constant(None))
         self.compare(stack, ast.Is())
 
-    def on_COPY(self, step: Step, stack: Stack) -> None:
+    def on_COPY(self, step: CodeStep, stack: Stack) -> None:
         stack.append(stack[-step.arg])
 
-    def on_SWAP(self, step: Step, stack: Stack) -> None:
+    def on_SWAP(self, step: CodeStep, stack: Stack) -> None:
         stack[-1], stack[-step.arg] = stack[-step.arg], stack[-1]
 
     # -- items and containers
 
-    def on_BINARY_SUBSCR(self, step: Step, stack: Stack) -> None:
+    def on_BINARY_SUBSCR(self, step: CodeStep, stack: Stack) -> None:
         owner, key = self.pop(stack, 2)
         stack.append(self.at(ast.Subscript(owner, key, LOAD)))
 
-    def on_BUILD_SLICE(self, step: Step, stack: Stack) -> None:
+    def on_BUILD_SLICE(self, step: CodeStep, stack: Stack) -> None:
         stack.append(self.slice(self.pop(stack, step.arg)))
 
     def slice(self, parts: list[Any]) -> ast.Slice:
         """The constant None stands for a missing part."""
         return self.at(ast.Slice(*[None if _is_none(p) else p for p in parts]))
 
-    def on_BINARY_SLICE(self, step: Step, stack: Stack) -> None:
+    def on_BINARY_SLICE(self, step: CodeStep, stack: Stack) -> None:
         owner, *ends = self.pop(stack, 3)
         stack.append(self.at(ast.Subscript(owner, self.slice(ends), LOAD)))
 
-    def on_BUILD_TUPLE(self, step: Step, stack: Stack) -> None:
+    def on_BUILD_TUPLE(self, step: CodeStep, stack: Stack) -> None:
         stack.append(self.at(ast.Tuple(self.pop(stack, step.arg), LOAD)))
 
-    def on_BUILD_LIST(self, step: Step, stack: Stack) -> None:
+    def on_BUILD_LIST(self, step: CodeStep, stack: Stack) -> None:
         stack.append(self.at(ast.List(self.pop(stack, step.arg), LOAD)))
 
-    def on_BUILD_SET(self, step: Step, stack: Stack) -> None:
+    def on_BUILD_SET(self, step: CodeStep, stack: Stack) -> None:
         stack.append(self.at(ast.Set(self.pop(stack, step.arg))))
 
-    def on_BUILD_MAP(self, step: Step, stack: Stack) -> None:
+    def on_BUILD_MAP(self, step: CodeStep, stack: Stack) -> None:
         items = self.pop(stack, 2 * step.arg)
         stack.append(self.at(ast.Dict(items[::2], items[1::2])))
 
-    def on_BUILD_CONST_KEY_MAP(self, step: Step, stack: Stack) -> None:
+    def on_BUILD_CONST_KEY_MAP(self, step: CodeStep, stack: Stack) -> None:
         *items, keys = self.pop(stack, step.arg + 1)
         stack.append(self.at(ast.Dict(keys.elts, items)))
 
-    def _extend(self, step: Step, stack: Stack) -> None:
+    def _extend(self, step: CodeStep, stack: Stack) -> None:
         more = stack.pop()
         constants = isinstance(more, ast.Tuple | ast.Set) and not stack[-1].elts and all(
             isinstance(e, ast.Constant) for e in more.elts)
@@ -232,7 +232,7 @@ class Reader:
 
     on_LIST_EXTEND = on_SET_UPDATE = _extend
 
-    def _merge(self, step: Step, stack: Stack) -> None:
+    def _merge(self, step: CodeStep, stack: Stack) -> None:
         more, into = stack.pop(), stack[-1]
         is_display = isinstance(more, ast.Dict) and step.op == "DICT_MERGE" and not into.keys
         into.keys += more.keys if is_display else [None]
@@ -240,18 +240,18 @@ class Reader:
 
     on_DICT_UPDATE = on_DICT_MERGE = _merge
 
-    def on_LIST_APPEND(self, step: Step, stack: Stack) -> None:
+    def on_LIST_APPEND(self, step: CodeStep, stack: Stack) -> None:
         if step.arg != 1 or not isinstance(stack[-2], ast.List):
             raise CannotDecompile
         stack[-2].elts.append(stack.pop())
 
-    def on_SET_ADD(self, step: Step, stack: Stack) -> None:
+    def on_SET_ADD(self, step: CodeStep, stack: Stack) -> None:
         stack[-2].elts.append(stack.pop())
 
-    def on_LIST_TO_TUPLE(self, step: Step, stack: Stack) -> None:
+    def on_LIST_TO_TUPLE(self, step: CodeStep, stack: Stack) -> None:
         stack.append(self.at(ast.Tuple(stack.pop().elts, LOAD)))
 
-    def on_CALL_INTRINSIC_1(self, step: Step, stack: Stack) -> None:
+    def on_CALL_INTRINSIC_1(self, step: CodeStep, stack: Stack) -> None:
         if step.arg == 6:
             self.on_LIST_TO_TUPLE(step, stack)
         elif step.arg == 5:
@@ -261,18 +261,18 @@ class Reader:
 
     # -- text
 
-    def on_FORMAT_VALUE(self, step: Step, stack: Stack) -> None:
+    def on_FORMAT_VALUE(self, step: CodeStep, stack: Stack) -> None:
         spec = stack.pop() if step.arg & 4 else None
         self._formatted(stack, (-1, ord("s"), ord("r"), ord("a"))[step.arg & 3], spec)
 
-    def on_CONVERT_VALUE(self, step: Step, stack: Stack) -> None:
+    def on_CONVERT_VALUE(self, step: CodeStep, stack: Stack) -> None:
         self._formatted(stack, (-1, ord("s"), ord("r"), ord("a"))[step.arg], None)
 
-    def on_FORMAT_SIMPLE(self, step: Step, stack: Stack) -> None:
+    def on_FORMAT_SIMPLE(self, step: CodeStep, stack: Stack) -> None:
         if not isinstance(stack[-1], ast.JoinedStr):
             self._formatted(stack, -1, None)
 
-    def on_FORMAT_WITH_SPEC(self, step: Step, stack: Stack) -> None:
+    def on_FORMAT_WITH_SPEC(self, step: CodeStep, stack: Stack) -> None:
         spec = stack.pop()
         if isinstance(stack[-1], ast.JoinedStr):
             stack[-1].values[0].format_spec = self._spec(spec)  # type: ignore[attr-defined]
@@ -286,17 +286,17 @@ class Reader:
     def _spec(self, spec: Any) -> Any:
         return spec if isinstance(spec, ast.JoinedStr) else self.at(ast.JoinedStr([spec]))
 
-    def on_BUILD_STRING(self, step: Step, stack: Stack) -> None:
+    def on_BUILD_STRING(self, step: CodeStep, stack: Stack) -> None:
         parts = self.pop(stack, step.arg)
         flat = [v for p in parts for v in (p.values if isinstance(p, ast.JoinedStr) else [p])]
         stack.append(self.at(ast.JoinedStr(flat)))
 
     # -- calls
 
-    def on_KW_NAMES(self, step: Step, stack: Stack) -> None:
+    def on_KW_NAMES(self, step: CodeStep, stack: Stack) -> None:
         self.keywords = step.arg
 
-    def on_CALL(self, step: Step, stack: Stack) -> None:
+    def on_CALL(self, step: CodeStep, stack: Stack) -> None:
         names, self.keywords = self.keywords, ()
         args = self.pop(stack, step.arg)
         function = stack.pop()
@@ -311,7 +311,7 @@ class Reader:
             return
         self._call(stack, function, args, names)
 
-    def on_CALL_KW(self, step: Step, stack: Stack) -> None:
+    def on_CALL_KW(self, step: CodeStep, stack: Stack) -> None:
         names = [e.value for e in stack.pop().elts]
         args = self.pop(stack, step.arg)
         self._call(stack, stack.pop(), args, names)
@@ -321,7 +321,7 @@ class Reader:
         keywords = [self.at(ast.keyword(n, v)) for n, v in zip(names, args[plain:], strict=True)]
         stack.append(self.at(ast.Call(function, args[:plain], keywords)))
 
-    def on_CALL_FUNCTION_EX(self, step: Step, stack: Stack) -> None:
+    def on_CALL_FUNCTION_EX(self, step: CodeStep, stack: Stack) -> None:
         named = stack.pop() if step.arg & 1 else None
         positional, function = stack.pop(), stack.pop()
         args = positional.elts if isinstance(positional, ast.Tuple) else [
@@ -333,14 +333,14 @@ class Reader:
 
     # -- functions
 
-    def on_MAKE_FUNCTION(self, step: Step, stack: Stack) -> None:
+    def on_MAKE_FUNCTION(self, step: CodeStep, stack: Stack) -> None:
         parts = FunctionParts(stack.pop())
         for flag in (8, 4, 2, 1):
             if (step.arg or 0) & flag:
                 self._set_defaults(parts, flag, stack.pop())
         stack.append(self._or_lambda(parts))
 
-    def on_SET_FUNCTION_ATTRIBUTE(self, step: Step, stack: Stack) -> None:
+    def on_SET_FUNCTION_ATTRIBUTE(self, step: CodeStep, stack: Stack) -> None:
         function = stack.pop()
         parts = function if isinstance(function, FunctionParts) else function.made
         self._set_defaults(parts, step.arg, stack.pop())
@@ -369,7 +369,7 @@ class Reader:
     def comprehension_tree(self, code: CodeType, over: ast.expr) -> ast.expr:
         raise NotImplementedError
 
-    def on_GET_ITER(self, step: Step, stack: Stack) -> None:
+    def on_GET_ITER(self, step: CodeStep, stack: Stack) -> None:
         stack.append(Iter(stack.pop()))
 
 

@@ -6,7 +6,7 @@ import ast
 from types import CodeType
 from typing import Any
 
-from .blocks import Blocks, Loop, passing
+from .blocks import Blocks, LoopSteps, passing
 from .branches import FAILURES
 from .exception_regions import LEAVING
 from .expressions import CannotDecompile, FunctionParts, Stack
@@ -40,7 +40,7 @@ class Regions(Blocks):
         raise CannotDecompile
 
     def with_statement(
-        self, i: int, stack: Stack, base: Stack, loop: Loop | None, body: list[ast.stmt]
+        self, i: int, stack: Stack, base: Stack, loop: LoopSteps | None, body: list[ast.stmt]
     ) -> int:
         context, target, following = stack.pop(), None, i + 2
         if len(stack) != len(base):
@@ -54,7 +54,7 @@ class Regions(Blocks):
         return end + 1
 
     def try_statement(
-        self, i: int, base: Stack, loop: Loop | None, body: list[ast.stmt]
+        self, i: int, base: Stack, loop: LoopSteps | None, body: list[ast.stmt]
     ) -> int:
         end, handler = self._end(i), self.steps[i].to + 1
         inside = self.block(i + 1, end, base, loop) or passing(self)
@@ -102,7 +102,7 @@ class Regions(Blocks):
     # -- except
 
     def _handlers(
-        self, i: int, end: int, base: Stack, loop: Loop | None
+        self, i: int, end: int, base: Stack, loop: LoopSteps | None
     ) -> tuple[list[ast.ExceptHandler], int]:
         """The handlers from step ``i`` on, and the step where all go on, -1 where none does."""
         handlers, after = [], -1
@@ -145,7 +145,7 @@ class Regions(Blocks):
         return i
 
     def _goes_on(
-        self, i: int, end: int, base: Stack, loop: Loop | None
+        self, i: int, end: int, base: Stack, loop: LoopSteps | None
     ) -> tuple[int, list[ast.stmt]]:
         """Where a handler that has ended at step ``i`` goes on, -1 where it leaves; and what it
         does before."""
