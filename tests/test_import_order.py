@@ -12,7 +12,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 # What codegen hands the runtime: plans, what back ends make, and the assembler of its own parts.
 HANDED = {f"fusec.codegen.{name}" for name in (
-    "backend", "machine_code.llvm", "machine_code.native_nest", "plan.control_program",
+    "backend", "backends", "machine_code.llvm", "machine_code.native_backend",
+    "machine_code.native_nest", "plan.control_program",
     "plan.partitioned_schedule", "plan.schedule")}
 CPU, REGISTRY = "fusec.codegen.cpu", "fusec.codegen.backends"
 
