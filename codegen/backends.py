@@ -18,7 +18,7 @@ def _one() -> int:
     return 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DeviceKind:
     """A type of devices, as far as it is asked for before anything is compiled.
 

@@ -123,5 +123,5 @@ def test_a_device_is_a_back_end_and_a_line(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_device_with_memory_of_its_own_is_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """See `heap_backend`, which `tests/devices/test_heap_backend.py` runs programs on."""
-    monkeypatch.setitem(backends.KINDS, "heap", DeviceKind("heap_backend", memory=lambda: 1 << 28))
+    monkeypatch.setitem(backends.KINDS, "heap", DeviceKind("heap_backend", memory=lambda: 1 << 30))
     np.testing.assert_allclose(fusec.jit(roots, device="/device:HEAP:0")(X), roots(X), rtol=1e-15)

@@ -26,7 +26,7 @@ from fusec.ir.sizes.bindings import Bindings
 
 BASE = 1 << 55  # no system gives a process memory there
 ALIGNMENT = 64
-NBYTES = 1 << 28
+NBYTES = 1 << 30
 KIND = DeviceKind("heap_backend", memory=lambda: NBYTES)
 Range = tuple[int, int]
 
