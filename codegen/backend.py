@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fusec.errors import InternalError
-from fusec.ir import Loc
 from fusec.ir.sizes.dims import Size
+
+from .structured.not_native import NotNativeError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,19 +28,9 @@ if TYPE_CHECKING:
 Strides = tuple[Size, ...]
 
 
-class NotNativeError(Exception):
-    """A loop or branch cannot be compiled as one native function; the message says why."""
-
-    def __init__(self, reason: str, loc: Loc | None = None) -> None:
-        super().__init__(reason)
-        self.loc = loc
-
-
 class DeviceArrays(ABC):
-    """Memory of a device that does not read the host's: NumPy's arrays over addresses of its own.
-
-    The host shapes and slices them; their elements only kernels and these methods may touch.
-    """
+    """Memory of a device that does not read the host's: NumPy's arrays over addresses of its own,
+    which the host shapes and slices, and whose elements only kernels and these methods touch."""
 
     @abstractmethod
     def empty(self, shape: tuple[int, ...], dtype: np.dtype, order: str | Sequence[int]) -> Any:
@@ -68,14 +59,11 @@ class DeviceArrays(ABC):
 
 
 class Backend(ABC):
-    """Makes code for one kind of device.
+    """Makes code for one kind of device, whose memory is ``arrays``; None: it reads the host's.
 
-    The code of a form is a Python function ``code(buffers, sizes)``, which runs the form on arrays
-    in device memory, with ``sizes`` as the values of the symbols, and returns True unless a check
-    failed.  Where it ``is_native`` it is something else: see `NativeBackend`.  The forms of one
-    kernel run in order.
-
-    ``arrays``: the memory of its device; None: its kernels read the host's.
+    The code of a form is a function ``code(buffers, sizes)``, which runs it on arrays there with
+    ``sizes`` as the values of the symbols, and returns True unless a check failed; that of one that
+    ``is_native`` is a `NativeNest`, see `NativeBackend`.  The forms of a kernel run in order.
     """
 
     name: str
@@ -96,11 +84,9 @@ class Backend(ABC):
 
     @abstractmethod
     def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[Any]:
-        """The forms that the kernel runs as, in order, for buffers with these byte strides.
-
-        A form has a ``mode`` (how it runs) and ``is_static`` (whether its sizes are known); a
-        static form also has ``points``, their number.
-        """
+        """The forms that the kernel runs as, in order, for buffers with these byte strides: each
+        has a ``mode`` (how it runs), ``is_static`` (whether its sizes are known) and, where it is,
+        ``points``, their number."""
 
     @abstractmethod
     def compile(self, forms: Sequence[Any], stats: CompileStats) -> list[Any]:
@@ -109,10 +95,8 @@ class Backend(ABC):
     def compile_control(
         self, node: Node, strides: Sequence[Strides], stats: CompileStats
     ) -> ControlProgram | ControlCode:
-        """A branch or loop as one function; ``strides`` are its operands', in bytes.
-
-        Raises `NotNativeError` where it can only run step by step, each sub-graph as a plan.
-        """
+        """A branch or loop as one function; ``strides`` are its operands', in bytes.  Raises
+        `NotNativeError` where it can only run step by step, each sub-graph as a plan."""
         raise NotNativeError(f"the back end {self.name!r} has no native loops")
 
     def check_control(self, node: Node, strides: Sequence[Strides]) -> None:

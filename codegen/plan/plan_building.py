@@ -14,9 +14,10 @@ from fusec.ops.calls.recursion import is_repeated
 from fusec.passes.pipeline import run_passes, step_by_step
 
 from .. import backends
-from ..backend import Backend, DeviceArrays, NotNativeError
+from ..backend import Backend, DeviceArrays
 from ..kernels.complex_pairs import buffer_strides
 from ..machine_code.native_nest import CompileStats
+from ..structured.not_native import NotNativeError
 from .schedule import ControlRun, Divide, Schedule, Strides, SubPlan, contiguous_strides
 from .scheduler import Scheduler
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cuda.compiled import CudaForm, fixed_argument, raw_bits
 from fusec.codegen.structured.memory import Constant, Register, View
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.statements import NestUse, RunKernel
 
 from ..kernels.launch_plan import Layout, Slot

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from fusec.codegen.backend import NotNativeError
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Variable, View
+from fusec.codegen.structured.not_native import NotNativeError
 
 from ..scalars.emitter import BOOL, I64, Operand, memory_type, type_name
 from ..scalars.scalar_functions import call_scalar, refusal

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 
 from fusec import config
-from fusec.codegen.backend import NotNativeError
 from fusec.codegen.cuda.module import CudaKernel, CudaModule, CudaParam
 from fusec.codegen.structured.memory import Strides
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import build_program
 from fusec.codegen.structured.statements import Block, NestUse, RunKernel, blocks_of
 from fusec.codegen.structured.verify import verify
