@@ -293,8 +293,9 @@ class PlanSource(PlanText):
                 self._assign((place.kind, place.number), f"results[{index}]")
                 continue
             cell, result = self._cell_array(place), f"results[{index}]"
-            value = result if arrays is None else (
-                f"{self._bind('on_host', functools.partial(on_host, arrays))}({result})")
+            value, is_array = result, step.kinds.types[index].kind == "array"
+            if arrays is not None and is_array:
+                value = f"{self._bind('on_host', functools.partial(on_host, arrays))}({result})"
             self._add(f"if {result} is not {cell}:", f"    {cell}[...] = {value}")
 
     # -- results
