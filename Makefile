@@ -76,7 +76,7 @@ test-cuda-host: $(VENV)/stamp-test
 	$(BIN) -m pytest tests/cuda tests/devices/test_cuda_host.py tests/devices/test_own_memory.py
 
 test-gpu: $(VENV)/stamp-gpu
-	@$(BIN) -c 'import sys; from fusec import gpus; sys.exit(gpus.missing() or 0)'
+	@$(BIN) -c 'import sys; from fusec.core import gpus; sys.exit(gpus.missing() or 0)'
 	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not on PATH: it is a" \
 	  "part of NVIDIA's CUDA toolkit" >&2; exit 1; }
 	$(BIN) tests/cuda/emulated_campaign.py --device $(GPU) --published

@@ -3,10 +3,10 @@ of a run have one, and runs that are told one by FUSEC_TEST_CACHE.
 
 ``--part`` runs every fortieth test of each file, and fewer random programs, for the Pythons and
 NumPys beside the first.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device,
-but for those marked ``one_device``; ``--one-in 200`` every two hundredth, from another one each
-day.  ``--one-case-in 5`` runs a fifth of the cases of each function that has many, others each day,
-in the folders of `PRODUCTS`, and of those marked ``repeats``; but all of those marked
-``every_case``, lists of faults that were found.
+``/device:HEAP:0`` in that of `heap_backend`, but for those marked ``one_device``; ``--one-in 200``
+every two hundredth, from another one each day.  ``--one-case-in 5`` runs a fifth of the cases of
+each function that has many, others each day, in the folders of `PRODUCTS`, and of those marked
+``repeats``; but all of those marked ``every_case``, lists of faults that were found.
 """
 
 from __future__ import annotations
@@ -122,8 +122,18 @@ def scope_of_a_device(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     import fusec
 
+    if "HEAP" in name:
+        _register_heap()
     with fusec.device(name):
         yield
+
+
+def _register_heap() -> None:
+    from heap_backend import KIND
+
+    from fusec.codegen import backends
+
+    backends.KINDS["heap"] = KIND
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_doctor_reads_every_part(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"numpy {np.__version__}" in text
     assert text.endswith("fusec has what it needs\n")
     titles = [line for line in text.splitlines() if line and not line.startswith(" ")]
-    assert titles[:-1] == ["versions", "cpu", "threads", "machine code", "runtime", "gpu",
+    assert titles[:-1] == ["versions", "cpu", "threads", "machine code", "runtime", "devices",
                            "packages", "settings"]
     assert not {"pytest", "ruff", "mypy", "jax"} & set(re.findall(r"\w+", text))
 

@@ -9,15 +9,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 # What codegen hands the runtime: plans, what back ends make, and the assembler of its own parts.
 HANDED = {f"fusec.codegen.{name}" for name in (
-    "backend", "machine_code.llvm", "machine_code.native_nest", "plan.control_program",
+    "backend", "backends", "machine_code.llvm", "machine_code.native_backend",
+    "machine_code.native_nest", "plan.control_program",
     "plan.partitioned_schedule", "plan.schedule")}
 # Names of two classes: a protocol and the class that it is of, and what plans and statements share.
 TWICE = {"Builder", "Containers", "Function", "Guard", "OuterNames", "OwnArrays", "Segment",
          "Store", "Variable", "View", "Watch"}
-CPU, REGISTRY = "fusec.codegen.cpu", "fusec.codegen.backends"
+CPU, CUDA, REGISTRY = "fusec.codegen.cpu", "fusec.codegen.cuda", "fusec.codegen.backends"
 
 
 @functools.cache
@@ -71,11 +74,31 @@ def is_of(module: str, package: str) -> bool:
     return f"{module}.".startswith(f"{package}.")
 
 
-def test_nobody_names_a_back_end_but_the_registry() -> None:
-    """In imports or as the text of a module's name."""
-    naming = {e.source for e in house().imports if is_of(e.target, CPU)}
+@pytest.mark.parametrize(("package", "others"), [
+    (CPU, set()), (CUDA, {"fusec.bench.cli", "fusec.bench.cases.gpu_figures"})])
+def test_nobody_names_a_back_end_but_the_registry(package: str, others: set[str]) -> None:
+    """In imports or as the text of a module's name; the benchmark measures what CUDA's compiler
+    makes."""
+    naming = {e.source for e in house().imports if is_of(e.target, package)}
     for name, module in house().modules.items():
         texts = (n.value for n in ast.walk(module.tree) if isinstance(n, ast.Constant))
-        if any(isinstance(text, str) and is_of(text, CPU) for text in texts):
+        if any(isinstance(text, str) and is_of(text, package) for text in texts):
             naming.add(name)
-    assert {name for name in naming if not is_of(name, CPU)} == {REGISTRY}
+    assert {name for name in naming if not is_of(name, package)} == {REGISTRY, *others}
+
+
+def test_who_knows_a_gpu() -> None:
+    """By its name or CuPy's, or by asking whether there is one: its folders, its line, calls that
+    are given arrays of a GPU, tables of what libraries are called.  No new device has to be there.
+    """
+    names = {"GPU", "gpu", "CUDA", "cuda", "CUDAHOST", "cudahost", "cupy", "CuPy"}
+    knowing = {e.source for e in house().imports if e.target == "fusec.core.gpus"}
+    for name, module in house().modules.items():
+        if names & {n.value for n in ast.walk(module.tree) if isinstance(n, ast.Constant)}:
+            knowing.add(name)
+    own = (CUDA, "fusec.runtime.resident", "fusec.bench")
+    assert {name for name in knowing if not any(is_of(name, package) for package in own)} == {
+        REGISTRY, "fusec.core.gpus",
+        "fusec.signature.binding", "fusec.signature.gpu_arguments",
+        "fusec.ir.device_names", "fusec.api.absent_names",  # what other libraries call it
+        "fusec.trace.call.foreign_arrays", "fusec.trace.facts.policy"}  # libraries by name

@@ -12,6 +12,7 @@ import pytest
 
 import fusec
 from fusec.codegen import backends
+from fusec.codegen.backends import DeviceKind
 from fusec.codegen.kernels.loop_ir import Kernel
 from fusec.codegen.reference_backend import ReferenceBackend
 from fusec.errors import InternalError
@@ -101,13 +102,26 @@ class ToyBackend(ReferenceBackend):
         return counted
 
 
-def test_a_back_end_is_a_module_and_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def roots(x: np.ndarray) -> Any:
+    return np.sqrt(x).sum()
+
+
+def test_a_device_is_a_back_end_and_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named by scopes, listed, and what whole programs are compiled for in tests."""
     module = ModuleType("toy_backend")
     module.BACKEND = ToyBackend()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "toy_backend", module)
-    monkeypatch.setitem(backends._HOMES, "toy", "toy_backend")
     monkeypatch.setattr(backends, "_loaded", {**backends._loaded})
-    toy = fusec.jit(lambda x: np.sqrt(x).sum())
+    monkeypatch.setitem(backends.KINDS, "toy", DeviceKind("toy_backend"))
     with backends.using("toy"):
-        np.testing.assert_allclose(toy(X), np.sqrt(X).sum(), rtol=1e-15)
-    assert ToyBackend.ran
+        np.testing.assert_allclose(fusec.jit(roots)(X), roots(X), rtol=1e-15)
+    ran = len(ToyBackend.ran)
+    np.testing.assert_allclose(fusec.jit(roots, device="/device:TOY:0")(X), roots(X), rtol=1e-15)
+    assert 0 < ran < len(ToyBackend.ran)
+    assert "TOY" in [device.type for device in fusec.devices()]
+
+
+def test_a_device_with_memory_of_its_own_is_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """See `heap_backend`, which `tests/devices/test_heap_backend.py` runs programs on."""
+    monkeypatch.setitem(backends.KINDS, "heap", DeviceKind("heap_backend", memory=lambda: 1 << 30))
+    np.testing.assert_allclose(fusec.jit(roots, device="/device:HEAP:0")(X), roots(X), rtol=1e-15)

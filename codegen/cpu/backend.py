@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fusec.codegen.backend import Backend
 from fusec.ir import Node
 
 from ..kernels.loop_ir import Kernel, Param
 from ..kernels.specialise import LoopForm, specialise
+from ..machine_code.native_backend import NativeBackend
 from ..machine_code.native_nest import CompileStats, NativeNest, NestBlock
 from ..plan.open_blocks import OpenBlock
 from . import abi, compile
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 _LOOPS = "fusec.codegen.cpu.loops.program"
 
 
-class CpuBackend(Backend):
+class CpuBackend(NativeBackend):
     """See the module docstring."""
 
     name = "cpu"
-    is_native = True
 
     def supports(self, op: str, dtype: np.dtype) -> bool:
         return supports(op, dtype)
@@ -49,9 +48,6 @@ class CpuBackend(Backend):
         self, node: Node, strides: Sequence[tuple[int, ...]], stats: CompileStats
     ) -> ControlProgram:
         return _loops().compile_control(node, strides, stats)
-
-    def check_control(self, node: Node, strides: Sequence[tuple[int, ...]]) -> None:
-        _loops().check_control(node, strides)
 
     def clear(self) -> None:
         compile.clear_cache()

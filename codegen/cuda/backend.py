@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.backend import Backend, NotNativeError, Strides
+from fusec.codegen.backend import Backend, Strides
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import build_program
 from fusec.core import locks
 from fusec.ir import Node

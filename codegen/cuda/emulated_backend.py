@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fusec import config
 
@@ -10,6 +10,7 @@ from ..machine_code.native_nest import CompileStats
 from .backend import CudaBackend
 from .compiled import CudaForm, NestCall
 from .driver.arrays import DriverArrays
+from .emulation import toolchain
 from .emulation.driver import EmulatedDriver
 from .emulation.origins import DriverFor
 
@@ -29,5 +30,9 @@ class CudaHostBackend(CudaBackend):
         for form, call in zip(forms, calls, strict=True):
             call.driver = DriverFor(DRIVER, form.kernel)
         return calls
+
+    def status(self) -> Iterator[str]:
+        yield f"/device:CUDAHOST:0, which runs a GPU's kernels on the CPU: {toolchain.status()}"
+
 
 BACKEND = CudaHostBackend()

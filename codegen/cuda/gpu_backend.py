@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fusec.codegen.backend import DeviceArrays
+from fusec.core import gpus
 from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
 
 from ..machine_code.native_nest import CompileStats
 from .backend import CudaBackend
 from .compiled import CudaForm, NestCall
+from .driver import nvrtc
 from .driver.cupy_arrays import CupyArrays
 from .driver.cupy_driver import CupyDriver
 from .driver.gpu_faults import GpuDriverFor
@@ -23,7 +25,7 @@ class GpuBackend(CudaBackend):
     """Kernels, arrays and CuPy's libraries on a GPU; everything else stays on the CPU."""
 
     def __init__(self) -> None:
-        super().__init__("cuda", CupyDriver)
+        super().__init__("gpu", CupyDriver)
 
     @lazy
     def arrays(self) -> DeviceArrays:
@@ -43,6 +45,11 @@ class GpuBackend(CudaBackend):
 
     def has_kernel(self, node: Node) -> bool:
         return is_called_on_gpu(node) or super().has_kernel(node)
+
+    def status(self) -> Iterator[str]:
+        yield gpus.missing() or (
+            f"{gpus.count()} found by CuPy; programs use the first, /device:GPU:0")
+        yield f"NVRTC, which compiles kernels: {nvrtc.status()}"
 
     def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]:
         """See `CudaBackend.library_at`."""

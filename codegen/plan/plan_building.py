@@ -16,9 +16,10 @@ from fusec.ops.regions.loop_numbers import WAY_BACK
 from fusec.passes.pipeline import Pass, body_passes, run_passes
 
 from .. import backends
-from ..backend import Backend, DeviceArrays, NotNativeError
+from ..backend import Backend, DeviceArrays
 from ..kernels.complex_pairs import buffer_strides
 from ..machine_code.native_nest import CompileStats
+from ..structured.not_native import NotNativeError
 from .schedule import (
     ControlRun,
     Divide,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fusec.codegen.backend import NotNativeError
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir.sizes.bounds import range_of
 from fusec.ir.sizes.dims import Dim, Size, symbols_of
 from fusec.ir.sizes.symbolic_numbers import Symbolic

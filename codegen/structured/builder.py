@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.backend import NotNativeError
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.core.records import dataclass, field
 from fusec.ir.sizes.dims import Dim, Size, is_at_least, symbols_of
 from fusec.ir.sizes.polynomials import Call

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.backend import NotNativeError
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.errors import InternalError
 from fusec.ir import Node
 from fusec.ir.regions import byte_extent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusec.codegen.backend import NotNativeError
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir import Node
 from fusec.ir.sizes.dims import symbols_of
 from fusec.ir.walks import nodes_behind

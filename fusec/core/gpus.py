@@ -75,6 +75,11 @@ def count() -> int:
     return number
 
 
+def used() -> int:
+    """How many of them programs use: the back end has the driver of one."""
+    return min(count(), 1)
+
+
 def memory() -> int:
     """Bytes of the first one's memory."""
     total: int = cupy().cuda.runtime.memGetInfo()[1]

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 from fusec import config
-from fusec.core import gpus, machine
+from fusec.core import machine
 from fusec.core.records import dataclass
 from fusec.core.versions import (
     FOUNDATIONS,
@@ -57,7 +57,7 @@ def examine() -> DoctorReport:
     needs = requirements()
     parts: list[tuple[str, Callable[[], Iterable[str]]]] = [
         ("versions", lambda: version_lines(needs)), ("cpu", _cpu), ("threads", _threads),
-        ("machine code", _kept_code), ("runtime", _runtime), ("gpu", _gpu),
+        ("machine code", _kept_code), ("runtime", _runtime), ("devices", _devices),
         ("packages", lambda: package_lines(needs)), ("settings", _settings),
     ]
     sections = tuple(Section(title, tuple(_guarded(lines))) for title, lines in parts)
@@ -140,14 +140,11 @@ def _runtime() -> Iterable[str]:
         yield f"{title}: {'in use' if status.available else 'NOT in use'}, {status.reason}"
 
 
-def _gpu() -> Iterable[str]:
-    """What a GPU's kernels need, and who says what is missing."""
-    reason = gpus.missing()
-    yield reason or f"{gpus.count()} found by CuPy; programs use the first, /device:GPU:0"
-    status = importlib.import_module("fusec.codegen.cuda.driver.nvrtc").status()
-    yield f"NVRTC, which compiles kernels: {status}"
-    emulated = importlib.import_module("fusec.codegen.cuda.emulation.toolchain").status()
-    yield f"/device:CUDAHOST:0, which runs a GPU's kernels on the CPU: {emulated}"
+def _devices() -> Iterable[str]:
+    """What devices need beside the CPU, and who says what is missing."""
+    backends = importlib.import_module("fusec.codegen.backends")
+    for name in backends.KINDS:
+        yield from backends.backend(name).status()
 
 
 def package_lines(needs: Iterable[Requirement]) -> list[str]:

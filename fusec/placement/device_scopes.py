@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fusec import config
-from fusec.core import gpus, log
+from fusec.codegen import backends
+from fusec.core import log
 from fusec.core.records import dataclass
 from fusec.errors import FusecError, PlacementWarning, user_error, users_own
 from fusec.ir import Loc, Value
@@ -259,7 +260,8 @@ def _dropped_name(name: DeviceName, why: str, loc: Loc | None) -> DeviceName:
 def _unknown(name: DeviceName, around: DeviceName, loc: Loc | None) -> FusecError:
     given = [("given", name)] if around == ANYWHERE else [("given", name), ("inside", around)]
     found = name.under(around)
-    notes = [gpus.missing()] if found.type == "GPU" else []
+    kind = backends.kind_of(found.type)
+    notes = [] if kind is None else [kind.missing()]
     return user_error(ValueError, f"there is no device {found}", loc, _cure(found), values=[
         *given, ("devices", ", ".join(str(device.name) for device in devices()))],
         notes=filter(None, notes))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
-from fusec.core import device_rates, gpus
+from fusec.codegen import backends
+from fusec.core import device_rates
 from fusec.core.device_rates import Rates
 from fusec.core.display.tables import Column, Tabular
 from fusec.runtime.devices import calibration, registry
@@ -147,7 +148,7 @@ class Devices(Tabular, Sequence[DeviceInfo]):
         shared = [f"core {core} is shared by {', '.join(names)}"
                   for core, names in sorted(users.items()) if len(names) > 1]
         return [*([f"({'; '.join(shared)})"] if shared else []), *self._library_notes(),
-                *(f"({note})" for note in gpus.notes)]
+                *(f"({note})" for kind in backends.KINDS.values() for note in kind.notes())]
 
     def _library_notes(self) -> list[str]:
         """What makes library calls slow that run on several devices at once."""

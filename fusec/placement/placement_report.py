@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fusec.codegen import backends
-from fusec.core import gpus
 from fusec.core.display.amounts import bytes_text
 from fusec.ir import Graph, Node
 from fusec.passes.placement.constraints import Constraint
@@ -27,8 +26,14 @@ def placement_lines(placed: Placed) -> list[str]:
         return lines
     lines += [line for node in _by_device(placed) for line in _node_lines(placed, node)]
     transfers = placed.partition().transfers
-    return lines + [_transfer_line(t) for t in transfers] + (
-        gpus.notes if any("GPU" in (t.source.type, t.target.type) for t in transfers) else [])
+    return lines + [_transfer_line(t) for t in transfers] + _notes(transfers)
+
+
+def _notes(transfers: Sequence[Transfer]) -> list[str]:
+    """What is slower than it should be on devices that take part in them."""
+    types = dict.fromkeys(name.type for t in transfers for name in (t.source, t.target))
+    kinds = filter(None, map(backends.kind_of, types))
+    return [note for kind in kinds for note in kind.notes()]
 
 
 def refusal_lines(graph: Graph) -> list[str]:

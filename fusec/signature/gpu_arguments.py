@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen import backends
-from fusec.codegen.backend import ResidentArrays
 from fusec.core.gpus import is_on_gpu
 from fusec.errors import user_error
 from fusec.placement.device_scopes import DeviceScope, name_of
@@ -33,8 +32,7 @@ def lent(leaves: Sequence[Any]) -> list[Any]:
                 TypeError, "an argument is an array of NumPy, and another is on a GPU",
                 cure="pass cupy.asarray(x): nothing is copied to a GPU that was not told to be",
                 values=[("array", f"{leaf.dtype}{list(leaf.shape)}")])
-    arrays: Any = backends.backend("cuda").arrays
-    gpu: ResidentArrays = arrays
+    gpu: Any = backends.backend("gpu").arrays  # `ResidentArrays`
     return [gpu.lent(leaf) if is_on_gpu(leaf) else leaf for leaf in leaves]
 
 

@@ -77,7 +77,7 @@ def rates(device: Device, estimate: bool = False) -> MeasuredRates:
 
 def is_measurable(device: Device) -> bool:
     """Whether its kernels are machine code for this machine's cores."""
-    return device.backend == "cpu"
+    return bool(device.cores)
 
 
 def measured(device: Device) -> MeasuredRates | None:

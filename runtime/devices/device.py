@@ -2,41 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from fusec.codegen import backends
 from fusec.core import machine
+from fusec.errors import InternalError
 from fusec.ir.device_names import DeviceName
 
 from ..launching.threads import Pool
 from .device_thread import DeviceThread, Work
 
 
-def _of_process() -> int:
-    return machine.usable_memory()
-
-
 class Device:
     """A device of this process; work that is submitted to it runs in order on a thread of its own.
 
     ``backend`` is the name of what compiles for it.  Devices with the same ``memory`` read each
-    other's arrays as they are.  ``is_automatic``: placement may choose it without being told.
-    ``runs_kernels_alone``: library calls, branches and loops that are placed on it run on the
-    devices that placement may choose.
+    other's arrays as they are.  What else its type decides is in ``kind``.
     ``cores`` are the CPUs that it keeps to, ``threads`` how many of them its kernels use at once;
     where that is None, they use the threads of the process on any CPU.
-    ``memory_bytes`` says how large its memory is; 0: not known.
     """
 
     def __init__(
-        self, name: DeviceName, backend: str, cores: tuple[int, ...] = (), memory: str = "host",
-        is_automatic: bool = True, threads: int | None = None, runs_kernels_alone: bool = False,
-        memory_bytes: Callable[[], int] = _of_process,
+        self, name: DeviceName, cores: tuple[int, ...] = (), threads: int | None = None
     ) -> None:
-        self.name, self.backend, self.cores, self.memory = name, backend, cores, memory
-        self.is_automatic, self.threads, self.memory_bytes = is_automatic, threads, memory_bytes
-        self.runs_kernels_alone = runs_kernels_alone
+        kind = backends.kind_of(name.type)
+        if kind is None:
+            raise InternalError(f"no kind of devices is registered for {name}")
+        self.name, self.kind, self.cores, self.threads = name, kind, cores, threads
+        self.backend = str(name.type).lower()
+        self.memory = f"{self.backend}:{name.index}" if self.runs_kernels_alone else "host"
         self._pool = None if threads is None else Pool(f"{name.short}-worker", threads, cores)
         self._thread = DeviceThread(str(name), () if threads is None else cores, self._pool)
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether placement may choose it without being told."""
+        return self.kind.is_automatic
+
+    @property
+    def runs_kernels_alone(self) -> bool:
+        """Whether library calls, branches and loops that are placed on it run on the devices that
+        placement may choose: NumPy's functions cannot read memory of its own."""
+        return self.kind.memory is not None
+
+    def memory_bytes(self) -> int:
+        """How large its memory is; 0: not known."""
+        return (self.kind.memory or machine.usable_memory)()
 
     def submit(self, work: Work) -> None:
         """Run this on the device's thread, after what was submitted before; it must not raise.

@@ -7,7 +7,7 @@ and whoever wants to read it there, by a `Hold`, fetches the new one first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -45,24 +45,6 @@ class DeviceValue:
         np.copyto(self.buffer, self.arrays.fetch(self.array))
 
 
-class OwnValue(DeviceValue):
-    """One that a call has made in an array of the device's library: plans get it as theirs."""
-
-    def __init__(
-        self, own: Any, version: int, arrays: Any, stream: Any, buffer: np.ndarray
-    ) -> None:
-        self.own, self.version, self.arrays = own, version, arrays
-        self.stream, self.buffer = stream, buffer
-
-    @property
-    def array(self) -> Any:
-        return self.arrays.lent(self.own)
-
-    @property
-    def address(self) -> int:
-        return int(self.own.data.ptr)
-
-
 class VariableArrays:
     """`DeviceArrays` of one memory that know the Variables of a plan; the rest is as it was."""
 
@@ -86,7 +68,7 @@ class VariableArrays:
 
     def known(self, occupancy: Occupancy) -> DeviceValue | None:
         """The value that is there, for work on the stream of now; None: there is none."""
-        return _current(occupancy, self._key)
+        return current_value(occupancy, self._key)
 
     def assign(self, buffer: np.ndarray, value: Any) -> None:
         """Let this be a Variable's value, which nothing else writes; by who holds it to write."""
@@ -117,38 +99,12 @@ class VariableArrays:
         return value
 
 
-def _current(occupancy: Occupancy, key: tuple[Any, int]) -> Any:
+def current_value(occupancy: Occupancy, key: tuple[Any, int]) -> Any:
     """The copy that has the value of now."""
     found, newest = occupancy.copies.get(key), occupancy.away
     if newest is not None:
         return found if found is newest else None
     return found if found is not None and found.version == occupancy.facts[VERSION] else None
-
-
-def reader(
-    arrays: Any, occupancy: Occupancy, stream: Callable[[], Any]
-) -> Callable[[], DeviceValue | None]:
-    """A function that gives the value that work on the stream of then may read, or None.
-
-    Nobody need hold the Variable: a value is never written, another one takes its place.  Who
-    reads several asks for all of them again, and has those of one moment if they are the same.
-    """
-    return lambda: _current(occupancy, (arrays, stream().ptr))
-
-
-def writer(
-    arrays: Any, occupancy: Occupancy, buffer: np.ndarray, stream: Callable[[], Any]
-) -> Callable[[Any], None]:
-    """A function that makes an array of the device's library, which nobody else has, the value of
-    a Variable; for who holds it to write."""
-    def write(own: Any) -> None:
-        now = stream()
-        value = OwnValue(own, int(occupancy.facts[VERSION]), arrays, now, buffer)
-        occupancy.copies.clear()
-        occupancy.copies[arrays, now.ptr] = value
-        occupancy.leave_home(value)
-
-    return write
 
 
 def knowing(arrays: Any, spec: CallSpec) -> Any:

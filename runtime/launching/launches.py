@@ -8,6 +8,7 @@ import numpy as np
 
 from fusec import config
 from fusec.codegen.backend import Backend
+from fusec.codegen.machine_code.native_backend import NativeBackend
 from fusec.codegen.machine_code.native_nest import NONE, NativeNest, NestBlock
 from fusec.codegen.plan.schedule import KernelStep, Place
 from fusec.core.records import dataclass, field
@@ -58,6 +59,7 @@ def make_blocks(
     steps: Sequence[KernelStep], cells: np.ndarray, backend: Backend
 ) -> tuple[ArgumentBlocks, float]:
     """Fill the argument blocks of these kernels; returns them with the estimated work in ns."""
+    assert isinstance(backend, NativeBackend)
     blocks, total = ArgumentBlocks(), 0.0
     for step in steps:
         for form, code in zip(step.forms, step.code, strict=True):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen.machine_code.native_backend import NativeBackend
 from fusec.codegen.machine_code.native_nest import NONE, NestBlock
 from fusec.codegen.plan.schedule import Schedule
 from fusec.core.records import dataclass, replace
@@ -239,8 +240,13 @@ def native_call(schedule: Schedule, spec: CallSpec, runs: bool) -> Callable[...,
         if len(patterns) >= MOST_PATTERNS:
             return None
         pattern = patterns.setdefault(form, CallPattern(
-            schedule, spec, nests_of(open_.kernels, schedule.backend) if runs else None))
+            schedule, spec, _native_nests(open_) if runs else None))
     return pattern.call(schedule, spec)
+
+
+def _native_nests(schedule: Schedule) -> list[OpenNest]:
+    assert isinstance(schedule.backend, NativeBackend)
+    return nests_of(schedule.kernels, schedule.backend)
 
 
 def _form(spec: CallSpec) -> tuple[Any, ...]:

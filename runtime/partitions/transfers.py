@@ -42,7 +42,7 @@ class Sent(NamedTuple):
 
 
 def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__")
+    return isinstance(value, np.ndarray)
 
 
 def unpacked(sent: Sent, memory: str, arrays: Arrays) -> tuple[Any, ...]:

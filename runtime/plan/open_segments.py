@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fusec import config
-from fusec.codegen.backend import Backend
+from fusec.codegen.machine_code.native_backend import NativeBackend as Backend
 from fusec.codegen.machine_code.native_nest import NONE, NativeNest, NestBlock
 from fusec.codegen.plan.schedule import KernelStep, Place
 from fusec.ir.lazy_values import lazy

@@ -26,6 +26,7 @@ from .draw_text import draw_text
 from .library_calls import LibraryRun, call_expression, is_unshared
 from .plan_text import Plan, PlanText
 from .segments import Segment, SizedSegment, runs_of
+from .sub_programs import on_host
 
 # Of arrays a method does the same, without the microsecond that the function's dispatch takes.
 _METHODS = {"Nonzero": ".nonzero()", "Flatnonzero": ".ravel().nonzero()"}
@@ -291,9 +292,11 @@ class PlanSource(PlanText):
             if place.kind != "cell":
                 self._assign((place.kind, place.number), f"results[{index}]")
                 continue
-            cell = self._cell_array(place)
-            self._add(f"if results[{index}] is not {cell}:",
-                      f"    {cell}[...] = results[{index}]")
+            cell, result = self._cell_array(place), f"results[{index}]"
+            value, is_array = result, step.kinds.types[index].kind == "array"
+            if arrays is not None and is_array:
+                value = f"{self._bind('on_host', functools.partial(on_host, arrays))}({result})"
+            self._add(f"if {result} is not {cell}:", f"    {cell}[...] = {value}")
 
     # -- results
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen import backends
-from fusec.codegen.backend import Backend
+from fusec.codegen.machine_code.native_backend import NativeBackend as Backend
 from fusec.codegen.machine_code.native_nest import NEST_SIGNATURE
 from fusec.codegen.plan.schedule import ExternStep, KernelStep, Place
 from fusec.ir.sizes.bindings import Bindings, evaluator, resolve, typical

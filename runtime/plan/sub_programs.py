@@ -71,8 +71,17 @@ def _on_device(operand: np.ndarray, memory: Memory | None, arrays: DeviceArrays)
     if memory is None and operand.flags.c_contiguous:
         return operand
     out = arrays.empty(operand.shape, operand.dtype, "C") if memory is None else memory()
-    arrays.write(out, operand)
+    if out.ndim or arrays.is_there(out):
+        arrays.write(out, operand)
+    else:  # a cell, which kernels read and write on the host
+        np.copyto(out, on_host(arrays, operand))
     return out
+
+
+def on_host(arrays: DeviceArrays, value: Any) -> Any:
+    """A result of rank 0 as cells have it."""
+    is_there = isinstance(value, np.ndarray) and arrays.is_there(value)
+    return arrays.fetch(value) if is_there else value
 
 
 def as_array(value: Any, type_: TensorType) -> np.ndarray:

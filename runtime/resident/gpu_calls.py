@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.backend import PreparedKernels
 from fusec.codegen.plan.schedule import ExternStep, Place, Schedule
 from fusec.core.occupancy import HoldOfPlan
 from fusec.ir.regions import byte_extent
 from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
-from fusec.runtime.devices.variable_copies import reader, writer
 
 from ..launching.outcomes import MISS
 from .gpu_library_text import LibraryText, NotPreparedError, new_text
 from .gpu_numbers import is_such, packed
 from .gpu_views import NotStillError, still_view
+from .resident_arrays import PreparedKernels
+from .variable_values import reader, writer
 
 _WORD = 8
 

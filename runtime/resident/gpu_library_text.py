@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.backend import PreparedKernels
 from fusec.codegen.plan.schedule import ExternStep, Place, Schedule, contiguous_strides
 from fusec.core.records import replace
 from fusec.ir.regions import byte_extent
 from fusec.ops.calls.library import LIBRARY, call_text, leaves_of
 
 from .gpu_views import NotStillError, still_view
+from .resident_arrays import PreparedKernels
 
 Base = tuple[str, int]
 

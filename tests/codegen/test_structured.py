@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen.backend import NotNativeError
 from fusec.codegen.kernels.loop_ir import Buffer, Kernel
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import BOOL, I64, Constant, Memory, Register, Variable, View
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.codegen.structured.verify import StructureError, verify
 from fusec.ir.sizes.dims import symbol

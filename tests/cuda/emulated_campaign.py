@@ -47,7 +47,7 @@ class Device:
     @classmethod
     def launched(cls) -> int:
         """How many kernels it was asked for."""
-        driver: Any = DRIVER if "HOST" in cls.name else backends.backend("cuda").driver
+        driver: Any = DRIVER if "HOST" in cls.name else backends.backend("gpu").driver
         return driver.launched
 
 

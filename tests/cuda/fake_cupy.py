@@ -209,11 +209,11 @@ def as_gpu(monkeypatch: Any, seed: int = 0) -> Iterator[FakeCupy]:
     """
     with installed(FakeCupy(seed=seed), monkeypatch) as fake, monkeypatch.context() as patch:
         patch.setitem(sys.modules, "cupy", fake)
-        patch.setitem(backends._loaded, "cuda", GpuBackend())
-        registry.register("GPU", registry._gpus)
+        patch.setitem(backends._loaded, "gpu", GpuBackend())
+        registry.forget("gpu")
         try:
             yield fake
         finally:
             patch.undo()
             patch.setattr(gpus, "package", lambda: None)
-            registry.register("GPU", registry._gpus)
+            registry.forget("gpu")

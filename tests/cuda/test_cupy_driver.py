@@ -99,8 +99,8 @@ def test_a_program_runs_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     touched by the host, whose process would end."""
     x = np.random.default_rng(2).uniform(0, 3, (30, 20))
     with installed(FakeCupy(), monkeypatch) as fake:
-        monkeypatch.setitem(backends._loaded, "cuda", GpuBackend())
-        registry.register("GPU", registry._gpus)
+        monkeypatch.setitem(backends._loaded, "gpu", GpuBackend())
+        registry.forget("gpu")
         try:
             memory = {device.type: device.memory_bytes for device in fusec.devices()}
             assert memory["GPU"] == 1 << 30 and memory["CUDAHOST"] == memory["CPU"] // 2
@@ -111,7 +111,7 @@ def test_a_program_runs_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             assert sum(call.startswith("nest") for call in fake.calls) >= 4
         finally:
             monkeypatch.undo()
-            registry.register("GPU", registry._gpus)
+            registry.forget("gpu")
 
 
 def test_a_gpu_that_is_not_there_is_an_error_of_the_scope() -> None:

@@ -50,7 +50,7 @@ def lazy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCupy]:
 
 
 def arrays_of_gpu() -> CupyArrays:
-    backend: Any = backends.backend("cuda")
+    backend: Any = backends.backend("gpu")
     arrays: CupyArrays = backend.arrays
     return arrays
 

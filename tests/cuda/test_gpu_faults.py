@@ -149,7 +149,7 @@ def test_a_forked_child(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None
         look(streams)
 
     monkeypatch.setattr(Streams, "look", looked)
-    f, backend = fusec.jit(weighted), backends.backend("cuda")
+    f, backend = fusec.jit(weighted), backends.backend("gpu")
     assert backend.arrays is not None
     x = cupy.asarray(X)
     kept = [*(f(x) for _ in range(4)), backend.arrays.bring(MANY)]

@@ -145,8 +145,8 @@ def test_estimates_measure_nothing(counted: list[Device]) -> None:
 
 
 def test_estimates_grow_with_threads() -> None:
-    device = Device(DeviceName("localhost", 0, "CPU", 5), "cpu", (0, 1), threads=2)
-    one = Device(DeviceName("localhost", 0, "CPU", 6), "cpu", (0,), threads=1)
+    device = Device(DeviceName("localhost", 0, "CPU", 5), (0, 1), threads=2)
+    one = Device(DeviceName("localhost", 0, "CPU", 6), (0,), threads=1)
     two_rates, rates = (calibration.rates(d, estimate=True) for d in (device, one))
     assert two_rates.flops_per_ns == 2 * rates.flops_per_ns
 

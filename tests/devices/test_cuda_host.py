@@ -17,6 +17,7 @@ from fusec.codegen.cuda.emulation import faults, launches, toolchain
 
 DEVICE = "/device:CUDAHOST:0"
 X = np.random.default_rng(0).normal(size=(7, 50))
+STEPS = np.arange(24.0).reshape(4, 6)
 
 
 def softmax(x: np.ndarray) -> Any:
@@ -142,3 +143,35 @@ def test_stage_times_name_the_compiler() -> None:
     times = f.traces[0].times
     assert times["llvm"] == 0.0 < times["c++"]
     assert ", c++ " in str(fusec.explain(f, np.ones(1000)))
+
+
+def given_by_a_branch(x: np.ndarray) -> Any:
+    most = np.array(0.5)
+    if x.sum() > 3:
+        most = np.array(x.max())
+    return x + most
+
+
+def changed_in_branches(x: np.ndarray) -> Any:
+    most = np.array(0.5)
+    if x.sum() > 3:
+        if x.max() > 4:
+            most += x.max()
+        most *= 2
+    return x + most
+
+
+def changed_in_a_loop(x: np.ndarray) -> Any:
+    most = np.array(0.5)
+    for i in range(int(x[1, 1]) // 4):
+        if x[i, 0] > 2:
+            most += x[i].max()
+    return x + most
+
+
+@pytest.mark.parametrize("f", [given_by_a_branch, changed_in_branches, changed_in_a_loop])
+def test_arrays_of_rank_0_of_branches_and_loops(f: Callable[..., Any]) -> None:
+    """Plans have them on the host, kernels of a branch may have them on the device."""
+    jitted = fusec.jit(f, device=DEVICE)
+    for x in (STEPS, -STEPS, STEPS):
+        np.testing.assert_array_equal(jitted(x), f(x))

@@ -35,7 +35,7 @@ class Stop(BaseException):
 
 @pytest.fixture
 def device() -> Iterator[Device]:
-    made = Device(DeviceName("localhost", 0, "CPU", 7), "cpu", CPUS[:1], threads=1)
+    made = Device(DeviceName("localhost", 0, "CPU", 7), CPUS[:1], threads=1)
     yield made
     made.close()
 
@@ -140,7 +140,7 @@ def test_siblings_lie_side_by_side(monkeypatch: pytest.MonkeyPatch, tmp_path: An
 @pytest.fixture
 def pair() -> Iterator[list[Device]]:
     """Two devices whose kernels have two threads each, wherever these run."""
-    made = [Device(DeviceName("localhost", 0, "CPU", i), "cpu", (), threads=2) for i in (8, 9)]
+    made = [Device(DeviceName("localhost", 0, "CPU", i), (), threads=2) for i in (8, 9)]
     yield made
     for each in made:
         each.close()
@@ -197,7 +197,7 @@ def test_compiled_functions_use_the_devices_workers(pair: list[Device]) -> None:
 
 
 def test_workers_keep_to_the_cores() -> None:
-    device = Device(DeviceName("localhost", 0, "CPU", 8), "cpu", CPUS[-1:], threads=2)
+    device = Device(DeviceName("localhost", 0, "CPU", 8), CPUS[-1:], threads=2)
     kernels_address("meet")
     assert done(device, meet) == 2
     assert device._pool is not None
@@ -215,7 +215,7 @@ def test_blocks_of_closed_pools_are_used_again() -> None:
     counts = np.zeros(64, np.int64)
 
     def once() -> int:
-        device = Device(DeviceName("localhost", 0, "CPU", 8), "cpu", (), threads=2)
+        device = Device(DeviceName("localhost", 0, "CPU", 8), (), threads=2)
         done(device, lambda: run("count", counts, 64, 1))
         assert device._pool is not None
         address, thread = device._pool.address, device._thread._thread
@@ -286,7 +286,7 @@ def test_work_that_raises_is_reported_and_the_next_runs(
 
 
 def test_threads_end_with_their_device() -> None:
-    device = Device(DeviceName("localhost", 0, "CPU", 8), "cpu", (), threads=1)
+    device = Device(DeviceName("localhost", 0, "CPU", 8), (), threads=1)
     thread, kept = done(device, threading.current_thread), weakref.ref(device)
     device.close()
     thread.join(10)

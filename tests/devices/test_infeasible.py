@@ -10,16 +10,14 @@ import pytest
 
 import fusec
 from fusec.codegen import backends
+from fusec.codegen.backends import DeviceKind
 from fusec.codegen.reference_backend import ReferenceBackend
-from fusec.ir.device_names import JOB, TASK, DeviceName
-from fusec.runtime.devices import registry
-from fusec.runtime.devices.device import Device
 
 
 class NoSines(ReferenceBackend):
     """A back end without a kernel for sines."""
 
-    name = "nosines"
+    name = "dull"
 
     def has_kernel(self, node: Any) -> bool:
         return node.op != "Sin"
@@ -27,12 +25,10 @@ class NoSines(ReferenceBackend):
 
 @pytest.fixture(autouse=True)
 def devices(monkeypatch: Any) -> Iterator[None]:
-    monkeypatch.setitem(backends._loaded, "nosines", NoSines())
-    registry.register("DULL", lambda: [
-        Device(DeviceName(JOB, TASK, "DULL", 0), "nosines", is_automatic=False)])
+    monkeypatch.setitem(backends.KINDS, "dull", DeviceKind(__name__))
+    monkeypatch.setitem(backends._loaded, "dull", NoSines())
     with fusec.config.override(logical_cpu_devices=2):
         yield
-    registry.register("DULL", list)
 
 
 @fusec.jit

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.codegen import backends
+from fusec.codegen.backends import DeviceKind
+from fusec.core import machine
 from fusec.ir import Graph
-from fusec.ir.device_names import JOB, TASK, DeviceName
-from fusec.runtime.devices import registry
-from fusec.runtime.devices.device import Device
 
 CPU = "/job:localhost/task:0/device:CPU:"
 
@@ -24,12 +24,12 @@ def two_devices() -> Iterator[None]:
 
 
 @pytest.fixture
-def far() -> Iterator[str]:
+def far(monkeypatch: Any) -> str:
     """A device with memory of its own."""
-    registry.register("FAR", lambda: [
-        Device(DeviceName(JOB, TASK, "FAR", 0), "cpu", memory="far", is_automatic=False)])
-    yield "/device:FAR:0"
-    registry.register("FAR", list)
+    monkeypatch.setitem(backends.KINDS, "far", DeviceKind(
+        backends.KINDS["cpu"].home, memory=machine.usable_memory))
+    monkeypatch.setattr(backends, "_loaded", {**backends._loaded})
+    return "/device:FAR:0"
 
 
 def graphs(function: Any, *args: Any) -> dict[str, Graph]:

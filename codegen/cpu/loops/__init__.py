@@ -7,6 +7,6 @@ by step instead.
 
 from __future__ import annotations
 
-from .program import check_control, compile_control
+from .program import compile_control
 
-__all__ = ["check_control", "compile_control"]
+__all__ = ["compile_control"]

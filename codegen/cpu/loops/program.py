@@ -58,11 +58,6 @@ def compile_control(
                           lambda: build_program(node, strides), program.may_outgrow)
 
 
-def check_control(node: Node, strides: Sequence[Strides]) -> None:
-    """Raise `NotNativeError` where `compile_control` would, without compiling anything."""
-    build_program(node, strides)
-
-
 def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:
     text = _module(frame.em, frame.text("run"))
     links = frame.em.links  # the text has their symbols, which depend on their contents

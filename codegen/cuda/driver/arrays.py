@@ -11,6 +11,7 @@ import numpy as np
 
 from fusec.errors import InternalError
 
+from ...backend import DeviceArrays
 from .driver import Driver
 
 
@@ -32,7 +33,7 @@ class _Lying:
             "data": (address, True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
 
-class DriverArrays:
+class DriverArrays(DeviceArrays):
     """See `fusec.codegen.backend.DeviceArrays`.
 
     What the device is asked to do it does late, so an array holds what it should only in `fetch`.

@@ -26,7 +26,7 @@ from .replays import Replays
 
 
 class CupyArrays(DriverArrays):
-    """See `fusec.codegen.backend.ResidentArrays`."""
+    """See `fusec.runtime.resident.resident_arrays.ResidentArrays`."""
 
     driver: CupyDriver
 

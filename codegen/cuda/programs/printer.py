@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fusec.codegen.backend import NotNativeError
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Operand, Register, Variable, View
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir.sizes.dims import is_static
 
 from ...kernels.complex_pairs import buffer_strides

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.backend import NotNativeError
 from fusec.codegen.structured.memory import (
     Memory,
     Operand,
@@ -22,6 +21,7 @@ from fusec.codegen.structured.memory import (
     contiguous,
     is_zero,
 )
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram
 from fusec.ir import Node, dtype_name
 from fusec.ir.sizes.bindings import size_source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusec.codegen.backend import NotNativeError
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir import Node
 
 from ...plan.control_program import OF_NUMBERS, ErrorExit

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fusec.codegen.backend import NotNativeError
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir import Node, TensorType, Value
 from fusec.ir.sizes.dims import Dim, symbols_of
 from fusec.ops.calls.drawings import Drawing

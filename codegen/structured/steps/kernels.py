@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fusec.codegen.backend import NotNativeError
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.core.records import dataclass, field
 from fusec.ir import Node
 from fusec.ir.sizes.bindings import TYPICAL

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusec.codegen.backend import NotNativeError
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir import Node, Value
 from fusec.ir.sizes.dims import Size, is_static
 from fusec.ir.sizes.symbolic_numbers import applied

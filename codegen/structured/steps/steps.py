@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from fusec.codegen.backend import NotNativeError
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir import Graph, Node, Value
 from fusec.ir.sizes.dims import is_static, symbols_of
 from fusec.ir.sizes.symbolic_numbers import applied

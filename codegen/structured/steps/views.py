@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fusec.codegen.backend import NotNativeError
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir import Node
 from fusec.ir.sizes.dims import Dim, Size
 
