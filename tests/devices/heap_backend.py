@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.backend import DeviceArrays
+from fusec.codegen.backend import Backend, DeviceArrays
 from fusec.codegen.backends import DeviceKind
 from fusec.codegen.kernels.kernel_nodes import is_control_of, is_of_kernels
 from fusec.codegen.kernels.loop_ir import Kernel
@@ -121,6 +121,7 @@ class HeapBackend(ReferenceBackend):
     """The oracle on elements of the heap; cells, which are numbers of a plan, are the host's."""
 
     name = "heap"
+    compile_control = Backend.compile_control  # the oracle's programs read the host's memory
 
     def __init__(self) -> None:
         self.arrays: HeapArrays = HeapArrays(Heap(NBYTES))
