@@ -1,4 +1,4 @@
-"""The exceptions of fusec: what users meet, and what is fusec's own fault.
+"""The exceptions of fusec: errors of programs, and faults of fusec's own.
 
 Every message says what happened, the values involved, the candidates, the cure, and shows the
 user's source line with carets.  Where NumPy would raise, `user_error` makes an exception that is an

@@ -98,12 +98,12 @@ _lock = locks.Lock()  # of what Python changes
 
 
 class Hold(ctypes.Structure):
-    """``with Hold(uses):`` nobody else writes what is used, or reads what is written; once.
+    """``with Hold(uses):`` nobody else writes memory in use, or reads memory written to; once.
 
-    What this thread holds already it goes on to hold: code that a call runs may use them.
+    This thread's earlier holds go on: code that a call runs may use their memory.
 
-    An interrupt (Ctrl-C, a deadline) may come between any two bytecodes.  So what the words say
-    and what the hold is at change together, in one call of native code, and leaving is such a call
+    An interrupt (Ctrl-C, a deadline) may come between any two bytecodes.  So the words and the
+    hold's own state change together, in one call of native code, and leaving is such a call
     itself: a method in Python could be interrupted before its first line.  (Before there is native
     code Python does it, and can be.)
     """

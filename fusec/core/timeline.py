@@ -1,7 +1,7 @@
-"""What happened when, and where: spans, flows and counters, which a profile collects.
+"""The timeline of a process: spans, flows and counters, which a profile collects.
 
-Each thread appends to a list of its own, so recording takes no lock.  Callers guard what costs
-them something: ``if timeline.on: start = timeline.now()``.  Times are nanoseconds of `now`.
+Each thread appends to a list of its own, so recording takes no lock.  Callers guard costly
+arguments: ``if timeline.on: start = timeline.now()``.  Times are nanoseconds of `now`.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def span(
 ) -> None:
     """Work of a kind (call, trace, passes, codegen, compile, kernel, library, copy, wait).
 
-    ``device`` is "" for what the compiler and the calling program do, ``loc`` the user's line,
-    ``args`` what else a reader wants to know.
+    ``device`` is "" for work of the compiler and the calling program, ``loc`` the user's line,
+    ``args`` further facts for a reader.
     """
     if on:
         rows = _rows

@@ -130,7 +130,7 @@ def _hold(args: tuple, kwargs: dict[str, Any]) -> bool:
 
 
 def _arguments_of_gpus() -> Any:
-    """What takes such arguments, and loads what places programs."""
+    """The module for such arguments; it loads placement, too."""
     return importlib.import_module("fusec.signature.gpu_arguments")
 
 

@@ -15,9 +15,9 @@ class TensorSpec:
     """A dtype and a shape that an argument must have.
 
     ``None`` in the shape is any size; ``TensorSpec(None)`` is any shape.  ``name`` is shown where
-    the argument is spoken of.  Raises ``TypeError`` for what is no dtype, or one that nothing is
-    compiled for (objects, texts, dates), and for what is no shape; ``ValueError`` for a shape with
-    negative or fractional sizes.
+    the argument is spoken of.  Raises ``TypeError`` for a malformed dtype or shape, and for dtypes
+    that nothing is compiled for (objects, texts, dates); ``ValueError`` for a shape with negative
+    or fractional sizes.
     """
 
     __slots__ = ("dtype", "name", "shape")

@@ -1,9 +1,9 @@
-"""What is being compiled, and how far, on stderr: where that takes longer than a person waits
+"""The progress of a compilation on stderr: where that takes longer than a person waits
 without a word (`config.progress`).
 
 The stages tell it (`compiling`, `stage`, `at`, `traced`), which costs an attribute of this thread.
-What takes half of that time, or may, gets a thread that writes: a bar where stderr is a terminal,
-else a line now and then.
+A compilation that takes half of that time, or may, gets a thread that writes: a bar where stderr
+is a terminal, else a line now and then.
 """
 
 from __future__ import annotations
