@@ -261,8 +261,8 @@ class Graph:
     ) -> Any:
         """A compiled function from the edges ``inputs`` to the edges ``outputs``.
 
-        Edges are named ``"Square:0"``; None stands for the graph's own.  What becomes of updates,
-        and what it raises: see `fusec.ops.graphs.carve.carve`.
+        Edges are named ``"Square:0"``; None stands for the graph's own.  Updates and exceptions:
+        see `fusec.ops.graphs.carve.carve`.
         """
         return _module("compiled.graph_function").graph_function(self, inputs, outputs, prune)
 

@@ -92,14 +92,14 @@ def in_trace() -> bool:
 class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     """A value that programs read and assign, compiled and not.
 
-    ``value``: a number, an array or what `np.array` takes, or a function that gives one; it is
-    copied.  ``dtype``: by default that of the value; bool, integers, floats and complex numbers.
+    ``value``: a number, an array or another argument of `np.array`, or a function that gives one;
+    it is copied.  ``dtype``: by default that of the value; bool, integers, floats, complex numbers.
     ``name`` is for messages, graphs and checkpoints; ``trainable`` is for who goes over variables.
     It lives on the device that `fusec.device` says where it is made.
 
     Operators, NumPy's functions, indexing and the methods of arrays read it; `assign`,
     `assign_add`, `assign_sub`, ``v[i] = x`` and ``v += x`` assign it.  Two Variables are the same
-    one only if they are one object, and that is what `hash` goes by; ``==`` compares elements.
+    one only if they are one object, and `hash` goes by that; ``==`` compares elements.
 
     Raises ``TypeError`` for dtypes that are not compiled, and for values that ``dtype`` would cut.
     """

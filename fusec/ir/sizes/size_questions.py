@@ -63,8 +63,8 @@ class Question(NamedTuple):
     def decides(self, hints: Bindings) -> set[str]:
         """The symbols that the answer fixes: ``s0`` where it says ``s0 == 30``.
 
-        None of what many sizes meet: a relation (``s0 < s1``), or ``s0 % 2 == 0``.  None of an
-        equation in several symbols either, unless what was asked for is the number itself.
+        None of a condition that many sizes meet: a relation (``s0 < s1``), or ``s0 % 2 == 0``.
+        None of an equation in several symbols either, unless the question is for the number itself.
         """
         asked, answer = self.expression, self.answer
         if isinstance(asked, Computed) and asked.fn is operator.eq and answer is True:

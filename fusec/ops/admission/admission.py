@@ -1,9 +1,9 @@
-"""What a graph that is read in may say of a node: a column of each row.
+"""The nodes that a graph which is read in may have: a column of each row.
 
 A graph from a file is a stranger's program.  Of every node its op's `Admission` names the
-attributes, says what kind of plain data each is, and proves what kernels take for granted: that
-slices, axes and permutations lie within their operands.  What only tracing can know (``safe``,
-``chunk``) is a *claim*: it is dropped.  A row without an admission is refused.
+attributes and the kind of plain data of each, and proves the assumptions of kernels: that
+slices, axes and permutations lie within their operands.  An attribute that only tracing can know
+(``safe``, ``chunk``) is a *claim*: it is dropped.  A row without an admission is refused.
 """
 
 from __future__ import annotations
@@ -53,14 +53,13 @@ Limits = dict[int, tuple[int, Size]]  # operand number → axis, what the index 
 
 @dataclass(frozen=True, eq=False)
 class Admission:
-    """What is admitted of one row's nodes.
+    """The conditions on one row's nodes.
 
-    ``attrs`` must be there and ``optional`` ones may; of ``claims`` none is believed: each becomes
-    what stands here.  ``rule`` raises `NotAdmitted` for what it cannot prove.  ``limits`` says of a
-    node which operands are indices, of which axis, and what they must be below: they are proven to
-    be, or else checked when the code runs.  ``floors`` are operands that count as 0 where they are
-    negative.  ``refused``: no node of this row is admitted, for this
-    reason.
+    ``attrs`` must be there and ``optional`` ones may; of ``claims`` none is believed: each gets the
+    value that stands here.  ``rule`` raises `NotAdmitted` where its proof fails.  ``limits`` says
+    of a node which operands are indices, of which axis, and below which limit: that is proven, or
+    else checked when the code runs.  ``floors`` are operands that count as 0 where they are
+    negative.  ``refused``: no node of this row is admitted, for this reason.
     """
 
     attrs: Mapping[str, Kind] = field(default_factory=dict)

@@ -28,8 +28,8 @@ from .checks import has_effects
 class IndexUse:
     """An index of an axis, and its length as a number of the graph.
 
-    ``checked`` is what comes of it where an op of its own checks it (`CheckIndex`).  ``state``:
-    what the program has assigned by then, of a use in no branch or loop (``is_outermost``).
+    ``checked`` is the checked index where an op of its own checks it (`CheckIndex`).  ``state``:
+    the program's assignments by then, of a use in no branch or loop (``is_outermost``).
     """
 
     index: Value

@@ -35,10 +35,10 @@ class LibraryCall:
     All other parameters of rank 0 decide shapes or the algorithm and must be known while tracing.
     A function that ``writes`` changes its first argument; the op's result is the changed copy.
     Of a ``sized`` one the sizes of results depend on data; one that ``selects`` gives no more
-    elements than its first array has.  ``is_public``: what users call stands for it, under
-    ``called`` where that is no name.  ``tried_on`` says what NumPy answers on while tracing, where
-    zeros, or identity matrices for linear algebra, would not do.  ``gpu``: whether CuPy's function
-    of that name does the same.
+    elements than its first array has.  ``is_public``: the function that users call stands for it,
+    under ``called`` where that is no name.  ``tried_on``: contents of NumPy's operands while
+    tracing, where zeros, or identity matrices for linear algebra, would not do.  ``gpu``: whether
+    CuPy's function of that name does the same.
     """
 
     op: str

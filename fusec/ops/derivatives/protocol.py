@@ -1,4 +1,4 @@
-"""What a rule is: its three forms, what it is given, and how rows get theirs."""
+"""Rules of derivatives: their three forms, their arguments, and how rows get theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cones: what is recomputed, and what is read, when a value is evaluated at an index map.
+"""Cones: the nodes recomputed, and the operands read, when a value is evaluated at an index map.
 
 Evaluating a value over an iteration domain *pulls* index maps from the output towards the inputs
 until it meets boundary values: arguments, reductions, library results and whatever is materialised.
@@ -136,9 +136,9 @@ def operands(node: Node, index: IndexMap) -> Iterator[Operand]:
 
 
 def root_operands(root: Value, unrolled: int | None = None) -> tuple[Shape, list[Operand]]:
-    """The iteration domain of a root and what it evaluates there.
+    """The iteration domain of a root and its operands there, at their index maps.
 
-    Along the axis ``unrolled`` of the domain, a short one, there is no loop: a copy of what is read
+    Along the axis ``unrolled`` of the domain, a short one, there is no loop: a copy of the operands
     for each index.
     """
     domain, reads = _root_operands(root)

@@ -1,6 +1,6 @@
 """Slices whose bounds only the run knows: where they begin, how long they are, and the views.
 
-``Extent(start, stop)`` is what Python's ``slice(start, stop, step).indices(size)`` says: the first
+``Extent(start, stop)`` is Python's ``slice(start, stop, step).indices(size)`` as values: the first
 index, and a witness, an array of no memory whose size is the length and so defines its symbol.
 ``Window(x, *places)`` is the view, at the places ``(*firsts, *counts, *steps)``;
 ``WindowUpdate(x, v, *places)`` is ``x`` with that part replaced by ``v``.  The attribute ``steps``
@@ -8,7 +8,7 @@ holds the steps that are known, and 0 for each that the run decides, which is th
 and at least 1.
 
 ``Reserve(x)`` is an array of a fixed shape that begins with ``x``: its capacity, where the sizes of
-``x`` go up to that.  What else it holds is not defined.
+``x`` go up to that.  Its elements beyond are not defined.
 """
 
 from __future__ import annotations

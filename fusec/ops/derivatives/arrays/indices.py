@@ -70,9 +70,9 @@ def _no_rule(combine: str) -> str:
 
 
 def _is_last(site: Site) -> Term:
-    """Whether an element of the value is what stays: of equal indices the last one counts.
+    """Whether an element of the value is the one that stays: of equal indices the last counts.
 
-    The indices, numbered, are scattered as the value was; what is found there are those that stay.
+    The indices, numbered, are scattered as the value was; the numbers there are those that stay.
     """
     target, value, *indices = site.operands
     axes, at = site.attrs["axes"], site.attrs["at"]
