@@ -103,7 +103,7 @@ class Flags:
 
 
 def assign(x: TracedArray, name: str, value: Any) -> None:
-    """``x.name = value``: raises what NumPy raises, and for what it can and fusec cannot."""
+    """``x.name = value``: raises as NumPy does, and for assignments that fusec cannot trace."""
     if x.is_array and name in ("real", "imag"):
         setattr(x, name, value)
     elif x.is_array and name in _LAYOUT:

@@ -43,8 +43,8 @@ def traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, Any
 
 
 def _static_leaf(trace: Trace, call: FlatCall, position: int, leaf: Any, path: str) -> Any:
-    """What the program gets of an argument that it sees: the object itself, an int perhaps as a
-    symbol, and of a random generator one that draws from what each call is given."""
+    """The program's own of an argument that it sees: the object itself, an int perhaps as a
+    symbol, and of a random generator one that draws from each call's."""
     if is_generator(leaf):
         return TracedGenerator(trace, HostObject.of(path, leaf=position), type(leaf))
     return leaf if call.symbolic is None else call.symbolic.ints.get(position, leaf)

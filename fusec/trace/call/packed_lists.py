@@ -1,12 +1,12 @@
 """Long lists, tuples and dicts of numbers among the arguments: one array each.
 
 A leaf for each number would be an input of the graph with code of its own, a millisecond each.  So
-what holds more than `MOST_APART` numbers of one type, in rows of one length if in rows, is taken
-apart into one array, or one for each column where the rows are tuples of several types.  The
+containers of more than `MOST_APART` numbers of one type, in rows of one length if in rows, are
+taken apart into one array, or one for each column where the rows are tuples of several types.  The
 program finds lists as it was given them: their items are parts of the array (`values.rows`).
 
-Up to `MOST_INTS` ints are leaves: Python may have to know them (axes, shapes, keys), and what is
-computed of them is checked to fit into 64 bits, number by number.
+Up to `MOST_INTS` ints are leaves: Python may have to know them (axes, shapes, keys), and results
+computed of them are checked to fit into 64 bits, number by number.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What else may show the memory that a variable leaves a loop with.
+"""Aliases of the memory that a variable leaves a loop with.
 
-With no iteration, or one that does not bind it, a variable is after the loop what it was before, or
-what another one was.  Its value is the loop's result; whether it shares memory with an older array
-matters only when one of the two is written, and if another name can still see it.
+With no iteration, or one that does not bind it, a variable has after the loop its array from
+before, or another one's.  Its value is the loop's result; whether it shares memory with an older
+array matters only when one of the two is written, and if another name can still see it.
 
-The same of lists and dicts: what stands for them after the loop is a container of its own.  Where
+The same of lists and dicts: after the loop a container of its own stands for each.  Where
 every iteration makes a new one, whether there was an iteration is checked when the code runs;
 otherwise a change is refused.
 """

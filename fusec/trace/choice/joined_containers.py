@@ -1,9 +1,9 @@
 """Lists and dicts of the program where its ways join: they stay the objects that they are.
 
-What lies in one that both sides of a branch have is a variable by itself; of one that data chooses
+An item of one that both sides of a branch have is a variable by itself; of one that data chooses
 the program sees a copy, which is read and not changed.  In a loop a copy stands for each that a
 variable holds, with parameters in the place of its numbers and arrays; after it the program has its
-own object again, with what is in the copy.
+own object again, with the copy's items.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def holders_of(trace: Trace) -> dict[int, Any]:
 
 
 class Contents:
-    """What is in the lists and dicts whose items are variables, at the end of a side of a branch:
-    what the side assigned to them is taken back when the other one is traced."""
+    """The items of lists and dicts whose items are variables, at the end of a side of a branch:
+    the side's assignments to them are taken back when the other one is traced."""
 
     def __init__(self, trace: Trace | None = None) -> None:
         holders = {} if trace is None else holders_of(trace)

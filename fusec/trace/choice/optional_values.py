@@ -1,5 +1,5 @@
-"""Values that may be absent: both sides of a branch brought into one form, and what is known of
-them by the tests around what is being traced.
+"""Values that may be absent: both sides of a branch brought into one form, and facts about them
+from the tests around the place that is being traced.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def or_absent(trace: Trace, x: Any, like: Any, absent: Absent | None) -> Choice:
 
 
 def zeros_like(trace: Trace, like: Any) -> Any:
-    """What stands for a value that is not there; what no graph holds stands for itself."""
+    """Zeros in the place of an absent value; objects that no graph holds stand for themselves."""
     if type(like) is Choice:
         return Choice(True, like.then, zeros_like(trace, like.orelse))
     if type(like) not in (TracedArray, Like):
@@ -181,7 +181,7 @@ def is_absent(trace: Trace, x: Choice) -> bool | None:
 
 
 def _assumed(trace: Trace, value: Value) -> bool | None:
-    """What a boolean is, by the tests around what is being traced."""
+    """The value of a boolean, by the tests around the place that is being traced."""
     assumed = trace.part(Assumed).get(value)
     node = value.node
     if assumed is None and node.op in ("LogicalNot", "Cast") and node.inputs[0].dtype == np.bool_:

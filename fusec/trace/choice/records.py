@@ -83,8 +83,8 @@ class HoldsItself(Exception):
 class Opening:
     """Takes objects apart as the program has them at one place.
 
-    ``start``: when the region began that ends there; ``value_of``: what a place holds then;
-    ``left``: a tree with what its containers held then.
+    ``start``: when the region began that ends there; ``value_of``: the value of a place then;
+    ``left``: a tree with the items of its containers then.
     """
 
     def __init__(

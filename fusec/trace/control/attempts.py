@@ -1,8 +1,8 @@
-"""One attempt at tracing a loop body: what it carries, in which types, and what it needs to know.
+"""One attempt at tracing a loop body: the carried values, their types, and the facts it needs.
 
 Values that stand for those of any iteration take the place of variables and storages; afterwards
-they are compared with what the body leaves behind.  What an attempt learns, `Known` keeps for the
-next one.
+they are compared with those at the end of the body.  Facts that an attempt learns, `Known` keeps
+for the next one.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class CarriedSizes:
         return SizeClass(initial, capacity, count, excess, capacity.least + excess)
 
     def _guessed(self, number_: int, initial: Size) -> Capacity:
-        """What holds if all iterations add what the first one did."""
+        """The capacity if all iterations add as much as the first one."""
         begin, step = self._limit(initial), self.known.steps.get(number_)
         if self.trips is None or step is None:
             return Capacity(0, begin, begin)

@@ -1,6 +1,6 @@
-"""What the body of a loop leaves, compared with what it found.
+"""The values at the end of a loop's body, compared with those at its beginning.
 
-That completes what is carried, or says what another attempt has to know.
+That completes the carried values, or says which facts another attempt has to know.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Finals(Parameters):
     finals: dict[str, Any]  # what each variable holds after an iteration
 
     def _compare(self, finals: dict[str, Any]) -> None:
-        """What the body leaves, with what it found."""
+        """The variables and storages at the end of the body, with those at its beginning."""
         for name, value in finals.items():
             finals[name] = self._aligned(name, value)
             if name not in self.known.optional or name in self.entered:
@@ -273,7 +273,7 @@ class Finals(Parameters):
             raise self._aliased(name)
 
     def _written_later(self) -> set[Storage | None]:
-        """What the body writes of what it carries, and what comes to such a name, in turn."""
+        """The carried storages that the body writes, and memory bound to their names, in turn."""
         stored = [a.storage for a in self.arrays.values()]
         written, more = set[Storage | None](), {s for s in stored if s is not None and s.version}
         while not more <= written:

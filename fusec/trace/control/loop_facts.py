@@ -1,5 +1,5 @@
-"""What is known of a loop before and between attempts to trace it: its parts, what it carries, the
-types of that."""
+"""The facts about a loop before and between attempts to trace it: its parts, its carried values
+and their types."""
 
 from __future__ import annotations
 
@@ -160,11 +160,11 @@ class Found:
 
 
 class MetBefore(dict[Any, Found]):
-    """By the places of loops what the last trace of each found.
+    """By the places of loops the facts that the last trace of each found.
 
-    A loop inside of others is traced in each attempt at those.  If each time it had to find out
-    anew what it carries, which takes an attempt of its own, a level more of a nest would double the
-    trace.  So that is supposed, and looked at afterwards: where it does not hold, the loop is
+    A loop inside of others is traced in each attempt at those.  If each time it had to find its
+    carried values anew, which takes an attempt of its own, a level more of a nest would double the
+    trace.  So they are supposed, and looked at afterwards: where that does not hold, the loop is
     traced as if it were met first.
     """
 

@@ -67,8 +67,8 @@ class Nests:
     """The loops of one trace, by their places: how many levels of others each holds, and those
     whose rest became a loop of the graph after an iteration that was written out.
 
-    Such a loop is met again in what is traced of the loops around it.  Each level that is written
-    out again, and then traced, would multiply what the levels inside it cost.
+    Such a loop is met again in later attempts at the loops around it.  Each level that is written
+    out again, and then traced, would multiply the cost of the levels inside it.
     """
 
     def __init__(self) -> None:

@@ -253,8 +253,8 @@ class Hooks:
     def and_(self, where: Where, role: str, value: Any, *thunks: Thunk) -> Any:
         """``value and ...``: operands are evaluated as far as Python would.
 
-        ``role`` says what the result is for: its "value", its truth alone ("test"), or both
-        ("operand" of another one, which need not find out again what is known).
+        ``role`` is the use of the result: its "value", its truth alone ("test"), or both
+        ("operand" of another one, which need not ask for its truth again).
         """
         return self.short_circuit(where, role, True, value, thunks)
 

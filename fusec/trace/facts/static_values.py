@@ -1,5 +1,5 @@
-"""What stands for a static argument in the key of a call: equal only where a trace of the one value
-may serve for the other.  The ``==`` of a user's class may ignore what the trace has read."""
+"""The key of a static argument in the key of a call: equal only where a trace of the one value
+may serve for the other.  The ``==`` of a user's class may ignore attributes that the trace read."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def too_deep() -> Exception:
 def leaves_in(
     x: Any, kinds: tuple[type, ...] = (list, tuple), with_derived: bool = False
 ) -> Iterator[Any]:
-    """What lies in lists and tuples, or containers of these types, at any depth: in its order, what
-    one holds that lies there twice once.  Another value is the only leaf."""
+    """The leaves of lists and tuples, or containers of these types, at any depth, in order; those
+    of a container that lies there twice come once.  Another value is the only leaf."""
     todo, visited = [x], set[int]()
     while todo:
         item = todo.pop()

@@ -1,6 +1,6 @@
-"""What a trace took for constant, checked at each call: attributes, globals, closure variables.
+"""Guards, checked at each call, of a trace's constants: attributes, globals, closure variables.
 
-A guard compares what a place holds with what it held, by a measure: see `measures`.
+A guard compares the value of a place with the traced one, by a measure: see `measures`.
 """
 
 from __future__ import annotations

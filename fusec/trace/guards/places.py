@@ -29,9 +29,9 @@ UNBOUND: Any = Absent()  # what a place holds that has no value
 
 
 class Place:
-    """What ``name`` says in ``scope``; called, it gives what is there.
+    """The place of ``name`` in ``scope``; called, it gives the value there.
 
-    ``subject``: what messages call it; ``title``: what reports do, another one for each variable.
+    ``subject``: its name in messages; ``title``: in reports, another one for each variable.
     """
 
     __slots__ = ("name", "scope", "subject", "title")
@@ -138,7 +138,7 @@ class Defaults(Place):
 class Attribute(Place):
     """An attribute of an object that is not kept alive; ``scope`` gives the object.
 
-    While the function is traced the object keeps what it has: what is assigned waits here.
+    While the function is traced the object keeps its value: an assigned one waits here.
     """
 
     __slots__ = ("_id", "_reader", "_waiting")

@@ -1,4 +1,4 @@
-"""Measures of more than one value: what must hold of what a guard reads."""
+"""Measures of more than one value: relations that must hold of the values a guard reads."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Effects that a compiled function would have while it is traced only: a warning, once a line.
 
-What a trace records happens at each call: assignments to attributes, draws of random numbers,
-`fusec.print`.  Everything else that a program does to the world runs as Python runs it: when the
-function is traced.  What changes an object (an event, a queue, a logger) is done at each call,
-which is traced.  Where data decides whether it happens it is refused.
+Effects that a trace records happen at each call: assignments to attributes, draws of random
+numbers, `fusec.print`.  All others of a program run as Python runs them: when the function is
+traced.  Methods that change an object (an event, a queue, a logger) run at each call, which is
+traced.  Where data decides whether one happens it is refused.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def warn(trace: Trace, what: str, way_out: str) -> None:
 
 
 def warn_with(trace: Trace, what: str, text: str) -> None:
-    """The same in another sentence, with ``{what}`` and the ``{name}`` of what is traced."""
+    """The same in another sentence, with ``{what}`` and the ``{name}`` of the traced function."""
     loc = trace.loc or Loc("<unknown>", 0)
     if (loc.file, loc.line, what) in _seen:
         return

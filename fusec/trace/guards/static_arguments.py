@@ -1,5 +1,5 @@
-"""Static arguments that are objects: what the program reads through them is guarded, as what it
-reads through globals and closure variables.
+"""Static arguments that are objects: values that the program reads through them are guarded, as
+those through globals and closure variables.
 
 Bound methods of C types from outside (``items.append``, ``table.get``, ``x.sum``) read and change
 the object that they are bound to: a container's content is guarded, an array is an input.

@@ -188,7 +188,7 @@ _READ = _references_of_read()
 
 
 def _guarded(hooks: TracingHooks, obj: Any, name: str, result: Any) -> Any:
-    """What the attribute gives, bound to what it gave by a guard on where it lies."""
+    """The attribute's value, which a guard on its place binds to the traced one."""
     trace = hooks.trace
     if getter_of(obj, name) is not None:
         note_of_class(trace, type(obj), name)

@@ -1,4 +1,4 @@
-"""Calls: what they are given, what answers in place of the function, what they do to objects."""
+"""Calls: their arguments, handlers that answer in the function's place, effects on objects."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def hear(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) 
 
 
 def trace_arguments(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
-    """Traced arrays for what the call goes over or writes to, and for what takes them."""
+    """Traced arrays for arguments that the call iterates or writes to, or that are to be traced."""
     trace = hooks.trace
     if kwargs and isinstance(kwargs.get("out"), Variable):
         return into(hooks, where, fn, args, kwargs)
@@ -269,7 +269,7 @@ def _as_arrays(result: Any) -> Any:
 
 
 def _note_arguments(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> None:
-    """What code that is called as it is may do with what it is given."""
+    """Note the arguments of code that runs unconverted, which may read and change them."""
     if hooks.trace.active and runs_as_it_is(fn):
         if isinstance(fn, type):
             hooks.watch.constructing(fn)

@@ -99,7 +99,7 @@ PROGRAM = Policy({
 
 
 def hooks_of_program(trace: Trace) -> TracingHooks:
-    """The hooks of what is traced; they give the trace what it works with."""
+    """The hooks of the traced program; they give the trace its collaborators."""
     hooks = with_policy(PROGRAM)(trace)
     world, trace.hooks = trace.world, hooks
     world.outer_names = OuterNames(trace)

@@ -1,8 +1,8 @@
-"""What C asks of the user's objects by protocol: ``math.sqrt(obj)`` their ``__float__``,
+"""Protocols by which C asks the user's objects: ``math.sqrt(obj)`` their ``__float__``,
 ``np.sum(obj)`` their length and items, ``int(obj, …)`` their ``__index__``.
 
-The methods are called here, as the program's own code is: what they read of an object is an input
-or guarded, as it is where the program reads it.
+The methods are called here, as the program's own code is: attributes that they read are inputs
+or guarded, as where the program reads them.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def _dataclass(hooks: TracingHooks, where: Where, kind: type, args: Any, kwargs:
 
 
 def _with_factories(hooks: TracingHooks, where: Where, kind: Any, args: Any, kwargs: Any) -> Any:
-    """What a dataclass is made of, with what its fields' functions give."""
+    """The keyword arguments of a dataclass, with the results of its fields' default factories."""
     fields = [f for f in dataclasses.fields(kind) if f.init]
     if len(fields) < len(dataclasses.fields(kind)):
         hooks.watch.constructing(kind)

@@ -203,10 +203,10 @@ def add_up(trace: Trace, op: str, value: Value, axes: tuple[int, ...]) -> Value 
 
 
 def _unmasked(trace: Trace, value: Value, axis: int = 0) -> tuple[Value, Value] | None:
-    """What the value would be for every element, and the mask that selects its elements from that;
+    """The value computed for every element, and the mask that selects its elements from that;
     ``axis``: that of the selected elements.
 
-    None where it is not computed element by element from what one mask selects, or at high cost.
+    None where it is not elementwise in the elements that one mask selects, or at high cost.
     """
     if not 0 <= axis < value.type.rank:
         return None

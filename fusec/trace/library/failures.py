@@ -96,7 +96,7 @@ _ON_RESULTS = {
 
 @operation
 def cure_for_use(name: str) -> str:
-    """What to do instead of calling what is not compiled."""
+    """The cure for a call of a function that is not compiled."""
     verb = _ON_RESULTS.get(name.rpartition(".")[2])
     return f"{verb} the result after the call" if verb else (
         "call it before or after the compiled function")

@@ -1,8 +1,8 @@
-"""Short axes in the place of long ones, while NumPy is asked what a call gives.
+"""Short axes in the place of long ones, while NumPy is asked for the type of a call's result.
 
-What NumPy answers on arrays of some hundred elements tells what it answers on millions, where the
-lengths keep what decides: which of them are equal, which is longer, whether one is longer than a
-number that the call is given, and what is left of them by small divisors.  Asked with several sets
+NumPy's answer on arrays of some hundred elements tells the one on millions, where the lengths
+keep the relations that decide: which of them are equal, which is longer, whether one is longer than
+a number among the arguments, and the remainders by small divisors.  Asked with several sets
 of lengths, the sizes of results are constants, lengths, or follow from them by simple rules, which
 give them for the lengths that the arrays have.  Where a size follows no rule nothing is told, and
 NumPy is asked on arrays as long as they are.

@@ -215,8 +215,8 @@ def ask_on_stand_ins(
     trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray], given: Any,
     form: Any = None,
 ) -> Any:
-    """NumPy's answer on stand-ins of the operands, which may be shorter than these; raises what
-    NumPy raises, at the user's line.  ``given``: what the function holds of numbers; ``form``: its
+    """NumPy's answer on stand-ins of the operands, which may be shorter than these; raises NumPy's
+    exceptions at the user's line.  ``given``: the numbers that the function holds; ``form``: its
     first argument, plain data in which numbers may follow from sizes."""
     return _asked(trace, function, operands, given, form)[0]
 

@@ -67,7 +67,7 @@ class Appended:
     is_read_whole: bool = False  # by what needs no item by itself
 
     def extend(self, trace: Trace, stacks: list[Value], count: int, start: int) -> Iterator[Any]:
-        """What each iteration appended; views of what is older than the loop are copies that are
+        """The items of each iteration; views of memory older than the loop are copies that are
         not to be written."""
         columns = [self._listed(trace, k, stack, count, start) for k, stack in enumerate(stacks)]
         self.shown = {

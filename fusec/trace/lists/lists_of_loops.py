@@ -1,5 +1,5 @@
-"""The lists that the body of a loop finds as `GrowingList`: which they are, what they begin with,
-what is known of them after an attempt."""
+"""The lists that the body of a loop finds as `GrowingList`: which they are, their first items,
+and the facts about them after an attempt."""
 
 from __future__ import annotations
 

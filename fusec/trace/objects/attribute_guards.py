@@ -40,7 +40,7 @@ def note_constant(trace: Trace, obj: Any, name: str) -> None:
 
 
 def _holder(trace: Trace, obj: Any, name: str) -> Any:
-    """What outlives the trace of what holds an attribute: of an object made in it the class
+    """The holder of an attribute that outlives the trace: of an object made in it the class
     alone, None for attributes of its own."""
     if id(obj) not in trace.local.objects:
         return obj

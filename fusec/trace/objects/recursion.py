@@ -2,9 +2,9 @@
 
 A jitted function that is called in a branch of its own call, with arguments of the same types, has
 a depth that only the run knows.  Its body is traced once, on values that stand for the arguments of
-any call.  What it returns is the least fixed point: at first a call of itself returns nothing, so
-that the sides of branches that do not recurse say what the result is; then with a result of those
-types, until it returns what is supposed.
+any call.  The type of its result is the least fixed point: at first a call of itself returns
+nothing, so that the sides of branches that do not recurse give the type; then a result of that
+type, until it returns the type that is supposed.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def rounding(fp: str) -> Iterator[None]:
 def _apart(
     trace: Trace, function: Callable[..., Any], arguments: Arguments, fp: str
 ) -> _Body | None:
-    """The body of a function that must not round as what is around it may; None where it has to be
-    traced with that: it changes what is older, or needs to know its arguments."""
+    """The body of a function that must not round as its caller may; None where it has to be traced
+    with the caller: it writes to older memory, or needs to know its arguments."""
     try:
         with rounding(fp):
             body = settled_body(trace, function, arguments, fp)

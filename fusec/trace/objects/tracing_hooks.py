@@ -110,9 +110,9 @@ def _in_turn(handlers: tuple[Handler, ...]) -> Handler:
 
 
 class TracingHooks(Hooks):
-    """Hooks of one trace, and what tells arrays and objects from outside from those of the trace.
+    """Hooks of one trace, which tell arrays and objects from outside from those of the trace.
 
-    Events mean what the policy says (`with_policy`); none is overridden.
+    The policy (`with_policy`) has the handlers of each event; none is overridden.
     """
 
     refusals = REFUSALS
@@ -211,8 +211,8 @@ class TracingHooks(Hooks):
         return self.traced_if_outside(x)
 
     def lifted_items(self, x: Any) -> Any:
-        """The same of what is gone over; lists and dicts in it stay the program's own, which it may
-        change, as does what holds them: it may be changed while an iterator goes over it."""
+        """The same of an iterable; lists and dicts in it stay the program's own, which it may
+        change, as does the container: it may be changed while an iterator goes over it."""
         is_view = type(x) in DICT_VIEWS and self.trace.active
         if not is_view and type(x) not in (list, tuple) and not isinstance(x, dict | deque):
             return self.lifted(x)

@@ -1,8 +1,8 @@
 """Code of the user's that Python or a library runs by itself: ``key=`` of `bisect`, ``__hash__`` of
 keys, callbacks of an `ExitStack`, functions that a thread runs.
 
-It runs as it is, and only while the function is traced: what it reads is guarded, and what it
-assigns is refused.  From where such code is met first, the rest of the trace is profiled, which
+It runs as it is, and only while the function is traced: its reads are guarded, and its
+assignments refused.  From where such code is met first, the rest of the trace is profiled, which
 tells of every call; programs without it are not.
 """
 
@@ -376,7 +376,7 @@ def _is_made_only(frame: FrameType) -> bool:
 
 
 def _handed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
-    """What is handed over, and what lies in small containers among it."""
+    """The objects that a call is given, and the items of small containers among them."""
     owner = fn.__self__ if isinstance(fn, (*_BOUND, MethodType)) else None
     for x in (owner, *args, *kwargs.values()):
         yield x

@@ -41,7 +41,7 @@ class Attributes:
         self._held: list[Any] = []  # so that ids stay theirs during the trace
 
     def value(self, obj: Any, name: str, held: Any, functions: Iterable[FunctionType]) -> Any:
-        """What reading ``obj.name`` gives in the trace; ``held`` is what it holds now."""
+        """The traced value of ``obj.name``; ``held`` is its value now."""
         key = (id(obj), name)
         if key in self._read:
             return self._read[key]

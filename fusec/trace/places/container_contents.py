@@ -1,5 +1,5 @@
-"""What lists and dicts that the program changes hold: their items as variables, what is assigned
-after each call, and the types and layouts that a later call must find in them."""
+"""Contents of lists and dicts that the program changes: their items as variables, assignments to
+them after each call, and the types and layouts that a later call must find in them."""
 
 from __future__ import annotations
 

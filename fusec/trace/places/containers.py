@@ -254,7 +254,7 @@ def _of_kind(places: list[Place], *kinds: type[Place]) -> list[tuple[Place, Any]
 
 
 def _appended(x: Any) -> Iterable[Any]:
-    """What lies in what is perhaps appended."""
+    """The items of an argument that is perhaps appended."""
     if is_open(x):
         return [x.orelse]
     return () if not isinstance(x, _CONTAINERS) else x.values() if isinstance(x, dict) else x

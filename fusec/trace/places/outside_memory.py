@@ -161,8 +161,8 @@ def captured(
 
 
 def stand_in(trace: Trace, place: Place, value: Any) -> Any:
-    """What the program has for what a place holds: an array or number is read at each call, a list
-    or dict is held, others are constants."""
+    """The program's stand-in for the value of a place: an array or number is read at each call, a
+    list or dict is held, others are constants."""
     world = trace.world
     if may_be_held(value) and not world.containers.is_held(value):
         world.guards[place.key] = world.containers.enter(place.subject, place.reader)

@@ -1,7 +1,7 @@
-"""What functions of the program can reach through names: globals, closure variables, defaults.
+"""Objects that the program's functions reach through names: globals, closure variables, defaults.
 
-It is noted before each function is first called, when nothing has been changed by it yet: what is
-in containers, and where arrays lie, so that later calls read those that lie there then.
+They are noted before each function is first called, when it has changed nothing yet: the contents
+of containers, and where arrays lie, so that later calls read those that lie there then.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Outside:
         return place_guard(name, measure(name(), self.trace.world.containers.guarded))
 
     def note(self, guard: Guard, key: Key) -> None:
-        """What a guarded place holds, and what lies in that, was there before the call."""
+        """The value of a guarded place, and its items, were there before the call."""
         value = guard.read()
         self.reach(value)
         if type(guard.measure) is Content:

@@ -1,7 +1,7 @@
-"""What a trace must know from its start: numbers that are assigned after they were read.
+"""Names that a trace must know from its start: of numbers that are assigned after they were read.
 
 A number of an attribute or outer variable is a constant of the graph, unless the program assigns
-it: then it is an input.  Where a function that is called late turns out to assign what was read
+it: then it is an input.  Where a function that is called late turns out to assign a number read
 early, the constant is in the graph already, and the trace begins anew with that name known.
 """
 

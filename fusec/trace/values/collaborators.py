@@ -1,4 +1,4 @@
-"""What a trace is given to work with by the rooms above: what each of them is asked."""
+"""The collaborators that the rooms above give a trace, as protocols of their methods."""
 
 from __future__ import annotations
 

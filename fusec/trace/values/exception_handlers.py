@@ -1,9 +1,9 @@
 """Exceptions that the program catches: ``try``, `contextlib.suppress` and managers like it.
 
-What is raised while tracing, Python's handlers catch as ever, but not what fusec raises on its own
-account: that the program cannot be traced.  What compiled code raises leaves the compiled function,
-and no handler inside sees it; so nodes made under a handler know it by their place (`CaughtLoc`),
-and an exception that it would have caught says so (`fusec.errors.located`).
+Exceptions raised while tracing, Python's handlers catch as ever, but not refusals of fusec's own,
+that the program cannot be traced.  Those of compiled code leave the compiled function, and no
+handler inside sees them; so nodes made under a handler know it by their place (`CaughtLoc`), and an
+exception that it would have caught says so (`fusec.errors.located`).
 """
 
 from __future__ import annotations

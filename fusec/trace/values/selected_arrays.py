@@ -149,9 +149,9 @@ def _where(trace: Trace, test: Value, then: Value | bool, orelse: Value | bool) 
 
 
 class Copied(Storage):
-    """What a loop leaves in a variable that it may have bound to other arrays: their value.
+    """A copy for a variable that a loop may have bound to one of other arrays.
 
-    It may be read while these hold what they held then, and not be written.  Where every iteration
+    It may be read while these have the same contents, and not be written.  Where every iteration
     binds the variable to a new array only a loop without iterations leaves another one:
     ``entered`` says that there was one, and is checked when the code runs.
     """

@@ -127,8 +127,8 @@ class Trace:
     def check(self, holds: Value, error: BaseException, state: State | None = None) -> None:
         """Raise the exception where the condition is false, when the code runs.
 
-        ``state``: what is assigned then; without it, what has been assigned by now.  The
-        exception's arguments must be plain data: see `describe_error`.
+        ``state``: the assignments by then, by default those by now.  The exception's arguments
+        must be plain data: see `describe_error`.
         """
         check_decided(self, error, holds)
         node = self.emit("Check", holds, error=describe_error(error)).node
