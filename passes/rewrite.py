@@ -1,8 +1,8 @@
-"""Rebuilding a graph node by node: what every local pass has in common.
+"""Rebuilding a graph node by node: the common part of all local passes.
 
 `rewrite` walks the nodes in order and offers each one, with its operands already rewritten, to a
 ``visit`` function, which keeps it or names values to use in its place.  A replaced node keeps its
-place in the order, so that a dump's diff shows only what changed.
+place in the order, so that a dump's diff shows only changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Loops and branches that compute what others compute, and more, take the place of these.
+"""Loops and branches with all the results of others, and more, take the place of these.
 
-does:   a derivative needs of a loop what it did in each iteration, and so makes one that does the
-        same and keeps that (``extends`` names the loop).  It replaces the loop, which else would
-        run twice.
+does:   a derivative needs a loop's values in each iteration, and so makes one that does the same
+        and keeps them (``extends`` names the loop).  It replaces the loop, which else would run
+        twice.
 needs:  to be first: the names of nodes are those that the trace gave.
 leaves: each loop once, under its own name and in its place.
 """

@@ -1,7 +1,7 @@
-"""Slices of what is computed of padded arrays: computed of the parts that they read.
+"""Slices of elementwise results of padded arrays: computed of the parts that they read.
 
 does:   a `Slice` of elementwise results, where it reads one piece of an updated array among the
-        operands (all of what was written, or none of it), becomes the same results of slices.
+        operands (all of the written part, or none of it), becomes the same results of slices.
 needs:  products contracted: a part has to have the bits of the whole.
 leaves: slices of updated arrays, which `simplify` turns into slices of their pieces.
 

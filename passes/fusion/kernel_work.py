@@ -34,8 +34,8 @@ def work_of(value: Value) -> float:
 def cuts(graph: Graph, stored: Collection[Value]) -> set[Value]:
     """Values to store as well, so that no kernel has more than `MAX_WORK`.
 
-    Nothing is stored that is larger than what is in memory anyway: what a reduction computes from
-    a few rows may be too large to be.
+    Nothing is stored that is larger than the arrays in memory anyway: operands of a reduction,
+    computed from a few rows, may be too large.
     """
     if sum(1 + work_of(node.out()) for node in graph.nodes if len(node.outputs) == 1) <= MAX_WORK:
         return set()

@@ -32,7 +32,7 @@ class KnownCones:
                        if changed.isdisjoint(known[1])}
 
     def of(self, root: Value) -> Cone:
-        """What is recomputed, and what is read, for a root."""
+        """The cone of a root: nodes that are recomputed for it, and operands that are read."""
         reach = self._cones.get(root)
         if reach is None:
             reach = self._cones[root] = cone(root, self.materialised, self.unrolled.get(root))

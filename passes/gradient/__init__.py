@@ -1,7 +1,7 @@
-"""Derivatives, graph to graph: the nodes that give tangents or cotangents of what a graph computes.
+"""Derivatives, graph to graph: the nodes that give tangents or cotangents of a graph's values.
 
 They are ordinary nodes beside those that they are the derivative of, made with the same builder:
-what is traced, optimised, fused, placed and differentiated again is one graph.
+one graph is traced, optimised, fused, placed and differentiated again.
 """
 
 from . import branches, calls, given, tangent_branches

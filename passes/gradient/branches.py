@@ -1,7 +1,7 @@
 """Derivatives of branches: a branch on the same test.
 
-On the way back each side computes again what costs little, and is given what costs more, which the
-branch of the way there keeps: a value of the side that was taken, and zeros for the other one.
+In the backward pass each side recomputes cheap values, and is given costly ones, which the branch
+of the forward pass keeps: a value of the side that was taken, and zeros for the other one.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class _Kept:
             outer.arrays_after = [next(results) for _ in outer.arrays]
 
     def read(self) -> list[tuple[Value, int, Value]]:
-        """What the way back is given of the stacks: values, the side, and what they are there."""
+        """Stacks that the backward pass reads: values, the side, and their operands there."""
         found = []
         for (owner, inner), outer in zip(self.inner, self.outer, strict=True):
             arrays = outer.arrays_after if self.is_beside else outer.arrays
@@ -245,9 +245,9 @@ def _counting_cond(
 
 @dataclass
 class More:
-    """What a side of an extended branch has beside the side that it extends: results; arrays that
-    it changes, as (operand, placeholder in the copy of the side, new contents); and what it reads,
-    as (operand, placeholder)."""
+    """A side of an extended branch beyond the side that it extends: results; arrays that it
+    changes, as (operand, placeholder in the copy of the side, new contents); and arrays that it
+    reads, as (operand, placeholder)."""
 
     outputs: list[Value] = field(default_factory=list)
     changed: list[tuple[Value, Value, Value]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Which nodes lie between what is differentiated and what it is differentiated by."""
+"""The nodes between the results of a differentiation and its variables."""
 
 from __future__ import annotations
 

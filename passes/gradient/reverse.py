@@ -1,7 +1,7 @@
-"""Reverse mode: from cotangents of results to those of what they were computed from.
+"""Reverse mode: from cotangents of results to those of the variables.
 
-The nodes are visited once, the last first; what several users of a value say is added up (Griewank
-and Walther, *Evaluating Derivatives*, 2nd edition, section 3.2).
+The nodes are visited once, the last first; cotangents from several users of a value are added up
+(Griewank and Walther, *Evaluating Derivatives*, 2nd edition, section 3.2).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def pull(
 ) -> list[Term | None]:
     """The variables' cotangents, given those of results; None where they are zero.
 
-    ``inside``: of a loop's body what is known there, and what loops in it keep.
+    ``inside``: of a loop's body the facts there, and the values that loops in it keep.
 
     New nodes go to the builder, each at the line of the node that it is the derivative of.  Raises
     ``UnsupportedError``, at the user's line, for nodes that have no derivative.

@@ -44,10 +44,10 @@ def read_by_derivatives(roots: Sequence[Value], seeds: Collection[Value]) -> set
 
 
 def kept_values(read: Collection[Value], is_known: Callable[[Value], bool]) -> list[Value]:
-    """The values to keep so that all that are read can be had, the oldest first: those of the least
-    bytes that stand between what is read and what cannot be computed again.
+    """The values to keep so that all that are read can be had, the oldest first: the cut of least
+    bytes between these and values that cannot be recomputed.
 
-    ``is_known``: of parameters, whether they are there on the way back.
+    ``is_known``: of parameters, whether they are there in the backward pass.
     """
     known = _Known(is_known)
     needed = [v for v in read if not known(v)]

@@ -1,10 +1,10 @@
 """Reductions over a few elements are expressions.
 
 does:   Sum(x, axes) -> Fold(x, axes) where the axes are the last ones and hold 2 to 16 elements, so
-        that what is summed stays in registers and nothing needs a loop of its own; so for Prod,
-        Max, Min, Any and All.
+        that the terms stay in registers and nothing needs a loop of its own; so for Prod, Max, Min,
+        Any and All.
 needs:  primitive ops, and FMAs formed: the terms of a sum keep their rounding.
-leaves: reductions of whole arrays, whose elements no loop is around; what would make too much code.
+leaves: reductions of whole arrays, whose elements no loop is around; those of too much code.
 
 That it is written out depends on the length of the axes alone, so a value has one bit pattern
 however many rows there are.

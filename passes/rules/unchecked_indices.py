@@ -21,7 +21,7 @@ def unchecked_indices(graph: Graph) -> Graph:
 
 
 def _without_checks(graph: Graph) -> Graph:
-    """Nothing reads the results of checks; what runs after one runs after what that does."""
+    """Nothing reads the results of checks; a node ordered after one runs after its predecessors."""
     rewriter, gone = Rewriter(graph), dict[int, tuple[Node, ...]]()
     for old in graph.nodes:
         control = [c for n in old.control_inputs for c in gone.get(n.id, (n,))]

@@ -103,7 +103,7 @@ def varied_values(parts: LoopParts, given: set[int]) -> set[int]:
 
 @dataclass
 class More:
-    """What a loop carries beside what the loop carries that it extends.
+    """The carried values of a loop beyond those of the loop that it extends.
 
     ``start``: of a number that counts iterations.  ``tapes``: pairs of an array and the value that
     it keeps at that number.  ``states``: first value, its placeholder in the copy of the body, and

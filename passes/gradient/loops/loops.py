@@ -1,9 +1,9 @@
-"""The way back through a loop: a loop over its iterations, the last first.
+"""The backward pass of a loop: a loop over its iterations, the last first.
 
-The loop is run as it is, with stacks: in each iteration what `fusec.passes.gradient.tape` says the
-way back must be given.  The loop of the way back carries the cotangents of what the loop carries,
-and adds up those of what it reads from around it; a cotangent of an array is changed in place where
-the array was written or read, so that an iteration costs what it costs on the way there.
+The loop is run as it is, with stacks: in each iteration the values that the backward pass needs by
+`fusec.passes.gradient.tape`.  The loop of the backward pass carries the cotangents of carried
+values, and adds up those of values read from around it; a cotangent of an array is changed in place
+where the array was written or read, so that an iteration costs as much as in the forward pass.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .trips import Counter
 
 @dataclass
 class _Adjoint:
-    """What the way back carries: cotangents of carried values, and totals of what is read."""
+    """Values that the backward pass carries: cotangents of carried values, totals of read ones."""
 
     carried: list[int]
     read: list[int]

@@ -1,8 +1,8 @@
-"""Sizes that data decide in the graph of a branch or loop, in the graph of its way back.
+"""Sizes that data decide in the graph of a branch or loop, in the graph of its backward pass.
 
-A node may have a size for an attribute (`BroadcastTo` of a sum's cotangent), and on the way back
-what decided the size there may not be computed at all.  Then the size is kept as a number, from
-which the way back learns it; what needs it runs after that.
+A node may have a size for an attribute (`BroadcastTo` of a sum's cotangent), and in the backward
+pass the node that defines the size may not be computed at all.  Then the size is kept as a number,
+from which the backward pass defines it; nodes that need it run after that.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Loops of which not everything can be kept: segments, of which the beginnings are kept.
 
-A loop of T iterations becomes a loop over segments of L iterations.  On the way there it keeps what
-it carries at the beginning of each segment; on the way back each segment runs again, keeps what its
-iterations need in memory that the next segment uses again, and goes back.  So T / L + L entries are
-kept instead of T, for one more run; where that is too much still, segments have segments in turn
+A loop of T iterations becomes a loop over segments of L iterations.  The forward pass keeps the
+carried values at the beginning of each segment; the backward pass runs each segment again, keeps
+its iterations' values in memory that the next segment uses again, and goes back.  So T / L + L
+entries are kept, not T, for one more run; where that is too much still, segments have segments
 (Griewank and Walther, *Evaluating Derivatives*, 2nd edition, section 12.3: multi-level schedules).
 """
 
