@@ -54,7 +54,7 @@ class CudaForm:
 
 
 def code_key(form: CudaForm) -> tuple:
-    """All that the code depends on: of sizes only what fits where, and what lies along which loop.
+    """All that the code depends on: of sizes only whether values fit on the chip, and the tiling.
     """
     loops = form.loops
     return (form.index, is_on_chip(loops), tiles_of(loops), chunks_of(loops) > 1,

@@ -209,8 +209,8 @@ def _short(nest: Nest, index: IndexMap) -> IndexMap:
 
 
 def _reads_stay(nest: Nest, reads: set[IndexMap], writes: set[IndexMap]) -> bool:
-    """Whether no read meets what another iteration of the nest writes: each is where its own
-    iteration writes, or (a border from what lies beside it) where none does."""
+    """Whether no read meets a write of another iteration of the nest: each is where its own
+    iteration writes, or (a border from its neighbours) where none does."""
     if writes and any(map(_is_computed, reads)):
         return False
     return not any(read != write and _overlap(nest, {read}, nest, {write})

@@ -1,9 +1,9 @@
 """A kernel and the one after it as one, where both go over the same points.
 
-A loop that keeps what it adds to the inside of an array computes it, over the inside, in one kernel
-and adds it in another, which is cut into the inside and borders.  The way back of a stencil sums
-over the inside what the next kernel reads there too.  What the first one does goes into the
-second's nest of the inside, so that arrays are read once.
+A loop that keeps the addend to the inside of an array computes it, over the inside, in one kernel
+and adds it in another, which is cut into the inside and borders.  The backward pass of a stencil
+sums over the inside values that the next kernel reads there too.  The first one's body goes into
+the second's nest of the inside, so that arrays are read once.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _node(first: Node, then: Node) -> Node:
 
 
 def _operands(first: Node, then: Node) -> list[Value]:
-    """What both read, but what one has of the other."""
+    """The operands of both, but for results of the first."""
     return list(dict.fromkeys(v for v in (*first.inputs, *then.inputs) if v.node is not first))
 
 

@@ -49,7 +49,7 @@ class ArrivingMemory:
         self._process = os.getpid()
 
     def borrow(self, nbytes: int, ask: Callable[[], R]) -> R:
-        """What ``ask`` gives, once what is kept has been looked through."""
+        """The result of ``ask``, once buffers that have arrived are given back."""
         self.give_back()
         while self._kept and sum(k.nbytes for k in self._kept.copy()) > max(MOST_BYTES, nbytes):
             self.wait_for_first()

@@ -103,13 +103,13 @@ class CupyArrays(DriverArrays):
 
 
 class GpuKernels(Prepared):
-    """What the text of a call names: see `fusec.runtime.resident.gpu_calls`.
+    """The names in the text of a call: see `fusec.runtime.resident.gpu_calls`.
 
     ``launch0(*addresses)`` and so on of each segment, ``given(bytes)``, ``clear(address, nbytes)``,
     ``computed(address, words)`` and ``copy(to, of, nbytes)``; of CuPy's ``kind`` (of arrays),
-    ``stream_now()``, ``alloc`` and ``full`` (what that raises); where there are several GPUs,
-    ``device_now()`` and ``device``; ``faults``, what CUDA raises, and ``told(error)``, the
-    program's error for that.  A library call that raises one of ``refused`` makes the call a MISS.
+    ``stream_now()``, ``alloc`` and ``full`` (its exception); where there are several GPUs,
+    ``device_now()`` and ``device``; ``faults``, CUDA's exceptions, and ``told(error)``, the
+    program's error for one.  A library call that raises one of ``refused`` makes the call a MISS.
     """
 
     def __init__(self, schedule: Schedule, numbers: int, arrays: CupyArrays) -> None:

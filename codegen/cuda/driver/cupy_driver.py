@@ -205,7 +205,7 @@ class CupyDriver:
                 raise self._out_of_memory(nbytes) from error
 
     def _out_of_memory(self, nbytes: int) -> FusecError:
-        """What was asked for, what is free, and who holds the most."""
+        """The error: bytes that were asked for, bytes free, and the largest arrays."""
         free, total = self.cupy.cuda.runtime.memGetInfo()
         with self._lock:
             largest = sorted((int(p.mem.size) for p in self._memory.values()), reverse=True)[:5]
@@ -254,7 +254,7 @@ class CupyDriver:
         self.stream.wait_event(passed)
 
     def moment(self, nbytes: int) -> Moment | None:
-        """When the stream has done what it was asked until now; None for what is small."""
+        """When the stream has done its work until now; None for small copies."""
         with self.device, self.faults.naming():
             if not self.copies.is_for(nbytes):
                 return None

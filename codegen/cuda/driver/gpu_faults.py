@@ -43,7 +43,7 @@ class Faults:
 
     @contextmanager
     def naming(self) -> Iterator[None]:
-        """Around what may be told of a fault of what was asked for before."""
+        """Around calls of CUDA that may report a fault of earlier work."""
         try:
             yield
         except self.kinds as error:

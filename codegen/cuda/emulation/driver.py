@@ -70,8 +70,8 @@ class EmulatedDriver:
         self, loaded: LoadedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
         shared_bytes: int, args: Sequence[int], stream: int = 0, around: Around = _simply,
     ) -> None:
-        """Ask for a launch, which ``around`` is given to call.  What a GPU's driver sees at once is
-        raised here (`KernelFault`: sizes that cannot be); what a kernel does wrong, when somebody
+        """Ask for a launch, which ``around`` is given to call.  Faults that a GPU's driver sees at
+        once are raised here (`KernelFault`: sizes that cannot be); those of a kernel, when somebody
         waits for it."""
         words = _words(kernel, args)
         operands = [self._operand(number, param, arg) for number, (param, arg) in enumerate(

@@ -13,7 +13,7 @@ from .loading import LoadedModule
 
 
 class KernelFault(FusecError, RuntimeError):
-    """A kernel has done what it must not; the message says which, where and what."""
+    """A kernel's illegal access or launch; the message names the kernel and the place."""
 
 
 class Operand(NamedTuple):

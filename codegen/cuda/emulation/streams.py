@@ -32,13 +32,13 @@ class _Wait(Work):
 
 class Streams:
     """Queues of work, done when somebody waits: in each queue in order, between queues in an order
-    that is drawn anew each time, so that what relies on another is found.
+    that is drawn anew each time, so that missing dependences are found.
 
     With the seed 0 the queue that was asked first does its work first.
 
-    What interrupts work is raised by `synchronize`, and may have nothing to do with it: the work of
+    Interrupts of work are raised by `synchronize`, and may have nothing to do with it: the work of
     several callers is done by the first of them that waits.  So it stays the first to be done, and
-    is begun again, or given up where nobody reads any more what it computes.
+    is begun again, or given up where nobody reads its results any more.
     """
 
     def __init__(self, seed: int = 0) -> None:

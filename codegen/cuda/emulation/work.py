@@ -1,8 +1,8 @@
-"""What the emulated device is asked to do, and does later: launches, copies, giving memory back.
+"""Work that the emulated device is asked for and does later: launches, copies, freeing memory.
 
 A piece of work may be interrupted anywhere in Python (Ctrl-C, a time-out), by a call that wants
 other work of the device.  It is begun again then: each of these may be called any number of times
-and does what it does once, or the same each time.
+and has its effect once, or the same each time.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Work:
 
 
 class Kernel(Work):
-    """A launch, unless what it reads is spoilt; what it writes may be, then."""
+    """A launch, unless an operand is spoilt; the arrays it writes may be, then."""
 
     def __init__(
         self, launch: Launch, operands: Sequence[Operand], faults: Faults, around: Around

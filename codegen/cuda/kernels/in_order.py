@@ -1,8 +1,8 @@
 """Stores at computed indices, which several points may share: in the order of the points.
 
-Three ways, the first that serves: integers that are joined with what is there (counts, sums, logic)
-by atomic operations, since any order gives the same; where what is stored is not read otherwise, by
-blocks that own places; else one thread, point after point.
+Three ways, the first that serves: integers that are joined with the element there (counts, sums,
+logic) by atomic operations, since any order gives the same; where the array is not read otherwise,
+by blocks that own places; else one thread, point after point.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def _table() -> str:
 
 
 def definitions(requests: list[tuple[str, np.dtype]]) -> list[str]:
-    """Texts of all requested functions and of what they need, each after what it calls."""
+    """Texts of all requested functions and of their callees, each after those that it calls."""
     done: dict[tuple[str, np.dtype], str] = {}
 
     def add(name: str, dtype: np.dtype) -> None:

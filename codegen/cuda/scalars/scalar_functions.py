@@ -1,8 +1,8 @@
 """The user's scalar functions (`fusec.vectorize`) as CUDA C++, from their LLVM IR.
 
-``bool name(T &out, A x0, …)``: whether the function raised.  What it calls is put in its place, its
-memory becomes registers; each block is a label, each edge sets what the block at its end begins
-with.  A function in which something has no C++ is refused as a whole, with the reason.
+``bool name(T &out, A x0, …)``: whether the function raised.  Callees are inlined, its memory
+becomes registers; each block is a label, each edge sets the phis of the block at its end.  A
+function in which something has no C++ is refused as a whole, with the reason.
 """
 
 from __future__ import annotations
