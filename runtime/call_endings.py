@@ -27,7 +27,7 @@ BY_OUTPUTS = (PickView, WindowView)  # views of results at indices that are outp
 
 
 class CallEndings:
-    """What calls of one plan return and raise; subclasses say what they do in between."""
+    """The results and exceptions of calls of one plan; subclasses have the calls themselves."""
 
     def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
         self.schedule, self.spec = schedule, spec

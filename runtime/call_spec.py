@@ -97,7 +97,7 @@ class CallSpec:
 
     @property
     def native_leaves(self) -> tuple[LeafSpec, ...]:
-        """What the native launcher takes: the leaves, and what each call reads from outside."""
+        """The native launcher's inputs: the leaves, and values that calls read from outside."""
         return (*self.leaves, *(LeafSpec(number) for number, _ in self.read_outside))
 
     @property

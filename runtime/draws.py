@@ -1,9 +1,9 @@
-"""What native loops draw with: NumPy's own C functions, found in the installed NumPy, and checked.
+"""NumPy's own C functions, by which native loops draw, found in the installed NumPy and checked.
 
-NumPy's module of generators exports its C functions, so what is called is what the method itself
-calls, whatever this NumPy's algorithm is.  Before its first use in a process, each is compared with
-its method on copies of the generator: values and state after them.  Where a function is missing or
-differs, the loop calls Python, and `reason` says why.
+NumPy's module of generators exports its C functions, so a loop calls the function that the method
+itself calls, whatever this NumPy's algorithm.  Before its first use in a process, each is compared
+with its method on copies of the generator: values and state after them.  Where a function is
+missing or differs, the loop calls Python, and `reason` says why.
 """
 
 from __future__ import annotations

@@ -127,9 +127,9 @@ class DeviceThread:
                 log.write(log.WARN, f"kernels of {self.name} share the process's threads: {error}")
 
     def _run_here(self) -> None:
-        """Do what waits, unless another thread does, or it was submitted by work that is being done
-        here: it comes next.  (To wait for the other would be to wait for ever where that waits,
-        with this device's work, for what is done here.)"""
+        """Do queued work, unless another thread does, or it was submitted by work that is being
+        done here: it comes next.  (To wait for the other would be to wait for ever where that
+        waits, with this device's work, for this thread.)"""
         if self._running.is_mine():
             return
         while not self._queue.empty() and self._running.try_acquire():

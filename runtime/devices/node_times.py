@@ -1,7 +1,7 @@
 """How long nodes took on this machine, kept between processes in the folder of the disk cache.
 
-Of each node, by the type of its device and by what it computes of which types, the least time is
-kept: what runs beside can only make it longer.
+Of each node, by the type of its device, its op and its operands' types, the least time is kept:
+other work of the machine can only make it longer.
 """
 
 from __future__ import annotations

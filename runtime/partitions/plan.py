@@ -282,7 +282,7 @@ class PartitionedPlan(CallEndings):
                 np.copyto(array, self.residents.fetch(value))
 
     def _own(self, value: Any, values: Sequence[Any]) -> Any:
-        """What a Variable is to keep: a copy of what is a result or an input, too."""
+        """The array that a Variable is to keep: a copy of one that is a result or input, too."""
         known = [values[n] for n in self.schedule.results if n is not None]
         known += values[: len(self.spec.input_types)]
         shared = any(isinstance(x, np.ndarray) and np.may_share_memory(x, value) for x in known)

@@ -41,7 +41,7 @@ class Key(NamedTuple):
 
 
 class _Meeting:
-    """What one step has sent, and what it waits for."""
+    """The values that one step has sent, and the receives that wait."""
 
     def __init__(self) -> None:
         self.sent: dict[Key, Any] = {}

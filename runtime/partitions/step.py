@@ -1,20 +1,20 @@
-"""One step over several devices: what is ready is handed to its device, what ends makes more ready.
+"""One step over several devices: ready actions go to their devices, ended ones make more ready.
 
 After section 3.1 of the TensorFlow paper: each action has a count of those that it waits for; when
 that is 0 it goes into its device's queue.  Receives do not occupy their device: they end when their
 value has come.
 
 An action that raises ends the step, but not at once: the program would have raised the error that
-comes first in its own order.  So what comes later in the program is skipped, what comes earlier
-still runs, and of several errors the first in the program's order is raised.
+comes first in its own order.  So later actions of the program are skipped, earlier ones still run,
+and of several errors the first in the program's order is raised.
 
-What comes from outside (Ctrl-C, a time-out) ends it as soon as nothing of it runs any more: what
-waits is skipped, and an exception is raised in what runs on the devices, unless that is another
-step's.  Who is impatient and interrupts again does not wait for it.
+Interrupts from outside (Ctrl-C, a time-out) end it as soon as nothing of it runs any more: waiting
+actions are skipped, and an exception is raised in those running on the devices, unless they are
+another step's.  Who is impatient and interrupts again does not wait for it.
 
 A step that begins on a device's thread (a library has called the program, which calls a divided
-function) does everything on that thread: a device that waited for another could be what that one
-waits for.  So does one that a signal handler begins in the middle of another step: its thread may
+function) does everything on that thread: devices that wait for each other would never end.
+So does one that a signal handler begins in the middle of another step: its thread may
 hold a lock that devices wait for.
 """
 
@@ -169,7 +169,7 @@ class Step:
                 "would go on with it", cure="fork before the call, or after it")
 
     def _cancel(self) -> None:
-        """Nothing more starts; returns when what is running has ended, or raises what interrupts
+        """Nothing more starts; returns when running actions have ended, or raises the interrupt of
         the wait for that."""
         for _ in range(MOST_INTERRUPTS):
             try:

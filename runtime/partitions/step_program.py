@@ -25,10 +25,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class StepProgram:
-    """What all steps of one plan share.
+    """The tables that all steps of one plan share.
 
     ``positions`` say where in the program's order the first node is that an action computes or that
-    waits for it; ``uses`` how often each value is read, ``runs`` what the tasks do.
+    waits for it; ``uses`` how often each value is read, ``runs`` are the tasks' functions.
     """
 
     actions: Sequence[Action]
