@@ -57,8 +57,8 @@ def vectorize(
     ``derivative(*arguments)``, a function of numbers like ``f``, gives `fusec.grad` and its like
     the tuple of derivatives by each argument; of one argument a number.
 
-    Raises ``UnsupportedError`` at the first call, with Numba's reason, for what cannot be compiled;
-    ``TypeError`` for what is no Python function.
+    Raises ``UnsupportedError`` at the first call, with Numba's reason, where it cannot be compiled;
+    ``TypeError`` where ``f`` is no Python function.
     """
     if f is None:
         return functools.partial(vectorize, derivative=derivative)
@@ -183,7 +183,7 @@ def _names(code: CodeType) -> tuple[str, ...]:
 
 
 def _check(function: Vectorized, loc: Loc) -> None:
-    """Refuse what Numba would take and compiled kernels must not do, and what it cannot read."""
+    """Refuse functions defined inside, random draws, arrays from outside and ``print``."""
     if HOOKS_NAME in function.python.__code__.co_freevars:
         raise unsupported(
             f"defining {function.python.__name__} for fusec.vectorize", loc=loc,

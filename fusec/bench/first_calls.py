@@ -1,8 +1,8 @@
-"""First calls of NumPy's functions on small and large arrays: what they cost beside NumPy's own.
+"""First calls of NumPy's functions on small and large arrays: their cost beside NumPy's own.
 
 ``python -m fusec.bench.first_calls [NAME ...] [--sizes N,N] [--markdown PAGE]``.  Times are CPU
-times, so that a machine with other work gives them too.  Memory is what NumPy and Python take, at
-its most, beyond the arguments.  The exit status is 1 where a first call takes over a second more
+times, so that a machine with other work gives them too.  Memory is the peak of NumPy's and
+Python's, beyond the arguments.  The exit status is 1 where a first call takes over a second more
 than NumPy, or over four times the memory of its arguments and results where NumPy does not.
 """
 

@@ -1,12 +1,12 @@
-"""``python -m fusec bench --suite gpu`` where there is a GPU: what programs take on it.
+"""``python -m fusec bench --suite gpu`` where there is a GPU: times of programs on it.
 
 Bandwidth of a copy; elementwise chains, reductions and the benchmark programs, with their arrays
 on the GPU; small calls; the time to compile.  Beside it the same functions by CuPy, ``cupy.fuse``,
 JAX and torch.compile, where they are installed and can run them.
 
 A time is the least of several batches of calls, by the wall clock: the calls of a batch are asked
-for one after the other, and waited for together.  So what is long is the GPU's time, and what is
-short is what a call costs the program.
+for one after the other, and waited for together.  So long times are those of the GPU, and short
+ones the overhead of a call.
 """
 
 from __future__ import annotations

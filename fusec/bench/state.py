@@ -1,8 +1,8 @@
-"""What a function changes beside its arguments, put back between the calls of a measurement.
+"""A function's state beside its arguments, put back between the calls of a measurement.
 
 A training step that assigns Variables must meet the same ones each time, or eager and compiled
-calls differ because they come one after the other; and who measures a function wants to find what
-it keeps as it was.
+calls differ because they come one after the other; and who measures a function wants to find its
+state as it was.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run is asked for, and what it reports."""
+"""The options of a run, and its report."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class NodeStats:
     """One step of a run: a kernel, a library call, a branch or a loop.
 
     ``name`` is that of its node or kernel and ``op`` its kind, ``us`` how many microseconds it
-    took on ``device``, ``loc`` the line of the program.  ``nodes`` are the names of what it
-    computes, after the passes; ``bytes`` what it reads and writes, each element counted once, None
-    where only the run knows sizes.
+    took on ``device``, ``loc`` the line of the program.  ``nodes`` names the nodes that it
+    computes, after the passes; ``bytes`` counts each element read or written once, None where only
+    the run knows sizes.
     """
 
     name: str

@@ -47,9 +47,9 @@ Built = TypeVar("Built")
 
 
 class TracingCompiler:
-    """Finds what answers a call, or traces and compiles it.
+    """Finds the plan that answers a call, or traces and compiles one.
 
-    Thread-safe: tracing is serialised, what was compiled runs concurrently.
+    Thread-safe: tracing is serialised, plans run concurrently.
     """
 
     import_times: ClassVar[dict[str, float]] = {}  # told once, by the trace that needed it
@@ -308,7 +308,7 @@ class TracingCompiler:
         return concrete, created
 
     def _unrun(self, call: FlatCall) -> ConcreteFunction:
-        """What would answer the call; what tracing changed for this call alone is taken back."""
+        """The compiled function for the call; tracing's changes for this call alone are undone."""
         concrete, is_new = self.look_up(call)
         if is_new:
             self.creations.check_called(concrete.build.traced.created)

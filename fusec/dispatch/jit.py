@@ -115,7 +115,7 @@ def jit(
 
     Each new signature (dtypes, ranks, orders of strides, Python values) is traced once and
     compiled, and again, for all sizes, when a second shape comes; later calls run machine code.
-    Results are what NumPy gives: same dtypes, kinds, strides and mutations, floats within the
+    Results are NumPy's: same dtypes, kinds, strides and mutations, floats within the
     accuracy stated in docs/accuracy.md.
 
     ``static``: names (or positions) of arguments that are Python values while tracing; each value
@@ -136,7 +136,7 @@ def jit(
     back, or with options other than these defaults compiled anew.
 
     Raises ``ValueError`` for unknown options (for devices at the first call), ``TypeError`` for
-    what is no signature, ``UnsupportedError`` for generators and coroutines without a fallback.
+    malformed signatures, ``UnsupportedError`` for generators and coroutines without a fallback.
     """
     _check_options(fp, fallback, check_indices, autograph=autograph, compile=compile)
     statics = (static,) if isinstance(static, (str, int)) else tuple(static)

@@ -47,9 +47,9 @@ def grad(
 
     ``argnums``: the position of the argument to differentiate by, or several for a tuple of
     gradients; an argument may be a list, tuple or dict of arrays (a pytree), and its gradient is
-    one of the same structure.  A gradient has the shape and dtype of what it is by; of complex
-    arguments it is ``df/dx + i df/dy``.  ``has_aux``: ``f`` returns ``(y, others)``, and what this
-    returns is ``(gradient, others)``.  ``wrt``: by what to differentiate instead of by arguments: a
+    one of the same structure.  A gradient has the shape and dtype of its variable; of complex
+    arguments it is ``df/dx + i df/dy``.  ``has_aux``: ``f`` returns ``(y, others)``, and the
+    gradient function ``(gradient, others)``.  ``wrt``: variables in the place of arguments: a
     Variable, the path of an array that an argument holds (``"model.layers[0].w"``, or ``"self.w"``
     of a method), or a pytree of these.
 

@@ -79,7 +79,7 @@ class _Custom(Generic[P, R]):
 
 
 class custom_vjp(_Custom[P, R]):
-    """A function whose way back the program gives: a decorator.
+    """A function whose backward pass the program gives: a decorator.
 
     ``f.defvjp(fwd, bwd)``: ``fwd(*args)`` gives ``(result, residuals)``, and ``bwd(residuals,
     cotangents)`` a tuple of the arguments' cotangents, from those of the result; each has the
@@ -89,8 +89,8 @@ class custom_vjp(_Custom[P, R]):
     ``bwd``, which is linear in the cotangents.
 
     Raises ``TypeError`` and ``ValueError`` for results of the rule that do not fit, and
-    ``UnsupportedError`` where ``f`` reads what is differentiated by from outside of its arguments,
-    or the rule writes to what is older than its call.
+    ``UnsupportedError`` where ``f`` reads a variable of the derivative from outside of its
+    arguments, or the rule writes to memory older than its call.
     """
 
     name, maker = "custom_vjp", "defvjp(fwd, bwd)"

@@ -1,9 +1,9 @@
-"""What a function is differentiated by: arrays, numbers and Variables, as values of their own.
+"""The variables of a differentiation: arrays, numbers and Variables, as values of their own.
 
 The derivative is by an argument's value at entry.  In a graph one value may be many things (an
 array that is passed twice, or that the function also reads from outside), so that each variable of
 the differentiation is a node of its own, and an array among the arguments a piece of memory of its
-own: what the function writes there is written to the argument when it returns.
+own: writes to it reach the argument when the function returns.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NUMBERS = (float, complex, np.inexact, np.ndarray)
 
 @dataclass
 class Independent:
-    """One variable of a differentiation: ``value`` is what it is at entry, ``given`` what the
-    program passes (a Variable is itself), ``inside`` what the function gets for it."""
+    """One variable of a differentiation: ``value`` at entry, ``given``, the program's argument
+    (a Variable is itself), ``inside``, the argument that the function gets for it."""
 
     trace: Trace
     path: str
@@ -89,9 +89,9 @@ class Independent:
 
 
 def independent(trace: Trace, leaf: Any, path: str, name: str) -> Independent:
-    """The variable that an argument's leaf is; ``name``: what is asked for it.
+    """The variable that an argument's leaf is; ``name``: the transformation, for messages.
 
-    Raises ``TypeError`` for what has no derivative: integers, booleans, texts.
+    Raises ``TypeError`` for integers, booleans and texts, which have no derivative.
     """
     if isinstance(leaf, Variable):
         return _of_variable(trace, leaf, name)

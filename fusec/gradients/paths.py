@@ -30,9 +30,8 @@ def by_path(
 ) -> Independent:
     """The variable that the array at a path is: one that a parameter of ``f`` names, or ``self``.
 
-    The array stays the object's: what the function writes there is written as in a plain call.
-    Raises ``ValueError`` for what is no path of the call, ``TypeError`` where there is no array of
-    floats.
+    The array stays the object's: writes to it are those of a plain call.  Raises ``ValueError``
+    for a path that the call does not have, ``TypeError`` where there is no array of floats.
     """
     root, *steps = _steps(trace, path, name)
     found = _roots(f, args, kwargs)

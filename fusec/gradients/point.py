@@ -104,8 +104,7 @@ def call_at(
 
 
 def _check_variables(trace: Trace, wrt: Tree, name: str) -> None:
-    """Raise ``TypeError`` for what is no Variable and no path: ``f`` does not read it by what
-    ``wrt`` is."""
+    """Raise ``TypeError`` for leaves of ``wrt`` that are no Variable and no path."""
     wrong = [type(x).__name__ for x in flattened(wrt)[0] if not isinstance(x, (Variable, str))]
     if wrong:
         raise user_error(
@@ -192,7 +191,7 @@ def _cure(y: Any) -> str:
 
 
 def _described(y: Any, number: TracedArray | None, count: int) -> str:
-    """What a function returns, for a message: the type of a number, or what else it is."""
+    """A function's result, for a message: the type of a number, or the kind of object."""
     if number is not None:
         kind = number.dtype.type(0).item() if number.type.is_weak else None
         return str(number.type) if kind is None else f"a Python {type(kind).__name__}"

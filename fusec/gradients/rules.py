@@ -1,7 +1,7 @@
-"""Rules that the program gives, as graphs: see `fusec.passes.gradient.given` for what uses them.
+"""Rules that the program gives, as graphs: `fusec.passes.gradient.given` uses them.
 
-A rule is traced where the function is called, on values that stand for cotangents or tangents; what
-it computes of other values is computed there, once.
+A rule is traced where the function is called, on values that stand for cotangents or tangents; its
+nodes of other values are computed there, once.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Call:
                 if v not in own and v.dtype.kind in DIFFERENTIABLE]
 
     def apart(self, run: Callable[[], Any]) -> Any:
-        """What a part of the rule returns, which may change nothing but what it makes."""
+        """The result of a part of the rule, which may change only objects of its own."""
         trace, hooks = self.trace, self.trace.hooks
         assert hooks is not None
         where, variables, region = hooks.where, Variables(trace, ()), Region(trace)

@@ -1,6 +1,6 @@
-"""``python -m fusec doctor``: what this installation has, what it lacks, and the command to get it.
+"""``python -m fusec doctor``: the parts of this installation, and how to get those it lacks.
 
-It covers what users need, not what developers' tests, linters and comparisons do.  It installs and
+It covers users' needs, not those of developers' tests, linters and comparisons.  It installs and
 changes nothing, and a part that cannot be read is reported in its own line.
 """
 
@@ -141,7 +141,7 @@ def _runtime() -> Iterable[str]:
 
 
 def _gpu() -> Iterable[str]:
-    """What a GPU's kernels need, and who says what is missing."""
+    """The parts that a GPU's kernels need: CuPy, NVRTC, and the emulation's compiler."""
     reason = gpus.missing()
     yield reason or f"{gpus.count()} found by CuPy; programs use the first, /device:GPU:0"
     status = importlib.import_module("fusec.codegen.cuda.driver.nvrtc").status()

@@ -1,7 +1,7 @@
-"""What the device scopes around a node say of its place.
+"""The device scopes around a node, and the device that they ask for it.
 
 A scope says the name of a device, whole or in part, or is a function that says one for each node.
-What an inner scope leaves out is the outer one's; `DeviceName.under` has the rule.
+Parts that an inner scope leaves out are the outer one's; `DeviceName.under` has the rule.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class DeviceFunction:
     def name_for(
         self, node: NodeToPlace, around: DeviceName, beside: Together | None
     ) -> DeviceName:
-        """What it says; what goes wrong in it is the user's own error, with the node and line."""
+        """The name that it gives; an exception in it is the user's own, with the node and line."""
         try:
             with _outside_of_the_trace(current()):
                 answer = self.fn(node)
@@ -99,9 +99,9 @@ Item = DeviceName | DeviceFunction | Together
 
 @dataclass(frozen=True)
 class DeviceScope:
-    """What the scopes around a node say, outermost first; equal where they say the same.
+    """The scopes around a node, outermost first; equal where they say the same.
 
-    ``sends``: as what the values that are made go to other devices, where not as they are.
+    ``sends``: the format in which values made inside go to other devices, "" as they are.
     """
 
     items: tuple[Item, ...]
@@ -184,8 +184,8 @@ _NOWHERE = DeviceScope(())
 
 
 def item_of(spec: Any, loc: Loc | None = None) -> Item:
-    """A name of a device, or a function; raises ``ValueError`` for what is no name, ``TypeError``
-    for what is neither."""
+    """A name of a device, or a function; raises ``ValueError`` for texts that are no name,
+    ``TypeError`` for other objects."""
     if not callable(spec):
         return name_of(spec, loc)
     try:

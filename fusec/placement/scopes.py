@@ -155,9 +155,9 @@ class device(_Place):
     ``spec`` is the name of a device, whole (``/job:localhost/task:0/device:CPU:1``) or in part
     (``/device:CPU:*``, ``CPU:1``), one of `fusec.devices`, or a *device function*: it is called
     while tracing for each node that is made, with its ``op``, ``name``, ``inputs`` (``name``,
-    ``dtype``, ``shape``) and ``loc``, and gives a name, or None where it has nothing to say.  What
-    a name leaves out is that of the scope around it; the number of a device only if the type is
-    the same.  None forgets the scopes around.
+    ``dtype``, ``shape``) and ``loc``, and gives a name, or None where it has nothing to say.  Parts
+    that a name leaves out are those of the scope around it; the number of a device only if the type
+    is the same.  None forgets the scopes around.
 
     ``sends="bfloat16"``: float32 values that are made inside lose the lower 16 of their bits where
     they go to another device, for half the time of sending; ``"exact"`` ends that inside of such a
@@ -167,8 +167,8 @@ class device(_Place):
     for each scope, and Variables live on the device in whose scope they are made.  Scopes are of a
     thread and of a task of asyncio.  It decorates functions as well.
 
-    Raises ``ValueError`` for what is no name or format, and, when it is entered, for a name that no
-    device has; ``TypeError`` for other specs.
+    Raises ``ValueError`` for malformed names and formats, and, when it is entered, for a name that
+    no device has; ``TypeError`` for other specs.
     """
 
     def __init__(self, spec: Any, *, sends: str | None = None) -> None:
@@ -213,12 +213,12 @@ def own_scope(spec: Any) -> device:
 
 
 class colocate_with(_Place):
-    """``with fusec.colocate_with(a):``: what is made inside is on the device that ``a`` is on.
+    """``with fusec.colocate_with(a):``: nodes made inside are on the device that ``a`` is on.
 
     ``a`` is a value of the traced program, whose device may not be decided yet, or a Variable,
     outside of traced functions, too.  Scopes of devices around it are forgotten; one inside says
     more of the device of both.  Raises ``ValueError`` where such a scope contradicts, ``TypeError``
-    for what is no value.
+    where ``a`` is neither.
     """
 
     def __init__(self, value: Any) -> None:

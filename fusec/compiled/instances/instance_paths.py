@@ -1,7 +1,7 @@
-"""What a trace of a method read of its instance, as paths that other instances have, too.
+"""Attributes of its instance that a trace of a method read, as paths that other instances have.
 
-A *fact* is an attribute of an object that the instance leads to, with what it must be: another such
-object of the same class, a container of such, or what a guard measures.  Facts are in an order in
+A *fact* is an attribute of an object that the instance leads to, with a condition: another such
+object of the same class, a container of such, or a guard's measure.  Facts are in an order in
 which each object is found before its own attributes are asked for.
 """
 

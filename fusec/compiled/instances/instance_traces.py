@@ -1,9 +1,9 @@
-"""One trace for all instances of a class: what it read of the one that it was made for is found in
-others by the same paths, and its code runs on their Variables.
+"""One trace for all instances of a class: attributes that it read of the one it was made for are
+found in others by the same paths, and its code runs on their Variables.
 
 A trace that serves another instance is *bound* to it: guards, inputs from outside and assignments
-are made anew for its objects, which costs about what a plan does, and the calls of the instance
-then cost what they would have cost with a trace of its own.  Nothing here keeps an instance alive,
+are made anew for its objects, which costs about as much as a plan, and the calls of the instance
+then cost as much as with a trace of its own.  Nothing here keeps an instance alive,
 or the memory of a Variable.
 """
 

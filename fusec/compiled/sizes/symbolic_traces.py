@@ -94,8 +94,8 @@ class SymbolicTrace:
         return self.arguments.sizes.constants().keys() & self.named
 
     def served(self, sizes: _Sized) -> _Sized | None:
-        """The sizes of a call whose arguments have these, if it does what the trace has, while what
-        it read stands."""
+        """The sizes of a call whose arguments have these, if its size questions are answered alike
+        and the guards hold."""
         bound = self.guards.bound(sizes) if self.is_alive else None
         holds = bound is not None and self.arguments.sizes.hold(bound) and self.guards.hold(bound)
         return bound if holds else None
@@ -333,7 +333,7 @@ def _arguments(call: FlatCall) -> SymbolicArguments | None:
 
 
 def _seen_as(call: FlatCall, earlier: FlatCall) -> SymbolicArguments | None:
-    """What the arguments of an earlier call are with what is known of ints at this one."""
+    """The arguments of an earlier call, its ints unknown where those of this one are."""
     if earlier.separate is not None or len(earlier.key) != len(call.key) or (
             earlier.placing != call.placing):
         return None
