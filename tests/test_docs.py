@@ -1,8 +1,8 @@
-"""The README and the tutorial tell the truth: their code runs and writes what they show.
+"""The README and the tutorial tell the truth: their code runs and has the output that they show.
 
-A ``text`` block is what the ``python`` block before it writes.  In it ``…`` stands for any text in
-a line, a line of ``…`` alone for any lines, and measured figures (times, rates, errors, counts of
-threads) may differ.
+A ``text`` block is the output of the ``python`` block before it.  In it ``…`` stands for any text
+in a line, a line of ``…`` alone for any lines, and measured figures (times, rates, errors, counts
+of threads) may differ.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def states(u: Any, steps: Any) -> Any:
 
 
 def results(u: Any, steps: Any) -> Any:
-    """What each iteration computes: its state, and what it is made of."""
+    """Each iteration keeps its state, and an operand of it."""
     kept, parts = np.zeros((40, u.size)), np.zeros((40, u.size - 1))
     for k in range(steps):
         difference = u[1:] - u[:-1]
@@ -110,7 +110,7 @@ def while_it_moves(u: Any, least: Any) -> Any:
 
 
 def loops_in_loops(u: Any, steps: Any) -> Any:
-    """Inner loops change what the outer one keeps, and keep what they change."""
+    """Inner loops change the state that the outer one keeps, and keep it in turn."""
     outer, inner, count = np.zeros((40, u.size)), np.zeros((200, u.size)), 0
     for k in range(steps):
         outer[k] = u

@@ -46,7 +46,7 @@ def in_a_ring(u: Any) -> Any:
 
 
 def overlapping(u: Any) -> Any:
-    """What is read overlaps what is written by a part."""
+    """A region that is read overlaps a part of one that is written."""
     u[1:3] = u[:2].copy()
     u[:, 1:] = u[:, :-1] + u[:, 1:]
     return u

@@ -42,7 +42,7 @@ def compile_all(graphs: Sequence[tuple[Graph, Sequence[np.ndarray]]]) -> list[Ne
 
 
 def assert_same_bits(cases: Sequence[Case]) -> None:
-    """What the CUDA back end computes is what the CPU back end does; any NaN is any NaN."""
+    """The CUDA back end's results have the bits of the CPU back end's; any NaN is any NaN."""
     graphs = [(build(function, *arrays), arrays) for function, arrays in cases]
     kept = compile_all(graphs)
     for graph, arrays in graphs:

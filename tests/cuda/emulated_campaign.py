@@ -55,9 +55,9 @@ KINDS = ("", "", "c", "w")  # of the fuzzers, in turn
 
 
 def agree(function: Any, args: Any, counts: Counter[str], **options: Any) -> Outcome | None:
-    """What it gives on the device where other bits may be; None where they are the CPU's.
+    """The outcome on the device where other bits may be; None where they are the CPU's.
 
-    Raises `Failure`, and what both refuse.
+    Raises `Failure`, and refusals of both.
     """
     here, there = fusec.jit(function, **options), fusec.jit(function, device=Device.name, **options)
     want, launched = run(here, args), Device.launched()
@@ -121,7 +121,7 @@ def check(seed: str, counts: Counter[str]) -> None:
 
 
 def nearness(program: ControlProgram, got: Outcome, args: list[Any]) -> str:
-    """How what it gives on the device is what it gives on the CPU; raises where it is not."""
+    """How its outcome on the device agrees with that on the CPU; raises where it does not."""
     try:
         assert_outcomes(got, run(fusec.jit(program.function()), args), OwnOrder())
     except AssertionError:

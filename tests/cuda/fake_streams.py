@@ -1,8 +1,8 @@
-"""CuPy's streams, events, graphs and memory pool on the emulated device, which refuse what CUDA
-refuses.
+"""CuPy's streams, events, graphs and memory pool on the emulated device, which refuse the calls
+that CUDA refuses.
 
 Each stream does its work late and in order; who waits for a stream or an event makes the device do
-that, and of other streams what it depends on, or more, as the device's seed has it.
+that, and work of other streams that it depends on, or more, as the device's seed has it.
 """
 
 from __future__ import annotations

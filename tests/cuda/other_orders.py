@@ -44,7 +44,7 @@ def _differ(some: list[Any], others: list[Any]) -> bool:
 
 
 def _outputs(graph: Graph, inputs: list[Any], rng: np.random.Generator | None) -> list[Any]:
-    """What a graph gives; ``rng`` decides what parts scans join, None: they go on one by one."""
+    """A graph's results; ``rng`` decides which parts scans join, None: they go on one by one."""
     table = dict(zip(graph.inputs, inputs, strict=True))
     sizes: dict[str, int] = {}
     for node in graph.nodes:

@@ -119,7 +119,7 @@ def test_a_fault_is_told_to_who_reads_a_variable(cupy: FakeCupy) -> None:
 
 @pytest.mark.parametrize("program", [*PROGRAMS, lambda x, a=2.5: (x * a).sum(axis=0)])
 def test_a_full_gpu_is_emptied_once(cupy: FakeCupy, program: Callable[..., Any]) -> None:
-    """Then the call goes on, or says what it asked for and what there is; the next is as ever."""
+    """Then the call goes on, or tells the bytes asked for and free; the next is as ever."""
     f, host = fusec.jit(program), fusec.jit(program, device="GPU:0")
     x = cupy.asarray(X)
     for call, argument in ((f, x), (host, X)):

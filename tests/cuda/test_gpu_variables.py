@@ -182,7 +182,7 @@ def test_numbers(cupy: FakeCupy) -> None:
 
 
 def test_results_are_not_the_value(cupy: FakeCupy) -> None:
-    """Neither what is returned beside the assignment nor what is returned as the value."""
+    """Neither the array returned beside the assignment nor the one returned as the value."""
     v, w, x = variable(X), variable(X + 1), cupy.asarray(X)
 
     @fusec.jit

@@ -90,7 +90,7 @@ class Placements:
             assert got == self.want, f"other bits over {devices} devices"
 
     def run(self, devices: int, choose: Any) -> tuple[Any, Exception | None]:
-        """The bits of the result and of what is left in the arguments, and what was raised."""
+        """The bits of the result and of the arguments after the call, and the exception."""
         args, result = self.case.arguments(), None
         with fusec.config.override(logical_cpu_devices=devices), np.errstate(all="ignore"):
             try:

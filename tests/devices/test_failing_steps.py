@@ -46,8 +46,8 @@ class Compiled:
         self.function = lowered.compile()
 
     def outcome(self, bad: tuple[int, ...]) -> list[Any]:
-        """What a step raises with its notes, else its results; what it prints; then arguments and
-        Variable, which have what the program assigns before that, and nothing more."""
+        """A step's exception with its notes, else its results; its output; then arguments and
+        Variable, which have the program's assignments before that, and nothing more."""
         variable = self.program.variable
         variable.assign(np.arange(4.0))
         arguments, printed = self.program.arguments(bad), io.StringIO()

@@ -35,7 +35,7 @@ def two_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """Nanoseconds that nodes are said to have taken, by op; what is not in it took what it took."""
+    """Nanoseconds that nodes are said to have taken, by op; those of other ops are measured."""
     said: dict[str, float] = {}
     usual = Trial._measured
 

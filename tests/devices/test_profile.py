@@ -1,4 +1,4 @@
-"""The timeline: what is on it, what it costs, and files that can or cannot be written."""
+"""The timeline: its entries, its cost, and files that can or cannot be written."""
 
 from __future__ import annotations
 

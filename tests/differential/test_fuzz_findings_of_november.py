@@ -289,7 +289,7 @@ def test_rounding_of_booleans(x: Any) -> None:
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["f8", "i8"])
 def test_dot_into_an_array(dtype: str, order: Any) -> None:
-    """Seed 134140933: what ``out`` must be comes before what may be cast to it (136045091: not for
+    """Seed 134140933: the check of ``out`` comes before that of the cast to it (136045091: not for
     products of integers with a number)."""
     for number in (0, 0.5, np.int64(3)):
         for kind in ("i4", "f4", "f2"):

@@ -1,7 +1,7 @@
 """Rules of derivatives judged on a program: by differences of it, and each direction by the other.
 
-A program's graph is differentiated as it was traced, and evaluated node by node by NumPy: what is
-judged is what the rules say, not what passes and kernels make of it.
+A program's graph is differentiated as it was traced, and evaluated node by node by NumPy: the rules
+are judged, not passes and kernels.
 """
 
 from __future__ import annotations

@@ -368,7 +368,7 @@ def _ring(number: int, frame: object) -> None:
 
 
 def test_a_wrong_type_of_a_library_call_is_no_defect_of_ours() -> None:
-    """In a branch it was called one: what a library gives is compared with what the text says."""
+    """In a branch it was called one: a library's result is compared with the type in the text."""
     text = graph('''  %s = Sum(%x) {axes=(0,)} : f64
   %zero = Const {value=f64(0.0)} : f64
   %t = Greater(%s, %zero) : bool

@@ -1,5 +1,5 @@
-"""What is done in the loops of gradients alone, whose cotangents need no bits: numbers, quotients,
-additions and sums as they are cheapest, but for what decides which way the program went."""
+"""Passes for the loops of gradients alone, whose cotangents need no bits: numbers, quotients,
+additions and sums as they are cheapest, but for values that decide which way the program went."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Failure(AssertionError):
 
 @dataclass
 class Verdict:
-    """What a program showed.  ``program`` is what was left of it once refusals were taken out."""
+    """A program's outcome.  ``program`` is the rest of it once refusals were taken out."""
 
     program: Program
     refused: list[str] = field(default_factory=list)

@@ -4,7 +4,7 @@ Eager and compiled code round differently in few, known ways.  The oracle does t
 run: it is repeated with each statement's rounding disturbed at random, and the compiled result must
 lie within what these runs span.  A value that no disturbance reaches must be equal bit for bit.
 
-What is disturbed, by a statement's ``rounding``:
+The disturbed values, by a statement's ``rounding``:
 
 - "exact": nothing.  Comparisons, selection, ``+ - / sqrt``, rounding to integers, conversions.
 - "zeros": the sign of a zero, which NumPy leaves open for maximum and minimum.
@@ -14,8 +14,8 @@ What is disturbed, by a statement's ``rounding``:
   which NumPy's loops round in two ways (docs/ir.md).
 - "ulp n": results, by a math function's stated bound plus NumPy's own error.
 - "backward": results are exact ones of operands changed in the last places: sums in any order,
-  composites such as ``var``, library calls.  What only moves elements is recognised by that and
-  stays exact, and so does what decides (bool and integer results).
+  composites such as ``var``, library calls.  Statements that only move elements are recognised by
+  that and stay exact, and so do decisions (bool and integer results).
 """
 
 from __future__ import annotations

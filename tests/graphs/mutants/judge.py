@@ -1,4 +1,4 @@
-"""What becomes of one mutant: it is refused, or gives what the reference interpreter gives."""
+"""The fate of one mutant: it is refused, or gives the reference interpreter's results."""
 
 from __future__ import annotations
 

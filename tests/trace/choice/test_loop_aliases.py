@@ -1,6 +1,6 @@
-"""Arrays that a loop binds anew: what else shows their memory when one of them is written.
+"""Arrays that a loop binds anew: aliases of their memory when one of them is written.
 
-Every program gives what NumPy gives, or says that it cannot.
+Every program gives NumPy's results, or says that it cannot.
 """
 
 from __future__ import annotations

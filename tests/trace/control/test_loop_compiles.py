@@ -168,7 +168,7 @@ def program(x, a, n):
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to send there")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_control_c_stops_a_native_loop(name: str, tmp_path: Any) -> None:
-    """KeyboardInterrupt; the argument holds what whole iterations left, or what it held before."""
+    """KeyboardInterrupt; the argument is as whole iterations left it, or as it was before."""
     program = textwrap.dedent(INTERRUPTED).format(program=PROGRAMS[name].strip())
     file = tmp_path / "interrupted.py"
     file.write_text(program)

@@ -1,5 +1,5 @@
-"""Arguments that are objects: what is read through them is read anew, what is written is written
-at each call, or refused."""
+"""Arguments that are objects: reads through them are made anew, writes at each call, or refused.
+"""
 
 import collections
 import csv

@@ -1,4 +1,5 @@
-"""From where a trace listens to what Python calls, and what it does not take for the program's."""
+"""Where a trace begins to listen to Python's calls, and those it does not take for the program's.
+"""
 
 from __future__ import annotations
 
