@@ -54,8 +54,8 @@ class DeviceArrays(Protocol):
         """Now, as the device's work goes: for a `fetch` of so many bytes; None: it takes none."""
 
     def fetch(self, array: Any, after: Any = None) -> np.ndarray:
-        """A copy in the host's memory, in the same order, of what it holds when all that was asked
-        of the device has been done; or what was asked until a `moment`."""
+        """A copy in the host's memory, in the same order, of its contents once the device has done
+        all work it was asked for; or the work until a `moment`."""
 
 
 class ResidentArrays(DeviceArrays, Protocol):

@@ -247,8 +247,8 @@ class Scheduler:
                                    (*place.views, View(reference, attrs)))
 
     def _is_only_written(self, node: Node) -> bool:
-        """Whether nobody reads what the node makes before it is written, here or elsewhere: what
-        goes to another device is memory there."""
+        """Whether nobody reads the node's array before it is written, here or elsewhere: a value
+        sent to another device is memory there."""
         return is_unset(node) and is_static(node.types[0].shape) and not (
             node.out() in self.results or node.out() in self.updated)
 

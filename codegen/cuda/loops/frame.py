@@ -1,7 +1,7 @@
-"""The frame of a program's kernel: what it is passed, its memory, and its early exits.
+"""The frame of a program's kernel: its parameters, its memory, and its early exits.
 
-The kernel is ``run(char *words, const char *numbers, char *a0, …)``.  ``words`` takes what the host
-reads afterwards: `CODE` (0, or 1 plus the number of the exit that was taken), `INDEX` and `SIZE` of
+The kernel is ``run(char *words, const char *numbers, char *a0, …)``.  The host reads ``words``
+afterwards: `CODE` (0, or 1 plus the number of the exit that was taken), `INDEX` and `SIZE` of
 that exit, addresses of arrays that an exit leaves, numbers that are results, and numbers that
 kernels read and write.  ``numbers`` are constants, sizes and operands, so that programs that differ
 in these share their code.  Then come the addresses of arrays.
