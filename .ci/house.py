@@ -44,7 +44,7 @@ CEILINGS = {
     "functions, median": 6, "functions, 99th percentile": 26, "functions over 50 lines": 0,
     "fields of Trace": 11, "classes in the chain of hooks": 2, "classes of guards": 1,
     "sets of ops outside ops/": 7,
-    "docstrings that say \"what\" twice": 288,
+    "docstrings that say \"what\" twice": 0,
 }
 
 

@@ -52,6 +52,10 @@ def test_no_folder_is_a_hall() -> None:
     assert max(house().folders().values()) <= 14
 
 
+def test_docstrings_name_their_nouns() -> None:
+    assert house().vague_docstrings() == []
+
+
 def test_a_docstring_that_names_no_noun_is_found(tmp_path: Path) -> None:
     once, twice = (f'"""{text}"""\n' for text in ("What a step needs.", "What What's it?"))
     for folder in ("passes", "tests"):
