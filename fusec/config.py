@@ -2,7 +2,7 @@
 
 Settings are plain attributes: ``fusec.config.num_threads = 2``.  A name that does not exist raises
 ``AttributeError`` with close matches, a value of a wrong type ``TypeError``, one out of range
-``ValueError``; each message says what to write instead.  Settings belong to the process, not to a
+``ValueError``; each message says the cure.  Settings belong to the process, not to a
 thread.  The environment is read once, when this module is imported.
 
 The ``FUSEC_LOG`` ladder (each rung includes those below it):

@@ -1,6 +1,6 @@
 """The exceptions of fusec: errors of programs, and faults of fusec's own.
 
-Every message says what happened, the values involved, the candidates, the cure, and shows the
+Every message names the fault, the values involved, the candidates, the cure, and shows the
 user's source line with carets.  Where NumPy would raise, `user_error` makes an exception that is an
 instance of `FusecError` *and* of NumPy's type, so ``except ValueError`` keeps working.
 """

@@ -1,4 +1,4 @@
-"""Names that the package does not have: the error says what there is instead."""
+"""Names that the package does not have: the error names the cure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fusec.explain``: what becomes of a function, and why."""
+"""``fusec.explain``: passes, kernels and assumptions of a function, and reasons."""
 
 from __future__ import annotations
 

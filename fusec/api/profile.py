@@ -1,4 +1,4 @@
-"""`fusec.profile`: what happened when, as a file that https://ui.perfetto.dev draws.
+"""`fusec.profile`: the timeline of calls, as a file that https://ui.perfetto.dev draws.
 
 The file is in the JSON of Chrome's "Trace Event Format".
 """

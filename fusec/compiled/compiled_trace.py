@@ -1,4 +1,4 @@
-"""What one signature of a function was compiled to: graphs, steps and the story of both."""
+"""The compiled trace of one signature of a function: graphs, steps and the story of both."""
 
 from __future__ import annotations
 

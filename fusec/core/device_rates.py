@@ -1,4 +1,4 @@
-"""What was measured of devices: who measures them says how to ask."""
+"""Measured rates of devices: who measures them says how to ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions of fusec and of what it stands on, read from package metadata without importing."""
+"""Versions of fusec and of its dependencies, read from package metadata without importing."""
 
 from __future__ import annotations
 

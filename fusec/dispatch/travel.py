@@ -1,9 +1,9 @@
 """Jitted functions in other processes.
 
-A function is pickled by its qualified name.  What no name finds elsewhere (of ``__main__``, which
-workers need not run; lambdas and closures) goes by value, as cloudpickle writes it, with the text
-that it was compiled from.  Where it arrives equal bytes are one function, so that a worker traces
-it once, however many tasks bring it.
+A function is pickled by its qualified name.  One that no name finds elsewhere (of ``__main__``,
+which workers need not run; lambdas and closures) goes by value, as cloudpickle writes it, with the
+text that it was compiled from.  Where it arrives equal bytes are one function, so that a worker
+traces it once, however many tasks bring it.
 """
 
 from __future__ import annotations

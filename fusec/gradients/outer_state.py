@@ -1,4 +1,4 @@
-"""What a function reads beside its arguments, where its derivative is computed later than its
+"""State that a function reads beside its arguments, where its derivative is computed later than its
 result: `vjp` outside of a compiled function.
 
 The way back computes forwards anew.  With another state than then it would be the derivative of

@@ -1,4 +1,4 @@
-"""Functions made of functions: what `grad` and its like give is a jitted function of its own."""
+"""Functions made of functions: `grad` and its like give a jitted function of its own."""
 
 from __future__ import annotations
 

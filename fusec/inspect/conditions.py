@@ -1,4 +1,4 @@
-"""What around a measurement was not the program's doing: other processes, quotas, heat, BLAS.
+"""Conditions of a measurement beside the program: other processes, quotas, heat, BLAS.
 
 Linux counts these in small files; where there are none nothing is said.
 """

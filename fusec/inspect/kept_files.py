@@ -1,4 +1,4 @@
-"""What ``python -m fusec cache`` says of the files that outlive a process."""
+"""The report of ``python -m fusec cache`` about files that outlive a process."""
 
 from __future__ import annotations
 

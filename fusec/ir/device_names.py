@@ -1,7 +1,7 @@
 """Names of devices, whole or in part: ``/job:localhost/task:0/device:CPU:1``.
 
 After section 3.2.1 of the TensorFlow paper: a name says the job, the task in it, the type of the
-device and its number; what a partial name leaves out may be anything.
+device and its number; parts that a partial name leaves out may be anything.
 """
 
 from __future__ import annotations

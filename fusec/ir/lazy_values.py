@@ -1,4 +1,4 @@
-"""What is computed when it is first asked for: attributes, and facts about one immutable object."""
+"""Values that are computed at first use: attributes, and facts about one immutable object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counters whose number the largest of the things counted decides: what ``np.bincount`` counts in.
+"""Counters whose number the largest of the counted ints decides: those of ``np.bincount``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which device each node was placed on, why, and what is sent between devices, as text."""
+"""Which device each node was placed on, why, and the values sent between devices, as text."""
 
 from __future__ import annotations
 

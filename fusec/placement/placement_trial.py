@@ -2,7 +2,7 @@
 
 They are slower, because kernels run one by one, and each step is timed; then they are as quick as
 they can be.  The graph is placed anew if the times say that another placement would end much
-sooner.  That happens once: measured times change with what else the machine does.
+sooner.  That happens once: measured times change with other work of the machine.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Whether a graph has to be placed, and the passes with and without that: most need not, and load
-nothing of what places them."""
+no placer."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Data dependence already orders everything that can be observed, so a program needs none of them to
 be right.  Names make graphs readable; control edges and places are kept by every pass, which the
 verifier checks.  Outside of a traced function names and order do nothing; a place holds there for
-what is called and for Variables that are made.
+functions that are called and for Variables that are made.
 """
 
 from __future__ import annotations

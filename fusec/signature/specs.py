@@ -1,4 +1,4 @@
-"""`TensorSpec` and `PYTHON_VALUE`: what an argument must be."""
+"""`TensorSpec` and `PYTHON_VALUE`: specs of arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two files of a checkpoint: safetensors with the values, JSON that says what they are.
+"""The two files of a checkpoint: safetensors with the values, JSON that describes them.
 
 ``name-3.safetensors`` is written first, read back, and renamed to its name; then the index
 ``name-3.json``, whose renaming is the moment from which the checkpoint is there.  Whatever stops a

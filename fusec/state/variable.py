@@ -9,7 +9,7 @@
         return (error ** 2).mean()
 
 In compiled functions and outside of them a Variable means the same: reading gives the value that it
-has at that point of the program, assigning changes it for everyone who holds it.  What is read is a
+has at that point of the program, assigning changes it for everyone who holds it.  A read gives a
 *snapshot*, never the buffer, so that nothing but an assignment changes a Variable.
 
 This module imports nothing of the front end: that says of itself how Variables are read and

@@ -1,4 +1,4 @@
-"""What Variables take: values of their dtype and shape, without loss."""
+"""Values for Variables: those of their dtype and shape, without loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CUDA kernels take of a GPU, from NVIDIA's compiler alone: no GPU is needed.
+"""Registers and memory of CUDA kernels, from NVIDIA's compiler alone: no GPU is needed.
 
 For each kernel of the benchmark programs: registers of a thread, shared memory of a block, bytes of
 registers spilled, the share of a multiprocessor's threads that run at once, loads and stores of

@@ -1,4 +1,4 @@
-"""What is differentiated: the benchmark's programs, programs that go in an order, and ADBench's."""
+"""Functions to differentiate: the benchmark's programs, programs in an order, and ADBench's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a benchmark program is: eager NumPy source, its inputs, and where the formula comes from."""
+"""A benchmark program: eager NumPy source, its inputs, and where the formula comes from."""
 
 from __future__ import annotations
 

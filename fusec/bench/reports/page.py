@@ -1,4 +1,4 @@
-"""``docs/performance.md``: the measured tables with what they mean."""
+"""``docs/performance.md``: the measured tables with their meaning."""
 
 from __future__ import annotations
 

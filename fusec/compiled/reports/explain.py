@@ -1,4 +1,4 @@
-"""The text behind ``fusec.explain(f, *args)``: what became of a function, and why.
+"""The text behind ``fusec.explain(f, *args)``: its passes, kernels and assumptions.
 
 It reads the stages through small protocols, so that it imports none of them; see `Explanation`.
 """

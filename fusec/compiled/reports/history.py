@@ -1,4 +1,4 @@
-"""What was launched: a bounded record of calls, as data and as a table.
+"""The launches: a bounded record of calls, as data and as a table.
 
 Launches that compiled something (misses) are always recorded, since they are rare; repeated ones
 (hits) when ``fusec.config.history`` is on, or the log level asks for a line per launch.  Off, a

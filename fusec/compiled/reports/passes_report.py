@@ -1,4 +1,4 @@
-"""The pass log as text: each pass with its time, its rewrites and what it changed."""
+"""The pass log as text: each pass with its time, its rewrites and changes."""
 
 from __future__ import annotations
 

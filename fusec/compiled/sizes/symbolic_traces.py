@@ -3,7 +3,7 @@ combination of them.
 
 The first call is traced for its own sizes.  A second one that differs in sizes alone is traced with
 symbols in their place, and the passes run on that graph; from then on a call of other sizes has
-them substituted into the optimised graph.  What the trace and the passes asked of sizes (see
+them substituted into the optimised graph.  Questions of the trace and the passes about sizes (see
 `symbolic_numbers`) must have the same answers; a size of which the trace asked the value
 is a constant, as if the argument were another one.
 """

@@ -1,7 +1,7 @@
 """Functions that Python calls when a signal comes: between any two instructions of the main thread,
 so in the middle of a trace, too.
 
-What such a handler calls is no part of the program that it interrupts: it runs as it would at any
+Its callees are no part of the program that it interrupts: they run as they would at any
 other moment.  Nothing marks a handler's frame but its second argument, which is the frame that was
 interrupted, the one that it returns to.
 """

@@ -1,4 +1,4 @@
-"""Polynomials with integer coefficients in symbols and calls: what a `Dim` is made of."""
+"""Polynomials with integer coefficients in symbols and calls: the parts of a `Dim`."""
 
 from __future__ import annotations
 

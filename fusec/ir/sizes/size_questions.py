@@ -1,4 +1,4 @@
-"""What a trace asked of the sizes of arguments, and how it goes on for other sizes."""
+"""A trace's questions about the sizes of arguments, and how it goes on for other sizes."""
 
 from __future__ import annotations
 

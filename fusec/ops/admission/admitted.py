@@ -1,4 +1,4 @@
-"""The admissions of fusec's own rows: their attributes, and what is proven of them."""
+"""The admissions of fusec's own rows: their attributes, and their proofs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may raise though nobody needs its results: NumPy raises ``IndexError`` for ``x[k]`` whatever
+"""Nodes that may raise though nobody reads them: NumPy raises ``IndexError`` for ``x[k]`` whatever
 becomes of the element, and ``LinAlgError`` for a matrix whose inverse is not used.
 
 The checks that ops of indices make themselves become nodes of their own; library calls are kept.

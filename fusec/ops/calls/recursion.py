@@ -1,8 +1,8 @@
 """Functions of a graph that call themselves.
 
-``Call(*operands)`` runs ``body``: the first ``own`` operands are the arguments, the others what the
-function reads from around it.  ``Recursion(*arguments)`` in the body, or in graphs inside it, runs
-the body of the innermost `Call` of that name again, with the same others.
+``Call(*operands)`` runs ``body``: the first ``own`` operands are the arguments, the others values
+that the function reads from around it.  ``Recursion(*arguments)`` in the body, or in graphs inside
+it, runs the body of the innermost `Call` of that name again, with the same others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Library calls by name, fits of polynomials; and what is refused, with its reason."""
+"""Library calls by name, fits of polynomials; and refusals, with their reasons."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Rules: "TensorFlow: Large-Scale Machine Learning on Heterogeneous Systems", section 4.2, and
 "Functions, not Sessions", section "Derived/Related Graphs".  An edge is ``name:port``, an output of
-a node.  A fed edge becomes a parameter, and what only it needed does not run.
+a node.  A fed edge becomes a parameter, and nodes that only it needed do not run.
 """
 
 from __future__ import annotations

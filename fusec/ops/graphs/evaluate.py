@@ -1,6 +1,6 @@
 """The graph evaluator: every node through its op's NumPy reference, nothing fused.
 
-It says what a graph means: tests compare passes and back ends with it, constant folding uses
+It defines the meaning of a graph: tests compare passes and back ends with it, constant folding uses
 `apply` on single nodes.  Like the verifier it knows the registry, so `fusec.ir` does not import it.
 """
 

@@ -1,4 +1,4 @@
-"""The verifier: what must hold of every graph, checked between passes.
+"""The verifier: invariants of every graph, checked between passes.
 
 It sits beside the graph but knows the op registry (for type rules), so `fusec.ir` does not import
 it; write ``from fusec.ops.graphs.verify import verify``.

@@ -1,4 +1,4 @@
-"""What a pass must leave as it is: where nodes are to run, and which run before others.
+"""Invariants of passes: where nodes are to run, and which run before others.
 
 A node names its device in ``device`` and, beyond those that it reads, the nodes that run before it
 in ``control_inputs``.  A pass may move, replace and join nodes; it may not lose either.

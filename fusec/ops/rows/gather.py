@@ -1,7 +1,7 @@
 """Gathers and scatters: elements at computed indices, as index functions.
 
 ``Gather`` reads its source where its index operands say; ``Scatter`` replaces elements of its
-target there.  Indices are integers in range: what a program gives goes through ``CheckIndex``,
+target there.  Indices are integers in range: a program's own go through ``CheckIndex``,
 which wraps negative ones and raises NumPy's ``IndexError``, so nothing outside an array is touched.
 """
 

@@ -1,5 +1,5 @@
-"""Long lists, tuples and dicts of what loops made, as results: a few arrays, of which a call makes
-them."""
+"""Long lists, tuples and dicts of items that loops made, as results: a few arrays, of which a call
+makes them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Names that another thread binds anew while a function is traced.
 
-The program reads a name whenever it comes by, its guard compares what the name held at the end: a
+The program reads a name whenever it comes by, its guard compares the name's value at the end: a
 trace of two moments would answer for a third.  It is made again, and where names do not come to
 rest it serves its own call alone.
 """

@@ -1,4 +1,4 @@
-"""What decides of placement beside the arguments of a call: traces are kept for each of these."""
+"""Settings beside a call's arguments that decide placement: traces are kept for each of these."""
 
 from __future__ import annotations
 

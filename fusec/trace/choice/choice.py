@@ -2,8 +2,8 @@
 
 A `Choice` is a tree of its test and its sides, so that branches choose between its parts and loops
 carry them like any number or array.  A side may be absent: None, a variable without a value, or
-that nothing is appended; where it is, the parts of the other one are zeros.  What leaves the trace
-is the side that the run took.
+that nothing is appended; where it is, the parts of the other one are zeros.  The side that the run
+took leaves the trace.
 """
 
 from __future__ import annotations

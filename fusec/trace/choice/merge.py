@@ -1,4 +1,4 @@
-"""Joining what two ways through a program leave in a variable: types, values, containers."""
+"""Joining the types, values and containers that two ways through a program leave in a variable."""
 
 from __future__ import annotations
 

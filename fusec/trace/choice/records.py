@@ -2,7 +2,7 @@
 
 Where data chooses one of two objects of a class, it chooses their attributes, one by one: each
 object is a `Record` while its parts are merged or carried, and an object of the class is made of
-what comes out.  No code of the class runs for it.
+the results.  No code of the class runs for it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Regions: parts of a trace that become sub-graphs.
 
-A region is traced into the same builder as everything else; what it reads from outside is found
+A region is traced into the same builder as everything else; its reads from outside are found
 afterwards: values of nodes made before it began, and arguments of the graph.  Writes to storages
 that are older than the region are taken back when it ends.
 """

@@ -1,4 +1,4 @@
-"""What the two sides of a branch leave: the leaves that it decides, and the memory they are in.
+"""Results of the two sides of a branch: the leaves that it decides, and the memory they are in.
 
 An array that one side made is new after the branch; one that was there before is one of two, as the
 run decides (`trace/values/selected_arrays.py`), or, where the graph cannot say which, a copy.

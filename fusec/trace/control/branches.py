@@ -1,4 +1,4 @@
-"""Branches on data: both sides are traced, what they leave behind is merged.
+"""Branches on data: both sides are traced, their variables merged.
 
 Cheap scalar sides become ``Where``; all others a ``Cond`` node, of which one side runs.
 """

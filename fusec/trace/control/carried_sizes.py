@@ -6,7 +6,7 @@ a number, how much of it is taken.  Axes whose sizes are the same number in ever
 Which they are is found by trying, as everything that a loop carries: sizes that begin alike are one
 class until an iteration leaves them differently.
 
-The largest size follows from what an iteration makes of the largest it can find, again and again:
+The largest size is that of an iteration that begins with the largest possible, again and again:
 for as many iterations as there are, or from a first one on that makes nothing larger.
 """
 

@@ -1,4 +1,4 @@
-"""What stands for the values of any iteration while the body of a loop is traced."""
+"""Parameters that stand for the values of any iteration while the body of a loop is traced."""
 
 from __future__ import annotations
 

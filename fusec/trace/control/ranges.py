@@ -1,4 +1,4 @@
-"""What a ``for`` loop goes over, when the graph is to hold the loop: counted sequences.
+"""Iterables of ``for`` loops that the graph is to hold: counted sequences.
 
 A sequence has a number of items, known or traced, and gives the item at a traced position.
 """

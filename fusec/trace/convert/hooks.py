@@ -1,4 +1,4 @@
-"""What converted code calls.  `Hooks` gives every hook Python's own meaning; a tracer overrides.
+"""The hooks of converted code.  `Hooks` gives every one Python's own meaning; a tracer overrides.
 
 Every hook takes ``where`` first, the place of the construct in the user's source, and notes it:
 ``hooks.loc`` is the innermost place reached, also after an exception.  The other arguments come in

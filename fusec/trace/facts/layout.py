@@ -1,4 +1,4 @@
-"""Strides during a trace: what NumPy would give each array, so that results and views agree.
+"""Strides during a trace: those that NumPy would give each array, so that results and views agree.
 
 All strides are in bytes.  Sources: NumPy's documented iteration order ("K": as the operands lie in
 memory) and its rule when ``reshape`` can return a view.

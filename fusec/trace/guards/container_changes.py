@@ -1,7 +1,7 @@
 """Changes that a trace makes to the program's containers, taken back where the trace is given up.
 
 A trace may begin anew, with names known that it took for constants or with ints that must be
-known; what the first attempt changed would then be changed twice.
+known; changes of the first attempt would then be made twice.
 """
 
 from __future__ import annotations

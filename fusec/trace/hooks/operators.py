@@ -1,4 +1,4 @@
-"""Operators: operands as NumPy and the graph take them, and what is compared part by part."""
+"""Operators: operands as NumPy and the graph take them, and comparisons part by part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python does with objects: special methods of the user's classes are called as Python calls
+"""Operations on users' objects: special methods of the user's classes are called as Python calls
 them and converted like any other; ``a + b`` of user objects reads and assigns attributes, and may
 branch on data.
 

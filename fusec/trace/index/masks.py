@@ -3,9 +3,9 @@
 A mask's indices are found by NumPy; reading is a ``Gather`` at them, which fuses.  Masks that are
 computed alike give the same indices, so ``x[m] * w[m]`` has one size and is one loop.
 
-Where what was selected goes back to its places (``x[m] += w[m]``) or is summed, no index is needed:
-it is computed for all elements, and the mask chooses.  Sizes are then known, so it can be part of a
-native loop.
+Where selected elements go back to their places (``x[m] += w[m]``) or are summed, no index is
+needed: they are computed for all elements, and the mask chooses.  Sizes are then known, so it can
+be part of a native loop.
 """
 
 from __future__ import annotations

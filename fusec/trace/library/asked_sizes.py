@@ -1,4 +1,4 @@
-"""What NumPy is asked about operands whose sizes are symbols: for the traced call's sizes now, for
+"""Questions to NumPy about operands whose sizes are symbols: for the traced call's sizes now, for
 others when a plan is made of the trace.
 
 The sizes of the answer are guessed from those of the operands, and from numbers of the call that

@@ -1,7 +1,7 @@
 """Errors of code that is called as it is, and of Python's operators, in the user's terms.
 
-Such code sees traced values, of which it knows nothing: what it asks of them that only the run can
-tell is refused with the name of the callee.
+Such code sees traced values, of which it knows nothing: a question that only the run can answer
+is refused with the name of the callee.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What became of an exception that a handler of the trace met: the user's fault, or ours?
+"""The cause of an exception that a handler of the trace met: the user's fault, or ours?
 
 NumPy is asked: the same call on plain arrays of the same types.  Where NumPy raises, the user gets
 NumPy's exception; where it does not, the call is one that fusec lacks.

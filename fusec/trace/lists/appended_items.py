@@ -1,4 +1,4 @@
-"""Lists that a loop of the graph appends to: what it appends is collected in arrays.
+"""Lists that a loop of the graph appends to: its items are collected in arrays.
 
 ``path.append(x)`` once per iteration, in a loop of known length, writes ``x`` to row k of an array
 that the loop carries.  After the loop the rows are the list's new elements; ``np.array(path)`` is

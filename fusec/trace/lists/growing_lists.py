@@ -2,7 +2,7 @@
 
 In a loop of known length such a list, which is not empty before, is an array that the loop fills:
 each ``append`` writes a row, an index reads one.  While the body is traced its variable holds a
-`GrowingList`, so nothing finds the list as it was before the loop; what that cannot do is refused,
+`GrowingList`, so nothing finds the list as it was before the loop; operations it lacks are refused,
 and Python runs the loop.  After it the list has the rows as items.
 """
 

@@ -2,8 +2,8 @@
 of such (``t[i][j] = ...``).
 
 In the loop such a list is an array.  While the body is traced its variable holds a `WrittenList`,
-so nothing finds the list as it was before the loop; what that cannot do is refused, and Python runs
-the loop.  After it the list has the elements of the array as items.
+so nothing finds the list as it was before the loop; operations it lacks are refused, and Python
+runs the loop.  After it the list has the elements of the array as items.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What reductions share: axes, the dtype that they add up in, masks, initial values, and the layout
+"""Common to reductions: axes, the dtype that they add up in, masks, initial values, and the layout
 of the result."""
 
 from __future__ import annotations

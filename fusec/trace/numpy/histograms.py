@@ -4,7 +4,7 @@ The bin of each element is computed with NumPy's own operations in NumPy's order
 there, or the element's weight: one after another as NumPy does, so sums have NumPy's bits (but the
 sum of all weights, by which a density is divided, is fusec's).  Edges that no data decide are
 computed while tracing, by NumPy; those between the extremes of the data are a library call on these
-two.  What is not counted (outside the range) adds 0 to a bin.
+two.  Elements outside the range add 0 to a bin.
 """
 
 from __future__ import annotations

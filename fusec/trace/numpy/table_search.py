@@ -2,7 +2,7 @@
 
 A search is ``bit_length(n)`` steps without branches, each a ``Gather`` and a comparison, over the
 table padded to ``2**k - 1`` elements: every index is in range, whatever the keys are.  A table
-must be *proved* sorted, for what NumPy finds in others depends on the keys before; other tables
+must be *proved* sorted, for NumPy's result in others depends on the keys before; other tables
 are library calls.
 """
 

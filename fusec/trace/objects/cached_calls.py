@@ -1,6 +1,6 @@
 """Functions behind ``functools.lru_cache``: called as they are, once for equal arguments.
 
-What the cache holds for given arguments is Python's to say, so it is asked at each call: an array
+Only Python knows the cache's entry for given arguments, so it is asked at each call: an array
 that it gives is an input of the graph, everything else a constant under a guard.
 """
 

@@ -1,4 +1,4 @@
-"""Objects of the user's of which data chose one: what the program must not do with them.
+"""Objects of the user's of which data chose one: operations that are refused on them.
 
 A new object stands for the one that was chosen.  Where another name may be that of the same object
 a write to one of them would have to be seen in both, and which object it is has no answer.

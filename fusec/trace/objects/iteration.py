@@ -1,4 +1,4 @@
-"""What Python goes over: objects of the user's classes give their items through their own methods,
+"""Iterables of Python: objects of the user's classes give their items through their own methods,
 called as the program's code is, and items of iterators from outside are read at each call."""
 
 from __future__ import annotations

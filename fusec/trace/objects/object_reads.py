@@ -1,4 +1,4 @@
-"""Objects of the user's in code that is not converted: copies of them, and what else reads them.
+"""Objects of the user's in code that is not converted: copies of them, and other readers.
 
 Copies are made of attributes as the program reads them.  Other code (C's, the standard library's,
 methods that `dataclasses` generates) sees the attributes that an object has while it is traced:

@@ -1,4 +1,4 @@
-"""Hooks of one trace: the handlers of a `Policy` say what each thing that Python does means.
+"""Hooks of one trace: the handlers of a `Policy` define the meaning of each event.
 
 A handler takes the hooks, the place and the operands of an event.  It gives the answer, other
 `Operands` for the handlers after it, or `UNHANDLED`; the last one always answers.

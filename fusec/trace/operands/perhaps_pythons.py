@@ -1,8 +1,8 @@
 """Numbers that the graph holds as NumPy's, and that are Python's where data says so:
 ``s = 0.0 if test else x.sum()``.
 
-They have NumPy's dtype and value; what a Python number has not, ``s.sum()``, raises where it is
-one.
+They have NumPy's dtype and value; attributes that a Python number lacks, ``s.sum()``, raise where
+it is one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Python numbers in a trace: what Python's operators give, and when Python must have the number.
+"""Python numbers in a trace: results of Python's operators, and when Python must have the number.
 
 A run-time Python int is an int64 in compiled code.  The values it can take are tracked as
 intervals.  Where Python's result might not fit into int64, or Python would raise (division by zero,

@@ -1,6 +1,6 @@
 """Lists from outside that the program only appends to: ``self.history.append(loss)``.
 
-What they hold does not matter to the trace, so their length may change from call to call; each call
+Their items do not matter to the trace, so their length may change from call to call; each call
 appends its own values.
 """
 

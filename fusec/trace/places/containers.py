@@ -3,9 +3,9 @@ after it.
 
 Their arrays and numbers are inputs of the graph, as those of attributes are, and their items are
 variables of branches and loops, as outer names are.  While the function is traced the traced values
-stand in the containers themselves, where all of Python sees them; afterwards what they held is put
-back.  Items assigned are assigned after each call; where the items there are have changed (a key
-more, an item appended) the container gets its new content as a whole.
+stand in the containers themselves, where all of Python sees them; afterwards their old items are
+put back.  Items assigned are assigned after each call; where the items there are have changed (a
+key more, an item appended) the container gets its new content as a whole.
 """
 
 from __future__ import annotations

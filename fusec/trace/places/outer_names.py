@@ -3,7 +3,7 @@
 Those from outside the traced function are read at each call and assigned after it, as attributes
 are.  In branches and loops they all are variables like any other: which there are is known from the
 functions that were called.  While a function is traced the traced value stands in the variable
-itself, where every function sees it; afterwards what it held is put back.
+itself, where every function sees it; afterwards its old value is put back.
 """
 
 from __future__ import annotations

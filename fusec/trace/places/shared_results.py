@@ -1,4 +1,4 @@
-"""Lists, dicts and objects of what leaves the trace: in several places, or outliving the call.
+"""Lists, dicts and objects among a trace's results: in several places, or outliving the call.
 
 Results and assigned values are put together anew after each call, each from its own tree.  A list
 that the program put in two places is one list there too, and a list from outside is itself.

@@ -1,4 +1,4 @@
-"""``np.from_dlpack``, which asks no argument what it is."""
+"""``np.from_dlpack``, which does not ask arguments for their type."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Much of NumPy is Python over a few primitives: ``np.pad`` fills slices, ``np.gradient`` subtracts
 them, ``np.cov`` multiplies matrices.  Here the installed NumPy's source of such a function is
 converted and run on traced values, so its result dtypes, kinds, views and errors are NumPy's own.
-What runs is the version installed; nothing of it is copied.
+The installed version runs; nothing of it is copied.
 
 `more_functions.TRACED` names the functions known to work this way; each has a differential test.
 """

@@ -1,7 +1,7 @@
 """Lists of which all that a function's text does is to fill them, in one comprehension or one loop,
 and to give them to calls as the first argument, or to go over them in a comprehension.
 
-See `lists.whole_lists` for what that is good for.
+`lists.whole_lists` says why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`TracedArray`: what a traced function sees in place of an ndarray or a number."""
+"""`TracedArray`: the stand-in for an ndarray or a number in a traced function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what is traced is going to be differentiated: asked where a program gives a derivative.
+"""Whether the function is going to be differentiated: asked where a program gives a derivative.
 
 A rule is only traced for derivatives; all other calls are those of the function itself.
 """

@@ -1,4 +1,4 @@
-"""What answers for a callable when an argument is traced; all other calls run as without.
+"""Handlers of callables when an argument is traced; all other calls run as without.
 
 `when_called` and `everywhere` are for callables that converted code reaches by its hooks; `entry`
 for NumPy's functions and the methods of arrays, which NumPy's own dispatch leads to traced values.

@@ -1,6 +1,6 @@
 """Arrays that plain NumPy makes during a trace: constants until the program writes to them.
 
-``np.arange(n)``, ``np.eye(n)`` and what is computed from them stay plain arrays, so that Python can
+``np.arange(n)``, ``np.eye(n)`` and arrays computed from them stay plain arrays, so that Python can
 read their elements.  The first write that must be in the graph (of a traced value, at a traced
 index, in a branch or loop, or after the array was used in the graph) makes the memory traced: a
 `Storage` that starts with the array's content.  From then on every array that shares the memory is

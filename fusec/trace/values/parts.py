@@ -1,4 +1,4 @@
-"""The parts of a trace, by subject: what it reads, has recorded, meets and makes."""
+"""The parts of a trace, by subject: its inputs, its record, its errors and its objects."""
 
 from __future__ import annotations
 

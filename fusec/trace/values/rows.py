@@ -1,4 +1,4 @@
-"""Parts of one array that stand for themselves: what a loop of the graph made, one an iteration.
+"""Parts of one array that stand for themselves: items of a loop of the graph, one an iteration.
 
 There may be a million of them, of which a program mostly needs the array again.  So the node of a
 part is made when its value is first asked for, and where all of them are found in order the array

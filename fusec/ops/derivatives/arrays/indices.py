@@ -1,4 +1,4 @@
-"""Elements and parts at indices: what is read at a place gets the cotangent of the result there."""
+"""Elements and parts at indices: an element that is read gets the cotangent of the result there."""
 
 from __future__ import annotations
 

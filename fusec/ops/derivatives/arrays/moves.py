@@ -1,7 +1,7 @@
 """Calls of libraries that move elements and compute nothing.
 
 The same call of the elements' numbers says where each came from: there its cotangent is added.  The
-call of the numbers' negatives beside it tells elements from what the call itself gives (``0`` in
+call of the numbers' negatives beside it tells elements from the call's own constants (``0`` in
 ``np.append(x, 0)``): that has the same value in both.
 """
 

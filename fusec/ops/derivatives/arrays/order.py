@@ -1,4 +1,4 @@
-"""What depends on the order of elements: sorting, medians and quantiles.
+"""Functions of the order of elements: sorting, medians and quantiles.
 
 The order does not change near the operands, so each result is a sum of elements with fixed weights.
 Of equal elements, which a sort exchanges at will, the one counts that a stable sort puts there.

@@ -1,6 +1,6 @@
 """Convolutions and correlations of lines: bilinear, and the transpose of one is the other.
 
-A result in the mode ``same`` or ``valid`` is a part of the full one; what lies outside has the
+A result in the mode ``same`` or ``valid`` is a part of the full one; elements outside have the
 cotangent 0.
 """
 

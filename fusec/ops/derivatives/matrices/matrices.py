@@ -1,4 +1,4 @@
-"""What rules of linear algebra are written in: triangles, mirrors, inverses of matrices."""
+"""The vocabulary of rules of linear algebra: triangles, mirrors, inverses of matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of SciPy, by name: the table that rules of them go to, and what they read a call with.
+"""Functions of SciPy, by name: the table of their rules, and the readers of calls.
 """
 
 from __future__ import annotations

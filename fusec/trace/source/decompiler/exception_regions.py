@@ -1,7 +1,7 @@
 """Bytecode of ``with`` and ``try`` in the form that the decompiler reads.
 
 The exception table says which instructions a handler covers.  Here handlers stand after all other
-code, as Python 3.12 and later put them, and in what is left the regions are brackets:
+code, as Python 3.12 and later put them, and in the rest the regions are brackets:
 ``BEFORE_WITH`` or ``BEGIN_TRY``, the body, ``END_WITH`` or ``END_TRY``.  Calls of ``__exit__`` with
 three Nones, at the end of a body and wherever the code leaves it, are dropped.
 """
