@@ -1,4 +1,4 @@
-"""What running a plan needs to know about its calls: argument leaves in, result leaves out."""
+"""The spec of a plan's calls: argument leaves in, result leaves out."""
 
 from __future__ import annotations
 

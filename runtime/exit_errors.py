@@ -1,4 +1,4 @@
-"""What is raised where a native loop is left through an exit of a check, a number or an index."""
+"""Errors of native loops that are left through an exit of a check, a number or an index."""
 
 from __future__ import annotations
 

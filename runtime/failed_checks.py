@@ -2,7 +2,7 @@
 
 Kernels only note that one failed.  Nothing the caller owns has been written by then, so the call is
 run again node by node through NumPy, in the program's own order, which raises its own error at the
-node that is wrong.  Where a library call raises, what comes before it in the program may have been
+node that is wrong.  Where a library call raises, a node before it in the program may have been
 about to raise.
 """
 

@@ -1,4 +1,4 @@
-"""Nests as compiled kernels: what of a form is code, and one call of it."""
+"""Nests as compiled kernels: the part of a form that is code, and one call of it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """CUDA C++ as the back end makes it and as a driver gets it: source text and its kernels.
 
-What a driver (see `driver`) may rely on:
+Guarantees for a driver (see `driver`):
 
 - The source includes nothing and needs no library: NVRTC compiles it as C++17 without headers, and
   a host compiler does behind a header that supplies the words below.  All of it but the kernels

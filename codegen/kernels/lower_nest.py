@@ -1,4 +1,4 @@
-"""The stages of one nest: roots in order, reductions before what needs them."""
+"""The stages of one nest: roots in order, reductions before their readers."""
 
 from __future__ import annotations
 

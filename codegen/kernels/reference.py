@@ -1,7 +1,7 @@
 """The reference interpreter of the loop IR: whole arrays through NumPy, one operation at a time.
 
-It says what a kernel means and is the oracle of the back ends' tests.  Every index is checked and
-every scalar op is NumPy's own function in the exact dtype.
+It defines the meaning of a kernel and is the oracle of the back ends' tests.  Every index is
+checked and every scalar op is NumPy's own function in the exact dtype.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Scalar Python functions as LLVM IR, by Numba: the only file that talks to Numba.
 
-Imported when `fusec.vectorize` first compiles something.  What Numba makes is cut down to the one
+Imported when `fusec.vectorize` first compiles something.  Numba's module is cut down to the one
 function under a name of our own that depends on the function's contents alone, so that equal
 functions share machine code, also on disk.
 """

@@ -1,4 +1,4 @@
-"""Values of a way back whose bits decide: what the program decided by them must come out again."""
+"""Values of a backward pass whose bits decide: it must decide as the program did."""
 
 from __future__ import annotations
 

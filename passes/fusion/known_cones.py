@@ -1,7 +1,7 @@
 """Cones of roots and costs of values, from round to round of one fusion.
 
-A round stores a few values more.  What reaches none of them, nor a value that is stored no longer,
-is as it was.
+A round stores a few values more.  A cone that reaches none of them, nor a value that is stored no
+longer, is as it was.
 """
 
 from __future__ import annotations

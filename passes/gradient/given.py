@@ -1,6 +1,6 @@
 """Derivatives that the program gives itself: `fusec.custom_vjp` and `fusec.custom_jvp`.
 
-A rule is linear in what it is given, cotangents or tangents; the other direction is its transpose,
+A rule is linear in its arguments, cotangents or tangents; the other direction is its transpose,
 which is its own derivative by that (Radul et al., *You Only Linearize Once*, POPL 2023).
 """
 

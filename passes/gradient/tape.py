@@ -1,4 +1,4 @@
-"""What the way back needs of the way there: values that are kept, and values computed again.
+"""Values of the forward pass for the backward pass: those that are kept, and those recomputed.
 
 The nodes of a derivative read values of the program.  Each is kept, or follows from others that are
 kept or known anyway; whatever takes fewer bytes.  So an array that a loop changes is not kept for

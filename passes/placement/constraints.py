@@ -1,7 +1,7 @@
 """Where the program says that nodes are to run: constraints are met, or refused, before fusion.
 
-does    reads the constraint of each node, joins those that must be on one device, intersects what
-        is feasible for them, and writes one canonical constraint into each
+does    reads the constraint of each node, joins those that must be on one device, intersects the
+        feasible devices, and writes one canonical constraint into each
 needs   the machine's devices
 leaves  ``""`` for nodes that may be anywhere, the whole name of the only device that is feasible,
         or a partial name; nodes with different constraints are not fused

@@ -1,4 +1,4 @@
-"""How long nodes take: estimated from what they compute, or as it was measured.
+"""How long nodes take: estimated from their ops, or measured.
 
 Estimates are after the roofline model (Williams, Waterman and Patterson, 2009): the larger of bytes
 over bandwidth and operations over rate.  They only have to tell large from small, for where a node

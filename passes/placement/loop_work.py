@@ -1,4 +1,4 @@
-"""How much branches and loops compute, in additions of vector code, by what is known of numbers.
+"""How much branches and loops compute, in additions of vector code, by the bounds of numbers.
 
 Numbers are followed from constants into the graphs of loops: a counter is half-way, on average,
 and the counter of an inner loop may begin or end at that of an outer one.  Arrays whose size only

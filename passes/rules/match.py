@@ -9,7 +9,7 @@ A rule is ``"Sub(x, Neg(y)) -> Add(x, y)"``, optionally ending in `` if conditio
 * a lower-case call is a function in `passes.rule_functions`, given attributes, values and the
   number behind ``c``; ``out`` is the shape of the result.
 
-A rule applies only where its result has exactly the type of what it replaces, so that shape
+A rule applies only where its result has exactly the type of the value it replaces, so that shape
 conditions need not be written out.  Rules are parsed when they are declared.
 """
 

@@ -1,7 +1,7 @@
 """Algebraic simplification.
 
 does:   applies the rules of `passes.rules`, first match first, drops broadcasts that an
-        elementwise op does by itself, and what `covered_updates` finds overwritten.
+        elementwise op does by itself, and updates that `covered_updates` finds overwritten.
 needs:  constants folded, so that rules see ``Const`` operands.
 leaves: every value bit for bit; nodes that became unused, for `prune`.
 """

@@ -1,9 +1,9 @@
 """How fast the devices of this machine are: measured once, or estimated.
 
-Measured are, on the device's own thread and workers, a triad over more memory than the caches
-hold (the benchmark STREAM's: two arrays read, one written), chains of multiplications with
-additions in registers, a copy of what another thread has written, and the time from handing over
-a piece of work to its start.
+Measured are, on the device's own thread and workers, a triad over more memory than the caches hold
+(the benchmark STREAM's: two arrays read, one written), chains of multiplications with additions in
+registers, a copy of memory that another thread has written, and the time from handing over a piece
+of work to its start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One device: its name, what it has, and the thread that runs its work in order."""
+"""One device: its name, its resources, and the thread that runs its work in order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Values of Variables in the memory of a device, for plans that run there.
 
-A copy is brought once and read until somebody writes the Variable.  What a plan whose arguments
-and results are a device's assigns stays there: the Variable's own memory has an old value then,
+A copy is brought once and read until somebody writes the Variable.  An assignment by a plan whose
+arguments and results are a device's stays there: the Variable's own memory has an old value then,
 and whoever wants to read it there, by a `Hold`, fetches the new one first.
 """
 

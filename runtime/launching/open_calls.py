@@ -1,4 +1,4 @@
-"""Native calls of plans that differ in sizes alone, and what compares the arguments of those that
+"""Native calls of plans that differ in sizes alone, and comparisons of arguments for those that
 run step by step: copies of a template, in which words that sizes and values decide are filled in.
 """
 

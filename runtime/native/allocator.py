@@ -1,6 +1,6 @@
 """The array allocator's native half: big blocks are kept in size classes and given out again.
 
-Arrays are made over our block and then given ``OWNDATA`` and our handler, which is what NumPy's own
+Arrays are made over our block and then given ``OWNDATA`` and our handler, as NumPy's own
 allocation does; switching NumPy's current handler (``PyDataMem_SetHandler``) would cost two context
 variable changes a call.
 """

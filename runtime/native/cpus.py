@@ -1,4 +1,4 @@
-"""What native code asks of the CPU and the scheduler: a spin hint, and CPUs to stay off."""
+"""Requests of native code to the CPU and the scheduler: a spin hint, and CPUs to stay off."""
 
 from __future__ import annotations
 

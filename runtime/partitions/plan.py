@@ -1,4 +1,4 @@
-"""Running a plan over several devices: a step, then what the call leaves behind.
+"""Running a plan over several devices: a step, then the effects of the call.
 
 Arguments and Variables are written when every action has ended, so after every check has passed.
 """

@@ -1,6 +1,6 @@
 """Where sends and receives meet, whichever comes first.
 
-A key says what is sent in which step, after section 5.3 of the TensorFlow paper: the sending
+A key, after section 5.3 of the TensorFlow paper: the sending
 device and its incarnation (a random number of its process), the receiving one, the value, the step,
 and in loops the frame with its iteration.
 """

@@ -1,4 +1,4 @@
-"""What all steps of one plan over several devices share."""
+"""Tables that all steps of one plan over several devices share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every mode of loop form shares: the stages of a nest."""
+"""The common part of all modes of loop forms: the stages of a nest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions of a nest: what a stage computes at a point of its loops.
+"""Expressions of a nest: values of a stage at a point of its loops.
 
 An expression is emitted by the same code for any number of lanes, so a value's bits do not depend
 on where in a loop it falls; the vectorised loop itself is in `axis_loop`.

@@ -1,8 +1,8 @@
 """Choices that are the same for a whole loop: a branch, of which only the side taken is computed.
 
 ``select(p == 2, x*x, pow(x, p))`` with a number ``p`` would compute all of its operands for every
-element.  Where the test does not vary along the vectorised loop, what one side alone needs stands
-in a branch, which the processor foresees.  The values are the same: a branch changes no bit.
+element.  Where the test does not vary along the vectorised loop, expressions of one side alone
+stand in a branch, which the processor foresees.  The values are the same: a branch changes no bit.
 """
 
 from __future__ import annotations

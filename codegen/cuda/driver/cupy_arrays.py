@@ -1,7 +1,7 @@
 """Arrays that CuPy and others have on the GPU, as arguments and results: their own memory.
 
-The plan of a call sees them as NumPy's arrays over addresses of the GPU (see `.arrays`).  What it
-gives becomes CuPy's arrays over the memory that it is in.  All that such a call asks of the GPU
+The plan of a call sees them as NumPy's arrays over addresses of the GPU (see `.arrays`).  Its
+results become CuPy's arrays over their memory.  All that such a call asks of the GPU
 goes to the stream that is CuPy's current one where the call is made, so the program's own work
 before and after needs no waiting.
 """

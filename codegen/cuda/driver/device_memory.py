@@ -1,4 +1,4 @@
-"""The memory of one call of a nest: where its buffers lie on the device, and what it borrows.
+"""The memory of one call of a nest: the places of its buffers on the device, and borrowed blocks.
 
 Arrays that the host holds are copied there and back: cells, which are the scalars of a plan, and in
 tests all arrays.

@@ -1,4 +1,4 @@
-"""What the back end asks of a machine with CUDA, or of one that acts as if: the driver."""
+"""The driver: the back end's interface to a machine with CUDA, or to one that acts as if."""
 
 from __future__ import annotations
 

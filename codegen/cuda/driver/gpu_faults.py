@@ -1,4 +1,4 @@
-"""What kernels on a GPU do wrong is known when somebody waits for them: which they were.
+"""Faults of kernels on a GPU, known when somebody waits for them: which they were.
 
 After such a fault CUDA refuses everything else in the process.
 """

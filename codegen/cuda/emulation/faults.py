@@ -1,4 +1,4 @@
-"""What is wrong with a launch that failed, in words."""
+"""Faults of a launch, in words."""
 
 from __future__ import annotations
 

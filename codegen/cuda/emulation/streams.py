@@ -1,4 +1,4 @@
-"""Streams: what a device is asked to do is done later, in some order that is allowed."""
+"""Streams: a device's work is done later, in some order that is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people read of a kernel: its CUDA C++, and PTX where NVRTC is there."""
+"""Texts of a kernel for people: its CUDA C++, and PTX where NVRTC is there."""
 
 from __future__ import annotations
 

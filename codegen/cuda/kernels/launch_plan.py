@@ -1,4 +1,4 @@
-"""How a form's kernels are launched: what their parameters get, and how many threads there are."""
+"""How a form's kernels are launched: their arguments, and how many threads there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernels of all modes share: a stage's expressions at points of a nest.
+"""The common part of kernels of all modes: a stage's expressions at points of a nest.
 
 A thread works on packs: up to `KernelWriter.lanes` neighbours along the form's vector axis.  Where
 fewer are left, the other lanes repeat the last one: they compute on values of the program, and do

@@ -1,7 +1,7 @@
 """Reductions and scans along inner loops: a team of threads for each row, a warp for short ones.
 
 Values that later stages need again stay on chip where a row fits there, else in global memory: each
-thread reads back what it wrote itself.
+thread reads back its own values.
 """
 
 from __future__ import annotations

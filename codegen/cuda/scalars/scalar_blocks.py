@@ -1,4 +1,4 @@
-"""The blocks of one LLVM function as C++: labels and jumps, and copies for what blocks begin with.
+"""The blocks of one LLVM function as C++: labels and jumps, and copies for phis.
 """
 
 from __future__ import annotations

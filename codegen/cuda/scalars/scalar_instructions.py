@@ -2,7 +2,7 @@
 leaves one open.
 
 Integers are unsigned in C++, in the narrowest type that holds them; bits above their width are 0.
-What has no rule raises `NotPrintableError`.
+One without a rule raises `NotPrintableError`.
 """
 
 from __future__ import annotations

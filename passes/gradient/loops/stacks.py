@@ -1,4 +1,4 @@
-"""Memory for what loops keep: stacks to which iterations add entries, for the way back to read.
+"""Memory for values that loops keep: stacks to which iterations add entries for the backward pass.
 
 The stack of a loop in another loop goes through all iterations of both, so that it holds as many
 entries as there are, however often each of them ran.  It belongs to the outermost loop: the graph

@@ -1,4 +1,4 @@
-"""The forward derivative of a loop: the loop itself, with tangents of what it carries."""
+"""The forward derivative of a loop: the loop itself, with tangents of carried values."""
 
 from __future__ import annotations
 
