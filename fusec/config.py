@@ -72,7 +72,7 @@ class Setting:
 
     @property
     def expects(self) -> str:
-        """What may be assigned, in words."""
+        """The values that may be assigned, in words."""
         words = _WORDS[self.type]
         if self.low is not None:
             few = self.high not in (None, _MOST)
@@ -282,7 +282,7 @@ def _notify(name: str, value: Any) -> None:
 
 
 def on_change(name: str, listener: Listener, *, call_now: bool = False) -> Callable[[], None]:
-    """Call ``listener(value)`` after each assignment to a setting; returns what unregisters it.
+    """Call ``listener(value)`` after each assignment to a setting; returns its unregistration.
 
     ``call_now`` also calls it at once with the present value.
     """

@@ -26,7 +26,7 @@ Raised = TypeVar("Raised", bound=BaseException)
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What a message says: title, labelled values, candidates, notes, cure and place."""
+    """The parts of a message: title, labelled values, candidates, notes, cure and place."""
 
     title: str
     values: Pairs = ()
@@ -209,7 +209,7 @@ class InternalError(FusecError):
 
 
 def version_line() -> str:
-    """One line for bug reports: fusec, Python, platform and what fusec stands on."""
+    """One line for bug reports: fusec, Python, platform and dependencies."""
     from fusec.core.versions import summary
 
     return summary()

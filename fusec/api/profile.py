@@ -156,7 +156,7 @@ def _picture(recording: timeline.Recording) -> Iterator[str]:
 
 
 def profile(path: str | os.PathLike[str]) -> Profile:
-    """Take down what happens, and write it to a file that https://ui.perfetto.dev draws.
+    """Record the timeline, and write it to a file that https://ui.perfetto.dev draws.
 
         with fusec.profile("trace.json"):
             f(x)

@@ -66,7 +66,7 @@ def vectorize(
 
 
 class Vectorized:
-    """What `vectorize` gives; ``python`` is the function itself."""
+    """The result of `vectorize`; ``python`` is the function itself."""
 
     def __init__(
         self, f: Callable[..., Any], derivative: Callable[..., Any] | None = None

@@ -62,7 +62,7 @@ class Row:
 
 
 def measured(case: Case) -> Row:
-    """Of one function; what is compiled is new each time."""
+    """Of one function, which is compiled anew each time."""
     eager = min(_cpu_ms(case.call, case) for _ in range(2))
     compiled = fusec.jit(_copied(case.call))
     first = _cpu_ms(compiled, case)

@@ -30,7 +30,7 @@ PutBack = Callable[[], object]
 
 
 class State:
-    """How to put back, in this order, what was found."""
+    """How to put back, in this order, the state that was found."""
 
     def __init__(self, puts: Sequence[PutBack] = ()) -> None:
         self._puts = puts
@@ -55,8 +55,8 @@ class State:
 
 
 def state_of(concretes: Sequence[Any], args: Sequence[Any]) -> State:
-    """What calls of these traces change, as it is now: Variables, arrays from outside, attributes,
-    outer names, items, and generators of random numbers (arguments too)."""
+    """The state that calls of these traces change, as it is now: Variables, arrays from outside,
+    attributes, outer names, items, and generators of random numbers (arguments too)."""
     puts: list[PutBack] = []
     for concrete in concretes:
         puts += [_place(place) for place, _ in concrete.build.traced.assignments]

@@ -62,7 +62,7 @@ class CompiledTrace:
 
     @property
     def origin(self) -> Any:
-        """The same object for what are plans of one trace: for other sizes, other instances."""
+        """The same object for all plans of one trace: for other sizes, other instances."""
         symbolic = self.build.traced.symbolic
         return self.build.origin if symbolic is None else symbolic.sizes
 
@@ -95,7 +95,7 @@ class CompiledTrace:
 
     @property
     def partitions(self) -> dict[str, Graph]:
-        """The graph of each device, with what it sends and receives, by the device's name; empty
+        """The graph of each device, with its sends and receives, by the device's name; empty
         where one device, the first, does it all."""
         placed = self.build.placed
         return placed.partition().graphs if placed is not None and placed.is_divided else {}

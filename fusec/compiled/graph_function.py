@@ -84,8 +84,8 @@ class GraphFunction:
     def run(
         self, *args: Any, options: RunOptions | None = None, **named: Any
     ) -> tuple[Any, RunMetadata]:
-        """The result and what the run reported, as ``options`` ask for; parameters by position or
-        ``named``, as in `ConcreteFunction.run`."""
+        """The result and the report of the run, as ``options`` ask for it; parameters by position
+        or ``named``, as in `ConcreteFunction.run`."""
         given = self._bound(args, named)
         function = self._for_sizes_of(given)
         return run_with(options, function._compiled().schedule,

@@ -65,7 +65,7 @@ def called(
     trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
     fp: str,
 ) -> Any:
-    """What a jitted function returns that the program calls: see `recursion.called`."""
+    """The result of a jitted function that the program calls: see `recursion.called`."""
     key = _key(trace, function, Arguments.of(args, kwargs)) if _may_share(
         trace, function, fp) else None
     if key is None:

@@ -39,7 +39,7 @@ def newest_of_each(plans: Iterable[Plan]) -> list[Plan]:
 
 
 class TraceCache:
-    """What was compiled for which keys, and why a call found nothing in it."""
+    """Compiled traces by their keys, and why a call found none."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self._fn = fn
@@ -145,7 +145,7 @@ class TraceCache:
                 None, "call it once with such arguments before", notes=[self.miss_reason(call)])
 
     def every(self) -> Iterator[ConcreteFunction]:
-        """What was compiled, oldest first."""
+        """The compiled traces, oldest first."""
         held = (c for group in self._traces.values() for c in group)
         return iter(sorted(held, key=lambda concrete: concrete.number))
 

@@ -81,11 +81,11 @@ class TracingCompiler:
     # -- finding and making traces
 
     def flatten(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
-        """The call; raises what Python raises for arguments that do not fit."""
+        """The call; raises as Python does for arguments that do not fit."""
         return self.binder.flatten(self.target.python_function, args, kwargs)
 
     def look_up(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
-        """What answers the call, and whether it was made for it."""
+        """The function that answers the call, and whether it was made for it."""
         concrete = self.traces.find(trace_key(call))
         if concrete is not None:
             return concrete, False

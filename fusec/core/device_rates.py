@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Rates(Protocol):
-    """What was measured of a device."""
+    """Measured rates of a device."""
 
     @property
     def bytes_per_ns(self) -> float: ...

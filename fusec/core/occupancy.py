@@ -48,7 +48,7 @@ class Occupancy:
     """The words of one Variable, and where its value is.
 
     ``copies`` are values in memories of devices, each with the `VERSION` that it is of; ``away``
-    the one that is newer than what the Variable's own memory has.
+    the one that is newer than the Variable's own memory.
     """
 
     __slots__ = ("__weakref__", "address", "away", "copies", "facts", "words")
@@ -75,13 +75,13 @@ class Occupancy:
             self.stay_home()
 
     def renew(self) -> None:
-        """Who holds it for writing has not written yet: what was a copy of its value still is."""
+        """Who holds it for writing has not written yet: copies of its value still are."""
         version = int(self.facts[VERSION])
         self.copies = {key: copy.of_version(version) for key, copy in self.copies.items()
                        if copy is self.away or copy.version >= version - 1}
 
     def stay_home(self) -> None:
-        """What the Variable's own memory has is its value."""
+        """The Variable's own memory has its value."""
         self.facts[AWAY], self.away = 0, None
 
 

@@ -223,7 +223,7 @@ class Record:
     """A base of small classes whose annotations are the parameters of their initialiser.
 
     They are equal if they are the same; type checkers refuse assignments.  Making such a class
-    costs a fifth of what a dataclass does: there are modules with thirty, of which a process uses
+    costs a fifth of a dataclass: there are modules with thirty, of which a process uses
     ten.
     """
 

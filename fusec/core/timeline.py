@@ -27,7 +27,7 @@ HOST = "/job:localhost/task:0/device:CPU:0"  # where threads run kernels that ar
 
 
 class Recording:
-    """What one profile collects: for each thread its name, its number and its events."""
+    """The recording of one profile: for each thread its name, its number and its events."""
 
     def __init__(self) -> None:
         self.start = now()
@@ -116,7 +116,7 @@ def begin() -> Recording:
 
 
 def end() -> None:
-    """Collect nothing any more; what is being recorded in this moment may still come."""
+    """Collect nothing any more; an event of this moment may still come."""
     global on, _recording
     on, _recording = False, None
 

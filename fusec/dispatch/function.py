@@ -273,7 +273,7 @@ class Function(Generic[P, R]):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What it was made with, as keyword arguments."""
+        """Its options, as keyword arguments."""
         return {"static": self._static, "fp": self.fp, "check_indices": self.check_indices,
                 "reduce_retracing": self.reduce_retracing,
                 "input_signature": self.input_signature, "fallback": self.fallback,

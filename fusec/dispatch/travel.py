@@ -51,7 +51,7 @@ _open = _Open()
 
 
 def reduced(function: Jitted) -> tuple[Any, ...]:
-    """What `pickle` is told of a function; raises ``pickle.PicklingError`` where it cannot go."""
+    """A function's reduction for `pickle`; raises ``pickle.PicklingError`` where it cannot go."""
     if function._receiver is not None:
         return _function_of, (function._receiver(), method_name(function))
     fn = function._fn
@@ -207,7 +207,7 @@ def _parts(code: CodeType) -> Any:
 
 
 def tokenized(function: Jitted) -> Any:
-    """What `dask.base.tokenize` makes its token of: equal for the same function in any process."""
+    """The data of `dask.base.tokenize`'s token: equal for the same function in any process."""
     fn: Any = function.python_function
     made_by = getattr(fn, _MADE_BY, None)
     if made_by is not None:

@@ -77,7 +77,7 @@ class WrappedFunction:
         return self.run(*args)[0]
 
     def run(self, *args: Any, options: RunOptions | None = None) -> tuple[Any, RunMetadata]:
-        """The result and what the run reported."""
+        """The result and the report of the run."""
         with short_errors:
             return self._concrete.run(*self._filled(args), options=options)
 

@@ -116,7 +116,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     adds nodes for the way back to those that computed the result; outside of one it is a compiled
     function that computes forwards and back, and raises ``RuntimeError`` where a Variable that
     ``f`` uses holds something else than then.  With ``has_aux`` ``f`` returns ``(result, others)``
-    and this ``(result, pull, others)``.  Raises what `grad` raises.
+    and this ``(result, pull, others)``.  Raises as `grad` does.
     """
     check_callable("vjp", f)
     with short_errors:
@@ -176,7 +176,7 @@ def jvp(
     which have the structure, shapes and dtypes of the primals.
 
     With ``has_aux`` ``f`` returns ``(result, others)`` and this ``(result, tangent, others)``.
-    Raises what `grad` raises.
+    Raises as `grad` does.
     """
     check_callable("jvp", f)
     check_sequences("jvp", primals=primals, tangents=tangents)
@@ -239,7 +239,7 @@ def _stopped(trace: Trace, leaf: Any) -> Any:
 
 def numbers_of(argnums: Argnums) -> int | tuple[int, ...]:
     """The arguments to differentiate by, as one number or a tuple.  Raises ``TypeError`` for names
-    and for what else is no position."""
+    and for other objects."""
     try:
         if isinstance(argnums, Sequence) and not isinstance(argnums, str):
             return tuple(map(operator.index, argnums))

@@ -63,7 +63,7 @@ class Independent:
         return from_value(self.trace, value)
 
     def returned(self) -> None:
-        """The function has returned: what it wrote to its array the argument holds now."""
+        """The function has returned: writes to its array reach the argument now."""
         if any(storage.version != version for storage, version in self.versions):
             raise unsupported(
                 f"writing to {self.path} by another name while it is differentiated by it",
@@ -77,7 +77,7 @@ class Independent:
             self.given.write(self.inside.storage.value)
 
     def watch(self) -> None:
-        """Note from now on what is read by another name."""
+        """Note from now on reads by another name."""
         self.watched = [root for root, _ in self.versions if type(root) is Storage]
         for root in self.watched:
             root.replace(root.value, root.version)  # forgets its views, which were read before

@@ -116,7 +116,7 @@ def _check_variables(trace: Trace, wrt: Tree, name: str) -> None:
 def called(
     trace: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """What the function returns that is traced with the program around it; a variable that it may
+    """The result of a function that is traced with the program around it; a variable that it may
     not have bound raises where it has not."""
     hooks = trace.hooks
     assert isinstance(hooks, TracingHooks)

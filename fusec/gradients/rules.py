@@ -34,7 +34,7 @@ Tree = Any
 
 @dataclass
 class Argument:
-    """One that has derivatives: ``inside`` is what the function gets for it, whose leaves at
+    """One that has derivatives: ``inside`` is the function's own, whose leaves at
     ``places`` are the values by which there are derivatives."""
 
     number: int
@@ -91,7 +91,7 @@ class Call:
         return [x for argument in self.arguments for x in argument.primals]
 
     def check_unwritten(self) -> None:
-        """Raise where the function has written to anything but what it made."""
+        """Raise where the function has written to memory that it did not make."""
         written = any(x.storage is not None and x.storage.version for x in self.primals)
         if written or self.region.written():
             raise unsupported(
@@ -99,7 +99,7 @@ class Call:
                 cure="compute on a copy and return it; random numbers are drawn outside")
 
     def closed(self, values: Sequence[Value]) -> list[Value]:
-        """What they depend on beside the arguments that have derivatives."""
+        """Values that they depend on beside the arguments that have derivatives."""
         own = {x.value for x in self.primals}
         return [v for v in captures(self.region, values)
                 if v not in own and v.dtype.kind in DIFFERENTIABLE]
@@ -145,7 +145,7 @@ def _is_differentiable(leaf: Any) -> bool:
 
 @dataclass
 class Result:
-    """What the function returns: leaves that have derivatives, at ``places``, and others."""
+    """The function's result: leaves that have derivatives, at ``places``, and others."""
 
     call: Call
     structure: Any
@@ -163,7 +163,7 @@ class Result:
         return [self.leaves[k].value for k in self.places]
 
     def with_rule(self, direction: str, rule: Rule, primals: Sequence[Value]) -> Tree:
-        """The result, with a rule for what has derivatives."""
+        """The result, with a rule for the leaves that have derivatives."""
         trace, closed = self.call.trace, self.call.closed(self.values)
         if not self.places:
             return self.structure.unflatten(self.leaves)
@@ -191,7 +191,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Rule:
-    """A graph over directions and what else it reads."""
+    """A graph over directions and other values that it reads."""
 
     graph: Graph
     read: list[Value]
@@ -227,7 +227,7 @@ def _seed(trace: Trace, value: Value, name: str) -> Value:
 
 
 def backward_rule(call: Call, forward: Any, backward: Any) -> Tree:
-    """What the function returns, which ``forward`` computes."""
+    """The function's result, which ``forward`` computes."""
     trace = call.trace
     given = settled(trace, bound(trace, called(trace, forward, tuple(call.args), {})))
     call.check_unwritten()
@@ -294,7 +294,7 @@ def _fitted(call: Call, leaf: Any, like: TracedArray, what: str) -> Value:
 
 
 def forward_rule(call: Call, jvp: Any) -> Tree:
-    """What the function returns, which ``jvp`` computes beside the tangent."""
+    """The function's result, which ``jvp`` computes beside the tangent."""
     trace, seeds, tangents = call.trace, list[Value](), list[Any]()
     for argument in call.arguments:
         leaves = [_zeros(trace, leaf) for leaf in argument.leaves]

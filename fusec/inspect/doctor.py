@@ -78,7 +78,7 @@ def _guarded(lines: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def version_lines(needs: Iterable[Requirement]) -> Iterable[str]:
-    """A line each for fusec, Python, the system and what fusec stands on; untested ones say so."""
+    """A line each for fusec, Python, the system and dependencies; untested ones say so."""
     bounds = {need.package: need.bounds for need in needs if not need.extra}
     yield f"fusec {version_of('fusec') or 'not installed (run: pip install -e .)'}"
     python = platform.python_version()

@@ -20,7 +20,7 @@ def listing() -> list[str]:
 
 
 def clear() -> list[str]:
-    """Delete them; what was deleted."""
+    """Delete them; the deleted files."""
     folder = disk_cache.info().path
     if folder is None:
         return [_OFF]

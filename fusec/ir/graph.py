@@ -182,7 +182,7 @@ class Graph:
 
     @property
     def roots(self) -> tuple[Value, ...]:
-        """What a call must produce: outputs, then updated inputs."""
+        """The values that a call must produce: outputs, then updated inputs."""
         return (*self.outputs, *(v for _, v in self.updates))
 
     @lazy

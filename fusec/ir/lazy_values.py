@@ -39,7 +39,7 @@ class lazy(Generic[T]):
 def asked_once(function: Callable[[S], T]) -> Callable[[S], T]:
     """A function of an immutable object, called once: the object's ``__dict__`` keeps the answer.
 
-    For facts that the object's class cannot know, as its module may not import what computes them.
+    For facts that the object's class cannot know, as its module may not import their functions.
     """
     name = f"{function.__module__}.{function.__qualname__}"
 

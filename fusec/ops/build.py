@@ -31,7 +31,7 @@ class Namer:
 
 
 class Devices(Protocol):
-    """What says of each node of a program where it is to be."""
+    """The collaborator that says the device of each new node."""
 
     def device_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str: ...
     def check_assigned(self, title: str, device: str, loc: Loc | None) -> None: ...
@@ -55,7 +55,7 @@ class Builder:
         self.notes: list[str] = []  # decisions that `fusec.explain` tells
 
     def emit(self, op: str, *inputs: Value, name: str = "", **attrs: Any) -> Value:
-        """A new node's first output.  Raises what the op's type rule raises for bad shapes."""
+        """A new node's first output.  Raises the op's type rule's error for bad shapes."""
         row = registry.get(op)
         types = row.infer([v.type for v in inputs], attrs)
         name = self.namer.fresh(self.scope + (name or op))
@@ -73,7 +73,7 @@ class Builder:
 
     @contextmanager
     def on(self, device: str) -> Iterator[None]:
-        """What is given inside is on this device."""
+        """Nodes made inside are on this device."""
         before, self.device = self.device, device
         try:
             yield

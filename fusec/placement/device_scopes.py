@@ -30,7 +30,7 @@ _dropped: set[str] = set()  # names that were warned of
 
 
 class Operand(NamedTuple):
-    """What a node reads; sizes in ``shape`` may be symbols."""
+    """An operand of a node; sizes in ``shape`` may be symbols."""
 
     name: str
     dtype: Any
@@ -39,7 +39,7 @@ class Operand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeToPlace:
-    """What a device function is given: a node that is about to be made, or a new Variable, whose
+    """The argument of a device function: a node that is about to be made, or a new Variable, whose
     ``op`` is ``"Variable"``.  ``loc`` is the user's line."""
 
     op: str
@@ -79,7 +79,7 @@ class DeviceFunction:
 
 class Together(NamedTuple):
     """On the device of the node ``anchor``, which is one that ``device`` stands for; without an
-    anchor on ``device``, which is whole then.  ``title`` is what messages call it."""
+    anchor on ``device``, which is whole then.  ``title`` is its name in messages."""
 
     device: DeviceName
     anchor: str
@@ -117,13 +117,13 @@ class DeviceScope:
 
     @property
     def beside(self) -> Together | None:
-        """What all nodes are to be together with."""
+        """The anchor that all nodes are to be together with."""
         first = self.items[0] if self.items else None
         return first if isinstance(first, Together) else None
 
     def device_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str:
         """The constraint of a new node: the name of a device and, after ``@``, of the node that it
-        is together with; empty where it may be anywhere.  After ``~`` stands what it sends."""
+        is together with; empty where it may be anywhere.  After ``~`` stands that of sends."""
         return self._place_of(op, name, inputs, loc) + (self.sends and f"~{self.sends}")
 
     def _place_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str:
@@ -237,7 +237,7 @@ def known(
 def agreed(
     name: DeviceName, beside: Together | None, where: Callable[[], Loc | None]
 ) -> DeviceName:
-    """The name, if it can be that of the device of what the node is together with; as `known`."""
+    """The name, if it can be that of the device of the node's anchor; as `known`."""
     if beside is None or name.admits(beside.device.under(name)):
         return name
     if config.soft_placement:

@@ -68,7 +68,7 @@ class DeviceInfo:
 
     @property
     def transfer_bandwidth(self) -> float | None:
-        """Bytes per second in which it copies what another device has written."""
+        """Bytes per second in which it copies memory that another device has written."""
         return self._rate("transfer_bytes_per_ns")
 
     def __eq__(self, other: object) -> bool:

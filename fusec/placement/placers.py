@@ -37,7 +37,7 @@ def placer_for(graph: Graph, residence: str = "") -> Any:
 def optimized(
     graph: Graph, options: PassOptions, records: list[PassRecord], residence: str = ""
 ) -> tuple[Graph, Placed | None]:
-    """The graph after the passes, and what placement decided of it if there was anything."""
+    """The graph after the passes, and its placement if there was anything to decide."""
     placer = placer_for(graph, residence)
     if placer is None:
         return run_pipeline(graph, options, records), None
@@ -50,7 +50,7 @@ def scheduled(
     graph: Graph, placed: Placed | None, input_strides: Sequence[Strides],
     output_strides: Sequence[Strides], traced: Graph,
 ) -> Schedule:
-    """The schedule of what `optimized` gave, over the devices that it is placed on."""
+    """The schedule of the result of `optimized`, over the devices that it is placed on."""
     if placed is not None and placed.is_divided:
         schedule: Schedule = placed.schedule(input_strides, output_strides, traced)
         return schedule

@@ -70,7 +70,7 @@ class _Scope:
 class name_scope(_Scope):
     """``with fusec.name_scope("layer1"):``: names of nodes made inside begin with ``layer1/``.
 
-    Scopes nest.  Raises ``ValueError`` for what is no name.
+    Scopes nest.  Raises ``ValueError`` for a malformed name.
     """
 
     field = "scope"
@@ -87,7 +87,7 @@ class name_scope(_Scope):
 
 
 class control_dependencies(_Scope):
-    """``with fusec.control_dependencies([a, b]):``: what is made inside runs after ``a`` and ``b``.
+    """``with fusec.control_dependencies([a, b]):``: nodes made inside run after ``a`` and ``b``.
 
     They are values of the traced program; numbers and arguments are there before everything.
     Inside of a branch or loop they must be of the same side or body.
@@ -129,7 +129,7 @@ class _Place(_Scope, ContextDecorator):
         return super().__call__(func)
 
     def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
-        """What it says where ``scope`` is around it; ``where`` gives the user's line."""
+        """The scope that it makes where ``scope`` is around it; ``where`` gives the user's line."""
         raise NotImplementedError
 
     def value(self, trace: Trace) -> DeviceScope | None:
@@ -197,7 +197,7 @@ class device(_Place):
         return inside(scope, item, self.sends)
 
     def checked_now(self) -> DeviceScope | None:
-        """What it would say if it were entered now, outside of a trace."""
+        """The scope that it would make if it were entered now, outside of a trace."""
         return self.within(device_context.entered().scope, user_frame)
 
     def scope_now(self) -> DeviceScope | None:

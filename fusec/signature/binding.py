@@ -45,7 +45,7 @@ class Binder:
         self._int_values: dict[str, set[int]] = {}
 
     def flatten(self, fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> FlatCall:
-        """The call's leaves and key; raises what Python raises for arguments that do not fit."""
+        """The call's leaves and key; raises as Python does for arguments that do not fit."""
         if self.signature.partial_keywords is not None:
             self._check_keywords(keywords_of(fn), self.signature.partial_keywords)
         gpu = _arguments_of_gpus() if gpus.may_have_arrays() and _hold(args, kwargs) else None
@@ -112,7 +112,7 @@ class Binder:
         return self.again(call)
 
     def ints(self) -> tuple[frozenset[str], frozenset[str]]:
-        """What `restore` takes back."""
+        """The pinned and the dynamic ints, for `restore`."""
         return self.pinned, self._dynamic
 
     def restore(self, ints: tuple[frozenset[str], frozenset[str]]) -> None:

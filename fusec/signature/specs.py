@@ -119,7 +119,7 @@ PYTHON_VALUE = _PythonValue()
 def checked_specs(specs: Any) -> tuple[Any, ...]:
     """The ``input_signature`` that a user gave.
 
-    Raises ``TypeError`` for what is no sequence of specs, lists, tuples and dicts of them.
+    Raises ``TypeError`` for anything but a sequence of specs, lists, tuples and dicts of them.
     """
     if not isinstance(specs, (list, tuple)):
         raise _no_spec(specs, "input_signature", "give a tuple of TensorSpecs, one an argument")

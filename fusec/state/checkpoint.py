@@ -26,7 +26,7 @@ from .variable_values import describe
 
 @dataclass(frozen=True)
 class Restored:
-    """What `Checkpoint.restore` did: names of Variables that got their values, of ``missing`` ones,
+    """The report of `Checkpoint.restore`: names of Variables that got values, of ``missing`` ones,
     which the checkpoint has not, and of ``unexpected`` ones, which only the checkpoint has."""
 
     path: str

@@ -239,7 +239,7 @@ def _remove(base: Path) -> None:
 
 
 def read_index(path: Path, values_name: str) -> dict[str, _Entry]:
-    """What the index says of each Variable; raises ``ValueError`` for any other file."""
+    """The index's entry for each Variable; raises ``ValueError`` for any other file."""
     if why := _no_index(path):
         raise refused(path, why)
     try:
@@ -285,7 +285,7 @@ def read_values(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The values of these Variables, each compared with its entry before its memory is made.
 
-    Raises ``ValueError`` for a file that is damaged, or not what the entries say.
+    Raises ``ValueError`` for a file that is damaged, or differs from the entries.
     """
     if path.exists() and not path.is_file():  # opening a pipe would wait for ever
         raise refused(path, "it is no ordinary file")
@@ -323,7 +323,7 @@ def _read(path: Path, file: Any, name: str, entry: _Entry) -> np.ndarray:
 
 
 def refused(path: Path, why: str) -> FusecError:
-    """The error for a file that is not what it should be."""
+    """The error for a file that is no part of a checkpoint."""
     return user_error(ValueError, f"{path} cannot be restored: {why}", None,
                       "restore an older checkpoint; no Variable was changed")
 

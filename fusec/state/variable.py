@@ -40,7 +40,7 @@ _REFUSED = frozenset({"fill", "sort", "partition", "put", "resize", "itemset", "
 
 
 class InTraces(Protocol):
-    """What the front end answers for Variables."""
+    """The front end's answers for Variables."""
 
     def current(self) -> Trace | None:
         """The trace in progress in this thread."""
@@ -70,7 +70,7 @@ _traces: Any = _NoTraces()
 
 
 def answer_in_traces(front_end: InTraces) -> None:
-    """What Variables ask from now on."""
+    """The front end that Variables ask from now on."""
     global _traces
     _traces = front_end
 
@@ -130,7 +130,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return title(self.name)
 
     @property
@@ -227,7 +227,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(self.read_value(), name)
 
     def in_place(self, what: str, kind: type[Exception] = TypeError) -> FusecError:
-        """The error for what would write to a snapshot."""
+        """The error for an operation that would write to a snapshot."""
         return user_error(
             kind, f"{what} would change or show a copy of {self.title}, not itself",
             None, "compute the new value and assign it: v.assign(np.sort(v))")
@@ -365,7 +365,7 @@ def snapshot(x: Any) -> Any:
 
 
 def snapshots(x: Any) -> Any:
-    """The same of what lists, tuples and dicts hold."""
+    """The same of items of lists, tuples and dicts."""
     if isinstance(x, Variable):
         return x.read_value()
     if type(x) in (list, tuple):

@@ -26,7 +26,7 @@ def describe(dtype: Any, shape: Any) -> str:
 
 
 def fitting(variable: Variable, value: Any) -> Any:
-    """What is assigned, in the Variable's dtype where it is no traced value; raises where that
+    """The assigned value, in the Variable's dtype where it is no traced value; raises where that
     would lose something."""
     dtype = variable.dtype
     if type(value) in PYTHON:

@@ -31,7 +31,7 @@ _PASSIVE = frozenset({"source", "view"})
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one kernel moves: streams read and written, and their bytes per call."""
+    """The traffic of one kernel: streams read and written, and their bytes per call."""
 
     reads: int
     writes: int
@@ -44,7 +44,7 @@ class Traffic:
 
 
 class Backend(ABC):
-    """What the harness asks of a compiler."""
+    """The harness's interface to a compiler."""
 
     name = "compiled"
 
@@ -61,7 +61,7 @@ class Backend(ABC):
         """The Python function behind a compiled one."""
 
     def state(self, compiled: Any, sets: Sequence[Sequence[Any]]) -> State:
-        """What calls with these sets of arguments change beside their arguments, as it is now."""
+        """The state that calls with these sets of arguments change beside them, as it is now."""
         return State()
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Backend(ABC):
         """The library calls of a call, by name."""
 
     def held_up(self, compiled: Any, args: Sequence[Any]) -> tuple[str, ...]:
-        """What of its loops and branches runs in Python, as sentences."""
+        """Those of its loops and branches that run in Python, as sentences."""
         return ()
 
     @abstractmethod
@@ -164,7 +164,7 @@ def _operations(graph: Graph) -> int:
 
 
 def by_stage(times: Mapping[str, float]) -> dict[str, float]:
-    """Stage times under the names of ``STAGES``; what compilers do counts as ``llvm``.
+    """Stage times under the names of ``STAGES``; work of compilers counts as ``llvm``.
 
     Raises ``KeyError`` for a stage that belongs nowhere: a time must not vanish from the sum.
     """

@@ -83,7 +83,7 @@ def widen(args: Sequence[Any], dtype: Any) -> tuple[Any, ...]:
 def reference_run(
     function: Callable[..., Any], args: Sequence[Any], eager: Sequence[Any], limit: int
 ) -> tuple[list[Any] | None, str]:
-    """The program's leaves in more precision, and what that precision is (or why there is none).
+    """The program's leaves in more precision, and its name (or why there is none).
 
     Extended precision is 10 to 50 times slower than float64, so inputs of more than ``limit``
     elements use float64 when every result is float32 or narrower.
@@ -114,7 +114,7 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def mutable(args: Sequence[Any]) -> list[np.ndarray]:
-    """The arrays among the arguments: what a function may have written to."""
+    """The arrays among the arguments, which a function may have written to."""
     return [leaf for leaf in leaves(tuple(args)) if isinstance(leaf, np.ndarray)]
 
 
@@ -196,7 +196,7 @@ def verdict(
     a: np.ndarray, b: np.ndarray, order: np.ndarray, error: np.ndarray, ulp: np.ndarray,
     own_class: np.ndarray, starts: np.ndarray, sizes: np.ndarray, name: str,
 ) -> Equality:
-    """Errors against what is allowed; the figures are of the class with the largest share."""
+    """Errors against their bounds; the figures are of the class with the largest share."""
     allowed = FACTOR * np.repeat(own_class, sizes) + SLACK_ULP * ulp
     share = error / allowed
     worst = int(np.argmax(share))

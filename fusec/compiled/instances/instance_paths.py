@@ -63,7 +63,7 @@ class Fact(NamedTuple):
 
 
 def is_object(x: Any) -> bool:
-    """Whether another such object may stand in its place: what programs read of it are attributes,
+    """Whether another such object may stand in its place: programs read attributes of it,
     which are facts of their own."""
     return isinstance(x, Variable) or (is_transparent(x) and inside(x) is None)
 
@@ -82,7 +82,7 @@ def is_of_object(place: Any) -> bool:
 class Paths:
     """The objects that instances, the ``roots``, lead to, and the facts of them that a trace needs.
 
-    What names lead to as well is ``fixed``: for other instances it is the same.
+    An object that names lead to as well is ``fixed``: for other instances it is the same.
     """
 
     def __init__(self, roots: Sequence[Any], guards: Sequence[Guard]) -> None:
@@ -193,7 +193,7 @@ def _read_by(guard: Guard) -> tuple[Any, ...]:
 
 
 def kind_of(x: Any) -> Any:
-    """What another object must have in common with this one."""
+    """The kind that another object must share with this one."""
     if not isinstance(x, Variable):
         return type(x)
     return type(x), x.dtype, x.shape, x.name, x.trainable, x.stated_device

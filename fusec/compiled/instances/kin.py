@@ -23,7 +23,7 @@ MOST_OF_ONE = 8
 
 
 class KeptTrace(CompiledTrace):
-    """A trace that a class keeps; calls are made with what is bound to an instance."""
+    """A trace that a class keeps; calls are made with a trace bound to an instance."""
 
     def __init__(self, build: Build, shared: InstanceTrace) -> None:
         super().__init__(build, None)  # type: ignore[arg-type]
@@ -60,7 +60,7 @@ class _Seen(NamedTuple):
 
 
 class KinOfInstance:
-    """What a function has of the traces for other instances: of its class, where it is the method
+    """Traces for other instances that a function may use: of its class, where it is the method
     of one, and of the classes of objects among its arguments; nothing for calls without."""
 
     def __init__(self, kin: Kin, receiver: Callable[[], Any] | None) -> None:

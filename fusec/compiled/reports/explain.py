@@ -67,7 +67,7 @@ class ExternInfo(Protocol):
 
 
 class Assumed(NamedTuple):
-    """What was read from Python while tracing: the trace holds as long as it stays so."""
+    """Values that were read from Python while tracing: the trace holds as long as it stays so."""
 
     path: str
     value: str

@@ -11,7 +11,7 @@ from fusec.ir.text.compare import UNCHANGED, graph_diff
 
 
 class PassRecord(Protocol):
-    """What a pass log keeps of one pass; graphs print themselves with ``str()``."""
+    """The entry of a pass log for one pass; graphs print themselves with ``str()``."""
 
     @property
     def name(self) -> str: ...

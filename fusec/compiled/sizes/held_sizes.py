@@ -63,7 +63,7 @@ def _have_other_sizes(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 @dataclass(frozen=True)
 class EarlierCall:
-    """``sizes`` of its arguments, and the shapes of what it read from outside, by path."""
+    """``sizes`` of its arguments, and the shapes of arrays read from outside, by path."""
 
     sizes: Mapping[str, int]
     shapes: Mapping[str, tuple[Any, ...]]

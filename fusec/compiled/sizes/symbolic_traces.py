@@ -66,7 +66,7 @@ class _Optimised:
 
 @dataclass
 class SymbolicTrace:
-    """A trace with symbols, and what the passes made of it."""
+    """A trace with symbols, and its graph after the passes."""
 
     name: str
     traced: Traced
@@ -232,7 +232,7 @@ class SymbolicTraces:
     def supersede(
         self, concrete: ConcreteFunction, others: Iterator[ConcreteFunction], guards: HeldGuards,
     ) -> None:
-        """What was traced without symbols, and this trace serves too, counts as its plans."""
+        """Traces without symbols whose calls this one serves, too, count as its plans."""
         symbolic = concrete.build.traced.symbolic
         assert symbolic is not None
         for other, arguments in _like(concrete.build.call, others):
@@ -256,7 +256,7 @@ class SymbolicTraces:
         return _varying(islice(_like(call, others()), MOST_EARLIER))
 
     def give_up_outside(self, call: FlatCall) -> None:
-        """Traces that follow what is outside fail."""
+        """Traces that follow sizes of arrays outside fail."""
         _, family = self._family(call)
         if family is not None:
             family.follows_outside = False

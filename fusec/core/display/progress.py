@@ -83,7 +83,7 @@ def compiling(title: str) -> Iterator[None]:
 
 
 def stage(name: str, done: int = 0, total: int = 0, is_long: bool = False) -> None:
-    """What is done from now on, and how much of it is; ``is_long``: it may take seconds without
+    """The stage from now on, and the number of its steps; ``is_long``: it may take seconds without
     telling anything."""
     if _here.work is not None:
         _here.work.enter(name, done, total, is_long)

@@ -39,7 +39,7 @@ def _run(seconds: float, call: Callable[[], T]) -> T:
 
 
 def within(seconds: float | None, call: Callable[[], T], name: str) -> tuple[T, float]:
-    """What the call returns, and the seconds that it took.
+    """The result of the call, and the seconds that it took.
 
     Raises ``TimeoutError`` where that is more than ``seconds``.
     """

@@ -34,7 +34,7 @@ class Handlers:
         self._began, self._codes = began, {id(code): code for code in codes}
 
     def one_runs(self) -> bool:
-        """Whether what runs now is called by a handler, which interrupted the work."""
+        """Whether a handler that interrupted the work runs now, or calls the running code."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code is not self._began:
             if id(frame.f_code) in self._codes and _interrupted(frame):

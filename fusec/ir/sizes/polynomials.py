@@ -51,7 +51,7 @@ def _only_symbol(terms: tuple[tuple[Monomial, int], ...]) -> str | None:
 
 
 class Polynomial:
-    """What a `Dim` is but for its arithmetic: terms, text, value, and caches of these."""
+    """A `Dim` without its arithmetic: terms, text, value, and caches of these."""
 
     __slots__ = ("__weakref__", "_bounds", "_code", "_hash", "_name", "_text", "_weight", "terms")
     terms: tuple[tuple[Monomial, int], ...]

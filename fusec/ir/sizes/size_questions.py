@@ -46,7 +46,7 @@ class Succeeds(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a trace asked of its sizes, and the answer that it goes on with."""
+    """A trace's question about its sizes, and the answer that it goes on with."""
 
     expression: Any  # a `Dim`, a `Computed`, or what else can be evaluated
     answer: Any
@@ -117,5 +117,5 @@ def arguments_of(expression: Any) -> set[str]:
 
 
 def value_at(expression: Any, bindings: Bindings) -> Any:
-    """What an expression, or a number in one, is for these sizes."""
+    """The value of an expression, or a number in one, for these sizes."""
     return expression.evaluate(bindings) if type(expression) in (Dim, Computed) else expression

@@ -78,8 +78,8 @@ class Sizes:
         """Inside the block questions come from passes, and are collected in the dict it gives.
 
         They limit the compiled graph, not the trace: other sizes may take the same graph through
-        the passes anew.  Afterwards the numbers still are keys: weak tables outlive what they
-        were made for.
+        the passes anew.  Afterwards the numbers still are keys: weak tables outlive their
+        trace.
         """
         own, self.questions, self.answers = self.questions, {}, {}
         self.is_open = self.is_key = True

@@ -34,7 +34,7 @@ INDEX = np.dtype(np.int64)
 
 
 class NotAdmitted(ValueError):
-    """Why a node is refused; ``cure`` says what helps."""
+    """Why a node is refused; with its ``cure``."""
 
     def __init__(self, why: str, cure: str = "") -> None:
         super().__init__(why)
@@ -230,7 +230,7 @@ def at_least_one(count: Size, what: str) -> None:
 
 
 def well_formed(type_: TensorType, most_bytes: int) -> None:
-    """What every type must be: sizes that are not negative, numbers of rank 0, memory that a
+    """Invariants of every type: sizes that are not negative, numbers of rank 0, memory that a
     machine has."""
     require(type_.kind in ("array", "scalar", "weak") and (
         type_.kind == "array" or not type_.shape), f"{type_.kind} values have no axes")
@@ -245,7 +245,7 @@ def well_formed(type_: TensorType, most_bytes: int) -> None:
 
 
 def check_device(constraint: str) -> None:
-    """What is said of a node's place can be read, and is no device that computes nothing."""
+    """A node's place can be read, and is no device that computes nothing."""
     place, lossy, sends = constraint.partition("~")
     require(not lossy or sends == LOSSY, f"nothing is sent as {sends!r}")
     try:
@@ -264,7 +264,7 @@ __all__ = ["Admission", "Kind", "NotAdmitted", "UndecidedSizeError"]
 def check_known(
     first: Value, count: Value, length: Size, step: int, size: int, axis: int
 ) -> None:
-    """A slice of known length is what it says, and shorter than its axis."""
+    """A slice of known length has that length, and is shorter than its axis."""
     check_number(first, "where a slice begins")
     require(count.node.op == "Const" and count.node.attrs["value"] == size,
             f"the length of its slice of axis {axis} is not the {size} that it says")

@@ -30,8 +30,8 @@ ORDER = TensorType(np.dtype(np.int64), (), "array")
 class HostObject(str):
     """An object of the user's: a name in the text form, which also knows where the object is.
 
-    It is ``held`` itself, or leaf number ``leaf`` of the call's arguments, or what the call has put
-    into slot number ``slot``.
+    It is ``held`` itself, or leaf number ``leaf`` of the call's arguments, or the object that the
+    call has put into slot number ``slot``.
     """
 
     __slots__ = ("held", "leaf", "slot")
@@ -53,8 +53,8 @@ class HostObject(str):
 
 
 class HostContext:
-    """What the host calls of one call of a compiled function share; ``prints``: of lines and
-    warnings so far, ``repeated``: of these that were done before the call was taken back."""
+    """The context that host calls of one call of a compiled function share; ``prints``: of lines
+    and warnings so far, ``repeated``: of these that were done before the call was taken back."""
 
     __slots__ = ("leaves", "made", "prints", "repeated")
 
@@ -231,7 +231,7 @@ def host_objects(graph: Graph) -> list[HostObject] | None:
 class Mark:
     """The state of the outside world at a moment of a call, to which it can be taken back.
 
-    Generators get their state back; what has been printed is not printed again.
+    Generators get their state back; printed lines are not printed again.
     """
 
     def __init__(self, objects: Sequence[HostObject]) -> None:
@@ -267,7 +267,7 @@ def set_generator_state(generator: Any, state: Any) -> None:
 
 
 def called_on_host(attrs: Mapping[str, Any]) -> str:
-    """What the user called: ``np.random.normal``, ``rng.normal``, ``fusec.print``."""
+    """The name that the user called: ``np.random.normal``, ``rng.normal``, ``fusec.print``."""
     action, target, method = attrs["action"], attrs["target"], attrs["method"]
     if action in ("print", "warn"):
         return "fusec.print" if action == "print" else str(target)

@@ -62,7 +62,7 @@ def _stack(name: str) -> list[Any]:
 
 
 def is_repeated(node: Node) -> bool:
-    """Whether it is one of many calls of a function that ends by itself, which rounds as what is
+    """Whether it is one of many calls of a function that ends by itself, which rounds as the code
     around it does: run by itself or in the place of the call, its values are the same."""
     return node.op == "Call" and "fp" not in node.attrs and (
         node.attrs["body"].ops.isdisjoint(RECURSIONS))

@@ -48,7 +48,7 @@ class ScalarFunction:
         return np.array(results, self.result).reshape(shape)[()]
 
     def error(self, arguments: Sequence[Any]) -> Exception:
-        """What the Python function raises on these numbers, on which the compiled one failed."""
+        """The Python function's exception on these numbers, on which the compiled one failed."""
         try:
             self(*arguments)
         except Exception as error:

@@ -29,7 +29,7 @@ def carve(
 ) -> Graph:
     """The graph from the edges ``inputs`` to the edges ``outputs``; None means the graph's own.
 
-    Without ``prune`` all effects (updates of parameters, checks, prints) stay, and what they need
+    Without ``prune`` all effects (updates of parameters, checks, prints) stay, and their operands
     must be fed.  With ``prune`` a check stays where a node that runs must follow it, an update
     where its value is computed anyway and its parameter is fed; all other effects are dropped.
 

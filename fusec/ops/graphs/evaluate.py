@@ -28,7 +28,7 @@ class ForeignResultError(UnsupportedError):
 def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     """The graph's outputs for these arguments, one per parameter; arguments are not changed.
 
-    Raises what NumPy or Python raises, `UnsupportedError` where a library's result is not of its
+    Raises NumPy's or Python's exceptions, `UnsupportedError` where a library's result is not of its
     type, and `InternalError` where another one is not.
     """
     return evaluate_all(graph, arrays)[0]

@@ -21,8 +21,8 @@ def verify_pass(before: Graph, after: Graph) -> None:
     """Raises `VerificationError` where a pass has lost a device or a control edge.
 
     Nodes are recognised by their names, inside ``Fused`` nodes too.  A node with a new name stands
-    for nodes that are gone: it must be on a device that some node was on, and run after what the
-    ones it replaces had to follow.
+    for nodes that are gone: it must be on a device that some node was on, and run after the
+    predecessors of those it replaces.
     """
     devices = {_device(n) for n in _computing(before)}
     edges = [(c, n) for n in before.nodes for c in n.control_inputs]

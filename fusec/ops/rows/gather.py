@@ -122,7 +122,7 @@ def scatter_reference(
 ) -> Any:
     """``target`` with ``value`` at the indices; of equal indices the last counts.
 
-    With ``combine``, the name of a binary op, each element is combined with what is there, equal
+    With ``combine``, the name of a binary op, each element is combined with the one there, equal
     indices one after another.
     """
     result = np.array(target)
@@ -151,7 +151,7 @@ register(Op(
 
 
 def gather_operands(node: Node, index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
-    """What a ``Gather`` reads, and where, when its output is read at ``index``."""
+    """The operands of a ``Gather`` and their index maps, when its output is read at ``index``."""
     yield node.inputs[0], gathered_map(node, node.inputs[1:], index)
     yield from index_operands(node, node.inputs[1:], index)
 

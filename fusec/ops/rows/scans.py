@@ -21,7 +21,7 @@ IDENTITIES: dict[str, Any] = {
 
 
 def start_of(combine: str, dtype: np.dtype) -> Any:
-    """What a scan starts from: combining it with an element gives the element."""
+    """The start of a scan: combining it with an element gives the element."""
     if IDENTITIES[combine] is not None:
         return dtype.type(IDENTITIES[combine])
     if dtype.kind == "b":

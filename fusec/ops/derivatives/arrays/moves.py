@@ -102,7 +102,7 @@ def move(site: Site, cotangents: Tangents) -> Cotangents:
 
 
 def move_jvp(site: Site, tangents: Tangents) -> Tangents:
-    """Each element's tangent is that of the element that it was; of what the call gives itself 0.
+    """Each element's tangent is that of the element that it was; of the call's own constants 0.
     """
     (y,) = site.results
     whole = y.number(0).emit("BroadcastTo", shape=(1,))

@@ -39,7 +39,7 @@ def ranks(x: Term, axis: int) -> Term:
 
 
 def permuted(names: str, is_sorted: bool) -> tuple[Rule, Rule]:
-    """`vjp` and `jvp` of what sorts, or partitions, along an axis."""
+    """`vjp` and `jvp` of functions that sort, or partition, along an axis."""
     def origins(site: Site) -> tuple[Term, int, Term]:
         """The operand, flat where there is no axis; the axis; where each element came from."""
         given = arguments(site, names)

@@ -107,8 +107,8 @@ def _total(x: Term) -> Term:
 
 
 def cofactors(site: Site, cotangents: Tangents) -> Cotangents:
-    """By the inverse, so of a singular matrix `LinAlgError`.  The determinant, operand 1, is known
-    for what it costs: it is a function of the matrix."""
+    """By the inverse, so of a singular matrix `LinAlgError`.  The determinant, operand 1, saves
+    its cost: it is a function of the matrix."""
     (ct,), (a, _), (y,) = cotangents, site.operands, site.results
     assert ct is not None
     turned = adjoint(inverse(a))
