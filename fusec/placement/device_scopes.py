@@ -123,7 +123,7 @@ class DeviceScope:
 
     def device_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str:
         """The constraint of a new node: the name of a device and, after ``@``, of the node that it
-        is together with; empty where it may be anywhere.  After ``~`` stands that of sends."""
+        is together with; empty where it may be anywhere.  After ``~``: the format of sends."""
         return self._place_of(op, name, inputs, loc) + (self.sends and f"~{self.sends}")
 
     def _place_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str:

@@ -149,7 +149,7 @@ class Traced:
 
     @property
     def checks(self) -> Checks | None:
-        """What asks its guards, where other plans share them: not those of another instance."""
+        """The checks of its guards, where other plans share them: not those of another instance."""
         known = self.known_checks
         return known if known is not None and known.guards is self.guards else None
 

@@ -22,7 +22,7 @@ _CONTAINERS = (list, tuple, dict)
 
 
 class Bundle:
-    """A list by its parts; ``form`` says what they are."""
+    """A list by its parts; ``form`` says how to make it of them."""
 
     __slots__ = ("form", "parts")
 

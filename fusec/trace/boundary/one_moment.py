@@ -21,7 +21,7 @@ LOOKS, PAUSE = 30, 2e-4  # at names, after attempts that all met a change of the
 
 
 class OfAMoment(Protocol):
-    """What is asked of a trace here."""
+    """A trace, as far as this module needs it."""
 
     guards: list[Any]
     rebindings: Rebindings

@@ -39,8 +39,8 @@ _CONTAINERS = (*_ROWS, dict)
 
 @dataclass(frozen=True)
 class Form:
-    """What arrays are made of: the ``containers`` from outside in, the ``number`` that items are,
-    of a dict the ``keys`` with their types."""
+    """The form of packed containers: the ``containers`` from outside in, the ``number`` that items
+    are, of a dict the ``keys`` with their types."""
 
     containers: tuple[type, ...]
     numbers: tuple[type, ...]
@@ -133,7 +133,7 @@ class Packing:
         self.is_used = False
 
     def applied(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """Bound arguments with arrays for what is long; the same ones where nothing is."""
+        """Bound arguments with arrays for long containers; the same ones where nothing is."""
         return (tuple(self._of(x, self._signature.path_of(k)) for k, x in enumerate(args)),
                 {name: self._of(x, name) for name, x in kwargs.items()})
 

@@ -36,7 +36,7 @@ def placing_in(scope: Any, residence: str = "") -> Placing | None:
 
 
 def trace_key(call: Any) -> tuple:
-    """By what the traces for a `FlatCall` are kept: the key of its arguments, and its placing."""
+    """The key of the traces for a `FlatCall`: the key of its arguments, and its placing."""
     key: tuple = call.key
     return key if call.placing is None else (Placed(call.placing, key[0]), *key[1:])
 

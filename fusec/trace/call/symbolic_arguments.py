@@ -32,7 +32,7 @@ class SymbolicArguments:
     sizes: dict[str, int]
 
     def names(self, paths: Sequence[str]) -> dict[str, str]:
-        """What each symbol is the size of: ``x.shape[0]``, or the int ``n``."""
+        """The argument of each symbol: ``x.shape[0]``, or the int ``n``."""
         named: dict[str, str] = {}
         for path, part in zip(paths, self.key[1:], strict=False):
             if part[0] is INT:

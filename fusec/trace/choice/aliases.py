@@ -36,7 +36,7 @@ _EMPTY = CellType()
 
 
 class Frames:
-    """The functions of the program that run: each keeps what gives its cells until it ends."""
+    """The functions of the program that run: each keeps the getter of its cells until it ends."""
 
     def __init__(self) -> None:
         self.running: WeakSet[FunctionType] = WeakSet()
@@ -106,7 +106,7 @@ def _inside(value: Any, bound: Collection[int]) -> Iterable[Any]:
 
 
 def held_by(body: Callable[..., Any]) -> dict[str, Any]:
-    """What the variables from around the body hold."""
+    """The values of the variables from around the body."""
     held: dict[str, Any] = {}
     for name, cell in zip(body.__code__.co_freevars, body.__closure__ or (), strict=True):
         try:
@@ -126,7 +126,7 @@ def reached_of(
     targets: Collection[int], roots: Iterable[Any],
     inside: Mapping[int, Iterable[Any]] = MappingProxyType({}),
 ) -> bool:
-    """The same of one of several, by their ids; ``inside`` says of some objects what they hold."""
+    """The same of one of several, by their ids; ``inside`` has the contents of some objects."""
     todo, visited = list(roots), set()
     while todo:
         value = todo.pop()
@@ -208,8 +208,8 @@ class StandIns(dict[int, tuple[Any, tuple[Any, ...]]]):
 
 
 def note_stand_in(trace: Trace, copied: Any, original: Any) -> None:
-    """In the body of a loop, or after a branch, ``copied`` may be the container: what must not be
-    done with the one must not be done with the other."""
+    """In the body of a loop, or after a branch, ``copied`` may be the container: operations
+    refused on the one are refused on the other."""
     stand_ins, bound = trace.part(StandIns), trace.part(LoopBound)
     stand_ins[id(copied)] = copied, (*stand_ins.get(id(copied), (None, ()))[1], original)
     if id(original) in bound:
@@ -232,7 +232,7 @@ def note_rebound(
     trace: Trace, rebound: list[Rebound], may_not_run: bool, entered: Value | None,
     chosen: list[Any],
 ) -> None:
-    """What a loop that variables are bound by now has left for theirs.
+    """The old values of variables that a loop has bound by now.
 
     ``chosen``: containers from before it of which a branch in it may have left one.
     """

@@ -65,6 +65,6 @@ optree.register_pytree_node(_TREE, _parts, _taken, namespace=NAMESPACE)
 
 
 def unbound(name: str) -> Exception:
-    """What Python raises for a variable without a value."""
+    """Python's error for a variable without a value."""
     return UnboundLocalError(
         f"cannot access local variable {name!r} where it is not associated with a value")

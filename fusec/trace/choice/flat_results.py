@@ -27,7 +27,7 @@ _MOST_ARRAYS = 16  # that one result may be; of more it is a copy
 
 
 def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
-    """The leaves of what leaves the trace and their structure, with every array that a result may
+    """The leaves of a trace's results and their structure, with every array that a result may
     be."""
     results = bound(trace, results)
     if trace.builder.is_symbolic:

@@ -55,7 +55,7 @@ def check_bound(
 def half_bound(
     joining: Joining, test: Value, name: str, a: Any, b: Any, sides: Sequence[Side], pairs: Pairs
 ) -> Choice:
-    """What a variable is after a branch of which one side leaves it unbound."""
+    """The value of a variable after a branch of which one side leaves it unbound."""
     trace = pairs.trace
     side, value = (1, b) if a is UNBOUND else (0, a)
     inner: Any = False

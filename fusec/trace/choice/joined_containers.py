@@ -41,7 +41,7 @@ class Contents:
         self._found = {key: copy.copy(scope) for key, scope in holders.items()}
 
     def of(self, x: Any) -> Any:
-        """``x`` with copies in the place of these containers, which hold what was in them then."""
+        """``x`` with copies in the place of these containers, which hold the items of then."""
         if not self._found:
             return x
         return optree.tree_map(self._copied, x, is_leaf=may_be_held, none_is_leaf=True,
@@ -60,7 +60,7 @@ class Contents:
 
 
 class Joining:
-    """Puts the program's own containers, and new objects of its classes, into what was merged of
+    """Puts the program's own containers, and new objects of its classes, into the merged tree of
     two sides."""
 
     def __init__(
@@ -132,7 +132,7 @@ class Joining:
 
 
 def over_parts(f: Callable[..., Any], *trees: Any) -> Any:
-    """The last tree with ``f`` of what lies at each place of all of them; in its own container."""
+    """The last tree with ``f`` of the items at each place of all of them; in its own container."""
     *others, new = trees
     if type(new) is tuple:
         return tuple(map(f, *trees))
@@ -157,7 +157,7 @@ def with_objects(of: Callable[..., Any], *trees: Any) -> Any:
 
 
 def loop_leaves(holders: Container[int], x: Any) -> tuple[list[Any], Any]:
-    """The leaves of what a variable of a loop holds, and their structure.
+    """The leaves of a loop variable's value, and their structure.
 
     One of the ``holders`` is a leaf: no copy stands for it, or its items would be carried twice,
     and the older value win.
@@ -169,7 +169,7 @@ def loop_leaves(holders: Container[int], x: Any) -> tuple[list[Any], Any]:
 
 
 class KnownNames(Protocol):
-    """What earlier attempts found of variables."""
+    """Facts of earlier attempts about variables."""
 
     joined: set[str]
     parted: set[str]
@@ -225,7 +225,7 @@ class Copies:
                         if key in own and self._own.get(place) != key}
 
     def restored(self, before: Any, final: Any, new: Any) -> Any:
-        """``new``, what the loop leaves where it found ``before`` and the attempt left ``final``,
+        """``new``, the loop's result where it found ``before`` and the attempt left ``final``,
         with the program's own containers."""
         if not type(before) is type(final) is type(new):
             return new

@@ -38,7 +38,7 @@ def is_of_other_kind(a: TensorType, b: TensorType) -> bool:
 
 
 def is_open(trace: Trace, value: Value) -> bool:
-    """Whether data decides of what kind the number is."""
+    """Whether data decides the kind of the number."""
     if not trace.part(JoinedKinds):
         return False
     todo, seen = [value], set[Value]()

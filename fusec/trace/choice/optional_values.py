@@ -34,7 +34,7 @@ class Assumed(dict[Value, bool]):
 
 @dataclass(frozen=True)
 class Like:
-    """What a traced value is, to make zeros like it once it is gone."""
+    """The type and layout of a traced value, to make zeros like it once it is gone."""
 
     type: TensorType
     strides: Strides
@@ -122,7 +122,7 @@ def _is_optional(x: Any) -> bool:
 
 
 def or_absent(trace: Trace, x: Any, like: Any, absent: Absent | None) -> Choice:
-    """``x`` as what may be absent; where it is, with zeros like those of ``like``."""
+    """``x`` as an optional value; where it is, with zeros like those of ``like``."""
     if type(x) is Choice and x.then == absent:
         return x
     if x is UNBOUND or x is absent:
@@ -192,7 +192,7 @@ def _assumed(trace: Trace, value: Value) -> bool | None:
 
 @contextmanager
 def assuming(trace: Trace, test: Value | None = None, truth: bool = True) -> Iterator[None]:
-    """What is traced runs only where the test has this truth."""
+    """The block is traced for runs where the test has this truth."""
     before = trace.part(Assumed)
     trace.put(Assumed(before))
     if test is not None:

@@ -38,20 +38,20 @@ class Region:
         return nodes_behind(roots, self.is_outer)
 
     def written(self) -> dict[Storage, Value]:
-        """Older storages that the region wrote, with what they hold now."""
+        """Older storages that the region wrote, with their values now."""
         return {
             storage: storage.value for storage, _, _ in self.trace.record.journal[self.mark:]
             if storage.born < self.start
         }
 
     def take_checks(self) -> list[Node]:
-        """The checks made in the region, which are no longer those of what is around it."""
+        """The checks made in the region, no longer those of the region around it."""
         checks = self.trace.record.checks[self.first_check:]
         del self.trace.record.checks[self.first_check:]
         return checks
 
     def take_index_uses(self) -> list[Use]:
-        """The uses of indices in the region, which are no longer those of what is around it."""
+        """The uses of indices in the region, no longer those of the region around it."""
         uses = self.trace.record.index_uses[self.first_use:]
         del self.trace.record.index_uses[self.first_use:]
         return uses

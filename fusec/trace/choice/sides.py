@@ -43,7 +43,7 @@ from .regions import Region
 
 @dataclass
 class Side:
-    """What one side of a branch did."""
+    """The record of one side of a branch."""
 
     region: Region
     result: Any
@@ -57,7 +57,7 @@ class Side:
     left: Contents = field(default_factory=Contents)
 
     def value_of(self, trace: Trace, x: Any) -> Value:
-        """What a leaf holds at the end of this side."""
+        """The value of a leaf at the end of this side."""
         before = [(storage, storage.value, storage.version) for storage in self.written]
         for storage, value in self.written.items():
             storage.replace(value, storage.version)
@@ -99,7 +99,7 @@ class Pairs:
 
     @property
     def start(self) -> int:
-        """What is made in a side, or between the two, was born later."""
+        """Objects made in a side, or between the two, were born later."""
         return self.done[0].region.start
 
     def leaf(self, a: Any, b: Any) -> Slot:
@@ -116,7 +116,7 @@ class Pairs:
         return self.slots[key]
 
     def of_side(self, side: int, x: Any, elsewhere: Any = None) -> Slot:
-        """What only one side computes; the other one gives something else, or zeros."""
+        """A value that only one side computes; the other one gives something else, or zeros."""
         if elsewhere is None:
             elsewhere = zeros_like(self.trace, x)
         return self.leaf(elsewhere, x) if side else self.leaf(x, elsewhere)
@@ -213,7 +213,7 @@ class Pairs:
 
 @dataclass
 class Filling:
-    """Puts what the branch gives in the place of slots."""
+    """Puts the results of the branch in the place of slots."""
 
     trace: Trace
     test: Value
@@ -222,7 +222,7 @@ class Filling:
     fresh: dict[int, TracedArray] = field(default_factory=dict)
 
     def filled(self, x: Any) -> Any:
-        """``x`` with its slots replaced by what the branch gives."""
+        """``x`` with its slots replaced by the branch's results."""
         if not any(type(leaf) is Slot for leaf in flatten(x)[0]):
             return x
         return over_leaves(lambda leaf: self._view(leaf) if type(leaf) is Slot else leaf, x)

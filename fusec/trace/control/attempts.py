@@ -105,7 +105,7 @@ class Attempt(Finals):
 
     @property
     def appended_to(self) -> list[Any]:
-        """The lists that get what the iterations append."""
+        """The lists that the iterations append to."""
         grown = () if self.lists is None else self.lists.lists.values()
         return [*(one.owner for one in self.appended),
                 *(one.owner for one in grown if type(one.owner) is list and one.filled.per)]
@@ -200,7 +200,7 @@ def _is_true(value: Value) -> bool:
 
 @contextmanager
 def nothing_done(trace: Trace, variables: Variables) -> Iterator[None]:
-    """Takes back what an abandoned attempt did to variables and storages."""
+    """Takes back the changes of an abandoned attempt to variables and storages."""
     entry, region, chosen = variables.read(), Region(trace), dict(trace.local.chosen)
     bound = LoopBound(trace.part(LoopBound))
     try:

@@ -133,7 +133,7 @@ class CarriedSizes:
     # -- after an iteration
 
     def fitted(self, key: Leaf, entered: TensorType, left: TensorType) -> TensorType:
-        """What an iteration found, with the sizes that it leaves where those may change."""
+        """An iteration's array, with the sizes at its end where those may change."""
         axes = self.axes(key)
         if not axes or entered.rank != left.rank:
             return entered
@@ -141,7 +141,7 @@ class CarriedSizes:
             left.shape[a] if a in axes else size for a, size in enumerate(entered.shape)))
 
     def left(self, key: Leaf, final: Value, carried: Carried) -> Value:
-        """What an iteration leaves, as it is carried."""
+        """The array at the end of an iteration, as it is carried."""
         axes = self.axes(key)
         for axis, c in axes.items():
             self.classes[c].finals[key, axis] = final.shape[axis]
@@ -149,7 +149,7 @@ class CarriedSizes:
         return self._reserved(final, carried.parameter.shape) if axes else final
 
     def settle(self, is_left: bool) -> None:
-        """Complete the numbers, or say what another attempt has to know; ``is_left``: there may be
+        """Complete the numbers, or note the facts for another attempt; ``is_left``: there may be
         fewer iterations than known.  Raises `UnboundedSizeError`."""
         classes = {c: x for c, x in self.classes.items() if x.finals}
         if not classes or self._split(classes):
@@ -229,7 +229,7 @@ class CarriedSizes:
     # -- after the loop
 
     def results(self, outputs: Mapping[Leaf | None, Value]) -> dict[Leaf | None, Value]:
-        """What the loop gives: the arrays as they are after it, of their own sizes."""
+        """The loop's results: the arrays as they are after it, of their own sizes."""
         keys = dict.fromkeys(key for key, _ in self.known.axes if key in outputs)
         if self.exact is None:
             self._after(outputs)

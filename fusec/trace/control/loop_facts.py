@@ -54,7 +54,7 @@ class Capacity:
 
 @dataclass
 class Known:
-    """What earlier attempts found."""
+    """The facts that earlier attempts found."""
 
     types: dict[Leaf, TensorType] = field(default_factory=dict)
     open: set[Leaf] = field(default_factory=set)  # numbers that an iteration leaves of another kind
@@ -96,7 +96,7 @@ class Known:
         self.changed = True
 
     def learn_optional(self, name: str, like: Any) -> None:
-        """A variable that has other leaves from now on: what was known of them is void."""
+        """A variable that has other leaves from now on: facts about the old ones are void."""
         self.optional[name] = like
         self.changed = True
         self.types = {key: t for key, t in self.types.items() if key[0] != name}
@@ -105,12 +105,12 @@ class Known:
         self.axes = {key: c for key, c in self.axes.items() if key[0][0] != name}
 
     def learn_moving(self, key: Leaf) -> None:
-        """A number that stayed what it was in an attempt, where a variable had no value yet."""
+        """A number that an attempt left unchanged, where a variable had no value yet."""
         self.fixed.discard(key)
         self.learn(self.moving, key)
 
     def entry(self, trace: Trace, values: dict[str, Any]) -> dict[str, Any]:
-        """What variables hold before the loop, as optional values where they may become one."""
+        """The values of variables before the loop, as optional values where they may become one."""
         return {name: self._entry(trace, name, x) for name, x in values.items()}
 
     def _entry(self, trace: Trace, name: str, value: Any) -> Any:
@@ -154,7 +154,7 @@ class Found:
     written: tuple[Storage, ...]
 
     def known(self) -> Known:
-        """What an attempt begins with."""
+        """The facts that an attempt begins with."""
         return Known(fixed=set(self.fixed), rebound=set(self.rebound),
                      storages=dict.fromkeys(self.written))
 

@@ -162,7 +162,7 @@ class LoopResult:
         return not (self.lists.tables and self.is_of_known_numbers())
 
     def is_of_known_numbers(self) -> bool:
-        """Whether it fills lists with what Python computes while tracing, ints of any size."""
+        """Whether it fills lists with numbers that the trace knows, ints of any size."""
         lists, tables = self.attempt.lists, self.lists
         if self.outer or not all(map(is_check, self.attempt.checks)) or not (
                 (lists is not None and lists.are_known())

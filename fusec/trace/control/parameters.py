@@ -28,7 +28,7 @@ from .ranges import I64, most_trips
 
 
 class Parameters:
-    """An attempt as it begins: parameters in the place of what variables and storages hold."""
+    """An attempt as it begins: parameters in the place of the values of variables and storages."""
 
     def __init__(self, trace: Trace, parts: LoopParts, known: Known, entry: dict[str, Any]) -> None:
         self.trace, self.parts, self.known = trace, parts, known
@@ -153,7 +153,7 @@ class Parameters:
 
 
 class Instances:
-    """The objects that variables hold after a loop, made of what it leaves of their attributes."""
+    """The objects that variables hold after a loop, made of their attributes at its end."""
 
     def __init__(self, attempt: Any, names: Iterable[str]) -> None:
         self.trace, self.attempt = attempt.trace, attempt

@@ -73,13 +73,13 @@ def sequence(trace: Trace, over: Any) -> Counted | None:
 
 
 class GoneOver(list[tuple[Any, list[Any]]]):
-    """Of a trace: lists of what loops made, that loops of the graph go over, and arrays and numbers
-    in them."""
+    """Of a trace: lists that loops made, that other loops of the graph go over, and arrays and
+    numbers in them."""
 
 
 def listed(trace: Trace, over: Any) -> Counted | None:
-    """A list, tuple or view of a dict: of numbers, or of what a loop made, or of tuples of these;
-    Python goes over it where the graph cannot."""
+    """A list, tuple or view of a dict: of numbers, or of items that a loop made, or of tuples of
+    these; Python goes over it where the graph cannot."""
     if type(over) in VIEWS:
         over = tuple(over)
     numbers = table(trace, over)

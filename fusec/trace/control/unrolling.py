@@ -108,7 +108,7 @@ def _levels(code: CodeType) -> int:
 
 
 def visit(where: Where, parts: LoopParts) -> Visit | None:
-    """What tells attempts at a loop apart that may end differently: the types that its variables
+    """The key of attempts at a loop that may end differently: the types that its variables
     begin with.  None, which is never known, for one that is long to unroll."""
     count = getattr(parts.count, "hint", parts.count)  # to know less costs time alone
     if type(count) is not int or count > UNROLL_AGAIN:

@@ -51,7 +51,7 @@ class CallTable:
         return len(self._entries)
 
     def find(self, fn: Any) -> tuple[Handler, tuple[Any, ...]] | None:
-        """The handler, and what comes before the call's arguments: nothing, or ``self``."""
+        """The handler, and its arguments before the call's: nothing, or ``self``."""
         entry = self._entry(fn)
         if entry is not None:
             return entry[1], ()

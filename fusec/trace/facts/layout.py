@@ -113,7 +113,7 @@ def order_like(shape: Shape, strides: Strides, itemsize: int, order: str) -> lis
 
 
 def joined_order(shapes: Sequence[Shape], strides: Sequence[Strides]) -> list[int]:
-    """Axes outermost first in what ``concatenate`` makes of these arrays.
+    """Axes outermost first in the result of ``concatenate`` of these arrays.
 
     Unlike in `k_order`, a stride of 0 counts; only axes of length 1 say nothing.
     """

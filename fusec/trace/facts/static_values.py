@@ -73,7 +73,7 @@ class _Opaque(Exception):
 
 
 def key_of(value: Any) -> Any:
-    """What stands for a static argument in the key: the value itself where its ``==`` is safe."""
+    """The key of a static argument: the value itself where its ``==`` is safe."""
     kind = type(value)
     if kind in _EXACT or isinstance(value, _BY_IDENTITY) or kind.__eq__ is object.__eq__:
         return value

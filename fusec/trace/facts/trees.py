@@ -126,7 +126,7 @@ def _in_order(x: Any) -> Any:
 
 
 class First(threading.local):
-    """The container in the first of its places, and what the latest call made of it there.
+    """The container in the first of its places, and its counterpart of the latest call.
 
     In other places stands an `Again`; trees are put together in the order they were taken apart.
     """
@@ -138,7 +138,7 @@ class First(threading.local):
 
 
 class Again:
-    """Another place of a container: what is there is found when a tree is put together."""
+    """Another place of a container: its counterpart is found when a tree is put together."""
 
     __slots__ = ("find",)
 

@@ -16,7 +16,7 @@ class Asked(Protocol):
 
 
 class Relation:
-    """Found by asking; what a program changes while it is traced does not change it."""
+    """Found by asking; changes of the program while it is traced do not change it."""
 
     __slots__ = ()
 

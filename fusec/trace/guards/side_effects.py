@@ -159,7 +159,7 @@ def _title(fn: Any, module: Any, name: str) -> str:
 
 
 def check_state(trace: Trace, fn: Any, args: tuple[Any, ...], loc: Loc | None) -> None:
-    """Refuse methods that change what no guard sees: of a generator or context variable."""
+    """Refuse methods that change state no guard sees: of a generator or context variable."""
     owner, name = getattr(fn, "__self__", None), getattr(fn, "__name__", "")
     if str(type(owner).__module__) in _STATES and any_traced(args, {}):
         raise unsupported(
@@ -177,7 +177,7 @@ class SpentIterators(dict[int, Any]):
 
 
 def check_unconsumed(trace: Trace, iterator: Any, loc: Loc | None) -> None:
-    """Refuse an iterator from outside: what it gave is gone at the next call."""
+    """Refuse an iterator from outside: its items are gone at the next call."""
     if id(iterator) in trace.part(SpentIterators):
         raise unsupported("going on with an iterator of which data decides how many items any() "
                           "or all() took", loc=loc, cure="make a list of its items before")
@@ -200,7 +200,7 @@ def is_outside(trace: Trace, container: Any) -> bool:
 
 
 def check_world(trace: Trace, fn: Any, kwargs: dict[str, Any]) -> None:
-    """Warn of a call that changes what outlives the compiled function; refuse it in a branch."""
+    """Warn of a call that changes state outliving the compiled function; refuse it in a branch."""
     if fn is np.errstate:
         _note_errors(trace, kwargs)
         return

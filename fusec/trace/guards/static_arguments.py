@@ -27,7 +27,7 @@ _READ = (*CONTAINERS, *VIEWS, *BUFFERS)
 
 
 class Shown(dict[int, Any]):
-    """Of a trace: what it made to show the attributes of an object outside, by id."""
+    """Of a trace: objects made to show the attributes of an object outside, by id."""
 
 
 def note_arguments(trace: Trace, call: FlatCall) -> None:

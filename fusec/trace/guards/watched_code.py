@@ -45,7 +45,7 @@ _COMPARING = _HASHING | {f"__{op}__" for op in ("eq", "ne", "lt", "le", "gt", "g
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a code object may do: ``assigns`` names an attribute or outer variable; ``changes``:
+    """The effects of a code object: ``assigns`` names an attribute or outer variable; ``changes``:
     whether it changes items of containers."""
 
     code: CodeType
@@ -179,7 +179,7 @@ def answers(kind: type) -> bool:
 
 def users_methods(kind: type) -> Iterator[tuple[str, FunctionType]]:
     """The user's own methods and properties; those that `dataclasses` makes for a frozen class read
-    what nothing assigns."""
+    fields that nothing assigns."""
     is_frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
     for base in kind.__mro__:
         for name, member in list(vars(base).items()) if base.__flags__ & HEAP_TYPE else ():

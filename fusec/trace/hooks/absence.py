@@ -58,7 +58,7 @@ def _checked(hooks: TracingHooks, where: Where, x: Choice, error: Exception) -> 
 
 
 def settled(hooks: TracingHooks, where: Where, x: Any) -> Any:
-    """What is known to be None, or not, by now."""
+    """The value, decided where it is known by now whether it is None."""
     if type(x) is Choice:
         hooks.where = where
         return settled_value(hooks.trace, bound(hooks, where, x))
@@ -83,7 +83,7 @@ def _needed(hooks: TracingHooks, where: Where, x: Any, what: str) -> Any:
 
 
 def decided(hooks: TracingHooks, where: Where, x: Any, use: str) -> Any:
-    """What is known to be None, or not; refuses anything else."""
+    """The value where it is known whether it is None; refuses others."""
     x = settled(hooks, where, x)
     if type(x) is Choice:
         raise unsupported(f"a value that data makes None or not {use}", loc=hooks.loc,

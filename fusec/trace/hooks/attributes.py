@@ -56,7 +56,7 @@ def note_found(hooks: TracingHooks, where: Where, value: Any) -> None:
 
 
 def check_namespace(hooks: TracingHooks, where: Where, obj: Any) -> None:
-    """Raise where it is ``vars(obj)`` of what outlives the call, and is about to be changed."""
+    """Raise before a change of ``vars(obj)`` of an object that outlives the call."""
     if type(obj) is MappingProxyType and id(obj) in hooks.trace.world.reachable.reached:
         raise unsupported(
             "changing vars() of an object that outlives the call", loc=Loc._make(where),
@@ -102,7 +102,7 @@ def of_super(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
 
 
 def of_module(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
-    """What a module's own ``__getattr__`` gives."""
+    """The result of a module's own ``__getattr__``."""
     is_missing = type(obj) is ModuleType and name not in vars(obj)
     getter = vars(obj).get("__getattr__") if is_missing else None
     is_users = type(getter) is FunctionType and not stays_plain(getter)
@@ -133,7 +133,7 @@ def of_array(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
 
 
 def assigned(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
-    """What the program assigned."""
+    """The value that the program assigned."""
     place = hooks.places.attribute(obj, name)
     if place is None:
         return UNHANDLED

@@ -334,7 +334,7 @@ def frame(
 
 
 def returned(hooks: TracingHooks, where: Where, value: Any) -> Any:
-    """What a loop is left with, of which all variables have a value."""
+    """The result that a loop is left with, of which all variables have a value."""
     hooks.where = where
     return bound(hooks.trace, value)
 

@@ -181,7 +181,7 @@ def assign_by_index(hooks: TracingHooks, where: Where, value: Any, obj: Any, key
 
 
 def assign_object(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
-    """What an object gives that is assigned to elements of an array."""
+    """The value of an object that is assigned to elements of an array."""
     if not hooks.trace.active or not protocols.is_object(value) or not protocols.is_array(obj):
         return UNHANDLED
     return Operands((protocols.element(hooks, value, obj.dtype), obj, key))
@@ -206,7 +206,7 @@ def assign_in_array(hooks: TracingHooks, where: Where, value: Any, obj: Any, key
 
 
 def assign_in_container(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
-    """What is seen of a change; Python makes it, but for a position that only the run knows."""
+    """Note a change; Python makes it, but for a position that only the run knows."""
     trace, effects = hooks.trace, hooks.effects
     check_namespace(hooks, where, obj)
     effects.check_one(obj, hooks.loc)

@@ -380,8 +380,8 @@ class Loop:
         return True
 
     def counted(self, parts: LoopParts, count: int, of_data: bool = False) -> bool:
-        """The same where that is better than to unroll it; ``of_data``: what computes with known
-        numbers alone is left to Python."""
+        """The same where that is better than to unroll it; ``of_data``: one that computes with
+        known numbers alone is left to Python."""
         return self._emitted(parts, lambda result: self._is_refused_otherwise() or not (
             result.is_of_known_numbers() or unrolling.pays_to_unroll(result.body, count)
             or (of_data and not result.outer)))

@@ -93,7 +93,7 @@ def is_object(x: Any) -> bool:
 
 
 def given(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> tuple[Args, Named]:
-    """The arguments, with what objects among them answer in their place."""
+    """The arguments, with objects among them replaced by their answers."""
     if not hold_objects(args, kwargs):
         return args, kwargs
     asked = _methods(fn)
@@ -128,7 +128,7 @@ def _holds_objects(x: Any) -> bool:
 
 
 def number(hooks: TracingHooks, x: Any, methods: Methods) -> Any:
-    """What the first of the methods that the class has gives; the object itself for none."""
+    """The result of the first of the methods that the class has; the object itself for none."""
     if not is_object(x):
         return x
     for name in methods:
@@ -180,7 +180,7 @@ def _counts(x: TracedRange) -> bool:
 
 
 def element(hooks: TracingHooks, value: Any, dtype: np.dtype) -> Any:
-    """What is assigned to elements of an array of this type."""
+    """The value for elements of an array of this type."""
     value = array(hooks, value)
     return number(hooks, value, _BY_KIND.get(dtype.kind, ()))
 

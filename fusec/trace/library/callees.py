@@ -32,7 +32,7 @@ _NUMPYS = {"TracedArray": "numpy.ndarray", "TracedGenerator": "Generator"}
 
 
 def in_numpys_words(text: str) -> str:
-    """What Python says of an operand's type, with the type that the user knows."""
+    """Python's message about an operand's type, with the type that the user knows."""
     return re.sub(r"\bTraced(Array|Generator)\b", lambda name: _NUMPYS[name[0]], text)
 
 
@@ -109,7 +109,7 @@ def _outside(fn: Any) -> str:
 def behind(
     trace: Trace, fn: Any, error: Exception, before: Exception | None
 ) -> Exception:
-    """What a library's own error stands for: that a value is known only when the code runs, which
+    """The cause of a library's own error: that a value is known only when the code runs, which
     its C code was refused since ``before`` and did not pass on."""
     asked, home = trace.record.asked, _root(fn)
     if asked is None or asked is before or isinstance(error, FusecError) or home in _KNOWN:

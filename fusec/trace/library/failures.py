@@ -36,7 +36,7 @@ def guarded(
 ) -> Any:
     """``handler(*context, *args, **kwargs)``; an exception becomes the user's (see above).
 
-    ``plain`` is NumPy's own function for the same arguments and ``name`` what the user calls it.
+    ``plain`` is NumPy's own function for the same arguments and ``name`` the user's name for it.
     """
     try:
         return handler(*context, *args, **kwargs)

@@ -311,7 +311,7 @@ class _Call:
         return ("operand", -len(self.sizes))
 
     def answer(self) -> Told:
-        """NumPy's answer; raises what NumPy raises, at the user's line."""
+        """NumPy's answer; raises NumPy's exceptions at the user's line."""
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

@@ -50,7 +50,7 @@ Shapes = list[tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Sample:
-    """Sizes for symbols, lengths in the place of long ones, and the shapes of what NumPy gave;
+    """Sizes for symbols, lengths in the place of long ones, and the shapes of NumPy's results;
     None where it refused."""
 
     sizes: Bindings
@@ -211,7 +211,7 @@ def _has_symbols(operands: Sequence[Value]) -> bool:
 def assignments(operands: Sequence[Value], arguments: Any = ()) -> tuple[Bindings, ...]:
     """Sizes to try where the run decides some: any, all equal, and equal to one that is known.
 
-    Sizes of arguments are those of the run, too; ``arguments`` are what else the call is given.
+    Sizes of arguments are those of the run, too; ``arguments`` are the other ones of the call.
     """
     symbols = symbols_of(tuple((*v.shape, size_of(v)) for v in operands))
     if not symbols:

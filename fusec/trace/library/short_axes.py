@@ -43,7 +43,7 @@ def short_lengths(
 ) -> tuple[Lengths, ...]:
     """Sets of shorter lengths for operands of these shapes; none where all of them are short.
 
-    ``given``: what else the call is given.  Axes that may be compared with its numbers stay longer.
+    ``given``: the call's other arguments.  Axes that may be compared with its numbers stay longer.
     """
     total = max(map(math.prod, shapes), default=0)
     if total <= most:

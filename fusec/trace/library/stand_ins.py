@@ -80,7 +80,7 @@ def _emptied(stand_in: Any) -> Any:
 
 
 def operand_of(x: TracedArray) -> Operand:
-    """What a stand-in needs to know of an operand."""
+    """The facts of an operand that a stand-in needs."""
     is_array = x.type.kind == "array"
     return Operand(x.type, x.strides, None if is_array else size_of(x.value))
 
@@ -117,7 +117,7 @@ def _gaps(lengths: Sequence[int], strides: Sequence[int], itemsize: int) -> list
 
 @contextmanager
 def timed(trace: Trace, name: str) -> Iterator[None]:
-    """Says so where what is asked in this block takes long."""
+    """Says so where the questions of this block take long."""
     start = time.thread_time()
     yield
     seconds = time.thread_time() - start
@@ -133,7 +133,7 @@ def timed(trace: Trace, name: str) -> Iterator[None]:
 def ask(
     trace: Trace, call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any,
 ) -> Told:
-    """NumPy's answer on stand-ins; raises what NumPy raises, at the user's line."""
+    """NumPy's answer on stand-ins; raises NumPy's exceptions at the user's line."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")

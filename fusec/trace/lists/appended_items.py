@@ -135,7 +135,7 @@ class Collector:
             not isinstance(_first(x).storage, CopiedRow)) and whole(self.trace, x) is not None
 
     def check(self, written: Container[Storage], later: Container[Storage | None]) -> None:
-        """Raise where an iteration, or a ``later`` one, writes to what was appended."""
+        """Raise where an iteration, or a ``later`` one, writes to an appended item."""
         for appended in self.found:
             for storage, version in zip(appended.memory, appended.versions, strict=True):
                 if storage is not None and (storage.version != version or storage in later or any(

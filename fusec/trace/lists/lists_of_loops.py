@@ -87,7 +87,7 @@ class GrowingLists:
                 raise one.refused("is bound to another name")
 
     def extend(self, count: int) -> None:
-        """The lists have what the loop appended."""
+        """The lists get the items that the loop appended."""
         for one in self.lists.values():
             one.extend(count)
 

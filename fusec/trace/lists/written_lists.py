@@ -38,7 +38,7 @@ class JoinedParts(Parts):
 
 
 class Table:
-    """A list, or lists in a list, as an array: the numbers' types, what was found of them."""
+    """A list, or lists in a list, as an array: the numbers' types, and facts about them."""
 
     def __init__(self, trace: Trace, name: str, owner: list[Any], array: TracedArray,
                  type_: TensorType, is_joined: bool) -> None:
@@ -85,7 +85,7 @@ class Table:
         return result
 
     def items(self, value: Value, prefix: tuple[int, ...] = ()) -> list[Any]:
-        """The items of a list in it, of what the array held."""
+        """The items of a list in it, from an earlier value of the array."""
         count, depth = value.shape[len(prefix)], len(prefix) + 1
         if depth < len(value.shape):
             return [self.items(value, (*prefix, k)) for k in range(count)]
@@ -158,7 +158,7 @@ class WrittenList:
         return self.now()[key]
 
     def now(self) -> list[Any]:
-        """A list of what it holds."""
+        """A list of its items."""
         table = self.table
         value = table.array[self.places].value if self.places else table.array.value
         return table.items(from_value(table.trace, value).value)

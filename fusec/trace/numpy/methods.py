@@ -31,7 +31,7 @@ def _as_method_gives(x: Any, result: Any) -> Any:
 
 @operation
 def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What ``__array_function__`` does for traced operands."""
+    """``__array_function__`` of traced operands."""
     module = (getattr(func, "__module__", None) or "numpy").replace("numpy", "np")
     name = f"{module}.{func.__name__}"
     row = FUNCTIONS.get(func)

@@ -60,7 +60,7 @@ def note_method(trace: Trace, obj: Any, name: str) -> None:
 
 
 def note_of_class(trace: Trace, kind: type, name: str) -> None:
-    """What the class holds must be the same."""
+    """The class's attribute must be the same."""
     key = (id(kind), name)
     if trace.active and key not in trace.world.guards and is_guarded(kind):
         trace.world.guards[key] = attribute_guard(kind, name)

@@ -38,7 +38,7 @@ def cached_behind(fn: Any) -> Any:
 
 
 def call_cached(hooks: TracingHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the cache gives for these arguments.
+    """The cache's entry for these arguments.
 
     Raises ``TypeError`` for arrays, as hashing them does, and `ConcreteValueError` for numbers that
     only the run knows.

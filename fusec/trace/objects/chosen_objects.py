@@ -51,7 +51,7 @@ def check_which(trace: Trace, what: str, *values: Any) -> None:
 
 
 def check_call(trace: Trace, fn: Any, args: tuple[Any, ...]) -> None:
-    """The same of what ``fn``, which is called as it is, is given."""
+    """The same of the arguments of ``fn``, which is called as it is."""
     owner, name = getattr(fn, "__self__", None), getattr(fn, "__name__", "")
     if fn is id or fn is hash:
         check_which(trace, name, *args)

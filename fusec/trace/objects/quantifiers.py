@@ -61,7 +61,7 @@ def quantified(
 
 class Quantifier:
     """One call of ``any`` or ``all``: ``deciding`` is the truth of the item that settles it,
-    ``ask`` what is asked of an item, by ``element`` of the program."""
+    ``ask`` the question about an item, by ``element`` of the program."""
 
     def __init__(
         self, hooks: TracingHooks, where: Where, deciding: bool, ask: Callable[[Any], Any],
@@ -74,12 +74,12 @@ class Quantifier:
         self.acting = 0  # items in branches
 
     def counted(self, items: Counted) -> Iterator[Thunk]:
-        """The elements of what has positions."""
+        """The elements of a sequence."""
         return (partial(lambda k: self.ask(items.item(k)), k)
                 for k in range(operator.index(items.count)))
 
     def pulled(self, over: Iterable[Any]) -> Iterator[Thunk]:
-        """Those of what gives one item after the other, once."""
+        """Those of an iterator, once."""
         is_known, iterator = type(over) in _KNOWN, iter(over)
         self.roots += _seen_by(over)
         while True:

@@ -45,8 +45,8 @@ _numbers_vary: ContextVar[bool] = ContextVar("numbers_vary", default=False)
 
 @contextmanager
 def numbers_vary() -> Iterator[None]:
-    """Numbers that a function gives itself are values of the run, though it is known while tracing
-    what each is: ``depth + 1``.  A second way, for recursion that has no end otherwise."""
+    """Numbers that a function gives itself are values of the run, though it is known while tracing,
+    all of them: ``depth + 1``.  A second way, for recursion that has no end otherwise."""
     token = _numbers_vary.set(True)
     try:
         yield
@@ -55,7 +55,7 @@ def numbers_vary() -> Iterator[None]:
 
 
 class NoResultYet(TraceError):
-    """A call of the function itself, of which it is not known what it returns: that side of a
+    """A call of the function itself, whose result's type is not known: that side of a
     branch says nothing of it.  No handler of the program's may catch it."""
 
     in_numpys_words = RecursionError("a function that calls itself has not returned yet")
@@ -65,7 +65,7 @@ def called(
     trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
     fp: str,
 ) -> Any:
-    """What a jitted function returns that the program calls: traced with it, or a `Call`."""
+    """The result of a jitted function that the program calls: traced with it, or a `Call`."""
     arguments, active = Arguments.of(args, kwargs), trace.part(Activations)
     for before in active.of(function):
         if _numbers_vary.get() and len(trace.record.regions) > before.regions:
@@ -98,7 +98,7 @@ def _inlined(
 
 @contextmanager
 def rounding(fp: str) -> Iterator[None]:
-    """What is traced may round so."""
+    """The traced code may round so."""
     token = fp_around.set(fp)
     try:
         yield
@@ -176,7 +176,7 @@ def _call(trace: Trace, function: Callable[..., Any], arguments: Arguments) -> A
 def settled_body(
     trace: Trace, function: Callable[..., Any], arguments: Arguments, fp: str | None = None
 ) -> _Body:
-    """The body that returns what is supposed of calls in it."""
+    """The body that returns the type supposed of calls in it."""
     name = trace.builder.namer.fresh(getattr(function, "__name__", "function"))
     recursive = Function(name, fp=fp)
     for _ in range(MOST_ROUNDS):

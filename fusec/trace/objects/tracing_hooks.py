@@ -54,7 +54,7 @@ _ALONE = _references()  # of what one variable holds
 
 
 class Operands(tuple[Any, ...]):
-    """No answer: what the handlers that follow get."""
+    """No answer: the operands for the handlers that follow."""
 
     __slots__ = ()
 
@@ -157,7 +157,7 @@ class TracingHooks(Hooks):
         self.trace.local.births[id(obj)] = new_id()
 
     def note_new(self, obj: Any, references: int) -> None:
-        """The same of what code that is not converted gave, where nothing but the caller, with so
+        """The same of a result of unconverted code, where nothing but the caller, with so
         many ``references``, has it."""
         kind = type(obj)
         if references <= _ALONE and kind.__flags__ & HEAP_TYPE and not (
@@ -244,7 +244,7 @@ def _with_items(x: Any, old: Iterable[Any], items: list[Any]) -> Any:
 
 @functools.cache
 def with_policy(policy: Policy) -> type[TracingHooks]:
-    """The hooks whose events mean what a policy says.
+    """The hooks whose events have the handlers of a policy.
 
     A class, made once: binding 40 methods for each trace took a tenth of the shortest traces.
     """

@@ -205,7 +205,7 @@ class Watch:
             self.stop()
 
     def stop(self) -> None:
-        """The program has returned; raises what other code has kept to itself."""
+        """The program has returned; raises errors that other code has kept to itself."""
         if self._is_on:
             self._is_on = False
             if self._collects:
@@ -301,7 +301,7 @@ class Watch:
         self._note_outside(value, attributes)
 
     def note_library_object(self, x: Any) -> None:
-        """Methods of the standard library read what the object holds, and may change it."""
+        """Methods of the standard library read the object's contents, and may change them."""
         if self.trace.active and id(x) not in self._known and id(x) not in (
                 self.trace.local.objects):
             self._known.add(id(x))

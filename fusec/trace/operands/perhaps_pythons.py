@@ -58,7 +58,7 @@ def note_choice(trace: Trace, value: Value, test: Value, sides: tuple[Value, ...
 
 
 def note_computed(trace: Trace, operator: Any, result: Any, *operands: Any) -> None:
-    """Remember what an operator gives of numbers that are Python's in some runs."""
+    """Remember an operator's result of numbers that are Python's in some runs."""
     if type(result) is TracedArray and result.storage is None and trace.part(Pythons) and all(
             map(_is_perhaps_pythons, operands)):
         note_pythons(trace, result.value)
@@ -94,7 +94,7 @@ def check_numpys(x: TracedArray, error: Callable[[str], Exception], what: str) -
 
 
 def check_attribute(x: TracedArray, name: str, *, is_asked: bool = False) -> None:
-    """Raise as Python where the number has no such attribute; what ``is_asked`` is told of the
+    """Raise as Python where the number has no such attribute; ``is_asked`` is told of
     attributes that both have, and of none else."""
     if x.storage is not None or x.value not in x.trace.part(Pythons):
         return

@@ -33,7 +33,7 @@ from .outside_memory import is_input, stand_in
 
 
 class Attributes:
-    """What a trace read from and assigned to attributes."""
+    """The reads and assignments of attributes in a trace."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace, self.places = trace, trace.part(Places)
@@ -66,7 +66,7 @@ class Attributes:
             raise AssignedLater(attribute=key[1])
 
     def write(self, obj: Any, name: str, value: Any) -> None:
-        """Note ``obj.name = value``; raises for what cannot be assigned after the call."""
+        """Note ``obj.name = value``; raises where that cannot be done after the call."""
         if id(obj) in self.trace.local.objects:
             self._note(obj, name, value)
             return

@@ -42,7 +42,7 @@ class NewContent:
 
 @dataclass(eq=False)
 class Held:
-    """A container, what it held before the trace, and the traced values that stood for that."""
+    """A container, its items before the trace, and the traced values that stand for these."""
 
     container: Any
     title: str
@@ -89,7 +89,7 @@ class Held:
 
 
 class Tail(Place):
-    """What is appended to a list, all of it as one variable: a tuple."""
+    """The items appended to a list, all of them as one variable: a tuple."""
 
     __slots__ = ("_list", "_start", "find")
 

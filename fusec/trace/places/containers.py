@@ -57,7 +57,7 @@ class Containers:
         return id(container) in self.held
 
     def content_before(self, container: Any) -> Any:
-        """What was in a container before the trace, in which it may be held or changed."""
+        """The items of a container before the trace, in which it may be held or changed."""
         held = self.held.get(id(container))
         if held is not None:
             return [v for _, v in held.before] if not isinstance(container, dict) else dict(
@@ -70,7 +70,7 @@ class Containers:
             is_outside(self.trace, container))
 
     def titled(self, container: Any) -> tuple[Any, str]:
-        """The container and what messages call it."""
+        """The container and its name in messages."""
         title = self.trace.name_outside(container)
         return container, title or f"a {type(container).__name__} from outside the function"
 
@@ -106,8 +106,8 @@ class Containers:
         return True
 
     def takes_appended(self, fn: Any) -> bool:
-        """Whether ``fn`` appends to a list that is nothing but appended to, in a branch: what it
-        gets is a variable then.  The trace begins anew where it was not known to be one."""
+        """Whether ``fn`` appends to a list that is nothing but appended to, in a branch: its
+        tail is a variable then.  The trace begins anew where it was not known to be one."""
         container, trace = getattr(fn, "__self__", None), self.trace
         if type(container) is not list or fn.__name__ not in ("append", "extend") or (
                 not trace.in_region or trace.record.loops):
@@ -185,7 +185,7 @@ class Containers:
     # -- the end of the trace ---------------------------------------------------------------------
 
     def effects(self) -> list[tuple[Any, Any]]:
-        """What is to be done after each call: items are assigned, then contents, those within
+        """The effects to make after each call: items are assigned, then contents, those within
         others first, then attributes and outer names."""
         replaced = {key for key, held in self.held.items() if held.is_replaced}
         changed = [place for place in self.places.changed() if id(place.scope) not in replaced]
@@ -223,7 +223,7 @@ class Containers:
             raise AssignedLater
 
     def check_new_items(self) -> None:
-        """Refuse what cannot be put into a container after the call: other containers from
+        """Refuse items that cannot be put into a container after the call: other containers from
         outside, which the program would go on to share."""
         for held in self.held.values():
             old = {id(item) for _, item in held.initial}

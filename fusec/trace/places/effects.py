@@ -75,7 +75,7 @@ class Effects:
             self.trace.record.regions.pop()
 
     def takes(self, fn: Any, args: tuple[Any, ...]) -> bool:
-        """Whether ``fn(*args)`` appends to a list of a loop that collects what is appended."""
+        """Whether ``fn(*args)`` appends to a list of a loop that collects its items."""
         owner = getattr(fn, "__self__", None)
         if type(owner) is GrowingList and len(args) == 1:
             owner.append(*args)
@@ -90,7 +90,7 @@ class Effects:
             self.read[id(value)] = value
 
     def note_function(self, fn: FunctionType) -> None:
-        """A function from outside the trace is called: what it refers to is older than that."""
+        """A function from outside the trace is called: its references are older than that."""
         if self._outside and fn.__closure__:
             _note(fn, self._outside[0])
 

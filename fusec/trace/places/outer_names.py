@@ -89,7 +89,7 @@ class OuterNames:
             self.places.put_back()
 
     def made(self) -> set[int]:
-        """The ids of what the program bound them to since the trace began."""
+        """The ids of objects that the program bound them to since the trace began."""
         return {id(p()) for p in self.places.changed() if isinstance(p, (Cell, Global))}
 
     def are_inputs(self) -> set[Key]:

@@ -65,7 +65,7 @@ def apart_guards(trace: Trace, written: set[int]) -> Iterator[Guard]:
 
 
 def apart_guard(names: str, captured: Sequence[Any], apart: Apart) -> Guard:
-    """That what is captured are arrays of memory of their own, as far as they are arrays.
+    """That captured arrays have memory of their own.
 
     The launcher goes by where they begin and end, which mostly is enough.
     """
@@ -181,7 +181,7 @@ def is_input(trace: Trace, value: Any) -> bool:
 def as_input(
     trace: Trace, value: Any, read: Callable[[], Any], subject: str, place: Place | None = None
 ) -> TracedArray:
-    """Such a value; without a ``place`` of its own the guard of what holds it compares its layout.
+    """Such a value; without a ``place`` of its own the guard of its holder compares its layout.
     """
     is_array = type(value) is np.ndarray
     first = trace.feeds.readers.setdefault(id(value), read) if is_array else read

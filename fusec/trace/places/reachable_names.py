@@ -60,7 +60,7 @@ class ArrayPlace:
 
 
 class Outside:
-    """What can be reached from outside of one trace."""
+    """Objects that one trace reaches outside."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -140,7 +140,7 @@ class Outside:
         return next(iter(self.places_of(array)), None)
 
     def guards(self, functions: Collection[FunctionType], inputs: Collection[Key]) -> list[Guard]:
-        """For what these functions can read by name, less the variables that are ``inputs``."""
+        """For values that these functions read by name, less the variables that are ``inputs``."""
         guards: dict[Key, Guard] = {}
         for fn in functions:
             for name in self._names_of(fn):

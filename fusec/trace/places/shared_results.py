@@ -90,7 +90,7 @@ class _Places:
             self.inside.discard(id(value))
 
     def check_chosen(self) -> None:
-        """Refuse objects that stand for what data chose where the caller could tell: one of them
+        """Refuse stand-ins for objects that data chose where the caller could tell: one of them
         outlives the call, or leaves it under another name too."""
         table, own = self.trace.part(ChosenOf), self.trace.local.objects
         left = Counter(list(self.made))

@@ -41,7 +41,7 @@ def in_order_of(
 
 
 def check_no_nan(trace: Trace, x: TracedArray) -> None:
-    """NaN is neither smaller nor larger: what Python makes of it depends on how it goes on."""
+    """NaN is neither smaller nor larger: Python's order of it depends on the algorithm."""
     if x.dtype.kind == "f":
         numbers: Any = x == x
         trace.check(numbers.all().value if x.ndim else numbers.value, UnsupportedError(

@@ -26,7 +26,7 @@ def is_marked(node: ast.expr) -> bool:
 
 
 def mark_lists(function: ast.FunctionDef) -> None:
-    """Mark what variables of the function hold that are such lists."""
+    """Mark the values of the function's variables that are such lists."""
     made = dict(_made(function.body))
     if not made or any(map(looks_at_frame, ast.walk(function))):
         return

@@ -38,7 +38,7 @@ def call_ufunc(
     trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any],
     python: bool = False,
 ) -> Any:
-    """What ``__array_ufunc__`` does for traced operands.
+    """``__array_ufunc__`` of traced operands.
 
     ``python``: it stands for Python's operator, which on Python numbers gives a Python number.
     """

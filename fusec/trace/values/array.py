@@ -283,7 +283,7 @@ class TracedArray:
             step.op in ("BroadcastTo", "Diagonal", "ReadOnly", "Windows") for step in self.steps)
 
     def check_writeable(self) -> None:
-        """Raise what NumPy raises for writing to a scalar or into read-only memory."""
+        """Raise NumPy's error for writing to a scalar or into read-only memory."""
         if self.storage is None:
             raise self.trace.error(TypeError("a scalar does not support item assignment"))
         if not self.is_writeable:

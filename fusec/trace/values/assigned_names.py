@@ -37,7 +37,7 @@ def is_number(x: Any) -> bool:
 class AssignedNames:
     """The attributes, by name, and outer variables that are inputs from the start.
 
-    Where an int among them decides what is computed, ints stay constants: a trace for each.
+    Where an int among them decides the program's course, ints stay constants: a trace for each.
     """
 
     attributes: set[str] = field(default_factory=set)
@@ -50,7 +50,7 @@ class AssignedNames:
     ints_are_constants: bool = False
 
     def may_be_input(self, x: Any) -> bool:
-        """Whether what a name holds is a number that can be an input."""
+        """Whether the value of a name is a number that can be an input."""
         return is_number(x) and not (self.ints_are_constants and type(x) is int)
 
 

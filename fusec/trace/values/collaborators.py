@@ -14,7 +14,7 @@ Effects = list[tuple[Any, Any]]  # an assignment after the call, and its value
 
 
 class Guard(Protocol):
-    """What a place held while the function was traced, and whether it still holds it."""
+    """The value of a place while the function was traced, and whether it still has it."""
 
     subject: str
     read: Any
@@ -116,7 +116,7 @@ class Containers(Protocol):
 
 
 class Reachable(Protocol):
-    """What the program can reach through names."""
+    """Objects that the program can reach through names."""
 
     names: dict[Key, Any]
     reached: dict[int, Any]  # all of it, by id

@@ -11,14 +11,14 @@ from typing import Any
 
 
 class Differentiated:
-    """Of a trace: how often, and what gives a value partial derivatives."""
+    """Of a trace: how often, and the function that gives a value partial derivatives."""
 
     times = 0
     with_partials: Callable[..., Any] | None = None
 
     @contextmanager
     def more(self, by: int) -> Iterator[None]:
-        """What is traced is differentiated so many times more."""
+        """The traced code is differentiated so many times more."""
         self.times += by
         try:
             yield

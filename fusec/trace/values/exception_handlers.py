@@ -64,7 +64,7 @@ _OF_PLAIN = frozenset((
 
 
 def check_decided(trace: Any, error: BaseException, *values: Value) -> None:
-    """Refuse what the run would raise under a handler for it where sizes or ints of the call alone
+    """Refuse an exception of the run under a handler for it where sizes or ints of the call alone
     decide ``values``: in a trace that knows those it is raised while tracing, and caught."""
     if not any(isinstance(error, classes) for classes, _ in trace.handlers):
         return
@@ -107,7 +107,7 @@ def raised_at(error: BaseException) -> TracebackType | None:
 
 
 def classes_of(caught: Callable[[], Any] | None) -> Classes:
-    """What ``except X`` names; Python looks at it when something is raised, here it is before."""
+    """The classes that ``except X`` names; Python looks at it when raising, here it is before."""
     try:
         classes = (BaseException,) if caught is None else caught()
     except Exception:

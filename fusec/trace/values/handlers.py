@@ -82,7 +82,7 @@ when_called = partial(when_traced, TABLE)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What answers for a function of NumPy, or for a method of its arrays.
+    """The handler of a function of NumPy, or of a method of its arrays.
 
     The trace comes before the call's own arguments, unless ``of_array``: such a method knows it.
     ``of_scalars``: NumPy asks a method, and those of scalars give no arrays of rank 0.  ``hooked``:

@@ -48,7 +48,7 @@ class _Memory:
 
 
 class MadeArrays(list[np.ndarray]):
-    """Of a trace: arrays that it has made of what the program made, and which its graph reads."""
+    """Of a trace: arrays that it has made of the program's own, and which its graph reads."""
 
 
 def made_of(trace: Trace, items: Any, dtype: Any = None) -> np.ndarray:
@@ -89,7 +89,7 @@ class OwnArrays:
         return memory.storage is not None or self.trace.is_older_than_region(memory.born)
 
     def storage_of(self, x: np.ndarray) -> Storage | None:
-        """What the graph has for the memory of ``x``; None if it is not in the graph."""
+        """The storage for the memory of ``x``; None if it is not in the graph."""
         memory = self._memory.get(id(root_of(x)))
         return None if memory is None else memory.storage
 

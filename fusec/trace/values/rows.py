@@ -87,7 +87,7 @@ class Parts:
 
 
 def part_of(trace: Trace, place: Place, kind: str) -> Value:
-    """What lies at a place of an array."""
+    """The part at a place of an array."""
     stack, path = place
     if not path:
         return stack
@@ -152,7 +152,7 @@ class RowStorage(_Late, Storage):
 
 
 class CopiedRow(_Late, Copied):
-    """Memory that is read, while that of others holds what it held."""
+    """Memory that is read, while that of others is unchanged."""
 
 
 def late(x: TracedArray) -> Any:
@@ -178,7 +178,7 @@ def is_stale(x: Any) -> bool:
 
 
 def whole(trace: Trace, items: Any) -> Place | None:
-    """Of what the items, which may be lists in turn, are all parts, in order."""
+    """The array that the items, which may be lists in turn, are all parts of, in order."""
     place = _place(trace, items[0]) if items else None
     if place is None or not place[1]:
         return None
@@ -203,7 +203,7 @@ def _place(trace: Trace, item: Any) -> Place | None:
 
 
 def pending_of(items: Any) -> Pending:
-    """What is pending of a list, by its last item."""
+    """The pending part of a list, by its last item."""
     while type(items) in (list, tuple) and items:
         items = items[-1]
     row = _late(items) if type(items) is TracedArray else None
@@ -211,7 +211,7 @@ def pending_of(items: Any) -> Pending:
 
 
 def all_pending(items: Any) -> list[Pending]:
-    """What is pending of any of its items: a list may be filled by several loops, and by none."""
+    """The pending parts of its items: a list may be filled by several loops, and by none."""
     if type(items) in (list, tuple):
         return [pending for item in items for pending in all_pending(item)]
     row = _late(items) if type(items) is TracedArray else None

@@ -60,7 +60,7 @@ class Trace:
         self._parts: dict[type, Any] = {}
 
     def part(self, kind: type[Part]) -> Part:
-        """What another module keeps of this trace: ``kind()``, made when it is first asked for."""
+        """The part of this trace that another module keeps: ``kind()``, made at first use."""
         part: Part | None = self._parts.get(kind)
         if part is None:
             part = self._parts[kind] = kind()
@@ -81,7 +81,7 @@ class Trace:
         return len(self.record.journal) + self.local.changes
 
     def is_older_than_region(self, born: int) -> bool:
-        """Whether what was made at ``born`` was there before the innermost of these."""
+        """Whether an object made at ``born`` was there before the innermost of these."""
         return bool(self.record.regions) and born < self.record.regions[-1]
 
     def note_chosen(self, copy: Any, *chosen_of: Any) -> None:
@@ -212,7 +212,7 @@ class Trace:
         return value
 
     def name_outside(self, array: Any) -> str:
-        """``global W``, ``closure variable W``, or what else can be said of an array or container;
+        """``global W``, ``closure variable W``, or another description of an array or container;
         nothing where no name holds it."""
         if id(array) in self.local.arrays:
             return "an array made in the function"
@@ -277,7 +277,7 @@ def _made_anew(kind: type[Exception], error: Exception, message: str) -> Excepti
 
 
 def current() -> Trace | None:
-    """The innermost trace in progress in this thread, for what the program calls."""
+    """The innermost trace in progress in this thread, for functions that the program calls."""
     stack = getattr(_state, "stack", None)
     trace, handlers = stack[-1] if stack else (None, None)
     return None if handlers is not None and handlers.one_runs() else trace

@@ -25,7 +25,7 @@ Bracket = tuple[str, int]  # the operation, and the handler that it leads to or 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """Steps ``start`` to ``stop``, and the first step of the handler of what they raise."""
+    """Steps ``start`` to ``stop``, and the first step of the handler of their exceptions."""
 
     start: int
     stop: int
