@@ -82,7 +82,7 @@ CLEAN_UP = Repeat((
 
 
 def pipeline(options: PassOptions) -> list[Pass | Repeat]:
-    """What happens to a traced graph before it is lowered.
+    """The passes of a traced graph before it is lowered.
 
     A sub-graph of a branch or loop is simplified where `subgraphs` stands.  How it goes on is
     known when it is lowered: as a part of a `native_loop` or, run `step_by_step`, as a plan.
@@ -141,7 +141,7 @@ def _contracted(options: PassOptions, graph: Graph) -> Graph:
 
 
 def native_loop(is_way_back: bool = False) -> list[Pass]:
-    """What a simplified sub-graph goes through in a native loop, which knows where arrays live.
+    """The passes of a simplified sub-graph in a native loop, which knows where arrays live.
 
     ``is_way_back``: of a loop that gradients made.
     """
@@ -155,7 +155,7 @@ def native_loop(is_way_back: bool = False) -> list[Pass]:
 
 
 def step_by_step(as_native: bool = False) -> list[Pass]:
-    """What a simplified sub-graph goes through that runs as a plan of its own.
+    """The passes of a simplified sub-graph that runs as a plan of its own.
 
     ``as_native``: of a loop that on one device is native, whose small products are summed there.
     """

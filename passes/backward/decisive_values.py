@@ -8,8 +8,8 @@ from fusec.ops.regions.loop_numbers import WAY_BACK
 
 
 def decisive_values(graph: Graph) -> set[Value]:
-    """Values from which something is computed that jumps: comparisons, and whatever else is no
-    float; numbers that are rounded to whole ones; what libraries and graphs inside make of them."""
+    """Values from which something is computed that jumps: comparisons, and others that are no
+    float; numbers that are rounded to whole ones; results of libraries and graphs inside."""
     found: set[Value] = set()
     for node in reversed(graph.nodes):
         if any(v in found for v in node.outputs):

@@ -23,7 +23,7 @@ class KnownCones:
         self._costs: dict[Value, tuple[float, set[Value]]] = {}  # with what they depend on
 
     def begin_round(self, materialised: set[Value]) -> None:
-        """Forget what these values, instead of those of the last round, change."""
+        """Forget the cones that these values, instead of the last round's, change."""
         changed = self.materialised ^ materialised
         self.materialised = materialised
         self._cones = {root: reach for root, reach in self._cones.items() if not any(

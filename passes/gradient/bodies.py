@@ -29,7 +29,7 @@ class Opened:
         return [found[i] for i in sorted(found)]
 
     def new_contents(self, graph: Graph) -> dict[int, Value]:
-        """By parameter what the graph updates it to."""
+        """By parameter the value that the graph updates it to."""
         return {i: self.values[v] for i, v in graph.updates}
 
 
@@ -48,7 +48,7 @@ def placeholder(builder: Builder, type_: TensorType, name: str) -> Value:
 
 
 class Ties(Protocol):
-    """What else nodes wait for: see `run_sizes`."""
+    """Further predecessors of nodes: see `run_sizes`."""
 
     def before(self, node: Node, inputs: Sequence[Value]) -> list[Node]:
         """The nodes before one of these operands."""
@@ -76,7 +76,7 @@ def copy_nodes(
 
 
 class Body:
-    """A graph that is put together: parameters first, then what is copied or made of them."""
+    """A graph that is put together: parameters first, then copies and new nodes."""
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder

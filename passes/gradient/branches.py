@@ -28,7 +28,7 @@ SIDES = ("then", "orelse")
 
 @dataclass
 class Side:
-    """A side and a copy of it: ``outputs`` are its results, ``ends`` what its parameters are."""
+    """A side and a copy of it: ``outputs`` are its results, ``ends`` its parameters' values."""
 
     graph: Graph
     body: Opened
@@ -111,8 +111,8 @@ class _Plan:
             n for n in self.arrays if n in self.wanted]
 
     def starts_with_total(self, number: int) -> bool:
-        """Whether the total so far of the operand is what the way back adds to; once, where it
-        stands among the operands twice."""
+        """Whether the total so far of the operand is the one that the backward pass adds to; once,
+        where it stands among the operands twice."""
         operands = self.node.inputs[1:]
         return number >= self.node.attrs["changed"] and operands[number] not in operands[:number]
 

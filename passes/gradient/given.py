@@ -22,7 +22,7 @@ from .loops.stacks import Inside
 def reverse_given(
     state: reverse.Reverse, node: Node, given: Sequence[Term | None]
 ) -> None:
-    """Add what the rule gives for the cotangents to the totals of the primals."""
+    """Add the rule's cotangents to the totals of the primals."""
     operands, builder = Operands.of(node), state.builder
     _check_closed(node, [v in state.found.values for v in operands.closed])
     if node.attrs["direction"] == "back":

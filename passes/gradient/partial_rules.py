@@ -63,7 +63,7 @@ def with_mask(term: Term, like: Term) -> Term:
 
 
 def conjugate(factor: Term | int | float | complex) -> Term | int | float | complex:
-    """Of a complex derivative what cotangents are multiplied by: see `fusec.ops.derivatives`."""
+    """A complex derivative conjugated, for cotangents: see `fusec.ops.derivatives`."""
     if isinstance(factor, Term):
         return conj(factor) if factor.dtype.kind == "c" else factor
     return factor.conjugate()

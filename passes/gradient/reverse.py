@@ -77,7 +77,7 @@ class Reverse:
                     self.totals.pop(value, None)
 
     def total(self, value: Value) -> Term | None:
-        """What a value has so far, zeros where its mask is false."""
+        """The total of a value so far, zeros where its mask is false."""
         ct = self.totals.get(value)
         return None if ct is None else ct.settled()
 

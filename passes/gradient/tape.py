@@ -74,7 +74,7 @@ class _Cut:
 
     @property
     def work(self) -> float:
-        """What computing again takes, in bytes that are written meanwhile."""
+        """The cost of recomputation, in bytes that are written meanwhile."""
         rows = ((v, get(v.node.op)) for v in self.again)
         return sum(OF_A_NODE + (bytes_of(v) * row.cost / OF_A_BYTE) * (row.kind == "elementwise")
                    for v, row in rows)

@@ -53,7 +53,7 @@ def constrained(graph: Graph) -> bool:
 
 
 def resolve_constraints(graph: Graph, machine: Machine) -> Graph:
-    """See the module docstring.  Raises ``ValueError`` for what no device can meet."""
+    """See the module docstring.  Raises ``ValueError`` for constraints that no device can meet."""
     return _resolved(graph, machine) if constrained(graph) else graph
 
 

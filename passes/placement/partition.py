@@ -74,7 +74,7 @@ class Part:
 
 @dataclass
 class Partition:
-    """A part for each device, and what goes between them."""
+    """A part for each device, and the values sent between them."""
 
     whole: Graph
     home: DeviceModel

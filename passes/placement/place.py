@@ -82,7 +82,7 @@ def place(
 
 
 def estimate(graph: Graph, machine: Machine, placement: Placement) -> float:
-    """Nanoseconds that a placed graph should take, by what the machine knows of nodes now."""
+    """Nanoseconds that a placed graph should take, by the machine's figures of now."""
     simulator = Simulator(graph, machine)
     if placement.is_divided:
         return simulator.run_placed(placement.simulation.devices).makespan
@@ -109,7 +109,7 @@ def _is_doubtful(simulator: Simulator, simulation: Simulation, guessed: Sequence
 
 
 def placed(graph: Graph, simulation: Simulation) -> Graph:
-    """The graph with the name of its device, and what its constraint says of sending, in each
+    """The graph with the name of its device, and its constraint's format of sends, in each
     node."""
     values: dict = {}
     nodes: dict[int, Node] = {}

@@ -120,7 +120,7 @@ def index_by_op(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
 
 
 def operand_ops(node: Node) -> set[str]:
-    """The ops of what the node reads, and `CONSTANT` where that may be one."""
+    """The ops of the node's operands, and `CONSTANT` where that may be one."""
     ops = {v.node.op for v in node.inputs}
     if "Const" in ops or "BroadcastTo" in ops:
         ops.add(CONSTANT)
@@ -128,7 +128,7 @@ def operand_ops(node: Node) -> set[str]:
 
 
 def apply_rule(item: Rule, node: Node, rewriter: Rewriter) -> Value | None:
-    """What the rule puts in the place of the node, or ``None`` when it does not apply."""
+    """The rule's node in the place of this one, or ``None`` when it does not apply."""
     if node.op != item.pattern.op or node.inputs[-1].dtype.kind not in item.kinds:
         return None
     bindings = _match_call(item.pattern, node, {"out": node.types[0].shape})

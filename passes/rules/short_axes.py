@@ -34,7 +34,7 @@ STEP_BYTES = 128
 def short_axes(graph: Graph) -> Graph:
     """The graph with short reductions as ``Fold`` nodes; itself where there is none.
 
-    What reduces the same axes of the same shape stays together, as loops where one is too much.
+    Reductions of the same axes of the same shape stay together, as loops where one is too much.
     """
     too_much: set[Short] = set()
     while True:

@@ -20,7 +20,7 @@ from .trips import Counter, Trips, counters, trips
 
 @dataclass
 class LoopParts:
-    """A loop and a copy of its body: ``ends`` is what each carried value is at the end of an
+    """A loop and a copy of its body: ``ends`` has each carried value at the end of an
     iteration."""
 
     builder: Builder
@@ -47,7 +47,7 @@ class LoopParts:
         return len(self.ends)
 
     def around(self, around: Around | None) -> dict[Value, Interval]:
-        """What is known of numbers in the body."""
+        """The bounds of numbers in the body."""
         known = dict(around or {})
         for position, (inner, outer) in enumerate(
                 zip(self.body.parameters, self.node.inputs, strict=True)):
@@ -121,7 +121,7 @@ class More:
 
     @property
     def names(self) -> list[str]:
-        """Of these: of what keeps entries that only the way back reads, and of others none."""
+        """Of these: of tapes, which only the backward pass reads, and of others none."""
         return [TAPE if v in dict(self.tapes) else "" for v in self.firsts]
 
 

@@ -73,8 +73,8 @@ def _used(node: Node) -> Names:
 def copied_after_sizes(
     body: Body, roots: Sequence[Value], numbers: dict[str, Value], there: Graph
 ) -> list[Value]:
-    """The values in the body, with all that computes them, each node after what its sizes are
-    learnt from.
+    """The values in the body, with all that computes them, each node after the definitions of its
+    sizes.
 
     ``numbers``: of `numbers_of`, where the way ``there`` kept them or they follow.
     """
@@ -111,7 +111,7 @@ class _Ties:
         self.after: dict[int, Names] = {}  # by node
 
     def before(self, node: Node, inputs: Sequence[Value]) -> list[Node]:
-        """What a node of these operands must wait for beside them."""
+        """The nodes that one of these operands must wait for beside them."""
         missing = (_used(node) & self.own) - learnt_symbols(node) - self._follows(inputs)
         return list(dict.fromkeys(self.learnt[n] for n in sorted(missing) if n in self.learnt))
 

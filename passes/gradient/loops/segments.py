@@ -43,7 +43,7 @@ def planned(trips: int | None, state: int, entry: int, budget: int) -> Plan | No
     """How to keep no more than ``budget`` bytes, with the fewest runs; None where every iteration
     may keep its ``entry`` bytes.
 
-    ``state``: bytes of what is carried at the beginning of a segment.  Where no number of levels is
+    ``state``: bytes of carried values at the beginning of a segment.  Where no number of levels is
     enough, single iterations run again, whose loops may keep less in turn; else the plan is taken
     that keeps the least, where it keeps less than everything: a loop that carries a record of all
     iterations has beginnings as large as that.  ``trips`` None: the run says it; then half of the
@@ -130,7 +130,7 @@ def _ops(graph: Graph) -> set[str]:
 
 
 def state_of(parts: LoopParts, roots: Sequence[Value], seeds: Sequence[Value]) -> list[Value]:
-    """What of the values that are carried the iterations of the way back must be given."""
+    """The carried values that iterations of the backward pass must be given."""
     nodes = nodes_behind(roots, set(seeds).__contains__)
     read = {v for node in nodes for v in node.inputs} | set(roots)
     return [v for n, v in enumerate(parts.body.parameters[: parts.carried])
@@ -138,7 +138,7 @@ def state_of(parts: LoopParts, roots: Sequence[Value], seeds: Sequence[Value]) -
 
 
 def in_segments(parts: LoopParts, around: Around, length: int) -> LoopParts:
-    """The loop as one over segments; ``around``: what is known of numbers in its body."""
+    """The loop as one over segments; ``around``: the bounds of numbers in its body."""
     builder, node, n = parts.builder, parts.node, parts.carried
     builder.loc, builder.device = node.loc, node.device
     trips, first = parts.number_of_trips(around), builder.const(0)
@@ -240,7 +240,7 @@ def bytes_in(stacks: Sequence[Stack]) -> int | None:
 
 
 def told(plan: Plan, count: int | None, entry: int, budget: int) -> str:
-    """What a plan does, and why."""
+    """The plan in words, with its reason."""
     would = f"{in_words(entry)} of each iteration" if count is None else (
         f"{in_words(count * entry)} of {count} iterations")
     length, levels = plan.lengths[0], len(plan.lengths)

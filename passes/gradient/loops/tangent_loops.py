@@ -17,7 +17,7 @@ from .loop_parts import LoopParts, More, extended_loop, varied_values
 def forward_loop(
     builder: Builder, node: Node, given: Sequence[Term | None]
 ) -> Sequence[Term | None]:
-    """The tangents of what the loop carries in the end."""
+    """The tangents of the loop's carried values in the end."""
     parts = LoopParts.of(builder, node)
     varied = varied_values(parts, {n for n, t in enumerate(given) if t is not None})
     if not varied:

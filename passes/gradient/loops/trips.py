@@ -108,7 +108,7 @@ def _step(value: Value, counter: Value) -> Any:
 
 
 def trips(node: Node) -> Trips | None:
-    """What ends the loop; None where it is no counter, or one that may wrap around first."""
+    """The trip count of the loop; None where it has no counter, or one that may wrap."""
     by_parameter = {c.position: c for c in counters(node)
                     if is_wide(node.inputs[c.position].dtype)}
     test = node.attrs["test"]
