@@ -38,15 +38,15 @@ class CudaBackend(Backend):
 
     @lazy
     def driver(self) -> Driver:
-        """What compiles and launches its kernels, and owns their memory."""
+        """The driver, which compiles and launches its kernels, and owns their memory."""
         return self._make_driver()
 
     def supports(self, op: str, dtype: np.dtype) -> bool:
         return supports(op, dtype)
 
     def has_kernel(self, node: Node) -> bool:
-        """What is computed element by element, but for scalar functions that have no CUDA C++;
-        branches and loops of that."""
+        """Elementwise nodes, but for scalar functions that have no CUDA C++; branches and loops
+        of these."""
         is_one = is_of_kernels(node) and not self.refusal(node)
         return is_one or is_control_of(node, self.has_kernel)
 

@@ -69,7 +69,7 @@ def _fits(form: LoopForm) -> bool:
 
 @dataclass(frozen=True)
 class LoadedKernel:
-    """A kernel that a driver has loaded, with what its launches need to know."""
+    """A kernel that a driver has loaded, with the facts that its launches need."""
 
     loaded: Any
     kernel: CudaKernel

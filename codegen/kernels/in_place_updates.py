@@ -20,7 +20,7 @@ MOST_ORDERED = 48  # nests of a kernel whose order is looked for: all pairs are 
 
 
 def drop_unchanged(kernel: Kernel, out: int, source: int) -> Kernel:
-    """The kernel without stores to buffer ``out`` of what ``source`` holds at the same index.
+    """The kernel without stores to buffer ``out`` of ``source``'s element at the same index.
 
     A store stays if an earlier one may have overwritten its elements: it restores them.
     """
@@ -98,7 +98,7 @@ def read_first(kernel: Kernel, pairs: Sequence[Pair]) -> Kernel:
     """The kernel with its nests in an order in which ``source`` buffers are read before others
     write there, as far as there is one; nests that write to the same elements keep theirs.
 
-    The border of an array is set from the other one, which is set from what lies beside it: the
+    The border of an array is set from the other one, which is set from its neighbours: the
     first update's value has to be taken before the second is made.
     """
     nests = kernel.nests
@@ -135,7 +135,7 @@ Reach = list[tuple[int, int]]  # the first and last index on each axis
 
 
 def written_boxes(kernel: Kernel, out: int) -> list[Reach] | None:
-    """What the kernel writes of buffer ``out``, at most; None: anything."""
+    """The boxes of buffer ``out`` that the kernel writes, at most; None: anything."""
     return _boxes((nest, index) for nest in kernel.nests for index in _written(nest, out))
 
 
@@ -266,7 +266,7 @@ def _written_in_order(nest: Nest, out: int) -> list[IndexMap]:
 
 
 def copy_kernel(kernel: Kernel, out: int) -> Kernel:
-    """Copies what ``kernel`` stored to ``out`` (buffer 0) to another array (buffer 1).
+    """Copies the elements that ``kernel`` stored to ``out`` (buffer 0) to another array (buffer 1).
 
     A kernel that stores at computed indices stores the rest as well.
     """

@@ -19,7 +19,7 @@ from .scalar_rules import operation
 
 
 class NestLowering(ExpressionLowering):
-    """One box of the domain: stages, and what they store."""
+    """One box of the domain: stages, and their stores."""
 
     def __init__(self, body: FusedBody, box: Box) -> None:
         super().__init__(body, box)

@@ -23,7 +23,7 @@ from .loop_ir import Access, Expr, Kernel, Nest, Reduction, Stage, Store, walk
 
 
 class FailedCheckError(Exception):
-    """A check of a kernel failed: NumPy, asked again, says what is wrong."""
+    """A check of a kernel failed: NumPy, asked again, raises the error."""
 
 
 def run_kernel(kernel: Kernel, buffers: Sequence[np.ndarray]) -> None:

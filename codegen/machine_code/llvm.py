@@ -172,7 +172,7 @@ HAS_LSR_SWITCH = llvm.llvm_version_info[0] <= 22
 
 
 def inlined(text: str, entry: str) -> str:
-    """The IR of one function of a module, with what it calls there in its place and its memory in
+    """The IR of one function of a module, with its callees inlined and its memory in
     registers, where that can be."""
     with _lock:
         module = _parse(re.sub(r"(?m)^(?:attributes|define) .*", _without_limits, text))

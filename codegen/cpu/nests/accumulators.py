@@ -78,7 +78,7 @@ class Accumulator:
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of what is compared or added (for argmin not the result's)."""
+        """The dtype of compared or added elements (for argmin not the result's)."""
         return self.reduction.value.dtype
 
     @property
@@ -105,7 +105,7 @@ def make_accumulator(
 
 
 def reset(em: Emitter, acc: Accumulator) -> None:
-    """Start the vectors anew; what lies on the cascade stays."""
+    """Start the vectors anew; sums on the cascade stay."""
     start = em.const(acc.dtype, identity_of(acc.kind, acc.dtype), acc.lanes)
     for slot in acc.slots:
         em.line(f"store {start}, ptr {slot}")
@@ -252,7 +252,7 @@ def finish(em: Emitter, acc: Accumulator) -> tuple[Operand, Operand | None]:
 
 
 def finish_block(em: Emitter, acc: Accumulator) -> Operand:
-    """The total of what is in the vectors, by the same additions as a block's on the stack."""
+    """The total of the vectors, by the same additions as a block's on the stack."""
     return _folded(em, acc, 1)
 
 

@@ -38,11 +38,11 @@ class CupyArrays(DriverArrays):
 
     @property
     def stream(self) -> Any:
-        """What work is asked of now."""
+        """The stream that work goes to now."""
         return self.driver.stream
 
     def lent(self, array: Any) -> np.ndarray:
-        """An array of a GPU as plans take it; what has DLPack alone is CuPy's first."""
+        """An array of a GPU as plans take it; one that has DLPack alone is CuPy's first."""
         cupy = self.driver.cupy
         own = array if isinstance(array, cupy.ndarray) else _of_cupy(cupy, array)
         number = int(own.device.id)
@@ -81,7 +81,7 @@ class CupyArrays(DriverArrays):
             self.over(target)[...] = self.over(source)
 
     def wait_for(self, stream: Any) -> None:
-        """Until the stream has done what it was asked."""
+        """Until the stream has done its work."""
         with self.driver.faults.of_waiting():
             stream.synchronize()
 
@@ -90,7 +90,7 @@ class CupyArrays(DriverArrays):
         return self.over(self.bring(array))
 
     def constant(self, array: np.ndarray) -> ConstantArray:
-        """A function that gives a copy of what nobody changes."""
+        """A function that gives a copy of an array that nobody changes."""
         return ConstantArray(self.driver, self.brought, array)
 
     def prepared(self, schedule: Schedule, numbers: int) -> GpuKernels | str:
@@ -133,7 +133,7 @@ class GpuKernels(Prepared):
         return function_of(node, self._cupy)
 
     def around(self, node: Node) -> Any:
-        """What makes a context for its call; None: it needs none."""
+        """The maker of a context for its call; None: it needs none."""
         return raising if may_refuse(node) else None
 
     def outside(self, is_packed: bool) -> Any:

@@ -46,7 +46,7 @@ class LoadedModule:
 
 
 class Moment(NamedTuple):
-    """When a stream has done what it was asked until then: an event, and how many kernels the GPU
+    """When a stream has done its work until then: an event, and how many kernels the GPU
     was asked for by then."""
 
     passed: Any
@@ -96,7 +96,7 @@ class CupyDriver:
 
     @property
     def stream(self) -> Any:
-        """What work is asked of now."""
+        """The stream that work goes to now."""
         return _current.get() or self._own_stream
 
     @contextmanager
@@ -141,7 +141,7 @@ class CupyDriver:
         return self.cupy.cuda.get_current_stream()
 
     def is_capturing(self, stream: Any) -> bool:
-        """Whether the program makes a graph of what the stream is asked for: no other graph can be
+        """Whether the program captures the stream into a graph: no other graph can be
         launched in it then.  The legacy stream, which CUDA may not be asked about, cannot."""
         return stream.ptr > _LEGACY and bool(stream.is_capturing())
 
@@ -151,7 +151,7 @@ class CupyDriver:
         self.faults.note(kernels)
 
     def captured(self, launches: Sequence[Filled]) -> Any:
-        """A CUDA graph of these launches; raises what CUDA says against it."""
+        """A CUDA graph of these launches; raises CUDA's error."""
         with self._capture_lock, self.device:
             stream = self._capturing
             stream.begin_capture()
@@ -189,8 +189,8 @@ class CupyDriver:
         return address
 
     def with_room(self, nbytes: int, ask: Callable[[], R], stream: Any = None) -> R:
-        """What ``ask`` gives, which takes so many bytes, for a stream (that of now); once more with
-        the pool emptied."""
+        """The result of ``ask``, which takes so many bytes, for a stream (that of now); once more
+        with the pool emptied."""
         full = self.cupy.cuda.memory.OutOfMemoryError
         with self.device, stream or self.stream:
             try:

@@ -76,7 +76,7 @@ class DeviceMemory:
         return 0  # it is empty
 
     def copy_back(self, written: Collection[int]) -> None:
-        """Bring what kernels wrote back to the host's arrays."""
+        """Copy results of kernels back to the host's arrays."""
         for part in self._staged:
             if part.buffers & set(written):
                 self.driver.copy_out(part.bytes_of(), part.device)
@@ -88,7 +88,7 @@ class DeviceMemory:
         return int(value[0])
 
     def release(self) -> None:
-        """Give back what was borrowed."""
+        """Give back the borrowed blocks."""
         for address in self._owned:
             self.driver.free(address)
         self._owned.clear()

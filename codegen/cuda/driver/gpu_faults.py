@@ -50,7 +50,7 @@ class Faults:
             raise self.told(error) from error
 
     def told(self, error: Exception) -> FusecError:
-        """What a program is told of an error of CUDA that any kernel may have caused."""
+        """The program's error for one of CUDA that any kernel may have caused."""
         return self.of(error, [kernel for _, kernel in self._latest.copy()])
 
     @contextmanager
@@ -73,7 +73,7 @@ class Faults:
             raise self.of(error, [kernel]) from error
 
     def of(self, error: Exception, kernels: Sequence[Kernel]) -> FusecError:
-        """What a program is told of an error of CUDA, which one of these kernels has caused."""
+        """The program's error for one of CUDA that one of these kernels has caused."""
         named = dict.fromkeys(
             f"{k.name}{f', line {k.locs[0]}' if k.locs else ''}" for k in kernels)
         if os.getpid() != self._process:

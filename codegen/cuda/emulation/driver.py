@@ -37,7 +37,7 @@ class EmulatedDriver:
     With a ``seed`` other than 0 blocks, threads and streams take turns in an order that it decides,
     another for each launch.
 
-    A kernel that fails spoils what it writes, and so do those that read that: who copies it from
+    A kernel that fails spoils the arrays it writes, and so do their readers: who copies one from
     the device gets the error, whoever else was waiting when it happened.
     """
 
@@ -54,7 +54,7 @@ class EmulatedDriver:
             weakref.WeakValueDictionary())
 
     def reseed(self, seed: int) -> None:
-        """Let another seed decide what has no order."""
+        """Let another seed decide the order of unordered work."""
         self.seed = seed
         self.streams.reseed(seed)
 
@@ -141,7 +141,7 @@ class EmulatedDriver:
         return block.start
 
     def synchronize(self, until: Event | None = None) -> None:
-        """Do what was asked for, as far as the event, if there is one; raises the first fault of
+        """Do the work asked for, as far as the event, if there is one; raises the first fault of
         kernels that nobody was told of."""
         self.streams.synchronize(until)
         error = self._faults.first_untold()

@@ -70,7 +70,7 @@ def _close(handle: int) -> None:
 def load(module: CudaModule) -> LoadedModule:
     """The module, loaded; compiled if neither this process nor the disk cache has it.
 
-    Raises `NoCompilerError`, and `CompilationError` with what the compiler says.
+    Raises `NoCompilerError`, and `CompilationError` with the compiler's message.
     """
     compiler = tools.toolchain()
     text = kernels_text(module)

@@ -11,7 +11,7 @@ from .work import Work
 
 
 class Event(Work):
-    """A moment of a stream: what was asked of the stream before has been done."""
+    """A moment of a stream: the stream's work before it has been done."""
 
     def __init__(self) -> None:
         self.is_done = False
@@ -52,11 +52,11 @@ class Streams:
         self._random = random.Random(seed) if seed else None
 
     def ask(self, work: Work, stream: int = 0) -> None:
-        """Let the stream do this after what it was asked before."""
+        """Let the stream do this after its earlier work."""
         self._queues.setdefault(stream, deque()).append(work)
 
     def record(self, stream: int = 0) -> Event:
-        """The moment when the stream has done what it was asked until now."""
+        """The moment when the stream has done its work until now."""
         event = Event()
         self.ask(event, stream)
         return event
@@ -71,7 +71,7 @@ class Streams:
 
     def synchronize(self, until: Event | None = None) -> None:
         """Do all of it; or some, the event's stream until the event at least, and of other streams
-        what that waits for: with the seed 0 nothing else, with others more, or not."""
+        the work that it waits for: with the seed 0 nothing else, with others more, or not."""
         with self._working:
             if until is None:
                 self._give_up_what_is_useless()

@@ -22,7 +22,7 @@ Around = Callable[[Callable[[], None]], None]
 
 
 class Faults:
-    """What has gone wrong, and which blocks of memory it has spoilt.
+    """The faults, and the blocks of memory that they have spoilt.
 
     Errors are handed out as copies: the traceback of one that is raised holds the arrays of who
     asked, and these would never be given back.
@@ -33,7 +33,7 @@ class Faults:
         self._untold: list[Exception] = []
 
     def of(self, starts: Sequence[int]) -> Exception | None:
-        """What has spoilt the first of these blocks that is."""
+        """The fault that has spoilt the first of these blocks that is."""
         return next((self._spoilt[s] for s in starts if s in self._spoilt), None)
 
     def add(self, error: Exception) -> Exception:
@@ -68,7 +68,7 @@ class Work:
         raise NotImplementedError
 
     def is_useless(self, unread: set[int]) -> bool:
-        """Whether nobody can see what it does.  ``unread`` are the blocks that nothing reads
+        """Whether nobody can see its effect.  ``unread`` are the blocks that nothing reads
         afterwards, and are made those that nothing reads from before it on."""
         return False
 
@@ -121,7 +121,7 @@ class CopyIn(Work):
 
 
 class CopyOut(Work):
-    """To an array of the host's, while somebody holds it; ``error`` is what has spoilt it."""
+    """To an array of the host's, while somebody holds it; ``error`` is its fault."""
 
     def __init__(self, array: np.ndarray, address: int, block: int, faults: Faults) -> None:
         self.array, self.address, self.block = weakref.ref(array), address, block

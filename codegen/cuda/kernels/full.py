@@ -49,7 +49,7 @@ class _Partials(KernelWriter):
 
 
 class PartialKernel(_Partials):
-    """Every thread goes over packs of the whole domain; a block joins what its threads have."""
+    """Every thread goes over packs of the whole domain; a block joins its threads' results."""
 
     def body(self) -> None:
         em, stage = self.em, self.inner_stage()
@@ -87,7 +87,7 @@ class PartialKernel(_Partials):
 
 
 class FinishKernel(_Partials):
-    """One block joins the partial results and runs what comes after."""
+    """One block joins the partial results and runs the later stages."""
 
     def body(self) -> None:
         form, em = self.form, self.em

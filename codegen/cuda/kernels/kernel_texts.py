@@ -9,7 +9,7 @@ from ..module import CudaModule
 
 
 class KernelTexts(Mapping[str, str]):
-    """``cu``: the source; ``ptx``: what NVRTC makes of it for sm_80, compiled when it is asked for.
+    """``cu``: the source; ``ptx``: NVRTC's code of it for sm_80, compiled when it is asked for.
 
     ``ptx`` is among the names only where NVRTC is; asking for it elsewhere raises `NoNvrtcError`.
     """

@@ -88,7 +88,7 @@ class KernelWriter(KernelFrame):
         """Evaluate a stage in all lanes of a pack, then store.
 
         ``accumulate(reduction, value, place)`` takes the elements of its reductions, in each lane;
-        ``only``: what must hold for this thread to store.
+        ``only``: the condition for this thread to store.
         """
         em = self.em
         loads = self._loads(stage, place)
@@ -189,7 +189,7 @@ class KernelWriter(KernelFrame):
                     values[id(i)] for i in store.index], place), values[id(store.value)])
 
     def put_at(self, store: Store, address: str, value: Operand) -> None:
-        """Store a value at an address, alone or joined with what is there."""
+        """Store a value at an address, alone or joined with the one there."""
         em, dtype = self.em, self.form.operands[store.access].dtype
         if store.combine:
             value = emit_operation(em, store.combine, dtype, [self._loaded(dtype, address), value])

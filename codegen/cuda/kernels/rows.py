@@ -118,7 +118,7 @@ class RowKernel(KernelWriter):
                 self.em.line(f"{type_name(e.dtype)} {name} = {start};")
 
     def scan(self, e: Expr, value: Operand, place: Place) -> Operand:
-        """By doubling distances in a warp, warp after warp, then after what came before."""
+        """By doubling distances in a warp, warp after warp, then after the total before."""
         em, kind = self.em, type_name(e.dtype)
         start, carry = literal(e.dtype, start_of(e.attr, e.dtype)), self.carries[id(e)]
         part, total = em.fresh("part"), em.fresh("total")

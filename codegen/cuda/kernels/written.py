@@ -25,8 +25,8 @@ from .tiles import TileKernel, tiles_of
 
 @dataclass(frozen=True)
 class WrittenKernel:
-    """A kernel's text, the functions that it calls (fusec's own, the user's), what its parameters
-    get, how it is laid out."""
+    """A kernel's text, the functions that it calls (fusec's own, the user's), its arguments,
+    its layout."""
 
     text: str
     kernel: CudaKernel
@@ -80,7 +80,7 @@ def module_of(kernels: Sequence[WrittenKernel]) -> CudaModule:
 def source_of(
     math: Sequence[tuple[str, object]], texts: Sequence[str], functions: Sequence[ScalarText]
 ) -> str:
-    """The prelude, the functions that are called, and what calls them."""
+    """The prelude, the functions that are called, and their callers."""
     once = list(dict.fromkeys(functions))
     requests: list[Any] = list(dict.fromkeys([*math, *(r for f in once for r in f.math)]))
     return "\n".join(["namespace fusec {", prelude(), *definitions(requests),

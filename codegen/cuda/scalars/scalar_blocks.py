@@ -36,7 +36,7 @@ MOST_POLLS = 1 << 12  # jumps back between looks at memory: see `Printer._poll`
 
 @dataclass
 class Phi:
-    """What a value is when its block is entered, by the block before."""
+    """The value at a block's entry, by the block before."""
 
     name: str
     kind: str
@@ -171,7 +171,7 @@ class Printer:
     # -- edges
 
     def jump(self, source: str, target: str) -> str:
-        """What an edge does: all values that its end begins with are set at once."""
+        """The copies of an edge: all values that its end begins with are set at once."""
         values = [(self.names[phi.name], cpp_type(phi.kind),
                    self.value(phi.kind, phi.sources[source])) for phi in self.phis[target]]
         moved = [(name, kind, text) for name, kind, text in values if name != text]

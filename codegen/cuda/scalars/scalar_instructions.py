@@ -34,7 +34,7 @@ class NotPrintableError(Exception):
 
 
 def bits_of(kind: str) -> int:
-    """The width of an integer type; raises `NotPrintableError` for what is none."""
+    """The width of an integer type; raises `NotPrintableError` for other types."""
     found = re.fullmatch(r"i(\d+)", kind)
     if found is None or int(found[1]) > _WIDTHS[-1]:
         raise NotPrintableError(MEMORY if kind == "ptr" else f"values of LLVM's type {kind}")
@@ -153,7 +153,7 @@ def _shift(op: str, kind: str, a: str, b: str) -> str:
 
 
 def overflows(op: str, is_signed: bool, kind: str, a: str, b: str) -> str:
-    """Whether a sum, a difference or a product is not what it is in the type."""
+    """Whether a sum, a difference or a product overflows the type."""
     if bits_of(kind) > 64:
         raise NotPrintableError(f"overflow of {bits_of(kind)} bits")
     result = binary(op, kind, a, b)
