@@ -65,7 +65,7 @@ class CallEndings:
     def failure(
         self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
     ) -> Exception:
-        """The error of a library call, or what comes before it in the program."""
+        """The error of a library call, or an earlier one of the program."""
         if self.spec.calls_host and self.mark is None:  # it cannot be repeated
             return located(error, node.loc)
         earlier = self.repeated(partial(earlier_error, node), leaves, captured)
@@ -86,7 +86,7 @@ class CallEndings:
     def repeated(
         self, find: Find, leaves: Sequence[Any], captured: Sequence[Any],
     ) -> Any:
-        """The error that NumPy raises; generators draw again what they drew."""
+        """The error that NumPy raises; generators draw the same numbers again."""
         inputs = self._inputs(leaves, captured)
         error = self._searched(find, inputs)
         if error is not None:

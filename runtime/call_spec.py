@@ -60,7 +60,7 @@ class ResultSpec:
 
 @dataclass(frozen=True)
 class CallSpec:
-    """What an executable needs to know about calls besides the schedule."""
+    """The spec of an executable's calls besides the schedule."""
 
     name: str
     leaves: tuple[LeafSpec, ...]
@@ -91,7 +91,7 @@ class CallSpec:
 
     @property
     def generators(self) -> list[tuple[int, Any]]:
-        """The leaves that are generators, with what the bit generator of each must be."""
+        """The leaves that are generators, with the class of bit generator that each must have."""
         return [(i, leaf.generator.bits) for i, leaf in enumerate(self.leaves)
                 if leaf.generator is not None and leaf.generator.bits is not None]
 
@@ -102,7 +102,7 @@ class CallSpec:
 
     @property
     def read_outside(self) -> list[tuple[int, Any]]:
-        """What is read from outside at each call, by input: Variables stay where they are."""
+        """The values read from outside at each call, by input: Variables stay where they are."""
         fixed = {number for number, _ in self.variables}
         return [(number, captured) for number, captured in enumerate(
             self.captured, self.first_captured) if number not in fixed]

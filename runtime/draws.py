@@ -54,7 +54,7 @@ class _Site:
 class Draws:
     """The sites of one argument block that draw, and their words.
 
-    ``called`` gets what Python has to draw, and why.
+    ``called`` gets the draws that Python has to make, and why.
     """
 
     def __init__(

@@ -156,7 +156,7 @@ class Executable:
 
     @property
     def made_ms(self) -> float:
-        """Milliseconds that it took to make the plan, with what its first call had to make."""
+        """Milliseconds that it took to make the plan and the parts that its first call makes."""
         return self._made_ms + (0.0 if self._first is None else self._first.made_ms)
 
     def refuses_overlap(self, leaves: Sequence[Any]) -> bool:

@@ -18,7 +18,7 @@ from fusec.ops.rows.gather import out_of_bounds
 
 
 def error_at(error_exit: ErrorExit, index: int = 0, given: int = 0) -> BaseException:
-    """What the node of an exit raises; ``given`` is the size, if the exit does not have it."""
+    """The error of an exit's node; ``given`` is the size, if the exit does not have it."""
     if error_exit.node.op == "Check":
         return located(make_error(error_exit.node.attrs["error"]), error_exit.node.loc)
     if error_exit.axis == OF_NOTHING:
@@ -31,7 +31,7 @@ def error_at(error_exit: ErrorExit, index: int = 0, given: int = 0) -> BaseExcep
 
 
 def scalar_error(error_exit: ErrorExit, arguments: Sequence[Any]) -> BaseException:
-    """What a function of ``fusec.vectorize`` raises on these numbers."""
+    """The exception of a function of ``fusec.vectorize`` on these numbers."""
     assert error_exit.call is not None
     return located(FUNCTIONS[error_exit.call[0]].error(arguments), error_exit.node.loc)
 

@@ -63,7 +63,7 @@ _known: dict[str, Rates] = {}
 
 
 def rates(device: Device, estimate: bool = False) -> Rates:
-    """What was measured of a device, now, earlier, or by an earlier process on this machine.
+    """Measured rates of a device, of now, earlier, or by an earlier process on this machine.
 
     With ``estimate`` nothing is measured: where nobody has asked yet, a guess is returned at once.
     """
@@ -81,7 +81,7 @@ def is_measurable(device: Device) -> bool:
 
 
 def measured(device: Device) -> Rates | None:
-    """What has been measured of a device, if that was done."""
+    """Measured rates of a device, if there are any."""
     if not is_measurable(device):
         return None
     key = _key(device)
@@ -124,7 +124,7 @@ def _key(device: Device) -> str:
 
 @functools.cache
 def this_machine() -> tuple[str, ...]:
-    """What of the machine and the compiler any measured time depends on."""
+    """The machine and compiler that measured times depend on."""
     features = hashlib.sha256(llvm.host_features().encode()).hexdigest()[:8]
     return (cpus.cpu_model(), features, f"llvm {llvmlite.__version__}",
             f"memory {machine.usable_memory()}")
@@ -150,7 +150,7 @@ def _keep(key: str, found: Rates) -> None:
 # ---- measured --------------------------------------------------------------------------------
 
 def on_its_thread(device: Device, work: Callable[[], T]) -> T:
-    """What the work gives, or raises, on the device's thread."""
+    """The work's result, or exception, on the device's thread."""
     answer: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
 
     def answered() -> None:

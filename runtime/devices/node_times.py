@@ -29,7 +29,7 @@ _known: dict[tuple[str, str], dict[str, float]] = {}  # by the folder and what t
 
 
 def known(devices: Sequence[Device]) -> Times:
-    """What is kept of nodes on such devices; nothing where `config.cache_dir` is off."""
+    """The kept times of nodes on such devices; nothing where `config.cache_dir` is off."""
     if not kept.is_on():
         return {}
     place = config.cache_dir, _key(devices)
@@ -39,7 +39,7 @@ def known(devices: Sequence[Device]) -> Times:
 
 
 def add(devices: Sequence[Device], observed: Times) -> None:
-    """Keep the least of these and what was known, where `config.cache_dir` is set."""
+    """Keep the least of these and the known ones, where `config.cache_dir` is set."""
     if not kept.is_on():
         return
     key = _key(devices)

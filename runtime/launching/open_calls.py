@@ -228,8 +228,8 @@ def _open_result(number: int, result: ResultSpec, opened: Opened) -> ResultSpec:
 # -- the patterns of a schedule
 
 def native_call(schedule: Schedule, spec: CallSpec, runs: bool) -> Callable[..., Any] | None:
-    """The native call of a plan that is one of several sizes, or what compares its arguments where
-    it does not run them; None where it has to be made by itself."""
+    """The native call of a plan that is one of several sizes, or the comparison of its arguments
+    where it does not run them; None where it has to be made by itself."""
     open_, form = schedule.open, (runs, _form(spec))
     if open_ is schedule:
         return None

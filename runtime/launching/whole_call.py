@@ -126,7 +126,7 @@ def guard_plan(spec: CallSpec) -> launch.Plan:
 
 
 def arguments_of(spec: CallSpec, stores: _Stores, cells: Cells) -> dict[str, Any]:
-    """What the arguments must be, as fields of a `PlanSpec`."""
+    """The conditions on arguments, as fields of a `PlanSpec`."""
     numbers = cells_of(spec.input_types)
     return {"args": tuple(_leaf_guard(
                 spec, leaf, stores.get(("arg", leaf.input), ()), cells, numbers)

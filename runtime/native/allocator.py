@@ -205,7 +205,7 @@ def source() -> str:
 
 @functools.cache
 def code() -> llvm.NativeCode:
-    """The allocator's machine code; ``NativeUnavailableError`` says what this system lacks."""
+    """The allocator's machine code; ``NativeUnavailableError`` names the lack."""
     symbols = (
         libc_addresses("posix_memalign", "free", "madvise")
         | python_addresses("Py_IncRef", "PyErr_NoMemory", "PyTraceMalloc_Track")

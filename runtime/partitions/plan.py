@@ -69,7 +69,7 @@ class PartitionedExecutable(Executable):
 
 
 def step_program(schedule: PartitionedSchedule, spec: CallSpec) -> StepProgram:
-    """What all steps of the schedule share: its tasks ready to run, who waits for whom."""
+    """The tables of all steps of the schedule: its tasks ready to run, who waits for whom."""
     actions = schedule.actions
     followers: list[list[int]] = [[] for _ in actions]
     for action in actions:

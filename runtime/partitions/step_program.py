@@ -17,7 +17,7 @@ Run = Callable[[Sequence[Any], dict[str, int], Times | None], Sequence[Any]]
 
 @dataclass(frozen=True)
 class Failure:
-    """What an action raised, and where in the program's order."""
+    """An action's exception, and where in the program's order."""
 
     position: int
     error: BaseException

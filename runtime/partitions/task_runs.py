@@ -35,7 +35,7 @@ class _TaskPlan(StepByStep):
 
     @staticmethod
     def of_graph(schedule: Schedule) -> Any:
-        """What runs on a device's arrays cannot be repeated by itself either."""
+        """A task on a device's arrays cannot be repeated by itself either."""
         if schedule.arrays is not None:
             return _InnerPlan(schedule, spec_of(schedule.graph))
         return StepByStep.of_graph(schedule)
