@@ -159,7 +159,7 @@ _PARSERS: dict[type, Parser] = {bool: _parse_bool, int: _parse_int, str: str}
 def _from_environment(setting: Setting, environ: Mapping[str, str]) -> Any:
     """The value that the environment gives a setting, else its default.
 
-    Raises ``ValueError`` that names the variable, its text and what it may hold.
+    Raises ``ValueError`` that names the variable, its text and the values it may have.
     """
     text = environ.get(setting.env, "").strip()
     if not text:

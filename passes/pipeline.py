@@ -133,7 +133,7 @@ def before_contraction(options: PassOptions) -> list[Pass | Repeat]:
 
 
 def _contracted(options: PassOptions, graph: Graph) -> Graph:
-    """See `place_contracted`; a body goes through what the graph went through."""
+    """See `place_contracted`; a body goes through the graph's passes."""
     steps = [*before_contraction(options), Pass("repeated_calls", partial(_contracted, options))]
     return place_contracted(
         graph, lambda body: _run_steps(steps, body, options, []),
@@ -169,7 +169,7 @@ def _simplified(
     holder: Node,
 ) -> Graph:
     """A sub-graph, simplified, and those inside it; a function may round in its own way.  Calls
-    that share a graph share what comes of it."""
+    that share a graph share the result."""
     options = replace(options, fp=holder.attrs.get("fp", options.fp))
     key = id(graph), options.fp
     if key not in simplified:

@@ -81,7 +81,7 @@ class Rewriter(Builder):
         return node.with_inputs(inputs, [self.controls.get(n.id, n) for n in node.control_inputs])
 
     def _beside(self, node: Node) -> Node:
-        """The node, on the device of what stands for the node that it is to be beside."""
+        """The node, on the device of the stand-in for the node that it is to be beside."""
         device = self._constraint(node.device)
         return node if device == node.device else Node(
             node.op, node.inputs, node.types, node.attrs, name=node.name, loc=node.loc,

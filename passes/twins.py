@@ -72,7 +72,7 @@ class _Merged:
         return new
 
     def _bind(self, node: Node, new: Node) -> None:
-        """What the node gave, and those that it extends, ``new`` gives."""
+        """Results of the node, and of those that it extends, are those of ``new``."""
         self.values.update(zip(node.outputs, new.outputs, strict=True))
         while (before := self.by_name.get(node.attrs.get("extends", ""))) is not None and (
                 self.extended[before.name] is node):

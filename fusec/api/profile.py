@@ -82,7 +82,7 @@ class Profile:
         """The file that takes the place of ``path`` when it is whole: whatever forbids to write
         there is found out now, not after the program has run.
 
-        What a link leads to is replaced, not the link.  A pipe or a device is written to itself:
+        The target of a link is replaced, not the link.  A pipe or a device is written to itself:
         a file in the place of ``/dev/null`` would be the end of that for all programs.
         """
         try:

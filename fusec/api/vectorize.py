@@ -152,14 +152,14 @@ class Vectorized:
 
 
 class _Partial(Vectorized):
-    """One item of what the derivative of a function returns."""
+    """One item of the tuple that the derivative of a function returns."""
 
     def __init__(self, item: FunctionType, derivative: FunctionType) -> None:
         self.python, self.shown, self.derivative = item, derivative, None
 
 
 def _numba() -> Any:
-    """What compiles functions of numbers; imported when one is first compiled."""
+    """The compiler of functions of numbers; imported when one is first compiled."""
     from fusec.codegen.machine_code import numba_functions
 
     return numba_functions

@@ -87,7 +87,7 @@ def _cpu_ms(call: Callable[..., Any], case: Case) -> float:
 
 
 def _peak(call: Callable[..., Any], case: Case) -> tuple[Any, int]:
-    """What the call gives, and the bytes that it took at its most."""
+    """The call's result, and its peak of bytes."""
     arguments = case.fresh()
     gc.collect()
     tracemalloc.start()

@@ -185,7 +185,7 @@ def peak_memory(f: Callable[..., Any], args: Sequence[Any]) -> int:
 
 
 def _limit(traffic: Sequence[Any], threads: int) -> float:
-    """Seconds to stream what the kernels move, one after another."""
+    """Seconds to stream the kernels' operands and results, one after another."""
     return sum(
         streaming_seconds(k.reads, k.writes, k.nbytes // max(1, k.reads + k.writes), threads)
         for k in traffic)

@@ -116,7 +116,7 @@ class ConcreteFunction(CompiledTrace):
         return optree.tree_unflatten(self.result_treespec, own)
 
     def _timed(self, trial: Trial, leaves: Sequence[Any]) -> list[Any]:
-        """One of the first calls, the last of which may change what the next ones run."""
+        """One of the first calls, the last of which may change the plan of the next ones."""
         if timeline.on:  # a profile shows what calls do that nobody times in this way
             return self.executable.run(leaves)
         executable, times = self.executable, Times()

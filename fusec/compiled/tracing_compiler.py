@@ -138,7 +138,7 @@ class TracingCompiler:
         return self._remembered(call, concrete, reason)
 
     def _of_other_instance(self, call: FlatCall) -> ConcreteFunction | None:
-        """What a trace of another instance of the class is for this one."""
+        """A trace of another instance of the class, bound to this one."""
         concrete = self.kin.plan(call)
         if concrete is not None or not self.binder.reduce_retracing:
             return concrete
@@ -168,7 +168,7 @@ class TracingCompiler:
         self.fast.drop(concrete)
 
     def _build(self, call: FlatCall) -> ConcreteFunction:
-        """Trace and compile; what fails after the trace is a defect and says so."""
+        """Trace and compile; an error after the trace is a defect and says so."""
         check_supported(self.target.fn)
         return self._within_limits(lambda: self._trace_and_compile(call))
 
@@ -228,7 +228,7 @@ class TracingCompiler:
                                 f"{type(error).__name__}: {error}") from error
 
     def _check_overlap(self, call: FlatCall, traced: Traced) -> None:
-        """Raise before what this call cannot run is compiled."""
+        """Raise before a plan that this call cannot run is compiled."""
         entangled = overlaps_itself(call, traced.written_leaves)
         if entangled is not None:
             traced.container_changes.take_back()

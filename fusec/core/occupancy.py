@@ -211,7 +211,7 @@ def _mark(marks: Sequence[tuple[np.ndarray, bool]]) -> None:
 
 
 def _note_writes(uses: Iterable[Use]) -> None:
-    """What was copied from these before is old from now on."""
+    """Earlier copies of these are old from now on."""
     for use, writes in uses:
         use.facts[VERSION] += writes
 
@@ -244,7 +244,7 @@ def mark_natively(take: int, leave: int) -> None:
 
 
 def _before_fork() -> None:
-    """A child cannot ask a GPU for what its parent has there."""
+    """A child cannot ask a GPU for its parent's arrays there."""
     for occupancy in list(_all.values()):
         occupancy.come_home()
 

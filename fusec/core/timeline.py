@@ -35,7 +35,7 @@ class Recording:
 
 
 class _Rows(threading.local):
-    """What this thread records, and the device whose thread it is."""
+    """The recording of this thread, and the device whose thread it is."""
 
     recording: Recording | None = None
     device = HOST

@@ -56,7 +56,7 @@ def _dispatcher_class() -> type[Dispatcher]:
 
 
 def _travel() -> Any:
-    """What takes functions to other processes; imported when the first one goes."""
+    """The module that takes functions to other processes; imported when the first one goes."""
     from . import travel
 
     return travel
@@ -91,8 +91,8 @@ class Function(Generic[P, R]):
         receiver: Callable[[], Any] | None = None, fallback: str = "error",
         device: str | None = None, kin: Kin | None = None,
     ) -> None:
-        """``receiver``, for methods, gives the instance; it is called, not kept; ``kin``: what its
-        class has.  A jitted ``fn`` is compiled anew, with these options."""
+        """``receiver``, for methods, gives the instance; it is called, not kept; ``kin``: that of
+        its class.  A jitted ``fn`` is compiled anew, with these options."""
         if isinstance(fn, Function):
             fn = fn.python_function
         if fallback != "eager":
@@ -121,7 +121,7 @@ class Function(Generic[P, R]):
         return Target(self._fn, self._receiver, "").python_function
 
     def _dispatching(self) -> Dispatcher:
-        """What answers calls that no recent plan takes."""
+        """The dispatcher of calls that no recent plan takes."""
         if self._dispatcher is not None:
             return self._dispatcher
         dispatcher = _dispatcher_class()(

@@ -24,7 +24,7 @@ def _misuse(message: str) -> Exception:
 
 
 def _check_compilable(fn: Any) -> None:
-    """Raise ``TypeError`` for what is no Python function or method."""
+    """Raise ``TypeError`` for anything but a Python function or method."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     kind = type(fn).__name__
@@ -68,7 +68,7 @@ def _as_function(fn: Any) -> Callable[..., Any]:
 
 
 def _jitted(options: dict[str, Any], fn: Callable[..., Any]) -> Function:
-    """What `jit` gives for these options."""
+    """The result of `jit` for these options."""
     if isinstance(fn, Function):
         if options == _DEFAULTS:
             return fn

@@ -116,7 +116,7 @@ def _texts(fn: Any, seen: set[int]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _values(fn: FunctionType) -> Iterator[Any]:
-    """What a function's closure and the globals that it names hold."""
+    """The values of a function's closure and of the globals that it names."""
     for cell in fn.__closure__ or ():
         try:
             yield cell.cell_contents
@@ -131,7 +131,7 @@ def _values(fn: FunctionType) -> Iterator[Any]:
 
 
 def _target_of(module: str, name: str) -> Any:
-    """What a qualified name stands for in this process; None where it is nothing."""
+    """The object of a qualified name in this process; None where it is nothing."""
     target: Any = sys.modules.get(module)
     for part in name.split("."):
         target = getattr(target, part, None)

@@ -98,7 +98,7 @@ def _value_and_grad(name: str, f: Any, argnums: Any, has_aux: bool, wrt: Any) ->
 
 
 def _apart(point: Point) -> Sequence[Any]:
-    """What a function with ``has_aux`` returns."""
+    """The result of a function with ``has_aux``."""
     result = point.result
     if not isinstance(result, tuple) or len(result) != 2:
         raise user_error(
@@ -207,7 +207,7 @@ def _traced_jvp(
 
 
 def _as_it_is(trace: Trace, leaf: Any) -> Any:
-    """What an array holds now."""
+    """The contents of an array now."""
     if not isinstance(leaf, (TracedArray, np.ndarray)):
         return leaf
     return from_value(trace, as_traced(trace, leaf).value)
@@ -253,7 +253,7 @@ def numbers_of(argnums: Argnums) -> int | tuple[int, ...]:
 
 
 def _key(wrt: Any) -> Any:
-    """What tells two sets of Variables apart; the transformed function keeps them alive."""
+    """The key of a set of Variables; the transformed function keeps them alive."""
     if wrt is None:
         return None
     leaves, structure = flattened(wrt)

@@ -42,7 +42,7 @@ class _Custom(Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What the function returns."""
+        """The function's result."""
         trace = current()
         if trace is None:
             return self.python(*args, **kwargs)
@@ -148,7 +148,7 @@ class custom_jvp(_Custom[P, R]):
 def _by_arguments(
     f: custom_jvp, jvps: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[Any, Any]:
-    """The sum of what each argument contributes."""
+    """The sum of the contributions of all arguments."""
     result = f(*primals)
     parts = [jvp(tangent, result, *primals)
              for jvp, tangent in zip(jvps, tangents, strict=True) if jvp is not None]

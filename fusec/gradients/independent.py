@@ -118,7 +118,7 @@ def _of_array(trace: Trace, given: TracedArray, path: str) -> Independent:
 
 
 def _watching(trace: Trace, read: dict[Storage, Loc | None]) -> type[Storage]:
-    """Storages that note where what they hold is read."""
+    """Storages that note where their value is read."""
     value: Any = Storage.__dict__["value"]
 
     def noted(storage: Storage) -> Value:

@@ -81,7 +81,7 @@ def _itself(x: Any) -> Any:
 
 
 def _steps(trace: Trace, path: str, name: str) -> Iterator[Any]:
-    """The name that a path begins with, and what reads each of its steps."""
+    """The name that a path begins with, and the reader of each of its steps."""
     match = re.match(r"[^\W\d]\w*", path)
     place = match.end() if match else 0
     yield path[:place]

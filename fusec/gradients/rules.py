@@ -198,7 +198,7 @@ class Rule:
 
 
 def _rule(call: Call, name: str, outs: Sequence[Value], seeds: Sequence[Value]) -> Rule:
-    """The part of what computes ``outs`` that depends on the seeds."""
+    """The nodes behind ``outs`` that depend on the seeds."""
     given, dependent, read = set(seeds), set(seeds), set[Value]()
     first = min((v.node.id for v in seeds), default=0)
     nodes = nodes_behind(outs, lambda v: v in given or v.node.id < first)

@@ -95,7 +95,7 @@ def transformed(
 
 
 class _Kept:
-    """What was made of the function ``f``, an attribute of it.
+    """The functions made of ``f``, an attribute of it.
 
     Attributes of a function are copied to its wrappers, and travel with it where it is pickled by
     value: there nothing has been made yet.
@@ -113,7 +113,7 @@ class _Kept:
 
 
 def _table(f: Callable[..., Any]) -> dict[Any, Function]:
-    """What was made of ``f``, kept with it: nothing that is not collected with it."""
+    """The functions made of ``f``, kept with it: nothing that is not collected with it."""
     kept: Any = getattr(f, _KEPT, None)
     if isinstance(kept, _Kept) and kept.is_of(f):
         return kept.table

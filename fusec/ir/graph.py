@@ -271,7 +271,7 @@ class Graph:
 
 
 def _module(name: str) -> Any:
-    """A module that imports this one: what writes, admits and compiles graphs."""
+    """A module that imports this one: those that write, admit and compile graphs."""
     return importlib.import_module(f"fusec.{name}")
 
 

@@ -277,7 +277,7 @@ def _cure(name: DeviceName) -> str:
 
 @contextmanager
 def _outside_of_the_trace(trace: Trace | None) -> Iterator[None]:
-    """What is called inside runs as Python runs it, compiled functions too.
+    """Calls inside run as Python runs them, of compiled functions too.
 
     A function that is defined in the program is traced with it all the same: nodes that it makes
     are asked of nobody, and its lines are no other node's.
@@ -307,7 +307,7 @@ def _failed(function: DeviceFunction, node: NodeToPlace, error: Exception) -> Fu
 
 
 def _refused(function: DeviceFunction, node: NodeToPlace, error: FusecError) -> FusecError:
-    """The error for what a function said, with the node that it said it of."""
+    """The error for a function's answer, with the node that it was given."""
     said = error.diagnostic
     return type(error)(said.title, loc=node.loc, cure=said.cure, values=[
         *said.values, ("for", f"{node.op} {node.name}"), ("said by", f"the device {function}")])

@@ -150,7 +150,7 @@ class Devices(Tabular, Sequence[DeviceInfo]):
                 *(f"({note})" for note in gpus.notes)]
 
     def _library_notes(self) -> list[str]:
-        """What makes library calls slow that run on several devices at once."""
+        """The causes of slow library calls that run on several devices at once."""
         cpus = [device for device in self._rows if device.cores]
         used = blas_threads() or 0
         if len(cpus) < 2 or used <= min(device.threads for device in cpus):

@@ -33,7 +33,7 @@ class Trial:
         self, nodes: Sequence[Node], machine: Machine, placement: Placement,
         decide: Callable[[Mapping[str, float]], Anew | None],
     ) -> None:
-        """``decide`` is told ``least`` in the end, and says what is to run from then on."""
+        """``decide`` is told ``least`` in the end, and gives the plan from then on."""
         self.nodes = {n.name: n for n in nodes if is_placed(n)}
         self.machine, self.placement, self.decide = machine, placement, decide
         self.least: dict[str, float] = {}

@@ -37,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*(/[A-Za-z_0-9][\w.-]*)*/?\Z")
 
 
 class _Entered(threading.local):
-    """What stood there before each time that a scope was entered; threads may share the scope."""
+    """The scopes from before each entry of a scope; threads may share the scope."""
 
     def __init__(self) -> None:
         self.before: list[tuple[Builder, Any]] = []

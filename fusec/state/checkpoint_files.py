@@ -38,7 +38,7 @@ _PARTS = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
 
 
 class _Entry(NamedTuple):
-    """What an index says of one Variable; ``sha256`` of its bytes in C order."""
+    """The entry of an index for one Variable; ``sha256`` of its bytes in C order."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -222,14 +222,14 @@ def _sync(path: Path) -> None:
 
 
 def _remove_parts(prefix: Path) -> None:
-    """What saves that were stopped have left: nobody else writes now."""
+    """Files of saves that were stopped: nobody else writes now."""
     if fcntl is not None:
         for number in set(_numbers(prefix, *_ENDINGS)).difference(_numbers(prefix, ".json")):
             _remove(numbered(prefix, number))
 
 
 def _remove(base: Path) -> None:
-    """The index goes first: without it there is no checkpoint.  What is no file is not ours."""
+    """The index goes first: without it there is no checkpoint.  Anything but a file is not ours."""
     for path in (with_ending(base, ending) for ending in _ENDINGS):
         if path.is_file():
             path.unlink(missing_ok=True)

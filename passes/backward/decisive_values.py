@@ -29,8 +29,8 @@ def _jumps(node: Node) -> bool:
 
 
 def _of_way_back(node: Node) -> list[Value]:
-    """The operands that decide in an iteration.  (What it carries are cotangents, by which the
-    program decided nothing.)"""
+    """The operands that decide in an iteration.  (Its carried values are cotangents, by which
+    the program decided nothing.)"""
     body: Graph = node.attrs["body"]
     inside = decisive_values(body)
     return [v for v, parameter in zip(node.inputs, body.inputs, strict=True) if parameter in inside]

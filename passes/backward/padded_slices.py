@@ -63,7 +63,7 @@ def _part(
     value: Value, node: Node, inside: dict[Value, bool], made: dict[Value, Value],
     rewriter: Rewriter,
 ) -> Value:
-    """What the slice reads of the value."""
+    """The part of the value that the slice reads."""
     if value not in made:
         inner = value.node
         if inside.get(value) and inner.op != "SliceUpdate":
@@ -79,7 +79,7 @@ def _operand(
     operand: Value, result: Value, node: Node, inside: dict[Value, bool],
     made: dict[Value, Value], rewriter: Rewriter,
 ) -> Value:
-    """What is read of an operand, which may be spread over the result's shape."""
+    """The part of an operand, which may be spread over the result's shape."""
     if operand.shape == result.shape:
         return _part(operand, node, inside, made, rewriter)
     lead = len(result.shape) - len(operand.shape)

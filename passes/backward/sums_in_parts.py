@@ -70,7 +70,7 @@ def _middle(starts: set[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _have_an_inside(shape: Sequence[int], starts: set[tuple[int, ...]]) -> bool:
-    """Whether the arrays that begin there overlap in most of what they are."""
+    """Whether the arrays that begin there overlap in most of their elements."""
     return all(size - max(axis) + min(axis) >= LEAST
                for axis, size in zip(zip(*starts, strict=True), shape, strict=True))
 

@@ -94,7 +94,7 @@ class _Shared:
 
 
 def _read_by(value: Value) -> Iterable[Value]:
-    """What computing it reads, each value once."""
+    """The operands of its computation, each value once."""
     return dict.fromkeys(value.node.inputs)
 
 

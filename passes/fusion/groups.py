@@ -233,7 +233,7 @@ def _apart(unit: Unit) -> str:
 def _refusal(
     unit: Unit, root: Value, reach: Cone, deps: set[Unit], ahead: int
 ) -> str | None:
-    """Why the root may not join the group; ``None`` when it may.  ``ahead``: what runs before
+    """Why the root may not join the group; ``None`` when it may.  ``ahead``: units before
     ``deps``."""
     if unit.is_alone:
         return "it sets borders in place"
@@ -254,7 +254,7 @@ def _refusal(
 
 
 def _read_too_much(unit: Unit, reach: Cone) -> bool:
-    """Whether the group would have too many operands with this cone: what both read counts once."""
+    """Whether the group would have too many operands with this cone: common ones count once."""
     own, more = len(unit.operands), len(reach.reads)
     if own + more <= MAX_OPERANDS or own > MAX_OPERANDS or more > MAX_OPERANDS:
         return own + more > MAX_OPERANDS

@@ -77,8 +77,8 @@ def reverse_cond(reverse: Reverse, node: Node, given: Sequence[Term | None]) -> 
 class _Plan:
     """The cotangents of results that are given, and the operands whose are wanted.
 
-    Arrays are handed over as what the branch of the way back changes: a cotangent of an array that
-    a side writes, and the total so far of one that it reads.
+    Arrays are handed over that the branch of the backward pass changes: a cotangent of an array
+    that a side writes, and the total so far of one that it reads.
     """
 
     node: Node
@@ -319,7 +319,7 @@ def _back(reverse: Reverse, sides: Sequence[Side], plan: _Plan, kept: _Kept) -> 
 
 
 def _give_kept(body: Body, kept: _Kept, number: int) -> None:
-    """Parameters for all that was kept; a side knows what it kept itself."""
+    """Parameters for all that was kept; a side knows its own."""
     for other, (side, values) in enumerate(zip(kept.sides, kept.values, strict=True)):
         for there, value in zip(side.kept, values, strict=True):
             inner = body.parameter(value.type, "kept")

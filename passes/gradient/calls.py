@@ -46,7 +46,7 @@ def forward_call(
 
 
 def _in_place(builder: Builder, node: Node) -> list[Value]:
-    """What the function returns, by nodes of its own over the call's operands."""
+    """The function's results, by nodes of its own over the call's operands."""
     body = node.attrs["body"]
     inside = _inlined(builder, node)
     values: dict[Value, Value] = dict(zip(inside.parameters, node.inputs, strict=True))

@@ -47,7 +47,7 @@ class Network:
         return level
 
     def _push(self, level: list[int], left: list[int]) -> bool:
-        """Send what one more path has room for; False where there is none."""
+        """Send as much as one more path has room for; False where there is none."""
         path: list[int] = []
         point = 0
         while point != 1:

@@ -48,7 +48,7 @@ def forward_given(
 
 
 def _check_closed(node: Node, active: Sequence[bool]) -> None:
-    """Raise where the function depends on what is differentiated by in a way that its rule cannot
+    """Raise where the function depends on the variables in a way that its rule cannot
     know: the derivative would lack that part."""
     for value, is_active in zip(Operands.of(node).closed, active, strict=True):
         if is_active:
@@ -72,7 +72,7 @@ def _transposed(
     builder: Builder, node: Node, given: Sequence[Term | None], likes: Sequence[Value],
     inside: Inside | None,
 ) -> list[Term | None]:
-    """The transpose of the rule: its derivative by what it would be given."""
+    """The transpose of the rule: its derivative by its arguments."""
     zeros = [builder.emit("Pos", _zero(builder, like)) for like in likes]
     outputs = _placed(builder, node, node.attrs["rule"], zeros, zeros)
     results: dict[Value, Term] = {}
@@ -90,7 +90,7 @@ def _placed(
     builder: Builder, node: Node, rule: Graph, directions: Sequence[Value],
     parameters: list[Value] | None = None,
 ) -> list[Value]:
-    """What the rule gives, by nodes of its own."""
+    """The rule's results, by nodes of its own."""
     operands = [of_kind(Term(builder, v), p.type.kind) for v, p in zip(
         directions, rule.inputs, strict=False)]
     if parameters is not None:

@@ -108,7 +108,7 @@ def _is_carried(value: Value) -> bool:
 
 
 def _bytes_written(value: Value) -> int:
-    """What a loop carries is computed where it is kept (`codegen.structured.entries`), and so
+    """Carried values are computed where they are kept (`codegen.structured.entries`), and so
     written once; anything else is once more than the program writes it."""
     return bytes_of(value) * (CARRIED if _is_carried(value) else WHOLE) // WHOLE
 
@@ -141,7 +141,7 @@ def _is_computed_again(value: Value) -> bool:
 
 
 class _Known:
-    """Whether a value follows from what is there anyway; computed again, whatever it costs, but for
+    """Whether a value follows from those there anyway; computed again, whatever it costs, but for
     short loops: the program, too, computes it in each iteration."""
 
     def __init__(self, is_parameter_known: Callable[[Value], bool]) -> None:

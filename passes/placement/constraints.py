@@ -163,8 +163,8 @@ class _Classes:
         return self._refused(node, constraint, named)
 
     def _left_by_devices(self, graph: Graph) -> set[str]:
-        """Names of nodes that their devices, which run kernels alone, leave to others: what they
-        have no kernel for, and views that nothing else reads."""
+        """Names of nodes that their devices, which run kernels alone, leave to others: nodes
+        without a kernel there, and views that nothing else reads."""
         readers: dict[str, set[str]] = {}
         for node in graph.nodes:
             for value in node.inputs:
@@ -180,7 +180,7 @@ class _Classes:
         return left
 
     def _whole(self, node: Node, able: tuple[DeviceModel, ...]) -> tuple[DeviceModel, ...]:
-        """A branch or loop is placed as a whole where what is in it leaves a device."""
+        """A branch or loop is placed as a whole where nodes in it leave a device."""
         inside = {*_inside(node)} if node.graphs and get(node.op).is_control else set()
         if not inside:
             return able

@@ -99,8 +99,8 @@ def _guessed(simulator: Simulator, simulation: Simulation) -> list[Node]:
 def _is_doubtful(simulator: Simulator, simulation: Simulation, guessed: Sequence[Node]) -> bool:
     """Whether other times than the estimated ones could say otherwise.
 
-    The estimates of kernels are good enough to see that a graph is too small to be divided; what
-    a library or a loop takes depends on more than sizes.
+    The estimates of kernels are good enough to see that a graph is too small to be divided; the
+    time of a library or a loop depends on more than sizes.
     """
     costs, devices = simulator.costs, simulation.devices
     return len(simulator.machine.automatic) > 1 and (

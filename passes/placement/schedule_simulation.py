@@ -118,7 +118,7 @@ class Simulator:
         simulation.makespan = max(simulation.makespan, self._home_at(node, device, span[1]))
 
     def _home_at(self, node: Node, device: DeviceModel, end: float) -> float:
-        """When what the node gives is where the program reads it."""
+        """When the node's result is where the program reads it."""
         home = self.machine.home
         return end + max((self._transfer(v, device, home) for v in node.outputs
                           if v in self.results), default=0.0)

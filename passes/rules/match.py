@@ -141,7 +141,7 @@ def apply_rule(item: Rule, node: Node, rewriter: Rewriter) -> Value | None:
 
 
 def _match(pattern: Pattern, value: Value, bindings: Bindings) -> Bindings | None:
-    """``bindings`` with what the pattern binds, or ``None``; never changed in place."""
+    """``bindings`` with the pattern's own, or ``None``; never changed in place."""
     if isinstance(pattern, Call):
         if pattern.op != value.node.op or value.index:
             return None

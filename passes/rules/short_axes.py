@@ -52,7 +52,7 @@ def _visit(node: Node, rewriter: Rewriter, too_much: Collection[Short]) -> Repla
 
 
 def _short(node: Node) -> Short:
-    """What is reduced."""
+    """The operand of the reduction."""
     return node.inputs[0].shape, node.attrs["axes"]
 
 

@@ -158,7 +158,7 @@ class FusecBackend(Backend):
 
 
 def _operations(graph: Graph) -> int:
-    """A loop or a branch is what its graphs are."""
+    """Nodes that compute; of a loop or a branch those of its graphs."""
     return sum(sum(map(_operations, node.graphs)) or get(node.op).kind not in _PASSIVE
                for node in graph.nodes)
 

@@ -67,7 +67,7 @@ def measured(package: str, cases: Cases, name: str) -> Finding:
 
 
 def _reason(error: Exception) -> str:
-    """What was refused, and in which callee."""
+    """The refusal, and its callee."""
     if not isinstance(error, FusecError):
         return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
     called = [text.partition(" (")[0] for label, text in error.diagnostic.values

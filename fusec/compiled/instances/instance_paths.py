@@ -106,7 +106,7 @@ class Paths:
         self._parts_of_them = self._held_by(self._objects)
 
     def _held_by(self, objects: Iterable[Any]) -> dict[int, Any]:
-        """What the objects hold that is each one's own: lists, functions, whatever may be changed
+        """Values of the objects that are each one's own: lists, functions, whatever may be changed
         or told apart."""
         held = [value for x in objects if not isinstance(x, Variable)
                 for _, value in attributes_in(x)]
@@ -171,7 +171,7 @@ class Paths:
 
 
 def _referred(x: Any) -> Iterable[Any]:
-    """What lies in a container, an object, a function or an iterator."""
+    """The objects that a container, object, function or iterator refers to."""
     if isinstance(x, FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if c != _EMPTY]
         return [*cells, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
@@ -187,7 +187,7 @@ def _referred(x: Any) -> Iterable[Any]:
 
 
 def _read_by(guard: Guard) -> tuple[Any, ...]:
-    """What a guard of something else than an object's attribute reads."""
+    """The object that a guard of anything but an object's attribute reads."""
     place = place_of(guard)
     return (place(),) if isinstance(place, Place) else ()
 

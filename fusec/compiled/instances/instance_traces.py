@@ -147,7 +147,7 @@ class InstanceTrace:
         raise NotShared(f"{place} is no path from the instance")
 
     def _guard(self, number: int, guard: Guard) -> Any:
-        """The guard itself, where it is none of the instance; otherwise what makes its like."""
+        """The guard itself, where it is none of the instance; otherwise the maker of its like."""
         if type(guard) is not Guard:
             raise NotShared(f"{guard} is compared in a way of its own")
         title = guard.subject, guard.place, guard.is_native, guard.is_quiet
@@ -242,7 +242,7 @@ def _reference(x: Any) -> Any:
 
 
 def _assigned_in(states: States) -> Iterator[tuple[Any, list[Any]]]:
-    """The places that states assign, with the leaves of what they are given."""
+    """The places that states assign, with the leaves of their values."""
     for state in (*(s for _, s in states.noted), *states.at_checks.values()):
         for place, _, leaves in state.assigned if state is not None else ():
             yield place, leaves

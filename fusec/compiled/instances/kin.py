@@ -159,7 +159,7 @@ class KinOfInstance:
 
 
 def _open_key(call: FlatCall) -> tuple[Any, ...]:
-    """By what the traces with symbols for such calls are kept."""
+    """The key of the traces with symbols for such calls."""
     arguments = symbolic_arguments(trace_key(call), call.needed)
     return () if arguments is None else arguments.key
 

@@ -285,8 +285,8 @@ def _made(
     name: str, call: FlatCall, tracer: _Tracer, options: PassOptions,
     arguments: SymbolicArguments, earlier: list[_Like], family: Family,
 ) -> SymbolicTrace:
-    """The trace of a call.  What is read from outside has symbols where it varied and all of it is
-    compared, which in lists is not."""
+    """The trace of a call.  Arrays read from outside have symbols where they varied and are all
+    compared, which in lists they are not."""
     def traced(opened: OpenArguments, varying: frozenset[str] = frozenset()) -> SymbolicTrace:
         traced = tracer(replace(call, symbolic=opened, varying=varying))
         return SymbolicTrace(name, traced, options, frozenset(arguments.sizes))
@@ -313,7 +313,7 @@ def _varying(earlier: Iterable[_Like]) -> frozenset[str]:
 
 
 def _like(call: FlatCall, others: Iterator[ConcreteFunction]) -> Iterator[_Like]:
-    """Those for calls with arguments of the same structure, and what these were."""
+    """Those for calls with arguments of the same structure, and these arguments."""
     for other in others:
         arguments = _seen_as(call, other.build.call)
         if arguments is not None:

@@ -19,7 +19,7 @@ class _Expired(BaseException):
 
 
 def _run(seconds: float, call: Callable[[], T]) -> T:
-    """What the call returns; raises `_Expired`."""
+    """The call's result; raises `_Expired`."""
     own = Interruption()
     timer = threading.Timer(seconds, own.send, (own.begin(), _Expired))
     timer.daemon = True

@@ -264,7 +264,7 @@ class Symbolic:
 
     def __getattr__(self, name: str) -> Any:
         """``n.bit_length``, ``x.real``: an attribute of the value in the traced call, as `pinned`,
-        but for what follows from its type (``x.shape``)."""
+        but for those that follow from its type (``x.shape``)."""
         if name in _OF_TYPE and isinstance(self.hint, np.generic):
             return getattr(self.hint, name)
         if not hasattr(type(self.hint), name) or name.startswith("__"):

@@ -81,7 +81,7 @@ def type_of(text: Any) -> TensorType:
 
 
 def _whole(text: str, read: Callable[[_Parser], T]) -> T:
-    """What ``read`` gives of the text; raises `GraphSyntaxError` where it leaves some of it."""
+    """The result of ``read`` for the text; raises `GraphSyntaxError` where it leaves some of it."""
     parser = _Parser(text)
     try:
         result = read(parser)

@@ -42,7 +42,7 @@ def describe_error(error: BaseException) -> Description | None:
 
 
 def _attributes(error: BaseException) -> Iterator[tuple[str, Any]]:
-    """What it keeps besides its arguments, in slots as well (``axis`` of NumPy's `AxisError`)."""
+    """Its attributes besides its arguments, in slots as well (``axis`` of NumPy's `AxisError`)."""
     yield from vars(error).items()
     for base in type(error).__mro__:
         for name, slot in vars(base).items():

@@ -118,7 +118,7 @@ def arguments_text(form: Form, named: Form, operands: Sequence[str], constant: C
 
 
 def _text(form: Form, operands: Sequence[str], constant: Constant) -> str:
-    """`decode` of one form; what holds no operand is made once."""
+    """`decode` of one form; one without operands is made once."""
     if not has_operands(form):
         return constant(form)
     tag, *rest = form

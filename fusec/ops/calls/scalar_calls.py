@@ -41,7 +41,7 @@ class ScalarFunction:
     ir: str
 
     def __call__(self, *arrays: Any) -> Any:
-        """The Python function on every element; raises what it raises."""
+        """The Python function on every element; raises its exceptions."""
         operands = [_elements(a) for a in np.broadcast_arrays(*arrays)]
         shape = np.broadcast_shapes(*map(np.shape, arrays))
         results = [self.python(*items) for items in zip(*operands, strict=True)]

@@ -110,7 +110,7 @@ def _read(text: str) -> tuple[Graph, dict[int, int]]:
 
 @dataclass
 class _Admission:
-    """What is counted over one graph and all graphs inside it."""
+    """The counts over one graph and all graphs inside it."""
 
     limits: Limits
     lines: Mapping[int, int]  # of the text, by the ids of the nodes there

@@ -59,7 +59,7 @@ def evaluate_all(
 
 
 def _located(node: Node, operands: Sequence[Any], sizes: dict[str, int]) -> list[Any]:
-    """The node's results; of what it raises, the line is noted: inside of branches and loops nobody
+    """The node's results; of its exceptions the line is noted: inside of branches and loops nobody
     else knows it."""
     try:
         return apply(node, operands, sizes)

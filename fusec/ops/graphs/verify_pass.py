@@ -80,7 +80,7 @@ def _copies_an_argument(node: Node) -> bool:
 def _check_edge(
     after: Graph, first: Node, then: Node, homes: dict[str, Node], new: list[Node]
 ) -> None:
-    """``first`` runs before ``then``, or what took their places does."""
+    """``first`` runs before ``then``, or nodes in their places do."""
     if any(is_check(n) and n.name not in homes for n in (first, then)):
         return  # the user has turned checks off: `passes.unchecked_indices`
     targets = [homes[then.name]] if then.name in homes else new

@@ -124,7 +124,7 @@ def is_unset(node: Node) -> bool:
 
 
 def _undefined(dtype: np.dtype) -> Any:
-    """What shows where elements are read that nobody wrote."""
+    """A value that shows where elements are read that nobody wrote."""
     return {"b": True, "f": np.nan, "c": np.nan}.get(dtype.kind, 77)
 
 

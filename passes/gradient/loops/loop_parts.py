@@ -171,7 +171,7 @@ def _extended_body(parts: LoopParts, more: More, firsts: Sequence[Value]) -> Gra
 
 
 def _more_ends(body: Body, more: More, news: Sequence[Value]) -> list[Value]:
-    """What is carried beside the loop's own, at the end of an iteration."""
+    """The values carried beside the loop's own, at the end of an iteration."""
     builder = body.builder
     ends = [builder.emit("Add", news[0], builder.const(1))] if more.start is not None else []
     for new, (_, value) in zip(news[len(ends):], more.tapes, strict=False):

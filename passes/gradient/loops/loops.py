@@ -67,8 +67,8 @@ def _in_segments(
     reverse: Reverse, parts: LoopParts, given: Sequence[Term | None], lengths: Sequence[int],
     budget: int,
 ) -> None:
-    """The way back by segments of the first of these lengths; of 1 it is each iteration that runs
-    again, and loops in it keep what ``budget`` allows."""
+    """The backward pass by segments of the first of these lengths; of 1 it is each iteration that
+    runs again, and loops in it keep as much as ``budget`` allows."""
     around = _inside(parts, reverse.inside).around
     length, rest = lengths[0], tuple(lengths[1:])
     whole = parts if length == 1 else in_segments(parts, around, length)
@@ -85,7 +85,7 @@ def _in_segments(
 
 
 def _inside(parts: LoopParts, outer: Inside | None) -> Inside:
-    """What is known in the body."""
+    """The facts in the body."""
     around = {} if outer is None else outer.around
     nest = () if outer is None else outer.nest
     return Inside(parts.around(around), (*nest, parts.nested(around)))
@@ -94,7 +94,7 @@ def _inside(parts: LoopParts, outer: Inside | None) -> Inside:
 def _kept(
     parts: LoopParts, adjoint: _Adjoint, inside: Inside
 ) -> tuple[list[Value], dict[str, Value]]:
-    """What each iteration keeps, and by name the sizes among it that the way back must be told."""
+    """The values each iteration keeps, and by name the sizes among them for the backward pass."""
     numbers = {v: n for n, v in enumerate(parts.body.parameters)}
     arrays, seeds = inside.placeholders, set(adjoint.seeds.values())
 
@@ -283,12 +283,12 @@ class _Back:
         return of_kind(term, self.adjoint.seeds[number].type.kind)
 
     def _others(self, body: Body, index: Value) -> list[Value]:
-        """Give the body stacks and what else it reads; the operands that these are."""
+        """Give the body parameters for stacks and its other operands; these."""
         return [*self._own_entries(body, index), *self._inner_stacks(body),
                 *self._parameters(body, index)]
 
     def _own_entries(self, body: Body, index: Value) -> list[Value]:
-        """What the iteration kept."""
+        """The entries of the iteration."""
         builder, stack = self.parts.builder, self.tape.own
         arrays = self.tape.read(stack)
         stored = [body.parameter(array.type, "kept") for array in arrays]
@@ -303,7 +303,7 @@ class _Back:
         return outer
 
     def _inner_stacks(self, body: Body) -> list[Value]:
-        """What loops inside kept."""
+        """The stacks of loops inside."""
         result = []
         for inner, outer in zip(self.tape.inner, self.tape.outer, strict=True):
             for array, value in zip(inner.arrays, self.tape.read(outer), strict=True):
@@ -312,7 +312,7 @@ class _Back:
         return result
 
     def _parameters(self, body: Body, index: Value) -> list[Value]:
-        """What the loop reads from around it, and where its counters begin."""
+        """Values that the loop reads from around it, and its counters' first ones."""
         builder, inside = self.parts.builder, self.parts.body.parameters
         outer: list[Value] = []
         for n in self._needed_parameters():
@@ -337,7 +337,7 @@ class _Back:
 
 
 def _room(builder: Builder, stack: Stack, inside: Inside | None) -> Stack:
-    """Memory for what iterations that run again keep."""
+    """Memory for the values of iterations that run again."""
     room = Stack(stack.entries, stack.counted)
     use(builder, room, stack.arrays[0].shape[0], inside)
     return room
@@ -346,7 +346,7 @@ def _room(builder: Builder, stack: Stack, inside: Inside | None) -> Stack:
 def _replayed(
     builder: Builder, start: Value, index: Value, counter: Counter, type_: TensorType
 ) -> Value:
-    """What a counter is in an iteration."""
+    """The value of a counter in an iteration."""
     by = index if counter.step == 1 else builder.emit("Mul", index, builder.const(int(
         counter.step)))
     if not start.type.is_weak:
@@ -358,7 +358,7 @@ def _replayed(
 def _deliver(
     reverse: Reverse, parts: LoopParts, adjoint: _Adjoint, results: Sequence[Value]
 ) -> None:
-    """Hand the operands what arrived at the loop's beginning."""
+    """Hand the operands the cotangents at the loop's beginning."""
     operands = parts.node.inputs
     for n, value in zip(adjoint.numbers, results, strict=True):
         outer, term = operands[n], Term(reverse.builder, value)

@@ -33,7 +33,7 @@ def _decided_in(graph: Graph) -> Names:
 
 
 def _limits_in(graph: Graph) -> dict[str, int]:
-    """What they are at most, where that is known."""
+    """Their upper bounds, where these are known."""
     return {name: limit for node in graph.nodes for name, limit in size_limits(node)
             if type(limit) is int}
 
@@ -103,7 +103,7 @@ def _learnt_from(body: Body, ties: _Ties, name: str, number: Value, limit: int) 
 
 
 class _Ties:
-    """Which nodes follow, by their operands, what the run learns sizes from."""
+    """Which nodes follow, by their operands, the definitions of run-time sizes."""
 
     def __init__(self, own: Names) -> None:
         self.own = own

@@ -215,7 +215,7 @@ def _inner_loop(
 
 
 def _graph(body: Body, name: str, ends: Sequence[Value], extra: Sequence[Node] = ()) -> Graph:
-    """A loop's body that leaves these values in what it carries."""
+    """A loop's body that leaves these values among the carried ones."""
     return body.graph(
         name, [v for v, p in zip(ends, body.inputs, strict=False) if p.type.kind != "array"],
         {k: v for k, (v, p) in enumerate(zip(ends, body.inputs, strict=False))

@@ -165,8 +165,7 @@ def _compared(
 
 
 def _broken_off(node: Node, flag: int, by_parameter: dict[int, Counter]) -> Trips | None:
-    """What ends a loop that goes on until a carried flag is set, where a counter sets it, whatever
-    else does."""
+    """The trip count of a loop that goes on until a carried flag is set, where a counter does."""
     body: Graph = node.attrs["body"]
     scalars = [i for i, v in enumerate(body.inputs[: node.attrs["carried"]])
                if v.type.kind != "array"]

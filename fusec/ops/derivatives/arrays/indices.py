@@ -43,7 +43,7 @@ def _place(attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gathered(term: Term, site: Site) -> Term:
-    """What a term of the target's shape has at a scatter's indices."""
+    """The elements of a term of the target's shape at a scatter's indices."""
     return term.emit("Gather", *site.operands[2:], **_place(site.attrs))
 
 
@@ -123,7 +123,7 @@ def _kind_of(value: Term) -> str:
 
 
 def _pick(site: Site, cotangents: Tangents) -> Cotangents:
-    """Added to what is there, read at the same indices."""
+    """Added to the elements there, read at the same indices."""
     (ct,), (_, *indices) = cotangents, site.operands
     assert ct is not None
     given = {k: v for k, v in site.attrs.items() if k != "kind"}

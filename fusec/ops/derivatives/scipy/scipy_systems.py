@@ -44,14 +44,14 @@ def _triangular(site: Site) -> tuple[Term, Term, Term, dict[str, Any]]:
 
 
 def _part(g: Term, how: dict[str, Any]) -> Term:
-    """What is read of a triangular matrix."""
+    """The part read of a triangular matrix."""
     turned = g if how["lower"] else transposed(g)
     turned = strictly_lower(turned) if how["unit_diagonal"] else lower(turned)
     return turned if how["lower"] else transposed(turned)
 
 
 def _as_read(g: Term, trans: int) -> Term:
-    """The cotangent of the matrix, given that of what the system is with."""
+    """The cotangent of the matrix, given that of it as ``trans`` reads it."""
     return (g, transposed(g), adjoint(g))[trans]
 
 
@@ -86,7 +86,7 @@ RULES["linalg.solve_triangular"] = (_solve_triangular, _solve_triangular_jvp)
 
 
 def _system(site: Site) -> tuple[Term, Callable[[Term], Term], Callable[[Term], Term]]:
-    """The whole matrix of a system; what a tangent of the argument is of it, and the transpose."""
+    """The whole matrix of a system; the argument's tangent to its own, and the transpose."""
     given = given_by(site, "a b lower overwrite_a overwrite_b check_finite assume_a transposed")
     only(site, given, lower=..., assume_a=..., transposed=(False,))
     kind, is_lower = given.get("assume_a") or "gen", bool(given.get("lower", False))
@@ -182,7 +182,7 @@ def _which_half(site: Site, flag: Any) -> bool:
 
 
 def _no_flag(site: Site) -> list[None]:
-    """What stands for the derivative by the flag, where that is an operand."""
+    """The stand-in for the derivative by the flag, where that is an operand."""
     return [None] * (len(site.operands) - 2)
 
 
