@@ -175,7 +175,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
 
 
 def _traced_again(run: Callable[[], Traced]) -> Traced:
-    """Traced with what a function that calls itself counts as values of the run, if need be."""
+    """Traced with counters of a function that calls itself as values of the run, if need be."""
     try:
         return run()
     except UnsupportedError as error:
@@ -238,7 +238,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
 
 
 def _begun(name: str, names: AssignedNames) -> Trace:
-    """A trace with what it is to work with; the hooks give the rest."""
+    """A trace with its collaborators; the hooks give the rest."""
     trace = Trace(name)
     trace.put(HostCalls.begun(trace))
     trace.local.memory = OwnArrays(trace)
@@ -247,7 +247,7 @@ def _begun(name: str, names: AssignedNames) -> Trace:
 
 
 def _enter(trace: Trace, fn: Callable[..., Any], name: str) -> None:
-    """Note the function that is traced; what a partial holds is guarded."""
+    """Note the function that is traced; the parts of a partial are guarded."""
     function: Any = fn
     while isinstance(function, functools.partial):
         function = function.func
@@ -259,7 +259,7 @@ def _enter(trace: Trace, fn: Callable[..., Any], name: str) -> None:
 
 
 def _graph(trace: Trace, values: list[Value]) -> Graph:
-    """What computes the values, writes to the inputs, and checks."""
+    """The graph that computes the values, writes to the inputs, and checks."""
     storages, checks = trace.feeds.storages, trace.record.checks
     updates: Any = [(s.origin, s.value) for s in storages if s is not None and s.version > 0]
     needed = [*values, *(v for _, v in updates), *(n.out() for n in checks)]

@@ -73,7 +73,7 @@ class Packed:
 
 
 def _listed(form: Form, number: type, array: Any) -> Any:
-    """What lies in an array, in lists and tuples as it was."""
+    """The items of an array, in lists and tuples as they were."""
     containers = form.containers[:1] if form.has_columns else form.containers
     kind = "weak" if number in _DTYPES else "scalar"
 

@@ -99,7 +99,7 @@ class _Symbols:
         return dtype, LAYOUT, sizes, order, steps, *rest
 
     def _step(self, stride: int, itemsize: int) -> tuple[Any, int]:
-        """A stride as a number or a symbol, and what that is multiplied by."""
+        """A stride as a number or a symbol, and its factor."""
         count, odd_bytes = divmod(abs(stride), itemsize)
         if odd_bytes or count < LEAST_ARGUMENT:
             return stride, 1

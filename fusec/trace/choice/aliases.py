@@ -74,7 +74,7 @@ def is_found(trace: Trace, containers: Collection[Any]) -> bool:
 
 
 def _assigned(trace: Trace) -> Iterator[Any]:
-    """What attributes hold that the program assigns: all that have the object may see it."""
+    """Values of attributes that the program assigns: all that have the object may see it."""
     places = trace.part(Places)
     for place in places.of_kind(Attribute):
         yield from (place.now(), places.initial[place.title])
@@ -95,7 +95,7 @@ def _shows(trace: Trace, value: Any, root: Storage, depth: int, bound: Collectio
 
 
 def _inside(value: Any, bound: Collection[int]) -> Iterable[Any]:
-    """What containers, functions and objects hold."""
+    """The items of containers, functions and objects."""
     if isinstance(value, (list, tuple, set)):
         return value
     if isinstance(value, FunctionType):
@@ -139,8 +139,8 @@ def reached_of(
 
 
 def _references(value: Any) -> Iterable[Any]:
-    """As the garbage collector knows them; none of what belongs to the process (modules, globals)
-    or to the tracer."""
+    """As the garbage collector knows them; none of the process (modules, globals) or the
+    tracer."""
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or () if cell != _EMPTY]
         return [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(),

@@ -29,7 +29,7 @@ class Choice:
         self.test, self.then, self.orelse = test, then, orelse
 
     def _refuse(self, *_: Any) -> NoReturn:
-        """Python itself asks, in a container say: `hooks.absence` answers what it can."""
+        """Python itself asks, in a container say: `hooks.absence` answers where it can."""
         raise ConcreteValueError(
             "a value that data makes None or not is needed while the function is traced",
             cure="test it before: if x is None: ...")

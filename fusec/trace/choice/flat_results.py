@@ -41,7 +41,7 @@ def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
 
 
 def _namespace(trace: Trace, x: Any) -> Any:
-    """A dict for what `vars` gives of a class or module from outside."""
+    """A dict for the `vars` of a class or module from outside."""
     is_reached = type(x) is MappingProxyType and id(x) in trace.world.reachable.reached
     return dict(x) if is_reached else x
 

@@ -88,14 +88,14 @@ class Joining:
         return joined
 
     def _note(self, joined: Any, *sides: Any) -> None:
-        """A new container stands for what a side has, which other names may have as well."""
+        """A new container stands for a side's, which other names may have as well."""
         for x in sides:
             if self.is_older(x):
                 self.trace.note_chosen(joined, x)
             note_stand_in(self.trace, joined, x)
 
     def _held(self, a: Any, b: Any, new: Choice) -> Any:
-        """What an optional value is where it is there: of one side, or chosen of both."""
+        """The value of an optional one where it is there: of one side, or chosen of both."""
         parts = [x.orelse if type(x) is Choice else x for x in (a, b)]
         there = [side for side, x in enumerate(parts) if x is not None and x is not UNBOUND]
         if len(there) == 2:
@@ -316,7 +316,7 @@ def _separated(places: dict[_Place, int], others: dict[_Place, int]) -> list[str
 
 
 def _parts(x: Any) -> Iterable[tuple[Any, Any]]:
-    """What lies in a tree, and where."""
+    """The items of a tree, and their places."""
     if type(x) is Choice:
         return [("", x.orelse)]
     if type(x) is Record:

@@ -58,7 +58,7 @@ def _has_parts(x: Any) -> bool:
 
 
 def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
-    """What lies in a container or in the attributes of an object, by key."""
+    """The items of a container or the attributes of an object, by key."""
     return x.items() if type(x) is Record else items_in(x)
 
 

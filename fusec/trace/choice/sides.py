@@ -135,7 +135,7 @@ class Pairs:
                             self.shared[slot.index].append(storage)  # by which it is seen
 
     def _note_again(self, slots: Sequence[Slot], side: int) -> bool:
-        """Whether one of the slots of a memory holds what the others are, or are views of."""
+        """Whether one slot of a memory has the array that the others are, or are views of."""
         if not all(map(self._may_be_one, slots)):
             return False
         steps = [slot.sides[side].steps for slot in slots]
@@ -251,7 +251,7 @@ class Filling:
         return arrays[slot.index]
 
     def _fresh(self, slot: Slot) -> TracedArray:
-        """Memory for what the slot gives."""
+        """Memory for the slot's value."""
         if slot.index not in self.fresh:
             self.fresh[slot.index] = from_value(self.trace, self.outputs[slot.index], slot.strides)
         return self.fresh[slot.index]
@@ -265,7 +265,7 @@ class Filling:
         return selected(self.trace, self.test, then, orelse, self.outputs[slot.index])
 
     def _memory(self, slot: Slot, side: int) -> TracedArray:
-        """What stands for an array that a side made."""
+        """The stand-in for an array that a side made."""
         holder, steps = self.pairs.again.get((slot.index, side), (slot, ()))
         array = self._fresh(holder)
         return TracedArray(self.trace, array.storage, steps) if steps else array
@@ -273,7 +273,7 @@ class Filling:
     def _outside(
         self, x: TracedArray, inside: Mapping[Value, int], fresh: TracedArray
     ) -> TracedArray:
-        """An array that a side leaves, as what follows the branch sees it."""
+        """An array that a side leaves, as code after the branch sees it."""
         storage, start = x.storage, self.pairs.start
         if isinstance(storage, Selected) and storage.born >= start:
             then, orelse = (self._outside(side, inside, fresh) for side in sides_of(x))
@@ -304,7 +304,7 @@ def _steps(x: TracedArray) -> list[ViewStep]:
 
 
 def _decided_by(x: TracedArray) -> list[Value]:
-    """The tests and indices that decide what it shows."""
+    """The tests and indices that decide its memory."""
     tests: list[Value] = []
     waiting = [x]
     while waiting:

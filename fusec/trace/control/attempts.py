@@ -111,7 +111,7 @@ class Attempt(Finals):
                 *(one.owner for one in grown if type(one.owner) is list and one.filled.per)]
 
     def _settle_lists(self) -> None:
-        """What the body did with lists that it appends to."""
+        """Settle the lists that the body appends to."""
         if self.known.changed:
             return
         if self.collector is not None and self.collector.found:
@@ -123,7 +123,7 @@ class Attempt(Finals):
         self.lists.settle(self.finals, needed, self.region.written(), self._written_later())
 
     def _at_loop(self) -> None:
-        """What follows belongs to the line of the loop."""
+        """Nodes made inside belong to the line of the loop."""
         assert self.trace.hooks is not None
         self.trace.hooks.where = self.parts.where
 
@@ -165,7 +165,7 @@ class Attempt(Finals):
         self.carried[0].final = following.value
 
     def _collecting(self, counter: TracedArray) -> None:
-        """The body of a loop of known length: what it appends to lists goes into arrays."""
+        """The body of a loop of known length: its items of lists go into arrays."""
         assert self.parts.item is not None
         effects = self.trace.hooks.effects  # type: ignore[union-attr]
         is_counted = is_int(self.parts.count) and not self.exits and self.parts.written is None

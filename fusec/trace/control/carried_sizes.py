@@ -110,7 +110,7 @@ class CarriedSizes:
         return Capacity(min(begin, last), max(begin, last), max(begin, last + step))
 
     def _beyond(self, count: Value, capacity: Capacity) -> Value:
-        """By how much a size is more than the least: that is what there is a symbol for, so that
+        """By how much a size is more than the least: the symbol is for that, so that
         ``v[:1]`` of two elements at least is known to be one."""
         if not capacity.least:
             return count
@@ -184,7 +184,7 @@ class CarriedSizes:
         return is_split
 
     def _is_of_iteration(self, size: Size, mine: frozenset[str]) -> bool:
-        """Whether it is computed of what the iteration found, or decided in it."""
+        """Whether it is computed of carried values, or decided in the iteration."""
         names, definers = symbols_of((size,)), self.trace.part(SizeTable).definers
         first = min(x.count.parameter.node.id for x in self.classes.values())
         return bool(names & mine) or any(

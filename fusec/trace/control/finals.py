@@ -74,7 +74,7 @@ class Finals(Parameters):
             raise _aliased_container(self.trace, moved)
 
     def _keep_changed(self) -> None:
-        """What the body changes of a list, other names may read after the loop, if not this one."""
+        """Changes of the body to a list, other names may read after the loop, if not this one."""
         changed = [name for name, value in self.entry.items()
                    if value is not UNBOUND and not self._is_needed(name)
                    and self.copies.changed_for_others(name, value)]
@@ -93,7 +93,7 @@ class Finals(Parameters):
         return is_new
 
     def _aligned(self, name: str, value: Any) -> Any:
-        """What a variable holds at the end, as an optional value where it may be None."""
+        """A variable's value at the end, as an optional value where it may be None."""
         before = self.entry.get(name, UNBOUND)
         if name not in self.entry or value is UNBOUND:
             return value
@@ -119,7 +119,7 @@ class Finals(Parameters):
             raise error.refusal(self.trace) from None
 
     def _may_stay_unbound(self, name: str, value: Any) -> bool:
-        """Whether an iteration need not bind it, or may read what an earlier one bound."""
+        """Whether an iteration need not bind it, or may read an earlier one's value."""
         return name in self.trace.part(UnboundReads) or (
             type(value) is Choice and value.name == name)
 
@@ -215,7 +215,7 @@ class Finals(Parameters):
                 self.known.learn(self.known.pythons, key)
 
     def _check_bounds(self, key: Leaf, carried: Carried) -> None:
-        """That an iteration leaves a Python int within what was supposed; a range that does not
+        """That an iteration leaves a Python int within the supposed range; a range that does not
         depend on that is news, where something had to be checked."""
         supposed = self.trace.part(Intervals).get(carried.parameter)
         if supposed is None or carried.final is None:

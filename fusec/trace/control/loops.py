@@ -108,7 +108,7 @@ class LoopResult:
         self.test, self.body = self._graphs()
 
     def _needed(self) -> list[Node]:
-        """What the loop computes for its results and effects."""
+        """The nodes of the loop's results and effects."""
         finals = [c.final.node for c in self.carried if c.final is not None]
         return [self.attempt.test.node, *finals, *self.attempt.checks]
 
@@ -150,7 +150,7 @@ class LoopResult:
         self.lists.store()
 
     def _note_kind(self, carried: Carried, output: Value) -> None:
-        """Whether data decides of what kind a number is after the loop."""
+        """Whether data decides the kind of a number after the loop."""
         count, known = self.parts.count, self.attempt.known
         note_joined(self.trace, output, carried.parameter)
         if carried.leaf is not None and carried.parameter in self.trace.part(Pythons) and (
@@ -316,7 +316,7 @@ class LoopResult:
 
     def _may_be(self, key: Leaf, leaf: Any) -> tuple[list[Storage], bool]:
         """The memory from before the loop that a variable may show after it, and whether it may do
-        so after an iteration: of the variable itself, and of what its array stands for."""
+        so after an iteration: of the variable itself, and of the array behind its own."""
         before, leaf = self._before(key), lifted(self.trace, leaf)
         if any(type(x) is not TracedArray or x.storage is None for x in (before, leaf)):
             return [], False

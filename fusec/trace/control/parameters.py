@@ -124,7 +124,7 @@ class Parameters:
         return leaf
 
     def _bound(self, key: Leaf, carried: Carried) -> None:
-        """What a Python int can be in an iteration: supposed at first, see `_check_bounds`."""
+        """The range of a Python int in an iteration: supposed at first, see `_check_bounds`."""
         parameter, initial = carried.parameter, carried.initial
         if not parameter.type.is_weak or parameter.dtype != I64 or initial is None:
             return
@@ -134,7 +134,7 @@ class Parameters:
             self.trace.part(Intervals)[parameter] = bounds
 
     def _carry_sized(self, key: Leaf, type_: TensorType, initial: Value) -> Value:
-        """What stands for an array whose size changes: a part of its buffer."""
+        """The parameter of an array whose size changes: a part of its buffer."""
         buffer, part = self.sizes.parameter(key, type_, initial)
         buffer.is_needed = self._is_needed(key[0])
         self.by_leaf[key] = buffer

@@ -243,7 +243,7 @@ def _bounded(over: TracedRange, item: Callable[[Any], Any], k: Any) -> Any:
 
 
 def _checked_step(trace: Trace, given: TracedArray) -> TracedArray:
-    """A step that data decides, checked not to be 0; what follows may be computed before that."""
+    """A step that data decides, checked not to be 0; nodes after it may be computed before that."""
     step = weak(trace, given.value, I64)
     low, high = interval(trace, step) or (-1, 1)
     if low <= 0 <= high:

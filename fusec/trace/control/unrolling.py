@@ -118,7 +118,7 @@ def visit(where: Where, parts: LoopParts) -> Visit | None:
 
 
 def _type_of(value: Any) -> Any:
-    """Of a container its type and length: what is in it is no reason to try a loop again."""
+    """Of a container its type and length: its items are no reason to try a loop again."""
     if is_traced(value):
         return value.dtype, expressions(value.shape), value.type.kind
     return type(value), len(value) if isinstance(value, (list, tuple, dict)) else 0

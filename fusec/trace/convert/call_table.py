@@ -18,7 +18,7 @@ class CallTable:
     """
 
     def __init__(self, parent: CallTable | None = None) -> None:
-        """A table that falls back on ``parent``, also for what that registers later."""
+        """A table that falls back on ``parent``, also for its later handlers."""
         self._parent = parent
         self._entries: dict[int, tuple[Any, Handler]] = dict(parent._entries) if parent else {}
 

@@ -93,7 +93,7 @@ def _is_immutable(value: Any) -> bool:
 
 
 def _content(value: Any, depth: int) -> tuple[Any, ...]:
-    """A hashable copy of what a value holds: class and bits of it, its items and attributes."""
+    """A hashable copy of a value's contents: class and bits of it, its items and attributes."""
     kind = type(value)
     if kind in _EXACT or isinstance(value, (*_BY_IDENTITY, enum.Enum)):
         return kind, value

@@ -110,7 +110,7 @@ def _at(loc: Loc | None) -> str:
 
 
 def _effect(fn: Callable[..., Any]) -> tuple[str, str] | None:
-    """What a call does that is not recorded, and the way out."""
+    """The effect of a call that is not recorded, and the way out."""
     module, name = getattr(fn, "__module__", None), getattr(fn, "__name__", "")
     owner = getattr(fn, "__self__", None)
     if fn is print:
@@ -136,7 +136,7 @@ _SHORT = {"posix": "os", "nt": "os", "genericpath": "os.path", "posixpath": "os.
 
 
 def _looks_outside(fn: Any, module: Any, owner: Any, name: str) -> bool:
-    """Whether a call reads files, processes, sockets, or what is random by intention."""
+    """Whether a call reads files, processes, sockets, or randomness of the system."""
     if isinstance(owner, PurePath) or (isinstance(owner, type) and issubclass(owner, PurePath)):
         return name in _PATHS
     if str(type(owner).__module__) in _STATES:
@@ -253,8 +253,8 @@ def _changes(module: str, name: str, owner: Any) -> bool:
 
 
 def _is_undone(trace: Trace, module: str, owner: Any) -> bool:
-    """Whether what changes is of the call: an object that it has made, the filters of warnings in
-    ``with warnings.catch_warnings()``."""
+    """Whether the changed object is of the call: an object that it has made, the filters of
+    warnings in ``with warnings.catch_warnings()``."""
     if module == "warnings":
         return warnings.filters is not trace.world.filters
     return module in _OBJECTS and _is_object(owner) and not is_outside(trace, owner)

@@ -126,7 +126,7 @@ def _reads_far(code: CodeType) -> bool:
 
 
 def _named(fn: FunctionType, kind: type | None) -> Iterator[Any]:
-    """What the function can reach by names: free variables, globals and methods of its class."""
+    """The function's objects by names: free variables, globals and methods of its class."""
     for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
         if name != "__class__":
             yield Cell(cell, name)()

@@ -164,8 +164,8 @@ def read(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
 
 
 def _is_only_there(array: np.ndarray) -> bool:
-    """Whether only the object that has the array, and code that reads it, hold it and what it is a
-    view of."""
+    """Whether only the object that has the array, and code that reads it, hold it and its
+    base."""
     base: Any = array.base
     held = sys.getrefcount(array)
     return held <= _READ and (base is None or (
@@ -173,7 +173,7 @@ def _is_only_there(array: np.ndarray) -> bool:
 
 
 def _references_of_read() -> int:
-    """Those of what an attribute holds, two variables, and an argument."""
+    """Those of an attribute, two variables, and an argument."""
     def read(array: Any) -> int:
         return sys.getrefcount(array)
 

@@ -255,7 +255,7 @@ _SLOTS = (WrapperDescriptorType, MethodWrapperType)  # ``float.__mul__`` and ``(
 
 
 def _check_slot(hooks: TracingHooks, fn: Any) -> None:
-    """Methods of Python's numbers know nothing of what stands for a number."""
+    """Methods of Python's numbers know nothing of stand-ins for numbers."""
     if getattr(fn, "__objclass__", type(getattr(fn, "__self__", None))) in _OF_NUMBERS:
         raise unsupported(f"{fn.__qualname__} called with a value of data", loc=hooks.loc,
                           cure="write the operator, as in 2 * x")

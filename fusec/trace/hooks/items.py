@@ -50,8 +50,8 @@ _JOINERS = (type(np.r_), type(np.c_))
 
 
 def _key(hooks: TracingHooks, obj: Any, key: Any) -> Any:
-    """The key as an index; Python takes the value of bounds, and of an index into what is no
-    array."""
+    """The key as an index; Python takes the value of bounds, and of an index into other
+    objects."""
     texts.check_text(hooks.trace, key)
     check_which(hooks.trace, "a key", key)
     if isinstance(obj, dict):
@@ -87,7 +87,7 @@ def assign_in_written(
 
 
 def _note_refused(hooks: TracingHooks, obj: Any) -> None:
-    """What a loop will have needed as an array, if it is refused."""
+    """An index that a loop will have needed as an array, if it is refused."""
     if type(obj) is list and hooks.trace.in_region:
         hooks.trace.part(Refused)[id(obj)] = obj
 

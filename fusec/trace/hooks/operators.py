@@ -169,7 +169,7 @@ def computed(by: Handler) -> Handler:
 def _complaint(
     hooks: TracingHooks, error: TypeError, by: Handler, op: str, *operands: Any
 ) -> Exception:
-    """What Python says of the operation, of objects that can do nothing and have the names of the
+    """Python's error for the operation, of objects that can do nothing and have the names of the
     operands' types in NumPy: its messages have no other name."""
     table: Any = IN_PLACE if by is special_methods.iop else BINARY
     try:

@@ -75,7 +75,7 @@ def is_of_arrays(fn: Any) -> bool:
 
 
 def _methods(fn: Any) -> tuple[Methods, ...] | None:
-    """What a function of numbers asks of each argument; None: it is none."""
+    """The methods that a function of numbers asks of each argument; None: it is none."""
     if type(fn) not in (type, type(len)):
         return None
     if fn in _OF_INTS:

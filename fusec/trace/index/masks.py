@@ -260,7 +260,7 @@ class _Unmasking:
         return self.of(operand)
 
     def _gathered(self, node: Node, axis: int) -> Value | None:
-        """What a mask selects; or other rows of it, ``x[:, mask][rows]``."""
+        """The elements that a mask selects; or other rows of it, ``x[:, mask][rows]``."""
         source, *indices = node.inputs
         places = indices[0].node
         if places.op != "Nonzero":

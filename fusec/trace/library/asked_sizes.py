@@ -208,7 +208,7 @@ def told_at(asked: Asked, operands: Sequence[Operand], sizes: Instantiation) -> 
 
 
 def _layout(answer: Any) -> tuple[Any, ...]:
-    """What results are, but for their sizes: types, dtypes, and how they lie in memory."""
+    """The results but for their sizes: types, dtypes, layouts."""
     return tuple(_layout_of(leaf) for leaf in leaves_of(answer))
 
 
@@ -249,7 +249,7 @@ class _Known:
 
 
 def _guesses(symbols: Sequence[Symbolic], number: int) -> list[Size]:
-    """What a size of a result may be that is this number now, the likeliest first."""
+    """The expressions that a result's size of this number may be, the likeliest first."""
     if number < 2:
         return [number]
     found = [s for s in _candidates(number, symbols) if resolve(s, {}) == number]
@@ -279,7 +279,7 @@ def _told_apart(
     asked: Asked, operands: Sequence[Operand], hints: Mapping[str, int],
     shapes: Sequence[Sequence[list[Size]]],
 ) -> tuple[tuple[Size, ...], ...]:
-    """Of what sizes may be the first that is right where operands have other lengths, too."""
+    """Of the expressions the first that is right where operands have other lengths, too."""
     is_open = any(len(guesses) > 1 for shape in shapes for guesses in shape)
     for factor, more in _OTHER if is_open else ():
         at = Instantiation({name: factor * size + more for name, size in hints.items()})

@@ -93,7 +93,7 @@ def named(trace: Trace, fn: Any, error: Exception, where: Loc) -> Exception:
 
 
 def _cure(fn: Any, cure: str) -> str:
-    """What helps where it is ``fn`` that needs a value, and its code is not the program's."""
+    """The cure where it is ``fn`` that needs a value, and its code is not the program's."""
     if isinstance(fn, type) and issubclass(fn, BaseException):
         return (f"have {fn.__name__}.__init__ keep what it is given, and make the text in "
                 f"{fn.__name__}.__str__, with {{value}} and no format: it shows the expression")

@@ -92,7 +92,7 @@ def _filled(answer: Any, leaves: Iterator[TracedArray]) -> Any:
 
 def _varies(call: LibraryCall, names: Sequence[str], name: str, x: Any) -> bool:
     """Whether an argument may be a number that the run decides; where users call it, the first one
-    is what the function is of."""
+    is the array."""
     return name in call.varying or (
         call.is_public and type(x) is TracedArray and name == names[0])
 

@@ -54,7 +54,7 @@ def guarded(
 def _by_numpy(
     trace: Trace, plain: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """NumPy itself, called at run time, where a handler asked what only the run can answer."""
+    """NumPy itself, called at run time, where a handler needed a value that only the run has."""
     args, kwargs = _out_by_keyword(plain, list(args), kwargs)
     return OPERATIONS.call_by_name(trace, plain, args, kwargs)
 
@@ -198,7 +198,7 @@ def _missing_argument(
 def _numpys_error(
     plain: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Exception | None:
-    """What NumPy raises for such arguments; None when it does not, or they are too large to try."""
+    """NumPy's error for such arguments; None when it does not, or they are too large to try."""
     budget = [_MOST_ELEMENTS]
     try:
         stand_ins = [_stand_in(a, budget) for a in args]

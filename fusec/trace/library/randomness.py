@@ -186,7 +186,7 @@ def _fresh(kind: type) -> Any:
 
 
 def _ask(kind: type, method: str, *args: Any, **kwargs: Any) -> Any:
-    """What the method gives on a generator of nobody's."""
+    """The method's result on a generator of nobody's."""
     return getattr(_fresh(kind), method)(*args, **kwargs)
 
 

@@ -137,7 +137,7 @@ _Asked = tuple[Any, list[Sample], Sequence[Lengths]]
 def _asked(
     call: LibraryCall, operands: Sequence[Value], form: Any, named: Any, stand_ins: Sequence[Any],
 ) -> _Asked:
-    """The arguments, samples of what NumPy gives for them, and the lengths that these are for.
+    """The arguments, samples of NumPy's results, and their lengths.
 
     Arguments that follow from sizes stay open where they decide neither how many results there are
     nor their ranks, and where NumPy accepts them for any sizes.
@@ -234,7 +234,7 @@ def _fitting(operands: Sequence[Value], numbers: set[int]) -> list[int]:
 
 
 def _apart(operands: Sequence[Value], arguments: Any) -> tuple[Bindings, ...]:
-    """What tells sizes of arguments from those of the run, if NumPy accepts that."""
+    """A sample that tells sizes of arguments from those of the run, if NumPy accepts that."""
     given = *(n for v in operands for n in v.shape), *leaves_in(arguments)
     sizes = [n for n in given if type(n) is Dim]
     has_both = any(n.symbols for n in sizes) and not all(n.symbols for n in sizes)
@@ -273,12 +273,12 @@ def _samples(
 
 
 def _is_number_of_many(contents: Any, most: int) -> bool:
-    """Whether it is a large number of the call's own where contents are what sizes follow from."""
+    """Whether it is a large number of the call's own where sizes follow from contents."""
     return isinstance(contents, _Number) and abs(contents.number) > _LARGE < most
 
 
 def _contents(call: LibraryCall, form: Any, named: Any) -> Sequence[Any]:
-    """The usual contents, and what else the call is given: the 2 of ``np.setdiff1d(x, 2)``; None
+    """The usual contents, and the call's other arguments: the 2 of ``np.setdiff1d(x, 2)``; None
     where contents decide nothing."""
     if call.op in LIBRARY and called_name(call.op, form).endswith("repeat"):  # of a sum of many
         return _SMALL_CONTENTS

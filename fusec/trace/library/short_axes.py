@@ -127,7 +127,7 @@ def _pairs(terms: Sequence[_Term]) -> Iterator[_Term]:
 
 
 def _on_line(found: Sequence[int], term: _Term) -> int | None:
-    """The value of the line through what was found: half of the length, eight times, and one."""
+    """The value of the line through the found sizes: half of the length, eight times, and one."""
     full, short = term
     other = next((i for i, n in enumerate(short) if n != short[0]), 0)
     if not other or len(set(short)) < len(_STEPS):
@@ -140,7 +140,7 @@ def _on_line(found: Sequence[int], term: _Term) -> int | None:
 
 
 def _beside(found: Sequence[int], term: _Term) -> int | None:
-    """So many more or less than the term as what was found is."""
+    """The term plus the distance that all found sizes have from it."""
     full, short = term
     distances = {n - x for n, x in zip(found, short, strict=True)}
     return full + distances.pop() if len(distances) == 1 else None

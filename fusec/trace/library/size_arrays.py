@@ -146,7 +146,7 @@ def _size(array: np.ndarray, axis: int) -> int:
 def _placeholder(
     trace: Trace, call: Computed, hint: np.ndarray, sizes: Sizes, numbers: list[Any]
 ) -> TracedArray:
-    """An array of the graph for what each plan makes; ``numbers`` are sizes that it may have."""
+    """An array of the graph that each plan makes; ``numbers`` are sizes that it may have."""
     if not hint.ndim:
         raise trace.error(TypeError(f"{call} is no array"))
     shape = tuple(_length(sizes, call, axis, n, numbers) for axis, n in enumerate(hint.shape))
@@ -161,7 +161,7 @@ def _placeholder(
 
 def _length(sizes: Sizes, call: Computed, axis: int, hint: int, numbers: list[Any]) -> Size:
     """One of the numbers that the call was given where it has this size, which is then asked of
-    each plan; else what the array has."""
+    each plan; else the array's own."""
     length = Symbolic(sizes, hint, Computed(_size, (call, axis)))
     for size in numbers:
         if type(size) is Symbolic and size.hint == hint and length == size:

@@ -175,7 +175,7 @@ class Collector:
 
 
 def _first(x: list[Any]) -> Any:
-    """What lies first in lists of lists."""
+    """The first item in lists of lists."""
     while type(x) is list and x:
         x = x[0]
     return x
@@ -194,7 +194,7 @@ def _all_lengths(
 
 
 def _lengths(leaf: Any, pending: Pending) -> tuple[tuple[Any, ...], str]:
-    """Of lists of lists; and the kind of what lies in them."""
+    """Of lists of lists; and the kind of their items."""
     lengths: list[Any] = []
     while type(leaf) is list:
         lengths.append(pending.get(len(lengths), len(leaf)))

@@ -130,8 +130,8 @@ def _candidates(
 
 
 def _uses(code: CodeType, name: str, inside: bool = False) -> tuple[int, int]:
-    """How often code appends to what a variable holds, and how often it, or code inside it, uses
-    that otherwise."""
+    """How often code appends to a variable's list, and how often it, or code inside it, uses
+    it otherwise."""
     appends = others = 0
     steps = list(dis.get_instructions(code))
     for step, following in pairwise(steps):

@@ -85,7 +85,7 @@ def _is_weight(weights: Any, x: TracedArray) -> bool:
 
 
 def _ends(index: TracedArray) -> tuple[Any, Any]:
-    """The lowest and the highest; where there may be none, what asks for no counter."""
+    """The lowest and the highest; where there may be none, bounds that need no counter."""
     if index.type.is_static:
         return np.min(index), np.max(index)
     return np.min(index, initial=0), np.max(index, initial=-1)
@@ -269,7 +269,7 @@ def _between_edges(trace: Trace, x: TracedArray, table: np.ndarray) -> TracedArr
 def _counted(
     trace: Trace, x: TracedArray, bins: Any, ends: Any, weights: TracedArray | None
 ) -> tuple[Any, Any] | None:
-    """The histogram and its edges; None of what NumPy must compute."""
+    """The histogram and its edges; None where NumPy must compute them."""
     table = _edge_table(trace, bins)
     if table is not None:
         if weights is not None or ends is not None:

@@ -22,7 +22,7 @@ from .accumulation import element
 
 
 def _as_method_gives(x: Any, result: Any) -> Any:
-    """What a method of ``x`` gives that computed ``result``: scalars have no arrays of rank 0."""
+    """A method's result of ``x`` that computed ``result``: scalars have no arrays of rank 0."""
     if type(x) is TracedArray and not x.is_array and type(result) is TracedArray and (
             result.is_array and not result.ndim):
         return result[()]

@@ -110,7 +110,7 @@ def average(
 
 
 def _dtype_or_value(trace: Trace, x: Any) -> Any:
-    """What stands for an operand when NumPy asks only for its dtype."""
+    """The stand-in for an operand when NumPy asks only for its dtype."""
     if type(x) is not TracedArray:
         return resolve(x, {})
     return x.type.zero if x.type.is_weak else x.dtype

@@ -81,7 +81,7 @@ def _key(name: str, x: Any) -> Any:
 
 
 def _check_unassigned(hooks: TracingHooks, name: str, args: Any) -> None:
-    """The function would see what objects held before the call."""
+    """The function would see objects as before the call."""
     for obj in instances(args):
         for place in hooks.trace.part(Places).attributes_of(obj):
             raise unsupported(

@@ -113,7 +113,7 @@ class Quantifier:
         return self._number(self._joined(tests)) if tests else not self.deciding
 
     def _truth(self, item: Thunk) -> bool | Value:
-        """What it is in every call, or a boolean of the graph."""
+        """The truth in every call, or a boolean of the graph."""
         value = self.hooks.asked_truth(item())
         truth = self.hooks.decide(value)
         return self.hooks.truth(value) if truth is None else truth
@@ -129,7 +129,7 @@ class Quantifier:
     # -- items that are perhaps not reached -------------------------------------------------------
 
     def _rest(self, tests: list[Value], item: Thunk, items: Iterator[Thunk]) -> Any:
-        """What these tests decide, else the item and those after it."""
+        """The answer of these tests, else that of the item and those after it."""
         self.acting += 1
         if self.acting > _MOST_BRANCHES:
             raise unsupported(
@@ -184,7 +184,7 @@ class Quantifier:
 
 
 class _Attempt:
-    """What is looked at before it is known that it is reached: whether it acts, and its undoing."""
+    """An item looked at before it is known that it is reached: whether it acts, and its undoing."""
 
     def __init__(self, quantifier: Quantifier) -> None:
         self.trace = quantifier.trace
@@ -228,7 +228,7 @@ def _chained(first: Thunk, rest: Iterator[Thunk]) -> Iterator[Thunk]:
 
 
 def _seen_by(iterator: Any) -> list[Any]:
-    """What an iterator can reach that gave no item yet."""
+    """The objects that an iterator can reach that gave no item yet."""
     if isinstance(iterator, PythonIterator):
         return [x for part in iterator.parts for x in (part, *_seen_by(part))]
     is_ready = type(iterator) is GeneratorType and iterator.gi_frame is not None

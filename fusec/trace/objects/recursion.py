@@ -129,7 +129,7 @@ def _apart(
 
 
 def _again(trace: Trace, recursive: Function, arguments: Arguments) -> Any:
-    """In the body: what the function returns for other arguments."""
+    """In the body: the function's result for other arguments."""
     recursive.asked = True
     if recursive.results is None:
         raise NoResultYet("a call of a function that has not returned", loc=trace.loc)
@@ -202,7 +202,7 @@ class Bodies(list["_Body"]):
 
 
 class _Body:
-    """The body, traced on what stands for any arguments."""
+    """The body, traced on stand-ins for any arguments."""
 
     def __init__(
         self, trace: Trace, function: Callable[..., Any], arguments: Arguments,
@@ -269,7 +269,7 @@ class _Body:
             self.recursive.raises = self.recursive.changed = True
 
     def _note_aliases(self, values: list[TracedArray]) -> None:
-        """Whether the run decides that what is returned is memory from before the call."""
+        """Whether the run decides that the result is memory from before the call."""
         older = [root for x in values if x.storage is not None for root in roots(x.storage)
                  if root.born < self.region.start or isinstance(root, Copied) or any(
                      root is s.storage for s in self.stand_ins)]

@@ -165,7 +165,7 @@ class Watch:
                 self._enter(fn)
 
     def _enter(self, fn: FunctionType) -> None:
-        """What it names must be the same at each call."""
+        """Objects that it names must be the same at each call."""
         if fn in self.functions or fn in self.hooks.functions:
             return
         self.functions[fn] = None
@@ -279,7 +279,7 @@ class Watch:
         return "Python" if outer is not None else "another thread"
 
     def _note_read(self, frame: FrameType) -> None:
-        """What the code of the frame can read must be the same at each call."""
+        """Values that the code of the frame can read must be the same at each call."""
         names, scope = frame.f_code.co_names, frame.f_globals
         for name in names:
             if name in scope:
@@ -319,7 +319,7 @@ class Watch:
         self._note_name(Global(scope, name), ())
 
     def _note_outside(self, x: Any, attributes: tuple[str, ...]) -> None:
-        """An object, or array, that such code reads, and what it reads of it."""
+        """An object, or array, that such code reads, and its parts that are read."""
         def read_of(x: Any) -> list[Any]:
             if not is_guarded(x):
                 return []

@@ -78,7 +78,7 @@ def check_items(trace: Trace, items: Any, dtype: np.dtype) -> None:
 
 
 def _is_any_float(item: TracedArray, dtype: np.dtype) -> bool:
-    """Whether a real number becomes one that has infinity for what is too large."""
+    """Whether a real number becomes one that has infinity for large numbers."""
     return dtype.kind == "f" and item.dtype.kind in "biuf"
 
 

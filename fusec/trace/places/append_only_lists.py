@@ -82,7 +82,7 @@ def _named(container: Any, functions: Iterable[FunctionType]) -> Iterable[tuple[
 
 @functools.lru_cache(1000)
 def _only_appends(code: CodeType, name: str) -> bool:
-    """Whether code, or code inside it, does nothing with a variable but append to what it holds."""
+    """Whether code, or code inside it, does nothing with a variable but append to its list."""
     instructions = list(dis.get_instructions(code))
     for load, following in zip(instructions, [*instructions[1:], None], strict=True):
         if not name or (load.argval == name and load.opname not in ("LOAD_CLOSURE",

@@ -59,7 +59,7 @@ class Attributes:
         return value
 
     def _check_unread(self, key: Key) -> None:
-        """What was read as a constant cannot become an input: the trace begins anew."""
+        """An attribute read as a constant cannot become an input: the trace begins anew."""
         guard = self.trace.world.guards.get(key)
         if guard is not None and type(guard.measure) is not Layout and type(guard) is Guard and (
                 key[1] not in self.trace.world.assigned_names.attributes):
@@ -103,7 +103,7 @@ class Attributes:
         place.put(value)
 
     def _before(self, obj: Any, name: str) -> Any:
-        """What the attribute holds where a branch or loop begins that assigns it."""
+        """The attribute's value where a branch or loop begins that assigns it."""
         trace = self.trace
         if not trace.in_region:
             return self._read.get((id(obj), name), UNBOUND)

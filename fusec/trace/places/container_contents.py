@@ -154,7 +154,7 @@ def _item_layout(value: Any, with_ints: bool) -> Any:
 
 
 def _item_bits(value: Any) -> Any:
-    """What an item that is no input must go on to be."""
+    """The condition on an item that is no input."""
     if isinstance(value, tuple) or (inside(value) is not None and not may_be_held(value)):
         return type(value), [(key, _item_bits(item)) for key, item in inside(value) or ()]
     if isinstance(value, (*DATA, *BUFFERS, set, frozenset, slice, range)) and not isinstance(

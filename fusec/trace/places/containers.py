@@ -170,7 +170,7 @@ class Containers:
         return _item_reader(read, key, self.before)
 
     def _traced(self, value: Any, title: str, read: Reader, reads: bool) -> Any:
-        """What stands for an item."""
+        """The stand-in for an item."""
         trace = self.trace
         if type(value) is tuple:
             return tuple(self._traced(item, f"{title}[{i}]", self._reader(read, i), reads)
@@ -267,7 +267,7 @@ def _lies_in(container: Any, key: Any) -> bool:
 
 
 def _item_reader(read: Reader, key: Any, before: dict[int, Any]) -> Reader:
-    """Reads an item; of a container in which traced values stand, what was there before."""
+    """Reads an item; of a container in which traced values stand, the one from before."""
     def item() -> Any:
         container: Any = read()
         content: Any = before.get(id(container), container)

@@ -171,7 +171,7 @@ def is_container(x: Any) -> bool:
 
 
 def _note(root: Any, ids: set[int]) -> None:
-    """Containers reached from a value: by items, and by what functions refer to."""
+    """Containers reached from a value: by items, and by references of functions."""
     for value in everything_in(root, _referred_to):
         if is_container(value) or type(value) in (tuple, FunctionType):
             ids.add(id(value))

@@ -59,7 +59,7 @@ class OuterNames:
             self.places.born.update((id(cell), (new_id(), cell)) for cell in cells)
 
     def _check_unread(self, fn: FunctionType, place: Place, is_inside: bool) -> None:
-        """What was read as a constant cannot become an input: the trace begins anew."""
+        """A name read as a constant cannot become an input: the trace begins anew."""
         value, names = place(), self.trace.world.assigned_names
         if is_inside or not self.is_begun or not (
                 type(value) is np.ndarray or may_be_held(value) or names.may_be_input(value)):

@@ -113,7 +113,7 @@ class Outside:
                 self._note_state(item)
 
     def _note_state(self, item: Any) -> None:
-        """What objects of libraries hold, which their own code reads."""
+        """Contents of libraries' objects, which their own code reads."""
         if isinstance(item, polynomials()):
             for name in ("coef", "domain", "window"):
                 guard = attribute_guard(item, name)

@@ -37,7 +37,7 @@ def linked(trace: Trace, assigned: Sequence[Any], result: Any) -> tuple[list[Any
 
 
 class _Places:
-    """How often each container lies in what leaves the trace, and the attributes of the objects
+    """How often each container lies in the results, and the attributes of the objects
     there that the trace made."""
 
     def __init__(self, trace: Trace) -> None:

@@ -259,7 +259,7 @@ for _function in (builtins.repr, builtins.ascii):
 
 
 def _json(function: Callable[..., Any]) -> None:
-    """``json.dumps`` needs the values of all that lies in what it is given."""
+    """``json.dumps`` needs the values of all that lies in its argument."""
     @everywhere(function)
     def call(hooks: TracingHooks, obj: Any, *args: Any, **kwargs: Any) -> Any:
         for x in leaves_in(obj, (list, tuple, dict)):

@@ -117,7 +117,7 @@ def _compare_sizes(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -
 
 
 def _assume(hooks: TracingHooks, where: Where, value: Any) -> Any:
-    """What functions test that test data only to warn."""
+    """The truth of tests in functions that test data only to warn."""
     is_assumed = hooks.assume is not None and type(value) is TracedArray
     return hooks.assume if is_assumed else UNHANDLED
 
@@ -177,7 +177,7 @@ def run_source(
 
 
 class _Converter:
-    """What NumPy's own ``_array_converter`` is: arguments as arrays, results in their class."""
+    """NumPy's own ``_array_converter``: arguments as arrays, results in their class."""
 
     def __init__(self, trace: Trace, arrays: Any) -> None:
         self._arrays = tuple(spread_scalar(as_traced(trace, a)) for a in arrays)

@@ -64,7 +64,7 @@ def _names(function: ast.FunctionDef) -> Iterator[str]:
 
 
 def _taken(statement: ast.stmt) -> Iterator[str]:
-    """Names that are the first argument of a call, or what a comprehension goes over."""
+    """Names that are the first argument of a call, or the iterable of a comprehension."""
     if isinstance(statement, ast.For) and isinstance(statement.iter, ast.Name):
         yield statement.iter.id
     for node in _outside_scopes(statement) if isinstance(statement, _SIMPLE) else ():
@@ -79,7 +79,7 @@ def _taken(statement: ast.stmt) -> Iterator[str]:
 
 
 def _appended(loop: ast.For) -> Iterator[str]:
-    """Names of what the loop's body appends to."""
+    """Names of lists that the loop's body appends to."""
     for node in _outside_scopes(loop):
         call = node.value if isinstance(node, ast.Expr) else None
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and (

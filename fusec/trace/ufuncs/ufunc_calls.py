@@ -87,7 +87,7 @@ def _without_row(
 
 
 def _class_name(value: Value) -> str:
-    """What Python's messages call the class of a number."""
+    """The name of a number's class in Python's messages."""
     is_weak = value.type.is_weak
     return PYTHON_KIND[value.dtype.kind].__name__ if is_weak else f"numpy.{value.dtype.name}"
 
@@ -285,7 +285,7 @@ class _Call:
                 )
 
     def _masked(self, result: Value) -> Value:
-        """``where=``: other elements keep what ``out`` holds (without ``out``: unspecified)."""
+        """``where=``: other elements keep those of ``out`` (without ``out``: unspecified)."""
         trace = self.trace
         mask = truth(trace, as_traced(trace, self.where).value)
         if self.out is None:

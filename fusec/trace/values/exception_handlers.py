@@ -79,7 +79,7 @@ _INT, _MADE, _DATA = range(3)
 
 
 def _kind_of(trace: Any, given: Value) -> int:
-    """Whether an input is an int argument, which may be known, or an array made of what is."""
+    """Whether an input is an int argument, which may be known, or an array made of such."""
     feeds = trace.feeds
     at = next((i for i, x in enumerate(feeds.inputs) if x == given), None)
     if at is None:  # what a branch or loop is given

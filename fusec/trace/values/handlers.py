@@ -146,7 +146,7 @@ def _add_method(name: str, row: Entry) -> None:
 
 def _lead_here(function: Any, hooked: str) -> None:
     """Calls that NumPy's dispatch would not lead here: by its own code, below the dispatcher, and
-    by the program, of what is ``hooked``."""
+    by the program, of ``hooked`` ones."""
     def call(hooks: Any, *args: Any, **kwargs: Any) -> Any:
         if hooked == "always" and hooks.trace.active and args:
             args = (hooks.as_index(args[0]), *args[1:])

@@ -265,7 +265,7 @@ def user_frame() -> Loc | None:
 
 
 def _made_anew(kind: type[Exception], error: Exception, message: str) -> Exception:
-    """An exception like it, without what it refers to; with its ``axis``, if it is of an axis."""
+    """An exception like it, without its references; with its ``axis``, if it is of an axis."""
     if all(type(a) in (str, int, type(None)) for a in error.args):
         try:
             made = kind(*error.args)

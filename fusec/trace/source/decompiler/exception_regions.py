@@ -152,7 +152,7 @@ def _after_leaving(steps: list[Step], i: int, end: int) -> int:
 
 
 def _is_try(steps: list[Step], handler: int) -> bool:
-    """Whether a handler is that of a ``try``, not of a ``with`` or of what cleans up after one."""
+    """Whether a handler is that of a ``try``, not of a ``with`` or of a clean-up after one."""
     return steps[handler].op == "PUSH_EXC_INFO" and steps[handler + 1].op != "WITH_EXCEPT_START"
 
 
@@ -161,7 +161,7 @@ def _extent(
 ) -> tuple[int, int]:
     """The first step and the end of the body of a ``try``, among the steps before ``end``.
 
-    What lies in it and has a handler of its own is covered by that; of such a region it is the
+    Steps in it that have a handler of their own are covered by that; of such a region it is the
     handler's code that this one covers.
     """
     starts = [row.start for row in covered if row.handler == handler and row.start < end]
@@ -175,7 +175,7 @@ def _extent(
 
 
 def _outward(covered: list[Covered], handler: int) -> set[int]:
-    """The handlers of what a handler raises, outwards."""
+    """The handlers of a handler's exceptions, outwards."""
     found: set[int] = set()
     waiting = [handler]
     while waiting:
@@ -198,8 +198,8 @@ def _left_handlers(steps: list[Step], end: int) -> Iterator[int]:
 def _renumbered(
     steps: list[Step], dropped: Container[int], brackets: dict[int, list[Bracket]], end: int
 ) -> tuple[list[Step], int]:
-    """Without the dropped steps, and with the brackets, each before a step; what jumps to the step
-    jumps to the first of them."""
+    """Without the dropped steps, and with the brackets, each before a step; jumps to the step
+    go to the first of them."""
     kept: list[Step] = []
     number: list[int] = []
     own: list[int] = []  # where the step itself is
