@@ -104,7 +104,7 @@ class CallEndings:
         return error
 
     def _inputs(self, leaves: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
-        """The graph's inputs: a call's leaves, then what was captured from outside."""
+        """The graph's inputs: a call's leaves, then values captured from outside."""
         of_leaf = zip(self.spec.leaves, leaves, strict=True)
         leaf_of = {spec.input: leaf for spec, leaf in of_leaf}
         first_captured = len(self.spec.input_types) - len(captured)

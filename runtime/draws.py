@@ -231,7 +231,7 @@ def _same_integers(twin: Any, other: Any, drawing: Drawing) -> bool:
 
 
 def _integers(twin: Any, drawing: Drawing, first: int, last: int, size: int | None) -> Any:
-    """What the method itself draws."""
+    """The method's own draws."""
     if drawing is CHOICE:
         return np.asarray(twin.choice(last + 1, size), np.int64)
     return np.asarray(getattr(twin, drawing.method)(first, last + 1, size, dtype=drawing.dtype))

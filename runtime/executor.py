@@ -56,7 +56,7 @@ class Executable:
 
     def _fast_call(self) -> Callable[..., Any]:
         """Guards and runs a call of positional leaves; answers ``MISS`` when they do not fit, or
-        when what is read from outside does not."""
+        values read from outside do not."""
         if self.uses_native:
             call = native_call(self.schedule, self.spec, runs=True)
             return self._with_outside(call or WholeCall(self.schedule, self.spec).plan.call)

@@ -37,7 +37,7 @@ def scalar_error(error_exit: ErrorExit, arguments: Sequence[Any]) -> BaseExcepti
 
 
 def _of_nothing(node: Node) -> Exception:
-    """What NumPy raises for an extremum of an empty array."""
+    """NumPy's error for an extremum of an empty array."""
     shape = [0 if axis in node.attrs["axes"] else 1 for axis in range(node.inputs[0].type.rank)]
     try:
         apply(node, [np.empty(shape, node.inputs[0].dtype)])
@@ -47,7 +47,7 @@ def _of_nothing(node: Node) -> Exception:
 
 
 def _of_numbers(node: Node, number: int) -> Exception:
-    """What NumPy raises for a number that it does not take."""
+    """NumPy's error for a number that it does not take."""
     try:
         apply(node, [number for _ in node.inputs])
     except ValueError as error:

@@ -60,7 +60,7 @@ class CpuBackend(Backend):
 
 
 def _loops() -> Any:
-    """What compiles loops: programs without any do not load it, a tenth of a first call."""
+    """The compiler of loops: programs without any do not load it, a tenth of a first call."""
     from . import loops
 
     return loops

@@ -219,7 +219,7 @@ def _reads_stay(nest: Nest, reads: set[IndexMap], writes: set[IndexMap]) -> bool
 
 def _reads_after_write(nest: Nest, out: int, source: int) -> bool:
     """Whether a stage after the first that writes ``out`` still reads ``source``: a pass over the
-    row would meet what an earlier pass stored there.
+    row would meet stores of an earlier pass there.
 
     Reductions of everything do the stages around the loops when these have ended, all of them.
     """

@@ -65,7 +65,7 @@ class NestLowering(ExpressionLowering):
     def _scattered(
         self, draft: StageDraft, node: Node, buffer: int, value: Expr | Pair
     ) -> None:
-        """Stores a value at computed indices, alone or combined with what is there."""
+        """Stores a value at computed indices, alone or combined with the element there."""
         inside, indices = identity(node.inputs[1].shape), node.inputs[2:]
         index = gathered_map(node, indices, inside)
         if not any(computed(index)):  # counters may name a place twice: only the order tells

@@ -210,7 +210,7 @@ def _reduce_rows(r: Reduction, rows: np.ndarray) -> np.ndarray:
 
 
 def _start(kind: str, dtype: np.dtype) -> Any:
-    """What a reduction over nothing gives; it changes no other result."""
+    """The result of a reduction over nothing; it changes no other result."""
     if kind not in ("maximum", "minimum"):
         return {"add": dtype.type(0), "mul": dtype.type(1), "or": dtype.type(0)}.get(
             kind, ~np.zeros((), dtype) if dtype.kind != "f" else None

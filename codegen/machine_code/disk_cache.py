@@ -50,7 +50,7 @@ class CacheInfo:
 
 
 class _State:
-    """What this process knows of the folder."""
+    """This process's view of the folder."""
 
     warned = False
     stored = 0  # bytes written since the last look at the folder's size

@@ -117,7 +117,7 @@ def threads_of(device: Device) -> int:
 # ---- kept in a file --------------------------------------------------------------------------
 
 def _key(device: Device) -> str:
-    """What the rates depend on."""
+    """The key of the rates."""
     return " ".join([f"{_FORMAT}", *this_machine(), "on", ",".join(map(str, sorted(device.cores))),
                      f"threads {threads_of(device)}"])
 

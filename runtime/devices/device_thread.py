@@ -205,7 +205,7 @@ def _after_fork() -> None:
 
 
 def _at_exit() -> None:
-    """Let each finish what it is at, before Python tears its modules down."""
+    """Let each finish its present work, before Python tears its modules down."""
     _Process.ends = True
     last = time.monotonic() + _EXIT_SECONDS
     for each in list(_all):

@@ -86,7 +86,7 @@ def clear(folder: Path) -> list[str]:
 
 
 def _read(path: Path) -> bytes:
-    """What a plain file holds that nobody but this user (or the administrator) can have written."""
+    """The bytes of a plain file that only this user (or the administrator) can have written."""
     descriptor = os.open(path, _FLAGS)
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)

@@ -54,7 +54,7 @@ def add(devices: Sequence[Device], observed: Times) -> None:
 
 
 def _key(devices: Sequence[Device]) -> str:
-    """What the times depend on, beside the nodes."""
+    """The key of the times, beside the nodes."""
     threads = ",".join(str(calibration.threads_of(d)) for d in devices if d.is_automatic)
     return " ".join([f"{_FORMAT}", *_software(), "threads", threads])
 
@@ -66,7 +66,7 @@ def _software() -> tuple[str, ...]:
 
 
 def _read(key: str) -> dict[str, float]:
-    """The entries of the file that are what was written there, which anything may have become."""
+    """The entries of the file that are of the form written, whatever has become of it."""
     entries: Any = kept.load(_TABLE).get(key)
     return {} if not isinstance(entries, dict) else {
         name: ns for name, ns in entries.items()

@@ -104,7 +104,7 @@ class VariableArrays:
 
     @property
     def _key(self) -> tuple[Any, int]:
-        """By stream: what is let go may be used again by the stream's later work, not by others."""
+        """By stream: freed memory may be used again by the stream's later work, not by others."""
         stream = self._stream
         return self._arrays, 0 if stream is None else stream.ptr
 

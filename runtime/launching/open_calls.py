@@ -29,7 +29,7 @@ _FLAGS = records.PLAN.index("flags")
 
 @dataclass(frozen=True)
 class _Call:
-    """A plan: what the open words of its template are filled in from."""
+    """A plan, from which the open words of its template are filled in."""
 
     schedule: Schedule
     spec: CallSpec
@@ -244,7 +244,7 @@ def native_call(schedule: Schedule, spec: CallSpec, runs: bool) -> Callable[...,
 
 
 def _form(spec: CallSpec) -> tuple[Any, ...]:
-    """What a template is for: all of a spec but sizes and values."""
+    """The key of a template: all of a spec but sizes and values."""
     leaves = tuple([
         (leaf.input, leaf.alias_of, leaf.generator, id(leaf.object) if leaf.is_weak else
          leaf.input < 0 and _is_word(leaf.value)) for leaf in spec.leaves])

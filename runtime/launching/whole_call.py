@@ -138,7 +138,7 @@ def _leaf_guard(
     spec: CallSpec, leaf: LeafSpec, stores: tuple[launch_spec.Store, ...], cells: Cells,
     numbers: dict[int, int],
 ) -> Any:
-    """What a leaf must be; arrays go to ``stores``, scalars to their cell."""
+    """The condition on a leaf; arrays go to ``stores``, scalars to their cell."""
     if leaf.input < 0:
         if type(leaf.value) is OpenInt or (
                 type(leaf.value) is int and -(1 << 63) <= leaf.value < 1 << 63):

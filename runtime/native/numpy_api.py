@@ -74,7 +74,7 @@ def _expected_layout() -> ArrayLayout:
 
 
 def _mismatches(layout: ArrayLayout, array: np.ndarray, handler: int) -> list[str]:
-    """The fields of ``array`` that do not hold what Python says they do."""
+    """The fields of ``array`` that differ from Python's."""
     at = id(array)
     base = 0 if array.base is None else id(array.base)
     checks = {

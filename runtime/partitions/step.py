@@ -55,7 +55,7 @@ class StepCancelled(BaseException):
 
 
 class _Caller(threading.local):
-    """Whether this thread is inside of a step, and not of what that calls."""
+    """Whether this thread is inside of a step, and not of its callees."""
 
     is_inside = False
 
@@ -142,7 +142,7 @@ class Step:
         self._ended(())
 
     def _serve(self) -> None:
-        """Run what must run in this thread, until the end."""
+        """Run the actions of this thread, until the end."""
         while True:
             start = timeline.now() if timeline.on else 0
             work = self._next()
@@ -230,7 +230,7 @@ class Step:
     def _tried(
         self, number: int, run: Callable[[], Sequence[Any]], work: _Work | None
     ) -> Sequence[int]:
-        """Run it, and take note of what it raises; the actions that are ready now."""
+        """Run it, and take note of its exception; the actions that are ready now."""
         try:
             results = self._called(run) if work is None else self._context.copy().run(run)
             return self._keep(number, results)
@@ -246,7 +246,7 @@ class Step:
         return ()
 
     def _called(self, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
-        """What it gives on the caller's thread, where it may begin steps of its own."""
+        """Its result on the caller's thread, where it may begin steps of its own."""
         was_inside, _caller.is_inside = _caller.is_inside, self._is_inline
         try:
             return run()
@@ -254,7 +254,7 @@ class Step:
             _caller.is_inside = was_inside
 
     def _done(self, number: int) -> Sequence[Any]:
-        """Do what the action does; its results."""
+        """Do the action; its results."""
         action = self.program.actions[number]
         start = timeline.now() if timeline.on else 0
         operands = [self.values[i] for i in action.reads]
@@ -271,7 +271,7 @@ class Step:
         return results
 
     def _keep(self, number: int, results: Sequence[Any]) -> Sequence[int]:
-        """Enter results, drop what nobody reads any more; the actions that are ready now."""
+        """Enter results, drop values that nobody reads any more; the actions that are ready now."""
         action, name = self.program.actions[number], self.program.names[number]
         with self._lock:
             if self._is_cancelled:

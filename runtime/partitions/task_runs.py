@@ -71,7 +71,7 @@ class TaskRun:
     """A task as a function of the values that it reads; ``sizes`` are those of the step."""
 
     def __init__(self, action: Action, name: str) -> None:
-        """``name``: of the function that it is a task of, for warnings of what it calls."""
+        """``name``: of the function that it is a task of, for warnings of its callees."""
         assert action.schedule is not None
         self.schedule = schedule = action.schedule
         graph = schedule.graph

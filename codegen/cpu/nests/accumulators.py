@@ -274,7 +274,7 @@ def finish_once(em: Emitter, accs: Sequence[Accumulator]) -> list[Operand]:
 
 
 def _fold_cascade(em: Emitter, acc: Accumulator) -> Operand:
-    """Add what lies on the stack, smallest totals first."""
+    """Add the totals on the stack, smallest first."""
     kind = vector_type(scalar_type(acc.dtype), STACK_LANES)
     slot = em.alloca(kind, "total")
     start = em.const(acc.dtype, identity_of(acc.kind, acc.dtype), STACK_LANES)

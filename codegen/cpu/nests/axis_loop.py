@@ -158,8 +158,8 @@ class AxisLoop:
     def _padded(self, low: str, high: str) -> None:
         """Whole steps, then a partial one if elements are left, as two rounds of one loop.
 
-        What tells them apart, where operands are and how many elements a step has, does not change
-        in a round: the loop keeps it, and its accumulators, in registers.
+        The places of operands and the number of elements of a step do not change in a
+        round: the loop keeps it, and its accumulators, in registers.
         """
         em = self.em
         pads = self._pads()

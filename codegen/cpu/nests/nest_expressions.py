@@ -52,7 +52,7 @@ class ExpressionEmitter(NestFunction):
         self.sides = Sides()
 
     def _invariants(self, stage: Stage, pointers: Sequence[str]) -> dict[int, Operand]:
-        """Load once what does not move along the vectorised loop."""
+        """Load once the operands that do not move along the vectorised loop."""
         em, form = self.em, self.form
         loaded: dict[int, Operand] = {}
         for e in walk(stage.roots):
@@ -62,7 +62,7 @@ class ExpressionEmitter(NestFunction):
         return loaded
 
     def _computed_before(self, stage: Stage, loaded: dict[int, Operand]) -> dict[int, Operand]:
-        """What is computed of these loads and of constants alone, by the id of its expression."""
+        """Values computed of these loads and of constants alone, by the ids of expressions."""
         found: dict[int, Operand] = {}
         here = Point(1, "0", [], {}, loaded)
         for e in walk(stage.roots):

@@ -65,7 +65,8 @@ def _even(order: Sequence[Expr], is_even: Callable[[Expr], bool]) -> set[int]:
 
 
 def _needed_by(select: Expr, side: int, users: dict[int, set[int]]) -> list[Expr]:
-    """What nothing but this operand of the select needs; looks at nothing else below it."""
+    """The expressions that only this operand of the select needs; looks at nothing else below
+    it."""
     others = {id(select.args[0]), id(select.args[3 - side])}
     used: dict[int, int] = {}  # by how many that this operand alone needs
     exclusive: list[Expr] = []

@@ -284,7 +284,7 @@ class CupyDriver:
 
 
 def _is_lent(array: Any) -> bool:
-    """Whether an array shows memory that is lent: NumPy's views know what they are views of."""
+    """Whether an array shows memory that is lent: NumPy's views know their bases."""
     while (base := getattr(array, "base", None)) is not None:
         array = base
     return type(array) is Lent

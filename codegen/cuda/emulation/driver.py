@@ -82,8 +82,8 @@ class EmulatedDriver:
         self.streams.ask(Kernel(asked, operands, self._faults, around), stream)
 
     def _operand(self, number: int, param: CudaParam, address: int) -> Operand:
-        """What an argument points to.  That may be nothing, where the kernel does not follow it:
-        the first of no elements lies anywhere."""
+        """The block that an argument points to.  There may be none, where the kernel does not
+        follow it: the first of no elements lies anywhere."""
         block = self.arena.block_at(address)
         if block is None:
             return Operand(address, address, number, param.is_written)
@@ -150,7 +150,7 @@ class EmulatedDriver:
 
 
 def _words(kernel: CudaKernel, args: Sequence[int]) -> list[Any]:
-    """The arguments as a launch has them; raises ``ValueError`` for what does not fit."""
+    """The arguments as a launch has them; raises ``ValueError`` for numbers that do not fit."""
     if len(args) != len(kernel.params):
         raise ValueError(f"kernel {kernel.name} has {len(kernel.params)} parameters, and was given "
                          f"{len(args)} arguments")

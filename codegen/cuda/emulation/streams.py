@@ -86,7 +86,7 @@ class Streams:
                 self._begun = None
 
     def _give_up_what_is_useless(self) -> None:
-        """Of what was interrupted: who asked for it has gone, else it would not have been."""
+        """Of interrupted work: who asked for it has gone, else it would not have been."""
         begun, queues = self._begun, [queue for queue in self._queues.values() if queue]
         if begun is None or len(queues) != 1 or queues[0][0] is not begun[1]:
             return
@@ -96,7 +96,7 @@ class Streams:
                 work.give_up()
 
     def _first(self, least: Event | None = None) -> tuple[deque[Work], Work] | None:
-        """What is done next: that which has begun, else the first of a queue that may go on, or of
+        """The next work: that which has begun, else the first of a queue that may go on, or of
         the one that this event waits for; None: there is nothing to do."""
         begun, queues = self._begun, [queue for queue in list(self._queues.values()) if queue]
         if begun is not None and begun[0] and begun[0][0] is begun[1]:

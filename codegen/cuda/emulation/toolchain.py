@@ -158,7 +158,7 @@ def _candidates() -> list[tuple[str, ...]]:
 
 
 def _version(command: Sequence[str]) -> str | None:
-    """The first line of what the compiler says of itself; None where it does not run."""
+    """The first line of the compiler's own version text; None where it does not run."""
     try:
         done = subprocess.run([*command, "--version"], capture_output=True, text=True,
                               errors="replace", timeout=SECONDS, check=False,

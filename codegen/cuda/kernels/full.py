@@ -28,7 +28,7 @@ FEW_ROWS, LONG_ROW, POINTS_OF_A_CHUNK = 64, 1 << 15, 1 << 13
 
 
 class _Partials(KernelWriter):
-    """What both kernels know of the partial results."""
+    """The partial results, as both kernels know them."""
 
     has_barriers = True
 

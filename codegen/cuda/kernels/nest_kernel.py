@@ -111,7 +111,7 @@ class KernelWriter(KernelFrame):
             self.store_pack(number, pack, place, only)
 
     def _joined(self, store: Store, place: Place, value: Operand) -> Operand:
-        """The value, or what it makes with the sum of the parts before it."""
+        """The value, or its sum with the parts before it."""
         dtype, pointer = self.form.operands[store.access].dtype, place.pointers[store.access]
         return value if not store.combine else emit_operation(
             self.em, store.combine, dtype, [self._loaded(dtype, pointer), value])
@@ -200,7 +200,7 @@ class KernelWriter(KernelFrame):
     def _evaluate(
         self, roots: Sequence[Expr], place: Place, loads: dict[int, str], lane: str
     ) -> dict[int, Operand]:
-        """The values of expressions in one lane, by id; what the place has already stays."""
+        """The values of expressions in one lane, by id; those of the place stay."""
         memo = place.memo
         for e in walk(roots):
             if id(e) not in memo:

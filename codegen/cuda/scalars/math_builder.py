@@ -108,7 +108,7 @@ class CudaBuilder(Builder):
         return self._replaced(y, needed(x), lambda: compute(x))
 
     def _replaced(self, y: Value, mask: Value, compute: Callable[[], Value]) -> Value:
-        """``y``, or where the mask holds what is only computed there."""
+        """``y``, or where the mask holds a value only computed there."""
         name, lines = self.emitter.fresh(), self.emitter.lines
         lines.append(f"  {self.type('f')} {name} = {y.text};")
         lines.append(f"  if ({mask.text}) {{")

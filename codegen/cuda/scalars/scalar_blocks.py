@@ -77,7 +77,7 @@ def doomed(blocks: Sequence[Block]) -> set[str]:
 
 
 def _whole_lines(text: str) -> Iterator[str]:
-    """Instructions, a switch's in one line, without comments and what only optimisers read."""
+    """Instructions, a switch's in one line, without comments and intrinsics for optimisers."""
     names: dict[str, str] = {}
     text = re.sub(r'"([^"]*)"', lambda m: names.setdefault(m[1], f"quoted.{len(names)}"), text)
     text = re.sub(r"\[\n(.*?)\n *\]", lambda m: "[" + m[1].replace("\n", "") + " ]", text,
@@ -279,7 +279,7 @@ def _element_of_table(printer: Printer, name: str, text: str) -> None:
 
 
 def _reserved(printer: Printer, name: str, text: str) -> None:
-    """Memory: nothing is set, and what uses it is refused."""
+    """Memory: nothing is set, and uses of it are refused."""
 
 
 def _load(printer: Printer, name: str, text: str) -> None:
@@ -328,7 +328,7 @@ def _end(printer: Printer, label: str, found: re.Match[str]) -> None:
 
 
 def _nothing(printer: Printer, label: str, found: re.Match[str]) -> None:
-    """What only optimisers read."""
+    """An intrinsic that only optimisers read."""
 
 
 _STATEMENTS: list[tuple[re.Pattern[str], Callable[[Printer, str, re.Match[str]], None]]] = [

@@ -96,7 +96,7 @@ def _kind(dtype: np.dtype) -> str:
 
 
 def _with_entry(function: ScalarFunction, ir: str) -> str:
-    """The IR, and a function that calls it, and `RESULT` with what it leaves unless it raised."""
+    """The IR, and a function that calls it, and `RESULT` with its result unless it raised."""
     result = "i8" if function.result == BOOL else llvm_type(function.result)
     lines = [f"  %out = alloca {result}", "  %exception = alloca ptr",
              f"  store {result} zeroinitializer, ptr %out", "  store ptr null, ptr %exception"]

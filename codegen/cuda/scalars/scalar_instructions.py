@@ -63,7 +63,7 @@ def _signed(kind: str, text: str) -> str:
 
 
 def _cut(kind: str, text: str) -> str:
-    """An integer of a type that may be wider, without what is above its width."""
+    """An integer of a type that may be wider, without bits above its width."""
     bits, name = bits_of(kind), cpp_type(kind)
     if bits == 1:
         return f"(({text}) & 1) != 0"
