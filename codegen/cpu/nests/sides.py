@@ -65,8 +65,7 @@ def _even(order: Sequence[Expr], is_even: Callable[[Expr], bool]) -> set[int]:
 
 
 def _needed_by(select: Expr, side: int, users: dict[int, set[int]]) -> list[Expr]:
-    """The expressions that only this operand of the select needs; looks at nothing else below
-    it."""
+    """The expressions that only this operand of the select needs, not looking further."""
     others = {id(select.args[0]), id(select.args[3 - side])}
     used: dict[int, int] = {}  # by how many that this operand alone needs
     exclusive: list[Expr] = []
