@@ -16,7 +16,7 @@ from fake_streams import CUDARuntimeError, Event
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.cuda.driver import arriving, pinned
+from fusec.codegen.cuda.driver import arriving_memory, pinned
 from fusec.codegen.cuda.driver.cupy_arrays import CupyArrays
 
 SEEDS = range(5)  # 0: who waits makes the device do as little as may be
@@ -161,7 +161,7 @@ def test_memory_is_kept_until_kernels_have_read_it(
     if is_slow:  # it does nothing before somebody waits
         monkeypatch.setattr(Event, "done", property(
             lambda self: self.moment is None or self.moment.is_done))
-    monkeypatch.setattr(arriving, "MOST_BYTES", 3 * X.nbytes)
+    monkeypatch.setattr(arriving_memory, "MOST_BYTES", 3 * X.nbytes)
     weights, x = X.copy(), cupy.asarray(X)
     f = fusec.jit(lambda x: np.sin(x) * weights)
     results = [f(x)]

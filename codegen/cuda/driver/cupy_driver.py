@@ -25,7 +25,7 @@ from ...kernels.loop_ir import Kernel
 from ..module import CudaKernel, CudaModule
 from ..prepared import Filled
 from . import nvrtc
-from .arriving import ArrivingMemory
+from .arriving_memory import ArrivingMemory
 from .driver import Dim3
 from .gpu_faults import Faults
 from .pinned import TO_DEVICE, TO_HOST, PinnedCopies
