@@ -16,7 +16,7 @@ from fake_streams import Streams
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.cuda.driver import pinned
+from fusec.codegen.cuda.driver import pinned_buffers
 
 X = np.random.default_rng(0).normal(size=(30, 30))
 WEIGHTS, MANY = X[0].copy(), np.ones((10, 30, 30))
@@ -24,8 +24,8 @@ WEIGHTS, MANY = X[0].copy(), np.ones((10, 30, 30))
 
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCupy]:
-    monkeypatch.setattr(pinned, "LEAST_BYTES", 4096)
-    monkeypatch.setattr(pinned, "PIECE", 1 << 15)
+    monkeypatch.setattr(pinned_buffers, "LEAST_BYTES", 4096)
+    monkeypatch.setattr(pinned_buffers, "PIECE", 1 << 15)
     with as_gpu(monkeypatch) as fake:
         fake.pool.keeps = True
         yield fake

@@ -2,7 +2,8 @@
 
 Machine code is made by NVRTC for the GPU at hand and kept on disk (`nvrtc`).  Kernels go to one
 stream, in order; those of calls with arrays of the GPU to the stream that CuPy uses there.  Nobody
-waits for them.  Large arrays are copied beside them (`pinned`), small ones in the kernels' stream.
+waits for them.  Large arrays are copied beside them (`pinned_buffers`), small ones in the kernels'
+stream.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from . import nvrtc
 from .arriving_memory import ArrivingMemory
 from .driver import Dim3
 from .gpu_faults import Faults
-from .pinned import TO_DEVICE, TO_HOST, PinnedCopies
+from .pinned_buffers import TO_DEVICE, TO_HOST, PinnedCopies
 
 R = TypeVar("R")
 _ON_DEVICE = 3  # cudaMemcpyKind
