@@ -16,7 +16,7 @@ from ..kernels.loop_ir import Kernel, Param
 from ..kernels.specialise import LoopForm, structure_key
 from .driver.device_memory import DeviceMemory
 from .driver.driver import Driver
-from .kernels.full import chunks_of
+from .kernels.full_reductions import chunks_of
 from .kernels.kernel_texts import KernelTexts
 from .kernels.launch_plan import Layout, Slot
 from .kernels.rows import is_on_chip

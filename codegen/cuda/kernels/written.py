@@ -15,7 +15,13 @@ from ..scalars.math_builder import definitions
 from ..scalars.scalar_functions import ScalarText, definition
 from .columns import ColumnKernel
 from .elementwise import MapKernel
-from .full import FinishKernel, PartialKernel, RowFinishKernel, RowPartialKernel, chunks_of
+from .full_reductions import (
+    FinishKernel,
+    PartialKernel,
+    RowFinishKernel,
+    RowPartialKernel,
+    chunks_of,
+)
 from .in_order import way_of
 from .launch_plan import Geometry, Slot
 from .nest_kernel import KernelWriter
