@@ -22,9 +22,9 @@ from .full_reductions import (
     RowPartialKernel,
     chunks_of,
 )
-from .in_order import way_of
 from .launch_plan import Geometry, Slot
 from .nest_kernel import KernelWriter
+from .ordered_stores import way_of
 from .rows import RowKernel
 from .tiles import TileKernel, tiles_of
 
