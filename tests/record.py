@@ -23,7 +23,7 @@ import numpy as np
 
 import fusec
 from fusec.bench.programs import all_programs
-from fusec.codegen.cuda.kernels.written import write_form
+from fusec.codegen.cuda.kernels.kernel_sources import write_form
 from fusec.compiled.concrete_function import ConcreteFunction
 from tests.programs.corpus import programs
 from tests.programs.measure import check

@@ -22,7 +22,7 @@ from ..machine_code.native_nest import CompileStats
 from ..plan.control_program import ControlCode
 from .compiled import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
 from .driver.driver import Driver
-from .kernels.written import WrittenKernel, module_of, write_form
+from .kernels.kernel_sources import WrittenKernel, module_of, write_form
 from .loops.program import compile_control
 from .scalars.scalar_functions import refusal as scalar_refusal
 from .scalars.scalar_ops import supports

@@ -17,11 +17,11 @@ from ..kernels.specialise import LoopForm, structure_key
 from .driver.device_memory import DeviceMemory
 from .driver.driver import Driver
 from .kernels.full_reductions import chunks_of
+from .kernels.kernel_sources import WrittenKernel, module_of
 from .kernels.kernel_texts import KernelTexts
 from .kernels.launch_plan import Layout, Slot
 from .kernels.rows import is_on_chip
 from .kernels.tiles import tiles_of
-from .kernels.written import WrittenKernel, module_of
 from .module import CudaKernel
 
 _I32_LIMIT = (1 << 31) - (1 << 24)  # room for the stride of a whole grid

@@ -23,7 +23,7 @@ from fusec.ir.sizes.dims import Dim, Size
 from fusec.ir.sizes.polynomials import Call
 
 from ...plan.control_program import ErrorExit
-from ..kernels.written import WrittenKernel, write_form
+from ..kernels.kernel_sources import WrittenKernel, write_form
 from ..scalars.emitter import BOOL, Emitter, Operand, memory_type, type_name
 
 CODE, INDEX, SIZE = range(3)  # words

@@ -14,8 +14,8 @@ from fusec.codegen.cuda.compiled import CudaForm, fixed_argument, raw_bits
 from fusec.codegen.structured.memory import Constant, Register, View
 from fusec.codegen.structured.statements import NestUse, RunKernel
 
+from ..kernels.kernel_sources import WrittenKernel
 from ..kernels.launch_plan import Layout, Slot
-from ..kernels.written import WrittenKernel
 from .frame import LoopFrame, require_plain
 
 THREADS = 256

@@ -17,8 +17,8 @@ from fusec.ir import Node
 from ...machine_code.native_nest import CompileStats
 from ...plan.control_program import ControlCode
 from ..driver.driver import Driver
+from ..kernels.kernel_sources import source_of
 from ..kernels.kernel_texts import KernelTexts
-from ..kernels.written import source_of
 from ..scalars.scalar_functions import definition
 from .frame import LoopFrame
 from .kernels import THREADS, device_function

@@ -14,7 +14,7 @@ from typing import Any
 import fusec
 from fusec.codegen.cuda.driver import nvrtc
 from fusec.codegen.cuda.driver.nvrtc import Compiled
-from fusec.codegen.cuda.kernels.written import WrittenKernel, module_of, write_form
+from fusec.codegen.cuda.kernels.kernel_sources import WrittenKernel, module_of, write_form
 from fusec.codegen.kernels.complex_pairs import buffer_strides
 from fusec.codegen.kernels.specialise import LoopForm, specialise
 from fusec.core.records import dataclass
