@@ -16,7 +16,7 @@ from ...kernels.loop_ir import Reduction, Stage
 from ...kernels.specialise import LoopForm
 from ..scalars.emitter import BOOL, memory_type, type_name
 from .accumulators import Accumulator, TeamReduction, accumulate, declare, join
-from .elementwise import grid_start, packs_of
+from .elementwise_kernels import grid_start, packs_of
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, Place
 

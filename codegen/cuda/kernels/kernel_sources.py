@@ -14,7 +14,7 @@ from ..module import CudaKernel, CudaModule
 from ..scalars.math_builder import definitions
 from ..scalars.scalar_functions import ScalarText, definition
 from .columns import ColumnKernel
-from .elementwise import MapKernel
+from .elementwise_kernels import MapKernel
 from .full_reductions import (
     FinishKernel,
     PartialKernel,

@@ -17,7 +17,7 @@ from ...kernels.loop_ir import Nest, Stage, Store, walk
 from ...kernels.specialise import LoopForm
 from ..scalars.emitter import BOOL, Operand, memory_type, type_name, unsigned_type
 from ..scalars.scalar_ops import emit_operation, operation_text
-from .elementwise import MapKernel
+from .elementwise_kernels import MapKernel
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, Place, in_memory
 

@@ -22,7 +22,7 @@ from ..module import WARP
 from ..scalars.emitter import BOOL, Operand, literal, memory_type, type_name
 from ..scalars.scalar_ops import emit_operation
 from .accumulators import TeamReduction, accumulate, declare
-from .elementwise import packs_of
+from .elementwise_kernels import packs_of
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, Place, in_memory
 
