@@ -20,7 +20,7 @@ from ..kernels.specialise import specialise
 from ..machine_code.code_cache import CodeCache
 from ..machine_code.native_nest import CompileStats
 from ..plan.control_program import ControlCode
-from .compiled import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
+from .compiled_nests import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
 from .driver.driver import Driver
 from .kernels.kernel_sources import WrittenKernel, module_of, write_form
 from .loops.program import compile_control

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..kernels.loop_ir import Kernel
 from ..plan.schedule import ExternStep, KernelStep, Place, Schedule
-from .compiled import LoadedKernel, NestCall
+from .compiled_nests import LoadedKernel, NestCall
 from .kernels.launch_plan import Layout, Slot
 
 Base = tuple[str, int]  # the kind of a place and its number; "block" and "numbers"

@@ -11,7 +11,7 @@ from kernel_harness import build, kernels_of, run_graph, run_on_cpu
 import fusec
 from fusec.codegen import backends
 from fusec.codegen.cuda.backend import CudaBackend
-from fusec.codegen.cuda.compiled import NestCall
+from fusec.codegen.cuda.compiled_nests import NestCall
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 from fusec.codegen.kernels.loop_ir import Kernel
 from fusec.codegen.machine_code.native_nest import CompileStats

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.backend import NotNativeError
-from fusec.codegen.cuda.compiled import CudaForm, code_key
+from fusec.codegen.cuda.compiled_nests import CudaForm, code_key
 from fusec.codegen.structured.memory import Constant, Memory, Register, Variable, View, is_zero
 from fusec.core.records import dataclass, field
 from fusec.ir.sizes.dims import Dim, Size

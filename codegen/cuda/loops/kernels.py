@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from fusec.codegen.backend import NotNativeError
-from fusec.codegen.cuda.compiled import CudaForm, fixed_argument, raw_bits
+from fusec.codegen.cuda.compiled_nests import CudaForm, fixed_argument, raw_bits
 from fusec.codegen.structured.memory import Constant, Register, View
 from fusec.codegen.structured.statements import NestUse, RunKernel
 
