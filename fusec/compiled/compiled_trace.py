@@ -29,7 +29,7 @@ from .compiled_steps import (
 from .reports.explain import Assumed, Explanation
 
 if TYPE_CHECKING:
-    from fusec.placement.placed import Placed
+    from fusec.placement.placed_graph import Placed
     from fusec.runtime.resident.gpu_calls import GpuCall
 
 

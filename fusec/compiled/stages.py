@@ -26,7 +26,7 @@ from .concrete_function import ConcreteFunction
 from .reports.passes_report import passes_text
 
 if TYPE_CHECKING:
-    from fusec.placement.placed import Placed  # loaded where graphs are placed, which few are
+    from fusec.placement.placed_graph import Placed  # loaded where graphs are placed, which few are
 
 
 @dataclass

@@ -17,7 +17,7 @@ from fusec.runtime.devices import registry
 from fusec.runtime.devices.device import Device
 
 if TYPE_CHECKING:
-    from fusec.placement.placed import Placed
+    from fusec.placement.placed_graph import Placed
 
 
 def placement_lines(placed: Placed) -> list[str]:

@@ -19,7 +19,7 @@ from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
 
 if TYPE_CHECKING:
-    from .placed import Placed
+    from .placed_graph import Placed
 
 _REGISTRY = "fusec.runtime.devices.registry"
 
@@ -31,7 +31,7 @@ def placer_for(graph: Graph, residence: str = "") -> Any:
         registry = sys.modules.get(_REGISTRY)  # not loaded: nobody has registered another type
         if registry is None or sum(d.is_automatic for d in registry.devices()) < 2:
             return None
-    return importlib.import_module("fusec.placement.placed")
+    return importlib.import_module("fusec.placement.placed_graph")
 
 
 def optimized(

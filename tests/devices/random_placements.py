@@ -32,7 +32,7 @@ from fuzzer.control.program import ControlProgram, StatefulProgram  # noqa: E402
 
 import fusec  # noqa: E402
 from fusec.errors import ConcreteValueError, TraceError, UnsupportedError  # noqa: E402
-from fusec.placement.placed import choosing  # noqa: E402
+from fusec.placement.placed_graph import choosing  # noqa: E402
 
 REFUSALS = (UnsupportedError, ConcreteValueError, TraceError)
 

@@ -20,7 +20,7 @@ import pytest
 from failing_programs import FailingProgram, failing_program
 
 import fusec
-from fusec.placement.placed import choosing
+from fusec.placement.placed_graph import choosing
 from fusec.runtime.partitions.rendezvous import RENDEZVOUS
 from fusec.runtime.partitions.step import Step
 
