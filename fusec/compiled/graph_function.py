@@ -24,7 +24,7 @@ from fusec.passes.defined_memory import defined_memory
 from fusec.placement.placers import optimized, scheduled
 from fusec.runtime.call_spec import spec_of
 from fusec.runtime.executor import Executable
-from fusec.trace.call.placing import Placing, placing_in
+from fusec.trace.call.placement_settings import Placing, placing_in
 from fusec.trace.values.array import TracedArray
 
 from .run_metadata import RunMetadata, RunOptions, Times, run_with

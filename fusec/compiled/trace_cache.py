@@ -13,7 +13,7 @@ from fusec import config
 from fusec.errors import user_error
 from fusec.signature.storms import Storm
 from fusec.trace.call.flat_call import FlatCall, differ, explain_miss
-from fusec.trace.call.placing import USUAL, difference, parts_of, trace_key
+from fusec.trace.call.placement_settings import USUAL, difference, parts_of, trace_key
 
 if TYPE_CHECKING:
     from .compiled_trace import CompiledTrace

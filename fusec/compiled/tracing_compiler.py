@@ -20,7 +20,7 @@ from fusec.signature.many_leaves import warn_of_leaves
 from fusec.signature.specs import example_of, has_open_size
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping, overlaps_itself
-from fusec.trace.call.placing import scope_now, trace_key
+from fusec.trace.call.placement_settings import scope_now, trace_key
 from fusec.trace.call.signature import Signature
 from fusec.trace.convert.constructs import check_supported
 from fusec.trace.objects.recursion import rounding

@@ -26,7 +26,7 @@ _REGISTRY = "fusec.runtime.devices.registry"
 
 def placer_for(graph: Graph, residence: str = "") -> Any:
     """The module that places graphs; None where one device, the only one that is chosen without
-    being named, does everything.  ``residence``: see `fusec.trace.call.placing`."""
+    being named, does everything.  ``residence``: see `fusec.trace.call.placement_settings`."""
     if not residence and config.logical_cpu_devices == 1 and not _constrained(graph):
         registry = sys.modules.get(_REGISTRY)  # not loaded: nobody has registered another type
         if registry is None or sum(d.is_automatic for d in registry.devices()) < 2:

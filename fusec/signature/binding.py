@@ -16,7 +16,7 @@ from fusec.errors import user_error, users_own
 from fusec.trace.call.flat_call import FlatCall, flatten
 from fusec.trace.call.overlap import merged
 from fusec.trace.call.packed_lists import Packing
-from fusec.trace.call.placing import placing_in, scope_now
+from fusec.trace.call.placement_settings import placing_in, scope_now
 from fusec.trace.call.signature import Signature, keywords_of
 from fusec.trace.facts.trees import flattened
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fusec.core.records import replace
 from fusec.signature.jitted_methods import Kin
 from fusec.trace.call.flat_call import FlatCall
-from fusec.trace.call.placing import trace_key
+from fusec.trace.call.placement_settings import trace_key
 from fusec.trace.call.symbolic_arguments import symbolic_arguments
 
 from ..compiled_trace import Build, CompiledTrace

@@ -25,7 +25,7 @@ from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
 from fusec.placement.placers import placer_for
 from fusec.trace.call.flat_call import FlatCall
-from fusec.trace.call.placing import trace_key
+from fusec.trace.call.placement_settings import trace_key
 from fusec.trace.call.symbolic_arguments import (
     OpenArguments,
     SymbolicArguments,
