@@ -18,8 +18,8 @@ from ..facts.layout import is_c_contiguous
 from ..facts.refusals import check_array, check_dtype, is_compiled
 from ..facts.static_values import SameObject, has_attributes, key_of
 from ..facts.trees import flattened, holds_ordered, in_order, key_types
+from .arguments_at_exit import flattened_as_before
 from .foreign_arrays import is_foreign, refusal
-from .known_structures import flattened_as_before
 from .placement_settings import Placing
 from .signature import Signature
 from .symbolic_arguments import OpenArguments
