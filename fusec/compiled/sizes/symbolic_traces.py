@@ -33,7 +33,8 @@ from fusec.trace.call.symbolic_arguments import (
 )
 
 from ..stages import OptimizedStage, TracedStage
-from .held_sizes import (
+from .open_schedules import OpenSchedules
+from .outside_sizes import (
     MOST_EARLIER,
     EarlierCall,
     HeldGuards,
@@ -41,7 +42,6 @@ from .held_sizes import (
     differ_in_sizes,
     varying_attributes,
 )
-from .open_schedules import OpenSchedules
 from .size_families import MOST_SEEN, MOST_TRACES, Family
 
 if TYPE_CHECKING:
