@@ -31,7 +31,7 @@ from .calls.fast_calls import FastCalls
 from .creations import Creations
 from .instances.kin import KinOfInstance
 from .reports import compile_log
-from .sizes.open_function import OpenFunction, open_function
+from .sizes.dynamic_function import OpenFunction, open_function
 from .sizes.symbolic_traces import SymbolicTraces
 from .stages import OptimizedStage, TracedStage, pass_options
 

@@ -23,7 +23,7 @@ from fusec.trace.convert.constructs import check_supported
 
 if TYPE_CHECKING:
     from fusec.compiled.concrete_function import ConcreteFunction
-    from fusec.compiled.sizes.open_function import OpenFunction
+    from fusec.compiled.sizes.dynamic_function import OpenFunction
     from fusec.compiled.stages import TracedStage
 
     from .dispatcher import Dispatcher
