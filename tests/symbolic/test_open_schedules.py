@@ -19,7 +19,7 @@ from fusec.codegen.plan.open_schedule import ScheduleAtSizes
 from fusec.codegen.plan.plan_building import compile_schedule
 from fusec.codegen.plan.schedule import ControlRun, ExternStep, Place, Schedule
 from fusec.compiled.concrete_function import ConcreteFunction
-from fusec.compiled.sizes.open_schedules import OpenSchedules
+from fusec.compiled.sizes.symbolic_schedules import OpenSchedules
 from fusec.ir import Graph
 from tests.programs.corpus import programs
 from tests.programs.measure import difference, outcome

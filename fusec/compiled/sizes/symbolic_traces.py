@@ -33,7 +33,6 @@ from fusec.trace.call.symbolic_arguments import (
 )
 
 from ..stages import OptimizedStage, TracedStage
-from .open_schedules import OpenSchedules
 from .outside_sizes import (
     MOST_EARLIER,
     EarlierCall,
@@ -43,6 +42,7 @@ from .outside_sizes import (
     varying_attributes,
 )
 from .size_families import MOST_SEEN, MOST_TRACES, Family
+from .symbolic_schedules import OpenSchedules
 
 if TYPE_CHECKING:
     from fusec.trace.tracer import Traced
