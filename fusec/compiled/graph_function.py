@@ -16,7 +16,7 @@ from fusec.core import locks
 from fusec.errors import overlap_error, unsupported, user_error
 from fusec.ir.graph import Graph, Loc, Value
 from fusec.ir.sizes.dims import symbols_of
-from fusec.ir.sizes.open_sizes import open_sizes, sizes_of, unbound_sizes
+from fusec.ir.sizes.dynamic_sizes import open_sizes, sizes_of, unbound_sizes
 from fusec.ir.types import TensorType
 from fusec.ops.calls.host_calls import host_objects
 from fusec.ops.graphs.carve import carve

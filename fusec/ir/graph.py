@@ -236,7 +236,7 @@ class Graph:
         Raises ``ValueError`` for symbols that it has not or that are missing, for sizes below 2,
         and for sizes that it was not traced for.
         """
-        graph: Graph = _module("ir.sizes.open_sizes").at_sizes(self, sizes)
+        graph: Graph = _module("ir.sizes.dynamic_sizes").at_sizes(self, sizes)
         return graph
 
     def to_json(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from fusec.errors import user_error
 from fusec.ir import Graph
 from fusec.ir.sizes.dims import argument_size
-from fusec.ir.sizes.open_sizes import Opened, assuming
+from fusec.ir.sizes.dynamic_sizes import Opened, assuming
 from fusec.signature.specs import TensorSpec, example_of, known_sizes
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 
