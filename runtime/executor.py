@@ -21,8 +21,8 @@ from fusec.ir.lazy_values import lazy
 
 from .call_spec import CallSpec, LeafSpec, ResultSpec
 from .launching import launch
+from .launching.call_templates import native_call
 from .launching.cells import idle_or_new
-from .launching.open_calls import native_call
 from .launching.outcomes import BUSY, FAILED
 from .launching.whole_call import WholeCall, guard_plan
 from .plan.step_by_step import StepByStep
