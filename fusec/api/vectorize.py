@@ -19,7 +19,7 @@ from fusec.ops.calls.scalar_calls import FunctionName, ScalarFunction
 from fusec.trace.operands.operands import as_traced
 from fusec.trace.source.source import HOOKS_NAME
 from fusec.trace.values.array import from_value
-from fusec.trace.values.differentiated import Differentiated
+from fusec.trace.values.differentiation import Differentiated
 from fusec.trace.values.trace import current
 
 if TYPE_CHECKING:

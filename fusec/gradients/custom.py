@@ -12,7 +12,7 @@ from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from fusec.errors import user_error, users_own
-from fusec.trace.values.differentiated import Differentiated
+from fusec.trace.values.differentiation import Differentiated
 from fusec.trace.values.trace import Trace, current
 
 from .point import called

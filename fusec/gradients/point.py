@@ -16,7 +16,7 @@ from fusec.trace.hooks.absence import bound
 from fusec.trace.objects.tracing_hooks import TracingHooks
 from fusec.trace.operands.operands import as_traced, cast, spread
 from fusec.trace.values.array import TracedArray, from_value
-from fusec.trace.values.differentiated import Differentiated
+from fusec.trace.values.differentiation import Differentiated
 from fusec.trace.values.trace import Trace
 
 from .independent import Independent, check_apart, independent

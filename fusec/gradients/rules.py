@@ -22,7 +22,7 @@ from fusec.trace.facts.trees import flattened
 from fusec.trace.operands.operands import as_traced
 from fusec.trace.places.cells import Variables
 from fusec.trace.values.array import TracedArray, from_value
-from fusec.trace.values.differentiated import Differentiated
+from fusec.trace.values.differentiation import Differentiated
 from fusec.trace.values.selected_arrays import Copied, roots
 from fusec.trace.values.storage import Storage
 from fusec.trace.values.trace import Trace
