@@ -139,7 +139,7 @@ class Graph:
     updates: tuple[tuple[int, Value], ...] = ()
     nodes: tuple[Node, ...] = ()
     name: str = "main"
-    assumed: tuple[Any, ...] = ()  # `open_sizes.Assumption`s of its parameters' sizes
+    assumed: tuple[Any, ...] = ()  # `dynamic_sizes.Assumption`s of its parameters' sizes
     _index: dict[str, Node] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
