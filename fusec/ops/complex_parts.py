@@ -16,7 +16,7 @@ from fusec.ir import Node, TensorType
 
 from . import registry
 from .admission.admission import BY_PASSES, PLAIN, Admission
-from .admission.admitted import WITH_PART
+from .admission.row_admissions import WITH_PART
 from .python_operators import PYTHON_OPERATORS
 from .registry import Op, Types, register
 from .rows.elementwise import infer_same, result_type

@@ -10,7 +10,7 @@ import numpy as np
 
 from fusec.ir import TensorType
 
-from .admission.admitted import COUNTERS
+from .admission.row_admissions import COUNTERS
 from .registry import Op, Types, register
 
 NEGATIVE = "'list' argument must have no negative elements"

@@ -20,7 +20,7 @@ import numpy as np
 from fusec.errors import InternalError
 from fusec.ir import Graph, TensorType
 
-from ..admission.admitted import HOST
+from ..admission.row_admissions import HOST
 from ..registry import Op, Types, register
 from .library import decode
 

@@ -17,7 +17,7 @@ from fusec.core.records import dataclass
 from fusec.errors import InternalError
 from fusec.ir import TensorType
 
-from ..admission.admitted import SCALAR
+from ..admission.row_admissions import SCALAR
 from ..registry import Op, Types, register
 from ..shapes import broadcast
 

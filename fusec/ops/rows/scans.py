@@ -10,7 +10,7 @@ import numpy as np
 from fusec.ir import TensorType
 
 from .. import registry
-from ..admission.admitted import SCAN
+from ..admission.row_admissions import SCAN
 from ..registry import Op, Types, register
 
 # The binary ops that may be scanned, with the value that changes no other (None: it depends on the

@@ -12,7 +12,7 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.sizes.dims import Dim, maximum, minimum, symbols_of
 
 from ..admission.admission import known_size
-from ..admission.admitted import FILL, SIZE_NUMBER
+from ..admission.row_admissions import FILL, SIZE_NUMBER
 from ..build import Builder
 from ..registry import Op, get, register
 

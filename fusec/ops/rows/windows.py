@@ -22,7 +22,7 @@ from fusec.core.records import dataclass
 from fusec.ir import Node, TensorType
 from fusec.ir.sizes.dims import symbol
 
-from ..admission import admitted
+from ..admission import row_admissions
 from ..registry import Op, Types, register
 
 _INT = TensorType(np.dtype(np.int64), (), "weak")
@@ -129,24 +129,25 @@ def _undefined(dtype: np.dtype) -> Any:
 
 
 register(Op(
-    name="Extent", kind="extern", admits=admitted.EXTENT, infer=infer_extent,
+    name="Extent", kind="extern", admits=row_admissions.EXTENT, infer=infer_extent,
     reference=extent_reference,
     raises="never", called="slice",
     doc="First index and length of a slice; attrs: given (start, stop), step, limit, length.",
 ))
 register(Op(
-    name="Window", kind="extern", admits=admitted.WINDOW, infer=infer_window,
+    name="Window", kind="extern", admits=row_admissions.WINDOW, infer=infer_window,
     reference=window_reference,
     shows_memory=True, picks="read", raises="never", called="x[...]",
     doc="A view at run-time slices; attrs: axes, steps, sizes.",
 ))
 register(Op(
-    name="WindowUpdate", kind="extern", admits=admitted.WINDOW_UPDATE, infer=infer_window_update,
-    reference=window_update_reference, picks="write", raises="never", called="x[...] = ...",
+    name="WindowUpdate", kind="extern", admits=row_admissions.WINDOW_UPDATE,
+    infer=infer_window_update, reference=window_update_reference, picks="write",
+    raises="never", called="x[...] = ...",
     doc="An array with a window replaced; attrs: axes, steps, sizes.",
 ))
 register(Op(
-    name="Reserve", kind="extern", arity=1, admits=admitted.RESERVE, infer=infer_reserve,
+    name="Reserve", kind="extern", arity=1, admits=row_admissions.RESERVE, infer=infer_reserve,
     reference=reserve_reference, shows_memory=True, raises="never", called="np.empty",
     doc="An array of the attr shape whose first elements are the operand.",
 ))
