@@ -19,7 +19,7 @@ from fusec.state.variable import Variable
 from fusec.trace.values.array import TracedArray
 from fusec.trace.values.trace import Trace, assign
 
-from .independent import Independent, independent, no_derivative
+from .independent_variables import Independent, independent, no_derivative
 
 _STEP = re.compile(r"\.(?P<name>[^\W\d]\w*)|\[(?P<key>[^\[\]]+)\]")
 

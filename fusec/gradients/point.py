@@ -19,7 +19,7 @@ from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.differentiation import Differentiated
 from fusec.trace.values.trace import Trace
 
-from .independent import Independent, check_apart, independent
+from .independent_variables import Independent, check_apart, independent
 from .paths import by_path
 
 Tree = Any
