@@ -33,7 +33,7 @@ from .point import (
     real_number,
     result_leaves,
 )
-from .transformed import check_callable, check_sequences, transformed
+from .transformed_functions import check_callable, check_sequences, transformed
 
 P = ParamSpec("P")
 R = TypeVar("R")

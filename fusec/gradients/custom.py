@@ -17,7 +17,7 @@ from fusec.trace.values.trace import Trace, current
 
 from .point import called
 from .rules import Call, backward_rule, forward_rule
-from .transformed import check_callable
+from .transformed_functions import check_callable
 
 P = ParamSpec("P")
 R = TypeVar("R")

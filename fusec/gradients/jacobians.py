@@ -15,7 +15,7 @@ from fusec.trace.values.trace import Trace
 from .api import Argnums, P, grad, jvp, numbers_of
 from .one_hot import rows
 from .point import Point, as_result, call_at, directions, result_leaves
-from .transformed import check_callable, check_sequences, transformed
+from .transformed_functions import check_callable, check_sequences, transformed
 
 
 def jacobian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
