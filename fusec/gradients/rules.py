@@ -1,4 +1,4 @@
-"""Rules that the program gives, as graphs: `fusec.passes.gradient.given` uses them.
+"""Rules that the program gives, as graphs: `fusec.passes.gradient.given_rules` uses them.
 
 A rule is traced where the function is called, on values that stand for cotangents or tangents; its
 nodes of other values are computed there, once.

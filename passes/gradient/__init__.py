@@ -4,10 +4,10 @@ They are ordinary nodes beside those that they are the derivative of, made with 
 one graph is traced, optimised, fused, placed and differentiated again.
 """
 
-from . import branches, calls, given, tangent_branches
+from . import branches, calls, given_rules, tangent_branches
 from .forward import push
 from .loops import loops, tangent_loops
 from .reverse import pull
 
-__all__ = ["branches", "calls", "given", "loops", "pull", "push", "tangent_branches",
+__all__ = ["branches", "calls", "given_rules", "loops", "pull", "push", "tangent_branches",
            "tangent_loops"]
