@@ -5,7 +5,7 @@ one graph is traced, optimised, fused, placed and differentiated again.
 """
 
 from . import branches, calls, given_rules, tangent_branches
-from .forward import push
+from .forward_mode import push
 from .loops import loops, tangent_loops
 from .reverse import pull
 

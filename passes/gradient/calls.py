@@ -9,7 +9,7 @@ from fusec.ops import Builder
 from fusec.ops.calls.recursion import recursions
 from fusec.ops.derivatives import Term, refusal
 
-from . import forward, reverse
+from . import forward_mode, reverse
 from .bodies import Opened, opened
 
 
@@ -35,14 +35,14 @@ def reverse_call(
         state.add(value, total)
 
 
-@forward.control_rule("Call")
+@forward_mode.control_rule("Call")
 def forward_call(
     builder: Builder, node: Node, given: Sequence[Term | None]
 ) -> Sequence[Term | None]:
     """The tangents of the call's results."""
     values = _in_place(builder, node)
     tangents = {v: t for v, t in zip(node.inputs, given, strict=True) if t is not None}
-    return forward.push(builder, tangents, values)
+    return forward_mode.push(builder, tangents, values)
 
 
 def _in_place(builder: Builder, node: Node) -> list[Value]:

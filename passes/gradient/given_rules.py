@@ -13,7 +13,7 @@ from fusec.ops import Builder
 from fusec.ops.calls.given_derivatives import GIVEN, Operands
 from fusec.ops.derivatives import Term, full, refusal
 
-from . import forward, reverse
+from . import forward_mode, reverse
 from .bodies import of_kind
 from .loops.stacks import Inside
 
@@ -34,7 +34,7 @@ def reverse_given(
             state.add(value, ct)
 
 
-@forward.control_rule(GIVEN)
+@forward_mode.control_rule(GIVEN)
 def forward_given(
     builder: Builder, node: Node, given: Sequence[Term | None]
 ) -> Sequence[Term | None]:

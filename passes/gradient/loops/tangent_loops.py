@@ -9,7 +9,7 @@ from fusec.ops import Builder
 from fusec.ops.derivatives import Term, full
 
 from ..bodies import adjoint_type, name_of, of_kind, placeholder
-from ..forward import control_rule, push
+from ..forward_mode import control_rule, push
 from .loop_parts import LoopParts, More, extended_loop, varied_values
 
 
