@@ -7,7 +7,7 @@ one graph is traced, optimised, fused, placed and differentiated again.
 from . import branches, calls, given_rules, tangent_branches
 from .forward_mode import push
 from .loops import loops, tangent_loops
-from .reverse import pull
+from .reverse_mode import pull
 
 __all__ = ["branches", "calls", "given_rules", "loops", "pull", "push", "tangent_branches",
            "tangent_loops"]

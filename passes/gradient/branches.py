@@ -20,7 +20,7 @@ from .bodies import Body, Opened, adjoint_type, check_sizes, name_of, of_kind, o
 from .loops.run_sizes import copied_after_sizes, numbers_of
 from .loops.stacks import Inside, Stack, continued, is_beside
 from .loops.trips import as_int
-from .reverse import Reverse, control_rule, pull
+from .reverse_mode import Reverse, control_rule, pull
 from .tape import is_of_known_size, kept_values, read_by_derivatives
 
 SIDES = ("then", "orelse")

@@ -9,7 +9,7 @@ from fusec.ops import Builder
 from fusec.ops.calls.recursion import recursions
 from fusec.ops.derivatives import Term, refusal
 
-from . import forward_mode, reverse
+from . import forward_mode, reverse_mode
 from .bodies import Opened, opened
 
 
@@ -22,15 +22,15 @@ def _inlined(builder: Builder, node: Node) -> Opened:
     return opened(builder, body)
 
 
-@reverse.control_rule("Call")
+@reverse_mode.control_rule("Call")
 def reverse_call(
-    state: reverse.Reverse, node: Node, given: Sequence[Term | None]
+    state: reverse_mode.Reverse, node: Node, given: Sequence[Term | None]
 ) -> None:
     """Add to the totals of the call's operands."""
     values = _in_place(state.builder, node)
     wanted = [v for v in dict.fromkeys(node.inputs) if v in state.found.values]
     cotangents = {values[k]: ct for k, ct in enumerate(given) if ct is not None}
-    for value, total in zip(wanted, reverse.pull(
+    for value, total in zip(wanted, reverse_mode.pull(
             state.builder, cotangents, wanted, state.inside), strict=True):
         state.add(value, total)
 

@@ -13,14 +13,14 @@ from fusec.ops import Builder
 from fusec.ops.calls.given_derivatives import GIVEN, Operands
 from fusec.ops.derivatives import Term, full, refusal
 
-from . import forward_mode, reverse
+from . import forward_mode, reverse_mode
 from .bodies import of_kind
 from .loops.stacks import Inside
 
 
-@reverse.control_rule(GIVEN)
+@reverse_mode.control_rule(GIVEN)
 def reverse_given(
-    state: reverse.Reverse, node: Node, given: Sequence[Term | None]
+    state: reverse_mode.Reverse, node: Node, given: Sequence[Term | None]
 ) -> None:
     """Add the rule's cotangents to the totals of the primals."""
     operands, builder = Operands.of(node), state.builder
@@ -79,7 +79,7 @@ def _transposed(
     for value, term in zip(outputs, given, strict=True):
         if term is not None:
             results[value] = results[value] + term if value in results else term
-    return reverse.pull(builder, results, zeros, inside)
+    return reverse_mode.pull(builder, results, zeros, inside)
 
 
 def _zero(builder: Builder, like: Value) -> Value:

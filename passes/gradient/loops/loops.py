@@ -18,7 +18,7 @@ from fusec.ops.derivatives import Term, full, refusal
 from fusec.ops.regions.loop_numbers import WAY_BACK
 
 from ..bodies import Body, adjoint_type, check_sizes, name_of, of_kind, placeholder
-from ..reverse import Reverse, control_rule, pull
+from ..reverse_mode import Reverse, control_rule, pull
 from ..tape import is_of_known_size, kept_values, read_by_derivatives
 from .loop_parts import LoopParts, More, counting_loop, extended_loop, varied_values
 from .run_sizes import copied_after_sizes, numbers_of

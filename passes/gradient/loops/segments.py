@@ -19,7 +19,7 @@ from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder, get
 
 from ..bodies import Body, name_of
-from ..reverse import Reverse
+from ..reverse_mode import Reverse
 from ..tape import UNKNOWN, bytes_of, is_of_known_size
 from .loop_parts import LoopParts
 from .stacks import Inside, Stack, is_beside
