@@ -8,7 +8,7 @@ from .arrays.indices import counter
 from .arrays.moves import MOVES, move, move_jvp
 from .arrays.order import permuted
 from .calls import arguments, by_values
-from .elements.wide import widely
+from .elements.widening_calls import widely
 from .matrices.matrices import adjoint, as_like, column, matmul
 from .matrices.spectral import by_pinv, pinv_of, pinv_tangent
 from .protocol import Cotangents, Site, Tangents, declare, refused

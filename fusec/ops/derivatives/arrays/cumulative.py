@@ -7,7 +7,7 @@ import numpy as np
 from fusec.ir import Value
 
 from ..calls import arguments, array, by_values, call
-from ..elements.wide import widely
+from ..elements.widening_calls import widely
 from ..matrices.matrices import as_like
 from ..protocol import Cotangents, Rule, Site, Tangents, declare, linear, sum_to
 from ..terms import Term, where

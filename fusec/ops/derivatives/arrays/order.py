@@ -15,7 +15,7 @@ from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.symbolic_numbers import applied, is_plain_number
 
 from ..calls import arguments, array, call
-from ..elements.wide import widely
+from ..elements.widening_calls import widely
 from ..matrices.matrices import as_like
 from ..protocol import Cotangents, Rule, Site, Tangents, broadcast_to, declare
 from ..terms import Term, where

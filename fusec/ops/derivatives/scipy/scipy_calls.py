@@ -8,7 +8,7 @@ from typing import Any
 
 from ...calls.library import called_name
 from ..calls import arguments, array, call
-from ..elements.wide import widely
+from ..elements.widening_calls import widely
 from ..matrices.matrices import column
 from ..protocol import Cotangents, Rule, Site, Tangents, declare
 from ..terms import Term
