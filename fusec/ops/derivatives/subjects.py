@@ -2,7 +2,7 @@
 
 from . import formulas, parts, rest
 from .arrays import cumulative, fourier, indices, moves, order, reductions, scans, signals, views
-from .elements import arithmetic, choices, elementary, powers, special, ufuncs
+from .elements import arithmetic, choices, elementary_functions, powers, special, ufuncs
 from .matrices import einsum, linear_algebra, norms, products, spectral
 from .scipy import (
     scipy_banded,
@@ -14,7 +14,7 @@ from .scipy import (
 )
 
 __all__ = [
-    "arithmetic", "choices", "cumulative", "einsum", "elementary", "formulas", "fourier", "indices",
+    "arithmetic", "choices", "cumulative", "einsum", "elementary_functions", "formulas", "fourier", "indices",
     "linear_algebra", "moves", "norms", "order", "parts", "powers", "products", "reductions",
     "rest", "scans", "scipy_banded", "scipy_calls", "scipy_equations", "scipy_factors",
     "scipy_signals", "scipy_systems", "signals", "special", "spectral", "ufuncs", "views",
