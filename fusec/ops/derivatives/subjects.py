@@ -2,7 +2,7 @@
 
 from . import formulas, parts, rest
 from .arrays import cumulative, fourier, indices, moves, order, reductions, scans, signals, views
-from .elements import arithmetic, choices, elementary_functions, powers, special, ufuncs
+from .elements import arithmetic, choices, elementary_functions, powers, special_functions, ufuncs
 from .matrices import einsum, linear_algebra, norms, products, spectral
 from .scipy import (
     scipy_banded,
@@ -17,5 +17,5 @@ __all__ = [
     "arithmetic", "choices", "cumulative", "einsum", "elementary_functions", "formulas", "fourier", "indices",
     "linear_algebra", "moves", "norms", "order", "parts", "powers", "products", "reductions",
     "rest", "scans", "scipy_banded", "scipy_calls", "scipy_equations", "scipy_factors",
-    "scipy_signals", "scipy_systems", "signals", "special", "spectral", "ufuncs", "views",
+    "scipy_signals", "scipy_systems", "signals", "special_functions", "spectral", "ufuncs", "views",
 ]
