@@ -13,7 +13,7 @@ from fusec.errors import InternalError
 from fusec.ir import Node, Value
 from fusec.ops import Builder, get
 from fusec.ops.derivatives import MASKED, Addend, Refused, Site, Term, refusal, sum_to
-from fusec.ops.derivatives.arrays.padded import added
+from fusec.ops.derivatives.arrays.padded_sums import added
 
 from .dependents import Dependents, dependents
 from .factors import factored

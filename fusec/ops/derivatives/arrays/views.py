@@ -11,7 +11,7 @@ from fusec.ir.sizes.dims import Dim, Size
 
 from ..protocol import Addend, Cotangents, Site, Tangents, declare, linear, sum_to
 from ..terms import Term
-from .padded import put_into_zeros
+from .padded_sums import put_into_zeros
 
 SMALL = 4  # parts of an array are small that are no more than one of so many
 
