@@ -18,7 +18,7 @@ from fusec.ir.device_names import DeviceName
 from fusec.ir.lazy_values import lazy
 from fusec.ops import Namer, get
 from fusec.ops.calls.checks import has_effects
-from fusec.ops.calls.structured import has_placed_parts
+from fusec.ops.calls.subgraph_ops import has_placed_parts
 from fusec.ops.rows.sizes import told_symbols
 from fusec.passes.placement.partition import Part, Partition
 from fusec.passes.placement.schedule_simulation import is_placed, is_view

@@ -17,7 +17,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.sizes.dims import is_static
 from fusec.ir.sizes.symbolic_sizes import is_symbolic
 from fusec.ops import get
-from fusec.ops.calls.structured import changed_operands
+from fusec.ops.calls.subgraph_ops import changed_operands
 from fusec.ops.regions.cones import is_copied_whole
 from fusec.ops.rows.windows import is_unset
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.calls.library_work import GUESSED_SIZE, WORK, points_of
-from fusec.ops.calls.structured import has_placed_parts
+from fusec.ops.calls.subgraph_ops import has_placed_parts
 from fusec.ops.regions.loop_numbers import ARITHMETIC, ENDS, STEPS, is_and, writes_part
 
 from ..fusion.kernel_work import work_of
