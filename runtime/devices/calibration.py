@@ -29,7 +29,7 @@ from fusec.core.records import dataclass
 from fusec.runtime.native import NativeUnavailableError, cpus, speed
 
 from ..launching import threads
-from . import kept
+from . import table_files
 from .device import Device
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ def measured(device: Device) -> Rates | None:
         return None
     key = _key(device)
     if key not in _known:
-        found = _read(kept.load(_TABLE).get(key))
+        found = _read(table_files.load(_TABLE).get(key))
         if found is None:
             return None
         _known[key] = found
@@ -141,10 +141,10 @@ def _read(entry: Any) -> Rates | None:
 
 
 def _keep(key: str, found: Rates) -> None:
-    table = kept.load(_TABLE)
+    table = table_files.load(_TABLE)
     table.pop(key, None)
     newest = [*table.items()][-_MOST_ENTRIES + 1:]
-    kept.store(_TABLE, {**dict(newest), key: asdict(found)})
+    table_files.store(_TABLE, {**dict(newest), key: asdict(found)})
 
 
 # ---- measured --------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 
 from fusec import config
 
-from . import calibration, kept
+from . import calibration, table_files
 from .device import Device
 
 _TABLE, _MOST_MACHINES, _MOST_NODES = "node_times", 4, 4000
@@ -30,7 +30,7 @@ _known: dict[tuple[str, str], dict[str, float]] = {}  # by the folder and what t
 
 def known(devices: Sequence[Device]) -> Times:
     """The kept times of nodes on such devices; nothing where `config.cache_dir` is off."""
-    if not kept.is_on():
+    if not table_files.is_on():
         return {}
     place = config.cache_dir, _key(devices)
     if place not in _known:
@@ -40,17 +40,17 @@ def known(devices: Sequence[Device]) -> Times:
 
 def add(devices: Sequence[Device], observed: Times) -> None:
     """Keep the least of these and the known ones, where `config.cache_dir` is set."""
-    if not kept.is_on():
+    if not table_files.is_on():
         return
     key = _key(devices)
     least = _read(key)  # other processes add to it, too
     for name, ns in observed.items():
         least[name] = min(ns, least.pop(name, math.inf))
     _known[config.cache_dir, key] = least = dict([*least.items()][-_MOST_NODES:])
-    table = kept.load(_TABLE)
+    table = table_files.load(_TABLE)
     table.pop(key, None)
     newest = [*table.items()][-_MOST_MACHINES + 1:]
-    kept.store(_TABLE, {**dict(newest), key: least})
+    table_files.store(_TABLE, {**dict(newest), key: least})
 
 
 def _key(devices: Sequence[Device]) -> str:
@@ -67,7 +67,7 @@ def _software() -> tuple[str, ...]:
 
 def _read(key: str) -> dict[str, float]:
     """The entries of the file that are of the form written, whatever has become of it."""
-    entries: Any = kept.load(_TABLE).get(key)
+    entries: Any = table_files.load(_TABLE).get(key)
     return {} if not isinstance(entries, dict) else {
         name: ns for name, ns in entries.items()
         if isinstance(ns, float) and math.isfinite(ns) and ns > 0}
