@@ -38,11 +38,11 @@ from .boundary.arguments import (
     read_only,
     traced_arguments,
 )
-from .boundary.at_sizes import output_at
 from .boundary.bundles import bundled
 from .boundary.leftovers import check_containers, check_kept
 from .boundary.one_moment import of_one_moment
 from .boundary.results import Output, outputs_of
+from .boundary.sized_results import output_at
 from .call.flat_call import FlatCall
 from .call.foreign_arrays import check_names
 from .call.symbolic_arguments import OpenArguments
