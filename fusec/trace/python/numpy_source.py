@@ -39,7 +39,7 @@ from ..values.handlers import NUMPYS_TABLE, TABLE, when_traced
 from ..values.operations import operation
 from ..values.trace import Trace
 from . import (  # noqa: F401 (fill TABLE)
-    along_axis,
+    axis_functions,
     builtin_functions,
     iterators,
     math_functions,
