@@ -11,7 +11,7 @@ from fusec.errors import FusecError, UnsupportedError, unsupported
 from fusec.ir.sizes.dims import is_static
 
 from ..facts.layout import is_c_contiguous
-from ..index import reinterpret
+from ..index import reinterpretation
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
 from ..values.handlers import array_method
@@ -124,7 +124,7 @@ def _relayout(x: TracedArray, name: str, value: Any) -> None:
                 "Incompatible shape for in-place modification. Use `.reshape()` to make a copy "
                 "with the desired shape."), [x.value])
     else:
-        view = reinterpret.view(x, value)
+        view = reinterpretation.view(x, value)
     x.steps = view.steps
 
 
