@@ -92,7 +92,7 @@ class _Plan:
         count = len(node.types) - changed
         cts = {k: ct for k, ct in enumerate(given) if ct is not None}
         operands = node.inputs[1:]
-        wanted = [n for n, v in enumerate(operands) if v in reverse.found.values]
+        wanted = [n for n, v in enumerate(operands) if v in reverse.dependents.values]
         return cls(node, {k: ct for k, ct in cts.items() if k < count},
                    {k - count: ct for k, ct in cts.items() if k >= count}, wanted)
 

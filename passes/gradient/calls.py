@@ -28,7 +28,7 @@ def reverse_call(
 ) -> None:
     """Add to the totals of the call's operands."""
     values = _in_place(state.builder, node)
-    wanted = [v for v in dict.fromkeys(node.inputs) if v in state.found.values]
+    wanted = [v for v in dict.fromkeys(node.inputs) if v in state.dependents.values]
     cotangents = {values[k]: ct for k, ct in enumerate(given) if ct is not None}
     for value, total in zip(wanted, reverse_mode.pull(
             state.builder, cotangents, wanted, state.inside), strict=True):

@@ -24,13 +24,13 @@ def reverse_given(
 ) -> None:
     """Add the rule's cotangents to the totals of the primals."""
     operands, builder = Operands.of(node), state.builder
-    _check_closed(node, [v in state.found.values for v in operands.closed])
+    _check_closed(node, [v in state.dependents.values for v in operands.closed])
     if node.attrs["direction"] == "back":
         found: Sequence[Term | None] = _applied(builder, node, given, node.outputs)
     else:
         found = _transposed(builder, node, given, operands.primals, state.inside)
     for value, ct in zip(operands.primals, found, strict=True):
-        if value in state.found.values:
+        if value in state.dependents.values:
             state.add(value, ct)
 
 

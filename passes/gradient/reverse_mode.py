@@ -48,7 +48,7 @@ def pull(
     """
     reverse = Reverse(builder, dependents(list(results), variables), inside)
     for value, ct in results.items():
-        if value in reverse.found.values:
+        if value in reverse.dependents.values:
             reverse.add(value, ct)
     reverse.run(frozenset(variables))
     return [reverse.total(value) for value in variables]
@@ -58,7 +58,7 @@ class Reverse:
     """The cotangents so far: of a value that was reached, the total of those that arrived."""
 
     def __init__(self, builder: Builder, found: Dependents, inside: Inside | None) -> None:
-        self.builder, self.found, self.inside = builder, found, inside
+        self.builder, self.dependents, self.inside = builder, found, inside
         self.totals: dict[Value, Term] = {}
         # Nodes with greater numbers are of the way back.
         self.newest = max((node.id for node in found.nodes), default=-1)
@@ -67,7 +67,7 @@ class Reverse:
 
     def run(self, kept: frozenset[Value]) -> None:
         """Visit all nodes; the totals of values that are not kept are forgotten on the way."""
-        for node in reversed(self.found.nodes):
+        for node in reversed(self.dependents.nodes):
             given = [self.totals.get(v) for v in node.outputs]
             if any(ct is not None for ct in given):
                 self.builder.loc, self.builder.device = node.loc, node.device
@@ -87,7 +87,7 @@ class Reverse:
             rule(self, node, _settled(given))
             return
         for value, ct in zip(node.inputs, self._operands(node, given), strict=True):
-            if value in self.found.values:
+            if value in self.dependents.values:
                 self.add(value, ct)
 
     def add(self, value: Value, ct: Cotangent) -> None:
@@ -106,7 +106,7 @@ class Reverse:
     def _operands(self, node: Node, given: Sequence[Term | None]) -> Sequence[Cotangent]:
         """The cotangents of a node's operands."""
         row = get(node.op)
-        site = Site(self.builder, node, tuple(v in self.found.values for v in node.inputs))
+        site = Site(self.builder, node, tuple(v in self.dependents.values for v in node.inputs))
         if row.partials is not None:
             return _elementwise(site, row.partials, given[0], self.newest)
         if isinstance(row.vjp, Refused):

@@ -140,7 +140,7 @@ def _active(reverse: Reverse, parts: LoopParts, given: Sequence[Term | None]) ->
     """Of which values cotangents are wanted, and reach them: fixed points over iterations."""
     inside, operands = parts.body.parameters, parts.node.inputs
     varied = varied_values(parts, {n for n, v in enumerate(operands)
-                                   if v in reverse.found.values})
+                                   if v in reverse.dependents.values})
     useful = {n for n, ct in enumerate(given) if ct is not None}
     size = -1
     while len(useful) != size:
@@ -362,7 +362,7 @@ def _deliver(
     operands = parts.node.inputs
     for n, value in zip(adjoint.numbers, results, strict=True):
         outer, term = operands[n], Term(reverse.builder, value)
-        if outer not in reverse.found.values:
+        if outer not in reverse.dependents.values:
             continue
         if n >= parts.carried and outer not in operands[:n]:
             reverse.totals[outer] = term  # it began with the total so far
