@@ -65,7 +65,7 @@ class Builder:
         return Node(op, inputs, types, attrs, name=name, loc=self.loc, device=device,
                     control_inputs=self.control_inputs if inputs else ()).out()
 
-    def given(self, op: str, name: str, **attrs: Any) -> Value:
+    def source(self, op: str, name: str, **attrs: Any) -> Value:
         """A new node without operands, which is in no scope."""
         types = registry.get(op).infer([], attrs)
         return Node(op, (), types, attrs, name=self.namer.fresh(name), loc=self.loc,

@@ -67,7 +67,7 @@ class Derivatives:
         builder = Builder(Namer(n.name for n in self.graph.nodes))
         first = len(self.graph.inputs)
         return builder, [
-            Term(builder, builder.given("Input", "given", index=first + k, path=f"given{k}",
+            Term(builder, builder.source("Input", "given", index=first + k, path=f"given{k}",
                                         type=value.type))
             for k, value in enumerate(like)]
 

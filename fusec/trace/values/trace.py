@@ -157,7 +157,7 @@ class Trace:
         index = len(self.feeds.inputs)
         self.builder.loc = None
         path = self.feeds.paths.fresh(path)
-        value = self.builder.given("Input", name=_identifier(path), index=index, path=path,
+        value = self.builder.source("Input", name=_identifier(path), index=index, path=path,
                                    type=type_)
         self.feeds.inputs.append(value)
         return value
