@@ -71,7 +71,7 @@ class Draws:
         """Fill the words; the generators' locks are held meanwhile, in one order in all threads."""
         locks: dict[int, Any] = {}
         for site in self.sites:
-            generator = site.target.found(context())
+            generator = site.target.object_in(context())
             why = reason(generator, site.drawing)
             if why:
                 self.called[site.name] = why
