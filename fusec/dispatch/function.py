@@ -267,7 +267,7 @@ class Function(Generic[P, R]):
 
     def of_instance(self, instance: Any) -> Function | None:
         """That of an instance which it was looked up on."""
-        return self._methods.known(instance) if self._receiver is None else None
+        return self._methods.function_of(instance) if self._receiver is None else None
 
     # -- other processes
 

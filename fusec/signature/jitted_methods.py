@@ -135,7 +135,7 @@ class BoundFunctions(Generic[Function]):
         """Those of the instances that are alive."""
         return [function for _, function in list(self._functions.values())]
 
-    def known(self, instance: Any) -> Function | None:
+    def function_of(self, instance: Any) -> Function | None:
         """The one of this instance, if it was looked up."""
         receiver, function = self._functions.get(id(instance), (None, None))
         return function if receiver is not None and receiver() is instance else None

@@ -88,7 +88,7 @@ class OuterNames:
         finally:
             self.places.put_back()
 
-    def made(self) -> set[int]:
+    def bound_objects(self) -> set[int]:
         """The ids of objects that the program bound them to since the trace began."""
         return {id(p()) for p in self.places.changed() if isinstance(p, (Cell, Global))}
 

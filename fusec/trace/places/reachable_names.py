@@ -73,7 +73,7 @@ class Outside:
         """A function of the program is about to be called."""
         if not _EVALUATING.isdisjoint(fn.__code__.co_names):
             self.trace.world.watch.start()
-        bound = self.trace.world.outer_names.made()
+        bound = self.trace.world.outer_names.bound_objects()
         self.trace.part(Rebindings).enter(fn.__globals__)
         for name in self._names_of(fn):
             value = name()
