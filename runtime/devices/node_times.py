@@ -28,7 +28,7 @@ Times = Mapping[str, float]  # nanoseconds by "TYPE signature"
 _known: dict[tuple[str, str], dict[str, float]] = {}  # by the folder and what the times depend on
 
 
-def known(devices: Sequence[Device]) -> Times:
+def kept_times(devices: Sequence[Device]) -> Times:
     """The kept times of nodes on such devices; nothing where `config.cache_dir` is off."""
     if not table_files.is_on():
         return {}
