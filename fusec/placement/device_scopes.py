@@ -68,7 +68,7 @@ class DeviceFunction:
         if answer is None:
             return ANYWHERE
         try:
-            return agreed(known(name_of(answer), around, lambda: node.loc), beside,
+            return agreed(checked_name(name_of(answer), around, lambda: node.loc), beside,
                           lambda: node.loc)
         except FusecError as error:
             raise _refused(self, node, error) from None
@@ -220,7 +220,7 @@ def name_of(spec: Any, loc: Loc | None = None) -> DeviceName:
 # ------------------------------------------------------------------------- names that no device has
 
 
-def known(
+def checked_name(
     name: DeviceName, around: DeviceName, where: Callable[[], Loc | None]
 ) -> DeviceName:
     """The name, if it is one of a device, in a scope that says ``around``.
@@ -237,7 +237,7 @@ def known(
 def agreed(
     name: DeviceName, beside: Together | None, where: Callable[[], Loc | None]
 ) -> DeviceName:
-    """The name, if it can be that of the device of the node's anchor; as `known`."""
+    """The name, if it can be that of the device of the node's anchor; as `checked_name`."""
     if beside is None or name.admits(beside.device.under(name)):
         return name
     if config.soft_placement:

@@ -25,7 +25,16 @@ from fusec.state.variable import Variable
 from fusec.trace.operands.operands import as_traced
 from fusec.trace.values.trace import Trace, current, user_frame
 
-from .device_scopes import ANYWHERE, DeviceScope, Together, agreed, inside, item_of, known, name_of
+from .device_scopes import (
+    ANYWHERE,
+    DeviceScope,
+    Together,
+    agreed,
+    checked_name,
+    inside,
+    item_of,
+    name_of,
+)
 from .devices import DeviceInfo
 
 Where = Callable[[], Loc | None]
@@ -191,9 +200,9 @@ class device(_Place):
             return inside(None, ANYWHERE, self.sends)
         item = self.item
         if isinstance(item, DeviceName) and scope is not None:
-            item = agreed(known(item, scope.name or ANYWHERE, where), scope.beside, where)
+            item = agreed(checked_name(item, scope.name or ANYWHERE, where), scope.beside, where)
         elif isinstance(item, DeviceName):
-            item = known(item, ANYWHERE, where)
+            item = checked_name(item, ANYWHERE, where)
         return inside(scope, item, self.sends)
 
     def checked_now(self) -> DeviceScope | None:
@@ -236,7 +245,7 @@ class colocate_with(_Place):
 
     def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
         if isinstance(self.like, Variable):
-            name = known(name_of(self.like.device), ANYWHERE, where)
+            name = checked_name(name_of(self.like.device), ANYWHERE, where)
             return inside(scope, Together(name, "", self.like.title))
         trace = current()
         node = None if trace is None else as_traced(trace, self.like).value.node
