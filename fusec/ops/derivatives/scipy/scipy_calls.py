@@ -17,7 +17,7 @@ Rules = tuple[Rule, Rule]
 RULES: dict[str, Rules] = {}  # SciPy's name → `vjp`, `jvp`
 
 
-def given_by(site: Site, names: str) -> dict[str, Any]:
+def arguments_by_name(site: Site, names: str) -> dict[str, Any]:
     """The arguments of a function of SciPy's; those that change no value are left out."""
     given = arguments(site, names, 1)
     for name in ("overwrite_a", "overwrite_b", "check_finite", "overwrite_ab"):
