@@ -118,7 +118,7 @@ def trace_arguments(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwar
         return Operands((fn, args, kwargs))
     if isinstance(fn, np.ufunc) or isinstance(getattr(fn, "__self__", None), np.ufunc):
         args = joined_operands(trace, fn, args)
-    args, kwargs = protocols.given(hooks, fn, args, kwargs)
+    args, kwargs = protocols.plain_arguments(hooks, fn, args, kwargs)
     args, kwargs = call_arguments.with_values(hooks, fn, args, kwargs)
     if (fn is isinstance or fn is type) and args:
         check_kind(trace, fn, args[0])
@@ -274,7 +274,7 @@ def _note_arguments(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> 
         if isinstance(fn, type):
             hooks.watch.constructing(fn)
         if hooks.table.find(fn) is None or fn in _SHOWING:
-            hooks.watch.given(fn, args, kwargs)
+            hooks.watch.note_arguments(fn, args, kwargs)
     if hooks.trace.active and protocols.hold_objects(args, kwargs) and protocols.asks(fn):
         hooks.watch.asks(args, kwargs)
     if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
@@ -375,7 +375,7 @@ def format_value(
         return f"{{{source}}}"
     value = hooks.traced_if_outside(decided(hooks, where, value, "in a text"))
     if hooks.trace.active:
-        hooks.watch.given(format, (value,), {})
+        hooks.watch.note_arguments(format, (value,), {})
     for method in ("format", "str", "repr"):
         object_reads.note_compared(hooks, method, value)
     if texts.is_open(hooks.trace, value):  # what compiled code raises does not know the values

@@ -100,7 +100,7 @@ def format_text(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> A
     """``text % values``"""
     if op != "mod" or type(a) is not str or not hooks.trace.active:
         return UNHANDLED
-    hooks.watch.given(format, (b,), {})
+    hooks.watch.note_arguments(format, (b,), {})
     hooks.watch.asks((b,), {})
     b = hooks.lifted(b)
     if texts.has_open(hooks.trace, b):

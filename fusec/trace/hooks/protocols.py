@@ -92,7 +92,7 @@ def is_object(x: Any) -> bool:
     return bool(kind.__flags__ & HEAP_TYPE) and kind is not TracedArray and not isinstance(x, type)
 
 
-def given(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> tuple[Args, Named]:
+def plain_arguments(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> tuple[Args, Named]:
     """The arguments, with objects among them replaced by their answers."""
     if not hold_objects(args, kwargs):
         return args, kwargs

@@ -101,7 +101,7 @@ class Watch:
             self._enter_class(kind)
             self.start()
 
-    def given(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def note_arguments(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``fn``, which is called as it is, gets these."""
         if fn in _WEAK and args and id(args[0]) in self.trace.local.objects:
             raise unsupported(
