@@ -32,9 +32,9 @@ from fusec.ops.calls.index_checks import may_refuse
 from fusec.state.variable import snapshot
 
 from .boundary.arguments import (
+    ids_of_own_arrays,
     input_strides,
     layout_guards,
-    made_arrays,
     read_only,
     traced_arguments,
 )
@@ -117,7 +117,7 @@ class Traced:
     symbolic: OpenArguments | None = None  # where sizes are, or were, symbols
     apart: frozenset[tuple[int, int]] = frozenset()  # inputs that are to be different arrays
     rebindings: Rebindings = field(default_factory=Rebindings)
-    made: frozenset[int] = frozenset()  # captured arrays that the trace made, by identity
+    own_arrays: frozenset[int] = frozenset()  # captured arrays that the trace made, by identity
     own_bytes: int = 0  # of arrays from outside that are made for these sizes
     known_checks: Checks | None = None  # of guards that plans share; see `checks`
 
@@ -233,7 +233,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
         *trace.part(Variables).close(trace), call.symbolic, frozenset(trace.part(Handles).apart),
-        trace.part(Rebindings), made_arrays(trace),
+        trace.part(Rebindings), ids_of_own_arrays(trace),
     )
 
 

@@ -72,7 +72,7 @@ class InstanceTrace:
         self._paths = paths = Paths(roots, traced.guards)
         if any(map(paths.holds_any, _others(call, roots))):
             raise NotShared("an argument is part of the instance")
-        self._kinds, self._facts, self._made = paths.kinds, paths.facts, traced.made
+        self._kinds, self._facts, self._made = paths.kinds, paths.facts, traced.own_arrays
         self._fact_of = {fact.guard: fact for fact in self._facts}
         self._fixed = [_reference(x) for x in paths.fixed.values()]
         self._met = [self._variable(met) for met in traced.variables]

@@ -82,7 +82,7 @@ def read_only(trace: Trace) -> set[int]:
             if i >= _first_captured(trace) and s is not None and not s.writeable}
 
 
-def made_arrays(trace: Trace) -> frozenset[int]:
+def ids_of_own_arrays(trace: Trace) -> frozenset[int]:
     """The captured arrays that were made while tracing, by identity."""
     return frozenset(map(id, trace.part(MadeArrays)))
 

@@ -51,7 +51,7 @@ class MadeArrays(list[np.ndarray]):
     """Of a trace: arrays that it has made of the program's own, and which its graph reads."""
 
 
-def made_of(trace: Trace, items: Any, dtype: Any = None) -> np.ndarray:
+def array_of(trace: Trace, items: Any, dtype: Any = None) -> np.ndarray:
     """The array of numbers in a list."""
     array = np.asarray(items, dtype)
     trace.part(MadeArrays).append(array)
