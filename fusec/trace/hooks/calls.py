@@ -43,7 +43,7 @@ from ..guards.side_effects import check_state, check_unconsumed, check_world, wa
 from ..guards.static_arguments import note_owners
 from ..library.callees import behind, check_uncompiled, named, runs_as_it_is
 from ..library.randomness import drawn, is_random
-from ..library.size_arrays import is_made_of_sizes, made_of_sizes, position_of_sizes
+from ..library.size_arrays import arrays_of_sizes, depends_on_sizes, position_of_sizes
 from ..lists.whole_lists import length_of
 from ..numpy.methods import call_function
 from ..objects import object_reads
@@ -173,8 +173,8 @@ def compute_of_sizes(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwa
     """``range(n)``, ``math.sqrt(n)`` of a number that follows from sizes of arguments."""
     if not hooks.trace.builder.is_symbolic:
         return UNHANDLED
-    if is_made_of_sizes(fn, args, kwargs):
-        return made_of_sizes(hooks.trace, fn, args, kwargs)
+    if depends_on_sizes(fn, args, kwargs):
+        return arrays_of_sizes(hooks.trace, fn, args, kwargs)
     if fn is len and len(args) == 1 and type(args[0]) is list:
         return length_of(hooks.trace, args[0])
     if not kwargs and len(args) == 1 and _are_ints(args[0]):

@@ -31,7 +31,7 @@ MAKERS: tuple[Callable[..., Any], ...] = (
 )
 
 
-def is_made_of_sizes(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def depends_on_sizes(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a call makes arrays of numbers, among them such that follow from sizes."""
     given = (*args, *kwargs.values())
     return any(fn is maker for maker in MAKERS) and any(map(_has_symbol, given)) and (
@@ -42,7 +42,7 @@ def _has_symbol(x: Any) -> bool:
     return type(x) is Symbolic or (type(x) is tuple and any(type(n) is Symbolic for n in x))
 
 
-def made_of_sizes(
+def arrays_of_sizes(
     trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """The call's results: arrays that each plan has its own of."""
