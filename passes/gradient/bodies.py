@@ -53,7 +53,7 @@ class Ties(Protocol):
     def before(self, node: Node, inputs: Sequence[Value]) -> list[Node]:
         """The nodes before one of these operands."""
 
-    def made(self, node: Node) -> None:
+    def note(self, node: Node) -> None:
         """Note a node."""
 
 
@@ -69,7 +69,7 @@ def copy_nodes(
         copy = Node(node.op, inputs, node.types, node.attrs, name=node.name, loc=node.loc,
                     device=node.device, control_inputs=control)
         if ties is not None:
-            ties.made(copy)
+            ties.note(copy)
         copies[node.id] = copy
         for before, after in zip(node.outputs, copy.outputs, strict=True):
             values.setdefault(before, after)

@@ -97,8 +97,8 @@ def _learnt_from(body: Body, ties: _Ties, name: str, number: Value, limit: int) 
     extent = builder.emit("Extent", as_int(builder, number), given=(False, True), step=1,
                           limit=limit, length=name).node
     size = builder.emit("Size", extent.out(1), size=symbol(name))
-    ties.made(extent)
-    ties.made(size.node)
+    ties.note(extent)
+    ties.note(size.node)
     return size
 
 
@@ -115,7 +115,7 @@ class _Ties:
         missing = (_used(node) & self.own) - learnt_symbols(node) - self._follows(inputs)
         return list(dict.fromkeys(self.learnt[n] for n in sorted(missing) if n in self.learnt))
 
-    def made(self, node: Node) -> None:
+    def note(self, node: Node) -> None:
         names = learnt_symbols(node) & self.own
         for name in names:
             self.learnt.setdefault(name, node)
