@@ -30,9 +30,9 @@ from ..values.trace import Trace
 class JoinedParts(Parts):
     """Items of which data decides whether they are Python's, or ints."""
 
-    def made(self, k: int) -> Value:
+    def value_of(self, k: int) -> Value:
         """The value of one."""
-        value = super().made(k)
+        value = super().value_of(k)
         self.trace.part(JoinedKinds).add(value)
         return value
 

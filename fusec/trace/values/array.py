@@ -81,7 +81,7 @@ class TracedArray:
     def _number(self) -> Value:
         """The value of a scalar; one of many (`rows`) may have no node yet."""
         if type(self._scalar) is not Value:
-            self._scalar = self._scalar[0].made(self._scalar[1])
+            self._scalar = self._scalar[0].value_of(self._scalar[1])
         return self._scalar
 
     @property
