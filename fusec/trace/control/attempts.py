@@ -1,8 +1,8 @@
 """One attempt at tracing a loop body: the carried values, their types, and the facts it needs.
 
 Values that stand for those of any iteration take the place of variables and storages; afterwards
-they are compared with those at the end of the body.  Facts that an attempt learns, `Known` keeps
-for the next one.
+they are compared with those at the end of the body.  Facts that an attempt learns, `LoopFacts`
+keeps for the next one.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Attempt(Finals):
 
     def _settle_lists(self) -> None:
         """Settle the lists that the body appends to."""
-        if self.known.changed:
+        if self.facts.changed:
             return
         if self.collector is not None and self.collector.found:
             self.collector.check(self.region.written(), self._written_later())
@@ -139,7 +139,7 @@ class Attempt(Finals):
         more = self.parts.test()
         if counter is None and (
                 self.trace.writes > writes or self.parts.variables.differ_from(held)):
-            self.parts.first, self.known.changed = self.parts.tested, True
+            self.parts.first, self.facts.changed = self.parts.tested, True
         if calls_host(self.trace, effects):
             raise unsupported(
                 "drawing random numbers or printing in the test of this loop", loc=self.trace.loc,

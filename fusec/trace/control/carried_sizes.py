@@ -30,7 +30,7 @@ from ..operands.python_numbers import Intervals
 from ..operands.sizes import SizeTable, number
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .loop_facts import Capacity, Carried, Known, Leaf
+from .loop_facts import Capacity, Carried, Leaf, LoopFacts
 from .ranges import I64
 
 MAX_STEPS = 1 << 14  # iterations whose sizes are computed one by one
@@ -58,15 +58,15 @@ class CarriedSizes:
     """Those of one attempt."""
 
     def __init__(
-        self, trace: Trace, known: Known, trips: int | None, carry: Callable[[Carried], None]
+        self, trace: Trace, facts: LoopFacts, trips: int | None, carry: Callable[[Carried], None]
     ) -> None:
-        self.trace, self.known, self.trips, self.carry = trace, known, trips, carry
+        self.trace, self.facts, self.trips, self.carry = trace, facts, trips, carry
         self.classes: dict[int, SizeClass] = {}
         self.exact: dict[int, int] | None = None  # sizes after the loop, where they are known
 
     def axes(self, key: Leaf) -> dict[int, int]:
         """The axes of an array whose sizes change, with their classes."""
-        return {axis: c for (k, axis), c in self.known.axes.items() if k == key}
+        return {axis: c for (k, axis), c in self.facts.axes.items() if k == key}
 
     # -- before an iteration
 
@@ -87,9 +87,9 @@ class CarriedSizes:
 
     def _class(self, number_: int, initial: Size) -> SizeClass:
         trace = self.trace
-        capacity = self.known.capacities.get(number_)
+        capacity = self.facts.capacities.get(number_)
         if capacity is None:
-            capacity = self.known.capacities[number_] = self._guessed(number_, initial)
+            capacity = self.facts.capacities[number_] = self._guessed(number_, initial)
         parameter = placeholder(trace, TensorType(I64, (), "weak"), "size")
         trace.part(Intervals)[parameter] = (0, capacity.most)
         count = Carried(parameter, as_traced(trace, number(trace, initial)).value,
@@ -103,7 +103,7 @@ class CarriedSizes:
 
     def _guessed(self, number_: int, initial: Size) -> Capacity:
         """The capacity if all iterations add as much as the first one."""
-        begin, step = self._limit(initial), self.known.steps.get(number_)
+        begin, step = self._limit(initial), self.facts.steps.get(number_)
         if self.trips is None or step is None:
             return Capacity(0, begin, begin)
         last = max(begin + step * (self.trips - 1), 0)
@@ -164,9 +164,9 @@ class CarriedSizes:
         largest = self._largest(classes, finals) if sequence is None else {
             c: Capacity(min(sizes[:-1]), max(sizes[:-1]), max(sizes))
             for c, sizes in sequence.items()}
-        if any(self.known.capacities[c] != capacity for c, capacity in largest.items()):
-            self.known.capacities.update(largest)
-            self.known.changed = True
+        if any(self.facts.capacities[c] != capacity for c, capacity in largest.items()):
+            self.facts.capacities.update(largest)
+            self.facts.changed = True
         if sequence is not None and not is_left:
             self.exact = {c: sizes[-1] for c, sizes in sequence.items()}
 
@@ -175,12 +175,12 @@ class CarriedSizes:
         is_split = False
         for c, x in classes.items():
             for other in list(dict.fromkeys(x.finals.values()))[1:]:
-                new = max(self.known.axes.values()) + 1
-                self.known.axes.update(dict.fromkeys(
+                new = max(self.facts.axes.values()) + 1
+                self.facts.axes.update(dict.fromkeys(
                     (axis for axis, size in x.finals.items() if size is other or size == other),
                     new))
-                self.known.capacities.pop(c, None)
-                is_split = self.known.changed = True
+                self.facts.capacities.pop(c, None)
+                is_split = self.facts.changed = True
         return is_split
 
     def _is_of_iteration(self, size: Size, mine: frozenset[str]) -> bool:
@@ -230,7 +230,7 @@ class CarriedSizes:
 
     def results(self, outputs: Mapping[Leaf | None, Value]) -> dict[Leaf | None, Value]:
         """The loop's results: the arrays as they are after it, of their own sizes."""
-        keys = dict.fromkeys(key for key, _ in self.known.axes if key in outputs)
+        keys = dict.fromkeys(key for key, _ in self.facts.axes if key in outputs)
         if self.exact is None:
             self._after(outputs)
         return {**outputs, **{key: self._result(key, outputs[key]) for key in keys}}

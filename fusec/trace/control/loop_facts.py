@@ -53,7 +53,7 @@ class Capacity:
 
 
 @dataclass
-class Known:
+class LoopFacts:
     """The facts that earlier attempts found."""
 
     types: dict[Leaf, TensorType] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Found:
+class EarlierFacts:
     """The facts of an earlier trace of a loop: numbers that stay as they are, variables bound to
     other arrays, written memory."""
 
@@ -153,13 +153,13 @@ class Found:
     rebound: frozenset[Leaf]
     written: tuple[Storage, ...]
 
-    def known(self) -> Known:
+    def facts(self) -> LoopFacts:
         """The facts that an attempt begins with."""
-        return Known(fixed=set(self.fixed), rebound=set(self.rebound),
+        return LoopFacts(fixed=set(self.fixed), rebound=set(self.rebound),
                      storages=dict.fromkeys(self.written))
 
 
-class MetBefore(dict[Any, Found]):
+class MetBefore(dict[Any, EarlierFacts]):
     """By the places of loops the facts that the last trace of each found.
 
     A loop inside of others is traced in each attempt at those.  If each time it had to find its
@@ -168,12 +168,12 @@ class MetBefore(dict[Any, Found]):
     traced as if it were met first.
     """
 
-    def note(self, where: Any, known: Known) -> None:
+    def note(self, where: Any, facts: LoopFacts) -> None:
         """An attempt with this knowledge has settled."""
-        self[where] = Found(frozenset(known.fixed), frozenset(known.rebound),
-                            tuple(known.storages))
+        self[where] = EarlierFacts(frozenset(facts.fixed), frozenset(facts.rebound),
+                                   tuple(facts.storages))
 
-    def supposed(self, trace: Trace, parts: LoopParts) -> Found | None:
+    def supposed(self, trace: Trace, parts: LoopParts) -> EarlierFacts | None:
         """The facts that are supposed of a loop; of memory, those of memory from before all loops
         and branches or of its variables: other memory may be of an attempt that was given up."""
         found = self.get(parts.where)
@@ -183,5 +183,5 @@ class MetBefore(dict[Any, Found]):
         shown = {root for leaf in leaves if type(leaf) is TracedArray and leaf.storage is not None
                  for root in roots(leaf.storage)}
         first = trace.record.regions[0]
-        return Found(found.fixed, found.rebound, tuple(
+        return EarlierFacts(found.fixed, found.rebound, tuple(
             s for s in found.written if s.born < first or s in shown))

@@ -40,7 +40,7 @@ from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .attempts import Attempt
 from .finals import is_constant, of_one_memory
-from .loop_facts import Carried, Found, Known, Leaf, LoopParts, MetBefore
+from .loop_facts import Carried, EarlierFacts, Leaf, LoopFacts, LoopParts, MetBefore
 from .parameters import Instances
 
 MAX_ATTEMPTS = 12
@@ -52,12 +52,12 @@ def trace_loop(trace: Trace, parts: LoopParts, lists: WrittenLists) -> LoopResul
     supposed = met.supposed(trace, parts)
     if supposed is not None:
         with contextlib.suppress(Exception):  # what is wrong is found again without
-            attempt = _settled(trace, parts, supposed.known())
+            attempt = _settled(trace, parts, supposed.facts())
             if _holds(supposed, attempt):
                 return _result(attempt, lists)
         del met[parts.where]
-    attempt = _settled(trace, parts, Known())
-    met.note(parts.where, attempt.known)
+    attempt = _settled(trace, parts, LoopFacts())
+    met.note(parts.where, attempt.facts)
     return _result(attempt, lists)
 
 
@@ -67,25 +67,25 @@ def _result(attempt: Attempt, lists: WrittenLists) -> LoopResult:
     return LoopResult(attempt, lists)
 
 
-def _holds(supposed: Found, attempt: Attempt) -> bool:
+def _holds(supposed: EarlierFacts, attempt: Attempt) -> bool:
     """Whether the body did all of it again.  That numbers stay is found by any attempt."""
     bound = (attempt.by_leaf.get(key) for key in supposed.rebound)
     return all(c is not None and c.final is not c.parameter for c in bound) and all(
         c.final is not c.parameter for c in attempt.carried if c.storage in supposed.written)
 
 
-def _settled(trace: Trace, parts: LoopParts, known: Known) -> Attempt:
+def _settled(trace: Trace, parts: LoopParts, facts: LoopFacts) -> Attempt:
     """The first attempt that learns nothing more."""
     for _ in range(MAX_ATTEMPTS):
-        known.changed = False
-        attempt = Attempt(trace, parts, known, parts.variables.read())
+        facts.changed = False
+        attempt = Attempt(trace, parts, facts, parts.variables.read())
         try:
             attempt.run()
         except Exception as error:  # not with other sizes either: what was wrong without
-            if known.refusal is None:
+            if facts.refusal is None:
                 raise
-            raise known.refusal from error
-        if not known.changed:
+            raise facts.refusal from error
+        if not facts.changed:
             return attempt
     raise unsupported("a loop whose carried values do not settle", loc=trace.loc,
                       cure="give the variables their final types and shapes before the loop")
@@ -151,10 +151,10 @@ class LoopResult:
 
     def _note_kind(self, carried: Carried, output: Value) -> None:
         """Whether data decides the kind of a number after the loop."""
-        count, known = self.parts.count, self.attempt.known
+        count, facts = self.parts.count, self.attempt.facts
         note_joined(self.trace, output, carried.parameter)
         if carried.leaf is not None and carried.parameter in self.trace.part(Pythons) and (
-                carried.leaf in known.pythons or not (is_int(count) and count > 0)):
+                carried.leaf in facts.pythons or not (is_int(count) and count > 0)):
             note_pythons(self.trace, output)
 
     def pays(self) -> bool:
@@ -216,7 +216,7 @@ class LoopResult:
     def _restored(self, name: str, value: Any) -> Any:
         result = self.attempt.copies.restored(
             self.entry.get(name, UNBOUND), self.attempt.finals[name], value)
-        if may_be_held(result) and name in self.attempt.known.joined:
+        if may_be_held(result) and name in self.attempt.facts.joined:
             self.trace.note_chosen(result)
         return result
 
