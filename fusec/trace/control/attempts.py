@@ -88,7 +88,7 @@ class Attempt(Finals):
             self.checks = self.region.take_checks()
             self.index_uses = self.region.take_index_uses()
         finally:
-            variables.restore(self.found)
+            variables.restore(self.bindings)
             self.region.take_checks()
             self.region.undo()
 
@@ -114,7 +114,7 @@ class Attempt(Finals):
         """Settle the lists that the body appends to."""
         if self.facts.changed:
             return
-        if self.collector is not None and self.collector.found:
+        if self.collector is not None and self.collector.appends:
             self.collector.check(self.region.written(), self._written_later())
         self._check_gone_over()
         if self.lists is None:
@@ -191,7 +191,7 @@ class Attempt(Finals):
                 final = self.trace.emit("PickUpdate", rows, leaf, counter.value, axes=(0,),
                                         safe=(0,))
                 self.carried.append(Carried(rows, None, final, key, is_needed=True))
-            self.appended = collector.found
+            self.appended = collector.appends
 
 
 def _is_true(value: Value) -> bool:

@@ -34,7 +34,7 @@ class Parameters:
         self, trace: Trace, parts: LoopParts, facts: LoopFacts, entry: dict[str, Any]
     ) -> None:
         self.trace, self.parts, self.facts = trace, parts, facts
-        self.found, self.entry = entry, facts.entry(trace, entry)
+        self.bindings, self.entry = entry, facts.entry(trace, entry)
         self.entered = set(facts.optional)  # which may be None in this attempt
         self.lists = self._lists()
         self.region = Region(trace)

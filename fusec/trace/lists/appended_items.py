@@ -101,7 +101,7 @@ class Collector:
         self.held = held_by(body)
         self.uses, self.lists = _lists(body, self.held, carried)
         self.alone: dict[str, bool] = {}
-        self.found: list[Appended] = []
+        self.appends: list[Appended] = []
 
     def takes(self, fn: Any, args: tuple[Any, ...]) -> bool:
         """Whether ``fn(*args)`` is such an append; it is noted and must not run."""
@@ -121,7 +121,7 @@ class Collector:
         if not values or not all(v.type.is_static for v in values):
             return False
         memory = [leaf.storage if is_traced(leaf) else None for leaf in leaves]
-        self.found.append(Appended(
+        self.appends.append(Appended(
             name, fn.__self__, structure, values, [*lengths],
             [kind or value.type.kind for kind, value in zip(kinds, values, strict=True)],
             memory, [0 if s is None else s.version for s in memory],
@@ -136,7 +136,7 @@ class Collector:
 
     def check(self, written: Container[Storage], later: Container[Storage | None]) -> None:
         """Raise where an iteration, or a ``later`` one, writes to an appended item."""
-        for appended in self.found:
+        for appended in self.appends:
             for storage, version in zip(appended.memory, appended.versions, strict=True):
                 if storage is not None and (storage.version != version or storage in later or any(
                         r in written or r.stands_for is not None for r in roots(storage)
@@ -148,8 +148,8 @@ class Collector:
     def check_reads(self) -> None:
         """Raise where the body names a list elsewhere: it would find it as it was before the loop,
         and may have met an IndexError that Python does not meet."""
-        for name in {a.name for a in self.found}:
-            if self.uses[name] != sum(a.name == name for a in self.found):
+        for name in {a.name for a in self.appends}:
+            if self.uses[name] != sum(a.name == name for a in self.appends):
                 raise ConcreteValueError(
                     f"the list {name!r} is read in a loop that appends to it", loc=self.trace.loc,
                     cure="write into an array made before the loop (x[i] = value)")
@@ -165,7 +165,7 @@ class Collector:
     def rows(self, count: int) -> list[tuple[tuple[str, int], Value, Value]]:
         """For each leaf a key, and a parameter for the rows with the leaf that goes into them."""
         rows = []
-        for position, appended in enumerate(self.found):
+        for position, appended in enumerate(self.appends):
             for i, leaf in enumerate(appended.leaves):
                 key = f"{appended.name}.append {position}", i
                 type_ = TensorType(leaf.dtype, (count, *leaf.shape), "array")
