@@ -42,7 +42,7 @@ DISTURBED = re.compile(r"  note: (the machine is loaded|the host gave|the contro
 
 
 def shown_and_written(page: str, cwd: Path) -> list[tuple[str, str]]:
-    """Every ``text`` block with what was written in its place."""
+    """Every ``text`` block with the output in its place."""
     path = ROOT / page
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "docs_runner.py"), str(path)],
@@ -69,7 +69,7 @@ def _default_settings() -> dict[str, str]:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines without trailing space, what is measured replaced by its name or ``#``."""
+    """The lines without trailing space, measured figures replaced by their names or ``#``."""
     return [_unmeasured(line.rstrip()) for line in text.strip("\n").split("\n")
             if not DISTURBED.match(line)]
 

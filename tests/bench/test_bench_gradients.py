@@ -1,4 +1,4 @@
-"""``bench --suite gradients``: its programs, what it measures, and the page."""
+"""``bench --suite gradients``: its programs, its figures, and the page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Whether a program's results depend on the order in which floats are added up, more than by
 roundings: terms that cancel, and branches that a sum decides.  A device has an order of its own
-then, and nothing can be said of what it gives."""
+then, and nothing can be said of its results."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_a_full_gpu_is_emptied_once(cupy: FakeCupy, program: Callable[..., Any])
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_a_forked_child(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CUDA cannot be used there: the error says so, and what ends there asks for nothing."""
+    """CUDA cannot be used there: the error says so, and finalizers there ask for nothing."""
     process, look = os.getpid(), Streams.look
 
     def looked(streams: Streams) -> None:

@@ -1,4 +1,4 @@
-"""NVRTC compiles what the back end writes, for the A100 and the H100, where its library is."""
+"""NVRTC compiles the back end's sources, for the A100 and the H100, where its library is."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Programs at random placements, which must give the bits of one device.
 
 ``python tests/devices/random_placements.py -n 20000`` takes programs of the fuzzers, of the corpus
-and of the benchmark in turn, compiles each once for one device, and then places what the passes
-left of it at random, over two and over four devices.
+and of the benchmark in turn, compiles each once for one device, and then places its graph after
+the passes at random, over two and over four devices.
 """
 
 from __future__ import annotations

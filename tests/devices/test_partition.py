@@ -1,4 +1,4 @@
-"""What a placed graph is divided into: asserted on the graphs of the devices."""
+"""The parts of a placed graph: asserted on the graphs of the devices."""
 
 from __future__ import annotations
 

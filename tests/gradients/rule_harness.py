@@ -39,7 +39,7 @@ class Derivatives:
         assert self.variables and self.results, "nothing to differentiate"
 
     def values(self, arguments: Sequence[Any]) -> Arrays:
-        """The float results, and what float arguments hold afterwards."""
+        """The float results, and the float arguments afterwards."""
         outputs, updates = evaluate_all(self.graph, arguments)
         found = [*outputs, *(value for _, value in updates)]
         return [np.asarray(found[k]) for k in self.results]

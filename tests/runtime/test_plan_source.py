@@ -1,4 +1,4 @@
-"""Plans with library calls as Python text: what it says, and results that do not lie as planned."""
+"""Plans with library calls as Python text: its lines, and results that do not lie as planned."""
 
 from __future__ import annotations
 

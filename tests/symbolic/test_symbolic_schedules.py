@@ -1,5 +1,5 @@
-"""Schedules are lowered once with symbols; at the sizes of a call they are what lowering makes of
-the graph of these sizes."""
+"""Schedules are lowered once with symbols; at the sizes of a call they are the lowered
+graph of these sizes."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _call(step: ExternStep) -> Any:
 
 
 def _run(run: ControlRun) -> Any:
-    """What a native branch or loop is called with.  In code for these sizes alone, numbers that are
+    """The arguments of a native branch or loop.  In code for these sizes alone, numbers that are
     equal by chance are one word, and floats that follow from sizes none."""
     program = run.program
     words = {(word.kind, word.value) for word in program.words if word.kind == "number"}

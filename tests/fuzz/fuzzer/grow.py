@@ -235,7 +235,7 @@ class Growing:
 
 
 class Refused(Exception):
-    """The statement does what NumPy leaves open."""
+    """The statement has a result that NumPy leaves open."""
 
 
 def run_line(line: str, scope: dict[str, Any]) -> None:
@@ -271,7 +271,7 @@ _SPREAD = re.compile(r"^\w+ = .*\b(mean|var|std)\(")
 
 
 def _squares(value: Any) -> Any:
-    """What adding squares of the elements may give."""
+    """The range of sums of squares of the elements."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiu" or not array.size:
         return 0.0
@@ -290,7 +290,7 @@ def _in_floats(line: str, scope: dict[str, Any]) -> Any:
 
 
 def _fits_out(line: str, scope: dict[str, Any]) -> bool:
-    """Whether what a ufunc computes is in the range of an unsigned array that it writes to."""
+    """Whether a ufunc's result is in the range of an unsigned array that it writes to."""
     named = _OUT.search(line)
     target = scope.get(named[1]) if named else None
     if not isinstance(target, np.ndarray) or target.dtype.kind != "u":

@@ -2,7 +2,7 @@
 
 Eager and compiled code round differently in few, known ways.  The oracle does them to the eager
 run: it is repeated with each statement's rounding disturbed at random, and the compiled result must
-lie within what these runs span.  A value that no disturbance reaches must be equal bit for bit.
+lie within the span of these runs.  A value that no disturbance reaches must be equal bit for bit.
 
 The disturbed values, by a statement's ``rounding``:
 
@@ -488,7 +488,7 @@ def _types(result: Any) -> list[Any]:
 
 
 def _changed(array: np.ndarray, old: np.ndarray) -> np.ndarray:
-    """Where an array is not what it was."""
+    """Where an array has changed."""
     return ~((array == old) | ((array != array) & (old != old)))
 
 
@@ -534,7 +534,7 @@ def _is_inexact(value: Any) -> bool:
 
 
 def _like(value: Any, array: np.ndarray) -> Any:
-    """The array as what ``value`` is: an array of its memory order, a scalar, a number."""
+    """The array in the form of ``value``: an array of its memory order, a scalar, a number."""
     if isinstance(value, np.ndarray):
         return array if array.flags.writeable else array.copy()
     return array[()] if isinstance(value, np.generic) else array.item()
@@ -552,7 +552,7 @@ def _mapped(f: Callable[[Any], Any], value: Any) -> Any:
 
 
 class Span:
-    """The results of disturbed runs, and what they allow."""
+    """The results of disturbed runs, and the range that they allow."""
 
     def __init__(self, program: Program, args: Callable[[], list[Any]], runs: int) -> None:
         self.runs: list[list[Any]] = []

@@ -282,7 +282,7 @@ def test_an_index_before_what_raises_whatever_the_data(program: Callable[..., An
 
 
 class CodedError(ValueError):
-    """Keeps what its arguments do not say, some of it in a slot."""
+    """Keeps more than its arguments, some of it in a slot."""
 
     __slots__ = ("code",)
 

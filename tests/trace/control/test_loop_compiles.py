@@ -1,4 +1,4 @@
-"""What loops cost to compile, and that they can be stopped: counted, never timed."""
+"""The cost of compiling loops, and that they can be stopped: counted, never timed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ SMALL_AND_LARGE: list[tuple[Callable[..., Any], Callable[[int], tuple[Any, ...]]
 
 
 def structure(concrete: Any) -> tuple[Any, ...]:
-    """What a trace consists of, sizes aside."""
+    """The parts of a trace, sizes aside."""
     graph = concrete.optimized_graph
     return ([n.op for n in graph.nodes if n.op not in ("Const", "Input")], len(concrete.kernels),
             [(c.name, c.is_native, c.run.nests) for c in concrete.control])

@@ -20,7 +20,7 @@ X = np.arange(3.0)
 
 
 def shown(value):
-    """What two results are compared by: the bits and types of numbers, at any depth."""
+    """The key that two results are compared by: the bits and types of numbers, at any depth."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, dict | collections.UserDict):

@@ -31,7 +31,7 @@ class Counted:
 
 
 class Told:
-    """Its text and property read what an attribute holds."""
+    """Its text and property read an attribute."""
 
     def __init__(self) -> None:
         self.inner = Counted()

@@ -168,7 +168,7 @@ class Writer:
             self.assignment()
 
     def result(self) -> str:
-        """One structure in all of a program: what data decides cannot differ in that."""
+        """One structure in all of a program: values that data decides cannot differ in that."""
         return self.returned if self.chance(0.7) else re.sub(
             r"\b[xyst]\b", lambda found: SWAPPED[found[0]], self.returned)
 
