@@ -145,7 +145,7 @@ def assigned(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
 
 
 def read(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
-    """What Python finds, guarded."""
+    """The attribute that Python finds, guarded."""
     try:
         result = getattribute(hooks, where, obj, name)
     except AttributeError:

@@ -161,7 +161,7 @@ def at_position(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
 
 
 def read(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
-    """What Python finds."""
+    """The item that Python finds."""
     if isinstance(obj, defaultdict) and not is_traced_inside(key) and key not in obj:
         hooks.effects.check_change(obj, "a key that a defaultdict lacks", hooks.loc)
     result = special_methods.getitem(hooks, where, obj, key)

@@ -106,7 +106,7 @@ def _is_known_slice(entry: Any) -> bool:
 def get_after_slices(
     array: TracedArray, key: Any, part: Callable[[TracedArray, Any], TracedArray]
 ) -> TracedArray:
-    """``array[:, mask]``: what NumPy says it is, ``array[:, *np.nonzero(mask)]``."""
+    """``array[:, mask]``: by NumPy's definition ``array[:, *np.nonzero(mask)]``."""
     *slices, mask = key
     source = part(array, tuple(slices))
     places = indices_of(array.trace, as_traced(array.trace, mask))
@@ -121,8 +121,8 @@ def set_item(
 ) -> bool:
     """``array[mask] = value``, and with integers or slices before the mask, by choosing elements.
 
-    False where the value is not a number, a row for each element, or computed from what equal
-    masks select.  ``part`` is the view at integers and slices.
+    False where the value is not a number, a row for each element, or computed from elements that
+    equal masks select.  ``part`` is the view at integers and slices.
     """
     trace, entries = array.trace, key if type(key) is tuple else (key,)
     after_slices = follows_slices(array, key)

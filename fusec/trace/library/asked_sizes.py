@@ -39,7 +39,7 @@ def hint_of(number: Symbolic) -> Any:
 
 
 def form_at(form: Any, at: At) -> Any:
-    """Plain data with what ``at`` says in the place of numbers that follow from sizes."""
+    """Plain data with the numbers of ``at`` in the place of those that follow from sizes."""
     if type(form) is tuple:
         return tuple([form_at(item, at) for item in form])
     return at(form) if type(form) is Symbolic else form
@@ -75,7 +75,7 @@ class Operand:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What NumPy is asked: a function of a list of plain operands and of ``form``, plain data in
+    """A question to NumPy: a function of a list of plain operands and of ``form``, plain data in
     which numbers may follow from sizes.
 
     ``stand_in(operand, lengths=...)`` makes a plain operand; ``given``: numbers that the function
@@ -201,7 +201,7 @@ class Answer:
 
 
 def told_at(asked: Asked, operands: Sequence[Operand], sizes: Instantiation) -> Told:
-    """What is given for operands of these sizes."""
+    """NumPy's answer for operands of these sizes."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return told(asked, [x.at(sizes) for x in operands], sizes.data)
