@@ -2,8 +2,7 @@
 
 Machine code is made by NVRTC for the GPU at hand and kept on disk (`nvrtc`).  Kernels go to one
 stream, in order; those of calls with arrays of the GPU to the stream that CuPy uses there.  Nobody
-waits for them.  Large arrays are copied beside them (`pinned_buffers`), small ones in the kernels'
-stream.
+waits.  Large arrays are copied beside them (`pinned_buffers`), small ones in the kernels' stream.
 """
 
 from __future__ import annotations
