@@ -199,7 +199,7 @@ def kind_of(x: Any) -> Any:
     return type(x), x.dtype, x.shape, x.name, x.trainable, x.stated_device
 
 
-class Found:
+class Instance:
     """The objects of another instance, as facts lead to them; none of them is ``fixed``."""
 
     def __init__(self, kinds: Sequence[Any], roots: Sequence[Any], fixed: Iterable[Any]) -> None:
@@ -251,5 +251,5 @@ class Found:
         return True
 
 
-__all__ = ["Fact", "Found", "NotShared", "Object", "Parts", "Paths", "is_object", "is_of_object",
+__all__ = ["Fact", "Instance", "NotShared", "Object", "Parts", "Paths", "is_object", "is_of_object",
            "kind_of", "place_of"]

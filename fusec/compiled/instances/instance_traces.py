@@ -29,7 +29,7 @@ from fusec.trace.guards.relations import SameCode
 from fusec.trace.objects.variables import Met
 from fusec.trace.places.outside_memory import Apart, apart_guard
 
-from .instance_paths import Fact, Found, NotShared, Object, Parts, Paths, is_of_object, place_of
+from .instance_paths import Fact, Instance, NotShared, Object, Parts, Paths, is_of_object, place_of
 
 if TYPE_CHECKING:
     from fusec.trace.tracer import Traced
@@ -174,9 +174,9 @@ class InstanceTrace:
 
     # -- for another instance
 
-    def _found(self, roots: Sequence[Any], call: FlatCall) -> Found:
+    def _found(self, roots: Sequence[Any], call: FlatCall) -> Instance:
         fixed = [x for reference in self._fixed if (x := reference()) is not None]
-        return Found(self._kinds, roots, [*fixed, *_others(call, roots)])
+        return Instance(self._kinds, roots, [*fixed, *_others(call, roots)])
 
     def varying(self, roots: Sequence[Any], call: FlatCall) -> set[str]:
         """The attributes whose floats alone differ from those of the instance that it was made for;
@@ -207,14 +207,14 @@ class InstanceTrace:
                      for n, o in zip(self._outputs, self.traced.outputs, strict=True)],
             notes=list(self.traced.notes), ms=1e3 * (time.perf_counter() - start))
 
-    def _states_of(self, found: Found) -> States | StatesAtSizes:
+    def _states_of(self, found: Instance) -> States | StatesAtSizes:
         if not self._places:
             return self._states
         if isinstance(self._states, StatesAtSizes):
             return StatesAtSizes(self._bound_states(self._states.of, found), self._states.mapping)
         return self._bound_states(self._states, found)
 
-    def _bound_states(self, states: States, found: Found) -> States:
+    def _bound_states(self, states: States, found: Instance) -> States:
         def bound(state: State | None) -> Any:
             return state and State(
                 [(_at(self._places[id(place)], found), tree, leaves)
@@ -253,21 +253,21 @@ def _buffer_of(guard: Guard) -> Any:
     return read.args[0] if type(read) is partial and read.func is itself else None
 
 
-def _at(place: Any, found: Found) -> Any:
+def _at(place: Any, found: Instance) -> Any:
     return Attribute(found.objects[place.owner], place.name) if type(place) is _Owned else place
 
 
-def _reader(source: Any, found: Found) -> Any:
+def _reader(source: Any, found: Instance) -> Any:
     return _at(source, found).reader if type(source) is _Owned else source
 
 
-def _met(variable: _Variable, found: Found) -> Met:
+def _met(variable: _Variable, found: Instance) -> Met:
     held = found.objects[variable.number]
     return Met(variable.input, variable.title, held.occupancy, weakref.ref(held))
 
 
 def _of_fact(
-    title: _Title, fact: Fact, is_reader: bool, measured: Any, found: Found,
+    title: _Title, fact: Fact, is_reader: bool, measured: Any, found: Instance,
     captured: Sequence[Any], _: Sequence[Any],
 ) -> Guard:
     """A guard of an attribute; an input's reads it as the input does, which is compared at once."""
@@ -283,7 +283,7 @@ def _of_fact(
 
 
 def _of_buffer(
-    subject: str, met: int, found: Found, captured: Sequence[Any], buffers: Sequence[Any],
+    subject: str, met: int, found: Instance, captured: Sequence[Any], buffers: Sequence[Any],
 ) -> Guard:
     guard = layout_guard(subject, partial(itself, buffers[met]))
     guard.is_native = True
@@ -291,7 +291,7 @@ def _of_buffer(
 
 
 def _of_memory(
-    title: _Title, apart: Apart, found: Found, captured: Sequence[Any], _: Sequence[Any],
+    title: _Title, apart: Apart, found: Instance, captured: Sequence[Any], _: Sequence[Any],
 ) -> Guard:
     return apart_guard(title[0], captured, apart)
 
