@@ -82,7 +82,7 @@ from .python import dlpack, numpy_source  # noqa: F401 (as above)
 from .scipy import special  # noqa: F401 (as above)
 from .source.errors import SourceUnavailable
 from .ufuncs import operators  # noqa: F401 (as above)
-from .values.assigned_names import AssignedNames, until_known
+from .values.assigned_names import AssignedNames, settled_trace
 from .values.exception_handlers import raised_at
 from .values.own_arrays import OwnArrays
 from .values.trace import Trace, tracing
@@ -164,7 +164,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     """Run ``fn`` on traced arguments; raises the user's errors at the user's lines."""
     start = time.perf_counter()
     try:
-        traced = of_one_moment(lambda: in_other_forms(partial(_traced_again, lambda: until_known(
+        traced = of_one_moment(lambda: in_other_forms(partial(_traced_again, lambda: settled_trace(
             lambda names: _traced(fn, name, call, names), call.varying))))
     except RecursionError as error:
         if not _is_of_walk(error):

@@ -102,7 +102,7 @@ def cure_for_use(name: str) -> str:
         "call it before or after the compiled function")
 
 
-def on_known(
+def numpys_answer(
     trace: Trace, name: str, plain: Callable[..., Any], args: Sequence[Any],
     kwargs: dict[str, Any],
 ) -> Any:

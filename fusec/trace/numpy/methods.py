@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import creation, shaping
 from ..index import sliding_windows
-from ..library.failures import guarded, on_known
+from ..library.failures import guarded, numpys_answer
 from ..operands.operands import as_traced
 from ..operands.scalar_stores import none_in
 from ..ufuncs.complex_numbers import conjugated
@@ -36,7 +36,7 @@ def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any
     name = f"{module}.{func.__name__}"
     row = FUNCTIONS.get(func)
     if row is None:
-        return on_known(trace, name, func, args, kwargs)
+        return numpys_answer(trace, name, func, args, kwargs)
     result = guarded(trace, name, row.handler, func, args, kwargs, (trace,))
     return _as_method_gives(args[0], result) if args and row.of_scalars else result
 

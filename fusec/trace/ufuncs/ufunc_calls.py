@@ -15,7 +15,7 @@ from fusec.ops import Op
 from ..facts.layout import Strides, broadcast_strides, contiguous, is_c_contiguous, k_order
 from ..facts.refusals import is_compiled, target_dtype
 from ..index import equal_parts
-from ..library.failures import on_known
+from ..library.failures import numpys_answer
 from ..operands import python_numbers
 from ..operands.comparisons import COMPARISONS, comparison, of_complex_scalars
 from ..operands.dtypes import resolve
@@ -81,7 +81,7 @@ def _without_row(
     if is_scipys(ufunc):
         return OPERATIONS.call_special(trace, ufunc, method, inputs, kwargs)
     if method == "__call__":
-        return on_known(trace, ufunc.__name__, ufunc, inputs, kwargs)
+        return numpys_answer(trace, ufunc.__name__, ufunc, inputs, kwargs)
     raise unsupported(f"{ufunc.__name__}.{method}", loc=trace.loc,
                       cure=_INSTEAD.get(method, "").format(name=ufunc.__name__))
 

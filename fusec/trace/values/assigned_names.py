@@ -77,7 +77,7 @@ class AssignedLater(BaseException):
         names.appended.update(self.appended)
 
 
-def until_known(trace: Callable[[AssignedNames], Result], known: frozenset[str]) -> Result:
+def settled_trace(trace: Callable[[AssignedNames], Result], known: frozenset[str]) -> Result:
     """The trace's result, begun anew for every name, besides ``known``, that is assigned late."""
     names, titles = AssignedNames(set(known)), Counter[str]()
     for _ in range(_MOST_ATTEMPTS):
