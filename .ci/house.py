@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import statistics
 import sys
 from collections import Counter
@@ -20,6 +21,7 @@ from pathlib import Path
 
 PACKAGES = {"fusec": "fusec", "passes": "fusec.passes", "codegen": "fusec.codegen",
             "runtime": "fusec.runtime"}
+READ = (*PACKAGES, "tests", "examples")  # whose docstrings count
 # From the ground up.
 ROOMS = (
     "core", "ir", "ops", "state", "trace", "passes", "codegen", "runtime", "placement", "signature",
@@ -42,6 +44,7 @@ CEILINGS = {
     "functions, median": 6, "functions, 99th percentile": 26, "functions over 50 lines": 0,
     "fields of Trace": 11, "classes in the chain of hooks": 2, "classes of guards": 1,
     "sets of ops outside ops/": 7, "names of several classes": 11,
+    "docstrings that say \"what\" twice": 0,
 }
 
 
@@ -93,6 +96,15 @@ def asked_for(node: ast.Call) -> str:
     first = node.args[0] if node.args else None
     is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
     return first.value if name == "import_module" and is_text else ""
+
+
+def described(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The lines and texts of the docstrings of a module, its classes and functions."""
+    for node in ast.walk(tree):
+        if isinstance(
+                node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ) and (text := ast.get_docstring(node, clean=False)):
+            yield node.body[0].lineno, text
 
 
 def walk(node: ast.AST, late: bool) -> Iterator[tuple[ast.AST, bool]]:
@@ -191,6 +203,18 @@ class House:
         counts = Counter(node.name for module in self.modules.values()
                          for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
         return sorted(name for name, count in counts.items() if count > 1 and name[0] != "_")
+
+    @cached_property
+    def docstrings(self) -> dict[str, str]:
+        """By the places where they begin, those of tests and examples too."""
+        paths = [path for folder in READ for path in sorted((self.root / folder).rglob("*.py"))]
+        return {f"{path.relative_to(self.root).as_posix()}:{line}": text for path in paths
+                for line, text in described(Module("", path).tree)}
+
+    def vague_docstrings(self, most: int = 1) -> list[str]:
+        """Those with more "what"s than ``most``: each stands where a noun could."""
+        return [place for place, text in self.docstrings.items()
+                if len(re.findall(r"\bwhat\b", text, re.IGNORECASE)) > most]
 
     def class_of(self, name: str) -> ast.ClassDef:
         return next(node for module in self.modules.values() for node in ast.walk(module.tree)
@@ -298,6 +322,8 @@ def measures(house: House) -> dict[str, float]:
         "classes of guards": house.derived("Guard"),
         "sets of ops outside ops/": len(house.op_sets()),
         "names of several classes": len(house.repeated_classes()),
+        "docstrings that say \"what\"": len(house.vague_docstrings(0)),
+        "docstrings that say \"what\" twice": len(house.vague_docstrings()),
     }
 
 

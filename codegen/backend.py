@@ -50,8 +50,8 @@ class DeviceArrays(ABC):
 
     @abstractmethod
     def fetch(self, array: Any, after: Any = None) -> np.ndarray:
-        """A copy in the host's memory, in the same order, of what it holds when all that was asked
-        of the device has been done; or what was asked until the `moment` ``after``."""
+        """A copy in the host's memory, in the same order, of its contents once the device has done
+        all work it was asked for; or the work until the `moment` ``after``."""
 
     def moment(self, nbytes: int) -> Any:
         """Now, as the device's work goes: for a `fetch` of so many bytes; None: it takes none."""

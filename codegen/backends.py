@@ -73,7 +73,7 @@ def current() -> Backend:
 
 @contextmanager
 def using(name: str) -> Iterator[Backend]:
-    """Compile for another back end inside this block; what is compiled already keeps its own."""
+    """Compile for another back end inside this block; functions compiled before keep theirs."""
     selected = backend(name)
     token = _current.set(name)
     try:

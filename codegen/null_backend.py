@@ -1,4 +1,4 @@
-"""A back end that compiles nothing: what it costs to trace, optimise, plan and call a program.
+"""A back end that compiles nothing: the cost of tracing, optimising, planning and calling.
 
 Kernels leave zeros, in arguments that they update too; library calls run on those.
 """

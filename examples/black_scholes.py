@@ -3,7 +3,7 @@
     python examples/black_scholes.py [OPTIONS]
 
 The formulas are those of the benchmark program `black_scholes` (prices and greeks, see its source
-for the papers); this program runs them as a user would and looks at what was compiled.
+for the papers); this program runs them as a user would and looks at the kernels.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def photographs(k: np.ndarray, start: np.ndarray, steps: int) -> np.ndarray:
 
 
 def misfit(log_k: np.ndarray, start: np.ndarray, seen: np.ndarray, steps: int) -> np.floating:
-    """Minus the logarithm of a probability: of what was seen, and of maps with so many edges."""
+    """Minus the logarithm of a probability: of the observations, and of maps with so many edges."""
     k = log_k.reshape(start.shape)
     below, beside = k[1:, :-1] - k[:-1, :-1], k[:-1, 1:] - k[:-1, :-1]
     edges = np.sqrt(below ** 2 + beside ** 2 + 1e-4).sum()  # total variation, without its corner

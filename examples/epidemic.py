@@ -2,7 +2,7 @@
 
     python examples/epidemic.py
 
-``minimize(jac=True)`` takes a function that returns a value and its gradient, which is what
+``minimize(jac=True)`` takes a function that returns a value and its gradient, as
 `fusec.value_and_grad` makes of the model; its `fusec.hessian` serves Newton's method, and says how
 certain the result is.
 Model: W. O. Kermack and A. G. McKendrick, Proc. R. Soc. A 115 (1927).  Data: Anonymous, Influenza

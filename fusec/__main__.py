@@ -1,7 +1,7 @@
 """The command line: ``python -m fusec bench | explain | doctor | cache``.
 
-Exit status: 0 fine, 1 the command found something wrong, 2 the command line itself is wrong.
-Commands import what they need when they run, so that ``--help`` is quick.
+Exit status: 0 fine, 1 the command found a fault, 2 the command line itself is wrong.
+Commands import their modules when they run, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ of the module.
 
 
 class UsageError(Exception):
-    """Something on the command line cannot be used; the message says what and the cure."""
+    """Something on the command line cannot be used; the message has the cure."""
 
 
 def load_target(target: str) -> tuple[Any, Any]:
     """The module and the function of ``module:function``; dots reach into classes.
 
-    Raises `UsageError` when there is no such module or name; what the module itself raises while
-    it is imported passes through.
+    Raises `UsageError` when there is no such module or name; exceptions of the module itself
+    while it is imported pass through.
     """
     module_name, _, path = target.partition(":")
     if not module_name or not path:
@@ -72,7 +72,7 @@ def _attribute(value: Any, name: str, target: str) -> Any:
 def example_arguments(text: str, names: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Evaluate ``"np.ones(3), k=2.0"`` to positional and keyword arguments.
 
-    Raises `UsageError` that shows the text and what Python said.
+    Raises `UsageError` with the text and Python's error.
     """
     import numpy as np
 
@@ -87,7 +87,7 @@ def example_arguments(text: str, names: dict[str, Any]) -> tuple[tuple[Any, ...]
 
 
 def explain(options: argparse.Namespace) -> int:
-    """Trace and compile a function on example arguments and print what became of it."""
+    """Trace and compile a function on example arguments and print the explanation."""
     module, function = load_target(options.target)
     if not callable(function):
         raise UsageError(f"{options.target!r} is not callable, it is a {type(function).__name__}")
@@ -122,7 +122,7 @@ def _check_given(options: argparse.Namespace, function: Any, args: Any, kwargs: 
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Print what fusec finds on this machine; 1 when something that it needs is missing."""
+    """Print the doctor's report of this machine; 1 when something that it needs is missing."""
     from .inspect.doctor import examine
 
     report = examine()

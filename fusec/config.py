@@ -2,7 +2,7 @@
 
 Settings are plain attributes: ``fusec.config.num_threads = 2``.  A name that does not exist raises
 ``AttributeError`` with close matches, a value of a wrong type ``TypeError``, one out of range
-``ValueError``; each message says what to write instead.  Settings belong to the process, not to a
+``ValueError``; each message says the cure.  Settings belong to the process, not to a
 thread.  The environment is read once, when this module is imported.
 
 The ``FUSEC_LOG`` ladder (each rung includes those below it):
@@ -72,7 +72,7 @@ class Setting:
 
     @property
     def expects(self) -> str:
-        """What may be assigned, in words."""
+        """The values that may be assigned, in words."""
         words = _WORDS[self.type]
         if self.low is not None:
             few = self.high not in (None, _MOST)
@@ -159,7 +159,7 @@ _PARSERS: dict[type, Parser] = {bool: _parse_bool, int: _parse_int, str: str}
 def _from_environment(setting: Setting, environ: Mapping[str, str]) -> Any:
     """The value that the environment gives a setting, else its default.
 
-    Raises ``ValueError`` that names the variable, its text and what it may hold.
+    Raises ``ValueError`` that names the variable, its text and the values it may have.
     """
     text = environ.get(setting.env, "").strip()
     if not text:
@@ -282,7 +282,7 @@ def _notify(name: str, value: Any) -> None:
 
 
 def on_change(name: str, listener: Listener, *, call_now: bool = False) -> Callable[[], None]:
-    """Call ``listener(value)`` after each assignment to a setting; returns what unregisters it.
+    """Call ``listener(value)`` after each assignment to a setting; returns its unregistration.
 
     ``call_now`` also calls it at once with the present value.
     """

@@ -1,6 +1,6 @@
-"""The exceptions of fusec: what users meet, and what is fusec's own fault.
+"""The exceptions of fusec: errors of programs, and faults of fusec's own.
 
-Every message says what happened, the values involved, the candidates, the cure, and shows the
+Every message names the fault, the values involved, the candidates, the cure, and shows the
 user's source line with carets.  Where NumPy would raise, `user_error` makes an exception that is an
 instance of `FusecError` *and* of NumPy's type, so ``except ValueError`` keeps working.
 """
@@ -26,7 +26,7 @@ Raised = TypeVar("Raised", bound=BaseException)
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What a message says: title, labelled values, candidates, notes, cure and place."""
+    """The parts of a message: title, labelled values, candidates, notes, cure and place."""
 
     title: str
     values: Pairs = ()
@@ -209,7 +209,7 @@ class InternalError(FusecError):
 
 
 def version_line() -> str:
-    """One line for bug reports: fusec, Python, platform and what fusec stands on."""
+    """One line for bug reports: fusec, Python, platform and dependencies."""
     from fusec.core.versions import summary
 
     return summary()

@@ -79,7 +79,7 @@ def _is_traced(x: Any) -> bool:
 
 
 def _checked(key: Key) -> Key:
-    """The key; traced in a trace.  Raises ``TypeError`` for what is no key."""
+    """The key; traced in a trace.  Raises ``TypeError`` for other objects."""
     shape, dtype = getattr(key, "shape", None), getattr(key, "dtype", None)
     if shape != (2,) or dtype != np.uint32:
         kind = key.__class__.__name__ if dtype is None else f"{dtype}{list(shape or ())}"

@@ -4,7 +4,7 @@ does:   makes nodes that compute the same thing (op, operands, attributes, type,
         the first; operands of commutative ops count in either order.
 needs:  nothing; finds more after simplification.
 leaves: effects, nodes with control edges, and results that NumPy would keep in separate memory; the
-        replaced nodes are gone, what only they used is for `prune`.
+        replaced nodes are gone, operands that only they used are for `prune`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 does    a `Reserve` of an array without elements, which is memory as it comes, becomes zeros
 needs   nothing
 leaves  memory of which each element has a value, whoever reads it: the trace's own graphs write
-        before they read, a stranger's may show what other programs' arrays left there
+        before they read, a stranger's may show other programs' data
 """
 
 from __future__ import annotations

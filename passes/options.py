@@ -1,4 +1,4 @@
-"""What a caller may choose about the passes."""
+"""Options of the passes that a caller may choose."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ CLEAN_UP = Repeat((
 
 
 def pipeline(options: PassOptions) -> list[Pass | Repeat]:
-    """What happens to a traced graph before it is lowered.
+    """The passes of a traced graph before it is lowered.
 
     A sub-graph of a branch or loop is simplified where `subgraphs` stands.  How it goes on is
     known when it is lowered: see `body_passes`.
@@ -138,7 +138,7 @@ def before_contraction(options: PassOptions) -> list[Pass | Repeat]:
 
 
 def _contracted(options: PassOptions, graph: Graph) -> Graph:
-    """See `place_contracted`; a body goes through what the graph went through."""
+    """See `place_contracted`; a body goes through the graph's passes."""
     steps = [*before_contraction(options), Pass("repeated_calls", partial(_contracted, options))]
     return place_contracted(
         graph, lambda body: _run_steps(steps, body, options, []),
@@ -148,8 +148,8 @@ def _contracted(options: PassOptions, graph: Graph) -> Graph:
 def body_passes(
     is_way_back: bool = False, in_registers: bool = False, kernels_alone: bool = False
 ) -> list[Pass]:
-    """What a simplified sub-graph of a branch or loop goes through when it is lowered, wherever
-    that runs.
+    """The passes of a simplified sub-graph of a branch or loop when it is lowered, wherever that
+    runs.
 
     ``is_way_back``: of a loop that gradients made.  ``in_registers``: it becomes statements of a
     structured program, whose numbers are in registers; otherwise it is a plan of its own, on a
@@ -171,7 +171,7 @@ def _simplified(
     inner: list[BodyPasses], graph: Graph, holder: Node,
 ) -> Graph:
     """A sub-graph, simplified, and those inside it; a function may round in its own way.  Calls
-    that share a graph share what comes of it.  The passes are logged in ``inner``."""
+    that share a graph share the result.  The passes are logged in ``inner``."""
     options = replace(options, fp=holder.attrs.get("fp", options.fp))
     key = id(graph), options.fp
     if key not in simplified:

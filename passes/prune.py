@@ -2,9 +2,9 @@
 
 does:   drops every node that neither an output, an update nor an effect needs.  An index that only
         dropped nodes use leaves its check: NumPy raises for it whatever becomes of the element.
-        Calls that share a body pass what the body reads.
+        Calls that share a body pass the operands that the body reads.
 needs:  nothing.
-leaves: parameters, all nodes with effects (checks among them) and what they read; order and names.
+leaves: parameters, nodes with effects (checks among them) and their operands; order and names.
 """
 
 from __future__ import annotations

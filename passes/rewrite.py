@@ -1,8 +1,8 @@
-"""Rebuilding a graph node by node: what every local pass has in common.
+"""Rebuilding a graph node by node: the common part of all local passes.
 
 `rewrite` walks the nodes in order and offers each one, with its operands already rewritten, to a
 ``visit`` function, which keeps it or names values to use in its place.  A replaced node keeps its
-place in the order, so that a dump's diff shows only what changed.
+place in the order, so that a dump's diff shows only changes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Rewriter(Builder):
         return node.with_inputs(inputs, [self.controls.get(n.id, n) for n in node.control_inputs])
 
     def _beside(self, node: Node) -> Node:
-        """The node, on the device of what stands for the node that it is to be beside."""
+        """The node, on the device of the stand-in for the node that it is to be beside."""
         device = self._constraint(node.device)
         return node if device == node.device else node.with_(device=device)
 

@@ -1,8 +1,8 @@
-"""Loops and branches that compute what others compute, and more, take the place of these.
+"""Loops and branches with all the results of others, and more, take the place of these.
 
-does:   a derivative needs of a loop what it did in each iteration, and so makes one that does the
-        same and keeps that (``extends`` names the loop).  It replaces the loop, which else would
-        run twice.
+does:   a derivative needs a loop's values in each iteration, and so makes one that does the same
+        and keeps them (``extends`` names the loop).  It replaces the loop, which else would run
+        twice.
 needs:  to be first: the names of nodes are those that the trace gave.
 leaves: each loop once, under its own name and in its place.
 """
@@ -72,7 +72,7 @@ class _Merged:
         return new
 
     def _bind(self, node: Node, new: Node) -> None:
-        """What the node gave, and those that it extends, ``new`` gives."""
+        """Results of the node, and of those that it extends, are those of ``new``."""
         self.values.update(zip(node.outputs, new.outputs, strict=True))
         while (before := self.by_name.get(node.attrs.get("extends", ""))) is not None and (
                 self.extended[before.name] is node):

@@ -27,7 +27,7 @@ BY_OUTPUTS = (PickView, WindowView)  # views of results at indices that are outp
 
 
 class CallEndings:
-    """What calls of one plan return and raise; subclasses say what they do in between."""
+    """The results and exceptions of calls of one plan; subclasses have the calls themselves."""
 
     def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
         self.schedule, self.spec = schedule, spec
@@ -65,7 +65,7 @@ class CallEndings:
     def failure(
         self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
     ) -> Exception:
-        """The error of a library call, or what comes before it in the program."""
+        """The error of a library call, or an earlier one of the program."""
         if self.spec.calls_host and self.mark is None:  # it cannot be repeated
             return located(error, node.loc)
         earlier = self.repeated(partial(earlier_error, node), leaves, captured)
@@ -86,7 +86,7 @@ class CallEndings:
     def repeated(
         self, find: Find, leaves: Sequence[Any], captured: Sequence[Any],
     ) -> Any:
-        """The error that NumPy raises; generators draw again what they drew."""
+        """The error that NumPy raises; generators draw the same numbers again."""
         inputs = self._inputs(leaves, captured)
         error = self._searched(find, inputs)
         if error is not None:
@@ -104,7 +104,7 @@ class CallEndings:
         return error
 
     def _inputs(self, leaves: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
-        """The graph's inputs: a call's leaves, then what was captured from outside."""
+        """The graph's inputs: a call's leaves, then values captured from outside."""
         of_leaf = zip(self.spec.leaves, leaves, strict=True)
         leaf_of = {spec.input: leaf for spec, leaf in of_leaf}
         first_captured = len(self.spec.input_types) - len(captured)

@@ -1,4 +1,4 @@
-"""What running a plan needs to know about its calls: argument leaves in, result leaves out."""
+"""The spec of a plan's calls: argument leaves in, result leaves out."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ResultSpec:
 
 @dataclass(frozen=True)
 class CallSpec:
-    """What an executable needs to know about calls besides the schedule."""
+    """The spec of an executable's calls besides the schedule."""
 
     name: str
     leaves: tuple[LeafSpec, ...]
@@ -91,18 +91,18 @@ class CallSpec:
 
     @property
     def generators(self) -> list[tuple[int, Any]]:
-        """The leaves that are generators, with what the bit generator of each must be."""
+        """The leaves that are generators, with the class of bit generator that each must have."""
         return [(i, leaf.generator.bits) for i, leaf in enumerate(self.leaves)
                 if leaf.generator is not None and leaf.generator.bits is not None]
 
     @property
     def native_leaves(self) -> tuple[LeafSpec, ...]:
-        """What the native launcher takes: the leaves, and what each call reads from outside."""
+        """The native launcher's inputs: the leaves, and values that calls read from outside."""
         return (*self.leaves, *(LeafSpec(number) for number, _ in self.read_outside))
 
     @property
     def read_outside(self) -> list[tuple[int, Any]]:
-        """What is read from outside at each call, by input: Variables stay where they are."""
+        """The values read from outside at each call, by input: Variables stay where they are."""
         fixed = {number for number, _ in self.variables}
         return [(number, captured) for number, captured in enumerate(
             self.captured, self.first_captured) if number not in fixed]

@@ -1,9 +1,9 @@
-"""What native loops draw with: NumPy's own C functions, found in the installed NumPy, and checked.
+"""NumPy's own C functions, by which native loops draw, found in the installed NumPy and checked.
 
-NumPy's module of generators exports its C functions, so what is called is what the method itself
-calls, whatever this NumPy's algorithm is.  Before its first use in a process, each is compared with
-its method on copies of the generator: values and state after them.  Where a function is missing or
-differs, the loop calls Python, and `reason` says why.
+NumPy's module of generators exports its C functions, so a loop calls the function that the method
+itself calls, whatever this NumPy's algorithm.  Before its first use in a process, each is compared
+with its method on copies of the generator: values and state after them.  Where a function is
+missing or differs, the loop calls Python, and `reason` says why.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Site:
 class Draws:
     """The sites of one argument block that draw, and their words.
 
-    ``called`` gets what Python has to draw, and why.
+    ``called`` gets the draws that Python has to make, and why.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Draws:
         """Fill the words; the generators' locks are held meanwhile, in one order in all threads."""
         locks: dict[int, Any] = {}
         for site in self.sites:
-            generator = site.target.found(context())
+            generator = site.target.object_in(context())
             why = reason(generator, site.drawing)
             if why:
                 self.called[site.name] = why
@@ -231,7 +231,7 @@ def _same_integers(twin: Any, other: Any, drawing: Drawing) -> bool:
 
 
 def _integers(twin: Any, drawing: Drawing, first: int, last: int, size: int | None) -> Any:
-    """What the method itself draws."""
+    """The method's own draws."""
     if drawing is CHOICE:
         return np.asarray(twin.choice(last + 1, size), np.int64)
     return np.asarray(getattr(twin, drawing.method)(first, last + 1, size, dtype=drawing.dtype))

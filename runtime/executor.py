@@ -22,8 +22,8 @@ from fusec.ir.regions import overlapping
 
 from .call_spec import CallSpec, LeafSpec, ResultSpec
 from .launching import launch
+from .launching.call_templates import native_call
 from .launching.cells import idle_or_new
-from .launching.open_calls import native_call
 from .launching.outcomes import BUSY, FAILED
 from .launching.whole_call import WholeCall, guard_plan
 from .plan.step_by_step import StepByStep
@@ -57,7 +57,7 @@ class Executable:
 
     def _fast_call(self) -> Callable[..., Any]:
         """Guards and runs a call of positional leaves; answers ``MISS`` when they do not fit, or
-        when what is read from outside does not."""
+        values read from outside do not."""
         if self.uses_native:
             call = native_call(self.schedule, self.spec, runs=True)
             return self._with_outside(call or WholeCall(self.schedule, self.spec).plan.call)
@@ -157,7 +157,7 @@ class Executable:
 
     @property
     def made_ms(self) -> float:
-        """Milliseconds that it took to make the plan, with what its first call had to make."""
+        """Milliseconds that it took to make the plan and the parts that its first call makes."""
         return self._made_ms + (0.0 if self._first is None else self._first.made_ms)
 
     def refuses_overlap(self, leaves: Sequence[Any]) -> bool:

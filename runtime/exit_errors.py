@@ -1,4 +1,4 @@
-"""What is raised where a native loop is left through an exit of a check, a number or an index."""
+"""Errors of native loops that are left through an exit of a check, a number or an index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fusec.ops.rows.gather import out_of_bounds
 
 
 def error_at(error_exit: ErrorExit, index: int = 0, given: int = 0) -> BaseException:
-    """What the node of an exit raises; ``given`` is the size, if the exit does not have it."""
+    """The error of an exit's node; ``given`` is the size, if the exit does not have it."""
     if error_exit.node.op == "Check":
         return located(make_error(error_exit.node.attrs["error"]), error_exit.node.loc)
     if error_exit.axis == OF_NOTHING:
@@ -31,13 +31,13 @@ def error_at(error_exit: ErrorExit, index: int = 0, given: int = 0) -> BaseExcep
 
 
 def scalar_error(error_exit: ErrorExit, arguments: Sequence[Any]) -> BaseException:
-    """What a function of ``fusec.vectorize`` raises on these numbers."""
+    """The exception of a function of ``fusec.vectorize`` on these numbers."""
     assert error_exit.call is not None
     return located(FUNCTIONS[error_exit.call[0]].error(arguments), error_exit.node.loc)
 
 
 def _of_nothing(node: Node) -> Exception:
-    """What NumPy raises for an extremum of an empty array."""
+    """NumPy's error for an extremum of an empty array."""
     shape = [0 if axis in node.attrs["axes"] else 1 for axis in range(node.inputs[0].type.rank)]
     try:
         apply(node, [np.empty(shape, node.inputs[0].dtype)])
@@ -47,7 +47,7 @@ def _of_nothing(node: Node) -> Exception:
 
 
 def _of_numbers(node: Node, number: int) -> Exception:
-    """What NumPy raises for a number that it does not take."""
+    """NumPy's error for a number that it does not take."""
     try:
         apply(node, [number for _ in node.inputs])
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 Kernels only note that one failed.  Nothing the caller owns has been written by then, so the call is
 run again node by node through NumPy, in the program's own order, which raises its own error at the
-node that is wrong.  Where a library call raises, what comes before it in the program may have been
+node that is wrong.  Where a library call raises, a node before it in the program may have been
 about to raise.
 """
 
@@ -26,7 +26,7 @@ _WHERE = "_fusec_raised_at"
 
 
 def check_error(schedule: Schedule, inputs: Sequence[Any], known: Bindings) -> Exception:
-    """What NumPy raises on these inputs, with the user's line as a note."""
+    """NumPy's error on these inputs, with the user's line as a note."""
     return numpy_error(schedule, inputs, known) or _unexplained(schedule.graph.nodes)
 
 
@@ -48,7 +48,7 @@ def _unexplained(nodes: Sequence[Node]) -> Exception:
 def numpy_error(
     schedule: Schedule, inputs: Sequence[Any], known: Bindings
 ) -> Exception | None:
-    """What NumPy raises on these inputs, or None; ``known`` sizes are an enclosing plan's."""
+    """NumPy's error on these inputs, or None; ``known`` sizes are an enclosing plan's."""
     if schedule.traced is not None:
         error = _first_error(_program(schedule), *_arguments(schedule.traced, inputs, known))
         if error is not None:
@@ -98,7 +98,7 @@ def _computed(table: dict[Value, Any], sizes: dict[str, int], value: Value) -> A
 def earlier_error(
     failed: Node, schedule: Schedule, inputs: Sequence[Any], known: Bindings
 ) -> Exception | None:
-    """What the program raises before it reaches the failed node, or None.
+    """The program's error before it reaches the failed node, or None.
 
     Loops, which may take long, and nodes that depend on loops are not run again.
     """

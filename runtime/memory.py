@@ -28,7 +28,7 @@ HANDLER_NAME = "fusec"
 
 @dataclass(frozen=True)
 class MemoryStats:
-    """What the allocator holds and did.  Bytes are those of whole blocks (sizes rounded up)."""
+    """Blocks of the allocator, and counts.  Bytes are those of whole blocks (sizes rounded up)."""
 
     cap_bytes: int
     retained_bytes: int
@@ -194,7 +194,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype | type | str = np.float64,
     """An uninitialised array that owns its data, like ``np.empty``, from recycled memory when big.
 
     ``order`` is ``"C"``, ``"F"`` or the axes from the slowest to the fastest varying.  Dtypes that
-    hold Python objects always come from NumPy.  Raises what ``np.empty`` raises, and ``ValueError``
+    hold Python objects always come from NumPy.  Raises as ``np.empty`` does, and ``ValueError``
     for another order.
     """
     dtype = np.dtype(dtype)
@@ -236,7 +236,7 @@ def memory_stats() -> MemoryStats:
 
 
 def live_bytes() -> int:
-    """Bytes of the blocks that arrays use now: what `memory_stats` says, without its object."""
+    """Bytes of the blocks that arrays use now: as in `memory_stats`, without its object."""
     if _native is None:
         return 0
     words = (ctypes.c_int64 * len(allocator.STATS))()

@@ -1,4 +1,4 @@
-"""What every test shares: a disk cache of its own, so that runs never meet the user's; the workers
+"""Fixtures of every test: a disk cache of its own, so that runs never meet the user's; the workers
 of a run have one, and runs that are told one by FUSEC_TEST_CACHE.
 
 ``--part`` runs every fortieth test of each file, and fewer random programs, for the Pythons and
@@ -59,7 +59,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def rotation() -> int:
-    """The number of the day, or what the variable ROTATION says: to run a day's tests again."""
+    """The number of the day, or the variable ROTATION: to run a day's tests again."""
     return int(os.environ.get("ROTATION") or datetime.date.today().toordinal())
 
 

@@ -1,4 +1,4 @@
-"""Runs the Python blocks of a Markdown page in order and prints what each wrote, as JSON.
+"""Runs the Python blocks of a Markdown page in order and prints the output of each, as JSON.
 
     python docs_runner.py PAGE.md
 
@@ -26,7 +26,7 @@ def fences(text: str) -> list[tuple[str, str]]:
 
 
 def run_block(code: str, number: int, namespace: dict[str, object]) -> str:
-    """What the block writes to stdout and stderr."""
+    """The block's output to stdout and stderr."""
     name = NAME.match(code)
     path = Path(name[1] if name else f"block_{number}.py")
     path.write_text(code, "utf-8")

@@ -1,4 +1,4 @@
-"""Write what a fixed set of programs compiles to, for a change that should change none of it.
+"""Write the code of a fixed set of programs, for a change that should change none of it.
 
 ``python -m tests.record OUT`` writes one file a program below ``OUT``: graphs as traced and after
 the passes, the plan, loops, statements, LLVM and CUDA text of every trace that the corpus, the
@@ -23,7 +23,7 @@ import numpy as np
 
 import fusec
 from fusec.bench.programs import all_programs
-from fusec.codegen.cuda.kernels.written import write_form
+from fusec.codegen.cuda.kernels.kernel_sources import write_form
 from fusec.compiled.concrete_function import ConcreteFunction
 from tests.programs.corpus import programs
 from tests.programs.measure import check
@@ -87,7 +87,7 @@ class Recorder:
         ConcreteFunction.__init__ = recorded  # type: ignore[method-assign]
 
     def record(self, name: str, run: Callable[[], Any]) -> None:
-        """One file of what ``run`` traces; a program that raises is recorded as far as it came."""
+        """One file of ``run``'s traces; a program that raises is recorded as far as it came."""
         self.texts = []
         try:
             run()

@@ -1,4 +1,4 @@
-"""Programs that are wrong, or that fusec does not take: what their authors get to see."""
+"""Programs that are wrong, or that fusec does not take: the errors for their authors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEPT: list[Any] = []
 
 
 def failure(fn: Callable[..., Any], *args: Any, **options: Any) -> Exception:
-    """What a call of the jitted function raises; every frame shown must be the user's."""
+    """The exception of a call of the jitted function; every frame shown must be the user's."""
     with pytest.raises(Exception) as caught:
         fusec.jit(fn, **options)(*args)
     files = [f.filename for f in traceback.extract_tb(caught.value.__traceback__)]
@@ -330,7 +330,7 @@ def loop_with_else(x):
 def test_both_lines_of_a_branch_are_named(
     f: Callable[..., Any], lines: tuple[int, int], sides: tuple[str, str]
 ) -> None:
-    """The last line of each side, from the function's ``def``, and what it leaves."""
+    """The last line of each side, from the function's ``def``, and its variables."""
     found = re.findall(r"(?:then|else), to line (\d+): (.*)", text(failure(f, X)))
     owner = branch_in_a_helper if f.__name__ == "<lambda>" else f
     first = owner.__code__.co_firstlineno

@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "numpy-coverage.md"
 
 
 def statuses(page: str) -> dict[str, str]:
-    """What a page says of each function."""
+    """The status of each function on a page."""
     return {f"{section}.{name}": status
             for section, text in re.findall(r"^#+ (.*?)$(.*?)(?=^#|\Z)", page, re.M | re.S)
             for status, names in re.findall(r"^- \*\*(.*?)\*\*[^:]*: (.*)$", text, re.M)

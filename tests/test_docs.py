@@ -1,8 +1,8 @@
-"""The README and the tutorial tell the truth: their code runs and writes what they show.
+"""The README and the tutorial tell the truth: their code runs and has the output that they show.
 
-A ``text`` block is what the ``python`` block before it writes.  In it ``…`` stands for any text in
-a line, a line of ``…`` alone for any lines, and measured figures (times, rates, errors, counts of
-threads) may differ.
+A ``text`` block is the output of the ``python`` block before it.  In it ``…`` stands for any text
+in a line, a line of ``…`` alone for any lines, and measured figures (times, rates, errors, counts
+of threads) may differ.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DISTURBED = re.compile(r"  note: (the machine is loaded|the host gave|the contro
 
 
 def shown_and_written(page: str, cwd: Path) -> list[tuple[str, str]]:
-    """Every ``text`` block with what was written in its place."""
+    """Every ``text`` block with the output in its place."""
     path = ROOT / page
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "docs_runner.py"), str(path)],
@@ -70,7 +70,7 @@ def _default_settings() -> dict[str, str]:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines without trailing space, what is measured replaced by its name or ``#``."""
+    """The lines without trailing space, measured figures replaced by their names or ``#``."""
     return [_unmeasured(line.rstrip()) for line in text.strip("\n").split("\n")
             if not DISTURBED.match(line)]
 

@@ -1,4 +1,4 @@
-"""``help()`` of what users call explains each parameter."""
+"""``help()`` of public functions explains each parameter."""
 
 from __future__ import annotations
 

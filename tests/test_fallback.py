@@ -1,4 +1,4 @@
-"""``fusec.jit(fallback="eager")``: what fusec refuses runs as Python runs it, and says so once."""
+"""``fusec.jit(fallback="eager")``: refused functions run as Python runs them, with one warning."""
 
 from __future__ import annotations
 

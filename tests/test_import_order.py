@@ -62,6 +62,20 @@ def test_a_name_is_one_class() -> None:
     assert {*house().repeated_classes()} <= TWICE
 
 
+def test_docstrings_name_their_nouns() -> None:
+    assert house().vague_docstrings() == []
+
+
+def test_a_docstring_that_names_no_noun_is_found(tmp_path: Path) -> None:
+    once, twice = (f'"""{text}"""\n' for text in ("What a step needs.", "What What's it?"))
+    for folder in ("passes", "tests"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "passes" / "step.py").write_text(f"{once}def f():\n    {twice}", encoding="utf-8")
+    (tmp_path / "tests" / "test_step.py").write_text(f"{twice}x = 'what what'\n", encoding="utf-8")
+    vague = type(house())(tmp_path).vague_docstrings()
+    assert vague == ["passes/step.py:3", "tests/test_step.py:1"]
+
+
 def test_everything_that_traced_values_ask_for_is_there() -> None:
     from fusec.trace import tracer  # noqa: F401 (imports all that answers)
     from fusec.trace.values.operations import OPERATIONS, missing

@@ -1,4 +1,4 @@
-"""``import fusec`` stays light: what is heavy is imported when it is first used."""
+"""``import fusec`` stays light: heavy modules are imported at first use."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_program_without_loops_loads_no_compiler_of_loops(tmp_path):
 
 
 def test_the_stages_add_up_to_the_first_call(tmp_path):
-    """What the first call of a process imports is one of them."""
+    """The imports of a process's first call are one of them."""
     code = """
 import time
 import numpy

@@ -1,4 +1,4 @@
-"""Signatures given with ``input_signature``: what fits, what is converted, and what is refused.
+"""Signatures given with ``input_signature``: arguments that fit, are converted, or are refused.
 
 After "Functions, not Sessions", section "Input Signatures".
 """

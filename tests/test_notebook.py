@@ -40,7 +40,7 @@ def text_of(html):
 
 
 class Shell:
-    """What the extension uses of IPython's shell."""
+    """The part of IPython's shell that the extension uses."""
 
     def __init__(self):
         self.user_ns, self.magics, self.count = {"np": np, "fusec": fusec}, {}, 0

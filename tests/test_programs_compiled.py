@@ -1,4 +1,4 @@
-"""What the bench programs compile to: kernels, library calls, bytes per operand, reuse."""
+"""The code of the bench programs: kernels, library calls, bytes per operand, reuse."""
 
 from __future__ import annotations
 

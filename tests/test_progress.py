@@ -1,4 +1,4 @@
-"""What stderr is told of a compilation that takes long: lines, or a bar on a terminal."""
+"""The progress on stderr of a compilation that takes long: lines, or a bar on a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Stream(io.StringIO):
 
 @pytest.fixture
 def told(monkeypatch):
-    """What is written while a function of two stages is compiled."""
+    """The output while a function of two stages is compiled."""
     def run(is_terminal: bool = False, wait: float = 0.0, level: int = log.WARN) -> str:
         stream = Stream(is_terminal)
         monkeypatch.setattr("sys.stderr", stream)

@@ -1,4 +1,4 @@
-"""What `fusec.NAME` gives: classes that programs catch, and errors for names that are not there."""
+"""Values of `fusec.NAME`: classes that programs catch, and errors for names that are not there."""
 
 import numpy as np
 import pytest

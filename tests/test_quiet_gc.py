@@ -15,7 +15,7 @@ from fusec.core.process.quiet_gc import no_collections
 
 @pytest.fixture(autouse=True)
 def nothing_is_frozen() -> Iterator[None]:
-    """What the session has frozen is as usual in between; the count falls where some of it dies."""
+    """Objects frozen by the session are as usual in between; the count falls where some die."""
     gc.unfreeze()
     yield
     gc.collect()

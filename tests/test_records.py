@@ -1,4 +1,4 @@
-"""Our dataclasses do what the standard library's do, and cost less to make."""
+"""Our dataclasses behave as the standard library's, and cost less to make."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def two(make: Callable[[], type], **kinds: bool) -> tuple[Any, Any]:
 
 
 def outcome(run: Callable[[], Any]) -> Any:
-    """What it gives, or the exception's class and text."""
+    """Its result, or the exception's class and text."""
     try:
         return run()
     except Exception as error:

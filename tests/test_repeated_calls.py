@@ -1,6 +1,6 @@
 """Jitted functions that a program calls often: one graph for all calls, the values of inlined ones.
 
-The tests lower the bounds (`always`), so that short programs have such calls; what they give is
+The tests lower the bounds (`always`), so that short programs have such calls; their results are
 compared, bit for bit, with the same program where every call is inlined.
 """
 
@@ -486,7 +486,7 @@ def test_results_are_memory_of_their_own(always) -> None:
 
 
 def test_arguments_that_lie_otherwise(always) -> None:
-    """Kernels compute the same however operands lie; what BLAS rounds depends on it."""
+    """Kernels compute the same however operands lie; BLAS's rounding depends on it."""
     def make():
         @fusec.jit
         def product(a, b):

@@ -1,4 +1,4 @@
-"""What a program compiles to is the same in every process."""
+"""The code of a program is the same in every process."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_graphs_for_five_calls_of_three_shapes() -> None:
 
 
 def test_mutable_arguments_are_seen() -> None:
-    """There "mutations might not be detected"; here what was read is guarded."""
+    """There "mutations might not be detected"; here reads are guarded."""
     class Params:
         multiply = True
 

@@ -1,4 +1,4 @@
-"""Stages as public objects: each prints itself, and says what it has."""
+"""Stages as public objects: each prints itself and its parts."""
 
 from __future__ import annotations
 

@@ -458,7 +458,7 @@ WIDE = np.array([300.7, -1.0, 1e30, np.nan, -np.inf, 40000.0, 2.0**63, -(2.0**63
 def test_an_element_alone_has_the_bits_that_it_has_among_others(
     f: Callable[..., Any], args: tuple[np.ndarray, ...]
 ) -> None:
-    """Shifts by too much and floats that no integer holds are what NumPy's are."""
+    """Shifts by too much and floats that no integer holds are NumPy's."""
     vectorized = fusec.vectorize(f)
     together = vectorized(*args)
     alone = [vectorized(*(a[k] for a in args)) for k in range(len(args[0]))]

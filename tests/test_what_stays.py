@@ -1,4 +1,4 @@
-"""What a program leaves behind when its functions, classes and arrays are gone."""
+"""The memory that a program leaves behind when its functions, classes and arrays are gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/architecture.md says of adding things: each is added here for a while, and runs."""
+"""The ways to add things in docs/architecture.md: each is added here for a while, and runs."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_pass_is_a_function_and_a_line_of_the_pipeline(monkeypatch: pytest.Mon
 
 
 class ToyBackend(ReferenceBackend):
-    """The oracle, which also says what it runs."""
+    """The oracle, which also notes its runs."""
 
     name = "toy"
     ran: ClassVar[list[str]] = []

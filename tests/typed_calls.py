@@ -1,4 +1,4 @@
-"""What type checkers see of the public functions: mypy and pyright read this file (`make types`)."""
+"""The public functions for type checkers: mypy and pyright read this file (`make types`)."""
 
 from collections.abc import Callable
 from typing import Any, assert_type

@@ -56,7 +56,7 @@ class CpuBackend(NativeBackend):
 
 
 def _loops() -> Any:
-    """What compiles loops: programs without any do not load it, a tenth of a first call."""
+    """The compiler of loops: programs without any do not load it, a tenth of a first call."""
     from . import loops
 
     return loops

@@ -160,7 +160,7 @@ class LlvmEmitter:
 
     @contextmanager
     def either(self, condition: str) -> Iterator[Callable[[], None]]:
-        """``if condition:``; what is yielded is called where the other side begins."""
+        """``if condition:``; the yielded function is called where the other side begins."""
         taken, other, after = self.fresh("then"), self.fresh("else"), self.fresh("after")
 
         def otherwise() -> None:

@@ -23,9 +23,9 @@ from ..kernels.specialise import specialise
 from ..machine_code.code_cache import CodeCache
 from ..machine_code.native_nest import CompileStats
 from ..plan.control_program import ControlCode
-from .compiled import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
+from .compiled_nests import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
 from .driver.driver import Driver
-from .kernels.written import WrittenKernel, module_of, write_form
+from .kernels.kernel_sources import WrittenKernel, module_of, write_form
 from .programs.program import launched_program
 from .scalars.scalar_functions import refusal as scalar_refusal
 from .scalars.scalar_ops import supports
@@ -41,15 +41,15 @@ class CudaBackend(Backend):
 
     @lazy
     def driver(self) -> Driver:
-        """What compiles and launches its kernels, and owns their memory."""
+        """The driver, which compiles and launches its kernels, and owns their memory."""
         return self._make_driver()
 
     def supports(self, op: str, dtype: np.dtype) -> bool:
         return supports(op, dtype)
 
     def has_kernel(self, node: Node) -> bool:
-        """What is computed element by element, but for scalar functions that have no CUDA C++;
-        branches and loops of that."""
+        """Elementwise nodes, but for scalar functions that have no CUDA C++; branches and loops
+        of these."""
         is_one = is_of_kernels(node) and not self.refusal(node)
         return is_one or is_control_of(node, self.has_kernel)
 

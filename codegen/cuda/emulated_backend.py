@@ -8,7 +8,7 @@ from fusec import config
 
 from ..machine_code.native_nest import CompileStats
 from .backend import CudaBackend
-from .compiled import CudaForm, NestCall
+from .compiled_nests import CudaForm, NestCall
 from .driver.arrays import DriverArrays
 from .emulation import toolchain
 from .emulation.driver import EmulatedDriver

@@ -12,7 +12,7 @@ from fusec.ir.lazy_values import lazy
 
 from ..machine_code.native_nest import CompileStats
 from .backend import CudaBackend
-from .compiled import CudaForm, NestCall
+from .compiled_nests import CudaForm, NestCall
 from .driver import nvrtc
 from .driver.cupy_arrays import CupyArrays
 from .driver.cupy_driver import CupyDriver

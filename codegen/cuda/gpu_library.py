@@ -65,7 +65,7 @@ class GpuLibraryCall:
             return self._judged_by_numpy(row, operands)
 
     def _judged_by_numpy(self, row: LibraryCall, operands: Sequence[Any]) -> Any:
-        """What NumPy makes of operands that cuSOLVER refuses: its error, in its words."""
+        """NumPy's answer for operands that cuSOLVER refuses: its error, in its words."""
         host = [x.get() if isinstance(x, self.cupy.ndarray) else x for x in operands]
         results = run_call(row, host, self.node.attrs["form"], self.node.attrs["named"])
         return [self.cupy.asarray(r) for r in leaves_of(results)]

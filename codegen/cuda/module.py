@@ -1,6 +1,6 @@
 """CUDA C++ as the back end makes it and as a driver gets it: source text and its kernels.
 
-What a driver (see `driver`) may rely on:
+Guarantees for a driver (see `driver`):
 
 - The source includes nothing and needs no library: NVRTC compiles it as C++17 without headers, and
   a host compiler does behind a header that supplies the words below.  All of it but the kernels
@@ -47,7 +47,7 @@ class CudaParam:
 
 @dataclass(frozen=True, slots=True)
 class CudaKernel:
-    """A kernel of a module: its name there, its parameters, and what its launches may be.
+    """A kernel of a module: its name there, its parameters, and the bounds of its launches.
 
     ``max_threads``: the most threads of a block (its ``__launch_bounds__``).  ``has_barriers``:
     whether its threads wait for each other in a block or a warp; without, they may run one after
@@ -63,7 +63,7 @@ class CudaKernel:
 
 @dataclass(frozen=True, slots=True)
 class CudaModule:
-    """Source text with its kernels: what is compiled, kept and loaded as one."""
+    """Source text with its kernels: compiled, kept and loaded as one."""
 
     source: str
     kernels: tuple[CudaKernel, ...]

@@ -1,10 +1,10 @@
 """The kernels of a plan whose sizes are known, prepared once: a call fills in addresses alone.
 
-Kernels between two library calls are a segment.  What a library computes is in an array of its own.
+Kernels between two library calls are a segment.  A library's result is in an array of its own.
 
 Beside the arrays of a call kernels use a block of memory that the call borrows: first the cells
 (numbers that kernels compute) and the word that says whether a check has failed, then temporary
-arrays, then what one nest needs for itself, in the same place for all of them, since they run in
+arrays, then the scratch memory of one nest, in the same place for all of them, since they run in
 order.  Numbers that a call is given are read from another block, which nobody writes.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ..kernels.loop_ir import Kernel
 from ..plan.schedule import ExternStep, KernelStep, Place, Schedule
-from .compiled import LoadedKernel, NestCall
+from .compiled_nests import LoadedKernel, NestCall
 from .kernels.launch_plan import Layout, Slot
 
 Base = tuple[str, int]  # the kind of a place and its number; "block" and "numbers"

@@ -17,7 +17,7 @@ from .scalar_rules import Constants
 
 
 class FusedBody:
-    """Its roots in order, what they read, and the buffers of its inputs and results."""
+    """Its roots in order, their operands, and the buffers of its inputs and results."""
 
     def __init__(self, node: Node) -> None:
         self.graph: Graph = node.attrs["body"]

@@ -21,7 +21,7 @@ MOST_ORDERED = 48  # nests of a kernel whose order is looked for: all pairs are 
 
 
 def drop_unchanged(kernel: Kernel, out: int, source: int) -> Kernel:
-    """The kernel without stores to buffer ``out`` of what ``source`` holds at the same index.
+    """The kernel without stores to buffer ``out`` of ``source``'s element at the same index.
 
     A store stays if an earlier one may have overwritten its elements: it restores them.
     """
@@ -99,7 +99,7 @@ def read_first(kernel: Kernel, pairs: Sequence[Pair]) -> Kernel:
     """The kernel with its nests in an order in which ``source`` buffers are read before others
     write there, as far as there is one; nests that write to the same elements keep theirs.
 
-    The border of an array is set from the other one, which is set from what lies beside it: the
+    The border of an array is set from the other one, which is set from its neighbours: the
     first update's value has to be taken before the second is made.
     """
     nests = kernel.nests
@@ -133,7 +133,7 @@ def _outputs(nest: Nest) -> set[int]:
 
 
 def written_boxes(kernel: Kernel, out: int) -> list[Reach] | None:
-    """What the kernel writes of buffer ``out``, at most; None: anything."""
+    """The boxes of buffer ``out`` that the kernel writes, at most; None: anything."""
     return _boxes((nest, index) for nest in kernel.nests for index in _written(nest, out))
 
 
@@ -202,8 +202,8 @@ def _short(nest: Nest, index: IndexMap) -> IndexMap:
 
 
 def _reads_stay(nest: Nest, reads: set[IndexMap], writes: set[IndexMap]) -> bool:
-    """Whether no read meets what another iteration of the nest writes: each is where its own
-    iteration writes, or (a border from what lies beside it) where none does."""
+    """Whether no read meets a write of another iteration of the nest: each is where its own
+    iteration writes, or (a border from its neighbours) where none does."""
     if writes and any(map(_is_computed, reads)):
         return False
     return not any(read != write and _overlap(nest, {read}, nest, {write})
@@ -212,7 +212,7 @@ def _reads_stay(nest: Nest, reads: set[IndexMap], writes: set[IndexMap]) -> bool
 
 def _reads_after_write(nest: Nest, out: int, source: int) -> bool:
     """Whether a stage after the first that writes ``out`` still reads ``source``: a pass over the
-    row would meet what an earlier pass stored there.
+    row would meet stores of an earlier pass there.
 
     Reductions of everything do the stages around the loops when these have ended, all of them.
     """
@@ -257,7 +257,7 @@ def _written_in_order(nest: Nest, out: int) -> list[IndexMap]:
 
 
 def copy_kernel(kernel: Kernel, out: int) -> Kernel:
-    """Copies what ``kernel`` stored to ``out`` (buffer 0) to another array (buffer 1).
+    """Copies the elements that ``kernel`` stored to ``out`` (buffer 0) to another array (buffer 1).
 
     A kernel that stores at computed indices stores the rest as well.
     """

@@ -1,9 +1,9 @@
 """A kernel and the one after it as one, where both go over the same points.
 
-A loop that keeps what it adds to the inside of an array computes it, over the inside, in one kernel
-and adds it in another, which is cut into the inside and borders.  The way back of a stencil sums
-over the inside what the next kernel reads there too.  What the first one does goes into the
-second's nest of the inside, so that arrays are read once.
+A loop that keeps the addend to the inside of an array computes it, over the inside, in one kernel
+and adds it in another, which is cut into the inside and borders.  The backward pass of a stencil
+sums over the inside values that the next kernel reads there too.  The first one's body goes into
+the second's nest of the inside, so that arrays are read once.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def _is_plain(nest: Nest) -> bool:
 def _reads_its_points(
     first: Node, one: Kernel, then: Node, other: Kernel, inside: int
 ) -> bool:
-    """Whether the second kernel reads of the first one's results only what the nest ``inside`` has
-    computed at the point itself."""
+    """Whether the second kernel reads of the first one's results only those of the nest ``inside``
+    at the point itself."""
     stored = {one.nests[0].accesses[s.access] for stage in one.nests[0].stages
               for s in stage.stores if not s.combine}
     for k, value in enumerate(then.inputs):
@@ -86,7 +86,7 @@ def _is_simple(nest: Nest) -> bool:
 
 
 def _node(first: Node, then: Node) -> Node:
-    """The node that computes what both do."""
+    """The node that computes the results of both."""
     operands = _operands(first, then)
     values: dict[Value, Value] = {}
     inputs: dict[Value, Value] = {}
@@ -113,7 +113,7 @@ def _node(first: Node, then: Node) -> Node:
 
 
 def _operands(first: Node, then: Node) -> list[Value]:
-    """What both read, but what one has of the other."""
+    """The operands of both, but for results of the first."""
     return list(dict.fromkeys(v for v in (*first.inputs, *then.inputs) if v.node is not first))
 
 
@@ -158,8 +158,8 @@ class _Moved:
 def _rewritten(
     nest: Nest, accesses: Mapping[int, int], params: int, known: Mapping[int, Expr] = MAPPING
 ) -> Nest:
-    """The nest with other numbers in its expressions; ``known``: by the number of an access what
-    it would load."""
+    """The nest with other numbers in its expressions; ``known``: by the number of an access the
+    value it would load."""
     new: dict[Expr, Expr] = {}
     for e in walk(nest.roots):
         if e.op == "load" and e.attr in known:
@@ -180,7 +180,7 @@ def _rewritten(
 
 
 def _of_both(first: Nest, then: Nest) -> Nest:
-    """The points of two nests, the second of which may read what the first one stores there."""
+    """The points of two nests, the second of which may read the first one's stores there."""
     accesses = list(dict.fromkeys((*first.accesses, *then.accesses)))
     places = [{k: accesses.index(a) for k, a in enumerate(n.accesses)} for n in (first, then)]
     one = _rewritten(first, places[0], 0)

@@ -15,8 +15,8 @@ LARGE = 1 << 18  # elements of an array that a kernel of a branch or loop reads 
 
 
 def is_of_kernels(node: Node) -> bool:
-    """Whether the node is a kernel's or will be a part of one; not what NumPy copies or computes,
-    nor a branch or loop."""
+    """Whether the node is a kernel's or will be a part of one; not a copy or a call of
+    NumPy's, nor a branch or loop."""
     if node.op == "Fused":
         return True
     row = get(node.op)

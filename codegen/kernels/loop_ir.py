@@ -102,7 +102,7 @@ class Access:
 class Store:
     """``index``: the access's computed indices, in the order of the axes.
 
-    ``combine``: a scalar op that joins what is there with the value.
+    ``combine``: a scalar op that joins the element there with the value.
     """
 
     access: int
@@ -182,7 +182,7 @@ class Param:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Nests with their buffers and constants; what a launch runs."""
+    """Nests with their buffers and constants: the unit of a launch."""
 
     name: str
     buffers: tuple[Buffer, ...]
@@ -214,8 +214,8 @@ class Kernel:
     def work(self) -> int:
         """Scalar operations in all.
 
-        A mathematical function counts as one, a multiplication with its addition as two, what
-        joins an element to a reduction as one.
+        A mathematical function counts as one, a multiplication with its addition as two, the
+        op that joins an element to a reduction as one.
         """
         return sum(
             (sum(1 + (e.op == "fma") for e in walk(stage.roots) if e.op not in LEAVES)

@@ -29,7 +29,7 @@ SCRATCH_COST = 8.0
 
 @dataclass
 class StageDraft:
-    """A stage of a nest while it is lowered; ``memo`` holds what it has built."""
+    """A stage of a nest while it is lowered; ``memo`` holds its expressions."""
 
     inner: bool
     level: int

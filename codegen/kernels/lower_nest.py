@@ -1,4 +1,4 @@
-"""The stages of one nest: roots in order, reductions before what needs them."""
+"""The stages of one nest: roots in order, reductions before their readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .scalar_rules import operation
 
 
 class NestLowering(ExpressionLowering):
-    """One box of the domain: stages, and what they store."""
+    """One box of the domain: stages, and their stores."""
 
     def __init__(self, body: FusedBody, box: Box) -> None:
         super().__init__(body, box)
@@ -65,7 +65,7 @@ class NestLowering(ExpressionLowering):
     def _scattered(
         self, draft: StageDraft, node: Node, buffer: int, value: Expr | Pair
     ) -> None:
-        """Stores a value at computed indices, alone or combined with what is there."""
+        """Stores a value at computed indices, alone or combined with the element there."""
         inside, indices = identity(node.inputs[1].shape), node.inputs[2:]
         index = gathered_map(node, indices, inside)
         if not any(computed(index)):  # counters may name a place twice: only the order tells

@@ -1,7 +1,7 @@
 """The reference interpreter of the loop IR: whole arrays through NumPy, one operation at a time.
 
-It says what a kernel means and is the oracle of the back ends' tests.  Every index is checked and
-every scalar op is NumPy's own function in the exact dtype.
+It defines the meaning of a kernel and is the oracle of the back ends' tests.  Every index is
+checked and every scalar op is NumPy's own function in the exact dtype.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .loop_ir import Access, Expr, Kernel, Nest, Reduction, Stage, Store, walk
 
 
 class FailedCheckError(Exception):
-    """A check of a kernel failed: NumPy, asked again, says what is wrong."""
+    """A check of a kernel failed: NumPy, asked again, raises the error."""
 
 
 def run_kernel(kernel: Kernel, buffers: Sequence[np.ndarray]) -> None:
@@ -210,7 +210,7 @@ def _reduce_rows(r: Reduction, rows: np.ndarray) -> np.ndarray:
 
 
 def _start(kind: str, dtype: np.dtype) -> Any:
-    """What a reduction over nothing gives; it changes no other result."""
+    """The result of a reduction over nothing; it changes no other result."""
     if kind not in ("maximum", "minimum"):
         return {"add": dtype.type(0), "mul": dtype.type(1), "or": dtype.type(0)}.get(
             kind, ~np.zeros((), dtype) if dtype.kind != "f" else None

@@ -1,6 +1,6 @@
 """Kernels of one structure are lowered once: an unrolled loop has the same ones in each iteration.
 
-Lowering reads of a node its domain and its body: what the body computes, of which types.  Names and
+Lowering reads of a node its domain and its body: the body's ops and types.  Names and
 places in the source are for reports; everything else is the key.
 """
 

@@ -101,7 +101,7 @@ def _never_unless_float(op: str, otherwise: bool) -> Callable[..., Expr]:
 
 
 def boolean_op(op: str) -> str:
-    """What an arithmetic op is on booleans; other ops are what they are."""
+    """The logical op for an arithmetic one on booleans; other ops stay as they are."""
     return {"add": "or", "mul": "and", "maximum": "or", "minimum": "and", "fmax": "or",
             "fmin": "and", "abs": "pos"}.get(op, op)
 

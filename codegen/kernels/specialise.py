@@ -265,7 +265,7 @@ class _Specialiser:
         return None
 
     def _is_far(self, axis: int, inner: list[int]) -> bool:
-        """Whether rows lie further apart than what registers hold of one, and come from memory."""
+        """Whether rows lie further apart than registers hold of one, and come from memory."""
         nest = self.nest
         if nest.scratch or nest.has_scans or BOOL in {
                 r.value.dtype for s in nest.stages for r in s.reductions}:

@@ -1,7 +1,7 @@
-"""Object code kept on disk between processes: one file per module, named by what it depends on.
+"""Object code kept on disk between processes: one file per module, named by a hash of its inputs.
 
 An entry is written to a temporary file and renamed, so readers see all of it or nothing, and no
-lock is needed: two processes that compile the same module write the same bytes.  What is read is
+lock is needed: two processes that compile the same module write the same bytes.  The code read is
 going to be executed: an entry says which key it is for, under its checksum, so one copied over
 another is none; it must be a plain file, and it and the folders it lies in must be this user's (or
 the administrator's) and closed to others' writes.  A bad entry is removed and compiled anew; a
@@ -50,7 +50,7 @@ class CacheInfo:
 
 
 class _State:
-    """What this process knows of the folder."""
+    """This process's view of the folder."""
 
     warned = False
     stored = 0  # bytes written since the last look at the folder's size
@@ -173,7 +173,7 @@ def _is_private(status: os.stat_result) -> bool:
 
 
 def _read(path: Path) -> tuple[bytes, float]:
-    """What a file holds and when it was used; nothing of what is no plain file of this user's."""
+    """A file's bytes and when it was used; none of one that is no plain file of this user's."""
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return b"", 0.0
     descriptor = os.open(path, _READ)

@@ -172,7 +172,7 @@ HAS_LSR_SWITCH = llvm.llvm_version_info[0] <= 22
 
 
 def inlined(text: str, entry: str) -> str:
-    """The IR of one function of a module, with what it calls there in its place and its memory in
+    """The IR of one function of a module, with its callees inlined and its memory in
     registers, where that can be."""
     with _lock:
         module = _parse(re.sub(r"(?m)^(?:attributes|define) .*", _without_limits, text))
@@ -207,7 +207,7 @@ def _as_emitted() -> Iterator[None]:
 
 @functools.cache
 def _settings() -> tuple[str, ...]:
-    """Everything besides the text and the speed that decides what the object code is."""
+    """Everything besides the text and the speed that decides the object code."""
     version = ".".join(map(str, llvm.llvm_version_info))
     return (triple(), llvm.get_host_cpu_name(), host_features(), llvmlite.__version__, version,
             "opt=2 reloc=pic codemodel=default no-vectorize no-slp no-unroll", *NEST_PASSES,

@@ -1,6 +1,6 @@
 """Scalar Python functions as LLVM IR, by Numba: the only file that talks to Numba.
 
-Imported when `fusec.vectorize` first compiles something.  What Numba makes is cut down to the one
+Imported when `fusec.vectorize` first compiles something.  Numba's module is cut down to the one
 function under a name of our own that depends on the function's contents alone, so that equal
 functions share machine code, also on disk.
 """
@@ -55,7 +55,7 @@ def compile_scalar(
 @contextlib.contextmanager
 def _without_vectors() -> Iterator[None]:
     """Loops stay loops of numbers, which other back ends can read; the CPU's vectorises them
-    itself, with what is around them."""
+    itself, with the code around them."""
     settings: Any = numba.config
     with global_compiler_lock:
         before, settings.LOOP_VECTORIZE = settings.LOOP_VECTORIZE, False
@@ -99,7 +99,7 @@ def _refused(python: Callable[..., Any], error: NumbaError, loc: Loc) -> Unsuppo
 
 
 def _cut(text: str, main: str, symbol: str) -> tuple[str, bool]:
-    """The IR of one function and what it needs, and whether it may raise."""
+    """The IR of one function and its callees, and whether it may raise."""
     module = llvm.parse_assembly(text)
     for function in module.functions:
         if not function.is_declaration and function.name != main:

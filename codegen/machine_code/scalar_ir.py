@@ -1,6 +1,6 @@
 """Scalar functions as LLVM IR that means one thing wherever it runs.
 
-What Numba emits leaves some results to the machine and to what its code is inlined into: shifts by
+Numba's code leaves some results to the machine and to the function it is inlined into: shifts by
 as many bits as there are or more, floats that no integer holds, integers that overflow where LLVM
 was told that they do not; and it calls the C library's functions, whose last bits differ from one
 library to the next.  `defined` puts calls of fusec's own scalar operations there, which every back

@@ -47,7 +47,7 @@ class StructuredText(Protocol):
 
 @dataclass(frozen=True)
 class Word:
-    """One word of the argument block.  ``kind`` says what it holds:
+    """One word of the argument block.  ``kind`` names its contents:
 
     ========================  ======================================================================
     ``number``                a constant
@@ -56,7 +56,7 @@ class Word:
     ``scalar``                the bits of an operand
     ``rest``                  the second half of the number in the word before
     ``temp``                  the address of fresh memory of ``value`` bytes, which may be a size
-    ``zeros``                 the same, all 0: what is beyond an array's end shows nobody's data
+    ``zeros``                 the same, all 0: bytes beyond an array's end show nobody's data
     ``nest``                  the address of a nest's argument block
     ``code``, ``finish``      the addresses of a nest's functions
     ``pool``                  the address of the function that spreads tasks over threads
@@ -160,8 +160,8 @@ class ControlCode:
 
     ``code(operands, results, sizes)`` takes the operands in the node's order and the arrays of the
     results, those of ``copied`` filled; it puts the other results into the list.  At an early exit
-    the arrays hold what the loop has computed.  ``nests``: the kernels' nests that it runs;
-    ``texts``: its source, ``cu``, and what else people read; ``kind``: what it is, in words.
+    the arrays are as the loop left them.  ``nests``: the kernels' nests that it runs;
+    ``texts``: its source, ``cu``, and other texts for people; ``kind``: its name, in words.
     """
 
     node: Node

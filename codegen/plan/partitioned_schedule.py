@@ -1,4 +1,4 @@
-"""From a partition to what its executor runs: tasks, sends and receives, and what waits for what.
+"""From a partition to its executor's actions: tasks, sends and receives, and their order.
 
 Nodes of one device that wait for the same receives become one task: a graph of its own, with a
 schedule of its own.  A task ends with a value that is sent, so that the other device need not wait
@@ -18,7 +18,7 @@ from fusec.ir.device_names import DeviceName
 from fusec.ir.lazy_values import lazy
 from fusec.ops import Namer, get
 from fusec.ops.calls.checks import has_effects
-from fusec.ops.calls.structured import has_placed_parts
+from fusec.ops.calls.subgraph_ops import has_placed_parts
 from fusec.ops.rows.sizes import told_symbols
 from fusec.passes.placement.partition import Part, Partition
 from fusec.passes.placement.schedule_simulation import is_placed, is_view
@@ -267,7 +267,7 @@ class _Maker:
                 action.after.discard(action.number)
 
     def _order_effects(self, units: Sequence[tuple[Part, _Group | Node]]) -> None:
-        """What the program can be seen to do waits for what may raise before it."""
+        """Effects that the program shows wait for actions before them that may raise."""
         order = {copy.id: number for part in self.partition.parts.values()
                  for number, copy in part.homes.items()}
         fallible = [(order[n.id], self.action_of[n.id]) for _, u in units

@@ -20,7 +20,7 @@ from fusec.ir.lazy_values import asked_once, lazy
 from fusec.ir.sizes.bindings import Bindings, attrs_evaluator, resolve, typical
 from fusec.ir.sizes.dims import Size, is_static, maximum, symbols_of
 from fusec.ops import get
-from fusec.ops.calls.structured import has_placed_parts
+from fusec.ops.calls.subgraph_ops import has_placed_parts
 from fusec.passes.pipeline import BodyPasses, Pass, PassRecord, run_passes
 
 from ..backend import Backend, DeviceArrays, Strides

@@ -17,7 +17,7 @@ from fusec.ir.sizes.dims import is_static
 from fusec.ir.sizes.symbolic_sizes import is_symbolic
 from fusec.ir.uses import last_uses, use_counts
 from fusec.ops import get
-from fusec.ops.calls.structured import changed_operands
+from fusec.ops.calls.subgraph_ops import changed_operands
 from fusec.ops.regions.cones import is_copied_whole
 from fusec.ops.rows.windows import is_unset
 
@@ -247,8 +247,8 @@ class Scheduler:
                                    (*place.views, View(reference, attrs)))
 
     def _is_only_written(self, node: Node) -> bool:
-        """Whether nobody reads what the node makes before it is written, here or elsewhere: what
-        goes to another device is memory there."""
+        """Whether nobody reads the node's array before it is written, here or elsewhere: a value
+        sent to another device is memory there."""
         return is_unset(node) and is_static(node.types[0].shape) and not (
             node.out() in self.results or node.out() in self.updated)
 

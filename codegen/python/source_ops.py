@@ -323,7 +323,7 @@ def _heaviside(e: Expr, args: Sequence[str]) -> Text:
 
 
 def _int_reciprocal(e: Expr, args: Sequence[str]) -> Text:
-    """1/x truncated; what x86-64 makes of infinity for 0."""
+    """1/x truncated; x86-64's integer of infinity for 0."""
     a, zero = args[0], literal(e.dtype, 0, Literal.TYPED)
     wide = e.dtype.kind == "i" and e.dtype.itemsize >= 4
     lowest = literal(e.dtype, np.iinfo(e.dtype).min if wide else 0, Literal.TYPED)

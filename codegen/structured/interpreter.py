@@ -1,7 +1,7 @@
 """The reference interpreter of structured programs: one statement after the other, through NumPy.
 
-It says what statements mean.  Scalar ops and kernels are those of the interpreter of the loop IR;
-views are arrays at addresses, so exchanges and aliases are what they are on a machine.  Every
+It defines the meaning of statements.  Scalar ops and kernels are those of the interpreter of the
+loop IR; views are arrays at addresses, so exchanges and aliases are those of a machine.  Every
 access is checked to lie within some memory of the call, and fresh memory holds garbage.
 """
 

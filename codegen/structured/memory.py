@@ -39,7 +39,7 @@ class Constant:
 
 @dataclass(eq=False, slots=True)
 class Variable:
-    """A number that statements set and get: what a loop carries, what a branch gives."""
+    """A number that statements set and get: carried by a loop, or a branch's result."""
 
     number: int
     dtype: np.dtype

@@ -8,7 +8,7 @@ from typing import Any
 from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
-from fusec.ops.calls.structured import changed_operands
+from fusec.ops.calls.subgraph_ops import changed_operands
 from fusec.ops.rows.windows import is_unset
 from fusec.passes.pipeline import BodyPasses
 

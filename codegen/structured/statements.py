@@ -1,8 +1,8 @@
 """The structured IR: a branch or loop of the graph as statements over registers and memory.
 
 `build_program` makes it of a graph (docs/ir.md has the grammar); printers make code of it, one for
-each language.  What lies where is settled here: which memory is written, what is copied first,
-which arrays change places.  A printer decides how a statement is spelled, and nothing else.
+each language.  The places of values are settled here: which memory is written, which is copied
+first, which arrays change places.  A printer decides how a statement is spelled, and nothing else.
 
 Every register is defined by one statement, which runs before those that read it.  Memory lives
 as long as the call.  Statements in a block run in order.

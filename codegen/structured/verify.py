@@ -1,8 +1,8 @@
 """Checks that a structured program means something; done wherever passes are verified.
 
 Registers are defined once, before they are read, in the block that reads them or one around it
-(what a loop's test defines is there in its body).  Variables, memory and symbols are declared
-before they are used.  Types fit: conditions are booleans, places have the dtype of what is stored,
+(those of a loop's test are there in its body).  Variables, memory and symbols are declared
+before they are used.  Types fit: conditions are booleans, places have the dtype of stored values,
 copies one shape.  Views of known sizes lie within memory of ours.  An exchange loses no memory.
 Every exit is one statement's.
 """

@@ -134,7 +134,7 @@ def _code(
 
 
 def module_text(requests: Iterable[tuple[str, np.dtype, int]]) -> str:
-    """Declarations and definitions of all requested functions and of what they need, once each."""
+    """Declarations and definitions of all requested functions and of their callees, once each."""
     pending, done = list(requests), {}
     declarations: set[str] = set()
     while pending:

@@ -1,4 +1,4 @@
-"""What the functions are written in: arithmetic on values, emitted as text of some language.
+"""The builder of the functions: arithmetic on values, emitted as text of some language.
 
 Every function is written once and emitted for any format, number of lanes and language (LLVM IR in
 `llvm_builder`; others beside their back ends).  A lane does the same IEEE operations in the same

@@ -131,7 +131,7 @@ def log_gamma_at_two(d: mpf) -> mpf:
 
 
 def stirling(z: mpf) -> mpf:
-    """``x`` times what Stirling's formula leaves of log gamma at ``x``, with ``z = 1/(x*x)``."""
+    """``x`` times the rest of Stirling's formula for log gamma at ``x``, with ``z = 1/(x*x)``."""
     x = 1 / mpmath.sqrt(z)
     lead = (x - mpf(1) / 2) * mpmath.log(x) - x + mpmath.log(2 * mpmath.pi) / 2
     return (mpmath.loggamma(x) - lead) * x

@@ -1,1 +1,1 @@
-"""What users call beside `jit`."""
+"""The public functions beside `jit`."""

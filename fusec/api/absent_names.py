@@ -1,4 +1,4 @@
-"""Names that the package does not have: the error says what there is instead."""
+"""Names that the package does not have: the error names the cure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ELSEWHERE = {
 
 
 def absent(name: str, known: Iterable[str]) -> AttributeError:
-    """The error for a name that the package lacks, with what to write for it where that is known.
+    """The error for a name that the package lacks, with its replacement where that is known.
 
     ``known`` are the package's names, of which the nearest are offered.
     """

@@ -1,4 +1,4 @@
-"""``fusec.clear_caches``: what this process keeps so that the next call is quick."""
+"""``fusec.clear_caches``: drop this process's traces, plans and code."""
 
 from __future__ import annotations
 

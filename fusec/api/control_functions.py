@@ -24,8 +24,8 @@ def cond(
 ) -> T:
     """``true_fn(*operands)`` if ``pred``, else ``false_fn(*operands)``; only that one runs.
 
-    ``pred`` is a number, or an array of one element.  Raises what Python raises for the truth of
-    other arrays: ``ValueError``.
+    ``pred`` is a number, or an array of one element.  Raises ``ValueError``, as
+    Python does, for the truth of other arrays.
     """
     if pred:
         return true_fn(*operands)
@@ -77,8 +77,8 @@ def scan(
     (None, an array, a number, or a pytree of these) become arrays of which the first axis is that
     of ``xs``; with ``reverse`` the last element comes first, and its y stays last.
 
-    Raises ``ValueError`` for lengths that differ, and for no elements, where nothing tells what y
-    would be; ``TypeError`` where a later y has another dtype or shape than the first.
+    Raises ``ValueError`` for lengths that differ, and for no elements, where nothing tells the type
+    of y; ``TypeError`` where a later y has another dtype or shape than the first.
     """
     return _scanned("scan", f, init, xs, length, reverse)
 

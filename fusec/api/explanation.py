@@ -1,4 +1,4 @@
-"""``fusec.explain``: what becomes of a function, and why."""
+"""``fusec.explain``: passes, kernels and assumptions of a function, and reasons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fusec.dispatch.jit import jit
 
 
 def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
-    """What becomes of ``f(*args)``: passes, kernels, what was not fused and why, assumptions.
+    """The compilation of ``f(*args)``: passes, kernels, nodes not fused and why, assumptions.
 
     ``f`` may be jitted or plain; it is compiled for these arguments but not run.
     """

@@ -30,7 +30,7 @@ Calls = dict[Function, tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class CellTimes(Shown):
-    """What ``%%fusec`` found: a report for each jitted function that the cell called."""
+    """The result of ``%%fusec``: a report for each jitted function that the cell called."""
 
     reports: tuple[Report, ...]
 
@@ -66,7 +66,7 @@ def _copied(args: Any) -> Any:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What ``%load_ext fusec`` calls."""
+    """Called by ``%load_ext fusec``."""
 
     def fusec(line: str, cell: str) -> CellTimes | None:
         """``%%fusec [seconds]``: run the cell, then time the jitted functions that it called,

@@ -2,7 +2,7 @@
 
 J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, *Parallel random numbers: as easy as 1, 2, 3*,
 SC'11 (2011).  Element i of an array depends on its key and on i alone, so any part can be computed
-anywhere: in a kernel with what reads it, on any number of threads, or here in NumPy, always with
+anywhere: in a kernel with its readers, on any number of threads, or here in NumPy, always with
 the same bits.  The code runs on arrays and on traced arrays alike.
 """
 

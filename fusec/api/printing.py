@@ -19,7 +19,7 @@ def print(
     """``print`` of the values of every call, in program order, also in branches and loops.
 
     ``sep``, ``end`` and ``flush`` are those of Python's.  ``file`` is written when the code
-    runs (None: what ``sys.stdout`` is then).  Arrays, numbers, text, and lists and tuples of them
+    runs (None: ``sys.stdout`` of then).  Arrays, numbers, text, and lists and tuples of them
     print as in Python, other objects as they are at that time.
     Outside compiled functions it is Python's own ``print``.
     """

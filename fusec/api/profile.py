@@ -1,4 +1,4 @@
-"""`fusec.profile`: what happened when, as a file that https://ui.perfetto.dev draws.
+"""`fusec.profile`: the timeline of calls, as a file that https://ui.perfetto.dev draws.
 
 The file is in the JSON of Chrome's "Trace Event Format".
 """
@@ -82,7 +82,7 @@ class Profile:
         """The file that takes the place of ``path`` when it is whole: whatever forbids to write
         there is found out now, not after the program has run.
 
-        What a link leads to is replaced, not the link.  A pipe or a device is written to itself:
+        The target of a link is replaced, not the link.  A pipe or a device is written to itself:
         a file in the place of ``/dev/null`` would be the end of that for all programs.
         """
         try:
@@ -156,7 +156,7 @@ def _picture(recording: timeline.Recording) -> Iterator[str]:
 
 
 def profile(path: str | os.PathLike[str]) -> Profile:
-    """Take down what happens, and write it to a file that https://ui.perfetto.dev draws.
+    """Record the timeline, and write it to a file that https://ui.perfetto.dev draws.
 
         with fusec.profile("trace.json"):
             f(x)

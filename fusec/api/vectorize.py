@@ -19,7 +19,7 @@ from fusec.ops.calls.scalar_calls import FunctionName, ScalarFunction
 from fusec.trace.operands.operands import as_traced
 from fusec.trace.source.source import HOOKS_NAME
 from fusec.trace.values.array import from_value
-from fusec.trace.values.differentiated import Differentiated
+from fusec.trace.values.differentiation import Differentiated
 from fusec.trace.values.trace import current
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def vectorize(
     ``derivative(*arguments)``, a function of numbers like ``f``, gives `fusec.grad` and its like
     the tuple of derivatives by each argument; of one argument a number.
 
-    Raises ``UnsupportedError`` at the first call, with Numba's reason, for what cannot be compiled;
-    ``TypeError`` for what is no Python function.
+    Raises ``UnsupportedError`` at the first call, with Numba's reason, where it cannot be compiled;
+    ``TypeError`` where ``f`` is no Python function.
     """
     if f is None:
         return functools.partial(vectorize, derivative=derivative)
@@ -66,7 +66,7 @@ def vectorize(
 
 
 class Vectorized:
-    """What `vectorize` gives; ``python`` is the function itself."""
+    """The result of `vectorize`; ``python`` is the function itself."""
 
     def __init__(
         self, f: Callable[..., Any], derivative: Callable[..., Any] | None = None
@@ -152,14 +152,14 @@ class Vectorized:
 
 
 class _Partial(Vectorized):
-    """One item of what the derivative of a function returns."""
+    """One item of the tuple that the derivative of a function returns."""
 
     def __init__(self, item: FunctionType, derivative: FunctionType) -> None:
         self.python, self.shown, self.derivative = item, derivative, None
 
 
 def _numba() -> Any:
-    """What compiles functions of numbers; imported when one is first compiled."""
+    """The compiler of functions of numbers; imported when one is first compiled."""
     from fusec.codegen.machine_code import numba_functions
 
     return numba_functions
@@ -183,7 +183,7 @@ def _names(code: CodeType) -> tuple[str, ...]:
 
 
 def _check(function: Vectorized, loc: Loc) -> None:
-    """Refuse what Numba would take and compiled kernels must not do, and what it cannot read."""
+    """Refuse functions defined inside, random draws, arrays from outside and ``print``."""
     if HOOKS_NAME in function.python.__code__.co_freevars:
         raise unsupported(
             f"defining {function.python.__name__} for fusec.vectorize", loc=loc,

@@ -1,7 +1,7 @@
 """Cold compile: the first call of functions of ten operations, in fusec and in JAX, in turn.
 
 Each function is new, so nothing of it can be cached in the process.  The first one also pays for
-what a compiler loads and sets up once; it is reported apart from the median of the others.
+a compiler's loading and setting up, once; it is reported apart from the median of the others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""First calls of NumPy's functions on small and large arrays: what they cost beside NumPy's own.
+"""First calls of NumPy's functions on small and large arrays: their cost beside NumPy's own.
 
 ``python -m fusec.bench.first_calls [NAME ...] [--sizes N,N] [--markdown PAGE]``.  Times are CPU
-times, so that a machine with other work gives them too.  Memory is what NumPy and Python take, at
-its most, beyond the arguments.  The exit status is 1 where a first call takes over a second more
+times, so that a machine with other work gives them too.  Memory is the peak of NumPy's and
+Python's, beyond the arguments.  The exit status is 1 where a first call takes over a second more
 than NumPy, or over four times the memory of its arguments and results where NumPy does not.
 """
 
@@ -62,7 +62,7 @@ class FirstCallRow:
 
 
 def measured(case: FirstCallCase) -> FirstCallRow:
-    """Of one function; what is compiled is new each time."""
+    """Of one function, which is compiled anew each time."""
     eager = min(_cpu_ms(case.call, case) for _ in range(2))
     compiled = fusec.jit(_copied(case.call))
     first = _cpu_ms(compiled, case)
@@ -87,7 +87,7 @@ def _cpu_ms(call: Callable[..., Any], case: FirstCallCase) -> float:
 
 
 def _peak(call: Callable[..., Any], case: FirstCallCase) -> tuple[Any, int]:
-    """What the call gives, and the bytes that it took at its most."""
+    """The call's result, and its peak of bytes."""
     arguments = case.fresh()
     gc.collect()
     tracemalloc.start()

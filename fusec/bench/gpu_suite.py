@@ -1,12 +1,12 @@
-"""``python -m fusec bench --suite gpu`` where there is a GPU: what programs take on it.
+"""``python -m fusec bench --suite gpu`` where there is a GPU: times of programs on it.
 
 Bandwidth of a copy; elementwise chains, reductions and the benchmark programs, with their arrays
 on the GPU; small calls; the time to compile.  Beside it the same functions by CuPy, ``cupy.fuse``,
 JAX and torch.compile, where they are installed and can run them.
 
 A time is the least of several batches of calls, by the wall clock: the calls of a batch are asked
-for one after the other, and waited for together.  So what is long is the GPU's time, and what is
-short is what a call costs the program.
+for one after the other, and waited for together.  So long times are those of the GPU, and short
+ones the overhead of a call.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Call = Callable[[], Any]
 
 @dataclass
 class Row:
-    """What a case took, in seconds a call; ``rivals`` has a text where one could not run it."""
+    """The times of a case, in seconds a call; ``rivals`` has a text where one could not run it."""
 
     case: GpuCase
     seconds: float = math.nan
@@ -57,7 +57,7 @@ class Suite:
         self.copy = self._copy_rate(copy_bytes)
 
     def wait(self) -> None:
-        """Until the GPU has done what was asked for."""
+        """Until the GPU has done its work."""
         self.cupy.cuda.get_current_stream().synchronize()
 
     def _copy_rate(self, nbytes: int) -> float:
@@ -70,7 +70,7 @@ class Suite:
         return 2 * nbytes / least(copy, self.wait)
 
     def measure(self, case: GpuCase) -> Row:
-        """One case, and what others take for it."""
+        """One case, and the times of others for it."""
         row, args = Row(case), case.make_args()
         own = [self.cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
         compiled = fusec.jit(case.function)
@@ -137,7 +137,7 @@ def _batch(call: Call, wait: Callable[[], None], count: int) -> float:
 
 
 def bytes_of(concrete: Any) -> int:
-    """What its kernels read and write, each element once; 0 where the run decides that."""
+    """Bytes that its kernels read and write, each element once; 0 where the run decides that."""
     sizes = [n for k in concrete.kernels for n in (
         *k.bytes_loaded.values(), *k.bytes_stored.values())]
     return sum(sizes) if all(isinstance(n, int) for n in sizes) else 0

@@ -156,7 +156,7 @@ def lu(a: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class LoopCase:
-    """A loop: its source, its size in words, and what makes its arguments."""
+    """A loop: its source, its size in words, and the maker of its arguments."""
 
     run: Callable[..., Any]
     size: str

@@ -41,14 +41,14 @@ def benchmark(
     """Measure ``f``, a fusec function (or a plain one, compiled here), against eager NumPy.
 
     Equality is checked first, on ``args`` or on every set in ``checks``; see
-    `equality` for what equal means.  Then eager and compiled calls are timed in
+    `equality` for the tolerances.  Then eager and compiled calls are timed in
     turn, in random order, on inputs that differ between repeats: ``inputs(k)`` makes the k-th set,
     by default ``args`` with its float arrays scaled by ``1 + k * 2**-12``.  Copies are not timed.
 
     ``repeats`` rounds are run, or as many as fit in ``time_budget_s`` seconds (at least seven).
     ``threads`` are the thread counts to measure, by default the current setting.  ``peers`` maps
-    names to `Peer`.  The arguments themselves are never written to; what
-    the function keeps (Variables, attributes, arrays from outside, generators) is put back before
+    names to `Peer`.  The arguments themselves are never written to; the
+    function's state (Variables, attributes, arrays from outside, generators) is put back before
     each batch of calls and at the end.  ``backend`` compiles and counts, by default fusec's.
 
     Raises whatever the function raises on these arguments, eager or compiled.
@@ -83,9 +83,9 @@ def _report(
     args: Sequence[Any], cases: Mapping[str, timing.Case], counts: Sequence[int],
     remarks: Callable[[bool], tuple[str, ...]], **checked: Any,
 ) -> Report:
-    """The report of these cases, with what the compiler says of the function.
+    """The report of these cases, with the compiler's figures of the function.
 
-    ``remarks`` says what disturbed the measurement, with or without libraries' threads.
+    ``remarks`` lists disturbances of the measurement, with or without libraries' threads.
 
     ``checked`` are further fields of `Report`, passed on unchanged.
     """
@@ -185,7 +185,7 @@ def peak_memory(f: Callable[..., Any], args: Sequence[Any]) -> int:
 
 
 def _limit(traffic: Sequence[Any], threads: int) -> float:
-    """Seconds to stream what the kernels move, one after another."""
+    """Seconds to stream the kernels' operands and results, one after another."""
     return sum(
         streaming_seconds(k.reads, k.writes, k.nbytes // max(1, k.reads + k.writes), threads)
         for k in traffic)

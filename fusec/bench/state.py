@@ -1,8 +1,8 @@
-"""What a function changes beside its arguments, put back between the calls of a measurement.
+"""A function's state beside its arguments, put back between the calls of a measurement.
 
 A training step that assigns Variables must meet the same ones each time, or eager and compiled
-calls differ because they come one after the other; and who measures a function wants to find what
-it keeps as it was.
+calls differ because they come one after the other; and who measures a function wants to find its
+state as it was.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PutBack = Callable[[], object]
 
 
 class BenchState:
-    """How to put back, in this order, what was found."""
+    """How to put back, in this order, the state that was found."""
 
     def __init__(self, puts: Sequence[PutBack] = ()) -> None:
         self._puts = puts
@@ -55,8 +55,8 @@ class BenchState:
 
 
 def state_of(concretes: Sequence[Any], args: Sequence[Any]) -> BenchState:
-    """What calls of these traces change, as it is now: Variables, arrays from outside, attributes,
-    outer names, items, and generators of random numbers (arguments too)."""
+    """The state that calls of these traces change, as it is now: Variables, arrays from outside,
+    attributes, outer names, items, and generators of random numbers (arguments too)."""
     puts: list[PutBack] = []
     for concrete in concretes:
         puts += [_place(place) for place, _ in concrete.build.traced.assignments]

@@ -1,1 +1,1 @@
-"""Traces and compiles functions, and keeps what came of it."""
+"""Traces and compiles functions, and keeps their traces and plans."""

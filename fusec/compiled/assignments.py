@@ -1,4 +1,4 @@
-"""What the program assigned to attributes, names and items, done after a call: one function."""
+"""The program's assignments to attributes, names and items, done after a call: one function."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class CompiledControl:
 
     @property
     def calls(self) -> list[str]:
-        """What of Python's the native function calls, as far as its runs show."""
+        """Python functions that the native one calls, as far as its runs show."""
         return self.run.calls
 
     @property

@@ -1,4 +1,4 @@
-"""What one signature of a function was compiled to: graphs, steps and the story of both."""
+"""The compiled trace of one signature of a function: graphs, steps and the story of both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .compiled_steps import (
 from .reports.explain import Assumed, Explanation
 
 if TYPE_CHECKING:
-    from fusec.placement.placed import Placed
+    from fusec.placement.placed_graph import Placed
     from fusec.runtime.resident.gpu_calls import GpuCall
 
 
@@ -62,7 +62,7 @@ class CompiledTrace:
 
     @property
     def origin(self) -> Any:
-        """The same object for what are plans of one trace: for other sizes, other instances."""
+        """The same object for all plans of one trace: for other sizes, other instances."""
         symbolic = self.build.traced.symbolic
         return self.build.origin if symbolic is None else symbolic.sizes
 
@@ -95,7 +95,7 @@ class CompiledTrace:
 
     @property
     def partitions(self) -> dict[str, Graph]:
-        """The graph of each device, with what it sends and receives, by the device's name; empty
+        """The graph of each device, with its sends and receives, by the device's name; empty
         where one device, the first, does it all."""
         placed = self.build.placed
         return placed.partition().graphs if placed is not None and placed.is_divided else {}

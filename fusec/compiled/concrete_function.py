@@ -88,7 +88,7 @@ class ConcreteFunction(CompiledTrace):
         return outputs_of(self.build)
 
     def guards_hold(self) -> bool:
-        """Whether Python values read while tracing still are what they were."""
+        """Whether Python values read while tracing are unchanged."""
         return all(g.holds() for g in self.guards)
 
     def call_of(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
@@ -116,7 +116,7 @@ class ConcreteFunction(CompiledTrace):
         return optree.tree_unflatten(self.result_treespec, own)
 
     def _timed(self, trial: Trial, leaves: Sequence[Any]) -> list[Any]:
-        """One of the first calls, the last of which may change what the next ones run."""
+        """One of the first calls, the last of which may change the plan of the next ones."""
         if timeline.on:  # a profile shows what calls do that nobody times in this way
             return self.executable.run(leaves)
         executable, times = self.executable, Times()
@@ -134,7 +134,7 @@ class ConcreteFunction(CompiledTrace):
 
     def shaped(self, fast: Callable[..., Any]) -> Callable[..., Any]:
         """The native call, which gives a leaf or a tuple of them, with results as they were
-        returned and assignments done; what says that it does not answer is no tuple."""
+        returned and assignments done; the sign that it does not answer is no tuple."""
         tree = self.result_treespec
         if self._assign is not None:
             return self._assigning(fast)
@@ -149,7 +149,7 @@ class ConcreteFunction(CompiledTrace):
 
     @lazy
     def recorded(self) -> Callable[..., Any]:
-        """What a recent plan's function does, step by step, for the timeline."""
+        """A recent plan's function that runs step by step, for the timeline."""
         return self.shaped(self.executable.guarded)
 
     def _assigning(self, fast: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,7 +171,7 @@ class ConcreteFunction(CompiledTrace):
     def run(
         self, *args: Any, options: RunOptions | None = None, **kwargs: Any
     ) -> tuple[Any, RunMetadata]:
-        """The result and what the run reported; arguments must have this signature.
+        """The result and the report of the run; arguments must have this signature.
 
         Raises ``TypeError`` when they do not, ``ReferenceError`` when a Variable is gone, and
         ``TimeoutError`` after the timeout of the options.

@@ -23,7 +23,7 @@ _CURE = ("create it once and keep it: if self.v is None: self.v = fusec.Variable
 
 
 class Creations:
-    """What one function, or one instance's method, has created."""
+    """The Variables that one function, or one instance's method, has created."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -47,7 +47,7 @@ class Creations:
                 created[0].loc, "no call was made here, so nothing gave it its value")
 
     def note_first_call(self, created: list[Created]) -> None:
-        """The function was called; what its trace created is the program's now."""
+        """The function was called; Variables of its trace are the program's now."""
         self._is_first = False
         self._made = [(weakref.ref(c.variable), c.variable.title, c.loc) for c in created]
         created.clear()

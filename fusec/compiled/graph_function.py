@@ -17,7 +17,7 @@ from fusec.errors import overlap_error, unsupported, user_error
 from fusec.ir.graph import Graph, Loc, Value
 from fusec.ir.regions import overlapping
 from fusec.ir.sizes.dims import symbols_of
-from fusec.ir.sizes.open_sizes import open_sizes, sizes_of, unbound_sizes
+from fusec.ir.sizes.dynamic_sizes import open_sizes, sizes_of, unbound_sizes
 from fusec.ir.types import TensorType
 from fusec.ops.calls.host_calls import host_objects
 from fusec.ops.graphs.carve import carve
@@ -25,7 +25,7 @@ from fusec.passes.defined_memory import defined_memory
 from fusec.placement.placers import optimized, scheduled
 from fusec.runtime.call_spec import spec_of
 from fusec.runtime.executor import Executable
-from fusec.trace.call.placing import Placing, placing_in
+from fusec.trace.call.placement_settings import Placing, placing_in
 from fusec.trace.values.array import TracedArray
 
 from .run_metadata import RunMetadata, RunOptions, Times, run_with
@@ -85,8 +85,8 @@ class GraphFunction:
     def run(
         self, *args: Any, options: RunOptions | None = None, **named: Any
     ) -> tuple[Any, RunMetadata]:
-        """The result and what the run reported, as ``options`` ask for; parameters by position or
-        ``named``, as in `ConcreteFunction.run`."""
+        """The result and the report of the run, as ``options`` ask for it; parameters by position
+        or ``named``, as in `ConcreteFunction.run`."""
         given = self._bound(args, named)
         function = self._for_sizes_of(given)
         return run_with(options, function._compiled().schedule,

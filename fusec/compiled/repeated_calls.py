@@ -65,7 +65,7 @@ def called(
     trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
     fp: str,
 ) -> Any:
-    """What a jitted function returns that the program calls: see `recursion.called`."""
+    """The result of a jitted function that the program calls: see `recursion.called`."""
     key = _key(trace, function, Arguments.of(args, kwargs)) if _may_share(
         trace, function, fp) else None
     if key is None:
@@ -154,7 +154,7 @@ def _find_body(
 
 
 def _traced_body(trace: Trace, function: Callable[..., Any], arguments: Arguments) -> Any:
-    """The body, or None where it does more than return what it computes."""
+    """The body, or None where it does more than return a result."""
     try:
         body = recursion.settled_body(trace, function, arguments)
     except (FusecError, UndecidedSizeError):
@@ -172,7 +172,7 @@ def _only_computes(body: Any) -> bool:
 
 def _takes_any_layout(graph: Graph, arguments: Arguments) -> bool:
     """Whether libraries read no argument that lies otherwise than in C order, of which a call is
-    given a copy: what BLAS rounds depends on where operands lie."""
+    given a copy: BLAS rounds by where operands lie."""
     views = {value for value, x in zip(graph.inputs, arguments.traced, strict=False)
              if x.is_array and not is_c_contiguous(*_layout(x), x.dtype.itemsize)}
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""What a run is asked for, and what it reports."""
+"""The options of a run, and its report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RunOptions:
 
     ``timeout`` in seconds ends a run that takes longer with ``TimeoutError``; it is looked at
     between steps and, in native loops, ten times a second.  A kernel is not stopped half way, and
-    what the run has written to arguments by then stays written, as after Ctrl-C.
+    writes to arguments by then stay, as after Ctrl-C.
     """
 
     trace: bool = False
@@ -42,9 +42,9 @@ class NodeStats:
     """One step of a run: a kernel, a library call, a branch or a loop.
 
     ``name`` is that of its node or kernel and ``op`` its kind, ``us`` how many microseconds it
-    took on ``device``, ``loc`` the line of the program.  ``nodes`` are the names of what it
-    computes, after the passes; ``bytes`` what it reads and writes, each element counted once, None
-    where only the run knows sizes.
+    took on ``device``, ``loc`` the line of the program.  ``nodes`` names the nodes that it
+    computes, after the passes; ``bytes`` counts each element read or written once, None where only
+    the run knows sizes.
     """
 
     name: str
@@ -64,7 +64,7 @@ class NodeStats:
 
 @dataclass
 class RunMetadata:
-    """What a run reported: microseconds in all (``total_us``) and, with ``trace``, of each step
+    """The report of a run: microseconds in all (``total_us``) and, with ``trace``, of each step
     (``nodes``).
 
     ``graphs`` are the graphs that ran, after the passes.
@@ -81,7 +81,7 @@ class RunMetadata:
 
     @property
     def bytes(self) -> int | None:
-        """What all steps read and wrote; None where that is not known of one."""
+        """The bytes that all steps read and wrote; None where that is not known of one."""
         each = [node.bytes for node in self.nodes]
         return None if None in each else sum(b for b in each if b is not None)
 
@@ -92,7 +92,7 @@ class RunMetadata:
 def run_with(
     options: RunOptions | None, schedule: Schedule, run: Callable[[Times | None], T], name: str
 ) -> tuple[T, RunMetadata]:
-    """The result of ``run``, which takes a list for the times of steps, and what it reports."""
+    """The result of ``run``, which takes a list for the times of steps, and its report."""
     options = RunOptions() if options is None else options
     if not isinstance(options, RunOptions):
         raise user_error(TypeError, f"options= takes RunOptions, and got {options!r}", None,

@@ -26,7 +26,7 @@ from .concrete_function import ConcreteFunction
 from .reports.passes_report import passes_text
 
 if TYPE_CHECKING:
-    from fusec.placement.placed import Placed  # loaded where graphs are placed, which few are
+    from fusec.placement.placed_graph import Placed  # loaded where graphs are placed, which few are
 
 
 @dataclass
@@ -90,13 +90,13 @@ class OptimizedStage:
         return LoweredStage(self, schedule, 1e3 * (time.perf_counter() - start), stats)
 
     def schedule(self) -> Schedule:
-        """What lowering makes of the graph itself."""
+        """The schedule of the graph itself."""
         traced = self.before.traced
         return scheduled(self.graph.made, self.placed, traced.input_strides,
                          traced.output_strides, traced.graph)
 
     def without_arguments(self) -> OptimizedStage:
-        """The same for what outlives the call, whose arrays are not ours to keep."""
+        """The same for records that outlive the call, whose arrays are not ours to keep."""
         stage = self.before
         return replace(self, before=replace(stage, call=replace(stage.call, leaves=())))
 

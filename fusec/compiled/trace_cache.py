@@ -13,7 +13,7 @@ from fusec import config
 from fusec.errors import user_error
 from fusec.signature.storms import Storm
 from fusec.trace.call.flat_call import FlatCall, differ, explain_miss
-from fusec.trace.call.placing import USUAL, difference, parts_of, trace_key
+from fusec.trace.call.placement_settings import USUAL, difference, parts_of, trace_key
 
 if TYPE_CHECKING:
     from .compiled_trace import CompiledTrace
@@ -39,7 +39,7 @@ def newest_of_each(plans: Iterable[Plan]) -> list[Plan]:
 
 
 class TraceCache:
-    """What was compiled for which keys, and why a call found nothing in it."""
+    """Compiled traces by their keys, and why a call found none."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self._fn = fn
@@ -145,7 +145,7 @@ class TraceCache:
                 None, "call it once with such arguments before", notes=[self.miss_reason(call)])
 
     def every(self) -> Iterator[ConcreteFunction]:
-        """What was compiled, oldest first."""
+        """The compiled traces, oldest first."""
         held = (c for group in self._traces.values() for c in group)
         return iter(sorted(held, key=lambda concrete: concrete.number))
 

@@ -20,7 +20,7 @@ from fusec.signature.many_leaves import warn_of_leaves
 from fusec.signature.specs import example_of, has_open_size
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping, overlaps_itself
-from fusec.trace.call.placing import scope_now, trace_key
+from fusec.trace.call.placement_settings import scope_now, trace_key
 from fusec.trace.call.signature import Signature
 from fusec.trace.convert.constructs import check_supported
 from fusec.trace.objects.recursion import rounding
@@ -31,7 +31,7 @@ from .calls.fast_calls import FastCalls
 from .creations import Creations
 from .instances.kin import KinOfInstance
 from .reports import compile_log
-from .sizes.open_function import OpenFunction, open_function
+from .sizes.dynamic_function import OpenFunction, open_function
 from .sizes.symbolic_traces import SymbolicTraces
 from .stages import OptimizedStage, TracedStage, pass_options
 
@@ -47,9 +47,9 @@ Built = TypeVar("Built")
 
 
 class TracingCompiler:
-    """Finds what answers a call, or traces and compiles it.
+    """Finds the plan that answers a call, or traces and compiles one.
 
-    Thread-safe: tracing is serialised, what was compiled runs concurrently.
+    Thread-safe: tracing is serialised, plans run concurrently.
     """
 
     import_times: ClassVar[dict[str, float]] = {}  # told once, by the trace that needed it
@@ -81,11 +81,11 @@ class TracingCompiler:
     # -- finding and making traces
 
     def flatten(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
-        """The call; raises what Python raises for arguments that do not fit."""
+        """The call; raises as Python does for arguments that do not fit."""
         return self.binder.flatten(self.target.python_function, args, kwargs)
 
     def look_up(self, call: FlatCall) -> tuple[ConcreteFunction, bool]:
-        """What answers the call, and whether it was made for it."""
+        """The function that answers the call, and whether it was made for it."""
         concrete = self.traces.find(trace_key(call))
         if concrete is not None:
             return concrete, False
@@ -138,7 +138,7 @@ class TracingCompiler:
         return self._remembered(call, concrete, reason)
 
     def _of_other_instance(self, call: FlatCall) -> ConcreteFunction | None:
-        """What a trace of another instance of the class is for this one."""
+        """A trace of another instance of the class, bound to this one."""
         concrete = self.kin.plan(call)
         if concrete is not None or not self.binder.reduce_retracing:
             return concrete
@@ -168,7 +168,7 @@ class TracingCompiler:
         self.fast.drop(concrete)
 
     def _build(self, call: FlatCall) -> ConcreteFunction:
-        """Trace and compile; what fails after the trace is a defect and says so."""
+        """Trace and compile; an error after the trace is a defect and says so."""
         check_supported(self.target.fn)
         return self._within_limits(lambda: self._trace_and_compile(call))
 
@@ -228,7 +228,7 @@ class TracingCompiler:
                                 f"{type(error).__name__}: {error}") from error
 
     def _check_overlap(self, call: FlatCall, traced: Traced) -> None:
-        """Raise before what this call cannot run is compiled."""
+        """Raise before a plan that this call cannot run is compiled."""
         entangled = overlaps_itself(call, traced.written_leaves)
         if entangled is not None:
             traced.container_changes.take_back()
@@ -308,7 +308,7 @@ class TracingCompiler:
         return concrete, created
 
     def _unrun(self, call: FlatCall) -> ConcreteFunction:
-        """What would answer the call; what tracing changed for this call alone is taken back."""
+        """The compiled function for the call; tracing's changes for this call alone are undone."""
         concrete, is_new = self.look_up(call)
         if is_new:
             self.creations.check_called(concrete.build.traced.created)

@@ -1,1 +1,1 @@
-"""What stands on nothing of fusec's: records, locks, the machine, the log and the timeline."""
+"""The ground floor, below all of fusec: records, locks, the machine, the log and the timeline."""

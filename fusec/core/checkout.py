@@ -1,4 +1,4 @@
-"""What a checkout needs to be imported as it lies, without having been installed.
+"""The finder by which a checkout is imported as it lies, without having been installed.
 
 Its folders `passes`, `codegen` and `runtime` belong below `fusec`; an installed package has them
 there, and its dependencies were installed with it.  Importing this module does it.

@@ -1,4 +1,4 @@
-"""What was measured of devices: who measures them says how to ask."""
+"""Measured rates of devices: who measures them says how to ask."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Rates(Protocol):
-    """What was measured of a device."""
+    """Measured rates of a device."""
 
     @property
     def bytes_per_ns(self) -> float: ...

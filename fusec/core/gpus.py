@@ -33,7 +33,7 @@ def package() -> Any:
 
 
 def cupy() -> Any:
-    """CuPy, with a GPU; raises `NoGpuError`, which says what is missing."""
+    """CuPy, with a GPU; raises `NoGpuError`, which names the missing part."""
     try:
         found = package()
     except ImportError as error:
@@ -58,7 +58,7 @@ def cupy() -> Any:
 
 
 def missing() -> str:
-    """Why there is no GPU, and what to do; empty where there is one."""
+    """Why there is no GPU, and the cure; empty where there is one."""
     try:
         cupy()
     except NoGpuError as error:

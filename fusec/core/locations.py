@@ -19,6 +19,6 @@ class Loc(NamedTuple):
 
 
 class CaughtLoc(Loc):
-    """A place inside ``try`` blocks: what each of them catches, and where, the innermost first."""
+    """A place inside ``try`` blocks: the classes that each catches, and where, innermost first."""
 
     handlers: tuple[tuple[tuple[type[BaseException], ...], Loc], ...] = ()

@@ -1,8 +1,8 @@
 """Every lock of fusec is made here, so that a forked child finds all of them free.
 
-A child has only the thread that forked: what another thread held would stay held for ever.  Most
-locks are simply made anew in the child, because what they guard is whole between two bytecodes.
-Those made with ``quiet=True`` guard what is not, as LLVM's own state: a fork waits for them, and
+A child has only the thread that forked: locks that another thread held would stay held for ever.
+Most are simply made anew in the child, because the state they guard is whole between two bytecodes.
+Those made with ``quiet=True`` guard state that is not, as LLVM's own: a fork waits for them, and
 for modules of a trace that another thread is importing, whose locks Python does not make anew.
 """
 

@@ -1,6 +1,6 @@
-"""The `FUSEC_LOG` ladder: what happens inside fusec, a line an event, on stderr.
+"""The `FUSEC_LOG` ladder: events inside fusec, a line each, on stderr.
 
-Callers guard what is costly to format: ``if log.enabled(log.PASSES): log.write(log.PASSES, ...)``.
+Callers guard costly texts: ``if log.enabled(log.PASSES): log.write(log.PASSES, ...)``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What this machine leaves to this process: cores, memory, a folder.  Imports nothing of fusec."""
+"""The machine's share for this process: cores, memory, a folder.  Imports nothing of fusec."""
 
 from __future__ import annotations
 

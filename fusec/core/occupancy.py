@@ -48,7 +48,7 @@ class Occupancy:
     """The words of one Variable, and where its value is.
 
     ``copies`` are values in memories of devices, each with the `VERSION` that it is of; ``away``
-    the one that is newer than what the Variable's own memory has.
+    the one that is newer than the Variable's own memory.
     """
 
     __slots__ = ("__weakref__", "address", "away", "copies", "facts", "words")
@@ -75,13 +75,13 @@ class Occupancy:
             self.stay_home()
 
     def renew(self) -> None:
-        """Who holds it for writing has not written yet: what was a copy of its value still is."""
+        """Who holds it for writing has not written yet: copies of its value still are."""
         version = int(self.facts[VERSION])
         self.copies = {key: copy.of_version(version) for key, copy in self.copies.items()
                        if copy is self.away or copy.version >= version - 1}
 
     def stay_home(self) -> None:
-        """What the Variable's own memory has is its value."""
+        """The Variable's own memory has its value."""
         self.facts[AWAY], self.away = 0, None
 
 
@@ -98,12 +98,12 @@ _lock = locks.Lock()  # of what Python changes
 
 
 class Hold(ctypes.Structure):
-    """``with Hold(uses):`` nobody else writes what is used, or reads what is written; once.
+    """``with Hold(uses):`` nobody else writes memory in use, or reads memory written to; once.
 
-    What this thread holds already it goes on to hold: code that a call runs may use them.
+    This thread's earlier holds go on: code that a call runs may use their memory.
 
-    An interrupt (Ctrl-C, a deadline) may come between any two bytecodes.  So what the words say
-    and what the hold is at change together, in one call of native code, and leaving is such a call
+    An interrupt (Ctrl-C, a deadline) may come between any two bytecodes.  So the words and the
+    hold's own state change together, in one call of native code, and leaving is such a call
     itself: a method in Python could be interrupted before its first line.  (Before there is native
     code Python does it, and can be.)
     """
@@ -211,7 +211,7 @@ def _mark(marks: Sequence[tuple[np.ndarray, bool]]) -> None:
 
 
 def _note_writes(uses: Iterable[Use]) -> None:
-    """What was copied from these before is old from now on."""
+    """Earlier copies of these are old from now on."""
     for use, writes in uses:
         use.facts[VERSION] += writes
 
@@ -244,7 +244,7 @@ def mark_natively(take: int, leave: int) -> None:
 
 
 def _before_fork() -> None:
-    """A child cannot ask a GPU for what its parent has there."""
+    """A child cannot ask a GPU for its parent's arrays there."""
     for occupancy in list(_all.values()):
         occupancy.come_home()
 

@@ -2,9 +2,9 @@
 
 `dataclasses.dataclass` writes the text of three to six methods for every class and compiles each of
 them when the module is imported: 0.14 ms a class, 0.27 where it is frozen (Python 3.11).  The first
-call of a process makes 140 of them.  `dataclass` here compiles ``__init__``, and what compares and
-hashes, when it is first called; what prints and refuses assignments are functions that read the
-fields.  Everything else (fields, `replace`, matching, slots) is the standard library's, for which
+call of a process makes 140 of them.  `dataclass` here compiles ``__init__``, comparison and hash
+when they are first called; ``repr`` and refused assignment are functions that read the fields.
+Everything else (fields, `replace`, matching, slots) is the standard library's, for which
 type checkers take it.
 """
 
@@ -223,7 +223,7 @@ class Record:
     """A base of small classes whose annotations are the parameters of their initialiser.
 
     They are equal if they are the same; type checkers refuse assignments.  Making such a class
-    costs a fifth of what a dataclass does: there are modules with thirty, of which a process uses
+    costs a fifth of a dataclass: there are modules with thirty, of which a process uses
     ten.
     """
 

@@ -1,7 +1,7 @@
-"""What happened when, and where: spans, flows and counters, which a profile collects.
+"""The timeline of a process: spans, flows and counters, which a profile collects.
 
-Each thread appends to a list of its own, so recording takes no lock.  Callers guard what costs
-them something: ``if timeline.on: start = timeline.now()``.  Times are nanoseconds of `now`.
+Each thread appends to a list of its own, so recording takes no lock.  Callers guard costly
+arguments: ``if timeline.on: start = timeline.now()``.  Times are nanoseconds of `now`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HOST = "/job:localhost/task:0/device:CPU:0"  # where threads run kernels that ar
 
 
 class Recording:
-    """What one profile collects: for each thread its name, its number and its events."""
+    """The recording of one profile: for each thread its name, its number and its events."""
 
     def __init__(self) -> None:
         self.start = now()
@@ -35,7 +35,7 @@ class Recording:
 
 
 class _Rows(threading.local):
-    """What this thread records, and the device whose thread it is."""
+    """The recording of this thread, and the device whose thread it is."""
 
     recording: Recording | None = None
     device = HOST
@@ -68,8 +68,8 @@ def span(
 ) -> None:
     """Work of a kind (call, trace, passes, codegen, compile, kernel, library, copy, wait).
 
-    ``device`` is "" for what the compiler and the calling program do, ``loc`` the user's line,
-    ``args`` what else a reader wants to know.
+    ``device`` is "" for work of the compiler and the calling program, ``loc`` the user's line,
+    ``args`` further facts for a reader.
     """
     if on:
         rows = _rows
@@ -116,7 +116,7 @@ def begin() -> Recording:
 
 
 def end() -> None:
-    """Collect nothing any more; what is being recorded in this moment may still come."""
+    """Collect nothing any more; an event of this moment may still come."""
     global on, _recording
     on, _recording = False, None
 

@@ -1,4 +1,4 @@
-"""Versions of fusec and of what it stands on, read from package metadata without importing."""
+"""Versions of fusec and of its dependencies, read from package metadata without importing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def parse_requirement(line: str) -> Requirement:
 
 
 def requirements() -> list[Requirement]:
-    """What fusec and its extras need: the installed package's metadata, or the checkout's file."""
+    """Requirements of fusec and its extras, of the installed package's metadata or the checkout."""
     metadata = _metadata()
     try:
         return [parse_requirement(line) for line in metadata.requires("fusec") or ()]
@@ -85,7 +85,7 @@ def requirements() -> list[Requirement]:
 
 
 def install_command(extra: str, options: str = "") -> str:
-    """The pip command that installs what an extra adds, package by package.
+    """The pip command that installs an extra's requirements, package by package.
 
     The packages are named, not ``fusec[extra]``: that name is only known to an index that has a
     release of fusec.

@@ -68,7 +68,7 @@ class Dispatcher:
         return self._call_compiled(self.compiler.flatten(args, kwargs))
 
     def _answer_converted(self, leaves: tuple[Any, ...]) -> Any:
-        """What a recent plan answers for Python values that were made arrays; MISS where none."""
+        """A recent plan's answer for Python values that were made arrays; MISS where none."""
         return answer(self.fast.positional, leaves, self._target.name)
 
     def _call_compiled(self, call: FlatCall) -> Any:

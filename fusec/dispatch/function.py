@@ -23,7 +23,7 @@ from fusec.trace.convert.constructs import check_supported
 
 if TYPE_CHECKING:
     from fusec.compiled.concrete_function import ConcreteFunction
-    from fusec.compiled.sizes.open_function import OpenFunction
+    from fusec.compiled.sizes.dynamic_function import OpenFunction
     from fusec.compiled.stages import TracedStage
 
     from .dispatcher import Dispatcher
@@ -56,7 +56,7 @@ def _dispatcher_class() -> type[Dispatcher]:
 
 
 def _travel() -> Any:
-    """What takes functions to other processes; imported when the first one goes."""
+    """The module that takes functions to other processes; imported when the first one goes."""
     from . import travel
 
     return travel
@@ -91,8 +91,8 @@ class Function(Generic[P, R]):
         receiver: Callable[[], Any] | None = None, fallback: str = "error",
         device: str | None = None, kin: Kin | None = None,
     ) -> None:
-        """``receiver``, for methods, gives the instance; it is called, not kept; ``kin``: what its
-        class has.  A jitted ``fn`` is compiled anew, with these options."""
+        """``receiver``, for methods, gives the instance; it is called, not kept; ``kin``: that of
+        its class.  A jitted ``fn`` is compiled anew, with these options."""
         if isinstance(fn, Function):
             fn = fn.python_function
         if fallback != "eager":
@@ -121,7 +121,7 @@ class Function(Generic[P, R]):
         return Target(self._fn, self._receiver, "").python_function
 
     def _dispatching(self) -> Dispatcher:
-        """What answers calls that no recent plan takes."""
+        """The dispatcher of calls that no recent plan takes."""
         if self._dispatcher is not None:
             return self._dispatcher
         dispatcher = _dispatcher_class()(
@@ -267,13 +267,13 @@ class Function(Generic[P, R]):
 
     def of_instance(self, instance: Any) -> Function | None:
         """That of an instance which it was looked up on."""
-        return self._methods.known(instance) if self._receiver is None else None
+        return self._methods.function_of(instance) if self._receiver is None else None
 
     # -- other processes
 
     @property
     def options(self) -> dict[str, Any]:
-        """What it was made with, as keyword arguments."""
+        """Its options, as keyword arguments."""
         return {"static": self._static, "fp": self.fp, "check_indices": self.check_indices,
                 "reduce_retracing": self.reduce_retracing,
                 "input_signature": self.input_signature, "fallback": self.fallback,

@@ -24,7 +24,7 @@ def _misuse(message: str) -> Exception:
 
 
 def _check_compilable(fn: Any) -> None:
-    """Raise ``TypeError`` for what is no Python function or method."""
+    """Raise ``TypeError`` for anything but a Python function or method."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     kind = type(fn).__name__
@@ -68,7 +68,7 @@ def _as_function(fn: Any) -> Callable[..., Any]:
 
 
 def _jitted(options: dict[str, Any], fn: Callable[..., Any]) -> Function:
-    """What `jit` gives for these options."""
+    """The result of `jit` for these options."""
     if isinstance(fn, Function):
         if options == _DEFAULTS:
             return fn
@@ -115,7 +115,7 @@ def jit(
 
     Each new signature (dtypes, ranks, orders of strides, Python values) is traced once and
     compiled, and again, for all sizes, when a second shape comes; later calls run machine code.
-    Results are what NumPy gives: same dtypes, kinds, strides and mutations, floats within the
+    Results are NumPy's: same dtypes, kinds, strides and mutations, floats within the
     accuracy stated in docs/accuracy.md.
 
     ``static``: names (or positions) of arguments that are Python values while tracing; each value
@@ -136,7 +136,7 @@ def jit(
     back, or with options other than these defaults compiled anew.
 
     Raises ``ValueError`` for unknown options (for devices at the first call), ``TypeError`` for
-    what is no signature, ``UnsupportedError`` for generators and coroutines without a fallback.
+    malformed signatures, ``UnsupportedError`` for generators and coroutines without a fallback.
     """
     _check_options(fp, fallback, check_indices, autograph=autograph, compile=compile)
     statics = (static,) if isinstance(static, (str, int)) else tuple(static)

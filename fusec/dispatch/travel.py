@@ -1,9 +1,9 @@
 """Jitted functions in other processes.
 
-A function is pickled by its qualified name.  What no name finds elsewhere (of ``__main__``, which
-workers need not run; lambdas and closures) goes by value, as cloudpickle writes it, with the text
-that it was compiled from.  Where it arrives equal bytes are one function, so that a worker traces
-it once, however many tasks bring it.
+A function is pickled by its qualified name.  One that no name finds elsewhere (of ``__main__``,
+which workers need not run; lambdas and closures) goes by value, as cloudpickle writes it, with the
+text that it was compiled from.  Where it arrives equal bytes are one function, so that a worker
+traces it once, however many tasks bring it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _open = _Open()
 
 
 def reduced(function: Jitted) -> tuple[Any, ...]:
-    """What `pickle` is told of a function; raises ``pickle.PicklingError`` where it cannot go."""
+    """A function's reduction for `pickle`; raises ``pickle.PicklingError`` where it cannot go."""
     if function._receiver is not None:
         return _function_of, (function._receiver(), method_name(function))
     fn = function._fn
@@ -116,7 +116,7 @@ def _texts(fn: Any, seen: set[int]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _values(fn: FunctionType) -> Iterator[Any]:
-    """What a function's closure and the globals that it names hold."""
+    """The values of a function's closure and of the globals that it names."""
     for cell in fn.__closure__ or ():
         try:
             yield cell.cell_contents
@@ -131,7 +131,7 @@ def _values(fn: FunctionType) -> Iterator[Any]:
 
 
 def _target_of(module: str, name: str) -> Any:
-    """What a qualified name stands for in this process; None where it is nothing."""
+    """The object of a qualified name in this process; None where it is nothing."""
     target: Any = sys.modules.get(module)
     for part in name.split("."):
         target = getattr(target, part, None)
@@ -207,7 +207,7 @@ def _parts(code: CodeType) -> Any:
 
 
 def tokenized(function: Jitted) -> Any:
-    """What `dask.base.tokenize` makes its token of: equal for the same function in any process."""
+    """The data of `dask.base.tokenize`'s token: equal for the same function in any process."""
     fn: Any = function.python_function
     made_by = getattr(fn, _MADE_BY, None)
     if made_by is not None:

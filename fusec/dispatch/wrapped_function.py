@@ -77,7 +77,7 @@ class WrappedFunction:
         return self.run(*args)[0]
 
     def run(self, *args: Any, options: RunOptions | None = None) -> tuple[Any, RunMetadata]:
-        """The result and what the run reported."""
+        """The result and the report of the run."""
         with short_errors:
             return self._concrete.run(*self._filled(args), options=options)
 
@@ -101,9 +101,9 @@ def wrap_function(f: Callable[..., Any], *args: Any) -> WrappedFunction:
 
     Each argument is a `TensorSpec` (or a list, tuple or dict of them), for which calls give an
     array, or the value that the trace has for good.  A Variable created by ``f`` gets its first
-    value now, which must be a constant, and lives as long as what this returns.
+    value now, which must be a constant, and lives as long as the wrapped function.
 
-    Raises what tracing raises, and ``ValueError`` for specs whose sizes are not all known.
+    Raises like tracing, and ``ValueError`` for specs whose sizes are not all known.
     """
     with short_errors:
         return WrappedFunction(f, args)

@@ -2,7 +2,7 @@
 
 from .api import grad, jvp, stop_gradient, value_and_grad, vjp
 from .checks import check_grads
-from .custom import custom_jvp, custom_vjp
+from .custom_rules import custom_jvp, custom_vjp
 from .jacobians import hessian, hvp, jacobian
 
 # In a trace they are given Variables themselves, and not what these hold; a function that they are

@@ -33,7 +33,7 @@ from .point import (
     real_number,
     result_leaves,
 )
-from .transformed import check_callable, check_sequences, transformed
+from .transformed_functions import check_callable, check_sequences, transformed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,9 +47,9 @@ def grad(
 
     ``argnums``: the position of the argument to differentiate by, or several for a tuple of
     gradients; an argument may be a list, tuple or dict of arrays (a pytree), and its gradient is
-    one of the same structure.  A gradient has the shape and dtype of what it is by; of complex
-    arguments it is ``df/dx + i df/dy``.  ``has_aux``: ``f`` returns ``(y, others)``, and what this
-    returns is ``(gradient, others)``.  ``wrt``: by what to differentiate instead of by arguments: a
+    one of the same structure.  A gradient has the shape and dtype of its variable; of complex
+    arguments it is ``df/dx + i df/dy``.  ``has_aux``: ``f`` returns ``(y, others)``, and the
+    gradient function ``(gradient, others)``.  ``wrt``: variables in the place of arguments: a
     Variable, the path of an array that an argument holds (``"model.layers[0].w"``, or ``"self.w"``
     of a method), or a pytree of these.
 
@@ -98,7 +98,7 @@ def _value_and_grad(name: str, f: Any, argnums: Any, has_aux: bool, wrt: Any) ->
 
 
 def _apart(point: DerivativePoint) -> Sequence[Any]:
-    """What a function with ``has_aux`` returns."""
+    """The result of a function with ``has_aux``."""
     result = point.result
     if not isinstance(result, tuple) or len(result) != 2:
         raise user_error(
@@ -116,7 +116,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     adds nodes for the way back to those that computed the result; outside of one it is a compiled
     function that computes forwards and back, and raises ``RuntimeError`` where a Variable that
     ``f`` uses holds something else than then.  With ``has_aux`` ``f`` returns ``(result, others)``
-    and this ``(result, pull, others)``.  Raises what `grad` raises.
+    and this ``(result, pull, others)``.  Raises as `grad` does.
     """
     check_callable("vjp", f)
     with short_errors:
@@ -176,7 +176,7 @@ def jvp(
     which have the structure, shapes and dtypes of the primals.
 
     With ``has_aux`` ``f`` returns ``(result, others)`` and this ``(result, tangent, others)``.
-    Raises what `grad` raises.
+    Raises as `grad` does.
     """
     check_callable("jvp", f)
     check_sequences("jvp", primals=primals, tangents=tangents)
@@ -207,7 +207,7 @@ def _traced_jvp(
 
 
 def _as_it_is(trace: Trace, leaf: Any) -> Any:
-    """What an array holds now."""
+    """The contents of an array now."""
     if not isinstance(leaf, (TracedArray, np.ndarray)):
         return leaf
     return from_value(trace, as_traced(trace, leaf).value)
@@ -239,7 +239,7 @@ def _stopped(trace: Trace, leaf: Any) -> Any:
 
 def numbers_of(argnums: Argnums) -> int | tuple[int, ...]:
     """The arguments to differentiate by, as one number or a tuple.  Raises ``TypeError`` for names
-    and for what else is no position."""
+    and for other objects."""
     try:
         if isinstance(argnums, Sequence) and not isinstance(argnums, str):
             return tuple(map(operator.index, argnums))
@@ -253,7 +253,7 @@ def numbers_of(argnums: Argnums) -> int | tuple[int, ...]:
 
 
 def _key(wrt: Any) -> Any:
-    """What tells two sets of Variables apart; the transformed function keeps them alive."""
+    """The key of a set of Variables; the transformed function keeps them alive."""
     if wrt is None:
         return None
     leaves, structure = flattened(wrt)

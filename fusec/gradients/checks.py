@@ -11,7 +11,7 @@ from fusec.errors import user_error
 from fusec.trace.facts.trees import flattened
 
 from .api import jvp, vjp
-from .transformed import check_callable, check_sequences
+from .transformed_functions import check_callable, check_sequences
 
 _STEPS = {2: 1e-1, 4: 1e-2, 8: 1e-4}  # by the bytes of a real number
 

@@ -15,7 +15,7 @@ from fusec.trace.values.trace import Trace
 from .api import Argnums, P, grad, jvp, numbers_of
 from .one_hot import rows
 from .point import DerivativePoint, as_result, call_at, directions, result_leaves
-from .transformed import check_callable, check_sequences, transformed
+from .transformed_functions import check_callable, check_sequences, transformed
 
 
 def jacobian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
@@ -24,7 +24,7 @@ def jacobian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
     For a result of shape ``r`` and an argument of shape ``a`` an array of shape ``r + a``; of
     pytrees the structure of the result, in each place that of the argument(s).  The way is forward,
     a direction for each element of the arguments, unless the result has fewer elements: then it
-    goes back from each of these.  ``argnums`` and what is raised are those of `grad`; of complex
+    goes back from each of these.  ``argnums`` and exceptions are those of `grad`; of complex
     numbers it is refused.
     """
     check_callable("jacobian", f)
@@ -113,14 +113,14 @@ def hessian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
     """The second derivatives of ``f``, which returns one float: forward over the way back.
 
     By an argument of shape ``a`` an array of shape ``a + a``; by several, or pytrees, the structure
-    of these within itself.  ``argnums`` and what is
-    raised are those of `grad`.
+    of these within itself.  ``argnums`` and
+    exceptions are those of `grad`.
     """
     return jacobian(grad(f, argnums), argnums)
 
 
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian of ``f`` at the primals times the tangents, a tuple like these: the derivative of
-    the gradient in their direction, for which no matrix is made.  Raises what `grad` raises."""
+    the gradient in their direction, for which no matrix is made.  Raises as `grad` does."""
     check_sequences("hvp", primals=primals, tangents=tangents)
     return jvp(grad(f, tuple(range(len(primals)))), primals, tangents)[1]

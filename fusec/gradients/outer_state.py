@@ -1,4 +1,4 @@
-"""What a function reads beside its arguments, where its derivative is computed later than its
+"""State that a function reads beside its arguments, where its derivative is computed later than its
 result: `vjp` outside of a compiled function.
 
 The way back computes forwards anew.  With another state than then it would be the derivative of
@@ -20,7 +20,7 @@ _CURE = ("call fusec.vjp and what it returns in one compiled function, which com
 
 
 class OuterState:
-    """What ``function`` reads from outside in a call, Variables among it, with its values now.
+    """State that ``function`` reads from outside in a call, Variables among it, as it is now.
 
     Raises ``UnsupportedError`` where it draws random numbers from a generator that it does not
     make: it would draw others.

@@ -19,7 +19,7 @@ from fusec.state.variable import Variable
 from fusec.trace.values.array import TracedArray
 from fusec.trace.values.trace import Trace, assign
 
-from .independent import Independent, independent, no_derivative
+from .independent_variables import Independent, independent, no_derivative
 
 _STEP = re.compile(r"\.(?P<name>[^\W\d]\w*)|\[(?P<key>[^\[\]]+)\]")
 
@@ -30,9 +30,8 @@ def by_path(
 ) -> Independent:
     """The variable that the array at a path is: one that a parameter of ``f`` names, or ``self``.
 
-    The array stays the object's: what the function writes there is written as in a plain call.
-    Raises ``ValueError`` for what is no path of the call, ``TypeError`` where there is no array of
-    floats.
+    The array stays the object's: writes to it are those of a plain call.  Raises ``ValueError``
+    for a path that the call does not have, ``TypeError`` where there is no array of floats.
     """
     root, *steps = _steps(trace, path, name)
     found = _roots(f, args, kwargs)
@@ -82,7 +81,7 @@ def _itself(x: Any) -> Any:
 
 
 def _steps(trace: Trace, path: str, name: str) -> Iterator[Any]:
-    """The name that a path begins with, and what reads each of its steps."""
+    """The name that a path begins with, and the reader of each of its steps."""
     match = re.match(r"[^\W\d]\w*", path)
     place = match.end() if match else 0
     yield path[:place]

@@ -16,10 +16,10 @@ from fusec.trace.hooks.absence import bound
 from fusec.trace.objects.tracing_hooks import TracingHooks
 from fusec.trace.operands.operands import as_traced, cast, spread
 from fusec.trace.values.array import TracedArray, from_value
-from fusec.trace.values.differentiated import Differentiated
+from fusec.trace.values.differentiation import Differentiated
 from fusec.trace.values.trace import Trace
 
-from .independent import Independent, check_apart, independent
+from .independent_variables import Independent, check_apart, independent
 from .paths import by_path
 
 Tree = Any
@@ -104,8 +104,7 @@ def call_at(
 
 
 def _check_variables(trace: Trace, wrt: Tree, name: str) -> None:
-    """Raise ``TypeError`` for what is no Variable and no path: ``f`` does not read it by what
-    ``wrt`` is."""
+    """Raise ``TypeError`` for leaves of ``wrt`` that are no Variable and no path."""
     wrong = [type(x).__name__ for x in flattened(wrt)[0] if not isinstance(x, (Variable, str))]
     if wrong:
         raise user_error(
@@ -117,7 +116,7 @@ def _check_variables(trace: Trace, wrt: Tree, name: str) -> None:
 def called(
     trace: Trace, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """What the function returns that is traced with the program around it; a variable that it may
+    """The result of a function that is traced with the program around it; a variable that it may
     not have bound raises where it has not."""
     hooks = trace.hooks
     assert isinstance(hooks, TracingHooks)
@@ -192,7 +191,7 @@ def _cure(y: Any) -> str:
 
 
 def _described(y: Any, number: TracedArray | None, count: int) -> str:
-    """What a function returns, for a message: the type of a number, or what else it is."""
+    """A function's result, for a message: the type of a number, or the kind of object."""
     if number is not None:
         kind = number.dtype.type(0).item() if number.type.is_weak else None
         return str(number.type) if kind is None else f"a Python {type(kind).__name__}"

@@ -1,7 +1,7 @@
-"""Rules that the program gives, as graphs: see `fusec.passes.gradient.given` for what uses them.
+"""Rules that the program gives, as graphs: `fusec.passes.gradient.given_rules` uses them.
 
-A rule is traced where the function is called, on values that stand for cotangents or tangents; what
-it computes of other values is computed there, once.
+A rule is traced where the function is called, on values that stand for cotangents or tangents; its
+nodes of other values are computed there, once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fusec.trace.facts.trees import flattened
 from fusec.trace.operands.operands import as_traced
 from fusec.trace.places.cells import CellVariables
 from fusec.trace.values.array import TracedArray, from_value
-from fusec.trace.values.differentiated import Differentiated
+from fusec.trace.values.differentiation import Differentiated
 from fusec.trace.values.selected_arrays import Copied, roots
 from fusec.trace.values.storage import Storage
 from fusec.trace.values.trace import Trace
@@ -34,7 +34,7 @@ Tree = Any
 
 @dataclass
 class Argument:
-    """One that has derivatives: ``inside`` is what the function gets for it, whose leaves at
+    """One that has derivatives: ``inside`` is the function's own, whose leaves at
     ``places`` are the values by which there are derivatives."""
 
     number: int
@@ -91,7 +91,7 @@ class RuleCall:
         return [x for argument in self.arguments for x in argument.primals]
 
     def check_unwritten(self) -> None:
-        """Raise where the function has written to anything but what it made."""
+        """Raise where the function has written to memory that it did not make."""
         written = any(x.storage is not None and x.storage.version for x in self.primals)
         if written or self.region.written():
             raise unsupported(
@@ -99,13 +99,13 @@ class RuleCall:
                 cure="compute on a copy and return it; random numbers are drawn outside")
 
     def closed(self, values: Sequence[Value]) -> list[Value]:
-        """What they depend on beside the arguments that have derivatives."""
+        """Values that they depend on beside the arguments that have derivatives."""
         own = {x.value for x in self.primals}
         return [v for v in captures(self.region, values)
                 if v not in own and v.dtype.kind in DIFFERENTIABLE]
 
     def apart(self, run: Callable[[], Any]) -> Any:
-        """What a part of the rule returns, which may change nothing but what it makes."""
+        """The result of a part of the rule, which may change only objects of its own."""
         trace, hooks = self.trace, self.trace.hooks
         assert hooks is not None
         where, variables, region = hooks.where, CellVariables(trace, ()), TraceRegion(trace)
@@ -145,7 +145,7 @@ def _is_differentiable(leaf: Any) -> bool:
 
 @dataclass
 class RuleResult:
-    """What the function returns: leaves that have derivatives, at ``places``, and others."""
+    """The function's result: leaves that have derivatives, at ``places``, and others."""
 
     call: RuleCall
     structure: Any
@@ -163,7 +163,7 @@ class RuleResult:
         return [self.leaves[k].value for k in self.places]
 
     def with_rule(self, direction: str, rule: DerivativeRule, primals: Sequence[Value]) -> Tree:
-        """The result, with a rule for what has derivatives."""
+        """The result, with a rule for the leaves that have derivatives."""
         trace, closed = self.call.trace, self.call.closed(self.values)
         if not self.places:
             return self.structure.unflatten(self.leaves)
@@ -191,7 +191,7 @@ class RuleResult:
 
 @dataclass(frozen=True)
 class DerivativeRule:
-    """A graph over directions and what else it reads."""
+    """A graph over directions and other values that it reads."""
 
     graph: Graph
     read: list[Value]
@@ -200,7 +200,7 @@ class DerivativeRule:
 def _rule(
     call: RuleCall, name: str, outs: Sequence[Value], seeds: Sequence[Value]
 ) -> DerivativeRule:
-    """The part of what computes ``outs`` that depends on the seeds."""
+    """The nodes behind ``outs`` that depend on the seeds."""
     given, dependent, read = set(seeds), set(seeds), set[Value]()
     first = min((v.node.id for v in seeds), default=0)
     nodes = nodes_behind(outs, lambda v: v in given or v.node.id < first)
@@ -229,7 +229,7 @@ def _seed(trace: Trace, value: Value, name: str) -> Value:
 
 
 def backward_rule(call: RuleCall, forward: Any, backward: Any) -> Tree:
-    """What the function returns, which ``forward`` computes."""
+    """The function's result, which ``forward`` computes."""
     trace = call.trace
     given = settled(trace, bound(trace, called(trace, forward, tuple(call.args), {})))
     call.check_unwritten()
@@ -296,7 +296,7 @@ def _fitted(call: RuleCall, leaf: Any, like: TracedArray, what: str) -> Value:
 
 
 def forward_rule(call: RuleCall, jvp: Any) -> Tree:
-    """What the function returns, which ``jvp`` computes beside the tangent."""
+    """The function's result, which ``jvp`` computes beside the tangent."""
     trace, seeds, tangents = call.trace, list[Value](), list[Any]()
     for argument in call.arguments:
         leaves = [_zeros(trace, leaf) for leaf in argument.leaves]

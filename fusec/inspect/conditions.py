@@ -1,4 +1,4 @@
-"""What around a measurement was not the program's doing: other processes, quotas, heat, BLAS.
+"""Conditions of a measurement beside the program: other processes, quotas, heat, BLAS.
 
 Linux counts these in small files; where there are none nothing is said.
 """
@@ -57,8 +57,8 @@ def _cpu_seconds(stat: Path) -> tuple[float, float]:
 def remarks(
     before: Counters, after: Counters, threads: int, blas: bool = True
 ) -> tuple[str, ...]:
-    """What may have slowed down a measurement between the two, on so many threads; ``blas``:
-    whether library calls were a part of it."""
+    """Conditions that may have slowed down a measurement between the two, on so many threads;
+    ``blas``: whether library calls were a part of it."""
     others = _others(before, after)
     found = tuple(_disturbances(before, after, others, threads))
     return (*found, *blas_remarks(others if others > _OTHERS else 0.0)) if blas else found
@@ -101,7 +101,7 @@ def blas_remarks(others: float = 0.0) -> Iterator[str]:
 
 
 def remarks_now(seconds: float = 0.2) -> tuple[str, ...]:
-    """What would disturb a measurement on all cores now, from a look at so many seconds."""
+    """Disturbances of a measurement on all cores now, from a look at so many seconds."""
     before = counters()
     time.sleep(seconds)
     return remarks(before, counters(), machine.usable_cores())

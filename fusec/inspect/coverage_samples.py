@@ -1,4 +1,4 @@
-"""Sample calls for the coverage page: which arguments show what a function is compiled to."""
+"""Sample calls for the coverage page: arguments that show the code of a function."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``python -m fusec doctor``: what this installation has, what it lacks, and the command to get it.
+"""``python -m fusec doctor``: the parts of this installation, and how to get those it lacks.
 
-It covers what users need, not what developers' tests, linters and comparisons do.  It installs and
+It covers users' needs, not those of developers' tests, linters and comparisons.  It installs and
 changes nothing, and a part that cannot be read is reported in its own line.
 """
 
@@ -78,7 +78,7 @@ def _guarded(lines: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def version_lines(needs: Iterable[Requirement]) -> Iterable[str]:
-    """A line each for fusec, Python, the system and what fusec stands on; untested ones say so."""
+    """A line each for fusec, Python, the system and dependencies; untested ones say so."""
     bounds = {need.package: need.bounds for need in needs if not need.extra}
     yield f"fusec {version_of('fusec')}"
     python = platform.python_version()
@@ -141,7 +141,7 @@ def _runtime() -> Iterable[str]:
 
 
 def _devices() -> Iterable[str]:
-    """What devices need beside the CPU, and who says what is missing."""
+    """The parts that devices beside the CPU need, each with its own report of a missing one."""
     backends = importlib.import_module("fusec.codegen.backends")
     for name in backends.KINDS:
         yield from backends.backend(name).status()

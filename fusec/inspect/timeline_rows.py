@@ -33,7 +33,7 @@ class TimelineRows:
         self._spans: dict[str, list[tuple[int, int, int]]] = {}  # (start, end, thread) by device
 
     def events(self) -> Iterator[Json]:
-        """What the file lists: names of rows first."""
+        """The events of the file: names of rows first."""
         raw = [(thread, event) for thread, (*_, entries) in enumerate(self._threads, 1)
                for event in _events(entries)]
         for thread, event in raw:

@@ -1,7 +1,7 @@
 """Names of devices, whole or in part: ``/job:localhost/task:0/device:CPU:1``.
 
 After section 3.2.1 of the TensorFlow paper: a name says the job, the task in it, the type of the
-device and its number; what a partial name leaves out may be anything.
+device and its number; parts that a partial name leaves out may be anything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DeviceName:
     def parse(cls, text: str) -> DeviceName:
         """``/job:localhost/task:0/device:CPU:1``, ``/device:CPU:*``, ``/cpu:1``, ``CPU`` or ``""``.
 
-        Raises ``ValueError`` for what is no name.
+        Raises ``ValueError`` for a malformed name.
         """
         found = _pattern().match(text) if len(text) <= _LONGEST else None
         if found is None or (found["type"] or "").lower() in ("job", "task", "device"):
@@ -50,7 +50,7 @@ class DeviceName:
         return None not in (self.job, self.task, self.type, self.index)
 
     def under(self, outer: DeviceName) -> DeviceName:
-        """The name in a scope: what it leaves out is the scope's.
+        """The name in a scope: parts that it leaves out are the scope's.
 
         The number of a device of one type says nothing of another type's, so it is not taken over
         where the types differ.

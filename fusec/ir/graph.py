@@ -155,7 +155,7 @@ class Graph:
     updates: tuple[tuple[int, Value], ...] = ()
     nodes: tuple[Node, ...] = ()
     name: str = "main"
-    assumed: tuple[Any, ...] = ()  # `open_sizes.Assumption`s of its parameters' sizes
+    assumed: tuple[Any, ...] = ()  # `dynamic_sizes.Assumption`s of its parameters' sizes
     _index: dict[str, Node] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -198,7 +198,7 @@ class Graph:
 
     @property
     def roots(self) -> tuple[Value, ...]:
-        """What a call must produce: outputs, then updated inputs."""
+        """The values that a call must produce: outputs, then updated inputs."""
         return (*self.outputs, *(v for _, v in self.updates))
 
     @lazy
@@ -244,7 +244,7 @@ class Graph:
         Raises ``ValueError`` for symbols that it has not or that are missing, for sizes below 2,
         and for sizes that it was not traced for.
         """
-        graph: Graph = _module("ir.sizes.open_sizes").at_sizes(self, sizes)
+        graph: Graph = _module("ir.sizes.dynamic_sizes").at_sizes(self, sizes)
         return graph
 
     def to_json(self) -> str:
@@ -269,8 +269,8 @@ class Graph:
     ) -> Any:
         """A compiled function from the edges ``inputs`` to the edges ``outputs``.
 
-        Edges are named ``"Square:0"``; None stands for the graph's own.  What becomes of updates,
-        and what it raises: see `fusec.ops.graphs.carve.carve`.
+        Edges are named ``"Square:0"``; None stands for the graph's own.  Updates and exceptions:
+        see `fusec.ops.graphs.carve.carve`.
         """
         return _module("compiled.graph_function").graph_function(self, inputs, outputs, prune)
 
@@ -279,7 +279,7 @@ class Graph:
 
 
 def _module(name: str) -> Any:
-    """A module that imports this one: what writes, admits and compiles graphs."""
+    """A module that imports this one: those that write, admit and compile graphs."""
     return importlib.import_module(f"fusec.{name}")
 
 

@@ -1,4 +1,4 @@
-"""What is computed when it is first asked for: attributes, and facts about one immutable object."""
+"""Values that are computed at first use: attributes, and facts about one immutable object."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class lazy(Generic[T]):
 def asked_once(function: Callable[[S], T]) -> Callable[[S], T]:
     """A function of an immutable object, called once: the object's ``__dict__`` keeps the answer.
 
-    For facts that the object's class cannot know, as its module may not import what computes them.
+    For facts that the object's class cannot know, as its module may not import their functions.
     """
     name = f"{function.__module__}.{function.__qualname__}"
 

@@ -15,7 +15,7 @@ def depth_first(
 ) -> Iterator[Item]:
     """The items and all that they depend on, each once, dependencies first.
 
-    ``before`` gives what an item depends on directly.
+    ``before`` gives an item's direct dependences.
     """
     seen: set[Item] = set()
     stack = [(item, False) for item in reversed(starts)]

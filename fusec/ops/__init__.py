@@ -9,7 +9,7 @@ from .calls import (
     library,
     recursion,
     scalar_calls,
-    structured,
+    subgraph_ops,
 )
 from .registry import Op, all_ops, get, register
 from .rows import (
@@ -54,7 +54,7 @@ __all__ = [
     "sizes",
     "sources",
     "special",
-    "structured",
+    "subgraph_ops",
     "transfers",
     "views",
     "windows",

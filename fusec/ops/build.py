@@ -31,7 +31,7 @@ class Namer:
 
 
 class DeviceChoice(Protocol):
-    """What says of each node of a program where it is to be; equal where it says the same."""
+    """The collaborator that says the device of each new node."""
 
     @property
     def name(self) -> object:
@@ -58,7 +58,7 @@ class Builder:
         self.notes: list[str] = []  # decisions that `fusec.explain` tells
 
     def emit(self, op: str, *inputs: Value, name: str = "", **attrs: Any) -> Value:
-        """A new node's first output.  Raises what the op's type rule raises for bad shapes."""
+        """A new node's first output.  Raises the op's type rule's error for bad shapes."""
         row = registry.get(op)
         types = row.infer([v.type for v in inputs], attrs)
         name = self.namer.fresh(self.scope + (name or op))
@@ -68,7 +68,7 @@ class Builder:
         return Node(op, inputs, types, attrs, name=name, loc=self.loc, device=device,
                     control_inputs=self.control_inputs if inputs else ()).out()
 
-    def given(self, op: str, name: str, **attrs: Any) -> Value:
+    def source(self, op: str, name: str, **attrs: Any) -> Value:
         """A new node without operands, which is in no scope."""
         types = registry.get(op).infer([], attrs)
         return Node(op, (), types, attrs, name=self.namer.fresh(name), loc=self.loc,
@@ -76,7 +76,7 @@ class Builder:
 
     @contextmanager
     def on(self, device: str) -> Iterator[None]:
-        """What is given inside is on this device."""
+        """Nodes made inside are on this device."""
         before, self.device = self.device, device
         try:
             yield

@@ -1,4 +1,4 @@
-"""Cofactors of square matrices: what the derivative of a determinant is made of.
+"""Cofactors of square matrices: the derivative of a determinant.
 
 Jacobi's formula has ``det(a) * inv(a).T``, where there is an inverse.  Of a singular matrix they
 are those of its factors, as the cofactors of a product are the product of the cofactors: with

@@ -1,7 +1,7 @@
 """Parts of complex numbers, and which ops on complex values are fused.
 
 A complex value in the loop IR is a pair of real expressions, so an op on complex values is fused
-when ``complex_pairs`` says what the pair is.  Everything else calls NumPy: the pass
+when ``complex_pairs`` gives the pair.  Everything else calls NumPy: the pass
 ``complex_calls`` turns it into a `NumPy` node, whose attrs name the op and hold its attributes.
 """
 
@@ -16,7 +16,7 @@ from fusec.ir import Node, TensorType
 
 from . import registry
 from .admission.admission import BY_PASSES, PLAIN, Admission
-from .admission.admitted import WITH_PART
+from .admission.row_admissions import WITH_PART
 from .python_operators import PYTHON_OPERATORS
 from .registry import Op, Types, register
 from .rows.elementwise import infer_same, result_type

@@ -1,4 +1,4 @@
-"""Counters whose number the largest of the things counted decides: what ``np.bincount`` counts in.
+"""Counters whose number the largest of the counted ints decides: those of ``np.bincount``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from fusec.ir import TensorType
 
-from .admission.admitted import COUNTERS
+from .admission.row_admissions import COUNTERS
 from .registry import Op, Types, register
 
 NEGATIVE = "'list' argument must have no negative elements"

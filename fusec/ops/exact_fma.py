@@ -1,4 +1,4 @@
-"""A fused multiply-add in NumPy, rounded once: what the hardware instruction computes.
+"""A fused multiply-add in NumPy, rounded once, as the hardware instruction does.
 
 Method: Boldo and Melquiond, *Emulation of a FMA and correctly rounded sums: proved algorithms using
 rounding to odd*, IEEE Transactions on Computers 57(4), 2008.  Where scaling could spoil its exact

@@ -13,7 +13,7 @@ from .rows.picking import PICKS, picked_axes
 
 
 def live_nodes(graph: Graph) -> list[Node]:
-    """In order: parameters, what is needed, and for an index that only other nodes use a check,
+    """In order: parameters, needed nodes, and for an index that only other nodes use a check,
     which stands where the node stood, after the new nodes that it needs."""
     roots = _roots(graph)
     needed = {node.id for node in topological_order(roots)}

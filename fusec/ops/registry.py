@@ -38,7 +38,7 @@ class Op:
     by ``decompose`` before anything else; *extern* ops call ``reference``, a library.
     ``reference`` is NumPy's own evaluation always:
     ``reference(*arrays, **attrs)``.  ``ufunc`` resolves dtypes exactly as NumPy does.  ``cost`` is
-    in units of one addition.  ``doc`` is a line on what it computes and its attrs.
+    in units of one addition.  ``doc`` is a line on its result and its attrs.
 
     The rules of a transformation are columns too.  None says that nobody has written the rule yet,
     so a program with such a row must be refused; it never says that there is nothing to do.
@@ -96,7 +96,7 @@ class Op:
 
     @property
     def lowering(self) -> Lowering:
-        """What becomes of the row's nodes: loops, other nodes, calls, or nothing of their own."""
+        """The lowering of the row's nodes: loops, other nodes, calls, or nothing of their own."""
         return _LOWERING.get(self.kind, "fused")
 
 

@@ -1,1 +1,1 @@
-"""On which device each node runs: names, scopes, estimates, and what comes of them."""
+"""On which device each node runs: names, scopes, estimates, and their result."""

@@ -20,7 +20,7 @@ _cached: tuple[tuple[Any, ...], Machine] | None = None
 def machine() -> Machine:
     """The devices that there are, as placement sees them."""
     devices = tuple(registry.devices())
-    return replace(_machine(devices), measured=node_times.known(devices),
+    return replace(_machine(devices), measured=node_times.kept_times(devices),
                    is_soft=config.soft_placement)
 
 

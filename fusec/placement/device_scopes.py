@@ -1,7 +1,7 @@
-"""What the device scopes around a node say of its place.
+"""The device scopes around a node, and the device that they ask for it.
 
 A scope says the name of a device, whole or in part, or is a function that says one for each node.
-What an inner scope leaves out is the outer one's; `DeviceName.under` has the rule.
+Parts that an inner scope leaves out are the outer one's; `DeviceName.under` has the rule.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _dropped: set[str] = set()  # names that were warned of
 
 
 class Operand(NamedTuple):
-    """What a node reads; sizes in ``shape`` may be symbols."""
+    """An operand of a node; sizes in ``shape`` may be symbols."""
 
     name: str
     dtype: Any
@@ -40,7 +40,7 @@ class Operand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeToPlace:
-    """What a device function is given: a node that is about to be made, or a new Variable, whose
+    """The argument of a device function: a node that is about to be made, or a new Variable, whose
     ``op`` is ``"Variable"``.  ``loc`` is the user's line."""
 
     op: str
@@ -58,7 +58,7 @@ class DeviceFunction:
     def name_for(
         self, node: NodeToPlace, around: DeviceName, beside: Together | None
     ) -> DeviceName:
-        """What it says; what goes wrong in it is the user's own error, with the node and line."""
+        """The name that it gives; an exception in it is the user's own, with the node and line."""
         try:
             with _outside_of_the_trace(current()):
                 answer = self.fn(node)
@@ -69,7 +69,7 @@ class DeviceFunction:
         if answer is None:
             return ANYWHERE
         try:
-            return agreed(known(name_of(answer), around, lambda: node.loc), beside,
+            return agreed(checked_name(name_of(answer), around, lambda: node.loc), beside,
                           lambda: node.loc)
         except FusecError as error:
             raise _refused(self, node, error) from None
@@ -80,7 +80,7 @@ class DeviceFunction:
 
 class Together(NamedTuple):
     """On the device of the node ``anchor``, which is one that ``device`` stands for; without an
-    anchor on ``device``, which is whole then.  ``title`` is what messages call it."""
+    anchor on ``device``, which is whole then.  ``title`` is its name in messages."""
 
     device: DeviceName
     anchor: str
@@ -100,9 +100,9 @@ Item = DeviceName | DeviceFunction | Together
 
 @dataclass(frozen=True)
 class DeviceScope:
-    """What the scopes around a node say, outermost first; equal where they say the same.
+    """The scopes around a node, outermost first; equal where they say the same.
 
-    ``sends``: as what the values that are made go to other devices, where not as they are.
+    ``sends``: the format in which values made inside go to other devices, "" as they are.
     """
 
     items: tuple[Item, ...]
@@ -118,13 +118,13 @@ class DeviceScope:
 
     @property
     def beside(self) -> Together | None:
-        """What all nodes are to be together with."""
+        """The anchor that all nodes are to be together with."""
         first = self.items[0] if self.items else None
         return first if isinstance(first, Together) else None
 
     def device_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str:
         """The constraint of a new node: the name of a device and, after ``@``, of the node that it
-        is together with; empty where it may be anywhere.  After ``~`` stands what it sends."""
+        is together with; empty where it may be anywhere.  After ``~``: the format of sends."""
         return self._place_of(op, name, inputs, loc) + (self.sends and f"~{self.sends}")
 
     def _place_of(self, op: str, name: str, inputs: Sequence[Value], loc: Loc | None) -> str:
@@ -185,8 +185,8 @@ _NOWHERE = DeviceScope(())
 
 
 def item_of(spec: Any, loc: Loc | None = None) -> Item:
-    """A name of a device, or a function; raises ``ValueError`` for what is no name, ``TypeError``
-    for what is neither."""
+    """A name of a device, or a function; raises ``ValueError`` for texts that are no name,
+    ``TypeError`` for other objects."""
     if not callable(spec):
         return name_of(spec, loc)
     try:
@@ -221,7 +221,7 @@ def name_of(spec: Any, loc: Loc | None = None) -> DeviceName:
 # ------------------------------------------------------------------------- names that no device has
 
 
-def known(
+def checked_name(
     name: DeviceName, around: DeviceName, where: Callable[[], Loc | None]
 ) -> DeviceName:
     """The name, if it is one of a device, in a scope that says ``around``.
@@ -238,7 +238,7 @@ def known(
 def agreed(
     name: DeviceName, beside: Together | None, where: Callable[[], Loc | None]
 ) -> DeviceName:
-    """The name, if it can be that of the device of what the node is together with; as `known`."""
+    """The name, if it can be that of the device of the node's anchor; as `checked_name`."""
     if beside is None or name.admits(beside.device.under(name)):
         return name
     if config.soft_placement:
@@ -279,7 +279,7 @@ def _cure(name: DeviceName) -> str:
 
 @contextmanager
 def _outside_of_the_trace(trace: Trace | None) -> Iterator[None]:
-    """What is called inside runs as Python runs it, compiled functions too.
+    """Calls inside run as Python runs them, of compiled functions too.
 
     A function that is defined in the program is traced with it all the same: nodes that it makes
     are asked of nobody, and its lines are no other node's.
@@ -309,7 +309,7 @@ def _failed(function: DeviceFunction, node: NodeToPlace, error: Exception) -> Fu
 
 
 def _refused(function: DeviceFunction, node: NodeToPlace, error: FusecError) -> FusecError:
-    """The error for what a function said, with the node that it said it of."""
+    """The error for a function's answer, with the node that it was given."""
     said = error.diagnostic
     return type(error)(said.title, loc=node.loc, cure=said.cure, values=[
         *said.values, ("for", f"{node.op} {node.name}"), ("said by", f"the device {function}")])

@@ -69,7 +69,7 @@ class DeviceInfo:
 
     @property
     def transfer_bandwidth(self) -> float | None:
-        """Bytes per second in which it copies what another device has written."""
+        """Bytes per second in which it copies memory that another device has written."""
         return self._rate("transfer_bytes_per_ns")
 
     def __eq__(self, other: object) -> bool:
@@ -151,7 +151,7 @@ class Devices(Tabular, Sequence[DeviceInfo]):
                 *(f"({note})" for kind in backends.KINDS.values() for note in kind.notes())]
 
     def _library_notes(self) -> list[str]:
-        """What makes library calls slow that run on several devices at once."""
+        """The causes of slow library calls that run on several devices at once."""
         cpus = [device for device in self._rows if device.cores]
         used = blas_threads() or 0
         if len(cpus) < 2 or used <= min(device.threads for device in cpus):

@@ -1,4 +1,4 @@
-"""Which device each node was placed on, why, and what is sent between devices, as text."""
+"""Which device each node was placed on, why, and the values sent between devices, as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fusec.runtime.devices import registry
 from fusec.runtime.devices.device import Device
 
 if TYPE_CHECKING:
-    from fusec.placement.placed import Placed
+    from fusec.placement.placed_graph import Placed
 
 
 def placement_lines(placed: Placed) -> list[str]:
@@ -37,8 +37,8 @@ def _notes(transfers: Sequence[Transfer]) -> list[str]:
 
 
 def refusal_lines(graph: Graph) -> list[str]:
-    """What devices that the program names have no kernel for, and why, in the graph as it was
-    traced; only where the node's kind does not say it."""
+    """Nodes for which devices that the program names have no kernel, and why, in the graph as it
+    was traced; only where the node's kind does not say it."""
     return list(dict.fromkeys(
         f"{device.name.short}  no kernel for {node.name}{f' at {node.loc}' if node.loc else ''}: "
         f"{reason}"

@@ -2,7 +2,7 @@
 
 They are slower, because kernels run one by one, and each step is timed; then they are as quick as
 they can be.  The graph is placed anew if the times say that another placement would end much
-sooner.  That happens once: measured times change with what else the machine does.
+sooner.  That happens once: measured times change with other work of the machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Trial:
         self, nodes: Sequence[Node], machine: Machine, placement: Placement,
         decide: Callable[[Mapping[str, float]], Anew | None],
     ) -> None:
-        """``decide`` is told ``least`` in the end, and says what is to run from then on."""
+        """``decide`` is told ``least`` in the end, and gives the plan from then on."""
         self.nodes = {n.name: n for n in nodes if is_placed(n)}
         self.machine, self.placement, self.decide = machine, placement, decide
         self.least: dict[str, float] = {}

@@ -1,5 +1,5 @@
 """Whether a graph has to be placed, and the passes with and without that: most need not, and load
-nothing of what places them."""
+no placer."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
 
 if TYPE_CHECKING:
-    from .placed import Placed
+    from .placed_graph import Placed
 
 _REGISTRY = "fusec.runtime.devices.registry"
 
 
 def placer_for(graph: Graph, residence: str = "") -> Any:
     """The module that places graphs; None where one device, the only one that is chosen without
-    being named, does everything.  ``residence``: see `fusec.trace.call.placing`."""
+    being named, does everything.  ``residence``: see `fusec.trace.call.placement_settings`."""
     if not residence and config.logical_cpu_devices == 1 and not _constrained(graph):
         registry = sys.modules.get(_REGISTRY)  # not loaded: nobody has registered another type
         if registry is None or sum(d.is_automatic for d in registry.devices()) < 2:
             return None
-    return importlib.import_module("fusec.placement.placed")
+    return importlib.import_module("fusec.placement.placed_graph")
 
 
 def optimized(
     graph: Graph, options: PassOptions, records: list[PassRecord], residence: str = ""
 ) -> tuple[Graph, Placed | None]:
-    """The graph after the passes, and what placement decided of it if there was anything."""
+    """The graph after the passes, and its placement if there was anything to decide."""
     placer = placer_for(graph, residence)
     if placer is None:
         return run_pipeline(graph, options, records), None
@@ -50,7 +50,7 @@ def scheduled(
     graph: Graph, placed: Placed | None, input_strides: Sequence[Strides],
     output_strides: Sequence[Strides], traced: Graph,
 ) -> Schedule:
-    """The schedule of what `optimized` gave, over the devices that it is placed on."""
+    """The schedule of the result of `optimized`, over the devices that it is placed on."""
     if placed is not None and placed.is_divided:
         schedule: Schedule = placed.schedule(input_strides, output_strides, traced)
         return schedule

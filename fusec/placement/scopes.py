@@ -3,7 +3,7 @@
 Data dependence already orders everything that can be observed, so a program needs none of them to
 be right.  Names make graphs readable; control edges and places are kept by every pass, which the
 verifier checks.  Outside of a traced function names and order do nothing; a place holds there for
-what is called and for Variables that are made.
+functions that are called and for Variables that are made.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ from fusec.state.variable import Variable
 from fusec.trace.operands.operands import as_traced
 from fusec.trace.values.trace import Trace, current, user_frame
 
-from .device_scopes import ANYWHERE, DeviceScope, Together, agreed, inside, item_of, known, name_of
+from .device_scopes import (
+    ANYWHERE,
+    DeviceScope,
+    Together,
+    agreed,
+    checked_name,
+    inside,
+    item_of,
+    name_of,
+)
 from .devices import DeviceInfo
 
 Where = Callable[[], Loc | None]
@@ -37,7 +46,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*(/[A-Za-z_0-9][\w.-]*)*/?\Z")
 
 
 class _Entered(threading.local):
-    """What stood there before each time that a scope was entered; threads may share the scope."""
+    """The scopes from before each entry of a scope; threads may share the scope."""
 
     def __init__(self) -> None:
         self.before: list[tuple[Builder, Any]] = []
@@ -70,7 +79,7 @@ class _Scope:
 class name_scope(_Scope):
     """``with fusec.name_scope("layer1"):``: names of nodes made inside begin with ``layer1/``.
 
-    Scopes nest.  Raises ``ValueError`` for what is no name.
+    Scopes nest.  Raises ``ValueError`` for a malformed name.
     """
 
     field = "scope"
@@ -87,7 +96,7 @@ class name_scope(_Scope):
 
 
 class control_dependencies(_Scope):
-    """``with fusec.control_dependencies([a, b]):``: what is made inside runs after ``a`` and ``b``.
+    """``with fusec.control_dependencies([a, b]):``: nodes made inside run after ``a`` and ``b``.
 
     They are values of the traced program; numbers and arguments are there before everything.
     Inside of a branch or loop they must be of the same side or body.
@@ -129,7 +138,7 @@ class _Place(_Scope, ContextDecorator):
         return super().__call__(func)
 
     def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
-        """What it says where ``scope`` is around it; ``where`` gives the user's line."""
+        """The scope that it makes where ``scope`` is around it; ``where`` gives the user's line."""
         raise NotImplementedError
 
     def value(self, trace: Trace) -> DeviceScope | None:
@@ -155,9 +164,9 @@ class device(_Place):
     ``spec`` is the name of a device, whole (``/job:localhost/task:0/device:CPU:1``) or in part
     (``/device:CPU:*``, ``CPU:1``), one of `fusec.devices`, or a *device function*: it is called
     while tracing for each node that is made, with its ``op``, ``name``, ``inputs`` (``name``,
-    ``dtype``, ``shape``) and ``loc``, and gives a name, or None where it has nothing to say.  What
-    a name leaves out is that of the scope around it; the number of a device only if the type is
-    the same.  None forgets the scopes around.
+    ``dtype``, ``shape``) and ``loc``, and gives a name, or None where it has nothing to say.  Parts
+    that a name leaves out are those of the scope around it; the number of a device only if the type
+    is the same.  None forgets the scopes around.
 
     ``sends="bfloat16"``: float32 values that are made inside lose the lower 16 of their bits where
     they go to another device, for half the time of sending; ``"exact"`` ends that inside of such a
@@ -167,8 +176,8 @@ class device(_Place):
     for each scope, and Variables live on the device in whose scope they are made.  Scopes are of a
     thread and of a task of asyncio.  It decorates functions as well.
 
-    Raises ``ValueError`` for what is no name or format, and, when it is entered, for a name that no
-    device has; ``TypeError`` for other specs.
+    Raises ``ValueError`` for malformed names and formats, and, when it is entered, for a name that
+    no device has; ``TypeError`` for other specs.
     """
 
     def __init__(self, spec: Any, *, sends: str | None = None) -> None:
@@ -191,13 +200,13 @@ class device(_Place):
             return inside(None, ANYWHERE, self.sends)
         item = self.item
         if isinstance(item, DeviceName) and scope is not None:
-            item = agreed(known(item, scope.name or ANYWHERE, where), scope.beside, where)
+            item = agreed(checked_name(item, scope.name or ANYWHERE, where), scope.beside, where)
         elif isinstance(item, DeviceName):
-            item = known(item, ANYWHERE, where)
+            item = checked_name(item, ANYWHERE, where)
         return inside(scope, item, self.sends)
 
     def checked_now(self) -> DeviceScope | None:
-        """What it would say if it were entered now, outside of a trace."""
+        """The scope that it would make if it were entered now, outside of a trace."""
         return self.within(device_context.entered().scope, user_frame)
 
     def scope_now(self) -> DeviceScope | None:
@@ -213,12 +222,12 @@ def own_scope(spec: Any) -> device:
 
 
 class colocate_with(_Place):
-    """``with fusec.colocate_with(a):``: what is made inside is on the device that ``a`` is on.
+    """``with fusec.colocate_with(a):``: nodes made inside are on the device that ``a`` is on.
 
     ``a`` is a value of the traced program, whose device may not be decided yet, or a Variable,
     outside of traced functions, too.  Scopes of devices around it are forgotten; one inside says
     more of the device of both.  Raises ``ValueError`` where such a scope contradicts, ``TypeError``
-    for what is no value.
+    where ``a`` is neither.
     """
 
     def __init__(self, value: Any) -> None:
@@ -236,7 +245,7 @@ class colocate_with(_Place):
 
     def within(self, scope: DeviceScope | None, where: Where) -> DeviceScope | None:
         if isinstance(self.like, Variable):
-            name = known(name_of(self.like.device), ANYWHERE, where)
+            name = checked_name(name_of(self.like.device), ANYWHERE, where)
             return inside(scope, Together(name, "", self.like.title))
         trace = current()
         node = None if trace is None else as_traced(trace, self.like).value.node

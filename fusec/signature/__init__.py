@@ -1,1 +1,1 @@
-"""What a call is given: arguments bound, specified and told apart."""
+"""The arguments of a call: bound, specified and told apart."""

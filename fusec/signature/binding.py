@@ -16,7 +16,7 @@ from fusec.errors import user_error, users_own
 from fusec.trace.call.flat_call import FlatCall, flatten
 from fusec.trace.call.overlap import merged
 from fusec.trace.call.packed_lists import Packing
-from fusec.trace.call.placing import placing_in, scope_now
+from fusec.trace.call.placement_settings import placing_in, scope_now
 from fusec.trace.call.signature import Signature, keywords_of
 from fusec.trace.facts.trees import flattened
 
@@ -45,7 +45,7 @@ class Binder:
         self._int_values: dict[str, set[int]] = {}
 
     def flatten(self, fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> FlatCall:
-        """The call's leaves and key; raises what Python raises for arguments that do not fit."""
+        """The call's leaves and key; raises as Python does for arguments that do not fit."""
         if self.signature.partial_keywords is not None:
             self._check_keywords(keywords_of(fn), self.signature.partial_keywords)
         gpu = _arguments_of_gpus() if gpus.may_have_arrays() and _hold(args, kwargs) else None
@@ -112,7 +112,7 @@ class Binder:
         return self.again(call)
 
     def ints(self) -> tuple[frozenset[str], frozenset[str]]:
-        """What `restore` takes back."""
+        """The pinned and the dynamic ints, for `restore`."""
         return self.pinned, self._dynamic
 
     def restore(self, ints: tuple[frozenset[str], frozenset[str]]) -> None:
@@ -130,7 +130,7 @@ def _hold(args: tuple, kwargs: dict[str, Any]) -> bool:
 
 
 def _arguments_of_gpus() -> Any:
-    """What takes such arguments, and loads what places programs."""
+    """The module for such arguments; it loads placement, too."""
     return importlib.import_module("fusec.signature.gpu_arguments")
 
 

@@ -15,8 +15,8 @@ from fusec.codegen import backends
 from fusec.core.gpus import is_on_gpu
 from fusec.errors import user_error
 from fusec.placement.device_scopes import DeviceScope, name_of
-from fusec.trace.call import placing
-from fusec.trace.call.placing import Placing
+from fusec.trace.call import placement_settings
+from fusec.trace.call.placement_settings import Placing
 
 DEVICE = "/job:localhost/task:0/device:GPU:0"
 
@@ -38,4 +38,4 @@ def lent(leaves: Sequence[Any]) -> list[Any]:
 
 def placing_in(scope: Any) -> Placing | None:
     """How such a call is placed in this scope: on the GPU where that says nothing."""
-    return placing.placing_in(scope or DeviceScope((name_of(DEVICE),)), DEVICE)
+    return placement_settings.placing_in(scope or DeviceScope((name_of(DEVICE),)), DEVICE)

@@ -1,4 +1,4 @@
-"""``input_signature``: what a function's arguments must be, and Python values made so.
+"""``input_signature``: the specs of a function's arguments, and Python values made to fit.
 
 Rules: "Functions, not Sessions", section "Input Signatures".  An array must have the dtype and the
 shape that its spec says; a Python number, or a list of them, is converted.

@@ -12,7 +12,7 @@ MAX_STRONG = 16  # instances that cannot be referenced weakly, whose traces are 
 
 
 class Target(NamedTuple):
-    """The Python function that is compiled; for a method with what gives the instance."""
+    """The Python function that is compiled; for a method with a getter of the instance."""
 
     fn: Callable[..., Any]
     receiver: Callable[[], Any] | None
@@ -95,8 +95,8 @@ class Method:
 
 
 class Kin:
-    """What the functions of one method's instances share: traces, without the instances that they
-    were made for, and ints that traces need.  See `fusec.compiled.instances.kin`."""
+    """State that the functions of one method's instances share: traces, without the instances that
+    they were made for, and ints that traces need.  See `fusec.compiled.instances.kin`."""
 
     __slots__ = ("by_key", "open", "pinned")
 
@@ -135,7 +135,7 @@ class BoundFunctions(Generic[Function]):
         """Those of the instances that are alive."""
         return [function for _, function in list(self._functions.values())]
 
-    def known(self, instance: Any) -> Function | None:
+    def function_of(self, instance: Any) -> Function | None:
         """The one of this instance, if it was looked up."""
         receiver, function = self._functions.get(id(instance), (None, None))
         return function if receiver is not None and receiver() is instance else None

@@ -1,4 +1,4 @@
-"""`TensorSpec` and `PYTHON_VALUE`: what an argument must be."""
+"""`TensorSpec` and `PYTHON_VALUE`: specs of arguments."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class TensorSpec:
     """A dtype and a shape that an argument must have.
 
     ``None`` in the shape is any size; ``TensorSpec(None)`` is any shape.  ``name`` is shown where
-    the argument is spoken of.  Raises ``TypeError`` for what is no dtype, or one that nothing is
-    compiled for (objects, texts, dates), and for what is no shape; ``ValueError`` for a shape with
-    negative or fractional sizes.
+    the argument is spoken of.  Raises ``TypeError`` for a malformed dtype or shape, and for dtypes
+    that nothing is compiled for (objects, texts, dates); ``ValueError`` for a shape with negative
+    or fractional sizes.
     """
 
     __slots__ = ("dtype", "name", "shape")
@@ -119,7 +119,7 @@ PYTHON_VALUE = _PythonValue()
 def checked_specs(specs: Any) -> tuple[Any, ...]:
     """The ``input_signature`` that a user gave.
 
-    Raises ``TypeError`` for what is no sequence of specs, lists, tuples and dicts of them.
+    Raises ``TypeError`` for anything but a sequence of specs, lists, tuples and dicts of them.
     """
     if not isinstance(specs, (list, tuple)):
         raise _no_spec(specs, "input_signature", "give a tuple of TensorSpecs, one an argument")

@@ -99,12 +99,12 @@ class Storm:
 
 
 def _subject(text: str) -> str:
-    """What a guard is about, as reasons name it."""
+    """The subject of a guard, as reasons name it."""
     return text.partition(" is ")[0]
 
 
 def _cause(reason: str, ints: Collection[str]) -> str:
-    """What the reasons of one storm have in common."""
+    """The common cause of the reasons of one storm."""
     if reason.startswith(_SCOPE):
         return _SCOPE
     if reason.startswith(_CHANGED):

@@ -26,7 +26,7 @@ from .variable_values import describe
 
 @dataclass(frozen=True)
 class Restored:
-    """What `Checkpoint.restore` did: names of Variables that got their values, of ``missing`` ones,
+    """The report of `Checkpoint.restore`: names of Variables that got values, of ``missing`` ones,
     which the checkpoint has not, and of ``unexpected`` ones, which only the checkpoint has."""
 
     path: str
@@ -82,8 +82,8 @@ class Checkpoint:
         return str(files.write(prefix, values, self.max_to_keep))
 
     def restore(self, path: str | os.PathLike[str], *, strict: bool = True) -> Restored:
-        """Give all Variables the values that they had when ``path`` was saved: what `save` gave
-        back, or what it was given, for the newest.
+        """Give all Variables the values that they had when ``path`` was saved: the result of
+        `save`, or its argument, for the newest.
 
         Everything is read and compared before the first Variable is changed.
 

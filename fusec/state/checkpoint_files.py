@@ -1,4 +1,4 @@
-"""The two files of a checkpoint: safetensors with the values, JSON that says what they are.
+"""The two files of a checkpoint: safetensors with the values, JSON that describes them.
 
 ``name-3.safetensors`` is written first, read back, and renamed to its name; then the index
 ``name-3.json``, whose renaming is the moment from which the checkpoint is there.  Whatever stops a
@@ -38,7 +38,7 @@ _PARTS = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
 
 
 class _Entry(NamedTuple):
-    """What an index says of one Variable; ``sha256`` of its bytes in C order."""
+    """The entry of an index for one Variable; ``sha256`` of its bytes in C order."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -222,14 +222,14 @@ def _sync(path: Path) -> None:
 
 
 def _remove_parts(prefix: Path) -> None:
-    """What saves that were stopped have left: nobody else writes now."""
+    """Files of saves that were stopped: nobody else writes now."""
     if fcntl is not None:
         for number in set(_numbers(prefix, *_ENDINGS)).difference(_numbers(prefix, ".json")):
             _remove(numbered(prefix, number))
 
 
 def _remove(base: Path) -> None:
-    """The index goes first: without it there is no checkpoint.  What is no file is not ours."""
+    """The index goes first: without it there is no checkpoint.  Anything but a file is not ours."""
     for path in (with_ending(base, ending) for ending in _ENDINGS):
         if path.is_file():
             path.unlink(missing_ok=True)
@@ -239,7 +239,7 @@ def _remove(base: Path) -> None:
 
 
 def read_index(path: Path, values_name: str) -> dict[str, _Entry]:
-    """What the index says of each Variable; raises ``ValueError`` for any other file."""
+    """The index's entry for each Variable; raises ``ValueError`` for any other file."""
     if why := _no_index(path):
         raise refused(path, why)
     try:
@@ -285,7 +285,7 @@ def read_values(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The values of these Variables, each compared with its entry before its memory is made.
 
-    Raises ``ValueError`` for a file that is damaged, or not what the entries say.
+    Raises ``ValueError`` for a file that is damaged, or differs from the entries.
     """
     if path.exists() and not path.is_file():  # opening a pipe would wait for ever
         raise refused(path, "it is no ordinary file")
@@ -323,7 +323,7 @@ def _read(path: Path, file: Any, name: str, entry: _Entry) -> np.ndarray:
 
 
 def refused(path: Path, why: str) -> FusecError:
-    """The error for a file that is not what it should be."""
+    """The error for a file that is no part of a checkpoint."""
     return user_error(ValueError, f"{path} cannot be restored: {why}", None,
                       "restore an older checkpoint; no Variable was changed")
 

@@ -1,7 +1,7 @@
 """The device scope that a context is in: a thread outside of traces, or a task of asyncio.
 
 A trace begins with the scope around the call, and keeps those inside of it in its builder.  This
-module imports little, so that making a Variable does not import what scopes come to.
+module imports little, so that making a Variable does not import placement.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _check_array(name: str, value: Any) -> None:
 
 
 def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """What it holds, with names, in a stable order."""
+    """Its parts, with names, in a stable order."""
     if type(value).__module__.startswith("fusec."):
         if hasattr(value, "variables"):  # that `wrap_function` keeps
             yield from ((f"{name}.variables[{i}]", v) for i, v in enumerate(value.variables))

@@ -9,7 +9,7 @@
         return (error ** 2).mean()
 
 In compiled functions and outside of them a Variable means the same: reading gives the value that it
-has at that point of the program, assigning changes it for everyone who holds it.  What is read is a
+has at that point of the program, assigning changes it for everyone who holds it.  A read gives a
 *snapshot*, never the buffer, so that nothing but an assignment changes a Variable.
 
 This module imports nothing of the front end: that says of itself how Variables are read and
@@ -40,7 +40,7 @@ _REFUSED = frozenset({"fill", "sort", "partition", "put", "resize", "itemset", "
 
 
 class InTraces(Protocol):
-    """What the front end answers for Variables."""
+    """The front end's answers for Variables."""
 
     def current(self) -> Trace | None:
         """The trace in progress in this thread."""
@@ -70,7 +70,7 @@ _traces: Any = _NoTraces()
 
 
 def answer_in_traces(front_end: InTraces) -> None:
-    """What Variables ask from now on."""
+    """The front end that Variables ask from now on."""
     global _traces
     _traces = front_end
 
@@ -92,14 +92,14 @@ def in_trace() -> bool:
 class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     """A value that programs read and assign, compiled and not.
 
-    ``value``: a number, an array or what `np.array` takes, or a function that gives one; it is
-    copied.  ``dtype``: by default that of the value; bool, integers, floats and complex numbers.
+    ``value``: a number, an array or another argument of `np.array`, or a function that gives one;
+    it is copied.  ``dtype``: by default that of the value; bool, integers, floats, complex numbers.
     ``name`` is for messages, graphs and checkpoints; ``trainable`` is for who goes over variables.
     It lives on the device that `fusec.device` says where it is made.
 
     Operators, NumPy's functions, indexing and the methods of arrays read it; `assign`,
     `assign_add`, `assign_sub`, ``v[i] = x`` and ``v += x`` assign it.  Two Variables are the same
-    one only if they are one object, and that is what `hash` goes by; ``==`` compares elements.
+    one only if they are one object, and `hash` goes by that; ``==`` compares elements.
 
     Raises ``TypeError`` for dtypes that are not compiled, and for values that ``dtype`` would cut.
     """
@@ -130,7 +130,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return title(self.name)
 
     @property
@@ -227,7 +227,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(self.read_value(), name)
 
     def in_place(self, what: str, kind: type[Exception] = TypeError) -> FusecError:
-        """The error for what would write to a snapshot."""
+        """The error for an operation that would write to a snapshot."""
         return user_error(
             kind, f"{what} would change or show a copy of {self.title}, not itself",
             None, "compute the new value and assign it: v.assign(np.sort(v))")
@@ -365,7 +365,7 @@ def snapshot(x: Any) -> Any:
 
 
 def snapshots(x: Any) -> Any:
-    """The same of what lists, tuples and dicts hold."""
+    """The same of items of lists, tuples and dicts."""
     if isinstance(x, Variable):
         return x.read_value()
     if type(x) in (list, tuple):

@@ -1,4 +1,4 @@
-"""What Variables take: values of their dtype and shape, without loss."""
+"""Values for Variables: those of their dtype and shape, without loss."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def describe(dtype: Any, shape: Any) -> str:
 
 
 def fitting(variable: Variable, value: Any) -> Any:
-    """What is assigned, in the Variable's dtype where it is no traced value; raises where that
+    """The assigned value, in the Variable's dtype where it is no traced value; raises where that
     would lose something."""
     dtype = variable.dtype
     if type(value) in PYTHON:

@@ -32,17 +32,17 @@ from fusec.ops.calls.index_checks import may_refuse
 from fusec.state.variable import snapshot
 
 from .boundary.arguments import (
+    ids_of_own_arrays,
     input_strides,
     layout_guards,
-    made_arrays,
     read_only,
     traced_arguments,
 )
-from .boundary.at_sizes import output_at
 from .boundary.bundles import bundled
 from .boundary.leftovers import check_containers, check_kept
 from .boundary.one_moment import of_one_moment
 from .boundary.results import ResultLeaf, outputs_of
+from .boundary.sized_results import output_at
 from .call.flat_call import FlatCall
 from .call.foreign_arrays import check_names
 from .call.symbolic_arguments import OpenArguments
@@ -82,7 +82,7 @@ from .python import dlpack, numpy_source  # noqa: F401 (as above)
 from .scipy import special  # noqa: F401 (as above)
 from .source.errors import SourceUnavailable
 from .ufuncs import operators  # noqa: F401 (as above)
-from .values.assigned_names import AssignedNames, until_known
+from .values.assigned_names import AssignedNames, settled_trace
 from .values.exception_handlers import raised_at
 from .values.own_arrays import OwnArrays
 from .values.trace import Trace, tracing
@@ -117,7 +117,7 @@ class Traced:
     symbolic: OpenArguments | None = None  # where sizes are, or were, symbols
     apart: frozenset[tuple[int, int]] = frozenset()  # inputs that are to be different arrays
     rebindings: Rebindings = field(default_factory=Rebindings)
-    made: frozenset[int] = frozenset()  # captured arrays that the trace made, by identity
+    own_arrays: frozenset[int] = frozenset()  # captured arrays that the trace made, by identity
     own_bytes: int = 0  # of arrays from outside that are made for these sizes
     known_checks: Checks | None = None  # of guards that plans share; see `checks`
 
@@ -149,7 +149,7 @@ class Traced:
 
     @property
     def checks(self) -> Checks | None:
-        """What asks its guards, where other plans share them: not those of another instance."""
+        """The checks of its guards, where other plans share them: not those of another instance."""
         known = self.known_checks
         return known if known is not None and known.guards is self.guards else None
 
@@ -164,7 +164,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
     """Run ``fn`` on traced arguments; raises the user's errors at the user's lines."""
     start = time.perf_counter()
     try:
-        traced = of_one_moment(lambda: in_other_forms(partial(_traced_again, lambda: until_known(
+        traced = of_one_moment(lambda: in_other_forms(partial(_traced_again, lambda: settled_trace(
             lambda names: _traced(fn, name, call, names), call.varying))))
     except RecursionError as error:
         if not _is_of_walk(error):
@@ -175,7 +175,7 @@ def trace_function(fn: Callable[..., Any], name: str, call: FlatCall) -> Traced:
 
 
 def _traced_again(run: Callable[[], Traced]) -> Traced:
-    """Traced with what a function that calls itself counts as values of the run, if need be."""
+    """Traced with counters of a function that calls itself as values of the run, if need be."""
     try:
         return run()
     except UnsupportedError as error:
@@ -233,12 +233,12 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         [(assignment, tree) for (assignment, _), (_, tree) in zip(effects, assigned, strict=True)],
         trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
         *trace.part(TraceVariables).close(trace), call.symbolic,
-        frozenset(trace.part(Handles).apart), trace.part(Rebindings), made_arrays(trace),
+        frozenset(trace.part(Handles).apart), trace.part(Rebindings), ids_of_own_arrays(trace),
     )
 
 
 def _begun(name: str, names: AssignedNames) -> Trace:
-    """A trace with what it is to work with; the hooks give the rest."""
+    """A trace with its collaborators; the hooks give the rest."""
     trace = Trace(name)
     trace.put(HostCalls.begun(trace))
     trace.local.memory = OwnArrays(trace)
@@ -247,7 +247,7 @@ def _begun(name: str, names: AssignedNames) -> Trace:
 
 
 def _enter(trace: Trace, fn: Callable[..., Any], name: str) -> None:
-    """Note the function that is traced; what a partial holds is guarded."""
+    """Note the function that is traced; the parts of a partial are guarded."""
     function: Any = fn
     while isinstance(function, functools.partial):
         function = function.func
@@ -259,7 +259,7 @@ def _enter(trace: Trace, fn: Callable[..., Any], name: str) -> None:
 
 
 def _graph(trace: Trace, values: list[Value]) -> Graph:
-    """What computes the values, writes to the inputs, and checks."""
+    """The graph that computes the values, writes to the inputs, and checks."""
     storages, checks = trace.feeds.storages, trace.record.checks
     updates: Any = [(s.origin, s.value) for s in storages if s is not None and s.version > 0]
     needed = [*values, *(v for _, v in updates), *(n.out() for n in checks)]

@@ -1,1 +1,1 @@
-"""What becomes cheaper in a backward pass."""
+"""Rewrites that make a backward pass cheaper."""

@@ -1,8 +1,8 @@
-"""Updates of an array that together overwrite all of it: what it was need not be computed.  And
-those that put back what is there.
+"""Updates of an array that together overwrite all of it: its old value need not be computed.  And
+those that write back the elements that are there.
 
-``u = f(u); u[1:-1] = g; u[0] = u[-1] = 0`` has no use for ``f(u)``, and the way back of stencils,
-which replaces what flows to a border and to the inside in turn, is full of this.
+``u = f(u); u[1:-1] = g; u[0] = u[-1] = 0`` has no use for ``f(u)``, and the backward pass of
+stencils, which replaces cotangents of a border and of the inside in turn, is full of this.
 """
 
 from __future__ import annotations

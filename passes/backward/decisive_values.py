@@ -1,4 +1,4 @@
-"""Values of a way back whose bits decide: what the program decided by them must come out again."""
+"""Values of a backward pass whose bits decide: it must decide as the program did."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from fusec.ops.regions.loop_numbers import WAY_BACK
 
 
 def decisive_values(graph: Graph) -> set[Value]:
-    """Values from which something is computed that jumps: comparisons, and whatever else is no
-    float; numbers that are rounded to whole ones; what libraries and graphs inside make of them."""
+    """Values from which something is computed that jumps: comparisons, and others that are no
+    float; numbers that are rounded to whole ones; results of libraries and graphs inside."""
     found: set[Value] = set()
     for node in reversed(graph.nodes):
         if any(v in found for v in node.outputs):
@@ -29,8 +29,8 @@ def _jumps(node: Node) -> bool:
 
 
 def _of_way_back(node: Node) -> list[Value]:
-    """The operands that decide in an iteration.  (What it carries are cotangents, by which the
-    program decided nothing.)"""
+    """The operands that decide in an iteration.  (Its carried values are cotangents, by which
+    the program decided nothing.)"""
     body: Graph = node.attrs["body"]
     inside = decisive_values(body)
     return [v for v, parameter in zip(node.inputs, body.inputs, strict=True) if parameter in inside]

@@ -1,6 +1,6 @@
-"""Values with a derivative of their own are what was computed, once derivatives have been taken.
+"""Values with a derivative of their own are plain values, once derivatives have been taken.
 
-does:   what reads such a value reads what the program computed (`fusec.custom_vjp`).
+does:   readers of such a value read the program's own value (`fusec.custom_vjp`).
 needs:  nothing; a trace has all of its derivatives.
 leaves: no `GivenDerivative`, and no graph of its rule.
 """

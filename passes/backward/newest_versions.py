@@ -57,7 +57,7 @@ def _newer(graph: Graph) -> Mapping[Value, Node]:
 
 
 def _is_read_before(value: Value, update: Node, users: Mapping[Value, list[Node]]) -> bool:
-    """Whether something reads, of a version before, what the update writes: then that version, and
+    """Whether a node reads the updated part of a version before: then that version, and
     not the update, is best made in place."""
     while value.node.op == "SliceUpdate":
         value = value.node.inputs[0]

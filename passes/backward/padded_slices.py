@@ -1,7 +1,7 @@
-"""Slices of what is computed of padded arrays: computed of the parts that they read.
+"""Slices of elementwise results of padded arrays: computed of the parts that they read.
 
 does:   a `Slice` of elementwise results, where it reads one piece of an updated array among the
-        operands (all of what was written, or none of it), becomes the same results of slices.
+        operands (all of the written part, or none of it), becomes the same results of slices.
 needs:  products contracted: a part has to have the bits of the whole.
 leaves: slices of updated arrays, which `simplify` turns into slices of their pieces.
 
@@ -64,7 +64,7 @@ def _part(
     value: Value, node: Node, inside: dict[Value, bool], made: dict[Value, Value],
     rewriter: Rewriter,
 ) -> Value:
-    """What the slice reads of the value."""
+    """The part of the value that the slice reads."""
     if value not in made:
         inner = value.node
         if inside.get(value) and inner.op != "SliceUpdate":
@@ -80,7 +80,7 @@ def _operand(
     operand: Value, result: Value, node: Node, inside: dict[Value, bool],
     made: dict[Value, Value], rewriter: Rewriter,
 ) -> Value:
-    """What is read of an operand, which may be spread over the result's shape."""
+    """The part of an operand, which may be spread over the result's shape."""
     if operand.shape == result.shape:
         return _part(operand, node, inside, made, rewriter)
     lead = len(result.shape) - len(operand.shape)

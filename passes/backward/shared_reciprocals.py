@@ -1,9 +1,9 @@
-"""Divisions of the way back by what 1 is divided by there anyway become multiplications.
+"""Divisions of the backward pass by values whose reciprocal it has anyway become multiplications.
 
 does:   Div(x, d) -> Mul(x, Reciprocal(d)) where the graph has Reciprocal(d); there is one of each
 needs:  the body of a loop that gradients made, whose cotangents need no bits of a quotient.
 leaves: as they are, quotients that a comparison, or anything else that is not a float, is computed
-        from: they decide what the program decided, and have its bits.
+        from: they decide as the program did, and have its bits.
 """
 
 from __future__ import annotations

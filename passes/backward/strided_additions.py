@@ -1,4 +1,4 @@
-"""What lies in steps among zeros is added in its own places.
+"""Elements in steps among zeros are added in their own places.
 
 does:   Add(x, SliceUpdate(zeros, a)) with steps other than 1 -> SliceUpdate(x, Add(Slice(x), a))
 needs:  the body of a loop that gradients made, where the sign of a zero does not matter.

@@ -48,8 +48,8 @@ def _is_of_all(node: Node) -> bool:
 
 
 def _places(graph: Graph) -> dict[tuple[int, ...], Place]:
-    """By the shape of what is padded, at different places of arrays of one shape, to what and
-    where.  (Arrays of one axis are in the cache, and other kernels go over them as they are.)"""
+    """By the shape of arrays that are padded at different places, the padded shape and the middle
+    place.  (Arrays of one axis are in the cache, and other kernels go over them as they are.)"""
     starts: dict[tuple[tuple[int, ...], tuple[int, ...]], set[tuple[int, ...]]] = {}
     for node in graph.nodes:
         if _pads(node):
@@ -70,7 +70,7 @@ def _middle(starts: set[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _have_an_inside(shape: Sequence[int], starts: set[tuple[int, ...]]) -> bool:
-    """Whether the arrays that begin there overlap in most of what they are."""
+    """Whether the arrays that begin there overlap in most of their elements."""
     return all(size - max(axis) + min(axis) >= LEAST
                for axis, size in zip(zip(*starts, strict=True), shape, strict=True))
 

@@ -1,7 +1,7 @@
 """Operands of calls that share a body, of which the body reads nothing.
 
-Inlined, what computes them would be dead code.  As operands they keep it alive, and its reading of
-a product keeps that from being contracted.  `prune` drops them first.
+Inlined, the nodes that compute them would be dead code.  As operands they keep it alive, and its
+reading of a product keeps that from being contracted.  `prune` drops them first.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Loop fusion: which nodes share a kernel, and what is stored between kernels."""
+"""Loop fusion: which nodes share a kernel, and which values are stored between kernels."""

@@ -1,7 +1,7 @@
 """Arrays of which only borders are set anew: a native loop sets them in place.
 
 That takes no time beside a kernel over the array, so such a kernel is not to wait for it to be
-done, nor to be split by what reads the array next to where it is set: it would go over other arrays
+done, nor to be split by readers of the array next to where it is set: it would go over other arrays
 once more.
 """
 

@@ -57,7 +57,7 @@ class _Shared:
         return sorted(shared, key=lambda v: v.node.id, reverse=True)
 
     def store(self, value: Value) -> None:
-        """Kernels that read it do not compute it, nor what only it reads; one kernel does, with
+        """Kernels that read it do not compute it, nor operands of its own; one kernel does, with
         others that are stored and have its shape unless kernels are `apart`."""
         for kernel in self.kernels.pop(value, {}):
             self._drop(_read_by(value), kernel)
@@ -94,7 +94,7 @@ class _Shared:
 
 
 def _read_by(value: Value) -> Iterable[Value]:
-    """What computing it reads, each value once."""
+    """The operands of its computation, each value once."""
     return dict.fromkeys(value.node.inputs)
 
 

@@ -6,7 +6,7 @@ needs   primitive ops only (after decomposition)
 leaves  Input, Const, Fused, extern and Reshape nodes; each Fused node carries, in ``boundaries``,
         why it was not merged with the kernels it reads from
 
-Which values are stored is for `.materialise`, what shares a kernel for `.groups`.
+Which values are stored is for `.materialise`, which share a kernel for `.groups`.
 """
 
 from __future__ import annotations

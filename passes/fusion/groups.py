@@ -80,7 +80,7 @@ class Unit:
         self.computed.update(reach.inlined)
 
     def work_added(self, root: Value, reach: Cone) -> float:
-        """What one point of the kernel computes more with this root and its cone."""
+        """The additional work of one point of the kernel with this root and its cone."""
         inlined = (work_of(v) for v in reach.inlined if v not in self.computed)
         return work_of(root) + sum(inlined)
 
@@ -89,7 +89,7 @@ class Unit:
         return bool(self.before >> other.number & 1)
 
     def follow(self, deps: set[Unit], units: list[Unit]) -> None:
-        """Make it run after these units, and what runs after it too."""
+        """Make it run after these units, and those after it too."""
         self.deps |= deps
         before = self.before
         for dep in deps:
@@ -105,7 +105,7 @@ class Unit:
 
 
 def may_stop(node: Node) -> bool:
-    """Whether what follows the node may never run: it raises, or does not end."""
+    """Whether nodes after this one may never run: it raises, or does not end."""
     if node.op in PICKS:
         return len(node.attrs["safe"]) < len(node.attrs["axes"])
     row = get(node.op)
@@ -233,7 +233,7 @@ def _apart(unit: Unit) -> str:
 def _refusal(
     unit: Unit, root: Value, reach: Cone, deps: set[Unit], ahead: int
 ) -> str | None:
-    """Why the root may not join the group; ``None`` when it may.  ``ahead``: what runs before
+    """Why the root may not join the group; ``None`` when it may.  ``ahead``: units before
     ``deps``."""
     if unit.is_alone:
         return "it sets borders in place"
@@ -254,7 +254,7 @@ def _refusal(
 
 
 def _read_too_much(unit: Unit, reach: Cone) -> bool:
-    """Whether the group would have too many operands with this cone: what both read counts once."""
+    """Whether the group would have too many operands with this cone: common ones count once."""
     own, more = len(unit.operands), len(reach.reads)
     if own + more <= MAX_OPERANDS or own > MAX_OPERANDS or more > MAX_OPERANDS:
         return own + more > MAX_OPERANDS

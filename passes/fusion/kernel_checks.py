@@ -2,7 +2,7 @@
 
 does:   replaces ``Check`` by ``Verify``, which is fused, where nothing but checks has effects.
 needs:  the graph of the whole call: where a check fails in a kernel, the call is repeated through
-        NumPy, which raises what is wrong; calls of the user's own functions cannot be repeated.
+        NumPy, which raises the error; calls of the user's own functions cannot be repeated.
 leaves: no ``Check`` outside of branches and loops, unless there are such calls.
 """
 

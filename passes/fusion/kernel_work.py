@@ -5,7 +5,7 @@ registers runs slower too: 400 sines in one loop took 2.8 times as long to compi
 1.7 times as long to run.  A store and a load at each cut cost a few percent of the work between.
 
 Where many values are in use, as halfway through a gradient, each of them is stored at a cut, and
-memory takes longer than what is saved: there a kernel may compute more, up to another bound.  A
+memory takes longer than recomputation: there a kernel may compute more, up to another bound.  A
 gradient of Black-Scholes prices took 85 ms in four kernels that exchange 43 values, 2 ms in one.
 """
 
@@ -34,8 +34,8 @@ def work_of(value: Value) -> float:
 def cuts(graph: Graph, stored: Collection[Value]) -> set[Value]:
     """Values to store as well, so that no kernel has more than `MAX_WORK`.
 
-    Nothing is stored that is larger than what is in memory anyway: what a reduction computes from
-    a few rows may be too large to be.
+    Nothing is stored that is larger than the arrays in memory anyway: operands of a reduction,
+    computed from a few rows, may be too large.
     """
     if sum(1 + work_of(node.out()) for node in graph.nodes if len(node.outputs) == 1) <= MAX_WORK:
         return set()

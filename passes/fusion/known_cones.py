@@ -1,7 +1,7 @@
 """Cones of roots and costs of values, from round to round of one fusion.
 
-A round stores a few values more.  What reaches none of them, nor a value that is stored no longer,
-is as it was.
+A round stores a few values more.  A cone that reaches none of them, nor a value that is stored no
+longer, is as it was.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class KnownCones:
         self._costs: dict[Value, tuple[float, set[Value]]] = {}  # with what they depend on
 
     def begin_round(self, materialised: set[Value]) -> None:
-        """Forget what these values, instead of those of the last round, change."""
+        """Forget the cones that these values, instead of the last round's, change."""
         changed = self.materialised ^ materialised
         self.materialised = materialised
         self._cones = {root: reach for root, reach in self._cones.items() if not any(
@@ -32,7 +32,7 @@ class KnownCones:
                        if changed.isdisjoint(known[1])}
 
     def of(self, root: Value) -> Cone:
-        """What is recomputed, and what is read, for a root."""
+        """The cone of a root: nodes that are recomputed for it, and operands that are read."""
         reach = self._cones.get(root)
         if reach is None:
             reach = self._cones[root] = cone(root, self.materialised, self.unrolled.get(root))

@@ -83,7 +83,7 @@ def framed_values(graph: Graph, required: set[Value]) -> set[Value]:
 
 
 def _read_before_written(node: Node) -> list[Value]:
-    """Operands of a scatter that alias what it writes: they are computed before it writes."""
+    """Operands of a scatter that alias its target: they are computed before it writes."""
     written = _sources(node.inputs[0])
     return [v for v in node.inputs[1:] if not written.isdisjoint(_sources(v))]
 
@@ -139,8 +139,8 @@ def _without_cheap(
 ) -> set[Value]:
     """The values, without those that are a small step from one other.
 
-    Each was looked at before its operands, when all that they take seemed to be its own cost.
-    Gradients are full of them: what flows to either side of a difference, and its negative.
+    Each was looked at before its operands, when all their cost seemed to be its own.
+    Gradients are full of them: the cotangent of either side of a difference, and its negative.
     """
     for node in graph.nodes:
         is_chosen = not stored.isdisjoint(node.outputs) and required.isdisjoint(node.outputs)
@@ -215,7 +215,7 @@ def _region(node: Node, number: int, domain: tuple[int, ...], index: IndexMap) -
 
 
 def _read(fold: Node, index: IndexMap) -> Operand:
-    """What a ``Fold`` reads, as one map: every element of the short axes, each once."""
+    """The reads of a ``Fold``, as one map: every element of the short axes, each once."""
     axes = fold.attrs["axes"]
     return fold.inputs[0], with_axes(index, axes, [AxisIndex(EACH, 1, 0)] * len(axes))
 

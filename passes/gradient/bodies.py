@@ -29,7 +29,7 @@ class OpenedGraph:
         return [found[i] for i in sorted(found)]
 
     def new_contents(self, graph: Graph) -> dict[int, Value]:
-        """By parameter what the graph updates it to."""
+        """By parameter the value that the graph updates it to."""
         return {i: self.values[v] for i, v in graph.updates}
 
 
@@ -48,12 +48,12 @@ def placeholder(builder: Builder, type_: TensorType, name: str) -> Value:
 
 
 class Ties(Protocol):
-    """What else nodes wait for: see `run_sizes`."""
+    """Further predecessors of nodes: see `run_sizes`."""
 
     def before(self, node: Node, inputs: Sequence[Value]) -> list[Node]:
         """The nodes before one of these operands."""
 
-    def made(self, node: Node) -> None:
+    def note(self, node: Node) -> None:
         """Note a node."""
 
 
@@ -68,14 +68,14 @@ def copy_nodes(
         control += [] if ties is None else ties.before(node, inputs)
         copy = node.with_(inputs=inputs, control_inputs=control)
         if ties is not None:
-            ties.made(copy)
+            ties.note(copy)
         copies[node.id] = copy
         for before, after in zip(node.outputs, copy.outputs, strict=True):
             values.setdefault(before, after)
 
 
 class Body:
-    """A graph that is put together: parameters first, then what is copied or made of them."""
+    """A graph that is put together: parameters first, then copies and new nodes."""
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder

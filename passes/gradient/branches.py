@@ -1,7 +1,7 @@
 """Derivatives of branches: a branch on the same test.
 
-On the way back each side computes again what costs little, and is given what costs more, which the
-branch of the way there keeps: a value of the side that was taken, and zeros for the other one.
+In the backward pass each side recomputes cheap values, and is given costly ones, which the branch
+of the forward pass keeps: a value of the side that was taken, and zeros for the other one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .bodies import (
 from .loops.run_sizes import copied_after_sizes, numbers_of
 from .loops.stacks import LoopContext, Stack, continued, is_beside
 from .loops.trips import as_int
-from .reverse import Reverse, control_rule, pull
+from .reverse_mode import Reverse, control_rule, pull
 from .tape import is_of_known_size, kept_values, read_by_derivatives
 
 SIDES = ("then", "orelse")
@@ -37,7 +37,7 @@ SIDES = ("then", "orelse")
 
 @dataclass
 class BranchSide:
-    """A side and a copy of it: ``outputs`` are its results, ``ends`` what its parameters are."""
+    """A side and a copy of it: ``outputs`` are its results, ``ends`` its parameters' values."""
 
     graph: Graph
     body: OpenedGraph
@@ -86,8 +86,8 @@ def reverse_cond(reverse: Reverse, node: Node, given: Sequence[Term | None]) -> 
 class _Plan:
     """The cotangents of results that are given, and the operands whose are wanted.
 
-    Arrays are handed over as what the branch of the way back changes: a cotangent of an array that
-    a side writes, and the total so far of one that it reads.
+    Arrays are handed over that the branch of the backward pass changes: a cotangent of an array
+    that a side writes, and the total so far of one that it reads.
     """
 
     node: Node
@@ -101,7 +101,7 @@ class _Plan:
         count = len(node.types) - changed
         cts = {k: ct for k, ct in enumerate(given) if ct is not None}
         operands = node.inputs[1:]
-        wanted = [n for n, v in enumerate(operands) if v in reverse.found.values]
+        wanted = [n for n, v in enumerate(operands) if v in reverse.dependents.values]
         return cls(node, {k: ct for k, ct in cts.items() if k < count},
                    {k - count: ct for k, ct in cts.items() if k >= count}, wanted)
 
@@ -120,8 +120,8 @@ class _Plan:
             n for n in self.arrays if n in self.wanted]
 
     def starts_with_total(self, number: int) -> bool:
-        """Whether the total so far of the operand is what the way back adds to; once, where it
-        stands among the operands twice."""
+        """Whether the total so far of the operand is the one that the backward pass adds to; once,
+        where it stands among the operands twice."""
         operands = self.node.inputs[1:]
         return number >= self.node.attrs["changed"] and operands[number] not in operands[:number]
 
@@ -215,7 +215,7 @@ class _Kept:
             outer.arrays_after = [next(results) for _ in outer.arrays]
 
     def read(self) -> list[tuple[Value, int, Value]]:
-        """What the way back is given of the stacks: values, the side, and what they are there."""
+        """Stacks that the backward pass reads: values, the side, and their operands there."""
         found = []
         for (owner, inner), outer in zip(self.inner, self.outer, strict=True):
             arrays = outer.arrays_after if self.is_beside else outer.arrays
@@ -258,9 +258,9 @@ def _counting_cond(
 
 @dataclass
 class MoreOfBranch:
-    """What a side of an extended branch has beside the side that it extends: results; arrays that
-    it changes, as (operand, placeholder in the copy of the side, new contents); and what it reads,
-    as (operand, placeholder)."""
+    """A side of an extended branch beyond the side that it extends: results; arrays that it
+    changes, as (operand, placeholder in the copy of the side, new contents); and arrays that it
+    reads, as (operand, placeholder)."""
 
     outputs: list[Value] = field(default_factory=list)
     changed: list[tuple[Value, Value, Value]] = field(default_factory=list)
@@ -332,7 +332,7 @@ def _back(reverse: Reverse, sides: Sequence[BranchSide], plan: _Plan, kept: _Kep
 
 
 def _give_kept(body: Body, kept: _Kept, number: int) -> None:
-    """Parameters for all that was kept; a side knows what it kept itself."""
+    """Parameters for all that was kept; a side knows its own."""
     for other, (side, values) in enumerate(zip(kept.sides, kept.values, strict=True)):
         for there, value in zip(side.kept, values, strict=True):
             inner = body.parameter(value.type, "kept")

@@ -9,7 +9,7 @@ from fusec.ops import Builder
 from fusec.ops.calls.recursion import recursions
 from fusec.ops.derivatives import Term, refusal
 
-from . import forward, reverse
+from . import forward_mode, reverse_mode
 from .bodies import OpenedGraph, opened
 
 
@@ -22,31 +22,31 @@ def _inlined(builder: Builder, node: Node) -> OpenedGraph:
     return opened(builder, body)
 
 
-@reverse.control_rule("Call")
+@reverse_mode.control_rule("Call")
 def reverse_call(
-    state: reverse.Reverse, node: Node, given: Sequence[Term | None]
+    state: reverse_mode.Reverse, node: Node, given: Sequence[Term | None]
 ) -> None:
     """Add to the totals of the call's operands."""
     values = _in_place(state.builder, node)
-    wanted = [v for v in dict.fromkeys(node.inputs) if v in state.found.values]
+    wanted = [v for v in dict.fromkeys(node.inputs) if v in state.dependents.values]
     cotangents = {values[k]: ct for k, ct in enumerate(given) if ct is not None}
-    for value, total in zip(wanted, reverse.pull(
+    for value, total in zip(wanted, reverse_mode.pull(
             state.builder, cotangents, wanted, state.inside), strict=True):
         state.add(value, total)
 
 
-@forward.control_rule("Call")
+@forward_mode.control_rule("Call")
 def forward_call(
     builder: Builder, node: Node, given: Sequence[Term | None]
 ) -> Sequence[Term | None]:
     """The tangents of the call's results."""
     values = _in_place(builder, node)
     tangents = {v: t for v, t in zip(node.inputs, given, strict=True) if t is not None}
-    return forward.push(builder, tangents, values)
+    return forward_mode.push(builder, tangents, values)
 
 
 def _in_place(builder: Builder, node: Node) -> list[Value]:
-    """What the function returns, by nodes of its own over the call's operands."""
+    """The function's results, by nodes of its own over the call's operands."""
     body = node.attrs["body"]
     inside = _inlined(builder, node)
     values: dict[Value, Value] = dict(zip(inside.parameters, node.inputs, strict=True))

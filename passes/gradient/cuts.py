@@ -1,7 +1,7 @@
 """The least that must be kept: a minimum cut of a network of values.
 
-Dinic's algorithm (*Soviet Math. Doklady* 11, 1970), on networks of a few thousand values.  That
-what a derivative needs of a program is such a cut PyTorch's ahead-of-time autograd uses, too.
+Dinic's algorithm (*Soviet Math. Doklady* 11, 1970), on networks of a few thousand values.  That the
+values a derivative needs of a program are such a cut PyTorch's ahead-of-time autograd uses, too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Network:
         return level
 
     def _push(self, level: list[int], left: list[int]) -> bool:
-        """Send what one more path has room for; False where there is none."""
+        """Send as much as one more path has room for; False where there is none."""
         path: list[int] = []
         point = 0
         while point != 1:

@@ -1,4 +1,4 @@
-"""Which nodes lie between what is differentiated and what it is differentiated by."""
+"""The nodes between the results of a differentiation and its variables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Dependents:
 
 
 def dependents(results: Sequence[Value], variables: Collection[Value]) -> Dependents:
-    """What depends on the variables in a way that has a derivative, of all behind the results.
+    """The values behind the results that depend on the variables and have a derivative by them.
 
     Raises ``UnsupportedError`` for nodes without a rule that give integers of them: through these
     the results would depend on the variables and nobody would notice.

@@ -12,8 +12,8 @@ Numbers = list[Term | None]  # None: -1
 def factored(term: Term, newest: int, depth: int = DEEPEST) -> tuple[Term, Numbers]:
     """An array and numbers whose product the term is; the term itself where there are none.
 
-    Nodes up to number ``newest`` are of the program: what it computes is taken as it is, since
-    that is there, and what it is computed of may not be.
+    Nodes up to number ``newest`` are of the program: their values are taken as they are, since
+    they are kept, and their operands may not be.
     """
     node = term.value.node
     if node.id <= newest or not depth or not term.rank:

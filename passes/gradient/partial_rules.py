@@ -30,8 +30,8 @@ def product(factor: Term | int | float | complex, term: Term) -> Term | None:
 
 
 def _chosen(factor: Term, term: Term) -> Term:
-    """The product; where the factor is a choice of 0 it is 0, also of infinity and NaN: what
-    `np.maximum` did not take does not matter."""
+    """The product; where the factor is a choice of 0 it is 0, also of infinity and NaN: an
+    operand that `np.maximum` did not take does not matter."""
     node = factor.value.node
     if node.op != "Where" or not any(map(_is_zero, node.inputs[1:])):
         return _times(factor.value, term)
@@ -63,7 +63,7 @@ def with_mask(term: Term, like: Term) -> Term:
 
 
 def conjugate(factor: Term | int | float | complex) -> Term | int | float | complex:
-    """Of a complex derivative what cotangents are multiplied by: see `fusec.ops.derivatives`."""
+    """A complex derivative conjugated, for cotangents: see `fusec.ops.derivatives`."""
     if isinstance(factor, Term):
         return conj(factor) if factor.dtype.kind == "c" else factor
     return factor.conjugate()

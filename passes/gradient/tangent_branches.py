@@ -11,7 +11,7 @@ from fusec.ops.derivatives import Term, full
 from .bodies import adjoint_type, name_of, of_kind, placeholder
 from .branches import BranchSide, MoreOfBranch, extended_cond, sides_of
 from .dependents import dependents, is_differentiable
-from .forward import control_rule, push
+from .forward_mode import control_rule, push
 
 
 @control_rule("Cond")

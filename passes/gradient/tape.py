@@ -1,4 +1,4 @@
-"""What the way back needs of the way there: values that are kept, and values computed again.
+"""Values of the forward pass for the backward pass: those that are kept, and those recomputed.
 
 The nodes of a derivative read values of the program.  Each is kept, or follows from others that are
 kept or known anyway; whatever takes fewer bytes.  So an array that a loop changes is not kept for
@@ -44,10 +44,10 @@ def read_by_derivatives(roots: Sequence[Value], seeds: Collection[Value]) -> set
 
 
 def kept_values(read: Collection[Value], is_known: Callable[[Value], bool]) -> list[Value]:
-    """The values to keep so that all that are read can be had, the oldest first: those of the least
-    bytes that stand between what is read and what cannot be computed again.
+    """The values to keep so that all that are read can be had, the oldest first: the cut of least
+    bytes between these and values that cannot be recomputed.
 
-    ``is_known``: of parameters, whether they are there on the way back.
+    ``is_known``: of parameters, whether they are there in the backward pass.
     """
     known = _Known(is_known)
     needed = [v for v in read if not known(v)]
@@ -74,7 +74,7 @@ class _Cut:
 
     @property
     def work(self) -> float:
-        """What computing again takes, in bytes that are written meanwhile."""
+        """The cost of recomputation, in bytes that are written meanwhile."""
         rows = ((v, get(v.node.op)) for v in self.again)
         return sum(OF_A_NODE + (bytes_of(v) * row.cost / OF_A_BYTE) * (row.kind == "elementwise")
                    for v, row in rows)
@@ -108,7 +108,7 @@ def _is_carried(value: Value) -> bool:
 
 
 def _bytes_written(value: Value) -> int:
-    """What a loop carries is computed where it is kept (`codegen.structured.entries`), and so
+    """Carried values are computed where they are kept (`codegen.structured.entries`), and so
     written once; anything else is once more than the program writes it."""
     return bytes_of(value) * (CARRIED if _is_carried(value) else WHOLE) // WHOLE
 
@@ -141,7 +141,7 @@ def _is_computed_again(value: Value) -> bool:
 
 
 class _Known:
-    """Whether a value follows from what is there anyway; computed again, whatever it costs, but for
+    """Whether a value follows from those there anyway; computed again, whatever it costs, but for
     short loops: the program, too, computes it in each iteration."""
 
     def __init__(self, is_parameter_known: Callable[[Value], bool]) -> None:

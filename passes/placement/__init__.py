@@ -1,1 +1,1 @@
-"""Which device computes what, and what is sent between them: before and after fusion."""
+"""The device of each node, and the values sent between devices: before and after fusion."""

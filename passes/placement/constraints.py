@@ -1,7 +1,7 @@
 """Where the program says that nodes are to run: constraints are met, or refused, before fusion.
 
-does    reads the constraint of each node, joins those that must be on one device, intersects what
-        is feasible for them, and writes one canonical constraint into each
+does    reads the constraint of each node, joins those that must be on one device, intersects the
+        feasible devices, and writes one canonical constraint into each
 needs   the machine's devices
 leaves  ``""`` for nodes that may be anywhere, the whole name of the only device that is feasible,
         or a partial name; nodes with different constraints are not fused
@@ -53,7 +53,7 @@ def constrained(graph: Graph) -> bool:
 
 
 def resolve_constraints(graph: Graph, machine: Machine) -> Graph:
-    """See the module docstring.  Raises ``ValueError`` for what no device can meet."""
+    """See the module docstring.  Raises ``ValueError`` for constraints that no device can meet."""
     return _resolved(graph, machine) if constrained(graph) else graph
 
 
@@ -161,8 +161,8 @@ class _Classes:
         return self._refused(node, constraint, named)
 
     def _left_by_devices(self, graph: Graph) -> set[str]:
-        """Names of nodes that their devices, which run kernels alone, leave to others: what they
-        have no kernel for, and views that nothing else reads."""
+        """Names of nodes that their devices, which run kernels alone, leave to others: nodes
+        without a kernel there, and views that nothing else reads."""
         read_by = readers(graph.nodes)
         left: set[str] = set()
         for node in reversed(graph.nodes):
@@ -176,7 +176,7 @@ class _Classes:
         return left
 
     def _whole(self, node: Node, able: tuple[DeviceModel, ...]) -> tuple[DeviceModel, ...]:
-        """A branch or loop is placed as a whole where what is in it leaves a device."""
+        """A branch or loop is placed as a whole where nodes in it leave a device."""
         inside = {*_inside(node)} if node.graphs and get(node.op).is_control else set()
         if not inside:
             return able

@@ -1,4 +1,4 @@
-"""How long nodes take: estimated from what they compute, or as it was measured.
+"""How long nodes take: estimated from their ops, or measured.
 
 Estimates are after the roofline model (Williams, Waterman and Patterson, 2009): the larger of bytes
 over bandwidth and operations over rate.  They only have to tell large from small, for where a node
@@ -30,7 +30,7 @@ class Costs:
         self._works: dict[int, tuple[float, float]] = {}  # by the node's id
 
     def ns(self, node: Node, device: DeviceModel) -> float:
-        """Nanoseconds that the node takes on the device, without what it costs to start it."""
+        """Nanoseconds that the node takes on the device, without the cost of its start."""
         measured = self.measured(node, device)
         if measured is not None:
             return measured
@@ -41,7 +41,7 @@ class Costs:
         return ns / device.cores if ns > PARALLEL_NS else ns
 
     def measured(self, node: Node, device: DeviceModel) -> float | None:
-        """What was measured of such a node on a device of this type, if anything was."""
+        """The measured time of such a node on a device of this type, if there is one."""
         if not self.machine.measured:
             return None
         ns = self.machine.measured.get(measured_name(node, device))
@@ -57,12 +57,12 @@ class Costs:
 
 
 def measured_name(node: Node, device: DeviceModel) -> str:
-    """By what `Machine.measured` has the time of a node."""
+    """The key of a node's time in `Machine.measured`."""
     return f"{device.name.type} {signature(node)}"
 
 
 def on_cores(ns: float, before: int, now: int) -> float:
-    """What a kernel takes on so many cores that took ``ns`` on others."""
+    """The time of a kernel on so many cores that took ``ns`` on others."""
     alone = ns * before
     if before == now or alone <= PARALLEL_NS:
         return ns

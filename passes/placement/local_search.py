@@ -1,12 +1,12 @@
 """Moves single nodes of a placement while that ends the step sooner.
 
 does    tries each node (or class of nodes that must be together) on each other device that is
-        feasible for it, keeps what shortens the simulated execution, and begins again
+        feasible for it, keeps moves that shorten the simulated execution, and begins again
 needs   a placement, by the greedy algorithm say
 leaves  a placement in which no such move helps, or the best one found within `MOST_STEPS`
 
 The greedy algorithm decides for each node alone and cannot take back: it sends a small node to an
-idle device, and has to pay for what reads it.
+idle device, and has to pay for its readers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much branches and loops compute, in additions of vector code, by what is known of numbers.
+"""How much branches and loops compute, in additions of vector code, by the bounds of numbers.
 
 Numbers are followed from constants into the graphs of loops: a counter is half-way, on average,
 and the counter of an inner loop may begin or end at that of an outer one.  Arrays whose size only
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.calls.library_work import GUESSED_SIZE, WORK, points_of
-from fusec.ops.calls.structured import has_placed_parts
+from fusec.ops.calls.subgraph_ops import has_placed_parts
 from fusec.ops.regions.loop_numbers import ARITHMETIC, ENDS, STEPS, is_and, writes_part
 
 from ..fusion.kernel_work import work_of
@@ -55,7 +55,7 @@ def number_of(value: Value, numbers: Numbers) -> float | None:
 
 
 def _followed(node: Node, known: dict[Value, float]) -> Numbers:
-    """What is known, the node's own result included."""
+    """The known numbers, the node's own result included."""
     rule = ARITHMETIC.get(node.op)
     if rule is not None and not node.out().shape:
         operands = [number_of(v, known) for v in node.inputs]
@@ -90,7 +90,7 @@ def _touched(node: Node, size: int) -> float:
 
 
 def _entering(node: Node, graph: Graph, numbers: Numbers) -> dict[Value, float]:
-    """What is known inside of a branch, whose graphs take the operands after the condition."""
+    """The known numbers inside of a branch, whose graphs take the operands after the condition."""
     operands = node.inputs[len(node.inputs) - len(graph.inputs):]
     return {inner: number for inner, outer in zip(graph.inputs, operands, strict=False)
             if (number := number_of(outer, numbers)) is not None}
@@ -118,7 +118,7 @@ def _loop_work(node: Node, numbers: Numbers, size: int) -> float:
 
 
 def _longest(node: Node, size: int) -> float:
-    """The longest axis of what a loop uses: it mostly walks along one; 0 where it uses numbers."""
+    """The longest axis of a loop's arrays: it mostly walks along one; 0 where it uses numbers."""
     return max((points_of(v.shape[i: i + 1], size) for v in node.inputs
                 for i in range(len(v.shape))), default=0.0)
 
@@ -155,7 +155,7 @@ def _comparisons(value: Value) -> Iterator[Node]:
 
 
 def _step(node: Node, position: int) -> float | None:
-    """What an iteration adds to a carried number."""
+    """The step of a carried number in an iteration."""
     body: Graph = node.attrs["body"]
     scalars = [i for i, v in enumerate(body.inputs[:node.attrs["carried"]])
                if v.type.kind != "array"]

@@ -1,4 +1,4 @@
-"""What placement knows of the machine: its devices, how fast they are, what they can run."""
+"""The placer's model of the machine: its devices, their rates, the nodes that they can run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def _runs_everything(node: Node) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class DeviceModel:
-    """One device.  Rates are of one core, all of which a kernel may use; ``launch_ns`` is what it
-    costs to hand it a step.  Devices with the same ``memory`` read each other's arrays as they are.
+    """One device.  Rates are of one core, all of which a kernel may use; ``launch_ns`` is the cost
+    of handing it a step.  Devices with the same ``memory`` read each other's arrays as they are.
 
     ``is_automatic``: it is chosen without being named.  ``supports`` says whether it has a kernel
-    for a node; where it ``runs_kernels_alone``, what it has none for runs on an automatic device.
+    for a node; where it ``runs_kernels_alone``, other nodes run on an automatic device.
     """
 
     name: DeviceName

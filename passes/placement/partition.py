@@ -74,7 +74,7 @@ class Part:
 
 @dataclass
 class Partition:
-    """A part for each device, and what goes between them."""
+    """A part for each device, and the values sent between them."""
 
     whole: Graph
     home: DeviceModel
@@ -131,7 +131,7 @@ class _Partitioner:
         part.values.update(zip(node.outputs, copy.outputs, strict=True))
 
     def _here(self, value: Value, device: DeviceModel) -> Value:
-        """The value on this device: a view or constant again, or what is received."""
+        """The value on this device: a view or constant again, or a receive."""
         part = self._part(device)
         if value in part.values:
             return part.values[value]
@@ -175,7 +175,7 @@ class _Partitioner:
         return recv.out()
 
     def _after(self, node: Node, device: DeviceModel) -> Node:
-        """The node, or what says on this device that it has run."""
+        """The node, or the receive that says on this device that it has run."""
         source = self.home[node.id]
         if source is device:
             return self._part(device).homes[node.id]

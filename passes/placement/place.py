@@ -82,7 +82,7 @@ def place(
 
 
 def estimate(graph: Graph, machine: Machine, placement: Placement) -> float:
-    """Nanoseconds that a placed graph should take, by what the machine knows of nodes now."""
+    """Nanoseconds that a placed graph should take, by the machine's figures of now."""
     simulator = Simulator(graph, machine)
     if placement.is_divided:
         return simulator.run_placed(placement.simulation.devices).makespan
@@ -99,8 +99,8 @@ def _guessed(simulator: Simulator, simulation: Simulation) -> list[Node]:
 def _is_doubtful(simulator: Simulator, simulation: Simulation, guessed: Sequence[Node]) -> bool:
     """Whether other times than the estimated ones could say otherwise.
 
-    The estimates of kernels are good enough to see that a graph is too small to be divided; what
-    a library or a loop takes depends on more than sizes.
+    The estimates of kernels are good enough to see that a graph is too small to be divided; the
+    time of a library or a loop depends on more than sizes.
     """
     costs, devices = simulator.costs, simulation.devices
     return len(simulator.machine.automatic) > 1 and (
@@ -109,7 +109,7 @@ def _is_doubtful(simulator: Simulator, simulation: Simulation, guessed: Sequence
 
 
 def placed(graph: Graph, simulation: Simulation) -> Graph:
-    """The graph with the name of its device, and what its constraint says of sending, in each
+    """The graph with the name of its device, and its constraint's format of sends, in each
     node."""
     values: dict = {}
     nodes: dict[int, Node] = {}

@@ -1,4 +1,4 @@
-"""Receives start no sooner than they must: what is received early only takes memory.
+"""Receives start no sooner than they must: an early one only takes memory.
 
 does    for each Recv finds when its first reader would begin (by the simulated execution, which
         takes every node as soon as it can: ASAP) and how late that may be without delaying the end

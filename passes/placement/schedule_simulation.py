@@ -50,7 +50,7 @@ def sources(node: Node) -> list[Value]:
 
 
 def behind_views(value: Value) -> Value:
-    """The value itself, or of a view for a library what it is a view of."""
+    """The value itself, or the base of a view for a library."""
     while is_view(value.node):
         value = value.node.inputs[0]
     return value
@@ -80,7 +80,7 @@ class Simulator:
     def run(
         self, feasible: Mapping[str, Sequence[DeviceModel]], classes: Mapping[str, str]
     ) -> Simulation:
-        """The greedy placement.  ``classes`` names what must be on one device."""
+        """The greedy placement.  ``classes`` names nodes that must be on one device."""
         simulation = Simulation()
         busy: Busy = {}
         together: dict[str, DeviceModel] = {}
@@ -118,7 +118,7 @@ class Simulator:
         simulation.makespan = max(simulation.makespan, self._home_at(node, device, span[1]))
 
     def _home_at(self, node: Node, device: DeviceModel, end: float) -> float:
-        """When what the node gives is where the program reads it."""
+        """When the node's result is where the program reads it."""
         home = self.machine.home
         return end + max((self._transfer(v, device, home) for v in node.outputs
                           if v in self.results), default=0.0)

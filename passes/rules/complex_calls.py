@@ -14,7 +14,7 @@ from ..rewrite import Replacement, Rewriter, is_pure, rewrite
 
 
 def complex_calls(graph: Graph) -> Graph:
-    """The graph with visible library calls for what is not fused on complex values."""
+    """The graph with visible library calls for ops that are not fused on complex values."""
     return rewrite(graph, _as_call, is_pure)
 
 

@@ -3,8 +3,8 @@
 does:   evaluates nodes of rank 0 whose operands are all constants, with NumPy's own function (and
         Python's operators for Python numbers), so that value, dtype and kind are those of the eager
         program.
-needs:  nothing.
-leaves: what Python would raise on (1 / 0), Python ints beyond int64, and fused multiply-adds (whose
+needs:  nothing. leaves: expressions that raise in Python (1 / 0), Python ints beyond int64, and
+fused multiply-adds (whose
         reference rounds through a wider type) as they are; unused constants for `prune`.
 """
 

@@ -1,6 +1,6 @@
 """Lowering composite ops.
 
-does:   replaces every op whose registry row is *composite* by what its ``decompose`` builds.
+does:   replaces every op whose registry row is *composite* by the nodes of its ``decompose``.
 needs:  nothing; gradients and batching, which want the whole op, come before.
 leaves: no composite op.
 """

@@ -47,7 +47,7 @@ def single_use(graph: Graph) -> set[str]:
 
     Sums that are equal are one reader: `cse` leaves them where both are results, which have memory
     of their own, and with the product in both they are equal still.  Where devices are named all
-    equal nodes count as one: what is computed on two is computed once on one, and has those bits.
+    equal nodes count as one: a node computed on two is computed once on one, and has those bits.
     """
     if any(node.device for node in graph.nodes):
         return _single_anywhere(graph)

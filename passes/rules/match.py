@@ -9,7 +9,7 @@ A rule is ``"Sub(x, Neg(y)) -> Add(x, y)"``, optionally ending in `` if conditio
 * a lower-case call is a function in `passes.rule_functions`, given attributes, values and the
   number behind ``c``; ``out`` is the shape of the result.
 
-A rule applies only where its result has exactly the type of what it replaces, so that shape
+A rule applies only where its result has exactly the type of the value it replaces, so that shape
 conditions need not be written out.  Rules are parsed when they are declared.
 """
 
@@ -120,7 +120,7 @@ def index_by_op(rules: Sequence[Rule]) -> dict[str, list[Rule]]:
 
 
 def operand_ops(node: Node) -> set[str]:
-    """The ops of what the node reads, and `CONSTANT` where that may be one."""
+    """The ops of the node's operands, and `CONSTANT` where that may be one."""
     ops = {v.node.op for v in node.inputs}
     if "Const" in ops or "BroadcastTo" in ops:
         ops.add(CONSTANT)
@@ -128,7 +128,7 @@ def operand_ops(node: Node) -> set[str]:
 
 
 def apply_rule(item: Rule, node: Node, rewriter: Rewriter) -> Value | None:
-    """What the rule puts in the place of the node, or ``None`` when it does not apply."""
+    """The rule's node in the place of this one, or ``None`` when it does not apply."""
     if node.op != item.pattern.op or node.inputs[-1].dtype.kind not in item.kinds:
         return None
     bindings = _match_call(item.pattern, node, {"out": node.types[0].shape})
@@ -141,7 +141,7 @@ def apply_rule(item: Rule, node: Node, rewriter: Rewriter) -> Value | None:
 
 
 def _match(pattern: Pattern, value: Value, bindings: Bindings) -> Bindings | None:
-    """``bindings`` with what the pattern binds, or ``None``; never changed in place."""
+    """``bindings`` with the pattern's own, or ``None``; never changed in place."""
     if isinstance(pattern, NodePattern):
         if pattern.op != value.node.op or value.index:
             return None

@@ -1,6 +1,6 @@
 """Products of a column and a row are elementwise.
 
-does:   MatMul(a, b) of matrices [m, 1] and [1, n] -> Add(Mul(a, b), 0), which fuses with what is
+does:   MatMul(a, b) of matrices [m, 1] and [1, n] -> Add(Mul(a, b), 0), which fuses with values
         added to it
 needs:  nothing; a sum of one product begins with 0, as the library's does
 leaves: products of booleans and of complex numbers

@@ -2,7 +2,7 @@
 
 Every rule keeps the value bit for bit: for integers with their wrap-around, for floats with
 infinities, -0.0 and NaN (being NaN counts; a NaN's sign and payload do not, NumPy itself does not
-define them).  What looks right and is not, and is therefore absent, for floats:
+define them).  Rules that look right and are not, and are therefore absent, for floats:
 
 * ``x + 0 -> x``      -0.0 + 0.0 is 0.0 (``x - 0`` and ``x + -0.0`` are right)
 * ``x * 0 -> 0``, ``x - x -> 0``, ``x / x -> 1``      NaN, infinities, the sign of zero

@@ -1,10 +1,10 @@
 """Reductions over a few elements are expressions.
 
 does:   Sum(x, axes) -> Fold(x, axes) where the axes are the last ones and hold 2 to 16 elements, so
-        that what is summed stays in registers and nothing needs a loop of its own; so for Prod,
-        Max, Min, Any and All.
+        that the terms stay in registers and nothing needs a loop of its own; so for Prod, Max, Min,
+        Any and All.
 needs:  primitive ops, and FMAs formed: the terms of a sum keep their rounding.
-leaves: reductions of whole arrays, whose elements no loop is around; what would make too much code.
+leaves: reductions of whole arrays, whose elements no loop is around; those of too much code.
 
 That it is written out depends on the length of the axes alone, so a value has one bit pattern
 however many rows there are.
@@ -34,7 +34,7 @@ STEP_BYTES = 128
 def short_axes(graph: Graph) -> Graph:
     """The graph with short reductions as ``Fold`` nodes; itself where there is none.
 
-    What reduces the same axes of the same shape stays together, as loops where one is too much.
+    Reductions of the same axes of the same shape stay together, as loops where one is too much.
     """
     too_much: set[Short] = set()
     while True:
@@ -52,7 +52,7 @@ def _visit(node: Node, rewriter: Rewriter, too_much: Collection[Short]) -> Repla
 
 
 def _short(node: Node) -> Short:
-    """What is reduced."""
+    """The operand of the reduction."""
     return node.inputs[0].shape, node.attrs["axes"]
 
 

@@ -1,7 +1,7 @@
 """Algebraic simplification.
 
 does:   applies the rules of `passes.rules`, first match first, drops broadcasts that an
-        elementwise op does by itself, and what `covered_updates` finds overwritten.
+        elementwise op does by itself, and updates that `covered_updates` finds overwritten.
 needs:  constants folded, so that rules see ``Const`` operands.
 leaves: every value bit for bit; nodes that became unused, for `prune`.
 """
@@ -26,7 +26,7 @@ def simplify(graph: Graph) -> Graph:
 
 
 def _simplify(node: Node, rewriter: Rewriter) -> Replacement:
-    """Rules apply to what a rule made, too; operands are already simple."""
+    """Rules apply to results of rules, too; operands are already simple."""
     best: list[Value] | None = None
     step = _step(node, rewriter)
     while step is not None:
@@ -58,7 +58,7 @@ def _fitting(value: Value | None, rewriter: Rewriter) -> Value | None:
 
 
 def _drop_broadcasts(node: Node, rewriter: Rewriter) -> Value | None:
-    """``Add(x, BroadcastTo(y)) -> Add(x, y)`` where the shape stays what it was."""
+    """``Add(x, BroadcastTo(y)) -> Add(x, y)`` where the shape stays the same."""
     if registry.get(node.op).kind != "elementwise" or not node.types[0].shape:
         return None
     operands = list(node.inputs)

@@ -3,8 +3,8 @@
 does:   CheckIndex(i, n) -> i + n where i < 0, else i; marks Pick and PickUpdate as unchecked; drops
         BoundsCheck; part of the pipeline under ``fusec.jit(check_indices=False)`` only
 needs:  nothing
-leaves: negative indices counting from the end.  What an index out of range reads or writes is
-        undefined from here on.  Library calls go on checking theirs.
+leaves: negative indices counting from the end.  A read or write at an index out of
+        range is undefined from here on.  Library calls go on checking theirs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def unchecked_indices(graph: Graph) -> Graph:
 
 
 def _without_checks(graph: Graph) -> Graph:
-    """Nothing reads the results of checks; what runs after one runs after what that does."""
+    """Nothing reads the results of checks; a node ordered after one runs after its predecessors."""
     rewriter, gone = Rewriter(graph), dict[int, tuple[Node, ...]]()
     for old in graph.nodes:
         control = [c for n in old.control_inputs for c in gone.get(n.id, (n,))]

@@ -1,1 +1,1 @@
-"""The devices that graphs run on: which there are, and what runs work on each."""
+"""The devices that graphs run on: which there are, and the threads that run work on each."""

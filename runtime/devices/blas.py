@@ -15,7 +15,7 @@ _NAMES = ("scipy_openblas_get_num_threads64_", "scipy_openblas_get_num_threads",
 
 @functools.cache
 def _asking() -> Callable[[], int] | None:
-    """The library's function; the loader finds it among what NumPy's module is linked with."""
+    """The library's function; the loader finds it among libraries of NumPy's module."""
     try:
         library = ctypes.CDLL(_umath_linalg.__file__)
     except OSError:  # another way of loading than a file

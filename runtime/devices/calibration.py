@@ -1,9 +1,9 @@
 """How fast the devices of this machine are: measured once, or estimated.
 
-Measured are, on the device's own thread and workers, a triad over more memory than the caches
-hold (the benchmark STREAM's: two arrays read, one written), chains of multiplications with
-additions in registers, a copy of what another thread has written, and the time from handing over
-a piece of work to its start.
+Measured are, on the device's own thread and workers, a triad over more memory than the caches hold
+(the benchmark STREAM's: two arrays read, one written), chains of multiplications with additions in
+registers, a copy of memory that another thread has written, and the time from handing over a piece
+of work to its start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fusec.core.records import dataclass
 from fusec.runtime.native import NativeUnavailableError, cpus, speed
 
 from ..launching import threads
-from . import kept
+from . import table_files
 from .device import Device
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ _known: dict[str, MeasuredRates] = {}
 
 
 def rates(device: Device, estimate: bool = False) -> MeasuredRates:
-    """What was measured of a device, now, earlier, or by an earlier process on this machine.
+    """Measured rates of a device, of now, earlier, or by an earlier process on this machine.
 
     With ``estimate`` nothing is measured: where nobody has asked yet, a guess is returned at once.
     """
@@ -81,12 +81,12 @@ def is_measurable(device: Device) -> bool:
 
 
 def measured(device: Device) -> MeasuredRates | None:
-    """What has been measured of a device, if that was done."""
+    """Measured rates of a device, if there are any."""
     if not is_measurable(device):
         return None
     key = _key(device)
     if key not in _known:
-        found = _read(kept.load(_TABLE).get(key))
+        found = _read(table_files.load(_TABLE).get(key))
         if found is None:
             return None
         _known[key] = found
@@ -117,14 +117,14 @@ def threads_of(device: Device) -> int:
 # ---- kept in a file --------------------------------------------------------------------------
 
 def _key(device: Device) -> str:
-    """What the rates depend on."""
+    """The key of the rates."""
     return " ".join([f"{_FORMAT}", *this_machine(), "on", ",".join(map(str, sorted(device.cores))),
                      f"threads {threads_of(device)}"])
 
 
 @functools.cache
 def this_machine() -> tuple[str, ...]:
-    """What of the machine and the compiler any measured time depends on."""
+    """The machine and compiler that measured times depend on."""
     features = hashlib.sha256(llvm.host_features().encode()).hexdigest()[:8]
     return (cpus.cpu_model(), features, f"llvm {llvmlite.__version__}",
             f"memory {machine.usable_memory()}")
@@ -141,16 +141,16 @@ def _read(entry: Any) -> MeasuredRates | None:
 
 
 def _keep(key: str, found: MeasuredRates) -> None:
-    table = kept.load(_TABLE)
+    table = table_files.load(_TABLE)
     table.pop(key, None)
     newest = [*table.items()][-_MOST_ENTRIES + 1:]
-    kept.store(_TABLE, {**dict(newest), key: asdict(found)})
+    table_files.store(_TABLE, {**dict(newest), key: asdict(found)})
 
 
 # ---- measured --------------------------------------------------------------------------------
 
 def on_its_thread(device: Device, work: Callable[[], T]) -> T:
-    """What the work gives, or raises, on the device's thread."""
+    """The work's result, or exception, on the device's thread."""
     answer: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
 
     def answered() -> None:

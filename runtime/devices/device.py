@@ -1,4 +1,4 @@
-"""One device: its name, what it has, and the thread that runs its work in order."""
+"""One device: its name, its resources, and the thread that runs its work in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .device_thread import DeviceThread, Work
 class Device:
     """A device of this process; work that is submitted to it runs in order on a thread of its own.
 
-    ``backend`` is the name of what compiles for it.  Devices with the same ``memory`` read each
+    ``backend`` is the name of its back end.  Devices with the same ``memory`` read each
     other's arrays as they are.  What else its type decides is in ``kind``.
     ``cores`` are the CPUs that it keeps to, ``threads`` how many of them its kernels use at once;
     where that is None, they use the threads of the process on any CPU.
@@ -48,18 +48,18 @@ class Device:
         return (self.kind.memory or machine.usable_memory)()
 
     def submit(self, work: Work) -> None:
-        """Run this on the device's thread, after what was submitted before; it must not raise.
+        """Run this on the device's thread, after earlier work; it must not raise.
 
         Where no thread can be started, it has run when this returns.
         """
         self._thread.submit(work)
 
     def runs(self, work: Work) -> bool:
-        """Whether that is what its thread does now."""
+        """Whether its thread runs that now."""
         return self._thread.runs(work)
 
     def interrupt(self, kind: type[BaseException], work: Work | None = None) -> bool:
-        """Have an exception raised in what the device's thread runs now; whether there is anything.
+        """Have an exception raised in the work of the device's thread; whether there is any.
 
         Given ``work``, only if it is that.  The exception ends the work, as far as the device is
         concerned: it is not reported.  It is raised at the next instruction of Python's, and ten
@@ -74,7 +74,7 @@ class Device:
             self._pool.resize(threads)
 
     def close(self) -> None:
-        """End the thread after what was submitted before; more work would start another."""
+        """End the thread after submitted work; more work would start another."""
         self._thread.close()
 
     def __repr__(self) -> str:

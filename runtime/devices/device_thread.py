@@ -21,7 +21,7 @@ _EXIT_SECONDS = 1.0
 
 
 class DeviceThread:
-    """Runs what is submitted, one piece of work after the other.
+    """Runs submitted work, one piece after the other.
 
     The thread is started for the first piece, is a daemon, and is started anew in a forked child,
     where work that was waiting is forgotten: it is the parent's.  Where no thread can be started
@@ -45,7 +45,7 @@ class DeviceThread:
         self._now: tuple[Work, int] | None = None  # what runs, and its number
 
     def submit(self, work: Work) -> None:
-        """Run it after what was submitted before."""
+        """Run it after earlier work."""
         with self._changing:
             self._queue.put(work)
             if self._thread is not None or self._start():
@@ -53,12 +53,12 @@ class DeviceThread:
         self._run_here()
 
     def runs(self, work: Work) -> bool:
-        """Whether that is what it does now."""
+        """Whether it runs that now."""
         now = self._now
         return now is not None and now[0] is work
 
     def interrupt(self, kind: type[BaseException], work: Work | None = None) -> bool:
-        """Raise an exception in what runs now, if anything does (if ``work`` does, where given)."""
+        """Raise an exception in the running work, if any (in ``work`` only, where given)."""
         now = self._now
         if now is None or work not in (None, now[0]):
             return False
@@ -73,7 +73,7 @@ class DeviceThread:
         return True
 
     def close(self) -> None:
-        """End the thread after what was submitted before; more work starts another."""
+        """End the thread after submitted work; more work starts another."""
         with self._changing:
             if self._thread is not None:
                 self._queue.put(None)
@@ -127,9 +127,9 @@ class DeviceThread:
                 log.write(log.WARN, f"kernels of {self.name} share the process's threads: {error}")
 
     def _run_here(self) -> None:
-        """Do what waits, unless another thread does, or it was submitted by work that is being done
-        here: it comes next.  (To wait for the other would be to wait for ever where that waits,
-        with this device's work, for what is done here.)"""
+        """Do queued work, unless another thread does, or it was submitted by work that is being
+        done here: it comes next.  (To wait for the other would be to wait for ever where that
+        waits, with this device's work, for this thread.)"""
         if self._running.is_mine():
             return
         while not self._queue.empty() and self._running.try_acquire():
@@ -168,7 +168,7 @@ class DeviceThread:
         self._begin()
 
     def end(self, seconds: float) -> None:
-        """Wait for what it is at, after the interpreter's end has begun."""
+        """Wait for its present work, after the interpreter's end has begun."""
         self.close()
         if self._previous is not None:
             self._previous.join(seconds)
@@ -205,7 +205,7 @@ def _after_fork() -> None:
 
 
 def _at_exit() -> None:
-    """Let each finish what it is at, before Python tears its modules down."""
+    """Let each finish its present work, before Python tears its modules down."""
     _Process.ends = True
     last = time.monotonic() + _EXIT_SECONDS
     for each in list(_all):

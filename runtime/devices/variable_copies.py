@@ -1,7 +1,7 @@
 """Values of Variables in the memory of a device, for plans that run there.
 
-A copy is brought once and read until somebody writes the Variable.  What a plan whose arguments
-and results are a device's assigns stays there: the Variable's own memory has an old value then,
+A copy is brought once and read until somebody writes the Variable.  An assignment by a plan whose
+arguments and results are a device's stays there: the Variable's own memory has an old value then,
 and whoever wants to read it there, by a `Hold`, fetches the new one first.
 """
 
@@ -86,7 +86,7 @@ class VariableArrays:
 
     @property
     def _key(self) -> tuple[Any, int]:
-        """By stream: what is let go may be used again by the stream's later work, not by others."""
+        """By stream: freed memory may be used again by the stream's later work, not by others."""
         stream = self._stream
         return self._arrays, 0 if stream is None else stream.ptr
 

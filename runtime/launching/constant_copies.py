@@ -17,7 +17,7 @@ MOST_WRITTEN = 16  # one element of so many
 
 
 class Rest(NamedTuple):
-    """Where an array in its memory's order is not zero, to the bit, and what is there."""
+    """Where an array in its memory's order is not zero, to the bit, and the elements there."""
 
     places: np.ndarray
     values: np.ndarray

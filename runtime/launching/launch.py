@@ -40,7 +40,7 @@ _METH_FASTCALL = 0x80
 
 
 class _Launcher:
-    """The compiled launcher and what makes builtins of it; lives until the process ends."""
+    """The compiled launcher and the maker of its builtins; lives until the process ends."""
 
     def __init__(self) -> None:
         memory.symbol_addresses()

@@ -1,4 +1,4 @@
-"""What one call of a compiled function does, as plain data: see ``PlanSpec``."""
+"""One call of a compiled function as plain data: see ``PlanSpec``."""
 
 from __future__ import annotations
 

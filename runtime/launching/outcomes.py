@@ -1,4 +1,4 @@
-"""What a plan's call answers when it has no results."""
+"""Outcomes of a plan's call without results."""
 
 from __future__ import annotations
 

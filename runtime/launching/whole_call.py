@@ -126,7 +126,7 @@ def guard_plan(spec: CallSpec) -> launch.NativePlan:
 
 
 def arguments_of(spec: CallSpec, stores: _Stores, cells: Cells) -> dict[str, Any]:
-    """What the arguments must be, as fields of a `PlanSpec`."""
+    """The conditions on arguments, as fields of a `PlanSpec`."""
     numbers = cells_of(spec.input_types)
     return {"args": tuple(_leaf_guard(
                 spec, leaf, stores.get(("arg", leaf.input), ()), cells, numbers)
@@ -138,7 +138,7 @@ def _leaf_guard(
     spec: CallSpec, leaf: LeafSpec, stores: tuple[launch_spec.WordStore, ...], cells: Cells,
     numbers: dict[int, int],
 ) -> Any:
-    """What a leaf must be; arrays go to ``stores``, scalars to their cell."""
+    """The condition on a leaf; arrays go to ``stores``, scalars to their cell."""
     if leaf.input < 0:
         if type(leaf.value) is OpenInt or (
                 type(leaf.value) is int and -(1 << 63) <= leaf.value < 1 << 63):

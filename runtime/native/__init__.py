@@ -15,7 +15,7 @@ from fusec.codegen.machine_code import llvm
 
 
 class NativeUnavailableError(RuntimeError):
-    """This platform or NumPy lacks what a native part needs; the message says what."""
+    """This platform or NumPy lacks a feature that a native part needs; the message names it."""
 
 
 def address_of(function: object) -> int:

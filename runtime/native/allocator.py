@@ -1,6 +1,6 @@
 """The array allocator's native half: big blocks are kept in size classes and given out again.
 
-Arrays are made over our block and then given ``OWNDATA`` and our handler, which is what NumPy's own
+Arrays are made over our block and then given ``OWNDATA`` and our handler, as NumPy's own
 allocation does; switching NumPy's current handler (``PyDataMem_SetHandler``) would cost two context
 variable changes a call.
 """
@@ -205,7 +205,7 @@ def source() -> str:
 
 @functools.cache
 def code() -> llvm.NativeCode:
-    """The allocator's machine code; ``NativeUnavailableError`` says what this system lacks."""
+    """The allocator's machine code; ``NativeUnavailableError`` names the lack."""
     symbols = (
         libc_addresses("posix_memalign", "free", "madvise")
         | python_addresses("Py_IncRef", "PyErr_NoMemory", "PyTraceMalloc_Track")

@@ -1,8 +1,8 @@
 """Blocks of memory that are kept in size classes and given out again, as LLVM IR text.
 
-A block is ``[64 bytes of header][data, 64-byte aligned]``; the header holds what ``free`` needs, so
-nothing depends on the size that a caller claims.  Blocks of at least ``MIN_BLOCK`` bytes belong to
-one of 200 classes, eight to each power of two (at most 12.5 % is lost to rounding).  Each class
+A block is ``[64 bytes of header][data, 64-byte aligned]``; the header holds the fields of ``free``,
+so nothing depends on the size that a caller claims.  Blocks of at least ``MIN_BLOCK`` bytes belong
+to one of 200 classes, eight to each power of two (at most 12.5 % is lost to rounding).  Each class
 keeps up to ``SLOTS`` free blocks, last in first out.  One spin lock guards the lists for a few
 instructions; a caller that cannot get it goes to the C library instead.  When a block does not fit
 under the cap, older blocks of other classes are freed, in turn, until it does.

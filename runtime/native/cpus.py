@@ -1,4 +1,4 @@
-"""What native code asks of the CPU and the scheduler: a spin hint, and CPUs to stay off."""
+"""Requests of native code to the CPU and the scheduler: a spin hint, and CPUs to stay off."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def pause_instruction() -> tuple[str, str]:
 
 
 def cpu_model() -> str:
-    """What the system calls this machine's CPU."""
+    """The system's name for this machine's CPU."""
     if _CPU_INFO.is_file():
         for line in _CPU_INFO.read_text(errors="replace").splitlines():
             name, _, value = line.partition(":")

@@ -144,7 +144,7 @@ def source() -> str:
 
 
 def _nothing() -> None:
-    """What a poll calls, so that Python looks at what is pending in this thread."""
+    """Called by a poll, so that Python handles pending signals and calls of this thread."""
 
 
 def _clock_symbols() -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Where NumPy keeps things: its C-API table and the fields of an array, checked on this NumPy.
 
 The slots and the field order are NumPy's stable ABI (``__multiarray_api.h``, ``ndarraytypes.h``).
-``array_layout`` still compares every field with what Python sees before native code may rely on it.
+``array_layout`` still compares every field with Python's view before native code may rely on it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _expected_layout() -> ArrayLayout:
 
 
 def _mismatches(layout: ArrayLayout, array: np.ndarray, handler: int) -> list[str]:
-    """The fields of ``array`` that do not hold what Python says they do."""
+    """The fields of ``array`` that differ from Python's."""
     at = id(array)
     base = 0 if array.base is None else id(array.base)
     checks = {

@@ -1,4 +1,4 @@
-"""The words of a pool, which pool a thread's kernels use, and what Python tells a pool.
+"""The words of a pool, which pool a thread's kernels use, and Python's messages to a pool.
 
 LLVM IR text in which ``WORDS a b`` at the head of a function stands for the addresses ``%a.at`` and
 ``%b.at`` of those words of ``%pool``.

@@ -1,1 +1,1 @@
-"""Steps over several devices: what is ready runs where it was placed."""
+"""Steps over several devices: ready actions run where they were placed."""

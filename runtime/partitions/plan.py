@@ -1,4 +1,4 @@
-"""Running a plan over several devices: a step, then what the call leaves behind.
+"""Running a plan over several devices: a step, then the effects of the call.
 
 Arguments and Variables are written when every action has ended, so after every check has passed.
 """
@@ -69,7 +69,7 @@ class PartitionedExecutable(Executable):
 
 
 def step_program(schedule: PartitionedSchedule, spec: CallSpec) -> StepProgram:
-    """What all steps of the schedule share: its tasks ready to run, who waits for whom."""
+    """The tables of all steps of the schedule: its tasks ready to run, who waits for whom."""
     actions = schedule.actions
     followers: list[list[int]] = [[] for _ in actions]
     for action in actions:
@@ -107,7 +107,7 @@ def _positions(schedule: PartitionedSchedule) -> list[int]:
 
 
 def _before(schedule: PartitionedSchedule) -> list[set[int]]:
-    """What each action waits for; a receive also for the send of its value."""
+    """The predecessors of each action; a receive also for the send of its value."""
     sends = {(a.node.attrs["key"], str(a.device), a.node.attrs["target"]): a.number
              for a in schedule.actions if a.kind == "send" and a.node is not None}
     return [{*a.after, sends[a.node.attrs["key"], a.node.attrs["source"], str(a.device)]}
@@ -182,7 +182,7 @@ class PartitionedPlan(CallEndings):
     def _run_step(
         self, inputs: Sequence[Any], sizes: dict[str, int], times: Times | None
     ) -> tuple[Failure | None, list[Any]]:
-        """What has failed, and the step's values."""
+        """The failure, and the step's values."""
         self.last_step = step = Step(self.program, inputs, sizes, self._frame(), times is not None)
         step.run()
         failure, values = step.failure, step.values
@@ -208,7 +208,7 @@ class PartitionedPlan(CallEndings):
         return None, values
 
     def _moved(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Where the arguments are a device's, what is read from outside is brought there."""
+        """Where the arguments are a device's, values read from outside are brought there."""
         first = self.spec.first_captured
         if self.residents is None:
             return inputs
@@ -263,7 +263,7 @@ class PartitionedPlan(CallEndings):
         return self.failure(error.error, node, leaves, captured)
 
     def _write(self, values: Sequence[Any], inputs: Sequence[Any]) -> None:
-        """Write what the program has assigned to arguments and Variables."""
+        """Make the program's assignments to arguments and Variables."""
         written = [(inputs[i], values[number]) for i, number in self.schedule.writes]
         for at, (_, value) in enumerate(written):
             if any(np.may_share_memory(value, array) for array, _ in written):
@@ -282,7 +282,7 @@ class PartitionedPlan(CallEndings):
                 np.copyto(array, self.residents.fetch(value))
 
     def _own(self, value: Any, values: Sequence[Any]) -> Any:
-        """What a Variable is to keep: a copy of what is a result or an input, too."""
+        """The array that a Variable is to keep: a copy of one that is a result or input, too."""
         known = [values[n] for n in self.schedule.results if n is not None]
         known += values[: len(self.spec.input_types)]
         shared = any(isinstance(x, np.ndarray) and np.may_share_memory(x, value) for x in known)

@@ -1,6 +1,6 @@
 """Where sends and receives meet, whichever comes first.
 
-A key says what is sent in which step, after section 5.3 of the TensorFlow paper: the sending
+A key, after section 5.3 of the TensorFlow paper: the sending
 device and its incarnation (a random number of its process), the receiving one, the value, the step,
 and in loops the frame with its iteration.
 """
@@ -17,7 +17,7 @@ Taken = Callable[[Any], None]
 
 
 class Process:
-    """This process: what is sent by another one of the same name and task is not taken for its."""
+    """This process: sends of another one of the same name and task are not taken for its."""
 
     incarnation = 0
 
@@ -30,7 +30,7 @@ Process.begin()
 
 
 class Key(NamedTuple):
-    """What is sent, from where, to where, in which step."""
+    """The value sent, from where, to where, in which step."""
 
     source: str
     incarnation: int
@@ -41,7 +41,7 @@ class Key(NamedTuple):
 
 
 class _Meeting:
-    """What one step has sent, and what it waits for."""
+    """The values that one step has sent, and the receives that wait."""
 
     def __init__(self) -> None:
         self.sent: dict[Key, Any] = {}
@@ -51,7 +51,7 @@ class _Meeting:
 class Rendezvous:
     """Values that were sent and receives that wait, by key.  Thread-safe.
 
-    What comes for a step that has ended, or was cancelled, is dropped.
+    Values for a step that has ended, or was cancelled, are dropped.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Rendezvous:
         self._steps: dict[int, _Meeting] = {}
 
     def begin(self, step: int) -> None:
-        """Take what this step sends, until it is forgotten."""
+        """Take this step's sends, until it is forgotten."""
         self._steps[step] = _Meeting()
 
     def send(self, key: Key, value: Any) -> None:
@@ -85,7 +85,7 @@ class Rendezvous:
         taken(value)
 
     def forget(self, step: int) -> None:
-        """Drop what a step has left: values that nobody took and receives that wait."""
+        """Drop the rest of a step: values that nobody took and receives that wait."""
         self._steps.pop(step, None)
 
     def clear(self) -> None:

@@ -1,20 +1,20 @@
-"""One step over several devices: what is ready is handed to its device, what ends makes more ready.
+"""One step over several devices: ready actions go to their devices, ended ones make more ready.
 
 After section 3.1 of the TensorFlow paper: each action has a count of those that it waits for; when
 that is 0 it goes into its device's queue.  Receives do not occupy their device: they end when their
 value has come.
 
 An action that raises ends the step, but not at once: the program would have raised the error that
-comes first in its own order.  So what comes later in the program is skipped, what comes earlier
-still runs, and of several errors the first in the program's order is raised.
+comes first in its own order.  So later actions of the program are skipped, earlier ones still run,
+and of several errors the first in the program's order is raised.
 
-What comes from outside (Ctrl-C, a time-out) ends it as soon as nothing of it runs any more: what
-waits is skipped, and an exception is raised in what runs on the devices, unless that is another
-step's.  Who is impatient and interrupts again does not wait for it.
+Interrupts from outside (Ctrl-C, a time-out) end it as soon as nothing of it runs any more: waiting
+actions are skipped, and an exception is raised in those running on the devices, unless they are
+another step's.  Who is impatient and interrupts again does not wait for it.
 
 A step that begins on a device's thread (a library has called the program, which calls a divided
-function) does everything on that thread: a device that waited for another could be what that one
-waits for.  So does one that a signal handler begins in the middle of another step: its thread may
+function) does everything on that thread: devices that wait for each other would never end.
+So does one that a signal handler begins in the middle of another step: its thread may
 hold a lock that devices wait for.
 """
 
@@ -55,7 +55,7 @@ class StepCancelled(BaseException):
 
 
 class _Caller(threading.local):
-    """Whether this thread is inside of a step, and not of what that calls."""
+    """Whether this thread is inside of a step, and not of its callees."""
 
     is_inside = False
 
@@ -142,7 +142,7 @@ class Step:
         self._ended(())
 
     def _serve(self) -> None:
-        """Run what must run in this thread, until the end."""
+        """Run the actions of this thread, until the end."""
         while True:
             start = timeline.now() if timeline.on else 0
             work = self._next()
@@ -169,7 +169,7 @@ class Step:
                 "would go on with it", cure="fork before the call, or after it")
 
     def _cancel(self) -> None:
-        """Nothing more starts; returns when what is running has ended, or raises what interrupts
+        """Nothing more starts; returns when running actions have ended, or raises the interrupt of
         the wait for that."""
         for _ in range(MOST_INTERRUPTS):
             try:
@@ -230,7 +230,7 @@ class Step:
     def _tried(
         self, number: int, run: Callable[[], Sequence[Any]], work: _Work | None
     ) -> Sequence[int]:
-        """Run it, and take note of what it raises; the actions that are ready now."""
+        """Run it, and take note of its exception; the actions that are ready now."""
         try:
             results = self._called(run) if work is None else self._context.copy().run(run)
             return self._keep(number, results)
@@ -246,7 +246,7 @@ class Step:
         return ()
 
     def _called(self, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
-        """What it gives on the caller's thread, where it may begin steps of its own."""
+        """Its result on the caller's thread, where it may begin steps of its own."""
         was_inside, _caller.is_inside = _caller.is_inside, self._is_inline
         try:
             return run()
@@ -254,7 +254,7 @@ class Step:
             _caller.is_inside = was_inside
 
     def _done(self, number: int) -> Sequence[Any]:
-        """Do what the action does; its results."""
+        """Do the action; its results."""
         action = self.program.actions[number]
         start = timeline.now() if timeline.on else 0
         operands = [self.values[i] for i in action.reads]
@@ -271,7 +271,7 @@ class Step:
         return results
 
     def _keep(self, number: int, results: Sequence[Any]) -> Sequence[int]:
-        """Enter results, drop what nobody reads any more; the actions that are ready now."""
+        """Enter results, drop values that nobody reads any more; the actions that are ready now."""
         action, name = self.program.actions[number], self.program.names[number]
         with self._lock:
             if self._is_cancelled:

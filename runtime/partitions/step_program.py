@@ -1,4 +1,4 @@
-"""What all steps of one plan over several devices share."""
+"""Tables that all steps of one plan over several devices share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Run = Callable[[Sequence[Any], dict[str, int], Times | None], Sequence[Any]]
 
 @dataclass(frozen=True)
 class Failure:
-    """What an action raised, and where in the program's order."""
+    """An action's exception, and where in the program's order."""
 
     position: int
     error: BaseException
@@ -25,10 +25,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class StepProgram:
-    """What all steps of one plan share.
+    """The tables that all steps of one plan share.
 
     ``positions`` say where in the program's order the first node is that an action computes or that
-    waits for it; ``uses`` how often each value is read, ``runs`` what the tasks do.
+    waits for it; ``uses`` how often each value is read, ``runs`` are the tasks' functions.
     """
 
     actions: Sequence[Action]

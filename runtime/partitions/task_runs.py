@@ -35,7 +35,7 @@ class _TaskPlan(StepByStep):
 
     @staticmethod
     def of_graph(schedule: Schedule) -> Any:
-        """What runs on a device's arrays cannot be repeated by itself either."""
+        """A task on a device's arrays cannot be repeated by itself either."""
         if schedule.arrays is not None:
             return _InnerPlan(schedule, spec_of(schedule.graph))
         return StepByStep.of_graph(schedule)
@@ -71,7 +71,7 @@ class TaskRun:
     """A task as a function of the values that it reads; ``sizes`` are those of the step."""
 
     def __init__(self, action: Action, name: str) -> None:
-        """``name``: of the function that it is a task of, for warnings of what it calls."""
+        """``name``: of the function that it is a task of, for warnings of its callees."""
         assert action.schedule is not None
         self.schedule = schedule = action.schedule
         graph = schedule.graph

@@ -13,10 +13,10 @@ Arrays = Mapping[str, DeviceArrays]  # of memories that are not the host's, by t
 
 
 class Sent(NamedTuple):
-    """What a send hands over: no value where it only says that something has run.
+    """The message of a send: no value where it only says that something has run.
 
     ``is_cut``: the upper halves of float32 numbers.  ``after``: when in the work of their device
-    the values are there; what it is asked for later need not be waited for.
+    the values are there; its later work need not be waited for.
     """
 
     values: tuple[Any, ...]

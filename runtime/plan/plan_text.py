@@ -1,7 +1,7 @@
-"""The text of a plan: objects by name, and expressions of what its places hold.
+"""The text of a plan: objects by name, and expressions of the values in its places.
 
 Plans that differ in sizes alone share their text, which is written from the schedule with symbols.
-What a plan has by itself, or its sizes decide, is made for its names by functions of the plan.
+Objects of one plan, or of its sizes, are made for its names by functions of the plan.
 """
 
 from __future__ import annotations

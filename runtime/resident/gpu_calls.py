@@ -1,8 +1,8 @@
 """Calls with CuPy's arrays as one function of straight text: memory, launches, results.
 
-A plan that one GPU runs alone, by kernels of known sizes and functions of CuPy, needs nothing of
-what plans over several devices do at each call: what fits is compared, memory is borrowed from
-CuPy's pool, kernels are launched with what `Prepared` has ready, CuPy's functions are called in
+A plan that one GPU runs alone, by kernels of known sizes and functions of CuPy, needs none of the
+bookkeeping of plans over several devices: arguments are compared, memory is borrowed from
+CuPy's pool, kernels are launched as `Prepared` has them, CuPy's functions are called in
 between, results are CuPy's own arrays.  Everything is asked of CuPy's current stream.  Where the
 function answers MISS, for arguments that do not fit, memory that is full, a check that has failed
 or a matrix that is refused, the plan is run as others are.

@@ -1,4 +1,4 @@
-"""What a new size of a known function costs: ``python -m tests.bench.new_sizes``.
+"""The cost of a new size of a known function: ``python -m tests.bench.new_sizes``.
 
 A row a program, in ms of processor time: the first call, the second size ever (its trace gets
 symbols), the third, the tenth, and the least of the sizes after it.  Each row runs in a process of

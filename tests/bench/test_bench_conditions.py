@@ -1,4 +1,4 @@
-"""Remarks of `fusec.benchmark` on what was not the program's doing."""
+"""Remarks of `fusec.benchmark` on conditions that are not the program's doing."""
 
 import dataclasses
 from pathlib import Path

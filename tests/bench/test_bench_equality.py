@@ -1,4 +1,4 @@
-"""What counts as equal: exact kinds and patterns, floats within NumPy's own error."""
+"""The equality of results: exact kinds and patterns, floats within NumPy's own error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bench of first calls: larger samples, and the page of what they took."""
+"""The bench of first calls: larger samples, and the page of their times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bench --suite gradients``: its programs, what it measures, and the page."""
+"""``bench --suite gradients``: its programs, its figures, and the page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.bench.gradients import cases, jax_twins, sequential, suite
+from fusec.bench.gradients import cases, jax_twins, suite, sweeps
 from fusec.bench.reports import page
 from tests.gradients.differences import differences
 
@@ -17,12 +17,12 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize(("f", "args"), [
-    (sequential.seidel, (RNG.random((5, 6)), 2)),
-    (sequential.adi, (RNG.random((5, 5)), 0.3, 2)),
-    (sequential.lu, (cases.positive(RNG, 5),)),
-    (sequential.cholesky, (cases.positive(RNG, 5),)),
-    (sequential.durbin, (0.1 * RNG.random(7),)),
-    (sequential.soft_dtw, (RNG.random(5), RNG.random(4))),
+    (sweeps.seidel, (RNG.random((5, 6)), 2)),
+    (sweeps.adi, (RNG.random((5, 5)), 0.3, 2)),
+    (sweeps.lu, (cases.positive(RNG, 5),)),
+    (sweeps.cholesky, (cases.positive(RNG, 5),)),
+    (sweeps.durbin, (0.1 * RNG.random(7),)),
+    (sweeps.soft_dtw, (RNG.random(5), RNG.random(4))),
 ])
 def test_programs_that_go_in_an_order(f: Any, args: Any) -> None:
     before = args[0].copy()

@@ -1,4 +1,4 @@
-"""The programs compute what their sources say, in the dtype they are given."""
+"""The programs compute the formulas of their sources, in the dtype they are given."""
 
 from __future__ import annotations
 

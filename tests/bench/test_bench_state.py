@@ -1,4 +1,4 @@
-"""What a measured function keeps is put back: before it is compared, and in the end."""
+"""The state of a measured function is put back: before it is compared, and in the end."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def staggered(h: Any, u: Any, dx: Any, steps: Any) -> Any:
 
 
 def overwritten(h: Any, u: Any, dx: Any, steps: Any) -> Any:
-    """What was computed of the whole is overwritten in three parts."""
+    """A value of the whole is overwritten in three parts."""
     for _ in range(steps):
         u = u * dx + 1
         u[1:-1] = h[1:] - h[:-1]
@@ -76,7 +76,7 @@ def put_back(h: Any, u: Any, dx: Any, steps: Any) -> Any:
 
 
 def kept_additions(h: Any, u: Any, dx: Any, steps: Any) -> Any:
-    """What is added to the inside is kept."""
+    """The addend of the inside is kept."""
     t = h[:, None] * u[None, :] * dx
     kept = np.zeros((40, h.size - 2, u.size - 2))
     for k in range(steps):
@@ -113,7 +113,7 @@ def weighted(h: Any, u: Any, dx: Any, steps: Any) -> Any:
 
 
 def in_turn(h: Any, u: Any, dx: Any, steps: Any) -> Any:
-    """Kernels over the same points, some of which need what others compute."""
+    """Kernels over the same points, some of which need results of others."""
     a, b = h[:, None] * u[None, :], h[:, None] + 0.1 * u[None, :]
     v, total = a[1:, :-3], 0.0
     for _ in range(steps):

@@ -16,7 +16,7 @@ def smoothed(u: Any) -> Any:
 
 
 def states(u: Any, steps: Any) -> Any:
-    """What each iteration begins with."""
+    """The state that each iteration begins with."""
     kept = np.zeros((40, u.size))
     for k in range(steps):
         kept[k] = u
@@ -25,7 +25,7 @@ def states(u: Any, steps: Any) -> Any:
 
 
 def results(u: Any, steps: Any) -> Any:
-    """What each iteration computes: its state, and what it is made of."""
+    """Each iteration keeps its state, and an operand of it."""
     kept, parts = np.zeros((40, u.size)), np.zeros((40, u.size - 1))
     for k in range(steps):
         difference = u[1:] - u[:-1]
@@ -51,7 +51,7 @@ def changed_afterwards(u: Any, steps: Any) -> Any:
 
 
 def in_turn(u: Any, steps: Any) -> Any:
-    """Two states that change places, one of which becomes what the other was."""
+    """Two states that change places, one of which becomes the other's old value."""
     kept, before = np.zeros((40, u.size)), np.zeros((40, u.size))
     last = u * 2
     for k in range(steps):
@@ -110,7 +110,7 @@ def while_it_moves(u: Any, least: Any) -> Any:
 
 
 def loops_in_loops(u: Any, steps: Any) -> Any:
-    """Inner loops change what the outer one keeps, and keep what they change."""
+    """Inner loops change the state that the outer one keeps, and keep it in turn."""
     outer, inner, count = np.zeros((40, u.size)), np.zeros((200, u.size)), 0
     for k in range(steps):
         outer[k] = u
@@ -160,7 +160,7 @@ def rows_and_planes(u: Any, steps: Any) -> Any:
 
 
 def read_again(u: Any, steps: Any) -> Any:
-    """What was kept is read by later iterations: no entry is by itself."""
+    """Entries are read by later iterations: no entry is by itself."""
     kept = np.zeros((41, u.size))
     kept[0] = u
     for k in range(steps):
@@ -169,7 +169,7 @@ def read_again(u: Any, steps: Any) -> Any:
 
 
 def left_early(u: Any, steps: Any) -> Any:
-    """The loop ends where data say so; what comes after the last entry is not touched."""
+    """The loop ends where data say so; the array after the last entry is not touched."""
     kept, k = np.ones((41, u.size)), 0
     while k < steps and u[0] > 1e-3:
         kept[k] = u
@@ -179,7 +179,7 @@ def left_early(u: Any, steps: Any) -> Any:
 
 
 def exchanged(u: Any, steps: Any) -> Any:
-    """What is kept is one of two states that change places."""
+    """One of two states that change places is kept."""
     kept, v = np.ones((41, u.size)), u * 2
     for k in range(steps):
         kept[k] = v

@@ -69,7 +69,7 @@ def run_graph(graph: Graph, arrays: Sequence[np.ndarray], run: RunKernel) -> lis
 
 
 def _poisoned(kind: TensorType) -> np.ndarray:
-    """Memory that shows what was never written."""
+    """Memory that shows elements never written."""
     raw = np.full(max(1, kind.nbytes), POISON, np.uint8)[: kind.nbytes]
     return raw.view(kind.dtype).reshape(kind.shape)
 

@@ -20,7 +20,7 @@ def rows_then_columns(u: Any) -> Any:
 
 
 def moved_inwards(u: Any) -> Any:
-    """Each border is added to what lies beside it, and emptied."""
+    """Each border is added to its neighbours, and emptied."""
     u[:, 1] += u[:, -1]
     u[:, -2] += u[:, 0]
     u[:, -1] = u[:, 0] = 0
@@ -30,7 +30,7 @@ def moved_inwards(u: Any) -> Any:
 
 
 def exchanged(u: Any) -> Any:
-    """What each part becomes lies in the other: no order of the two does."""
+    """The new value of each part lies in the other: no order of the two does."""
     first = u[0].copy()
     u[0] = u[-1]
     u[-1] = first
@@ -46,7 +46,7 @@ def in_a_ring(u: Any) -> Any:
 
 
 def overlapping(u: Any) -> Any:
-    """What is read overlaps what is written by a part."""
+    """A region that is read overlaps a part of one that is written."""
     u[1:3] = u[:2].copy()
     u[:, 1:] = u[:, :-1] + u[:, 1:]
     return u

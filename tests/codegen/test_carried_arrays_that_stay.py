@@ -1,5 +1,5 @@
 """Arrays that a branch or loop may change and leaves as they are: in place of them nothing is
-computed, also where a copy would save what is read of them."""
+computed, also where a copy would save their old elements."""
 
 from __future__ import annotations
 

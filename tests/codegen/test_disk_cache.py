@@ -15,7 +15,7 @@ import pytest
 from fusec import config
 from fusec.codegen.machine_code import disk_cache, llvm
 from fusec.core import machine
-from fusec.runtime.devices import kept
+from fusec.runtime.devices import table_files
 
 IR = """
 declare double @llvm.sqrt.f64(double)
@@ -266,12 +266,12 @@ def test_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out.startswith(f"disk cache: {folder}\n1 entries, 0.0 MB")
     assert main(["cache", "--clear"]) == 0
     assert capsys.readouterr().out == f"disk cache: 1 entries deleted from {folder}\n"
-    kept.store("devices", {"a": 1})
+    table_files.store("devices", {"a": 1})
     assert main(["cache"]) == 0
     assert capsys.readouterr().out.endswith("\ndevices.json: measured times, 11 bytes\n")
     assert main(["cache", "--clear"]) == 0
     assert capsys.readouterr().out.endswith("\ndevices.json deleted\n")
-    assert not kept.load("devices")
+    assert not table_files.load("devices")
     config.cache_dir = "off"
     assert main(["cache"]) == 0
     assert "off" in capsys.readouterr().out

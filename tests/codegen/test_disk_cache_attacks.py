@@ -1,4 +1,4 @@
-"""What may lie where an entry of the disk cache should: it is executed, so it is not believed."""
+"""Files in the place of an entry of the disk cache: code is executed, so they are not believed."""
 
 from __future__ import annotations
 

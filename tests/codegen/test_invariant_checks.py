@@ -78,7 +78,7 @@ PROGRAMS = (after_a_write, first, under_a_condition, in_the_inner_loop, in_a_bra
 
 
 def outcome(call: Any, dx: float, steps: int) -> tuple[Any, ...]:
-    """What it returns, and its array then, or what it raises."""
+    """Its result, and its array then, or its exception."""
     u = np.arange(7.0)
     try:
         return repr(call(u, dx, steps)), u.tolist()

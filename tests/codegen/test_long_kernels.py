@@ -1,4 +1,4 @@
-"""Kernels of many branches and of many results: what is looked at grows with them, not faster."""
+"""Kernels of many branches and of many results: work grows with them, not faster."""
 
 from __future__ import annotations
 

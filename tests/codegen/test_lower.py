@@ -48,7 +48,7 @@ def test_slice_updates(starts: tuple, steps: tuple, sizes: tuple) -> None:
 
 
 def test_a_strided_update_read_by_others() -> None:
-    """It is written in pieces, so what reads it elsewhere must wait for all of them."""
+    """It is written in pieces, so readers elsewhere must wait for all of them."""
     x = rng().standard_normal(11)
     attrs = {"starts": (9,), "steps": (-2,), "sizes": (5,)}
 

@@ -1,4 +1,4 @@
-"""Results made of many parts: what each costs to compile does not grow with their number."""
+"""Results made of many parts: the compile time of each does not grow with their number."""
 
 from __future__ import annotations
 

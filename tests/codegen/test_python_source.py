@@ -1,4 +1,4 @@
-"""The readable source: what it looks like, and that Python and Numba run it alike."""
+"""The readable source: its text, and that Python and Numba run it alike."""
 
 from __future__ import annotations
 

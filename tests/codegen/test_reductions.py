@@ -198,7 +198,7 @@ def always_tiled(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i2", "u1"])
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_tiles_of_columns(op: str, dtype: str) -> None:
-    """Bit for bit what registers of columns give, over one loop of rows and over two."""
+    """Bit for bit as registers of columns, over one loop of rows and over two."""
     rng = np.random.default_rng(6)
     for columns in (64, 97, TILE - 1, TILE, TILE + 1, 2 * TILE + 40):
         x = (rng.standard_normal((3, 9, columns + 5)) * 9).astype(dtype)

@@ -1,4 +1,4 @@
-"""Kernels of one structure are lowered once; what differs in anything lowering reads is not one."""
+"""Kernels of one structure are lowered once; two that differ in anything lowering reads are two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The structured IR: what is decided in it, its text, and what its verifier finds."""
+"""The structured IR: its memory and exchanges, its text, and faults that its verifier finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interpreter of structured programs gives what the native loop gives, and checks memory."""
+"""The interpreter of structured programs gives the native loop's results, and checks memory."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from kernel_harness import build, kernels_of, run_graph, run_on_cpu
 import fusec
 from fusec.codegen import backends
 from fusec.codegen.cuda.backend import CudaBackend
-from fusec.codegen.cuda.compiled import NestCall
+from fusec.codegen.cuda.compiled_nests import NestCall
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 from fusec.codegen.kernels.loop_ir import Kernel
 from fusec.codegen.machine_code.native_nest import CompileStats
@@ -42,7 +42,7 @@ def compile_all(graphs: Sequence[tuple[Graph, Sequence[np.ndarray]]]) -> list[Ne
 
 
 def assert_same_bits(cases: Sequence[Case]) -> None:
-    """What the CUDA back end computes is what the CPU back end does; any NaN is any NaN."""
+    """The CUDA back end's results have the bits of the CPU back end's; any NaN is any NaN."""
     graphs = [(build(function, *arrays), arrays) for function, arrays in cases]
     kept = compile_all(graphs)
     for graph, arrays in graphs:

@@ -15,7 +15,7 @@ _KERNEL = re.compile(r'extern "C" __global__ void(?: __launch_bounds__\((\d+)\))
 
 
 def module(source: str) -> CudaModule:
-    """The source with what its kernels say of their parameters."""
+    """The source with its kernels' parameters."""
     kernels = []
     for bound, name, params in _KERNEL.findall(source):
         made = tuple(map(_param, filter(None, (p.strip() for p in params.split(",")))))

@@ -40,7 +40,7 @@ from fusec.codegen.cuda.emulated_backend import DRIVER  # noqa: E402
 
 
 class Device:
-    """What programs run on besides the CPU."""
+    """The device that programs run on besides the CPU."""
 
     name = "/device:CUDAHOST:0"
 
@@ -55,9 +55,9 @@ KINDS = ("", "", "c", "w")  # of the fuzzers, in turn
 
 
 def agree(function: Any, args: Any, counts: Counter[str], **options: Any) -> Outcome | None:
-    """What it gives on the device where other bits may be; None where they are the CPU's.
+    """The outcome on the device where other bits may be; None where they are the CPU's.
 
-    Raises `Failure`, and what both refuse.
+    Raises `Failure`, and refusals of both.
     """
     here, there = fusec.jit(function, **options), fusec.jit(function, device=Device.name, **options)
     want, launched = run(here, args), Device.launched()
@@ -103,7 +103,7 @@ class DeviceJudge(Judge):
 
 
 def check(seed: str, counts: Counter[str]) -> None:
-    """The program of a seed; raises what is wrong with it."""
+    """The program of a seed; raises its failure."""
     program = program_of(seed)
     if not isinstance(program, ControlProgram):
         judge = DeviceJudge(program)
@@ -121,7 +121,7 @@ def check(seed: str, counts: Counter[str]) -> None:
 
 
 def nearness(program: ControlProgram, got: Outcome, args: list[Any]) -> str:
-    """How what it gives on the device is what it gives on the CPU; raises where it is not."""
+    """How its outcome on the device agrees with that on the CPU; raises where it does not."""
     try:
         assert_outcomes(got, run(fusec.jit(program.function()), args), OwnOrder())
     except AssertionError:
@@ -132,7 +132,7 @@ def nearness(program: ControlProgram, got: Outcome, args: list[Any]) -> str:
 
 
 def check_published(name: str, counts: Counter[str]) -> None:
-    """A program of the corpus or of the benchmark: what it returns and does to its arguments."""
+    """A program of the corpus or of the benchmark: its results and its arguments after it."""
     case = next(case for case in published() if case.name == name)
     here = fusec.jit(case.function, **case.options)
     there = fusec.jit(case.function, device=Device.name, **case.options)

@@ -1,4 +1,4 @@
-"""Arrays as CuPy has them, in the memory of the emulated device; what they are told is done late.
+"""Arrays as CuPy has them, in the memory of the emulated device; their work is done late.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class UnownedMemory:
 
 
 class FakeArray:
-    """What fusec uses of CuPy's arrays; subclasses have the ``driver`` of one GPU."""
+    """The part of CuPy's arrays that fusec uses; subclasses have the ``driver`` of one GPU."""
 
     driver: EmulatedDriver
     pool: Pool

@@ -1,4 +1,4 @@
-"""What the GPU's driver uses of CuPy, on the emulated device; machine code is a digest."""
+"""The part of CuPy that the GPU's driver uses, on the emulated device; machine code is a digest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CUDADriverError(RuntimeError):
 
 
 class FakeCupy:
-    """A GPU with ``room`` bytes; ``calls`` are what was asked of it, in order, ``sent`` the bytes
+    """A GPU with ``room`` bytes; ``calls`` are its requests, in order, ``sent`` the bytes
     of each copy."""
 
     def __init__(
@@ -99,7 +99,7 @@ class FakeCupy:
 
     def _copy(self, to: int, source: int, nbytes: int, kind: int, stream: int) -> None:
         """``cudaMemcpyAsync``: memory that is not pinned has been read, or written, when it
-        returns; what is pinned is read and written when the device comes to it."""
+        returns; pinned memory is read and written when the device comes to it."""
         name = {1: "to device", 2: "to host", 3: "copy"}[kind]
         is_pinned = kind < 3 and self.pinned.has(source if kind == 1 else to)
         self.calls.append(name + (", pinned" if is_pinned else ""))

@@ -1,8 +1,8 @@
-"""CuPy's streams, events, graphs and memory pool on the emulated device, which refuse what CUDA
-refuses.
+"""CuPy's streams, events, graphs and memory pool on the emulated device, which refuse the calls
+that CUDA refuses.
 
 Each stream does its work late and in order; who waits for a stream or an event makes the device do
-that, and of other streams what it depends on, or more, as the device's seed has it.
+that, and work of other streams that it depends on, or more, as the device's seed has it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def refused() -> CUDARuntimeError:
 
 
 class Graph:
-    """What a stream was asked for while it was capturing, with the arguments of then."""
+    """The work of a stream while it was capturing, with the arguments of then."""
 
     def __init__(self, streams: Streams, launches: Sequence[Ask]) -> None:
         self.streams, self.launches = streams, launches
@@ -168,7 +168,7 @@ class Streams:
         self.first = self.new()
 
     def look(self) -> None:
-        """What each call of CUDA does first."""
+        """The beginning of each call of CUDA."""
         self.is_broken, self.left = self.is_broken or self.left == 0, self.left - 1
         if self.is_broken:
             raise CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access", 700)
@@ -195,7 +195,7 @@ class Streams:
 
 
 class Pool:
-    """Memory; one that ``keeps`` gives what was let go to the next who asks for as much on the same
+    """Memory; one that ``keeps`` gives freed memory to the next who asks for as much on the same
     stream, whose work may use it at once.  Others let it go as CUDA does: when the device has done
     everything."""
 
@@ -233,7 +233,7 @@ def _rounded(nbytes: int) -> int:
 
 
 class Memory:
-    """Memory of an array's own, or what was borrowed; it goes back when nobody holds it."""
+    """Memory of an array's own, or a borrowed block; it goes back when nobody holds it."""
 
     def __init__(self, pool: Pool, nbytes: int) -> None:
         self.pool, self.size, self.stream = pool, nbytes, pool.streams.current.ptr

@@ -24,7 +24,7 @@ THREADS = 3
 
 
 class Stop(Exception):
-    """What the time-out raises."""
+    """The exception of the time-out."""
 
 
 def program(x: np.ndarray) -> Any:
@@ -37,7 +37,7 @@ def interrupt(*_: Any) -> None:
 
 
 class Others:
-    """Threads that call with small arrays until the end, and count what is wrong."""
+    """Threads that call with small arrays until the end, and count wrong results."""
 
     def __init__(self, function: Any) -> None:
         self.function, self.ends = function, False
@@ -59,7 +59,7 @@ class Others:
 
 
 def campaign(seconds: float, seed: int) -> tuple[int, Others]:
-    """How many calls were interrupted, and what became of the others."""
+    """How many calls were interrupted, and the fate of the others."""
     function, large = fusec.jit(program, device="/device:CUDAHOST:0"), np.ones((3000, 60))
     function(large)
     others, draw, stops = Others(function), random.Random(seed), 0

@@ -1,6 +1,6 @@
 """Whether a program's results depend on the order in which floats are added up, more than by
 roundings: terms that cancel, and branches that a sum decides.  A device has an order of its own
-then, and nothing can be said of what it gives."""
+then, and nothing can be said of its results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _differ(some: list[Any], others: list[Any]) -> bool:
 
 
 def _outputs(graph: Graph, inputs: list[Any], rng: np.random.Generator | None) -> list[Any]:
-    """What a graph gives; ``rng`` decides what parts scans join, None: they go on one by one."""
+    """A graph's results; ``rng`` decides which parts scans join, None: they go on one by one."""
     table = dict(zip(graph.inputs, inputs, strict=True))
     sizes: dict[str, int] = {}
     for node in graph.nodes:

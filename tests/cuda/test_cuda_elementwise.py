@@ -11,9 +11,9 @@ from kernel_harness import build, kernels_of
 from test_cpu_ops import emit_all, operands_of, takes
 
 from fusec.codegen import backends
-from fusec.codegen.cuda.compiled import CudaForm
+from fusec.codegen.cuda.compiled_nests import CudaForm
+from fusec.codegen.cuda.kernels.kernel_sources import module_of, write_form
 from fusec.codegen.cuda.kernels.tiles import Tiles, tiles_of
-from fusec.codegen.cuda.kernels.written import module_of, write_form
 from fusec.codegen.cuda.scalars.emitter import CudaEmitter
 from fusec.codegen.cuda.scalars.scalar_ops import supports
 from fusec.codegen.kernels.specialise import specialise

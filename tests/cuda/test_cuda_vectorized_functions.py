@@ -37,7 +37,7 @@ DEVICE = "/device:CUDAHOST:0"
 
 
 def same_bits(f: Callable[..., Any], *args: Any) -> Any:
-    """What the CPU computes, and the emulated device to the bit."""
+    """The CPU's results, and the emulated device's to the bit."""
     want, got = fusec.jit(f)(*args), run_program(f, *args)
     pairs = zip(want, got, strict=True) if isinstance(want, tuple) else [(want, got)]
     for number, (one, other) in enumerate(pairs):
@@ -99,7 +99,7 @@ def test_equal_to_numpy_and_python() -> None:
 
 
 def arithmetic(a: Any, b: Any) -> Any:
-    """Overflows, shifts by too much, and divides by what is not 0."""
+    """Overflows, shifts by too much, and divides by numbers other than 0."""
     c = a * b - (a << 3)
     if b != 0:
         c += a // b + a % b

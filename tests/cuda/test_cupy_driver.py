@@ -115,7 +115,7 @@ def test_a_program_runs_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_gpu_that_is_not_there_is_an_error_of_the_scope() -> None:
-    """It names what is missing."""
+    """It names the missing part."""
     if not gpus.count():
         with pytest.raises(ValueError, match="there is no device /device:GPU:0") as error:
             fusec.jit(damped, device="/device:GPU:0")(np.ones((3, 3)))

@@ -1,5 +1,5 @@
-"""Loops of devices as text that launches kernels: where numbers are, when the host waits, what is
-asked of the driver, what an error leaves."""
+"""Loops of devices as text that launches kernels: where numbers are, when the host waits, the calls
+of the driver, the state after an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel must not do, and what the emulated device says of it."""
+"""Illegal accesses and launches of kernels, and the emulated device's messages about them."""
 
 from __future__ import annotations
 

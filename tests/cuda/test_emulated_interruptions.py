@@ -48,7 +48,7 @@ I32 = np.int32
 
 
 class Stop(Exception):
-    """What a time-out's handler raises: no error of the device's."""
+    """The exception of a time-out's handler: no error of the device's."""
 
 
 @contextmanager

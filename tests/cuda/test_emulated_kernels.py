@@ -169,7 +169,7 @@ def test_an_order_that_matters_is_seen() -> None:
 
 
 def test_streams_take_turns_in_an_order_of_the_seeds() -> None:
-    """What does not wait for another stream may find its work done or not."""
+    """A stream that does not wait for another may find its work done or not."""
     def seen(seed: int, waits: bool) -> float:
         run = Run(SOURCE, seed)
         one, y = run.put(np.float32([1])), run.put(np.zeros(1, np.float32))

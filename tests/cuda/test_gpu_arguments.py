@@ -30,7 +30,7 @@ def copied(fake: FakeCupy) -> list[str]:
 
 
 def compiled(f: Any, *args: Any) -> Any:
-    """What the CPU's kernels give."""
+    """The results of the CPU's kernels."""
     return fusec.jit(f)(*args)
 
 
@@ -159,7 +159,7 @@ def test_what_numpy_refuses_is_refused(cupy: FakeCupy) -> None:
 
 
 def test_what_is_read_from_outside(cupy: FakeCupy) -> None:
-    """Arrays of NumPy are brought; what is written there is written there."""
+    """Arrays of NumPy are brought; writes go to them."""
     weights, seen = np.arange(30.0), np.zeros(30)
     with fusec.device("GPU:0"):
         total = fusec.Variable(np.zeros(30))

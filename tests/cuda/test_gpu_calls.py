@@ -32,7 +32,7 @@ def on_host(value: Any) -> Any:
 
 def agree(fake: FakeCupy, f: Callable[..., Any], *args: Any, calls: int = 6) -> list[str]:
     """Call it again and again, each time with other numbers in its arrays, as a program that keeps
-    its last result; what was asked of CuPy by the last call."""
+    its last result; the last call's requests to CuPy."""
     g, want = fusec.jit(f), fusec.jit(f)
     for number in range(calls):
         given = [a + number if isinstance(a, np.ndarray) else a for a in args]

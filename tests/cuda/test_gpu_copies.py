@@ -16,7 +16,7 @@ from fake_streams import CUDARuntimeError, Event
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.cuda.driver import arriving, pinned
+from fusec.codegen.cuda.driver import arriving_memory, pinned_buffers
 from fusec.codegen.cuda.driver.cupy_arrays import CupyArrays
 
 SEEDS = range(5)  # 0: who waits makes the device do as little as may be
@@ -26,9 +26,9 @@ X = np.random.default_rng(0).normal(size=(ROWS, 64))  # 20 pieces
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pinned, "LEAST_BYTES", 4096)
-    monkeypatch.setattr(pinned, "PIECE", 1024)
-    monkeypatch.setattr(pinned, "MOST", 3)
+    monkeypatch.setattr(pinned_buffers, "LEAST_BYTES", 4096)
+    monkeypatch.setattr(pinned_buffers, "PIECE", 1024)
+    monkeypatch.setattr(pinned_buffers, "MOST", 3)
 
 
 def a_gpu(monkeypatch: pytest.MonkeyPatch, seed: int) -> Iterator[FakeCupy]:
@@ -161,7 +161,7 @@ def test_memory_is_kept_until_kernels_have_read_it(
     if is_slow:  # it does nothing before somebody waits
         monkeypatch.setattr(Event, "done", property(
             lambda self: self.moment is None or self.moment.is_done))
-    monkeypatch.setattr(arriving, "MOST_BYTES", 3 * X.nbytes)
+    monkeypatch.setattr(arriving_memory, "MOST_BYTES", 3 * X.nbytes)
     weights, x = X.copy(), cupy.asarray(X)
     f = fusec.jit(lambda x: np.sin(x) * weights)
     results = [f(x)]

@@ -16,7 +16,7 @@ from fake_streams import Streams
 
 import fusec
 from fusec.codegen import backends
-from fusec.codegen.cuda.driver import pinned
+from fusec.codegen.cuda.driver import pinned_buffers
 
 X = np.random.default_rng(0).normal(size=(30, 30))
 WEIGHTS, MANY = X[0].copy(), np.ones((10, 30, 30))
@@ -24,8 +24,8 @@ WEIGHTS, MANY = X[0].copy(), np.ones((10, 30, 30))
 
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCupy]:
-    monkeypatch.setattr(pinned, "LEAST_BYTES", 4096)
-    monkeypatch.setattr(pinned, "PIECE", 1 << 15)
+    monkeypatch.setattr(pinned_buffers, "LEAST_BYTES", 4096)
+    monkeypatch.setattr(pinned_buffers, "PIECE", 1 << 15)
     with as_gpu(monkeypatch) as fake:
         fake.pool.keeps = True
         yield fake
@@ -119,7 +119,7 @@ def test_a_fault_is_told_to_who_reads_a_variable(cupy: FakeCupy) -> None:
 
 @pytest.mark.parametrize("program", [*PROGRAMS, lambda x, a=2.5: (x * a).sum(axis=0)])
 def test_a_full_gpu_is_emptied_once(cupy: FakeCupy, program: Callable[..., Any]) -> None:
-    """Then the call goes on, or says what it asked for and what there is; the next is as ever."""
+    """Then the call goes on, or tells the bytes asked for and free; the next is as ever."""
     f, host = fusec.jit(program), fusec.jit(program, device="GPU:0")
     x = cupy.asarray(X)
     for call, argument in ((f, x), (host, X)):
@@ -140,7 +140,7 @@ def test_a_full_gpu_is_emptied_once(cupy: FakeCupy, program: Callable[..., Any])
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_a_forked_child(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CUDA cannot be used there: the error says so, and what ends there asks for nothing."""
+    """CUDA cannot be used there: the error says so, and finalizers there ask for nothing."""
     process, look = os.getpid(), Streams.look
 
     def looked(streams: Streams) -> None:

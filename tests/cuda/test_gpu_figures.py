@@ -1,4 +1,4 @@
-"""The table of what CUDA kernels take of a GPU."""
+"""The table of CUDA kernels' registers and memory."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def lazy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCupy]:
 
 def agree(fake: FakeCupy, f: Callable[..., Any], *args: np.ndarray, calls: int = 5) -> list[str]:
     """Call it again and again, each time with other numbers, and look at the results when all calls
-    have been made; what was asked of CuPy by the last one."""
+    have been made; the last one's requests to CuPy."""
     g, host, found = fusec.jit(f), fusec.jit(f), []
     for number in range(calls):
         mine = [np.array(a + 0.125 * number, order="K") for a in args]
@@ -172,7 +172,7 @@ def test_a_matrix_that_is_refused(lazy: FakeCupy) -> None:
 def test_a_refused_matrix_is_judged_by_numpy(
     lazy: FakeCupy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """cuSOLVER names its routine; and may refuse what LAPACK takes."""
+    """cuSOLVER names its routine; and may refuse matrices that LAPACK takes."""
     def refuse(*_: Any) -> Any:
         raise np.linalg.LinAlgError("Error reported by dgetrf in cuSOLVER. devInfo = [2].")
 
@@ -215,7 +215,7 @@ def test_a_check_before_a_library_call(lazy: FakeCupy) -> None:
 
 
 def test_no_room_for_a_library(lazy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pool is emptied and the call made again, once; then the error says what was asked for,
+    """The pool is emptied and the call made again, once; then the error names the bytes asked for,
     and the next call is as ever."""
     f, there = fusec.jit(layer), [lazy.asarray(a) for a in (X, W, B)]
     want = layer(X, W, B)
@@ -282,7 +282,7 @@ def test_variables_in_library_calls(cupy: FakeCupy) -> None:
 
 
 def test_other_streams(cupy: FakeCupy) -> None:
-    """What is kept of constants and arrays from outside is a stream's own."""
+    """Copies of constants and arrays from outside are a stream's own."""
     f = fusec.jit(lambda x: x @ np.ones((30, 5)) + B[:5])
     x = cupy.asarray(X)
     cupy.driver.synchronize()
@@ -348,7 +348,7 @@ def test_what_has_not_changed_is_not_copied(lazy: FakeCupy) -> None:
 def test_an_array_that_is_changed_while_it_is_copied(
     lazy: FakeCupy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By another thread: what is kept has the elements that it is compared by."""
+    """By another thread: the copy has the elements that it is compared by."""
     w, x = np.ones(30), lazy.asarray(X)
     f = fusec.jit(lambda x: x * w)
     for _ in range(3):

@@ -29,7 +29,7 @@ def on_host(value: Any) -> Any:
 
 
 def called(function: Any, args: list[Any]) -> tuple[Any, type | None]:
-    """What it gives and leaves in its arguments; what it raises."""
+    """Its results and its arguments after the call; its exception."""
     try:
         return on_host((function(*args), args)), None
     except Exception as error:

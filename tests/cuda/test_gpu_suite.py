@@ -1,5 +1,5 @@
-"""The benchmark on a GPU, with the emulated device in CuPy's place: what it measures is worthless,
-how it does it is what a GPU gets."""
+"""The benchmark on a GPU, with the emulated device in CuPy's place: its figures are worthless, its
+way of measuring is that of a GPU."""
 
 from __future__ import annotations
 

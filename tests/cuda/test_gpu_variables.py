@@ -76,7 +76,7 @@ def test_values_stay_on_the_gpu(cupy: FakeCupy) -> None:
 
 def test_functions_of_the_cpu_have_the_new_value(cupy: FakeCupy) -> None:
     """The native launcher reads a Variable's own memory, and leaves that to Python when it is old.
-    What is assigned on the host is new for the GPU."""
+    Assignments on the host are new for the GPU."""
     v = variable(np.arange(30.0))
 
     @fusec.jit
@@ -113,7 +113,7 @@ def test_a_value_is_copied_once_for_all_who_read_it(cupy: FakeCupy) -> None:
 
 
 def test_calls_that_read_are_prepared(cupy: FakeCupy) -> None:
-    """They miss where a value is not on the GPU, is older than what the host has, or was made on
+    """They miss where a value is not on the GPU, is older than the host's, or was made on
     another stream."""
     cupy.pool.keeps = True
     v, w, x = variable(np.arange(30.0)), fusec.Variable(X[1]), cupy.asarray(X)
@@ -182,7 +182,7 @@ def test_numbers(cupy: FakeCupy) -> None:
 
 
 def test_results_are_not_the_value(cupy: FakeCupy) -> None:
-    """Neither what is returned beside the assignment nor what is returned as the value."""
+    """Neither the array returned beside the assignment nor the one returned as the value."""
     v, w, x = variable(X), variable(X + 1), cupy.asarray(X)
 
     @fusec.jit
@@ -235,7 +235,7 @@ def test_an_error_leaves_what_the_program_had_assigned(cupy: FakeCupy) -> None:
 
 
 def test_other_streams_have_the_value(cupy: FakeCupy) -> None:
-    """By way of the host: memory that one stream lets go may not be what another one reads."""
+    """By way of the host: memory that one stream lets go may not be read by another one."""
     v, x = variable(np.zeros(30)), cupy.asarray(X)
 
     @fusec.jit

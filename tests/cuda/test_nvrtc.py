@@ -1,4 +1,4 @@
-"""NVRTC compiles what the back end writes, for the A100 and the H100, where its library is."""
+"""NVRTC compiles the back end's sources, for the A100 and the H100, where its library is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fusec import config
 from fusec.codegen import backends
 from fusec.codegen.cuda.driver import nvrtc
 from fusec.codegen.cuda.driver.nvrtc import KernelUsage, NoNvrtcError
-from fusec.codegen.cuda.kernels.written import module_of, write_form
+from fusec.codegen.cuda.kernels.kernel_sources import module_of, write_form
 from fusec.codegen.cuda.module import CudaModule
 from fusec.codegen.kernels.specialise import specialise
 from fusec.errors import InternalError

@@ -1,8 +1,8 @@
 """Programs at random placements, which must give the bits of one device.
 
 ``python tests/devices/random_placements.py -n 20000`` takes programs of the fuzzers, of the corpus
-and of the benchmark in turn, compiles each once for one device, and then places what the passes
-left of it at random, over two and over four devices.
+and of the benchmark in turn, compiles each once for one device, and then places its graph after
+the passes at random, over two and over four devices.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fuzzer.control.program import ControlProgram, StatefulProgram  # noqa: E402
 
 import fusec  # noqa: E402
 from fusec.errors import ConcreteValueError, TraceError, UnsupportedError  # noqa: E402
-from fusec.placement.placed import choosing  # noqa: E402
+from fusec.placement.placed_graph import choosing  # noqa: E402
 
 REFUSALS = (UnsupportedError, ConcreteValueError, TraceError)
 
@@ -90,7 +90,7 @@ class Placements:
             assert got == self.want, f"other bits over {devices} devices"
 
     def run(self, devices: int, choose: Any) -> tuple[Any, Exception | None]:
-        """The bits of the result and of what is left in the arguments, and what was raised."""
+        """The bits of the result and of the arguments after the call, and the exception."""
         args, result = self.case.arguments(), None
         with fusec.config.override(logical_cpu_devices=devices), np.errstate(all="ignore"):
             try:

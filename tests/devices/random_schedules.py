@@ -29,12 +29,12 @@ class Problem:
     machine: Machine
 
     def greedy(self) -> Simulation:
-        """What the greedy algorithm does."""
+        """The schedule of the greedy algorithm."""
         simulator = Simulator(self.graph, self.machine, Costs(self.machine))
         return simulator.run(self._feasible(simulator), {})
 
     def placed(self) -> Simulation:
-        """What placement does, which begins with that."""
+        """The schedule of placement, which begins with that."""
         simulator = Simulator(self.graph, self.machine, Costs(self.machine))
         return improved(simulator, self.greedy(), self._feasible(simulator), {})
 
@@ -81,7 +81,7 @@ class Shortest:
 
     Every schedule in which no node can begin sooner without another order is built by appending
     nodes in the order of their begins, so the search appends each ready node to each device, never
-    before the node appended last.  A branch is left when what every way to the end needs, or the
+    before the node appended last.  A branch is left when the time of every way to the end, or the
     work that is left shared evenly, is no shorter than the best schedule so far.
     """
 

@@ -1,4 +1,4 @@
-"""What scopes within scopes come to."""
+"""The names of scopes within scopes."""
 
 from __future__ import annotations
 

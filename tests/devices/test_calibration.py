@@ -24,7 +24,7 @@ import fusec.placement.devices
 from fusec import config
 from fusec.core import machine
 from fusec.ir.device_names import DeviceName
-from fusec.runtime.devices import calibration, kept, registry
+from fusec.runtime.devices import calibration, registry, table_files
 from fusec.runtime.devices.calibration import MeasuredRates
 from fusec.runtime.devices.device import Device
 from fusec.runtime.native import speed
@@ -183,11 +183,11 @@ def test_a_file_that_is_no_file(
     file().mkdir()
     assert calibration.rates(cpu()) == KNOWN
     assert f"{file()} cannot be written" in capsys.readouterr().err
-    kept.store("devices", {})
+    table_files.store("devices", {})
     assert not capsys.readouterr().err, "once"
     file().rmdir()
     os.mkfifo(file())  # opening it must not wait for a writer
-    assert kept.load("devices") == {}
+    assert table_files.load("devices") == {}
 
 
 def test_old_entries_go(monkeypatch: pytest.MonkeyPatch) -> None:

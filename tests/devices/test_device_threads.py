@@ -30,7 +30,7 @@ CPUS = machine.usable_cpus()
 
 
 class Stop(BaseException):
-    """What tests interrupt with."""
+    """The exception that tests interrupt with."""
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def device() -> Iterator[Device]:
 
 
 def done(device: Device, work: Callable[[], Any], seconds: float = 30) -> Any:
-    """What the work gives on the device's thread."""
+    """The work's result on the device's thread."""
     result: list[Any] = []
     ended = threading.Event()
 

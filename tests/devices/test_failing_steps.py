@@ -1,4 +1,4 @@
-"""Steps over several devices that fail, time out or are interrupted: what one device would raise,
+"""Steps over several devices that fail, time out or are interrupted: one device's error,
 nothing written, nothing left behind, and the next step right."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 from failing_programs import FailingProgram, failing_program
 
 import fusec
-from fusec.placement.placed import choosing
+from fusec.placement.placed_graph import choosing
 from fusec.runtime.partitions.rendezvous import RENDEZVOUS
 from fusec.runtime.partitions.step import Step
 
@@ -46,8 +46,8 @@ class Compiled:
         self.function = lowered.compile()
 
     def outcome(self, bad: tuple[int, ...]) -> list[Any]:
-        """What a step raises with its notes, else its results; what it prints; then arguments and
-        Variable, which have what the program assigns before that, and nothing more."""
+        """A step's exception with its notes, else its results; its output; then arguments and
+        Variable, which have the program's assignments before that, and nothing more."""
         variable = self.program.variable
         variable.assign(np.arange(4.0))
         arguments, printed = self.program.arguments(bad), io.StringIO()
@@ -130,7 +130,7 @@ def test_what_a_failed_step_computed_is_freed_without_the_collector() -> None:
 
 @pytest.mark.usefixtures("two")
 def test_an_error_that_comes_first_is_raised_though_it_needs_what_is_sent() -> None:
-    """The later one is raised at once; what the earlier one reads is sent after that."""
+    """The later one is raised at once; the earlier one's operand is sent after that."""
     @fusec.jit
     def f(x, m, n):
         with fusec.device("CPU:1"):
@@ -156,7 +156,7 @@ LONG = 1 << 40  # iterations: many minutes
 
 @fusec.jit
 def loops(x, n, a):
-    """A native loop on each of two devices, and what is written when they have ended."""
+    """A native loop on each of two devices, and writes after their ends."""
     with fusec.device("CPU:0"):
         s = 0.0
         for i in range(n):
@@ -173,7 +173,7 @@ def loops(x, n, a):
 
 
 class Loops:
-    """Calls of `loops`; ``check`` makes a short one and looks at what there is."""
+    """Calls of `loops`; ``check`` makes a short one and looks at its results."""
 
     def __init__(self) -> None:
         self.x, self.a = np.linspace(0.0, 1.0, 100), np.zeros(3)

@@ -63,7 +63,7 @@ if when == "busy":  # for longer than the end waits for
 
 
 def ended(program: str, *args: str) -> tuple[int, str, str]:
-    """How the program ends: its status, and what it prints."""
+    """How the program ends: its status, and its output."""
     process = subprocess.run([sys.executable, "-c", program, *args], timeout=60, text=True,
                              capture_output=True, check=False)
     return process.returncode, process.stdout, process.stderr

@@ -1,4 +1,4 @@
-"""Names of devices: what is one, how scopes merge them, and which devices they stand for."""
+"""Names of devices: their form, how scopes merge them, and which devices they stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a placed graph is divided into: asserted on the graphs of the devices."""
+"""The parts of a placed graph: asserted on the graphs of the devices."""
 
 from __future__ import annotations
 
@@ -160,7 +160,8 @@ def test_the_peak_of_memory_with_and_without(far: str, monkeypatch: Any) -> None
     peaks = {}
     for delayed in (True, False):
         if not delayed:
-            monkeypatch.setattr("fusec.placement.placed.order_receives", lambda parts, *rest: parts)
+            monkeypatch.setattr(
+                "fusec.placement.placed_graph.order_receives", lambda parts, *rest: parts)
         f, args = early_values(far)
         want = f.__wrapped__(*args)
         np.testing.assert_allclose(f(*args), want, rtol=1e-9)

@@ -69,7 +69,7 @@ def nodes_of(problem: Problem) -> list[Node]:
 
 
 def orders(problem: Problem) -> list[tuple[Node, ...]]:
-    """Those in which every node comes after what it reads."""
+    """Those in which every node comes after its operands."""
     return [order for order in itertools.permutations(nodes_of(problem)) if all(
         v.node.op == "Input" or v.node in order[:i] for i, n in enumerate(order)
         for v in n.inputs)]

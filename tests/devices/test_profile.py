@@ -1,4 +1,4 @@
-"""The timeline: what is on it, what it costs, and files that can or cannot be written."""
+"""The timeline: its entries, its cost, and files that can or cannot be written."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def events(path: Path) -> list[Event]:
-    """The file's events, after checks of what viewers rely on."""
+    """The file's events, after checks of the invariants of viewers."""
     written = json.loads(path.read_text(), parse_constant=pytest.fail)
     found: list[Event] = written["traceEvents"]
     named = {e["pid"] for e in found if e["name"] == "process_name"}
@@ -360,7 +360,7 @@ def kept(
 
 @pytest.mark.alone
 def test_a_span_costs_a_few_times_what_keeping_it_does(path: Path) -> None:
-    """Twice, 0.7 µs, where this was written; how fast the machine is is not what is asked."""
+    """Twice, 0.7 µs, where this was written; the machine's speed is not asked for."""
     rows: list[Any] = []
 
     def seconds(one: Callable[..., None], *given: Any) -> float:

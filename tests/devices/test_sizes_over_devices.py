@@ -1,4 +1,4 @@
-"""Sizes that one device learns and another one needs: nobody waits for what waits for it."""
+"""Sizes that one device learns and another one needs: nobody waits for a node that waits for it."""
 
 from __future__ import annotations
 

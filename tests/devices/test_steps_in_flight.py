@@ -52,7 +52,7 @@ def divided(k: float, variable: fusec.Variable | None = None) -> Any:
 
 
 class Caller:
-    """A divided function and what it gives: ``is_right()`` calls it."""
+    """A divided function and its result: ``is_right()`` calls it."""
 
     def __init__(self, k: float = 1.0, variable: fusec.Variable | None = None) -> None:
         self.function = divided(k, variable)
@@ -64,7 +64,7 @@ class Caller:
 
 
 def in_threads(count: int, work: Callable[[int], object]) -> None:
-    """Run it in so many threads at once; what one raises is raised here."""
+    """Run it in so many threads at once; an exception of one is raised here."""
     raised: list[BaseException] = []
 
     def run(number: int) -> None:

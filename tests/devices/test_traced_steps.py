@@ -1,4 +1,4 @@
-"""What a run over several devices reports: every kernel and library call, its device and time."""
+"""The report of a run over several devices: every kernel and library call, its device and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two devices of one thread each against one: placement finds what is independent by itself."""
+"""Two devices of one thread each against one: placement finds the independent parts by itself."""
 
 from __future__ import annotations
 

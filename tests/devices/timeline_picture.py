@@ -2,7 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 python tests/devices/timeline_picture.py docs/timeline.svg
 
-Of several calls the quickest is kept: what runs beside can only make them slower.
+Of several calls the quickest is kept: other work can only make them slower.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``OPENBLAS_NUM_THREADS=1 python tests/devices/two_branches.py`` prints the least times, in ms, and
 how much faster two plain threads of NumPy were than one in the same minutes.  The rounds end when
-two devices are `ENOUGH` times as fast: what runs beside can only make them slower.
+two devices are `ENOUGH` times as fast: other work can only make them slower.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def loops(x: float, y: float) -> Any:
 
 
 class Machine:
-    """What the machine gives to two threads that have nothing to do with fusec: the control."""
+    """The speed of two threads that have nothing to do with fusec: the control."""
 
     def __init__(self, *arrays: np.ndarray) -> None:
         self.arrays = arrays

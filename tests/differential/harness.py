@@ -35,7 +35,7 @@ Engine = Callable[[Any, Sequence[np.ndarray]], None]
 
 
 def clone(tree: Any) -> Any:
-    """A copy of a pytree of arguments that keeps strides, offsets, flags and what shares memory."""
+    """A copy of a pytree of arguments that keeps strides, offsets, flags and aliases."""
     memory: dict[int, tuple[Any, np.ndarray]] = {}
     same: dict[int, Any] = {}
 
@@ -74,7 +74,7 @@ def _address(array: np.ndarray) -> int:
 
 @dataclass
 class Outcome:
-    """What a call left behind."""
+    """The state after a call."""
 
     result: Any
     args: Any
@@ -105,7 +105,7 @@ def assert_outcomes(
     got: Outcome, want: Outcome, tolerance: Tolerance = EXACT, wide: Outcome | None = None,
     what: str = "",
 ) -> None:
-    """``got`` is what ``want`` is; ``wide`` is the same run in more precision, if there is one."""
+    """``got`` equals ``want``; ``wide`` is the same run in more precision, if there is one."""
     if want.error is not None or got.error is not None:
         _assert_errors(got.error, want.error, what)
         return
@@ -214,8 +214,8 @@ def check(
 
 
 def is_of_one_device(concrete: ConcreteFunction) -> bool:
-    """Whether the plan is one device's: what tests say of kernels, library calls and native loops
-    holds there, and not where a device has a part in it (``--on-device``)."""
+    """Whether the plan is one device's: assertions of kernels, library calls and native loops
+    hold there, and not where a device has a part in it (``--on-device``)."""
     return not concrete.build.schedule.is_partitioned
 
 
@@ -315,7 +315,7 @@ def _as_buffer(array: np.ndarray, buffer: Any) -> np.ndarray:
 
 
 def _poisoned(place: Place) -> np.ndarray:
-    """Memory in the place's layout that shows what was never written."""
+    """Memory in the place's layout that shows elements never written."""
     order = sorted(range(len(place.shape)), key=lambda d: -place.strides[d])
     raw = np.full(int(np.prod(place.shape)) * place.dtype.itemsize, 0xA5, np.uint8)
     shape = [place.shape[d] for d in order]

@@ -1,5 +1,5 @@
-"""What may differ between devices: sums and products of floats, each device's in an order of its
-own."""
+"""Results that may differ between devices: sums and products of floats, each device's in an order
+of its own."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _factors_on_gpu(graph: Graph) -> bool:
 
 
 def settled(function: Function, tolerance: Tolerance) -> Tolerance:
-    """What to ask of a function that has run: laxer where its device has an order of its own."""
+    """The tolerance for a function that has run: laxer where its device has an order of its own."""
     elsewhere = [t.optimized_graph for t in function.traces if t.build.schedule.is_partitioned]
     if any(map(_factors_on_gpu, elsewhere)):
         return OtherFactors()

@@ -1,4 +1,4 @@
-"""What surrounds a call: pytrees, argument kinds, methods, closures, caching, threads, forks."""
+"""Around a call: pytrees, argument kinds, methods, closures, caching, threads, forks."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_python_numbers_divide_as_python() -> None:
 
 
 def test_products_are_as_fused_multiply_adds_round_them() -> None:
-    """Why the bits of products are what they are; docs/ir.md states it."""
+    """Products have these bits; docs/ir.md states why."""
     z, w = arr("c16", 400), arr("c16", 400)
     plain = z.real * w.real - z.imag * w.imag
     once = exact_fma(z.real, w.real, -(z.imag * w.imag))

@@ -188,7 +188,7 @@ def test_spreads_of_halves_overflow_where_numpys_do() -> None:
 
 
 def test_products_of_infinite_complex_numbers_where_chosen() -> None:
-    """Seed 30054212: a product with the one of what is not chosen makes NaN of infinity."""
+    """Seed 30054212: a product with the one for elements not chosen makes NaN of infinity."""
     x = np.array([complex(np.inf, 1e-40), 1], "c8").reshape(2, 1)
     check(lambda x: np.prod(x, where=x.real > 1), x)
     check(lambda x: np.prod(x, 0, where=x.real > 1, keepdims=True, initial=2), x)
@@ -324,7 +324,7 @@ def test_loops_in_a_row_that_may_bind_a_variable_to_a_view_of_it() -> None:
 
 
 def test_products_under_a_mask_of_complex_numbers_into_an_array() -> None:
-    """Seed 120085336: what came out was the array as it was before."""
+    """Seed 120085336: the result was the array as it was before."""
 
     def product(x: np.ndarray) -> np.ndarray:
         out = np.multiply.reduce(x)
@@ -521,7 +521,7 @@ def test_functions_that_call_themselves() -> None:
 
 
 def test_products_in_the_passes_take_any_order() -> None:
-    """Seed 124192522: a product of what is written through a transposition."""
+    """Seed 124192522: a product of elements written through a transposition."""
     def program(x: np.ndarray, y: np.ndarray) -> Any:
         y[...] = x
         return x.prod()

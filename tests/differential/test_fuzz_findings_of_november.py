@@ -140,7 +140,7 @@ def spread_then_written(x: Any) -> Any:
 
 @pytest.mark.parametrize("program", [diagonal_then_written, spread_then_written])
 def test_views_of_constants_that_are_written_later(program: Any) -> None:
-    """Seed 129026199: what ``diagonal`` gave of a constant kept the first content."""
+    """Seed 129026199: the ``diagonal`` of a constant kept the first content."""
     check(program, np.int8(31))
 
 
@@ -190,7 +190,7 @@ def rows_of_a_constant(x: Any) -> Any:
 
 @pytest.mark.parametrize("program", [row_of_a_constant, rows_of_a_constant])
 def test_a_part_of_one_element_of_a_constant_is_a_view(program: Any) -> None:
-    """Seed 132182511: what was written through it was lost."""
+    """Seed 132182511: writes through it were lost."""
     check(program, np.int64(-1))
 
 
@@ -289,7 +289,7 @@ def test_rounding_of_booleans(x: Any) -> None:
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["f8", "i8"])
 def test_dot_into_an_array(dtype: str, order: Any) -> None:
-    """Seed 134140933: what ``out`` must be comes before what may be cast to it (136045091: not for
+    """Seed 134140933: the check of ``out`` comes before that of the cast to it (136045091: not for
     products of integers with a number)."""
     for number in (0, 0.5, np.int64(3)):
         for kind in ("i4", "f4", "f2"):

@@ -1,4 +1,4 @@
-"""Reading at computed indices: fused loads, their bounds checks, and what a failure leaves."""
+"""Reading at computed indices: fused loads, their bounds checks, and the state after a failure."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ def test_the_first_of_many_whatever_the_threads() -> None:
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 15, 16, 17, 40, 100])
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int8])
 def test_every_lane_and_tail(size: int, kind: type) -> None:
-    """Whole vectors, partial ones, and what follows them, of each width."""
+    """Whole vectors, partial ones, and their tails, of each width."""
     def f(x, i, n):
         y = x[i]
         for _ in range(n):
@@ -398,7 +398,7 @@ def test_unchecked_is_the_functions_own_option() -> None:
 
 
 def stale(x, i, n):
-    """Values and indices that come from what is being written; another name for it."""
+    """Values and indices that come from the array being written; another name for it."""
     y = x[::2]
     s = 0.0
     for k in range(n):

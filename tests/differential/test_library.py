@@ -511,7 +511,7 @@ def test_the_only_result_of_a_call_is_not_copied() -> None:
     np.argsort, lambda a: np.argpartition(a, 0), np.linalg.matrix_rank, np.nanargmax,
     np.histogram, lambda a: np.take(a, 0), lambda a: np.polymul(a, [1.0, 2.0]), np.sort])
 def test_numbers_in_place_of_arrays(f: Callable[..., Any]) -> None:
-    """A number that the run decides, as what the function is of: NumPy's answer, or its error."""
+    """A run-time number as the function's first argument: NumPy's answer, or its error."""
     compiled, x = fusec.jit(lambda x: f(x.sum())), np.array([2.0, 0.5])
     try:
         expected = f(np.float64(2.5))

@@ -488,7 +488,7 @@ def _through_a_view(x: Any) -> Any:
 
 @pytest.mark.parametrize("program", [_restored, _some_put_back, _turned, _through_a_view])
 def test_elements_written_back_after_a_write(program: Any) -> None:
-    """A store of what the argument held is none only where nothing was stored there before."""
+    """A store of the argument's own elements is none only where nothing was stored there before."""
     check(program, np.arange(9.0))
 
 

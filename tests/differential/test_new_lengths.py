@@ -334,7 +334,7 @@ def test_strides_of_run_time_lengths() -> None:
 
 
 def over_range(k: Any, x: Any) -> Any:
-    """What the loop writes, and its last item."""
+    """The array that the loop writes, and its last item."""
     last = 0
     for i in range(k[0], k[1], k[2]):
         x[i] += i

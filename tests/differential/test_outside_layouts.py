@@ -118,7 +118,7 @@ def looks(find: Any) -> Any:
 
 
 def called(program: Any, g: np.ndarray) -> Any:
-    """The result and what is in the array afterwards, or the exception's type."""
+    """The result and the array afterwards, or the exception's type."""
     try:
         result = np.asarray(program(np.ones(3)))
     except (ValueError, TypeError) as error:

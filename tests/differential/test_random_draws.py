@@ -27,7 +27,7 @@ def state(generator: Any) -> str:
 
 
 def check(f: Callable[..., Any], generator: Any, *args: Any, calls: int = 3) -> Any:
-    """Several calls give what NumPy gives, types included, and leave the same states."""
+    """Several calls give NumPy's results, types included, and leave the same states."""
     eager, ours = copy.deepcopy(generator), copy.deepcopy(generator)
     compiled = fusec.jit(f, fp="strict")
     for _ in range(calls):

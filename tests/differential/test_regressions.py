@@ -89,7 +89,7 @@ def differences_of_booleans(x: Any) -> Any:
 
 
 def captured_arrays_are_read_anew(x: Any) -> Any:
-    """What NumPy alone computed of arrays from outside was frozen into the trace."""
+    """Results of NumPy alone for arrays from outside were frozen into the trace."""
     total = sum(t for t in TABLE[:2])
     return (x[:, 0] * (TABLE * 2) + np.exp(TABLE) * 0 + TABLE.max() + TABLE[1], total,
             -TABLE, TABLE > 2, TABLE.T, [t + 0 for t in TABLE[:3]])
@@ -187,7 +187,7 @@ def test_joining_with_nothing_keeps_c_order() -> None:
 
 
 def overlapping_updates_in_place(x: Any) -> Any:
-    """A reversed update read what the nest before it had written to the same argument."""
+    """A reversed update read elements that the nest before it had written to the same argument."""
     x += 3
     x[::-1] += 3
     return x
@@ -666,7 +666,7 @@ def test_inner_products_of_complex_stacks_that_overflow() -> None:
 
 @pytest.mark.parametrize("bound", [2**31, 2**63, 2**64])
 def test_counts_compared_with_large_integers_give_a_truth_value(bound: int) -> None:
-    """Fuzzer seed 5010987: both are Python's, and so is what the comparison gives."""
+    """Fuzzer seed 5010987: both are Python's, and so is the comparison's result."""
     check(lambda x: (x[x > 1].size < bound, bound <= x[x > 1].size, len(x[x > 1]) == bound),
           np.array([1.0, 2.0]), engines=False)
     check(lambda n: (n < bound, -bound > n, n != bound), 7)

@@ -1,4 +1,4 @@
-"""Results whose size depends on data: masks, sets and searches, and what is computed with them."""
+"""Results whose size depends on data: masks, sets and searches, and computations with them."""
 
 from __future__ import annotations
 

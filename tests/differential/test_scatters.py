@@ -1,4 +1,4 @@
-"""Writing at computed indices: order, duplicates, checks before writes, and what is copied."""
+"""Writing at computed indices: order, duplicates, checks before writes, and copies."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ BAD: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_out_of_range_leaves_what_numpy_leaves(name: str) -> None:
-    """Nothing is written but what a statement before the failing one wrote."""
+    """Nothing is written but by a statement before the failing one."""
     f, x, i = BAD[name], ordinary("f8", 5), np.array([0, 4, -5, 7])
     jitted, want = fusec.jit(f), x.copy()
     message = "index 7 is out of bounds for axis 0 with size [45]"

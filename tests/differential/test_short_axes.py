@@ -1,4 +1,4 @@
-"""Reductions along a short last axis: every dtype, length and layout, and what follows."""
+"""Reductions along a short last axis: every dtype, length and layout, and readers of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``repeat`` and ``tile``, and results that are another shape of what a kernel computes."""
+"""``repeat`` and ``tile``, and results that are a kernel's in another shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Library calls whose results nothing reads raise what NumPy raises."""
+"""Library calls whose results nothing reads raise NumPy's errors."""
 
 from __future__ import annotations
 

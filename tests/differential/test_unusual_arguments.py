@@ -1,4 +1,4 @@
-"""Legal arguments that are seldom given: what hunts through NumPy's signatures found."""
+"""Legal arguments that are seldom given: findings of hunts through NumPy's signatures."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import optree
 
 
 class Tolerance:
-    """Bit equality; the base of what is laxer."""
+    """Bit equality; the base of laxer ones."""
 
     needs_wide = False
 

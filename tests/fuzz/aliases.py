@@ -172,7 +172,7 @@ class Author:
 
 
 def failure(seed: int) -> str | None:
-    """The program of the seed with what differs; None if nothing does."""
+    """The program of the seed with the differences; None if there are none."""
     text, name = Author(seed).program(), f"<aliases {seed}>"
     names = by_seed.defined(text, name, {"np": np, "Pair": Pair, "put": put, "turned": turned})
     jitted = fusec.jit(names["program"])

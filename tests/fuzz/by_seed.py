@@ -1,4 +1,4 @@
-"""What generators of programs by seed share: a program with its source, and the command line."""
+"""Common to generators of programs by seed: a program with its source, and the command line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """NumPy with fusec's own math functions, so that whole programs can be compared bit for bit.
 
 A math function has one bit pattern wherever it is computed, so a compiled function of that one
-operation says what it must be inside every program.  Its accuracy is tested elsewhere.
+operation tells the bits inside every program.  Its accuracy is tested elsewhere.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Random programs that change what outlives the call: attributes, dicts, lists and arrays of two
-objects, globals.  Each call leaves them as Python does; one that is refused leaves them alone.
+"""Random programs that change state that outlives the call: attributes, dicts, lists and arrays of
+two objects, globals.  Each call leaves them as Python does; one that is refused leaves them alone.
 ``python tests/fuzz/outliving.py -n 400 --seed 0``.
 """
 
@@ -159,7 +159,7 @@ class Author:
 
 
 def failure(seed: int) -> str | None:
-    """The program of the seed with what differs; None if nothing does."""
+    """The program of the seed with the differences; None if there are none."""
     text, name = Author(seed).program(), f"<outliving {seed}>"
     pythons, ours = (by_seed.defined(text, name, {"np": np, "__name__": name}) for _ in range(2))
     jitted = fusec.jit(ours["program"])

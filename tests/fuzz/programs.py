@@ -1,9 +1,9 @@
 """Random straight-line NumPy programs as source text, grown by running them.
 
-Every statement is executed on real arrays as it is drawn, so shapes and dtypes are known and what
-NumPy refuses is left out.  Where NumPy itself leaves a result open, the vocabulary stays clear of
-it: the sign of zero of a maximum (``+ 0``), float sums in any order (of small whole numbers only),
-floats cast to integers that do not hold them.
+Every statement is executed on real arrays as it is drawn, so shapes and dtypes are known and
+statements that NumPy refuses are left out.  Where NumPy itself leaves a result open, the vocabulary
+stays clear of it: the sign of zero of a maximum (``+ 0``), float sums in any order (of small whole
+numbers only), floats cast to integers that do not hold them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Program:
         ])
 
     def function(self, numpy: Any = np) -> Callable[..., Any]:
-        """The program; ``numpy`` is what it knows as ``np``."""
+        """The program; ``numpy`` is its ``np``."""
         name = f"<fuzz {abs(hash(self.source))}>"
         linecache.cache[name] = (len(self.source), None, self.source.splitlines(True), name)
         scope: dict[str, Any] = {"np": numpy}

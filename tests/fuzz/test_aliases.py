@@ -1,5 +1,5 @@
-"""Names of one list, array or object, and what outlives the call: some seeds, so that a change is
-judged by what it changes."""
+"""Names of one list, array or object, and state that outlives the call: some seeds, so that a
+change is judged by its effect on them."""
 
 from __future__ import annotations
 

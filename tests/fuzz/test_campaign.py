@@ -31,7 +31,7 @@ X = Argument("array", "f8", (1.5, -2.0, 3.25), (3,))
 
 
 def test_no_program_is_compiled_wrongly() -> None:
-    """Fixed seeds, so that a change is judged by what it changes; `make fuzz` draws new ones."""
+    """Fixed seeds, so that a change is judged by its effect on them; `make fuzz` draws new ones."""
     summary = Campaign(map(str, range(400)), jobs=2, seconds=SECONDS).run()
     print(summary)
     shown = "".join(f"\n# ---- seed {f['seed']}: {f['failure']}\n{f['program']}"
@@ -155,7 +155,7 @@ def test_overflowed_products_may_be_in_range_when_fused() -> None:
 
 @pytest.fixture
 def other_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Rows of the registry may be replaced; what was made of them is forgotten afterwards."""
+    """Rows of the registry may be replaced; functions of them are forgotten afterwards."""
     from fusec.codegen.kernels import reference
 
     yield monkeypatch

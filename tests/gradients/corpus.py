@@ -3,8 +3,8 @@
 ``python -m tests.gradients.corpus [NAME ...]`` prints a line for each program: *right*, *zero*
 (of a program without floats, by the floats that its integers are cast from), *refused* with the
 reason, *no judgement* where the differences disagree among themselves (the result jumps), or
-*WRONG*.  What is differentiated is a weighted sum of all floats that a program returns, and of the
-float arrays among its arguments as it leaves them, by its float arguments.
+*WRONG*.  A weighted sum of all floats that a program returns, and of the
+float arrays among its arguments as it leaves them, is differentiated by its float arguments.
 
 Some are judged beside their own arguments (`ELSEWHERE` says why).  A tolerance whose gradient is 0,
 as it only says when an iteration ends, is not moved: the result jumps with it.
@@ -175,7 +175,7 @@ def _along(
     f: Callable[..., Any], program: Program, chosen: tuple[int, ...], v: Any, gradients: Any,
     tolerance: float,
 ) -> str:
-    """What is not right in a direction; nothing where all is."""
+    """The errors in a direction; nothing where there are none."""
     products = [g * d for g, d in zip(gradients, v, strict=True)]
     got = float(sum(np.sum(p) for p in products))
     if np.isnan(got):

@@ -1,8 +1,8 @@
-"""What gradients cost: the time of a gradient over that of the function, for the corpus and the
+"""The cost of gradients: the time of a gradient over that of the function, for the corpus and the
 benchmark's programs.
 
 ``python -m tests.gradients.costs [NAME ...]`` prints a line for each program and the geometric
-means, of programs with loops and without.  Both are compiled; what is timed is the processor time
+means, of programs with loops and without.  Both are compiled; times are the processor time
 of calls on one thread, the least of many, the two in turn in one process.  A program is as large as
 its table says, or as lets a call of the function take a tenth of a second.
 """

@@ -1,4 +1,4 @@
-"""Central differences, in the precision of the program: what gradients are judged against."""
+"""Central differences, in the precision of the program: the judges of gradients."""
 
 from __future__ import annotations
 

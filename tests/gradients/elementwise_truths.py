@@ -1,4 +1,4 @@
-"""What derivatives of elementwise rows are, by mpmath at 60 digits, and where they are asked.
+"""Derivatives of elementwise rows by mpmath at 60 digits, and points where they are asked.
 
 `FUNCTIONS` has each row as a function of mpmath numbers, analytic around its points; mpmath itself
 differentiates it.  Points are numbers of float16, so that every dtype has them.

@@ -1,4 +1,4 @@
-"""The pictures of docs/gradients.md, of what the examples find:
+"""The pictures of docs/gradients.md, of the examples' findings:
 
     python tests/gradients/pictures.py docs
 

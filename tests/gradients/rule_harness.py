@@ -1,7 +1,7 @@
 """Rules of derivatives judged on a program: by differences of it, and each direction by the other.
 
-A program's graph is differentiated as it was traced, and evaluated node by node by NumPy: what is
-judged is what the rules say, not what passes and kernels make of it.
+A program's graph is differentiated as it was traced, and evaluated node by node by NumPy: the rules
+are judged, not passes and kernels.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Derivatives:
         assert self.variables and self.results, "nothing to differentiate"
 
     def values(self, arguments: Sequence[Any]) -> Arrays:
-        """The float results, and what float arguments hold afterwards."""
+        """The float results, and the float arguments afterwards."""
         outputs, updates = evaluate_all(self.graph, arguments)
         found = [*outputs, *(value for _, value in updates)]
         return [np.asarray(found[k]) for k in self.results]
@@ -67,7 +67,7 @@ class Derivatives:
         builder = Builder(Namer(n.name for n in self.graph.nodes))
         first = len(self.graph.inputs)
         return builder, [
-            Term(builder, builder.given("Input", "given", index=first + k, path=f"given{k}",
+            Term(builder, builder.source("Input", "given", index=first + k, path=f"given{k}",
                                         type=value.type))
             for k, value in enumerate(like)]
 

@@ -1,4 +1,4 @@
-"""The tables of ``docs/gradients.md``: what each row of the registry says of its derivative.
+"""The tables of ``docs/gradients.md``: the derivative of each row of the registry.
 
 ``python tests/gradients/rule_tables.py`` writes them into the page.
 """
@@ -46,7 +46,7 @@ def _reasons() -> Iterator[str]:
 
 
 def tables() -> str:
-    """Markdown: rows by what they have, library functions by name, reasons."""
+    """Markdown: rows by their kind of rule, library functions by name, reasons."""
     rows = list(all_ops())
     by_kind = {kind: [r.name for r in rows if kind_of(r) == kind]
                for kind in ("rule", "zero", "refused")}

@@ -1,4 +1,4 @@
-"""`grad`, `value_and_grad`, `vjp`, `jvp`: what they take, give and refuse."""
+"""`grad`, `value_and_grad`, `vjp`, `jvp`: their arguments, results and refusals."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_variables() -> None:
 
 
 def test_variables_in_compiled_functions() -> None:
-    """Whichever way `grad` is called there, it is by the Variable, and not by what that holds."""
+    """Whichever way `grad` is called there, it is by the Variable, and not by its value."""
     w = fusec.Variable(Y, name="w")
 
     def loss(x: Any) -> Any:

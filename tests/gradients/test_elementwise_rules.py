@@ -21,10 +21,10 @@ CASES = [(name, dtype) for name in FUNCTIONS for dtype in claimed_dtypes(get(nam
 
 
 def partials_at(name: str, operands: Sequence[Any], dtype: np.dtype) -> list[np.ndarray]:
-    """What the row's formulas give for arrays of operands."""
+    """The partials of the row's formulas for arrays of operands."""
     builder = Builder()
     arrays = [np.asarray(x, dtype) for x in operands]
-    inputs = [builder.given("Input", "x", index=k, path=f"x{k}", type=TensorType(dtype, a.shape))
+    inputs = [builder.source("Input", "x", index=k, path=f"x{k}", type=TensorType(dtype, a.shape))
               for k, a in enumerate(arrays)]
     result = builder.emit(name, *inputs)
     terms = [Term(builder, value) for value in (*inputs, result)]

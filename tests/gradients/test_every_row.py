@@ -1,4 +1,4 @@
-"""Every row says what its derivative is: a rule, zero by nature, or refused with its reason."""
+"""Every row has a derivative: a rule, zero by nature, or refused with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that a loop exchanges with other names hold after a gradient what NumPy leaves."""
+"""Arguments that a loop exchanges with other names have NumPy's values after a gradient."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def arrays(f: Callable[..., Any]) -> list[Any]:
 
 
 def inside(f: Callable[..., Any]) -> Any:
-    """What the arguments hold within a compiled function, after a gradient there."""
+    """The arguments' values within a compiled function, after a gradient there."""
 
     def program(*args: Any) -> Any:
         result = fusec.value_and_grad(f)(*args)

@@ -29,7 +29,7 @@ T4 = RNG.standard_normal((2, 3, 6))
 
 
 def _gauged(v: Any) -> Any:
-    """Complex vectors by what does not depend on their multiples of size 1."""
+    """Complex vectors by functions that do not depend on their multiples of size 1."""
     return np.abs(v) ** 2
 
 

@@ -1,4 +1,4 @@
-"""Gradients of what people write: filters with gaps, pivots, reflections, recursion, attention."""
+"""Gradients of people's programs: filters with gaps, pivots, reflections, recursion, attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules in float32 and complex64: derivatives keep the dtypes of what they belong to, and are those
+"""Rules in float32 and complex64: derivatives keep the dtypes of their operands, and are those
 of double precision but for rounding."""
 
 from __future__ import annotations

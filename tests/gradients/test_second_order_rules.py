@@ -1,4 +1,4 @@
-"""Derivatives of what rules give: of a sample of programs; and what kernels make of it.
+"""Second derivatives by the rules, of a sample of programs, and kernels for them.
 
 ``python tests/gradients/test_second_order_rules.py`` runs them all.
 """

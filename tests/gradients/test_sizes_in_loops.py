@@ -78,7 +78,7 @@ def windows_of_windows(x: Any) -> Any:
 
 
 def appended(x: Any) -> Any:
-    """What is carried is the beginning of a buffer."""
+    """The carried array is the beginning of a buffer."""
     w = x[:3]
     for i in range(9):
         w = np.append(w, w[-1] * x[i])
@@ -123,7 +123,7 @@ def test_what_np_add_at_may_have_broadcast(count: int) -> None:
 
 
 def test_of_what_repeats_checks_how_often_a_loop_runs() -> None:
-    """What decides how often a loop runs is computed before it, with its index checks."""
+    """The trip count of a loop is computed before it, with its index checks."""
     columns = np.array([1, 2, 0, 3, 1])
 
     def f(x: Any, columns: Any) -> Any:
@@ -142,7 +142,7 @@ def test_of_what_repeats_checks_how_often_a_loop_runs() -> None:
 
 
 def test_an_array_that_a_loop_makes_empty() -> None:
-    """What was appended is read at an index that is the size less one."""
+    """An appended item is read at an index that is the size less one."""
     def f(x: Any) -> Any:
         first, w = x[0], np.zeros(30)[::2]
         for _ in range(24):

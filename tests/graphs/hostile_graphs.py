@@ -1,7 +1,7 @@
 """Graphs that a stranger might hand over: real ones, changed in one or a few places.
 
 `mutated` changes the JSON of a graph at random; `outcome` admits, compiles and runs it, and says
-whether the answer is a refusal of fusec's, or what the reference interpreter gives.
+whether the answer is a refusal of fusec's, or the reference interpreter's result.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def outcome(text: str, seed: int = 0) -> str:
 
 
 def _is_told(error: Exception) -> bool:
-    """Whether it says what does not fit: a library's answer, whose type the graph claimed."""
+    """Whether it names the misfit: a library's answer, whose type the graph claimed."""
     return isinstance(error, (FusecError, MemoryError))
 
 
@@ -218,7 +218,7 @@ WATCHED = ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.for
 
 
 def watch(allowed: tuple[str, ...]) -> None:
-    """From now on what a graph must never do ends the process with status 77.
+    """From now on an act that no graph may do ends the process with status 77.
 
     ``allowed``: folders of fusec's own, in which it may write.
     """

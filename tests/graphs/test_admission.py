@@ -125,7 +125,7 @@ def test_indices_that_are_not_proven_are_checked() -> None:
 
 
 def test_a_result_of_a_library_that_is_not_as_claimed() -> None:
-    """It is refused where something needs it, and not in the way of what NumPy raises."""
+    """It is refused where something needs it, and not in the way of NumPy's error."""
     text = graph('  %c = Compress(%m, %x) {form=("tuple", ("operand", 0), ("operand", 1)), '
                  'named=("tuple",), results=(type(f64[2]),)} : f64[2]\n'
                  '  %g = Gather(%x, %i) {axes=(0,), at=0} : f64[2]\n'
@@ -330,7 +330,7 @@ def test_limits() -> None:
 
 @pytest.mark.parametrize("part", range(8))
 def test_mutated_graphs(part: int) -> None:
-    """A refusal of fusec's, or what the interpreter gives; a hang would end the test."""
+    """A refusal of fusec's, or the interpreter's result; a hang would end the test."""
     found = []
     for number in range(60 * part, 60 * part + 60):
         rng = random.Random(number)
@@ -368,7 +368,7 @@ def _ring(number: int, frame: object) -> None:
 
 
 def test_a_wrong_type_of_a_library_call_is_no_defect_of_ours() -> None:
-    """In a branch it was called one: what a library gives is compared with what the text says."""
+    """In a branch it was called one: a library's result is compared with the type in the text."""
     text = graph('''  %s = Sum(%x) {axes=(0,)} : f64
   %zero = Const {value=f64(0.0)} : f64
   %t = Greater(%s, %zero) : bool

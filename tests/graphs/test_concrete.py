@@ -1,4 +1,4 @@
-"""`F.concrete`: graphs, structures, and what a run reports; timeouts."""
+"""`F.concrete`: graphs, structures, and the report of a run; timeouts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_structured_inputs_and_outputs() -> None:
 
 
 def test_structures_agree_with_results() -> None:
-    """Every spec of an output admits what a call returns."""
+    """Every spec of an output admits a call's result."""
     @fusec.jit
     def f(x):
         return x[1:, ::2], x.reshape(6), x.sum(), (x > 1, x.astype("i4")), x.T[None], x

@@ -1,4 +1,4 @@
-"""Every row in every dtype, as a graph by hand: refused, or what the interpreter gives."""
+"""Every row in every dtype, as a graph by hand: refused, or the interpreter's result."""
 
 from __future__ import annotations
 

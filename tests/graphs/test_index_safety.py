@@ -1,4 +1,4 @@
-"""Graphs of strangers whose indices, limits and sizes are not what they seem: nothing is read or
+"""Graphs of strangers whose indices, limits and sizes are false: nothing is read or
 written beyond an array.  Each graph here did, or was dropped in silence."""
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def test_indices_that_nothing_reads_are_checked(name: str) -> None:
 
 
 def test_a_slice_defines_a_size_of_its_own() -> None:
-    """In a loop nobody compared it with the size of that name: what was read was not there."""
+    """In a loop nobody compared it with the size of that name: elements read were not there."""
     text = """graph f(x: f64[10], m: bool[10], q: i64~) {
   %c = Compress(%m, %x) {form=("tuple", ("operand", 0), ("operand", 1)), named=("tuple",),
                          results=(type(f64[n]),)} : f64[n]
@@ -232,7 +232,7 @@ TWINS = """graph f(x: f64[3]) {
 
 @pytest.mark.parametrize("name", ["a", "b", "x", "nothing"])
 def test_a_node_stands_for_no_other(name: str) -> None:
-    """A text said that a loop or branch computes what another node does, whatever its types: that
+    """A text said that a loop or branch computes another node's result, whatever its types: that
     one was replaced, and a loop that named itself was looked up for ever."""
     graph = admit(TWINS.replace("EXTENDS", f'extends="{name}",'))
     a, b = graph.function()(np.arange(3.0))

@@ -75,6 +75,6 @@ def test_a_parameter_is_fed_by_its_way() -> None:
 
 
 def test_a_graph_is_shown_on_one_line() -> None:
-    """Notebooks show what a cell gives; `print` shows the text."""
+    """Notebooks show a cell's result; `print` shows the text."""
     graph = fusec.jit(lambda x: np.exp(x) * 2).concrete(np.ones(3)).graph
     assert repr(graph) == "<graph <lambda>(x: f64[3]) -> Mul:0, 4 nodes>"

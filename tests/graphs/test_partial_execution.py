@@ -1,4 +1,4 @@
-"""Partial execution: any edge fed, any edge fetched, and what becomes of effects.
+"""Partial execution: any edge fed, any edge fetched, and effects.
 
 Examples are those of "Functions, not Sessions" ("Derived/Related Graphs") and of the TensorFlow
 paper's section 4.2 (figure 6).

@@ -1,4 +1,4 @@
-"""A graph that was read in does not show what other programs' arrays left in memory:
+"""A graph that was read in does not show other programs' data in memory:
 unwritten items are zeros, or those of the interpreter."""
 
 from __future__ import annotations

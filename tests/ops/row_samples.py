@@ -1,4 +1,4 @@
-"""A program for each row of the registry that has to contain the row, and what it is called on.
+"""A program for each row of the registry that has to contain the row, and its arguments.
 
 A sample is ``(program, operand)``: ``operand`` names a maker in `OPERANDS`.  Programs of ufunc rows
 are made from the ufunc; of library rows without a line here, from the function's first sample call.

@@ -36,7 +36,7 @@ RULES = ("batching", "export")
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_rules_of_transformations(row: Op) -> None:
-    """None says "not written yet"; the first rule of a kind brings a test of what it says."""
+    """None says "not written yet"; the first rule of a kind brings a test of it."""
     assert {name: getattr(row, name) for name in RULES} == dict.fromkeys(RULES)
 
 

@@ -1,4 +1,4 @@
-"""Fusion: how many kernels, what they hold, and why others stayed apart."""
+"""Fusion: how many kernels, their nodes, and why others stayed apart."""
 
 from __future__ import annotations
 

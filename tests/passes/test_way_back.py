@@ -1,5 +1,5 @@
-"""What is done in the loops of gradients alone, whose cotangents need no bits: numbers, quotients,
-additions and sums as they are cheapest, but for what decides which way the program went."""
+"""Passes for the loops of gradients alone, whose cotangents need no bits: numbers, quotients,
+additions and sums as they are cheapest, but for values that decide which way the program went."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def red_black(u: np.ndarray, f: np.ndarray, h: float) -> np.ndarray:
 
 
 def pivoted(x: np.ndarray, y: np.ndarray, c: float) -> np.ndarray:
-    """Quotients of which one is the largest: which one it is must be what it was."""
+    """Quotients of which one is the largest: which one it is must not change."""
     for _ in range(STEPS):
         quotients = x / y
         top = np.max(np.abs(quotients))

@@ -1,4 +1,4 @@
-"""Whether a compiled program did what the plain one does: results, kinds, mutations, exceptions."""
+"""Whether a compiled program agrees with the plain one: results, kinds, mutations, exceptions."""
 
 from __future__ import annotations
 

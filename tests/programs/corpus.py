@@ -26,7 +26,7 @@ SUPPORT = frozenset({"corpus", "compare", "measure", "report", "expected_failure
 
 @dataclass(frozen=True)
 class Program:
-    """One program: its function, its arguments at a size, and what it is an example of."""
+    """One program: its function, its arguments at a size, and the feature it is an example of."""
 
     field: str
     function: Callable[..., Any]
@@ -74,7 +74,7 @@ def _line_count(part: Any) -> int:
 
 
 def _reached(function: Any) -> list[Any]:
-    """The function and what of its own file it names, transitively."""
+    """The function and names of its own file that it uses, transitively."""
     found, queue = [], [function]
     while queue:
         part = queue.pop()

@@ -1,6 +1,6 @@
 """Every program of the corpus and the bench at five sizes, which one trace is to serve.
 
-``python -m tests.programs.five_sizes`` prints what a new size costs, by itself and as a plan.
+``python -m tests.programs.five_sizes`` prints the cost of a new size, by itself and as a plan.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Sized:
         return {"fp": "strict"} if self.is_chaotic else {}
 
     def differences(self, jitted: Callable[..., Any], first: tuple[Any, ...]) -> list[str]:
-        """Of calls at all sizes, in order, from NumPy's results and what it does to arguments.
+        """Of calls at all sizes, in order, from NumPy's results and its arguments after it.
         Objects are those of ``first``: traces are per object."""
         found = []
         for n in self.sizes:
@@ -77,7 +77,7 @@ def _arguments(program: Any) -> Callable[[int], tuple[Any, ...]]:
 
 
 def built(concrete: Any) -> tuple[Any, ...]:
-    """What a plan runs: the loops of its kernels, branches and loops, library calls."""
+    """The parts of a plan: the loops of its kernels, branches and loops, library calls."""
     return ([kernel.loops for kernel in concrete.kernels],
             [(type(step).__name__, step.is_native) for step in concrete.control],
             [str(call) for call in concrete.externs])

@@ -1,4 +1,4 @@
-"""Writes ``docs/programs.md``: what each program of the corpus gains, or why it does not run.
+"""Writes ``docs/programs.md``: the gain of each program of the corpus, or why it does not run.
 
 ``python -m tests.programs.report [--write docs/programs.md] [NAME ...]`` measures each program in a
 process of its own.  A program that takes longer than `LIMIT` seconds counts as failed.

@@ -1,4 +1,4 @@
-"""What is written about a call never fails it; what the system refuses costs speed or an error."""
+"""Reports about a call never fail it; refusals of the system cost speed or an error."""
 
 from __future__ import annotations
 

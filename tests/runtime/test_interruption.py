@@ -13,7 +13,7 @@ from fusec.core.process.interruption import Interruption
 
 
 class Stop(BaseException):
-    """What is raised here."""
+    """The exception of these tests."""
 
 
 def spin(seconds: float) -> None:

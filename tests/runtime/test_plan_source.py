@@ -1,4 +1,4 @@
-"""Plans with library calls as Python text: what it says, and results that do not lie as planned."""
+"""Plans with library calls as Python text: its lines, and results that do not lie as planned."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_line_of_the_text_tells_whose_call_failed() -> None:
 
 
 def test_an_operand_itself_or_a_view_of_it_is_copied() -> None:
-    """What libraries give back of what they were given belongs to the caller."""
+    """Operands that libraries give back belong to the caller."""
     def flat(x: np.ndarray) -> Any:
         once = np.unique(x)
         return once, np.trim_zeros(x) if x.shape[0] > 9 else np.take(once, [0])

@@ -30,7 +30,7 @@ def is_tracing() -> bool:
 
 @contextmanager
 def alarms(handler: Callable[[int, Any], Any]) -> Iterator[Callable[[], Any]]:
-    """The handler is that of alarms; what is given asks for them, every millisecond of the
+    """The handler is that of alarms; the result asks for them, every millisecond of the
     process's own: where others have the machine, a handler would not end before the next alarm."""
     before = signal.signal(signal.SIGVTALRM, handler)
     try:

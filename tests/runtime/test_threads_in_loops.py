@@ -1,4 +1,4 @@
-"""Calls in several threads of what runs step by step: each has blocks and cells of its own."""
+"""Calls in several threads of plans that run step by step: each has blocks and cells of its own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every program of the corpus and the bench at five sizes: one trace, NumPy's results, and what a
-trace for that size alone runs."""
+"""Every program of the corpus and the bench at five sizes: one trace, NumPy's results, and the
+plan of a trace for that size alone."""
 
 from __future__ import annotations
 

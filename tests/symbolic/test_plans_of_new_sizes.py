@@ -1,4 +1,4 @@
-"""A new size of a known trace makes what sizes decide, and nothing else a second time."""
+"""A new size of a known trace makes the parts that sizes decide, and nothing else a second time."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_a_question_is_answered_once_for_all_nodes(monkeypatch: pytest.MonkeyPat
 
 
 class Model:
-    """Instances are kin: what is traced of one serves the others."""
+    """Instances are kin: a trace of one serves the others."""
 
     def __init__(self, power: int) -> None:
         self.power, self.scale = power, fusec.Variable(0.5)

@@ -1,5 +1,5 @@
-"""What NumPy and Python refuse of a size is asked again for each size: they raise and return alike
-whichever size came first."""
+"""Refusals of sizes by NumPy and Python are asked for again at each size: they raise and return
+alike whichever size came first."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_writing_through_strides() -> None:
 
 
 def every_nth(x: Any, n: int) -> Any:
-    """A check of the run comes before what must be known while tracing."""
+    """A check of the run comes before a value that must be known while tracing."""
     ordered = np.take_along_axis(x, np.argsort(x), 0)
     return ordered[::n]
 

@@ -1,4 +1,4 @@
-"""One trace serves calls that differ in sizes, and gives what a trace for each of them would."""
+"""One trace serves calls that differ in sizes, with the results of a trace for each."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ KINDS = {f.__name__: f for f in (
 
 
 def results(jit: Jit, plans: list[Plan], order: list[tuple[int, str]]) -> list[np.ndarray]:
-    """What three calls of the program give, and what its Variables hold in the end."""
+    """The results of three calls of the program, and the values of its Variables in the end."""
     variables = [fusec.Variable(np.arange(3.0) + 1), fusec.Variable(np.full(3, 2.0))]
     callees = [KINDS[p.kind](jit, variables[p.variable], p.factor) for p in plans]
     for plan, callee in zip(plans, callees, strict=True):

@@ -192,7 +192,7 @@ class Writer:
 
 
 def run(source: str, jit: Any) -> list[Any]:
-    """What each call gives and leaves."""
+    """The results of each call and the state after it."""
     module: dict[str, Any] = {"np": np, "fusec": fusec, "jit": jit}
     exec(compile(source, "<program>", "exec"), module)
     seen = []
@@ -205,7 +205,7 @@ def run(source: str, jit: Any) -> list[Any]:
 
 
 def failure(seed: int) -> str:
-    """What is wrong with the program of this seed; nothing where all is right."""
+    """The failure of the program of this seed; nothing where all is right."""
     import linecache
 
     source = Writer(seed).program()

@@ -28,7 +28,7 @@ class Model:
 
 
 def functions_of(w: fusec.Variable) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """Jitted functions that give twice what the Variable holds, and their arguments."""
+    """Jitted functions that give twice the Variable's value, and their arguments."""
     model = Model()
     model.weights = w
     return {

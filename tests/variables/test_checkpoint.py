@@ -1,4 +1,4 @@
-"""`fusec.Checkpoint`: what is saved is restored, and what is no checkpoint is refused untouched."""
+"""`fusec.Checkpoint`: saved values are restored, and other files are refused untouched."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ LARGE = 300_000  # elements: the launcher gives the interpreter's lock up
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """What each gives; what one raises is raised."""
+    """The result of each; an exception of one is raised."""
     results: list[Any] = [None] * count
     start = threading.Barrier(count)
 

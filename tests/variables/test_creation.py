@@ -204,7 +204,7 @@ def test_arguments_are_not_kept_alive() -> None:
 
 
 def test_jitted_functions_are_wrapped_like_others() -> None:
-    """With their rounding, and numbers are converted to what the specs say."""
+    """With their rounding, and numbers are converted to the specs' dtypes."""
     @fusec.jit(fp="strict")
     def count(x: Any, up: bool) -> Any:
         total = fusec.Variable(5.0)

@@ -105,7 +105,7 @@ PROGRAMS = [zipped, assigned, numbered, reversed_, copied, next_, sorted_, filte
 
 
 def after(call: Callable[..., Any], *given: Variables) -> Iterator[np.ndarray]:
-    """What two calls return and leave."""
+    """The results of two calls and the state after them."""
     ws = WS
     for value, w in zip(([1.0, 4.0, 2.0], [3.0, 2.0, 1.0]), ws, strict=True):
         w.assign(np.array(value))

@@ -1,4 +1,4 @@
-"""Variables in compiled functions: what the same function does uncompiled."""
+"""Variables in compiled functions: as in the same function uncompiled."""
 
 from __future__ import annotations
 

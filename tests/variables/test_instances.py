@@ -57,7 +57,7 @@ def state_of(model: Model) -> list[Any]:
 
 
 def check(model: Model, x: Any = X) -> None:
-    """Two steps do what those of a model with a trace of its own do."""
+    """Two steps are those of a model with a trace of its own."""
     other = copy.deepcopy(model)
     alone = fusec.jit(lambda x: other.train(x))
     for _ in range(2):
@@ -110,7 +110,7 @@ def test_other_sizes_of_other_instances() -> None:
 
 
 class Pair:
-    """Two Variables, which may be one, and what is read of an object between."""
+    """Two Variables, which may be one, and a read of an object between."""
 
     def __init__(self, one: Any, two: Any, **options: Any) -> None:
         self.one, self.two = one, two
@@ -239,7 +239,7 @@ def test_subclasses_names_and_what_changes_later() -> None:
 
 
 class Odd:
-    """What instances have for themselves: generators, functions, objects that are keys."""
+    """Values of instances' own: generators, functions, objects that are keys."""
 
     def __init__(self, seed: int, k: float) -> None:
         self.rng, self.w = np.random.default_rng(seed), variable()

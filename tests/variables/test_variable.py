@@ -1,4 +1,4 @@
-"""`fusec.Variable` in plain Python: what users of NumPy's arrays and of tf.Variable expect."""
+"""`fusec.Variable` in plain Python: as users of NumPy's arrays and of tf.Variable expect."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from .polls import call_python
 
 
 def call(frame: Frame, statement: CallPython) -> None:
-    """Pass the operands, call, and load what came back."""
+    """Pass the operands, call, and load the results."""
     site = statement.site
     for word, operand in zip(site.operands, statement.operands, strict=True):
         _pass(frame, word, operand)

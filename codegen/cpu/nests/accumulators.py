@@ -78,7 +78,7 @@ class Accumulator:
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of what is compared or added (for argmin not the result's)."""
+        """The dtype of compared or added elements (for argmin not the result's)."""
         return self.reduction.value.dtype
 
     @property
@@ -105,7 +105,7 @@ def make_accumulator(
 
 
 def reset(em: LlvmEmitter, acc: Accumulator) -> None:
-    """Start the vectors anew; what lies on the cascade stays."""
+    """Start the vectors anew; sums on the cascade stay."""
     start = em.const(acc.dtype, identity_of(acc.kind, acc.dtype), acc.lanes)
     for slot in acc.slots:
         em.line(f"store {start}, ptr {slot}")
@@ -252,7 +252,7 @@ def finish(em: LlvmEmitter, acc: Accumulator) -> tuple[LlvmValue, LlvmValue | No
 
 
 def finish_block(em: LlvmEmitter, acc: Accumulator) -> LlvmValue:
-    """The total of what is in the vectors, by the same additions as a block's on the stack."""
+    """The total of the vectors, by the same additions as a block's on the stack."""
     return _folded(em, acc, 1)
 
 
@@ -274,7 +274,7 @@ def finish_once(em: LlvmEmitter, accs: Sequence[Accumulator]) -> list[LlvmValue]
 
 
 def _fold_cascade(em: LlvmEmitter, acc: Accumulator) -> LlvmValue:
-    """Add what lies on the stack, smallest totals first."""
+    """Add the totals on the stack, smallest first."""
     kind = vector_type(scalar_type(acc.dtype), STACK_LANES)
     slot = em.alloca(kind, "total")
     start = em.const(acc.dtype, identity_of(acc.kind, acc.dtype), STACK_LANES)

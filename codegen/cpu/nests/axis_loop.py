@@ -1,7 +1,7 @@
 """The vectorised loop of a stage: whole vectors, then a last, partial step through padding.
 
 The last step may have fewer elements than its vectors have lanes.  Its operands are copied to
-padding, which is stack memory; the same vector code runs there; what it stored is copied back.
+padding, which is stack memory; the same vector code runs there; its results are copied back.
 Reasons: the code of a long stage is emitted once; absent elements never reach a reduction; every
 element is computed by the same instructions as its neighbours.  A short sum reads them under a
 mask instead, where the machine has such loads.
@@ -158,8 +158,8 @@ class AxisLoop:
     def _padded(self, low: str, high: str) -> None:
         """Whole steps, then a partial one if elements are left, as two rounds of one loop.
 
-        What tells them apart, where operands are and how many elements a step has, does not change
-        in a round: the loop keeps it, and its accumulators, in registers.
+        The places of operands and the number of elements of a step do not change in a
+        round: the loop keeps it, and its accumulators, in registers.
         """
         em = self.em
         pads = self._pads()

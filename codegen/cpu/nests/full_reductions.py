@@ -14,7 +14,7 @@ from .nest import NestEmitter
 
 
 class FlatNest(NestEmitter):
-    """``name`` does tasks, ``name.finish`` combines what they left and runs the outer stages."""
+    """``name`` does tasks, ``name.finish`` combines their results and runs the outer stages."""
 
     def emit(self) -> LlvmEmitter:
         super().emit()

@@ -1,8 +1,8 @@
 """Which math functions a nest calls instead of inlining them: long ones in long nests.
 
 LLVM takes the same time for every copy of a function's text, and a loop that is longer than the
-processor's cache of instructions runs slower, too.  A call costs what the registers around it cost:
-a tenth of an exponential, nothing of a sine.  Steps of several vectors overlap what they inline,
+processor's cache of instructions runs slower, too.  A call costs the spilled registers around it:
+a tenth of an exponential, nothing of a sine.  Steps of several vectors overlap inlined code,
 hence copies of one expression count once; powers of one kernel overlap, too, and stay.
 """
 

@@ -1,4 +1,4 @@
-"""What every mode of loop form shares: the stages of a nest."""
+"""The common part of all modes of loop forms: the stages of a nest."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class NestEmitter(ExpressionEmitter):
         self, stage: Stage, pointers: list[str], counters: dict[int, str], linear: str,
         accs: Sequence[Accumulator],
     ) -> Callable[..., None]:
-        """What emits the stage at a position of the vectorised loop."""
+        """The emitter of the stage at a position of the vectorised loop."""
         invariant = self._invariants(stage, pointers)
         self._find_sides(stage)
         computed = self._computed_before(stage, invariant)

@@ -1,4 +1,4 @@
-"""Expressions of a nest: what a stage computes at a point of its loops.
+"""Expressions of a nest: values of a stage at a point of its loops.
 
 An expression is emitted by the same code for any number of lanes, so a value's bits do not depend
 on where in a loop it falls; the vectorised loop itself is in `axis_loop`.
@@ -52,7 +52,7 @@ class ExpressionEmitter(NestFunction):
         self.sides = Sides()
 
     def _invariants(self, stage: Stage, pointers: Sequence[str]) -> dict[int, LlvmValue]:
-        """Load once what does not move along the vectorised loop."""
+        """Load once the operands that do not move along the vectorised loop."""
         em, form = self.em, self.form
         loaded: dict[int, LlvmValue] = {}
         for e in walk(stage.roots):
@@ -62,7 +62,7 @@ class ExpressionEmitter(NestFunction):
         return loaded
 
     def _computed_before(self, stage: Stage, loaded: dict[int, LlvmValue]) -> dict[int, LlvmValue]:
-        """What is computed of these loads and of constants alone, by the id of its expression."""
+        """Values computed of these loads and of constants alone, by the ids of expressions."""
         found: dict[int, LlvmValue] = {}
         here = LanePoint(1, "0", [], {}, loaded)
         for e in walk(stage.roots):

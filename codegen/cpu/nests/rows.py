@@ -63,7 +63,7 @@ class RowNest(NestEmitter):
     # -- several rows
 
     def _takes_rows_together(self) -> bool:
-        """Whether it is a product with a vector, or as simple: what rows share is read once."""
+        """Whether it is a product with a vector, or as simple: rows share operands."""
         form, nest = self.form, self.form.nest
         inner = [stage for stage in nest.stages if stage.inner]
         if len(inner) != 1 or not form.outer or form.outer != form.axis or nest.scratch:

@@ -1,8 +1,8 @@
 """Choices that are the same for a whole loop: a branch, of which only the side taken is computed.
 
 ``select(p == 2, x*x, pow(x, p))`` with a number ``p`` would compute all of its operands for every
-element.  Where the test does not vary along the vectorised loop, what one side alone needs stands
-in a branch, which the processor foresees.  The values are the same: a branch changes no bit.
+element.  Where the test does not vary along the vectorised loop, expressions of one side alone
+stand in a branch, which the processor foresees.  The values are the same: a branch changes no bit.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _even(order: Sequence[Expr], is_even: Callable[[Expr], bool]) -> set[int]:
 
 
 def _needed_by(select: Expr, side: int, users: dict[int, set[int]]) -> list[Expr]:
-    """What nothing but this operand of the select needs; looks at nothing else below it."""
+    """The expressions that only this operand of the select needs, not looking further."""
     others = {id(select.args[0]), id(select.args[3 - side])}
     used: dict[int, int] = {}  # by how many that this operand alone needs
     exclusive: list[Expr] = []

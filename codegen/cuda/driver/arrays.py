@@ -36,7 +36,7 @@ class _Lying:
 class DriverArrays(DeviceArrays):
     """See `fusec.codegen.backend.DeviceArrays`.
 
-    What the device is asked to do it does late, so an array holds what it should only in `fetch`.
+    The device works asynchronously, so an array's contents are right only in `fetch`.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -90,8 +90,8 @@ class DriverArrays(DeviceArrays):
         return self.driver.moment(nbytes)
 
     def fetch(self, array: np.ndarray, after: Any = None) -> np.ndarray:
-        """A copy in the host's memory; the device has done then what it was asked, or what it was
-        asked until the `moment` ``after``."""
+        """A copy in the host's memory, once the device has done all work it was asked for, or that
+        until the `moment` ``after``."""
         order = _axes(array)
         lying = np.empty([array.shape[axis] for axis in order], array.dtype)
         span = _span(array)

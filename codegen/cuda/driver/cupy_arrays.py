@@ -1,7 +1,7 @@
 """Arrays that CuPy and others have on the GPU, as arguments and results: their own memory.
 
-The plan of a call sees them as NumPy's arrays over addresses of the GPU (see `.arrays`).  What it
-gives becomes CuPy's arrays over the memory that it is in.  All that such a call asks of the GPU
+The plan of a call sees them as NumPy's arrays over addresses of the GPU (see `.arrays`).  Its
+results become CuPy's arrays over their memory.  All that such a call asks of the GPU
 goes to the stream that is CuPy's current one where the call is made, so the program's own work
 before and after needs no waiting.
 """
@@ -38,11 +38,11 @@ class CupyArrays(DriverArrays):
 
     @property
     def stream(self) -> Any:
-        """What work is asked of now."""
+        """The stream that work goes to now."""
         return self.driver.stream
 
     def lent(self, array: Any) -> np.ndarray:
-        """An array of a GPU as plans take it; what has DLPack alone is CuPy's first."""
+        """An array of a GPU as plans take it; one that has DLPack alone is CuPy's first."""
         cupy = self.driver.cupy
         own = array if isinstance(array, cupy.ndarray) else _of_cupy(cupy, array)
         number = int(own.device.id)
@@ -81,7 +81,7 @@ class CupyArrays(DriverArrays):
             self.over(target)[...] = self.over(source)
 
     def wait_for(self, stream: Any) -> None:
-        """Until the stream has done what it was asked."""
+        """Until the stream has done its work."""
         with self.driver.faults.of_waiting():
             stream.synchronize()
 
@@ -90,7 +90,7 @@ class CupyArrays(DriverArrays):
         return self.over(self.bring(array))
 
     def constant(self, array: np.ndarray) -> ConstantArray:
-        """A function that gives a copy of what nobody changes."""
+        """A function that gives a copy of an array that nobody changes."""
         return ConstantArray(self.driver, self.brought, array)
 
     def prepared(self, schedule: Schedule, numbers: int) -> GpuKernels | str:
@@ -103,13 +103,13 @@ class CupyArrays(DriverArrays):
 
 
 class GpuKernels(Prepared):
-    """What the text of a call names: see `fusec.runtime.resident.gpu_calls`.
+    """The names in the text of a call: see `fusec.runtime.resident.gpu_calls`.
 
     ``launch0(*addresses)`` and so on of each segment, ``given(bytes)``, ``clear(address, nbytes)``,
     ``computed(address, words)`` and ``copy(to, of, nbytes)``; of CuPy's ``kind`` (of arrays),
-    ``stream_now()``, ``alloc`` and ``full`` (what that raises); where there are several GPUs,
-    ``device_now()`` and ``device``; ``faults``, what CUDA raises, and ``told(error)``, the
-    program's error for that.  A library call that raises one of ``refused`` makes the call a MISS.
+    ``stream_now()``, ``alloc`` and ``full`` (its exception); where there are several GPUs,
+    ``device_now()`` and ``device``; ``faults``, CUDA's exceptions, and ``told(error)``, the
+    program's error for one.  A library call that raises one of ``refused`` makes the call a MISS.
     """
 
     def __init__(self, schedule: Schedule, numbers: int, arrays: CupyArrays) -> None:
@@ -133,7 +133,7 @@ class GpuKernels(Prepared):
         return function_of(node, self._cupy)
 
     def around(self, node: Node) -> Any:
-        """What makes a context for its call; None: it needs none."""
+        """The maker of a context for its call; None: it needs none."""
         return raising if may_refuse(node) else None
 
     def outside(self, is_packed: bool) -> Any:

@@ -2,7 +2,7 @@
 
 Machine code is made by NVRTC for the GPU at hand and kept on disk (`nvrtc`).  Kernels go to one
 stream, in order; those of calls with arrays of the GPU to the stream that CuPy uses there.  Nobody
-waits for them.  Large arrays are copied beside them (`pinned`), small ones in the kernels' stream.
+waits.  Large arrays are copied beside them (`pinned_buffers`), small ones in the kernels' stream.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ...kernels.loop_ir import Kernel
 from ..module import CudaKernel, CudaModule
 from ..prepared import Filled
 from . import nvrtc
-from .arriving import ArrivingMemory
+from .arriving_memory import ArrivingMemory
 from .bound_launches import BoundLaunch, JoinedLaunch
 from .driver import Dim3
 from .gpu_faults import Faults
-from .pinned import TO_DEVICE, TO_HOST, PinnedCopies
+from .pinned_buffers import TO_DEVICE, TO_HOST, PinnedCopies
 
 R = TypeVar("R")
 _ON_DEVICE = 3  # cudaMemcpyKind
@@ -47,7 +47,7 @@ class LoadedModule:
 
 
 class Moment(NamedTuple):
-    """When a stream has done what it was asked until then: an event, and how many kernels the GPU
+    """When a stream has done its work until then: an event, and how many kernels the GPU
     was asked for by then."""
 
     passed: Any
@@ -97,7 +97,7 @@ class CupyDriver:
 
     @property
     def stream(self) -> Any:
-        """What work is asked of now."""
+        """The stream that work goes to now."""
         return _current.get() or self._own_stream
 
     @contextmanager
@@ -157,7 +157,7 @@ class CupyDriver:
         return self.cupy.cuda.get_current_stream()
 
     def is_capturing(self, stream: Any) -> bool:
-        """Whether the program makes a graph of what the stream is asked for: no other graph can be
+        """Whether the program captures the stream into a graph: no other graph can be
         launched in it then.  The legacy stream, which CUDA may not be asked about, cannot."""
         return stream.ptr > _LEGACY and bool(stream.is_capturing())
 
@@ -167,7 +167,7 @@ class CupyDriver:
         self.faults.note(kernels)
 
     def captured(self, launches: Sequence[Filled]) -> Any:
-        """A CUDA graph of these launches; raises what CUDA says against it."""
+        """A CUDA graph of these launches; raises CUDA's error."""
         with self._capture_lock, self.device:
             stream = self._capturing
             stream.begin_capture()
@@ -205,8 +205,8 @@ class CupyDriver:
         return address
 
     def with_room(self, nbytes: int, ask: Callable[[], R], stream: Any = None) -> R:
-        """What ``ask`` gives, which takes so many bytes, for a stream (that of now); once more with
-        the pool emptied."""
+        """The result of ``ask``, which takes so many bytes, for a stream (that of now); once more
+        with the pool emptied."""
         full = self.cupy.cuda.memory.OutOfMemoryError
         with self.device, stream or self.stream:
             try:
@@ -221,7 +221,7 @@ class CupyDriver:
                 raise self._out_of_memory(nbytes) from error
 
     def _out_of_memory(self, nbytes: int) -> FusecError:
-        """What was asked for, what is free, and who holds the most."""
+        """The error: bytes that were asked for, bytes free, and the largest arrays."""
         free, total = self.cupy.cuda.runtime.memGetInfo()
         with self._lock:
             largest = sorted((int(p.mem.size) for p in self._memory.values()), reverse=True)[:5]
@@ -270,7 +270,7 @@ class CupyDriver:
         self.stream.wait_event(passed)
 
     def moment(self, nbytes: int) -> Moment | None:
-        """When the stream has done what it was asked until now; None for what is small."""
+        """When the stream has done its work until now; None for small copies."""
         with self.device, self.faults.naming():
             if not self.copies.is_for(nbytes):
                 return None
@@ -300,7 +300,7 @@ class CupyDriver:
 
 
 def _is_lent(array: Any) -> bool:
-    """Whether an array shows memory that is lent: NumPy's views know what they are views of."""
+    """Whether an array shows memory that is lent: NumPy's views know their bases."""
     while (base := getattr(array, "base", None)) is not None:
         array = base
     return type(array) is Lent

@@ -1,4 +1,4 @@
-"""The memory of one call of a nest: where its buffers lie on the device, and what it borrows.
+"""The memory of one call of a nest: the places of its buffers on the device, and borrowed blocks.
 
 Arrays that the host holds are copied there and back: cells, which are the scalars of a plan, and in
 tests all arrays.
@@ -76,7 +76,7 @@ class DeviceMemory:
         return 0  # it is empty
 
     def copy_back(self, written: Collection[int]) -> None:
-        """Bring what kernels wrote back to the host's arrays."""
+        """Copy results of kernels back to the host's arrays."""
         for part in self._staged:
             if part.buffers & set(written):
                 self.driver.copy_out(part.bytes_of(), part.device)
@@ -88,7 +88,7 @@ class DeviceMemory:
         return int(value[0])
 
     def release(self) -> None:
-        """Give back what was borrowed."""
+        """Give back the borrowed blocks."""
         for address in self._owned:
             self.driver.free(address)
         self._owned.clear()

@@ -1,4 +1,4 @@
-"""What the back end asks of a machine with CUDA, or of one that acts as if: the driver."""
+"""The driver: the back end's interface to a machine with CUDA, or to one that acts as if."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Driver(Protocol):
     compiler: str
 
     def compile(self, module: CudaModule) -> Any:
-        """The module, loaded: what `launch` takes.  One that was compiled before may be shared."""
+        """The module, loaded for `launch`.  One that was compiled before may be shared."""
 
     def launch(
         self, loaded: Any, kernel: CudaKernel, grid: Dim3, block: Dim3, shared_bytes: int,
@@ -50,7 +50,7 @@ class Driver(Protocol):
         """
 
     def free(self, address: int) -> None:
-        """Give memory back, after what has been asked for until now."""
+        """Give memory back, after all work asked for until now."""
 
     def address_of(self, array: Any) -> int | None:
         """Where an array's first element lies in the device's memory; None: it is not there."""
@@ -64,15 +64,15 @@ class Driver(Protocol):
     def copy_out(self, array: np.ndarray, address: int, after: Any = None) -> None:
         """Copy from the device to a contiguous host array; returns when it is there.
 
-        ``after``: the `moment` from which on it holds what is to be copied.
+        ``after``: the `moment` from which on it holds the bytes to copy.
         """
 
     def synchronize(self) -> None:
-        """Wait for all that has been asked for; raises what has failed meanwhile."""
+        """Wait for all that has been asked for; raises faults of meanwhile."""
 
 
 class GpuDriver(Protocol):
-    """What parts of the driver of a GPU use of each other; see `.cupy_driver.CupyDriver`."""
+    """The interface between parts of a GPU's driver; see `.cupy_driver.CupyDriver`."""
 
     cupy: Any
     device: Any

@@ -1,4 +1,4 @@
-"""What kernels on a GPU do wrong is known when somebody waits for them: which they were.
+"""Faults of kernels on a GPU, known when somebody waits for them: which they were.
 
 After such a fault CUDA refuses everything else in the process.
 """
@@ -41,14 +41,14 @@ class Faults:
 
     @contextmanager
     def naming(self) -> Iterator[None]:
-        """Around what may be told of a fault of what was asked for before."""
+        """Around calls of CUDA that may report a fault of earlier work."""
         try:
             yield
         except self.kinds as error:
             raise self.told(error) from error
 
     def told(self, error: Exception) -> FusecError:
-        """What a program is told of an error of CUDA that any kernel may have caused."""
+        """The program's error for one of CUDA that any kernel may have caused."""
         return self.of(error, [kernel for _, kernel in self._latest.copy()])
 
     @contextmanager
@@ -71,7 +71,7 @@ class Faults:
             raise self.of(error, [kernel]) from error
 
     def of(self, error: Exception, kernels: Sequence[Kernel]) -> FusecError:
-        """What a program is told of an error of CUDA, which one of these kernels has caused."""
+        """The program's error for one of CUDA that one of these kernels has caused."""
         named = dict.fromkeys(
             f"{k.name}{f', line {k.locs[0]}' if k.locs else ''}" for k in kernels)
         if os.getpid() != self._process:

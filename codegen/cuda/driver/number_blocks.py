@@ -1,5 +1,5 @@
-"""What a call hands its kernels besides arrays of the GPU, and what it is told, on CuPy's current
-stream: numbers, given and computed ones, and NumPy's arrays from outside."""
+"""Blocks of numbers between a call and its kernels, on CuPy's current stream: operands and
+results, and NumPy's arrays from outside."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class NoNvrtcError(FusecError):
 
 @dataclass(frozen=True)
 class KernelUsage:
-    """What a kernel takes of a multiprocessor: registers of a thread, bytes of static shared memory
+    """A kernel's share of a multiprocessor: registers of a thread, bytes of static shared memory
     of a block, bytes of registers that are spilled to memory and read back."""
 
     registers: int
@@ -57,7 +57,7 @@ class KernelUsage:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A module for one architecture: PTX, machine code (a cubin), and what each kernel takes."""
+    """A module for one architecture: PTX, machine code (a cubin), and each kernel's usage."""
 
     ptx: str
     cubin: bytes
@@ -135,7 +135,7 @@ _USED = re.compile(
 
 
 def usage_of(log: str) -> dict[str, KernelUsage]:
-    """What ptxas says of each kernel."""
+    """The usage of each kernel by ptxas."""
     usage = {}
     for found in _USED.finditer(log):
         shared = re.search(r"(\d+) bytes smem", found["rest"])

@@ -1,8 +1,8 @@
 """Launching a plan's kernels again: arguments are kept by address, several launches as one graph.
 
 Programs that run in circles get the same memory from CuPy's pool again, so that nothing but
-addresses has to be looked up: the arguments of a launch are as CuPy takes them.  What is asked for
-at the same addresses again, and is more than one kernel, is captured into a CUDA graph, which is
+addresses has to be looked up: the arguments of a launch are as CuPy takes them.  A launch at
+the same addresses again, of more than one kernel, is captured into a CUDA graph, which is
 launched from then on.  Captured are kernels and nothing else: no memory is allocated, nothing is
 copied, nobody waits.
 """

@@ -1,1 +1,1 @@
-"""CUDA C++ compiled for this machine's CPU, and what runs it there: the emulated device."""
+"""CUDA C++ compiled for this machine's CPU, and its runtime there: the emulated device."""

@@ -16,7 +16,7 @@ _GARBAGE = 0xA5  # what fresh memory holds: a GPU's is not zero either
 
 @dataclass(frozen=True)
 class ArenaBlock:
-    """Allocated memory: ``start`` is its address, ``memory`` what keeps it."""
+    """Allocated memory: ``start`` is its address, ``memory`` keeps it."""
 
     start: int
     nbytes: int
@@ -37,7 +37,7 @@ class Arena:
         self._starts: list[int] = []
 
     def allocate(self, nbytes: int) -> int:
-        """The address of fresh memory; raises ``MemoryError`` with what is there."""
+        """The address of fresh memory; raises ``MemoryError`` where there is no room."""
         with self._lock:
             if nbytes > self.limit - self.used:
                 raise self._full(nbytes)

@@ -38,7 +38,7 @@ class EmulatedDriver:
     With a ``seed`` other than 0 blocks, threads and streams take turns in an order that it decides,
     another for each launch.
 
-    A kernel that fails spoils what it writes, and so do those that read that: who copies it from
+    A kernel that fails spoils the arrays it writes, and so do their readers: who copies one from
     the device gets the error, whoever else was waiting when it happened.
     """
 
@@ -55,7 +55,7 @@ class EmulatedDriver:
             weakref.WeakValueDictionary())
 
     def reseed(self, seed: int) -> None:
-        """Let another seed decide what has no order."""
+        """Let another seed decide the order of unordered work."""
         self.seed = seed
         self.streams.reseed(seed)
 
@@ -71,8 +71,8 @@ class EmulatedDriver:
         self, loaded: EmulatedModule, kernel: CudaKernel, grid: Dim3, block: Dim3,
         shared_bytes: int, args: Sequence[int], stream: int = 0, around: Around = _simply,
     ) -> None:
-        """Ask for a launch, which ``around`` is given to call.  What a GPU's driver sees at once is
-        raised here (`KernelFault`: sizes that cannot be); what a kernel does wrong, when somebody
+        """Ask for a launch, which ``around`` is given to call.  Faults that a GPU's driver sees at
+        once are raised here (`KernelFault`: sizes that cannot be); those of a kernel, when somebody
         waits for it."""
         words = _words(kernel, args)
         operands = [self._operand(number, param, arg) for number, (param, arg) in enumerate(
@@ -90,8 +90,8 @@ class EmulatedDriver:
         """See `Driver.joined`: a launch is asked for as quickly."""
 
     def _operand(self, number: int, param: CudaParam, address: int) -> MemoryRange:
-        """What an argument points to.  That may be nothing, where the kernel does not follow it:
-        the first of no elements lies anywhere."""
+        """The block that an argument points to.  There may be none, where the kernel does not
+        follow it: the first of no elements lies anywhere."""
         block = self.arena.block_at(address)
         if block is None:
             return MemoryRange(address, address, number, param.is_written)
@@ -149,7 +149,7 @@ class EmulatedDriver:
         return block.start
 
     def synchronize(self, until: Event | None = None) -> None:
-        """Do what was asked for, as far as the event, if there is one; raises the first fault of
+        """Do the work asked for, as far as the event, if there is one; raises the first fault of
         kernels that nobody was told of."""
         self.streams.synchronize(until)
         error = self._faults.first_untold()
@@ -158,7 +158,7 @@ class EmulatedDriver:
 
 
 def _words(kernel: CudaKernel, args: Sequence[int]) -> list[Any]:
-    """The arguments as a launch has them; raises ``ValueError`` for what does not fit."""
+    """The arguments as a launch has them; raises ``ValueError`` for numbers that do not fit."""
     if len(args) != len(kernel.params):
         raise ValueError(f"kernel {kernel.name} has {len(kernel.params)} parameters, and was given "
                          f"{len(args)} arguments")

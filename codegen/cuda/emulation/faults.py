@@ -1,4 +1,4 @@
-"""What is wrong with a launch that failed, in words."""
+"""Faults of a launch, in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .loading import EmulatedModule
 
 
 class KernelFault(FusecError, RuntimeError):
-    """A kernel has done what it must not; the message says which, where and what."""
+    """A kernel's illegal access or launch; the message names the kernel and the place."""
 
 
 class MemoryRange(NamedTuple):

@@ -64,7 +64,7 @@ class EmulatedLaunch:
     def run(self) -> None:
         """Run every thread of every block; raises `KernelFault`.
 
-        What else is raised in here (Ctrl-C, a time-out) leaves it where it is, and the next call
+        Other exceptions in here (Ctrl-C, a time-out) leave it where it is, and the next call
         goes on there.
         """
         launch = self._made.get("launch") or self._made.setdefault("launch", self._prepared())

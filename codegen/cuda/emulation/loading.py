@@ -70,7 +70,7 @@ def _close(handle: int) -> None:
 def load(module: CudaModule) -> EmulatedModule:
     """The module, loaded; compiled if neither this process nor the disk cache has it.
 
-    Raises `NoCompilerError`, and `CompilationError` with what the compiler says.
+    Raises `NoCompilerError`, and `CompilationError` with the compiler's message.
     """
     compiler = tools.toolchain()
     text = kernels_text(module)
@@ -101,7 +101,7 @@ def _common(compiler: tools.Toolchain) -> Sequence[str]:
 
 @functools.cache
 def _runtime(compiler: tools.Toolchain) -> bytes:
-    """The object code of what all modules share."""
+    """The object code that all modules share."""
     key = disk_cache.key_of(["cuda host runtime", *_common(compiler)])
     code = disk_cache.load(key)
     if code is None:

@@ -20,7 +20,7 @@ DEVICE = "/job:localhost/task:0/device:CUDAHOST:0"
 
 
 class DriverFor:
-    """The emulated driver for one kernel of a program: what its launches do wrong is reported with
+    """The emulated driver for one kernel of a program: faults of its launches are reported with
     the program's line, and when they really run is on the timeline."""
 
     def __init__(self, driver: EmulatedDriver, kernel: Kernel) -> None:

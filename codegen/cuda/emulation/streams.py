@@ -1,4 +1,4 @@
-"""Streams: what a device is asked to do is done later, in some order that is allowed."""
+"""Streams: a device's work is done later, in some order that is allowed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .work import EmulatedWork
 
 
 class Event(EmulatedWork):
-    """A moment of a stream: what was asked of the stream before has been done."""
+    """A moment of a stream: the stream's work before it has been done."""
 
     def __init__(self) -> None:
         self.is_done = False
@@ -32,13 +32,13 @@ class _Wait(EmulatedWork):
 
 class Streams:
     """Queues of work, done when somebody waits: in each queue in order, between queues in an order
-    that is drawn anew each time, so that what relies on another is found.
+    that is drawn anew each time, so that missing dependences are found.
 
     With the seed 0 the queue that was asked first does its work first.
 
-    What interrupts work is raised by `synchronize`, and may have nothing to do with it: the work of
+    Interrupts of work are raised by `synchronize`, and may have nothing to do with it: the work of
     several callers is done by the first of them that waits.  So it stays the first to be done, and
-    is begun again, or given up where nobody reads any more what it computes.
+    is begun again, or given up where nobody reads its results any more.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -52,11 +52,11 @@ class Streams:
         self._random = random.Random(seed) if seed else None
 
     def ask(self, work: EmulatedWork, stream: int = 0) -> None:
-        """Let the stream do this after what it was asked before."""
+        """Let the stream do this after its earlier work."""
         self._queues.setdefault(stream, deque()).append(work)
 
     def record(self, stream: int = 0) -> Event:
-        """The moment when the stream has done what it was asked until now."""
+        """The moment when the stream has done its work until now."""
         event = Event()
         self.ask(event, stream)
         return event
@@ -71,7 +71,7 @@ class Streams:
 
     def synchronize(self, until: Event | None = None) -> None:
         """Do all of it; or some, the event's stream until the event at least, and of other streams
-        what that waits for: with the seed 0 nothing else, with others more, or not."""
+        the work that it waits for: with the seed 0 nothing else, with others more, or not."""
         with self._working:
             if until is None:
                 self._give_up_what_is_useless()
@@ -86,7 +86,7 @@ class Streams:
                 self._begun = None
 
     def _give_up_what_is_useless(self) -> None:
-        """Of what was interrupted: who asked for it has gone, else it would not have been."""
+        """Of interrupted work: who asked for it has gone, else it would not have been."""
         begun, queues = self._begun, [queue for queue in self._queues.values() if queue]
         if begun is None or len(queues) != 1 or queues[0][0] is not begun[1]:
             return
@@ -96,7 +96,7 @@ class Streams:
                 work.give_up()
 
     def _first(self, least: Event | None = None) -> tuple[deque[EmulatedWork], EmulatedWork] | None:
-        """What is done next: that which has begun, else the first of a queue that may go on, or of
+        """The next work: that which has begun, else the first of a queue that may go on, or of
         the one that this event waits for; None: there is nothing to do."""
         begun, queues = self._begun, [queue for queue in list(self._queues.values()) if queue]
         if begun is not None and begun[0] and begun[0][0] is begun[1]:

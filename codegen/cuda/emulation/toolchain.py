@@ -37,7 +37,7 @@ class NoCompilerError(FusecError):
 
 
 class CompilationError(FusecError):
-    """The compiler has refused a source, with what it said, or has failed at it."""
+    """The compiler has refused a source, with its message, or has failed at it."""
 
 
 class NoFolderError(FusecError):
@@ -46,7 +46,7 @@ class NoFolderError(FusecError):
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards; raises `NoFolderError` for what goes wrong with files."""
+    """A folder that is gone afterwards; raises `NoFolderError` for errors with files."""
     try:
         with tempfile.TemporaryDirectory(prefix="fusec-") as folder:
             yield Path(folder)
@@ -60,7 +60,7 @@ def temporary_folder() -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A compiler as the start of a command line; ``version`` is what it says of itself."""
+    """A compiler as the start of a command line; ``version`` is its own text."""
 
     command: tuple[str, ...]
     version: str
@@ -68,7 +68,7 @@ class Toolchain:
 
     @property
     def key(self) -> str:
-        """What code depends on, beside its source."""
+        """The key of code, beside its source."""
         flags = (*_HOW, *_RUNTIME, *_CHECKED, *self._own, *_LINKED)
         return "\n".join([self.version, platform.machine(), *flags])
 
@@ -158,7 +158,7 @@ def _candidates() -> list[tuple[str, ...]]:
 
 
 def _version(command: Sequence[str]) -> str | None:
-    """The first line of what the compiler says of itself; None where it does not run."""
+    """The first line of the compiler's own version text; None where it does not run."""
     try:
         done = subprocess.run([*command, "--version"], capture_output=True, text=True,
                               errors="replace", timeout=SECONDS, check=False,
@@ -175,7 +175,7 @@ def addr2line() -> str | None:
 
 
 def status() -> str:
-    """Which compiler there is, or what to install."""
+    """Which compiler there is, or the one to install."""
     try:
         found = toolchain()
     except NoCompilerError:

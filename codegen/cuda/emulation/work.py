@@ -1,8 +1,8 @@
-"""What the emulated device is asked to do, and does later: launches, copies, giving memory back.
+"""Work that the emulated device is asked for and does later: launches, copies, freeing memory.
 
 A piece of work may be interrupted anywhere in Python (Ctrl-C, a time-out), by a call that wants
 other work of the device.  It is begun again then: each of these may be called any number of times
-and does what it does once, or the same each time.
+and has its effect once, or the same each time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Around = Callable[[Callable[[], None]], None]
 
 
 class EmulatedFaults:
-    """What has gone wrong, and which blocks of memory it has spoilt.
+    """The faults, and the blocks of memory that they have spoilt.
 
     Errors are handed out as copies: the traceback of one that is raised holds the arrays of who
     asked, and these would never be given back.
@@ -33,7 +33,7 @@ class EmulatedFaults:
         self._untold: list[Exception] = []
 
     def of(self, starts: Sequence[int]) -> Exception | None:
-        """What has spoilt the first of these blocks that is."""
+        """The fault that has spoilt the first of these blocks that is."""
         return next((self._spoilt[s] for s in starts if s in self._spoilt), None)
 
     def add(self, error: Exception) -> Exception:
@@ -68,7 +68,7 @@ class EmulatedWork:
         raise NotImplementedError
 
     def is_useless(self, unread: set[int]) -> bool:
-        """Whether nobody can see what it does.  ``unread`` are the blocks that nothing reads
+        """Whether nobody can see its effect.  ``unread`` are the blocks that nothing reads
         afterwards, and are made those that nothing reads from before it on."""
         return False
 
@@ -77,7 +77,7 @@ class EmulatedWork:
 
 
 class EmulatedKernel(EmulatedWork):
-    """A launch, unless what it reads is spoilt; what it writes may be, then."""
+    """A launch, unless an operand is spoilt; the arrays it writes may be, then."""
 
     def __init__(
         self, launch: EmulatedLaunch, operands: Sequence[MemoryRange], faults: EmulatedFaults,
@@ -122,7 +122,7 @@ class CopyIn(EmulatedWork):
 
 
 class CopyOut(EmulatedWork):
-    """To an array of the host's, while somebody holds it; ``error`` is what has spoilt it."""
+    """To an array of the host's, while somebody holds it; ``error`` is its fault."""
 
     def __init__(self, array: np.ndarray, address: int, block: int, faults: EmulatedFaults) -> None:
         self.array, self.address, self.block = weakref.ref(array), address, block

@@ -44,7 +44,7 @@ def identity_of(kind: str, dtype: np.dtype) -> Any:
 
 @dataclass(frozen=True)
 class CudaAccumulator:
-    """Variables of one reduction: what is joined so far, and of argmin where it was found."""
+    """Variables of one reduction: the total so far, and of argmin its index."""
 
     reduction: Reduction
     value: str

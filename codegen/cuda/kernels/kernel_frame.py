@@ -1,4 +1,4 @@
-"""The frame of a kernel: its parameters, what they are given, and addresses made of them."""
+"""The frame of a kernel: its parameters, their arguments, and addresses made of them."""
 
 from __future__ import annotations
 

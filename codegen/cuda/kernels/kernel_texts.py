@@ -1,4 +1,4 @@
-"""What people read of a kernel: its CUDA C++, and PTX where NVRTC is there."""
+"""Texts of a kernel for people: its CUDA C++, and PTX where NVRTC is there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..module import CudaModule
 
 
 class KernelTexts(Mapping[str, str]):
-    """``cu``: the source; ``ptx``: what NVRTC makes of it for sm_80, compiled when it is asked for.
+    """``cu``: the source; ``ptx``: NVRTC's code of it for sm_80, compiled when it is asked for.
 
     ``ptx`` is among the names only where NVRTC is; asking for it elsewhere raises `NoNvrtcError`.
     """

@@ -1,4 +1,4 @@
-"""How a form's kernels are launched: what their parameters get, and how many threads there are."""
+"""How a form's kernels are launched: their arguments, and how many threads there are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Slot = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One launch: blocks, threads of a block, and what it needs besides.
+    """One launch: blocks, threads of a block, and further needs.
 
     ``work`` is the number of packs or points that threads share; ``shared``: bytes of dynamic
     shared memory; ``scratch``: elements of each scratch row in global memory; ``partials``: bytes.

@@ -1,4 +1,4 @@
-"""What the kernels of all modes share: a stage's expressions at points of a nest.
+"""The common part of kernels of all modes: a stage's expressions at points of a nest.
 
 A thread works on packs: up to `KernelWriter.lanes` neighbours along the form's vector axis.  Where
 fewer are left, the other lanes repeat the last one: they compute on values of the program, and do
@@ -89,7 +89,7 @@ class KernelWriter(KernelFrame):
         """Evaluate a stage in all lanes of a pack, then store.
 
         ``accumulate(reduction, value, place)`` takes the elements of its reductions, in each lane;
-        ``only``: what must hold for this thread to store.
+        ``only``: the condition for this thread to store.
         """
         em = self.em
         loads = self._loads(stage, place)
@@ -112,7 +112,7 @@ class KernelWriter(KernelFrame):
             self.store_pack(number, pack, place, only)
 
     def _joined(self, store: Store, place: ThreadPoint, value: CudaValue) -> CudaValue:
-        """The value, or what it makes with the sum of the parts before it."""
+        """The value, or its sum with the parts before it."""
         dtype, pointer = self.form.operands[store.access].dtype, place.pointers[store.access]
         return value if not store.combine else emit_operation(
             self.em, store.combine, dtype, [self._loaded(dtype, pointer), value])
@@ -192,7 +192,7 @@ class KernelWriter(KernelFrame):
                     values[id(i)] for i in store.index], place), values[id(store.value)])
 
     def put_at(self, store: Store, address: str, value: CudaValue) -> None:
-        """Store a value at an address, alone or joined with what is there."""
+        """Store a value at an address, alone or joined with the one there."""
         em, dtype = self.em, self.form.operands[store.access].dtype
         if store.combine:
             value = emit_operation(em, store.combine, dtype, [self._loaded(dtype, address), value])
@@ -203,7 +203,7 @@ class KernelWriter(KernelFrame):
     def _evaluate(
         self, roots: Sequence[Expr], place: ThreadPoint, loads: dict[int, str], lane: str
     ) -> dict[int, CudaValue]:
-        """The values of expressions in one lane, by id; what the place has already stays."""
+        """The values of expressions in one lane, by id; those of the place stay."""
         memo = place.memo
         for e in walk(roots):
             if id(e) not in memo:

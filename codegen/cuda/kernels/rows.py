@@ -1,7 +1,7 @@
 """Reductions and scans along inner loops: a team of threads for each row, a warp for short ones.
 
 Values that later stages need again stay on chip where a row fits there, else in global memory: each
-thread reads back what it wrote itself.
+thread reads back its own values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..module import WARP
 from ..scalars.emitter import BOOL, CudaValue, literal, memory_type, type_name
 from ..scalars.scalar_ops import emit_operation
 from .accumulators import TeamReduction, accumulate, declare
-from .elementwise import packs_of
+from .elementwise_kernels import packs_of
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, ThreadPoint, in_memory
 
@@ -119,7 +119,7 @@ class RowKernel(KernelWriter):
                 self.em.line(f"{type_name(e.dtype)} {name} = {start};")
 
     def scan(self, e: Expr, value: CudaValue, place: ThreadPoint) -> CudaValue:
-        """By doubling distances in a warp, warp after warp, then after what came before."""
+        """By doubling distances in a warp, warp after warp, then after the total before."""
         em, kind = self.em, type_name(e.dtype)
         start, carry = literal(e.dtype, start_of(e.attr, e.dtype)), self.carries[id(e)]
         part, total = em.fresh("part"), em.fresh("total")

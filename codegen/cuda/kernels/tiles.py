@@ -111,7 +111,7 @@ class TileKernel(KernelWriter):
         return " && ".join(f"{i} < {self.extent(loop)}" for loop, i in here.items())
 
     def _move(self, corner: dict[int, str], pointers: list[str], stores: bool) -> None:
-        """Between global memory and tiles: of what is loaded, or stored, along the other loop."""
+        """Between global memory and tiles: of operands loaded, or stored, along the other loop."""
         form, em, axis, other = self.form, self.em, self.form.axis, self.tiles.loop
         moved = self.stored if stores else self.loaded
         numbers = [n for n in self.tiles.operands if n in moved]

@@ -1,4 +1,4 @@
-"""Which numbers of a program are on the device: what kernels compute, and what follows from it."""
+"""The numbers of a program that are on the device: results of kernels, and what follows from them."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class CudaBuilder(MathBuilder):
     def _replaced(
         self, y: MathValue, mask: MathValue, compute: Callable[[], MathValue]
     ) -> MathValue:
-        """``y``, or where the mask holds what is only computed there."""
+        """``y``, or where the mask holds a value only computed there."""
         name, lines = self.emitter.fresh(), self.emitter.lines
         lines.append(f"  {self.type('f')} {name} = {y.text};")
         lines.append(f"  if ({mask.text}) {{")
@@ -185,7 +185,7 @@ def _table() -> str:
 
 
 def definitions(requests: list[tuple[str, np.dtype]]) -> list[str]:
-    """Texts of all requested functions and of what they need, each after what it calls."""
+    """Texts of all requested functions and of their callees, each after those that it calls."""
     done: dict[tuple[str, np.dtype], str] = {}
 
     def add(name: str, dtype: np.dtype) -> None:

@@ -1,4 +1,4 @@
-"""The blocks of one LLVM function as C++: labels and jumps, and copies for what blocks begin with.
+"""The blocks of one LLVM function as C++: labels and jumps, and copies for phis.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_POLLS = 1 << 12  # jumps back between looks at memory: see `Printer._poll`
 
 @dataclass
 class Phi:
-    """What a value is when its block is entered, by the block before."""
+    """The value at a block's entry, by the block before."""
 
     name: str
     kind: str
@@ -77,7 +77,7 @@ def doomed(blocks: Sequence[Block]) -> set[str]:
 
 
 def _whole_lines(text: str) -> Iterator[str]:
-    """Instructions, a switch's in one line, without comments and what only optimisers read."""
+    """Instructions, a switch's in one line, without comments and intrinsics for optimisers."""
     names: dict[str, str] = {}
     text = re.sub(r'"([^"]*)"', lambda m: names.setdefault(m[1], f"quoted.{len(names)}"), text)
     text = re.sub(r"\[\n(.*?)\n *\]", lambda m: "[" + m[1].replace("\n", "") + " ]", text,
@@ -171,7 +171,7 @@ class Printer:
     # -- edges
 
     def jump(self, source: str, target: str) -> str:
-        """What an edge does: all values that its end begins with are set at once."""
+        """The copies of an edge: all values that its end begins with are set at once."""
         values = [(self.names[phi.name], cpp_type(phi.kind),
                    self.value(phi.kind, phi.sources[source])) for phi in self.phis[target]]
         moved = [(name, kind, text) for name, kind, text in values if name != text]
@@ -279,7 +279,7 @@ def _element_of_table(printer: Printer, name: str, text: str) -> None:
 
 
 def _reserved(printer: Printer, name: str, text: str) -> None:
-    """Memory: nothing is set, and what uses it is refused."""
+    """Memory: nothing is set, and uses of it are refused."""
 
 
 def _load(printer: Printer, name: str, text: str) -> None:
@@ -328,7 +328,7 @@ def _end(printer: Printer, label: str, found: re.Match[str]) -> None:
 
 
 def _nothing(printer: Printer, label: str, found: re.Match[str]) -> None:
-    """What only optimisers read."""
+    """An intrinsic that only optimisers read."""
 
 
 _STATEMENTS: list[tuple[re.Pattern[str], Callable[[Printer, str, re.Match[str]], None]]] = [

@@ -1,8 +1,8 @@
 """The user's scalar functions (`fusec.vectorize`) as CUDA C++, from their LLVM IR.
 
-``bool name(T &out, A x0, …)``: whether the function raised.  What it calls is put in its place, its
-memory becomes registers; each block is a label, each edge sets what the block at its end begins
-with.  A function in which something has no C++ is refused as a whole, with the reason.
+``bool name(T &out, A x0, …)``: whether the function raised.  Callees are inlined, its memory
+becomes registers; each block is a label, each edge sets the phis of the block at its end.  A
+function in which something has no C++ is refused as a whole, with the reason.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _kind(dtype: np.dtype) -> str:
 
 
 def _with_entry(function: ScalarFunction, ir: str) -> str:
-    """The IR, and a function that calls it, and `RESULT` with what it leaves unless it raised."""
+    """The IR, and a function that calls it, and `RESULT` with its result unless it raised."""
     result = "i8" if function.result == BOOL else llvm_type(function.result)
     lines = [f"  %out = alloca {result}", "  %exception = alloca ptr",
              f"  store {result} zeroinitializer, ptr %out", "  store ptr null, ptr %exception"]

@@ -2,7 +2,7 @@
 leaves one open.
 
 Integers are unsigned in C++, in the narrowest type that holds them; bits above their width are 0.
-What has no rule raises `NotPrintableError`.
+One without a rule raises `NotPrintableError`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NotPrintableError(Exception):
 
 
 def bits_of(kind: str) -> int:
-    """The width of an integer type; raises `NotPrintableError` for what is none."""
+    """The width of an integer type; raises `NotPrintableError` for other types."""
     found = re.fullmatch(r"i(\d+)", kind)
     if found is None or int(found[1]) > _WIDTHS[-1]:
         raise NotPrintableError(MEMORY if kind == "ptr" else f"values of LLVM's type {kind}")
@@ -63,7 +63,7 @@ def _signed(kind: str, text: str) -> str:
 
 
 def _cut(kind: str, text: str) -> str:
-    """An integer of a type that may be wider, without what is above its width."""
+    """An integer of a type that may be wider, without bits above its width."""
     bits, name = bits_of(kind), cpp_type(kind)
     if bits == 1:
         return f"(({text}) & 1) != 0"
@@ -153,7 +153,7 @@ def _shift(op: str, kind: str, a: str, b: str) -> str:
 
 
 def overflows(op: str, is_signed: bool, kind: str, a: str, b: str) -> str:
-    """Whether a sum, a difference or a product is not what it is in the type."""
+    """Whether a sum, a difference or a product overflows the type."""
     if bits_of(kind) > 64:
         raise NotPrintableError(f"overflow of {bits_of(kind)} bits")
     result = binary(op, kind, a, b)

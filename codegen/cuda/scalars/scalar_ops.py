@@ -1,7 +1,7 @@
 """Every scalar op of the loop IR as CUDA C++.
 
-No user value reaches undefined behaviour: what C++ leaves open is a function of the prelude, and
-signed integers wrap because they are added as unsigned ones (see docs/ir.md).
+No user value reaches undefined behaviour: operations that C++ leaves open are functions of the
+prelude, and signed integers wrap because they are added as unsigned ones (see docs/ir.md).
 """
 
 from __future__ import annotations

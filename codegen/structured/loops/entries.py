@@ -1,10 +1,10 @@
 """Loops that keep an entry of an array for each iteration: values are computed where they are kept.
 
 ``kept[i] = f(x)``, as the loops have it that gradients read backwards, and programs that record
-what they compute, needs no memory for ``f(x)`` and no copy of it.  Nor does ``kept[i] = u`` of an
+their results, needs no memory for ``f(x)`` and no copy of it.  Nor does ``kept[i] = u`` of an
 array that the loop carries: the next iteration's ``u`` is computed in the next entry, and lies
 there while it is the loop's state.  (That is known to have an iteration: the entry after the last
-is the program's, but in what gradients keep.)  An entry is memory of its own here, an alias that
+is the program's, but on the tapes of gradients.)  An entry is memory of its own here, an alias that
 points into the larger array, since nothing else in the iteration reads or writes that.
 """
 
@@ -32,9 +32,9 @@ _NO, _YES = Constant(False, BOOL), Constant(True, BOOL)
 
 @dataclass
 class _State:
-    """A carried array, ``number``, of which each iteration keeps what it is at its beginning.
+    """A carried array, ``number``, of which each iteration keeps the value at its beginning.
 
-    Its ``home`` memory points to an entry from the first iteration on; ``own`` to what it had.
+    Its ``home`` memory points to an entry from the first iteration on; ``own`` to its first memory.
     ``lies``: whether the entry of this iteration is there already.
     """
 
@@ -185,7 +185,7 @@ def _note(
 
 
 def _is_tape(loop: Node, number: int) -> bool:
-    """Whether a carried array is what gradients keep, of which nobody reads what is not."""
+    """Whether a carried array is a tape of gradients, whose unwritten entries nobody reads."""
     return loop.attrs["names"][number] == TAPE
 
 

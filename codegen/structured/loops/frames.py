@@ -19,7 +19,7 @@ from ..memory import I64, Constant, View, contiguous
 
 
 def frames(nodes: Iterable[Node]) -> dict[Value, Node]:
-    """The kernels that put what a kernel computes into constants, by what they put there."""
+    """The kernels that put a kernel's result into an array of constants, by that result."""
     found: dict[Value, Node] = {}
     for node in nodes:
         inside = _inside(node)

@@ -104,8 +104,7 @@ class GraphBuilder:
     def _join_kernels(self) -> None:
         """Two kernels become one node where one nest can be of both.
 
-        What stands between them, such as a step that keeps what the first one computes, comes after
-        that node.
+        Nodes between them, such as a step that keeps the first one's result, come after that node.
         """
         nodes: list[Node] = []
         for node in self.nodes:

@@ -190,8 +190,8 @@ def _aside(inner: GraphBuilder, final: View, homes: Sequence[Home]) -> View:
 
 
 def exchange(moves: Sequence[tuple[Memory, Memory]]) -> tuple[tuple[Memory, Memory], ...]:
-    """The pairs of an `Exchange` that gives each first memory what its second one has; what is
-    given up goes to those left without any.
+    """The pairs of an `Exchange` that gives each first memory its second one's block; blocks that
+    are given up go to those left without any.
 
     Both of a pair have one size.  So, of each size, as much memory is given up as is left without.
     """

@@ -1,1 +1,1 @@
-"""What the suites call."""
+"""The calls of the suites."""

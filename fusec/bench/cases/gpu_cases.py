@@ -1,4 +1,4 @@
-"""What the suite for GPUs measures: small functions here, and the benchmark programs."""
+"""The cases of the suite for GPUs: small functions here, and the benchmark programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CUDA kernels take of a GPU, from NVIDIA's compiler alone: no GPU is needed.
+"""Registers and memory of CUDA kernels, from NVIDIA's compiler alone: no GPU is needed.
 
 For each kernel of the benchmark programs: registers of a thread, shared memory of a block, bytes of
 registers spilled, the share of a multiprocessor's threads that run at once, loads and stores of
@@ -14,7 +14,7 @@ from typing import Any
 import fusec
 from fusec.codegen.cuda.driver import nvrtc
 from fusec.codegen.cuda.driver.nvrtc import Compiled
-from fusec.codegen.cuda.kernels.written import WrittenKernel, module_of, write_form
+from fusec.codegen.cuda.kernels.kernel_sources import WrittenKernel, module_of, write_form
 from fusec.codegen.kernels.complex_pairs import buffer_strides
 from fusec.codegen.kernels.specialise import LoopForm, specialise
 from fusec.core.records import dataclass

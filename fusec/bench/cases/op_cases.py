@@ -1,4 +1,4 @@
-"""One call of each op for the per-op table: what is called, and on what operands."""
+"""One call of each op for the per-op table: the function and its operands."""
 
 from __future__ import annotations
 

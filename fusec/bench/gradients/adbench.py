@@ -78,7 +78,7 @@ def rotated(axes: np.ndarray, x: np.ndarray) -> np.ndarray:
 def reprojection(
     cameras: np.ndarray, points: np.ndarray, weights: np.ndarray, seen: np.ndarray
 ) -> np.ndarray:
-    """The weighted errors (n, 2) of what n observations saw: each of its own camera (n, 11: axis of
+    """The weighted errors (n, 2) of n observations: each of its own camera (n, 11: axis of
     rotation, centre, focal length, principal point, two radial distortions) and point (n, 3)."""
     inside = rotated(cameras[:, :3], points - cameras[:, 3:6])
     flat = inside[:, :2] / inside[:, 2:]
@@ -93,8 +93,8 @@ def reprojection_blocks(
     """The parts of the Jacobian that are not 0: derivatives of each observation's two errors by its
     camera (n, 2, 11), point (n, 2, 3) and weight (n, 2).
 
-    No observation depends on what is another's, so that the ways back from the sum of all first
-    errors and from that of all second ones have them all.
+    No observation depends on another's parameters, so that the backward passes from the sum of all
+    first errors and from that of all second ones have them all.
     """
     errors, pull = fusec.vjp(reprojection, cameras, points, weights, seen)
     rows = []
@@ -199,7 +199,7 @@ def skin(
     pose: np.ndarray, lengths: np.ndarray, weights: np.ndarray, vertices: np.ndarray,
     seen: np.ndarray,
 ) -> np.ndarray:
-    """The distances (n, 3) of a posed hand's vertices from what was seen of them (n, 3).
+    """The distances (n, 3) of a posed hand's vertices from their observations (n, 3).
 
     ``pose`` (26,): the axis of the hand's rotation, its place, and four angles a finger.
     ``weights`` (bones, n): how much a vertex goes with a bone; ``vertices`` (bones, n, 3): where it

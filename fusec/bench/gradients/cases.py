@@ -1,4 +1,4 @@
-"""What is differentiated: the benchmark's programs, programs that go in an order, and ADBench's."""
+"""Functions to differentiate: the benchmark's programs, programs in an order, and ADBench's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..measuring.stats import count
 from ..peers import peer_jax
 from ..peers.other_numpy import with_numpy
 from ..programs import all_programs
-from . import adbench, jax_loops, jax_twins, sequential
+from . import adbench, jax_loops, jax_twins, sweeps
 
 FUSEC_ROLE = AS_USERS
 Twin = Callable[..., Any]
@@ -103,12 +103,12 @@ def in_an_order(rng: np.random.Generator, n: int) -> list[GradientCase]:
         return loss(SEQUENTIAL, f.__name__, size, f, args, **more)
 
     return [
-        case(sequential.seidel, f"{n} x {n}, 5 sweeps", rng.random((n, n)), 5, static=(1,)),
-        case(sequential.adi, f"{n} x {n}, 10 steps", rng.random((n, n)), 0.3, 10, static=(2,)),
-        case(sequential.lu, f"{n}", positive(rng, n)),
-        case(sequential.cholesky, f"{n}", positive(rng, n)),
-        case(sequential.durbin, f"{4 * n}", 0.1 / n * rng.random(4 * n)),
-        case(sequential.soft_dtw, f"{2 * n} x {2 * n}", rng.random(2 * n), rng.random(2 * n),
+        case(sweeps.seidel, f"{n} x {n}, 5 sweeps", rng.random((n, n)), 5, static=(1,)),
+        case(sweeps.adi, f"{n} x {n}, 10 steps", rng.random((n, n)), 0.3, 10, static=(2,)),
+        case(sweeps.lu, f"{n}", positive(rng, n)),
+        case(sweeps.cholesky, f"{n}", positive(rng, n)),
+        case(sweeps.durbin, f"{4 * n}", 0.1 / n * rng.random(4 * n)),
+        case(sweeps.soft_dtw, f"{2 * n} x {2 * n}", rng.random(2 * n), rng.random(2 * n),
              numbers=(0, 1)),
     ]
 
@@ -116,10 +116,10 @@ def in_an_order(rng: np.random.Generator, n: int) -> list[GradientCase]:
 def with_the_same_loops(rng: np.random.Generator, n: int) -> list[GradientCase]:
     """Some of them again, smaller."""
     return [
-        loss(LOOPS, "seidel", f"{n} x {n}, 5 sweeps", sequential.seidel, (rng.random((n, n)), 5),
+        loss(LOOPS, "seidel", f"{n} x {n}, 5 sweeps", sweeps.seidel, (rng.random((n, n)), 5),
              static=(1,)),
-        loss(LOOPS, "cholesky", f"{n}", sequential.cholesky, (positive(rng, n),)),
-        loss(LOOPS, "soft_dtw", f"{n} x {n}", sequential.soft_dtw, (rng.random(n), rng.random(n)),
+        loss(LOOPS, "cholesky", f"{n}", sweeps.cholesky, (positive(rng, n),)),
+        loss(LOOPS, "soft_dtw", f"{n} x {n}", sweeps.soft_dtw, (rng.random(n), rng.random(n)),
              (0, 1)),
     ]
 

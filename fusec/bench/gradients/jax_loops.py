@@ -1,7 +1,7 @@
 """Programs that go in an order, translated for JAX statement by statement: loops are ``fori_loop``,
 assignments ``.at[...].set``, and slices that grow are masked.
 
-This is what a program becomes that nobody has thought through again for JAX, as `jax_twins` are.
+Such is a program that nobody has thought through again for JAX, as the `jax_twins` are.
 Its gradient keeps the whole array of each step: sizes have to be small.
 """
 

@@ -1,4 +1,4 @@
-"""``python -m fusec bench --suite gradients``: what gradients cost, beside JAX where installed.
+"""``python -m fusec bench --suite gradients``: the cost of gradients, beside JAX where installed.
 
 JAX gets the functions as one writes them for it (`jax_twins`), ``jax.jit(jax.grad(f))``, 64-bit
 types, and its arrays before the clock starts.  Derivatives are compared first; then the four calls

@@ -31,7 +31,7 @@ _PASSIVE = frozenset({"source", "view"})
 
 @dataclass(frozen=True)
 class MeasuredTraffic:
-    """What one kernel moves: streams read and written, and their bytes per call."""
+    """The traffic of one kernel: streams read and written, and their bytes per call."""
 
     reads: int
     writes: int
@@ -44,7 +44,7 @@ class MeasuredTraffic:
 
 
 class MeasuredBackend(ABC):
-    """What the harness asks of a compiler."""
+    """The harness's interface to a compiler."""
 
     name = "compiled"
 
@@ -61,7 +61,7 @@ class MeasuredBackend(ABC):
         """The Python function behind a compiled one."""
 
     def state(self, compiled: Any, sets: Sequence[Sequence[Any]]) -> BenchState:
-        """What calls with these sets of arguments change beside their arguments, as it is now."""
+        """The state that calls with these sets of arguments change beside them, as it is now."""
         return BenchState()
 
     @abstractmethod
@@ -77,7 +77,7 @@ class MeasuredBackend(ABC):
         """The library calls of a call, by name."""
 
     def held_up(self, compiled: Any, args: Sequence[Any]) -> tuple[str, ...]:
-        """What of its loops and branches runs in Python, as sentences."""
+        """Those of its loops and branches that run in Python, as sentences."""
         return ()
 
     @abstractmethod
@@ -158,13 +158,13 @@ class FusecBackend(MeasuredBackend):
 
 
 def _operations(graph: Graph) -> int:
-    """A loop or a branch is what its graphs are."""
+    """Nodes that compute; of a loop or a branch those of its graphs."""
     return sum(sum(map(_operations, node.graphs)) or get(node.op).kind not in _PASSIVE
                for node in graph.nodes)
 
 
 def by_stage(times: Mapping[str, float]) -> dict[str, float]:
-    """Stage times under the names of ``STAGES``; what compilers do counts as ``llvm``.
+    """Stage times under the names of ``STAGES``; work of compilers counts as ``llvm``.
 
     Raises ``KeyError`` for a stage that belongs nowhere: a time must not vanish from the sum.
     """

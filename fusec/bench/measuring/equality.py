@@ -1,4 +1,4 @@
-"""What *equal* means when a compiled function is compared with eager NumPy.
+"""The equality by which a compiled function is compared with eager NumPy.
 
 Integers, booleans, and the pattern of NaN and infinities must be exact.  Finite floats are held to
 ``error <= 4 * (NumPy's own error) + 4 ulp``, both errors taken against the same program run in
@@ -14,8 +14,8 @@ absolute one seen, and each element must satisfy
 
     |compiled - reference| <= 4 * max_class |eager - reference| + 4 ulp(reference)
 
-``ulp(v)`` is the spacing of the output's dtype at ``v``.  What is reported is the element nearest
-to its bound: the error there as a share of what is allowed, and its class's errors in ulp.
+``ulp(v)`` is the spacing of the output's dtype at ``v``.  The element nearest to its bound is
+reported: the error there as a share of the bound, and its class's errors in ulp.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ UNSEEN_ULP = 8.0
 
 @dataclass(frozen=True)
 class Equality:
-    """The verdict, told by the element nearest to (or furthest beyond) what is allowed.
+    """The verdict, told by the element nearest to (or furthest beyond) its bound.
 
-    ``margin`` is its error as a share of what is allowed there (1 is the limit); ``error_ulp`` and
+    ``margin`` is its error as a share of that bound (1 is the limit); ``error_ulp`` and
     ``numpy_ulp`` are the largest compiled and eager errors of its class, in ulp of the class's
-    largest value.  ``reference`` names what errors were measured against; ``reason`` says why not
-    equal.
+    largest value.  ``reference`` names the run that errors were measured against; ``reason`` says
+    why not equal.
     """
 
     equal: bool
@@ -83,7 +83,7 @@ def widen(args: Sequence[Any], dtype: Any) -> tuple[Any, ...]:
 def reference_run(
     function: Callable[..., Any], args: Sequence[Any], eager: Sequence[Any], limit: int
 ) -> tuple[list[Any] | None, str]:
-    """The program's leaves in more precision, and what that precision is (or why there is none).
+    """The program's leaves in more precision, and its name (or why there is none).
 
     Extended precision is 10 to 50 times slower than float64, so inputs of more than ``limit``
     elements use float64 when every result is float32 or narrower.
@@ -114,7 +114,7 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def mutable(args: Sequence[Any]) -> list[np.ndarray]:
-    """The arrays among the arguments: what a function may have written to."""
+    """The arrays among the arguments, which a function may have written to."""
     return [leaf for leaf in leaves(tuple(args)) if isinstance(leaf, np.ndarray)]
 
 
@@ -196,7 +196,7 @@ def verdict(
     a: np.ndarray, b: np.ndarray, order: np.ndarray, error: np.ndarray, ulp: np.ndarray,
     own_class: np.ndarray, starts: np.ndarray, sizes: np.ndarray, name: str,
 ) -> Equality:
-    """Errors against what is allowed; the figures are of the class with the largest share."""
+    """Errors against their bounds; the figures are of the class with the largest share."""
     allowed = FACTOR * np.repeat(own_class, sizes) + SLACK_ULP * ulp
     share = error / allowed
     worst = int(np.argmax(share))

@@ -1,4 +1,4 @@
-"""What a benchmark program is: eager NumPy source, its inputs, and where the formula comes from."""
+"""A benchmark program: eager NumPy source, its inputs, and where the formula comes from."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Program:
     """One benchmark program.
 
     ``function`` is ordinary eager NumPy.  ``make_args(size, dtype, seed)`` makes its positional
-    arguments; ``size`` is what the program calls its size (elements, rows, bodies), see
-    ``size_unit``.  ``sizes`` are measured by default, ``quick_sizes`` by the demo.  ``elementwise``
+    arguments; ``size`` counts the program's ``size_unit`` (elements, rows, bodies).
+    ``sizes`` are measured by default, ``quick_sizes`` by the demo.  ``elementwise``
     says that element ``i`` of every output depends on element ``i`` of the inputs only.
     ``peers`` maps a peer's name to a zero-argument factory (see ``Peer``) and
-    overrides what ``peers`` makes by itself; ``no_peers`` maps the name of a peer that cannot run
+    overrides the default of `peers`; ``no_peers`` maps the name of a peer that cannot run
     the program to the reason.
     """
 

@@ -1,1 +1,1 @@
-"""Functions of published NumPy packages, as they are, under ``fusec.jit``: what runs, how fast."""
+"""Functions of published NumPy packages, under ``fusec.jit``: those that run, how fast."""

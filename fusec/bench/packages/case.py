@@ -1,4 +1,4 @@
-"""What is called of a package: functions by dotted name, with their arguments."""
+"""The calls of a package: functions by dotted name, with their arguments."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ TOLERANCE = 1e-9  # of the largest element: sums may be taken in another order
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of one function: seconds of an eager, a compiled and the first compiled call.
+    """The result for one function: seconds of an eager, a compiled and the first compiled call.
 
     Where fusec refuses it there are no times but a ``refusal`` and its ``place``; where results
     differ from NumPy's, ``problem`` says how.
@@ -48,7 +48,7 @@ class Finding:
 
 
 def measured(package: str, cases: Cases, name: str) -> Finding:
-    """The finding for one function; raises what it raises without fusec."""
+    """The finding for one function; raises its exceptions without fusec."""
     function, args = cases.function(name), cases.calls[name]
     eager_args, compiled_args = copied(args), copied(args)
     with _quiet():
@@ -67,7 +67,7 @@ def measured(package: str, cases: Cases, name: str) -> Finding:
 
 
 def _reason(error: Exception) -> str:
-    """What was refused, and in which callee."""
+    """The refusal, and its callee."""
     if not isinstance(error, FusecError):
         return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
     called = [text.partition(" (")[0] for label, text in error.diagnostic.values

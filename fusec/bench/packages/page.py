@@ -1,4 +1,4 @@
-"""``docs/packages.md``: every function of the survey, with what became of it."""
+"""``docs/packages.md``: every function of the survey, with its result."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ TOLERANCE = {4: 2e-3, 8: 1e-7}
 class Peer:
     """A program ready to run under another compiler.
 
-    ``call`` takes what ``prepare`` made of the NumPy arguments and returns when the work is done;
-    ``leaves`` turns its result into NumPy arrays in the order of the eager program's results.
+    ``call`` takes the result of ``prepare`` for the NumPy arguments and returns when the work is
+    done; ``leaves`` turns its result into NumPy arrays in the order of the eager program's results.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Peer:
     leaves: Callable[[Any], list[Any]] = optree.tree_leaves
 
     def try_out(self, args: Sequence[Any], want: Sequence[Any]) -> PeerResult:
-        """Compile, run once and compare; a note in the result says what went wrong."""
+        """Compile, run once and compare; a note in the result names a failure."""
         own = self.prepare(tuple(args))
         start = time.perf_counter()
         try:

@@ -1,1 +1,1 @@
-"""What was measured, as text, pages and plots."""
+"""Measurements as text, pages and plots."""

@@ -1,4 +1,4 @@
-"""``docs/performance.md``: the measured tables with what they mean."""
+"""``docs/performance.md``: the measured tables with their meaning."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Results are dropped at once except where a table says that the last eight are ke
 
 
 def render(reports: Sequence[Report], cold: dict[str, Cold] | None = None) -> str:
-    """The page as Markdown; ``cold`` is what `fusec.bench.cold_start.cold_compile` measured."""
+    """The page as Markdown; ``cold`` has the times of `fusec.bench.cold_start.cold_compile`."""
     parts = [HEAD.format(machine=host.sentence()), "## Against eager NumPy\n"]
     parts += [table.markdown([_bare(r) for r in reports]), "", table.summary(reports), ""]
     notes = table.remarks(reports)

@@ -1,4 +1,4 @@
-"""What a benchmark found, as an object that prints itself."""
+"""The results of a benchmark, as an object that prints itself."""
 
 from __future__ import annotations
 

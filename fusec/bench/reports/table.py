@@ -54,7 +54,7 @@ def limit_cell(report: Report) -> str:
 
 
 def equal_cell(report: Report) -> str:
-    """The largest error as a share of what is allowed, or that something is wrong."""
+    """The largest error as a share of its bound, or that something is wrong."""
     if not report.equality.equal:
         return "NO"
     if not report.fused:

@@ -12,7 +12,7 @@ from fusec.core import locks
 from fusec.state import device_context
 from fusec.trace.call.flat_call import FlatCall, leaf_getter
 from fusec.trace.call.packed_lists import Packing
-from fusec.trace.call.placing import placing_in
+from fusec.trace.call.placement_settings import placing_in
 from fusec.trace.call.signature import Signature
 from fusec.trace.facts.trees import flattened, holds_ordered, in_order, is_moved, key_types
 

@@ -41,7 +41,7 @@ class GpuPlans:
         self._plans[scope] = [(concrete.shaped(fast), concrete), *others][:most]
 
     def answer(self, args: Sequence[Any], name: str) -> Any:
-        """What a recent plan answers; MISS where none does."""
+        """The answer of a recent plan; MISS where none does."""
         if not self._plans:
             return MISS
         leaves, residents = [], self._residents

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def plan_of(call: FlatCall, concrete: ConcreteFunction) -> Callable[..., Any] | None:
-    """What answers for the arguments of a merged call as they were given; None where their memory
+    """The plan for the arguments of a merged call as they were given; None where their memory
     is not the whole of an array that one of them is a view of, or is."""
     given, fast = call.separate, concrete.executable.fast
     if given is None or fast is None or (call.placing and call.placing.residence):

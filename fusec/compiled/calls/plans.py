@@ -31,7 +31,7 @@ class RecentPlans:
 
 
 def answer(plans: Sequence[Plan], leaves: Sequence[Any], name: str) -> Any:
-    """What the first of these plans that fits the leaves answers; MISS where none does."""
+    """The answer of the first of these plans that fits the leaves; MISS where none does."""
     asked = None  # the plans of one trace ask the same
     for fast, concrete in plans:
         unchanged = concrete.unchanged

@@ -1,7 +1,7 @@
-"""What a trace of a method read of its instance, as paths that other instances have, too.
+"""Attributes of its instance that a trace of a method read, as paths that other instances have.
 
-A *fact* is an attribute of an object that the instance leads to, with what it must be: another such
-object of the same class, a container of such, or what a guard measures.  Facts are in an order in
+A *fact* is an attribute of an object that the instance leads to, with a condition: another such
+object of the same class, a container of such, or a guard's measure.  Facts are in an order in
 which each object is found before its own attributes are asked for.
 """
 
@@ -63,7 +63,7 @@ class Fact(NamedTuple):
 
 
 def is_object(x: Any) -> bool:
-    """Whether another such object may stand in its place: what programs read of it are attributes,
+    """Whether another such object may stand in its place: programs read attributes of it,
     which are facts of their own."""
     return isinstance(x, Variable) or (is_transparent(x) and inside(x) is None)
 
@@ -82,7 +82,7 @@ def is_of_object(place: Any) -> bool:
 class Paths:
     """The objects that instances, the ``roots``, lead to, and the facts of them that a trace needs.
 
-    What names lead to as well is ``fixed``: for other instances it is the same.
+    An object that names lead to as well is ``fixed``: for other instances it is the same.
     """
 
     def __init__(self, roots: Sequence[Any], guards: Sequence[Guard]) -> None:
@@ -106,7 +106,7 @@ class Paths:
         self._parts_of_them = self._held_by(self._objects)
 
     def _held_by(self, objects: Iterable[Any]) -> dict[int, Any]:
-        """What the objects hold that is each one's own: lists, functions, whatever may be changed
+        """Values of the objects that are each one's own: lists, functions, whatever may be changed
         or told apart."""
         held = [value for x in objects if not isinstance(x, Variable)
                 for _, value in attributes_in(x)]
@@ -171,7 +171,7 @@ class Paths:
 
 
 def _referred(x: Any) -> Iterable[Any]:
-    """What lies in a container, an object, a function or an iterator."""
+    """The objects that a container, object, function or iterator refers to."""
     if isinstance(x, FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if c != _EMPTY]
         return [*cells, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
@@ -187,19 +187,19 @@ def _referred(x: Any) -> Iterable[Any]:
 
 
 def _read_by(guard: Guard) -> tuple[Any, ...]:
-    """What a guard of something else than an object's attribute reads."""
+    """The object that a guard of anything but an object's attribute reads."""
     place = place_of(guard)
     return (place(),) if isinstance(place, OuterPlace) else ()
 
 
 def kind_of(x: Any) -> Any:
-    """What another object must have in common with this one."""
+    """The kind that another object must share with this one."""
     if not isinstance(x, Variable):
         return type(x)
     return type(x), x.dtype, x.shape, x.name, x.trainable, x.stated_device
 
 
-class FoundObjects:
+class Instance:
     """The objects of another instance, as facts lead to them; none of them is ``fixed``."""
 
     def __init__(self, kinds: Sequence[Any], roots: Sequence[Any], fixed: Iterable[Any]) -> None:
@@ -251,5 +251,5 @@ class FoundObjects:
         return True
 
 
-__all__ = ["ContainerParts", "Fact", "FoundObjects", "NotShared", "Object", "Paths", "is_object",
+__all__ = ["ContainerParts", "Fact", "Instance", "NotShared", "Object", "Paths", "is_object",
            "is_of_object", "kind_of", "place_of"]

@@ -1,9 +1,9 @@
-"""One trace for all instances of a class: what it read of the one that it was made for is found in
-others by the same paths, and its code runs on their Variables.
+"""One trace for all instances of a class: attributes that it read of the one it was made for are
+found in others by the same paths, and its code runs on their Variables.
 
 A trace that serves another instance is *bound* to it: guards, inputs from outside and assignments
-are made anew for its objects, which costs about what a plan does, and the calls of the instance
-then cost what they would have cost with a trace of its own.  Nothing here keeps an instance alive,
+are made anew for its objects, which costs about as much as a plan, and the calls of the instance
+then cost as much as with a trace of its own.  Nothing here keeps an instance alive,
 or the memory of a Variable.
 """
 
@@ -32,7 +32,7 @@ from fusec.trace.places.outside_memory import Apart, apart_guard
 from .instance_paths import (
     ContainerParts,
     Fact,
-    FoundObjects,
+    Instance,
     NotShared,
     Object,
     Paths,
@@ -81,7 +81,7 @@ class InstanceTrace:
         self._paths = paths = Paths(roots, traced.guards)
         if any(map(paths.holds_any, _others(call, roots))):
             raise NotShared("an argument is part of the instance")
-        self._kinds, self._facts, self._made = paths.kinds, paths.facts, traced.made
+        self._kinds, self._facts, self._made = paths.kinds, paths.facts, traced.own_arrays
         self._fact_of = {fact.guard: fact for fact in self._facts}
         self._fixed = [_reference(x) for x in paths.fixed.values()]
         self._met = [self._variable(met) for met in traced.variables]
@@ -156,7 +156,7 @@ class InstanceTrace:
         raise NotShared(f"{place} is no path from the instance")
 
     def _guard(self, number: int, guard: Guard) -> Any:
-        """The guard itself, where it is none of the instance; otherwise what makes its like."""
+        """The guard itself, where it is none of the instance; otherwise the maker of its like."""
         if type(guard) is not Guard:
             raise NotShared(f"{guard} is compared in a way of its own")
         title = guard.subject, guard.place, guard.is_native, guard.is_quiet
@@ -183,9 +183,9 @@ class InstanceTrace:
 
     # -- for another instance
 
-    def _found(self, roots: Sequence[Any], call: FlatCall) -> FoundObjects:
+    def _found(self, roots: Sequence[Any], call: FlatCall) -> Instance:
         fixed = [x for reference in self._fixed if (x := reference()) is not None]
-        return FoundObjects(self._kinds, roots, [*fixed, *_others(call, roots)])
+        return Instance(self._kinds, roots, [*fixed, *_others(call, roots)])
 
     def varying(self, roots: Sequence[Any], call: FlatCall) -> set[str]:
         """The attributes whose floats alone differ from those of the instance that it was made for;
@@ -216,14 +216,14 @@ class InstanceTrace:
                      for n, o in zip(self._outputs, self.traced.outputs, strict=True)],
             notes=list(self.traced.notes), ms=1e3 * (time.perf_counter() - start))
 
-    def _states_of(self, found: FoundObjects) -> States | StatesAtSizes:
+    def _states_of(self, found: Instance) -> States | StatesAtSizes:
         if not self._places:
             return self._states
         if isinstance(self._states, StatesAtSizes):
             return StatesAtSizes(self._bound_states(self._states.of, found), self._states.mapping)
         return self._bound_states(self._states, found)
 
-    def _bound_states(self, states: States, found: FoundObjects) -> States:
+    def _bound_states(self, states: States, found: Instance) -> States:
         def bound(state: State | None) -> Any:
             return state and State(
                 [(_at(self._places[id(place)], found), tree, leaves)
@@ -251,7 +251,7 @@ def _reference(x: Any) -> Any:
 
 
 def _assigned_in(states: States) -> Iterator[tuple[Any, list[Any]]]:
-    """The places that states assign, with the leaves of what they are given."""
+    """The places that states assign, with the leaves of their values."""
     for state in (*(s for _, s in states.noted), *states.at_checks.values()):
         for place, _, leaves in state.assigned if state is not None else ():
             yield place, leaves
@@ -262,21 +262,21 @@ def _buffer_of(guard: Guard) -> Any:
     return read.args[0] if type(read) is partial and read.func is itself else None
 
 
-def _at(place: Any, found: FoundObjects) -> Any:
+def _at(place: Any, found: Instance) -> Any:
     return Attribute(found.objects[place.owner], place.name) if type(place) is _Owned else place
 
 
-def _reader(source: Any, found: FoundObjects) -> Any:
+def _reader(source: Any, found: Instance) -> Any:
     return _at(source, found).reader if type(source) is _Owned else source
 
 
-def _met(variable: _Variable, found: FoundObjects) -> Met:
+def _met(variable: _Variable, found: Instance) -> Met:
     held = found.objects[variable.number]
     return Met(variable.input, variable.title, held.occupancy, weakref.ref(held))
 
 
 def _of_fact(
-    title: _Title, fact: Fact, is_reader: bool, measured: Any, found: FoundObjects,
+    title: _Title, fact: Fact, is_reader: bool, measured: Any, found: Instance,
     captured: Sequence[Any], _: Sequence[Any],
 ) -> Guard:
     """A guard of an attribute; an input's reads it as the input does, which is compared at once."""
@@ -292,7 +292,7 @@ def _of_fact(
 
 
 def _of_buffer(
-    subject: str, met: int, found: FoundObjects, captured: Sequence[Any], buffers: Sequence[Any],
+    subject: str, met: int, found: Instance, captured: Sequence[Any], buffers: Sequence[Any],
 ) -> Guard:
     guard = layout_guard(subject, partial(itself, buffers[met]))
     guard.is_native = True
@@ -300,7 +300,7 @@ def _of_buffer(
 
 
 def _of_memory(
-    title: _Title, apart: Apart, found: FoundObjects, captured: Sequence[Any], _: Sequence[Any],
+    title: _Title, apart: Apart, found: Instance, captured: Sequence[Any], _: Sequence[Any],
 ) -> Guard:
     return apart_guard(title[0], captured, apart)
 

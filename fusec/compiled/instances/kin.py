@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fusec.core.records import replace
 from fusec.signature.jitted_methods import Kin
 from fusec.trace.call.flat_call import FlatCall
-from fusec.trace.call.placing import trace_key
+from fusec.trace.call.placement_settings import trace_key
 from fusec.trace.call.symbolic_arguments import symbolic_arguments
 
 from ..compiled_trace import Build, CompiledTrace
@@ -23,7 +23,7 @@ MOST_OF_ONE = 8
 
 
 class KeptTrace(CompiledTrace):
-    """A trace that a class keeps; calls are made with what is bound to an instance."""
+    """A trace that a class keeps; calls are made with a trace bound to an instance."""
 
     def __init__(self, build: Build, shared: InstanceTrace) -> None:
         super().__init__(build, None)  # type: ignore[arg-type]
@@ -60,7 +60,7 @@ class _Seen(NamedTuple):
 
 
 class KinOfInstance:
-    """What a function has of the traces for other instances: of its class, where it is the method
+    """Traces for other instances that a function may use: of its class, where it is the method
     of one, and of the classes of objects among its arguments; nothing for calls without."""
 
     def __init__(self, kin: Kin, receiver: Callable[[], Any] | None) -> None:
@@ -159,7 +159,7 @@ class KinOfInstance:
 
 
 def _open_key(call: FlatCall) -> tuple[Any, ...]:
-    """By what the traces with symbols for such calls are kept."""
+    """The key of the traces with symbols for such calls."""
     arguments = symbolic_arguments(trace_key(call), call.needed)
     return () if arguments is None else arguments.key
 

@@ -1,1 +1,1 @@
-"""What became of a function, as text: explanations, pass logs, launches, dumps."""
+"""Reports about a function, as text: explanations, pass logs, launches, dumps."""

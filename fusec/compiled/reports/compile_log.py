@@ -1,4 +1,4 @@
-"""What is written about a trace when it is made: a line, the passes, the kernels, the dump."""
+"""The log of a trace when it is made: a line, the passes, the kernels, the dump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text behind ``fusec.explain(f, *args)``: what became of a function, and why.
+"""The text behind ``fusec.explain(f, *args)``: its passes, kernels and assumptions.
 
 It reads the stages through small protocols, so that it imports none of them; see `Explanation`.
 """
@@ -74,7 +74,7 @@ class ControlInfo(ExternInfo, Protocol):
 
 
 class Assumed(NamedTuple):
-    """What was read from Python while tracing: the trace holds as long as it stays so."""
+    """Values that were read from Python while tracing: the trace holds as long as it stays so."""
 
     path: str
     value: str

@@ -1,4 +1,4 @@
-"""What was launched: a bounded record of calls, as data and as a table.
+"""The launches: a bounded record of calls, as data and as a table.
 
 Launches that compiled something (misses) are always recorded, since they are rare; repeated ones
 (hits) when ``fusec.config.history`` is on, or the log level asks for a line per launch.  Off, a
@@ -32,7 +32,7 @@ class LaunchRecord(NamedTuple):
 
     ``elements`` is the size of its largest iteration domain, ``ops`` the scalar operations per
     element, ``hit`` False when the call compiled, ``build_ms`` the milliseconds that took,
-    ``run_us`` the microseconds of the run, ``nbytes`` what kernels read from and wrote to arrays,
+    ``run_us`` the microseconds of the run, ``nbytes`` the bytes that kernels read and wrote,
     ``work`` their scalar operations in all (a mathematical function counts as one), both as far as
     sizes are known before the run; ``has_calls``: libraries, loops or branches did some of it.
     """

@@ -1,4 +1,4 @@
-"""The pass log as text: each pass with its time, its rewrites and what it changed."""
+"""The pass log as text: each pass with its time, its rewrites and changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fusec.ir.text.compare import UNCHANGED, graph_diff
 
 
 class PassRun(Protocol):
-    """What a pass log keeps of one pass; graphs print themselves with ``str()``."""
+    """The entry of a pass log for one pass; graphs print themselves with ``str()``."""
 
     @property
     def name(self) -> str: ...

@@ -3,7 +3,7 @@ combination of them.
 
 The first call is traced for its own sizes.  A second one that differs in sizes alone is traced with
 symbols in their place, and the passes run on that graph; from then on a call of other sizes has
-them substituted into the optimised graph.  What the trace and the passes asked of sizes (see
+them substituted into the optimised graph.  Questions of the trace and the passes about sizes (see
 `symbolic_numbers`) must have the same answers; a size of which the trace asked the value
 is a constant, as if the argument were another one.
 """
@@ -25,7 +25,7 @@ from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord, run_pipeline
 from fusec.placement.placers import placer_for
 from fusec.trace.call.flat_call import FlatCall
-from fusec.trace.call.placing import trace_key
+from fusec.trace.call.placement_settings import trace_key
 from fusec.trace.call.symbolic_arguments import (
     OpenArguments,
     SymbolicArguments,
@@ -33,7 +33,7 @@ from fusec.trace.call.symbolic_arguments import (
 )
 
 from ..stages import OptimizedStage, TracedStage
-from .held_sizes import (
+from .outside_sizes import (
     MOST_EARLIER,
     EarlierCall,
     HeldGuards,
@@ -41,8 +41,8 @@ from .held_sizes import (
     differ_in_sizes,
     varying_attributes,
 )
-from .open_schedules import OpenSchedules
 from .size_families import MOST_SEEN, MOST_TRACES, Family
+from .symbolic_schedules import OpenSchedules
 
 if TYPE_CHECKING:
     from fusec.trace.tracer import Traced
@@ -66,7 +66,7 @@ class _Optimised:
 
 @dataclass
 class SymbolicTrace:
-    """A trace with symbols, and what the passes made of it."""
+    """A trace with symbols, and its graph after the passes."""
 
     name: str
     traced: Traced
@@ -94,8 +94,8 @@ class SymbolicTrace:
         return self.arguments.sizes.constants().keys() & self.named
 
     def served(self, sizes: _Sized) -> _Sized | None:
-        """The sizes of a call whose arguments have these, if it does what the trace has, while what
-        it read stands."""
+        """The sizes of a call whose arguments have these, if its size questions are answered alike
+        and the guards hold."""
         bound = self.guards.bound(sizes) if self.is_alive else None
         holds = bound is not None and self.arguments.sizes.hold(bound) and self.guards.hold(bound)
         return bound if holds else None
@@ -232,7 +232,7 @@ class SymbolicTraces:
     def supersede(
         self, concrete: ConcreteFunction, others: Iterator[ConcreteFunction], guards: HeldGuards,
     ) -> None:
-        """What was traced without symbols, and this trace serves too, counts as its plans."""
+        """Traces without symbols whose calls this one serves, too, count as its plans."""
         symbolic = concrete.build.traced.symbolic
         assert symbolic is not None
         for other, arguments in _like(concrete.build.call, others):
@@ -256,7 +256,7 @@ class SymbolicTraces:
         return _varying(islice(_like(call, others()), MOST_EARLIER))
 
     def give_up_outside(self, call: FlatCall) -> None:
-        """Traces that follow what is outside fail."""
+        """Traces that follow sizes of arrays outside fail."""
         _, family = self._family(call)
         if family is not None:
             family.follows_outside = False
@@ -285,8 +285,8 @@ def _made(
     name: str, call: FlatCall, tracer: _Tracer, options: PassOptions,
     arguments: SymbolicArguments, earlier: list[_Like], family: Family,
 ) -> SymbolicTrace:
-    """The trace of a call.  What is read from outside has symbols where it varied and all of it is
-    compared, which in lists is not."""
+    """The trace of a call.  Arrays read from outside have symbols where they varied and are all
+    compared, which in lists they are not."""
     def traced(opened: OpenArguments, varying: frozenset[str] = frozenset()) -> SymbolicTrace:
         traced = tracer(replace(call, symbolic=opened, varying=varying))
         return SymbolicTrace(name, traced, options, frozenset(arguments.sizes))
@@ -313,7 +313,7 @@ def _varying(earlier: Iterable[_Like]) -> frozenset[str]:
 
 
 def _like(call: FlatCall, others: Iterator[ConcreteFunction]) -> Iterator[_Like]:
-    """Those for calls with arguments of the same structure, and what these were."""
+    """Those for calls with arguments of the same structure, and these arguments."""
     for other in others:
         arguments = _seen_as(call, other.build.call)
         if arguments is not None:
@@ -333,7 +333,7 @@ def _arguments(call: FlatCall) -> SymbolicArguments | None:
 
 
 def _seen_as(call: FlatCall, earlier: FlatCall) -> SymbolicArguments | None:
-    """What the arguments of an earlier call are with what is known of ints at this one."""
+    """The arguments of an earlier call, its ints unknown where those of this one are."""
     if earlier.separate is not None or len(earlier.key) != len(call.key) or (
             earlier.placing != call.placing):
         return None

@@ -1,9 +1,9 @@
-"""What is being compiled, and how far, on stderr: where that takes longer than a person waits
+"""The progress of a compilation on stderr: where that takes longer than a person waits
 without a word (`config.progress`).
 
 The stages tell it (`compiling`, `stage`, `at`, `traced`), which costs an attribute of this thread.
-What takes half of that time, or may, gets a thread that writes: a bar where stderr is a terminal,
-else a line now and then.
+A compilation that takes half of that time, or may, gets a thread that writes: a bar where stderr
+is a terminal, else a line now and then.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def compiling(title: str) -> Iterator[None]:
 
 
 def stage(name: str, done: int = 0, total: int = 0, is_long: bool = False) -> None:
-    """What is done from now on, and how much of it is; ``is_long``: it may take seconds without
+    """The stage from now on, and the number of its steps; ``is_long``: it may take seconds without
     telling anything."""
     if _here.work is not None:
         _here.work.enter(name, done, total, is_long)

@@ -1,1 +1,1 @@
-"""What fusec does to its process while it works: recursion, collections, signals, deadlines."""
+"""Effects of fusec on its process while it works: recursion, collections, signals, deadlines."""

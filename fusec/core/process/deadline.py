@@ -19,7 +19,7 @@ class _Expired(BaseException):
 
 
 def _run(seconds: float, call: Callable[[], T]) -> T:
-    """What the call returns; raises `_Expired`."""
+    """The call's result; raises `_Expired`."""
     own = Interruption()
     timer = threading.Timer(seconds, own.send, (own.begin(), _Expired))
     timer.daemon = True
@@ -39,7 +39,7 @@ def _run(seconds: float, call: Callable[[], T]) -> T:
 
 
 def within(seconds: float | None, call: Callable[[], T], name: str) -> tuple[T, float]:
-    """What the call returns, and the seconds that it took.
+    """The result of the call, and the seconds that it took.
 
     Raises ``TimeoutError`` where that is more than ``seconds``.
     """

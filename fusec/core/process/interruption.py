@@ -29,7 +29,7 @@ class Interruption:
             own.settle()
 
     From any other thread ``own.send(number, Stop)``.  `end` is a builtin: a function in Python
-    could be interrupted before its first line, and what others send would never end.
+    could be interrupted before its first line, and interrupts from others would never end.
     """
 
     def __init__(self) -> None:

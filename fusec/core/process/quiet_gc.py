@@ -11,7 +11,7 @@ from contextlib import contextmanager
 def no_collections() -> Iterator[None]:
     """A block that makes much that stays: no collections in it, and none soon after because of it.
 
-    What it made counts as old afterwards, as if collections had found it alive.
+    Objects made in it count as old afterwards, as if collections had found them alive.
     """
     if not gc.isenabled():
         yield

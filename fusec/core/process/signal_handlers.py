@@ -1,7 +1,7 @@
 """Functions that Python calls when a signal comes: between any two instructions of the main thread,
 so in the middle of a trace, too.
 
-What such a handler calls is no part of the program that it interrupts: it runs as it would at any
+Its callees are no part of the program that it interrupts: they run as they would at any
 other moment.  Nothing marks a handler's frame but its second argument, which is the frame that was
 interrupted, the one that it returns to.
 """
@@ -34,7 +34,7 @@ class Handlers:
         self._began, self._codes = began, {id(code): code for code in codes}
 
     def one_runs(self) -> bool:
-        """Whether what runs now is called by a handler, which interrupted the work."""
+        """Whether a handler that interrupted the work runs now, or calls the running code."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code is not self._began:
             if id(frame.f_code) in self._codes and _interrupted(frame):

@@ -2,7 +2,7 @@
 
 Tracing puts frames of ours between those of the program, and the compiler walks trees as deep as
 the program's expressions are nested.  Frames that C code calls lie on the C stack, whose end is a
-crash: the limit stays below what it can hold, whatever limit the program has set.
+crash: the limit stays below its capacity, whatever limit the program has set.
 """
 
 from __future__ import annotations

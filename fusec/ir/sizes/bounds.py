@@ -1,7 +1,7 @@
 """Bounds of sizes that only the run knows.
 
 `bounds` proves comparisons of sizes, so it may be too wide and never too narrow.  Three rules bound
-a sum from different sides, and the tightest of what they give counts: intervals term by term, both
+a sum from different sides, and the tightest bound counts: intervals term by term, both
 cases of a ``min`` or ``max``, and growth from the least sizes of arguments.
 """
 

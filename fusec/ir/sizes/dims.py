@@ -164,7 +164,7 @@ def _make(terms: Mapping[Monomial, int]) -> Size:
 def symbol(name: str) -> Dim:
     """The size called ``name``, which the run defines: an integer that is not negative.
 
-    The same name is the same object.  Raises ``ValueError`` for what is no name, and for names of
+    The same name is the same object.  Raises ``ValueError`` for a malformed name, and for names of
     arguments' sizes, which `argument_size` makes.
     """
     if is_argument(name):

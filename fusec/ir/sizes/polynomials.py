@@ -1,4 +1,4 @@
-"""Polynomials with integer coefficients in symbols and calls: what a `Dim` is made of."""
+"""Polynomials with integer coefficients in symbols and calls: the parts of a `Dim`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _only_symbol(terms: tuple[tuple[Monomial, int], ...]) -> str | None:
 
 
 class Polynomial:
-    """What a `Dim` is but for its arithmetic: terms, text, value, and caches of these."""
+    """A `Dim` without its arithmetic: terms, text, value, and caches of these."""
 
     __slots__ = ("__weakref__", "_bounds", "_code", "_hash", "_name", "_text", "_weight", "terms")
     terms: tuple[tuple[Monomial, int], ...]

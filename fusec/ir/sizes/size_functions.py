@@ -1,4 +1,4 @@
-"""Functions of sizes: those that give sizes, those that ask nothing, what bounds decide of them."""
+"""Functions of sizes: those that give sizes, those that ask nothing, and their bounds."""
 
 from __future__ import annotations
 

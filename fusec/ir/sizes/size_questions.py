@@ -1,4 +1,4 @@
-"""What a trace asked of the sizes of arguments, and how it goes on for other sizes."""
+"""A trace's questions about the sizes of arguments, and how it goes on for other sizes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Succeeds(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a trace asked of its sizes, and the answer that it goes on with."""
+    """A trace's question about its sizes, and the answer that it goes on with."""
 
     expression: Any  # a `Dim`, a `Computed`, or what else can be evaluated
     answer: Any
@@ -63,8 +63,8 @@ class Question(NamedTuple):
     def decides(self, hints: Bindings) -> set[str]:
         """The symbols that the answer fixes: ``s0`` where it says ``s0 == 30``.
 
-        None of what many sizes meet: a relation (``s0 < s1``), or ``s0 % 2 == 0``.  None of an
-        equation in several symbols either, unless what was asked for is the number itself.
+        None of a condition that many sizes meet: a relation (``s0 < s1``), or ``s0 % 2 == 0``.
+        None of an equation in several symbols either, unless the question is for the number itself.
         """
         asked, answer = self.expression, self.answer
         if isinstance(asked, Computed) and asked.fn is operator.eq and answer is True:
@@ -117,5 +117,5 @@ def arguments_of(expression: Any) -> set[str]:
 
 
 def value_at(expression: Any, bindings: Bindings) -> Any:
-    """What an expression, or a number in one, is for these sizes."""
+    """The value of an expression, or a number in one, for these sizes."""
     return expression.evaluate(bindings) if type(expression) in (Dim, Computed) else expression

@@ -1,13 +1,13 @@
 """Numbers that follow from the sizes of arguments, in a trace that serves more sizes than one.
 
-A `Symbolic` number is what the program computes from such sizes: it holds the value for the sizes
-of the call that is traced (its *hint*) and the expression that gives it for others.  Arithmetic
+A `Symbolic` number is one that the program computes from such sizes: its value for the sizes
+of the traced call (its *hint*) and the expression that gives it for others.  Arithmetic
 makes further symbolic numbers.  A question about one (``n > 100``, ``range(n)``, ``if n``) is
 answered for the hint, and the `Sizes` of the trace note the question with its answer: for other
 sizes the trace stands where all of them are answered alike.  So whatever reads a number in a way
 that nobody foresaw (NumPy's C code asks for ``__index__``) limits the trace, and is never wrong.
 
-The idea of tracing with hints and guards on what they decided is that of `torch.compile`'s
+The idea of tracing with hints and guards on their decisions is that of `torch.compile`'s
 symbolic shapes; here an expression is evaluated by Python itself for each combination of sizes.
 """
 
@@ -78,8 +78,8 @@ class Sizes:
         """Inside the block questions come from passes, and are collected in the dict it gives.
 
         They limit the compiled graph, not the trace: other sizes may take the same graph through
-        the passes anew.  Afterwards the numbers still are keys: weak tables outlive what they
-        were made for.
+        the passes anew.  Afterwards the numbers still are keys: weak tables outlive their
+        trace.
         """
         own, self.questions, self.answers = self.questions, {}, {}
         self.is_open = self.is_key = True
@@ -264,7 +264,7 @@ class Symbolic:
 
     def __getattr__(self, name: str) -> Any:
         """``n.bit_length``, ``x.real``: an attribute of the value in the traced call, as `pinned`,
-        but for what follows from its type (``x.shape``)."""
+        but for those that follow from its type (``x.shape``)."""
         if name in _OF_TYPE and isinstance(self.hint, np.generic):
             return getattr(self.hint, name)
         if not hasattr(type(self.hint), name) or name.startswith("__"):

@@ -61,7 +61,7 @@ def plain_int(x: Any) -> Any:
 def text_of_shape(shape: Sequence[Any]) -> str:
     """A shape as Python prints it, expressions in braces: ``({s0}, 3)``.
 
-    The braces mark what `fusec.ir.sizes.instantiate` replaces by each call's numbers.
+    The braces mark the parts that `fusec.ir.sizes.instantiate` replaces by each call's numbers.
     """
     inner = ", ".join(f"{{{text_of_number(n)}}}" if type(n) is Symbolic else str(n) for n in shape)
     return f"({inner},)" if len(shape) == 1 else f"({inner})"

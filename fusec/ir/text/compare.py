@@ -55,7 +55,7 @@ def _copy(node: Node, name: str, copies: dict[int, Node]) -> Node:
 
 
 def _depth_first(graph: Graph) -> Iterator[Node]:
-    """Parameters, then every node after what it reads, roots in order; without recursion."""
+    """Parameters, then every node after its operands, roots in order; without recursion."""
     roots = [v.node for v in (*graph.inputs, *graph.roots)] + list(graph.nodes)
     return depth_first(roots, lambda node: [*operands(node), *node.control_inputs])
 

@@ -15,7 +15,7 @@ from typing import Any
 from fusec.errors import UnsupportedError
 
 from ..graph import Graph, Loc, Node, Value
-from ..sizes.open_sizes import open_sizes
+from ..sizes.dynamic_sizes import open_sizes
 from ..types import TensorType
 from .parse import GraphSyntaxError, attribute_of, type_of
 from .text import print_attr

@@ -81,7 +81,7 @@ def type_of(text: Any) -> TensorType:
 
 
 def _whole(text: str, read: Callable[[_Parser], T]) -> T:
-    """What ``read`` gives of the text; raises `GraphSyntaxError` where it leaves some of it."""
+    """The result of ``read`` for the text; raises `GraphSyntaxError` where it leaves some of it."""
     parser = _Parser(text)
     try:
         result = read(parser)
@@ -341,7 +341,7 @@ class _Parser:
         return value
 
     def numbers(self, token: Token) -> list[Any]:
-        """What a number with a dtype is made of: a number, two for a complex one, or its bits."""
+        """The parts of a number with a dtype: a number, two for a complex one, or its bits."""
         parts = self.many(self.number, ")")
         kinds = (int,) if token.text.endswith(".bits") else (bool, int, float)
         most = 2 if token.text in ("complex", "c64", "c128") else 1

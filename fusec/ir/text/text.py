@@ -101,7 +101,7 @@ def print_types(types: tuple[TensorType, ...]) -> str:
 
 
 def print_loc(loc: Loc) -> str:
-    """``file.py:12:4-9 in f``, leaving out what is not known."""
+    """``file.py:12:4-9 in f``, leaving out unknown parts."""
     text = str(loc)
     if loc.col >= 0:
         text += f":{loc.col}" + (f"-{loc.end_col}" if loc.end_col >= 0 else "")

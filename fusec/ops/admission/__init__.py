@@ -1,1 +1,1 @@
-"""What may stand in a graph that is read in."""
+"""The admission of graphs that are read in."""

@@ -1,9 +1,9 @@
-"""What a graph that is read in may say of a node: a column of each row.
+"""The nodes that a graph which is read in may have: a column of each row.
 
 A graph from a file is a stranger's program.  Of every node its op's `Admission` names the
-attributes, says what kind of plain data each is, and proves what kernels take for granted: that
-slices, axes and permutations lie within their operands.  What only tracing can know (``safe``,
-``chunk``) is a *claim*: it is dropped.  A row without an admission is refused.
+attributes and the kind of plain data of each, and proves the assumptions of kernels: that
+slices, axes and permutations lie within their operands.  An attribute that only tracing can know
+(``safe``, ``chunk``) is a *claim*: it is dropped.  A row without an admission is refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ INDEX = np.dtype(np.int64)
 
 
 class NotAdmitted(ValueError):
-    """Why a node is refused; ``cure`` says what helps."""
+    """Why a node is refused; with its ``cure``."""
 
     def __init__(self, why: str, cure: str = "") -> None:
         super().__init__(why)
@@ -53,14 +53,13 @@ Limits = dict[int, tuple[int, Size]]  # operand number → axis, what the index 
 
 @dataclass(frozen=True, eq=False)
 class Admission:
-    """What is admitted of one row's nodes.
+    """The conditions on one row's nodes.
 
-    ``attrs`` must be there and ``optional`` ones may; of ``claims`` none is believed: each becomes
-    what stands here.  ``rule`` raises `NotAdmitted` for what it cannot prove.  ``limits`` says of a
-    node which operands are indices, of which axis, and what they must be below: they are proven to
-    be, or else checked when the code runs.  ``floors`` are operands that count as 0 where they are
-    negative.  ``refused``: no node of this row is admitted, for this
-    reason.
+    ``attrs`` must be there and ``optional`` ones may; of ``claims`` none is believed: each gets the
+    value that stands here.  ``rule`` raises `NotAdmitted` where its proof fails.  ``limits`` says
+    of a node which operands are indices, of which axis, and below which limit: that is proven, or
+    else checked when the code runs.  ``floors`` are operands that count as 0 where they are
+    negative.  ``refused``: no node of this row is admitted, for this reason.
     """
 
     attrs: Mapping[str, Kind] = field(default_factory=dict)
@@ -231,7 +230,7 @@ def at_least_one(count: Size, what: str) -> None:
 
 
 def well_formed(type_: TensorType, most_bytes: int) -> None:
-    """What every type must be: sizes that are not negative, numbers of rank 0, memory that a
+    """Invariants of every type: sizes that are not negative, numbers of rank 0, memory that a
     machine has."""
     require(type_.kind in ("array", "scalar", "weak") and (
         type_.kind == "array" or not type_.shape), f"{type_.kind} values have no axes")
@@ -246,7 +245,7 @@ def well_formed(type_: TensorType, most_bytes: int) -> None:
 
 
 def check_device(constraint: str) -> None:
-    """What is said of a node's place can be read, and is no device that computes nothing."""
+    """A node's place can be read, and is no device that computes nothing."""
     place, lossy, sends = constraint.partition("~")
     require(not lossy or sends == LOSSY, f"nothing is sent as {sends!r}")
     try:
@@ -265,7 +264,7 @@ __all__ = ["Admission", "Kind", "NotAdmitted", "UndecidedSizeError"]
 def check_known(
     first: Value, count: Value, length: Size, step: int, size: int, axis: int
 ) -> None:
-    """A slice of known length is what it says, and shorter than its axis."""
+    """A slice of known length has that length, and is shorter than its axis."""
     check_number(first, "where a slice begins")
     require(count.node.op == "Const" and count.node.attrs["value"] == size,
             f"the length of its slice of axis {axis} is not the {size} that it says")

@@ -1,7 +1,7 @@
-"""What is proven of indices and of their limits in a graph that is read in.
+"""Proofs that indices lie within their limits in a graph that is read in.
 
-A proof goes by what the nodes in between compute: a cast may wrap, a limit may be negative.  What
-no rule here knows is not proven, and is checked when the code runs.
+A proof goes by the nodes in between: a cast may wrap, a limit may be negative.  An index that no
+rule here proves is checked when the code runs.
 """
 
 from __future__ import annotations

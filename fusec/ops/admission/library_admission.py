@@ -139,7 +139,7 @@ def _check_fit(
 def _function(
     table: Table, op: str, args: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[Callable[..., Any] | None, Sequence[Any]]:
-    """What is called, with which of the arguments; None: it has no names for them."""
+    """The function called, with which of the arguments; None: it has no names for them."""
     if op == "Numpy":
         return _numpy(_name(args, NUMPY, "np."), tuple(args[1:]))
     if op == "Scipy":

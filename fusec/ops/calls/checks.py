@@ -29,7 +29,7 @@ Description = tuple[Any, ...]  # the name of a class, arguments, and what else t
 
 
 def describe_error(error: BaseException) -> Description | None:
-    """An exception as plain data, its class by name; None if it holds what is no plain data."""
+    """An exception as plain data, its class by name; None if its arguments are no plain data."""
     state = () if isinstance(error, FusecError) else tuple(_attributes(error))
     if not all(type(a) in PLAIN for a in (*error.args, *(value for _, value in state))):
         return None
@@ -42,7 +42,7 @@ def describe_error(error: BaseException) -> Description | None:
 
 
 def _attributes(error: BaseException) -> Iterator[tuple[str, Any]]:
-    """What it keeps besides its arguments, in slots as well (``axis`` of NumPy's `AxisError`)."""
+    """Its attributes besides its arguments, in slots as well (``axis`` of NumPy's `AxisError`)."""
     yield from vars(error).items()
     for base in type(error).__mro__:
         for name, slot in vars(base).items():

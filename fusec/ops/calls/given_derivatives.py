@@ -16,7 +16,7 @@ GIVEN = "GivenDerivative"
 
 @dataclass(frozen=True)
 class RuleOperands:
-    """The operands of a node by what they are for."""
+    """The operands of a node by their use."""
 
     values: Sequence[Value]  # which the node's results are
     read: Sequence[Value]  # by the rule, beside its directions

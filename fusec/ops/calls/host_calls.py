@@ -20,7 +20,7 @@ import numpy as np
 from fusec.errors import InternalError
 from fusec.ir import Graph, TensorType
 
-from ..admission.admitted import HOST
+from ..admission.row_admissions import HOST
 from ..registry import Op, Types, register
 from .library import decode
 
@@ -30,8 +30,8 @@ ORDER = TensorType(np.dtype(np.int64), (), "array")
 class HostObject(str):
     """An object of the user's: a name in the text form, which also knows where the object is.
 
-    It is ``held`` itself, or leaf number ``leaf`` of the call's arguments, or what the call has put
-    into slot number ``slot``.
+    It is ``held`` itself, or leaf number ``leaf`` of the call's arguments, or the object that the
+    call has put into slot number ``slot``.
     """
 
     __slots__ = ("held", "leaf", "slot")
@@ -45,22 +45,22 @@ class HostObject(str):
         host_object.held, host_object.leaf, host_object.slot = held, leaf, slot
         return host_object
 
-    def found(self, context: HostContext) -> Any:
+    def object_in(self, context: HostContext) -> Any:
         """The object in this call; None before the call has made it."""
         if self.leaf >= 0:
             return context.leaves[self.leaf]
-        return context.made.get(self.slot) if self.slot >= 0 else self.held
+        return context.objects.get(self.slot) if self.slot >= 0 else self.held
 
 
 class HostContext:
-    """What the host calls of one call of a compiled function share; ``prints``: of lines and
-    warnings so far, ``repeated``: of these that were done before the call was taken back."""
+    """The context that host calls of one call of a compiled function share; ``prints``: of lines
+    and warnings so far, ``repeated``: of these that were done before the call was taken back."""
 
-    __slots__ = ("leaves", "made", "prints", "repeated")
+    __slots__ = ("leaves", "objects", "prints", "repeated")
 
     def __init__(self, leaves: Sequence[Any] = ()) -> None:
         self.leaves = leaves
-        self.made: dict[int, Any] = {}
+        self.objects: dict[int, Any] = {}
         self.prints = self.repeated = 0
 
 
@@ -98,7 +98,7 @@ class host_calls:
 def _found(value: Any, here: HostContext) -> Any:
     if type(value) in (list, tuple):
         return type(value)(_found(item, here) for item in value)
-    return value.found(here) if type(value) is HostObject else value
+    return value.object_in(here) if type(value) is HostObject else value
 
 
 def _arguments(
@@ -122,7 +122,7 @@ def _change(target: Any, method: str, args: list[Any], kwargs: dict[str, Any], _
 def _make(
     target: HostObject, method: str, args: list[Any], kwargs: dict[str, Any], here: HostContext
 ) -> tuple[()]:
-    here.made[target.slot] = getattr(np.random, method)(*args, **kwargs)
+    here.objects[target.slot] = getattr(np.random, method)(*args, **kwargs)
     return ()
 
 
@@ -163,7 +163,7 @@ def _reference(
     if type(target) is not HostObject:
         raise InternalError(f"{target!r} is the name of an object in a graph that was parsed, "
                             f"which cannot be run")
-    receiver: Any = target if action == "make" else target.found(here)
+    receiver: Any = target if action == "make" else target.object_in(here)
     args, kwargs = _arguments(arrays, form, named, here)
     result = ACTIONS[action](receiver, method, args, kwargs, here)
     if result is None or type(result) is tuple:
@@ -185,7 +185,7 @@ def prepared(attrs: Mapping[str, Any]) -> Callable[[Sequence[Any]], Any]:
     def draw(arrays: Sequence[Any]) -> Any:
         values = [arrays[f[1]] if type(f) is tuple else f for f in forms]
         keywords = dict(zip(names, values[count:], strict=True))
-        return getattr(target.found(context()), method)(*values[:count], **keywords)
+        return getattr(target.object_in(context()), method)(*values[:count], **keywords)
 
     return draw
 
@@ -231,13 +231,13 @@ def host_objects(graph: Graph) -> list[HostObject] | None:
 class Mark:
     """The state of the outside world at a moment of a call, to which it can be taken back.
 
-    Generators get their state back; what has been printed is not printed again.
+    Generators get their state back; printed lines are not printed again.
     """
 
     def __init__(self, objects: Sequence[HostObject]) -> None:
         self.context = context()
         self.prints = self.context.prints
-        values = [o.found(self.context) for o in objects]
+        values = [o.object_in(self.context) for o in objects]
         self.states = [(g, generator_state(g)) for g in values if is_generator(g)]
 
     def restore(self) -> None:
@@ -267,7 +267,7 @@ def set_generator_state(generator: Any, state: Any) -> None:
 
 
 def called_on_host(attrs: Mapping[str, Any]) -> str:
-    """What the user called: ``np.random.normal``, ``rng.normal``, ``fusec.print``."""
+    """The name that the user called: ``np.random.normal``, ``rng.normal``, ``fusec.print``."""
     action, target, method = attrs["action"], attrs["target"], attrs["method"]
     if action in ("print", "warn"):
         return "fusec.print" if action == "print" else str(target)

@@ -1,4 +1,4 @@
-"""What may raise though nobody needs its results: NumPy raises ``IndexError`` for ``x[k]`` whatever
+"""Nodes that may raise though nobody reads them: NumPy raises ``IndexError`` for ``x[k]`` whatever
 becomes of the element, and ``LinAlgError`` for a matrix whose inverse is not used.
 
 The checks that ops of indices make themselves become nodes of their own; library calls are kept.
@@ -28,8 +28,8 @@ from .checks import has_effects
 class IndexUse:
     """An index of an axis, and its length as a number of the graph.
 
-    ``checked`` is what comes of it where an op of its own checks it (`CheckIndex`).  ``state``:
-    what the program has assigned by then, of a use in no branch or loop (``is_outermost``).
+    ``checked`` is the checked index where an op of its own checks it (`CheckIndex`).  ``state``:
+    the program's assignments by then, of a use in no branch or loop (``is_outermost``).
     """
 
     index: Value

@@ -35,10 +35,10 @@ class LibraryCall:
     All other parameters of rank 0 decide shapes or the algorithm and must be known while tracing.
     A function that ``writes`` changes its first argument; the op's result is the changed copy.
     Of a ``sized`` one the sizes of results depend on data; one that ``selects`` gives no more
-    elements than its first array has.  ``is_public``: what users call stands for it, under
-    ``called`` where that is no name.  ``tried_on`` says what NumPy answers on while tracing, where
-    zeros, or identity matrices for linear algebra, would not do.  ``gpu``: whether CuPy's function
-    of that name does the same.
+    elements than its first array has.  ``is_public``: the function that users call stands for it,
+    under ``called`` where that is no name.  ``tried_on``: contents of NumPy's operands while
+    tracing, where zeros, or identity matrices for linear algebra, would not do.  ``gpu``: whether
+    CuPy's function of that name does the same.
     """
 
     op: str
@@ -84,7 +84,7 @@ _MAKERS: dict[str, Callable[[list[Any]], Any]] = {
 def run_call(
     call: LibraryCall, arrays: Sequence[Any], form: Form, named: Form
 ) -> Any:
-    """What NumPy answers: the call's own result, or the changed copy of its first operand."""
+    """NumPy's answer: the call's own result, or the changed copy of its first operand."""
     operands = list(arrays)
     if call.writes:
         operands[0] = np.array(operands[0], order="K")
@@ -104,7 +104,7 @@ def call_text(
     """`run_call` of these forms as a Python expression, for a function that does not write.
 
     ``operands`` are expressions; ``bind(stem, value)`` gives a name for an object, ``constant`` one
-    for what `decode` makes of a form without operands.
+    for `decode`'s result for a form without operands.
     """
     named_by = constant or (lambda form: bind("constant", decode(form, ())))
     return f"{bind('call', call.function)}({arguments_text(form, named, operands, named_by)})"
@@ -118,7 +118,7 @@ def arguments_text(form: Form, named: Form, operands: Sequence[str], constant: C
 
 
 def _text(form: Form, operands: Sequence[str], constant: Constant) -> str:
-    """`decode` of one form; what holds no operand is made once."""
+    """`decode` of one form; one without operands is made once."""
     if not has_operands(form):
         return constant(form)
     tag, *rest = form
@@ -302,7 +302,7 @@ def selects(node: Node) -> bool:
 
 
 def size_limits(node: Node) -> Iterator[tuple[str, Size]]:
-    """The symbols that a slice or selection defines, and what each is at most."""
+    """The symbols that a slice or selection defines, with the upper bound of each."""
     if node.op == "Extent":
         yield node.attrs["length"], node.attrs["limit"]
     arrays = [v.type.size for v in node.inputs if v.type.kind == "array"]
@@ -317,7 +317,7 @@ def _ufunc_name(name: str) -> str:
 
 
 def called_name(op: str, form: Form) -> str:
-    """What the user called: ``np.linalg.inv``, ``np.add.accumulate``, ``x[...]``."""
+    """The name that the user called: ``np.linalg.inv``, ``np.add.accumulate``, ``x[...]``."""
     call = LIBRARY[op]
     if call.called:
         return call.called

@@ -51,7 +51,7 @@ def _cubic(factor: float) -> Callable[[Node, float], float]:
 
 
 def _log(factor: float, at_least: float = 0.0) -> Callable[[Node, float], float]:
-    """``factor`` times n log n of the largest array, and what functions in Python do first."""
+    """``factor`` times n log n of the largest array, and the overhead of functions in Python."""
     return lambda node, largest: at_least + factor * largest * max(
         math.log2(max(largest, 2.0)), 1.0)
 

@@ -1,7 +1,7 @@
 """Small arrays of numbers that follow from sizes of arguments: ``np.array([1, len(x) // 2])``.
 
 Constants of one call, but not of the next.  They are computed on arrays of symbolic numbers, so
-that what is asked of one (``pad < 0``) limits a trace no more than if a number were asked.
+that a question about one (``pad < 0``) limits a trace no more than if a number were asked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Functions of a graph that call themselves.
 
-``Call(*operands)`` runs ``body``: the first ``own`` operands are the arguments, the others what the
-function reads from around it.  ``Recursion(*arguments)`` in the body, or in graphs inside it, runs
-the body of the innermost `Call` of that name again, with the same others.
+``Call(*operands)`` runs ``body``: the first ``own`` operands are the arguments, the others values
+that the function reads from around it.  ``Recursion(*arguments)`` in the body, or in graphs inside
+it, runs the body of the innermost `Call` of that name again, with the same others.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _stack(name: str) -> list[Any]:
 
 
 def is_repeated(node: Node) -> bool:
-    """Whether it is one of many calls of a function that ends by itself, which rounds as what is
+    """Whether it is one of many calls of a function that ends by itself, which rounds as the code
     around it does: run by itself or in the place of the call, its values are the same."""
     return node.op == "Call" and "fp" not in node.attrs and (
         node.attrs["body"].ops.isdisjoint(RECURSIONS))

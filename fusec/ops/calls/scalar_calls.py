@@ -17,7 +17,7 @@ from fusec.core.records import dataclass
 from fusec.errors import InternalError
 from fusec.ir import TensorType
 
-from ..admission.admitted import SCALAR
+from ..admission.row_admissions import SCALAR
 from ..registry import Op, Types, register
 from ..shapes import broadcast
 
@@ -41,14 +41,14 @@ class ScalarFunction:
     ir: str
 
     def __call__(self, *arrays: Any) -> Any:
-        """The Python function on every element; raises what it raises."""
+        """The Python function on every element; raises its exceptions."""
         operands = [_elements(a) for a in np.broadcast_arrays(*arrays)]
         shape = np.broadcast_shapes(*map(np.shape, arrays))
         results = [self.python(*items) for items in zip(*operands, strict=True)]
         return np.array(results, self.result).reshape(shape)[()]
 
     def error(self, arguments: Sequence[Any]) -> Exception:
-        """What the Python function raises on these numbers, on which the compiled one failed."""
+        """The Python function's exception on these numbers, on which the compiled one failed."""
         try:
             self(*arguments)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Rules of derivatives: what `fusec.passes.gradient` asks of rows of the registry.
+"""Rules of derivatives: the columns of the registry that `fusec.passes.gradient` reads.
 
 They fill the columns ``partials``, ``vjp`` and ``jvp`` when this package is imported, which only
 programs with gradients do.  A rule has one of these forms:
@@ -17,7 +17,7 @@ conjugates it for cotangents; a row of complex operands that is none has ``vjp``
 
 *vjp* and *jvp*, of all other rows: ``vjp(site, cotangents)`` gives the operands' cotangents from
 those of the results, ``jvp(site, tangents)`` the results' tangents from those of the operands.
-``None`` is zero, among what is given and among what is returned; each term has the shape and dtype
+``None`` is zero, among arguments and among results; each term has the shape and dtype
 of the value whose derivative it is; a ``vjp`` may also give an `Addend`.  ``site.operands`` and
 ``site.results`` are the node's values; `linear` and `multilinear` are the ``jvp`` of rows that are.
 

@@ -1,4 +1,4 @@
-"""Calls of libraries in rules: what a node's arguments are, and new calls.
+"""Calls of libraries in rules: a node's arguments, and new calls.
 
 A library's row keeps its call as plain data (`library`); rules read it as a Python call
 of terms, and make further calls the same way.

@@ -71,7 +71,7 @@ SLOPES: dict[str, tuple[Slope, ...]] = {
 
 
 def _of_result(slope: Slope) -> Partial:
-    """The partial of a row, whose first operand is what the formula gave."""
+    """The partial of a row, whose first operand is the formula's result."""
     return lambda chosen, *operands: slope(*operands)
 
 

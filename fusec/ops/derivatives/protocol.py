@@ -1,4 +1,4 @@
-"""What a rule is: its three forms, what it is given, and how rows get theirs."""
+"""Rules of derivatives: their three forms, their arguments, and how rows get theirs."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ Partials = tuple[Partial, ...] | Zero | Refused
 
 @dataclass(frozen=True, slots=True)
 class Addend:
-    """A cotangent that is zero but for a part of the array, as what adds it to another one: so that
-    reading elements one by one does not add up an array for each."""
+    """A cotangent that is zero but for a part of the array, as a function that adds it to another
+    one: so that reading elements one by one does not add up an array for each."""
 
     add_to: Callable[[Term], Term]
 

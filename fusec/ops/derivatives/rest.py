@@ -1,4 +1,4 @@
-"""Library calls by name, fits of polynomials; and what is refused, with its reason."""
+"""Library calls by name, fits of polynomials; and refusals, with their reasons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .arrays.indices import counter
 from .arrays.moves import MOVES, move, move_jvp
 from .arrays.order import permuted
 from .calls import arguments, by_values
-from .elements.wide import widely
+from .elements.widening_calls import widely
 from .matrices.matrices import adjoint, as_like, column, matmul
 from .matrices.spectral import by_pinv, pinv_of, pinv_tangent
 from .protocol import Cotangents, Site, Tangents, declare, refused

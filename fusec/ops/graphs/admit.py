@@ -3,11 +3,11 @@
 A graph from a file is a program of someone else's, and kernels trust graphs: a slice beyond its
 operand reads foreign memory.  `admit` believes nothing that the text says.  It makes every node
 anew: its op must have a row that admits it, its attributes must be the plain data that the row
-names, its types are inferred again, what kernels take for granted is proven, claims are dropped,
+names, its types are inferred again, assumptions of kernels are proven, claims are dropped,
 library functions come from closed tables, indices that are not proven to be in range are checked
 when the code runs, and places in the source are kept as words that nothing opens.
 
-What it does not promise is that a run ends or that memory is enough: a loop may go on for ever
+It does not promise that a run ends or that memory is enough: a loop may go on for ever
 (``RunOptions(timeout=...)``), a value may be as large as this machine's memory.
 
 Like the verifier it knows the registry, so `fusec.ir` does not import it.
@@ -110,7 +110,7 @@ def _read(text: str) -> tuple[Graph, dict[int, int]]:
 
 @dataclass
 class _Admission:
-    """What is counted over one graph and all graphs inside it."""
+    """The counts over one graph and all graphs inside it."""
 
     limits: Limits
     lines: Mapping[int, int]  # of the text, by the ids of the nodes there

@@ -2,7 +2,7 @@
 
 Rules: "TensorFlow: Large-Scale Machine Learning on Heterogeneous Systems", section 4.2, and
 "Functions, not Sessions", section "Derived/Related Graphs".  An edge is ``name:port``, an output of
-a node.  A fed edge becomes a parameter, and what only it needed does not run.
+a node.  A fed edge becomes a parameter, and nodes that only it needed do not run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def carve(
 ) -> Graph:
     """The graph from the edges ``inputs`` to the edges ``outputs``; None means the graph's own.
 
-    Without ``prune`` all effects (updates of parameters, checks, prints) stay, and what they need
+    Without ``prune`` all effects (updates of parameters, checks, prints) stay, and their operands
     must be fed.  With ``prune`` a check stays where a node that runs must follow it, an update
     where its value is computed anyway and its parameter is fed; all other effects are dropped.
 

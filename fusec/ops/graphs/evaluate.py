@@ -1,6 +1,6 @@
 """The graph evaluator: every node through its op's NumPy reference, nothing fused.
 
-It says what a graph means: tests compare passes and back ends with it, constant folding uses
+It defines the meaning of a graph: tests compare passes and back ends with it, constant folding uses
 `apply` on single nodes.  Like the verifier it knows the registry, so `fusec.ir` does not import it.
 """
 
@@ -28,7 +28,7 @@ class ForeignResultError(UnsupportedError):
 def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     """The graph's outputs for these arguments, one per parameter; arguments are not changed.
 
-    Raises what NumPy or Python raises, `UnsupportedError` where a library's result is not of its
+    Raises NumPy's or Python's exceptions, `UnsupportedError` where a library's result is not of its
     type, and `InternalError` where another one is not.
     """
     return evaluate_all(graph, arrays)[0]
@@ -59,7 +59,7 @@ def evaluate_all(
 
 
 def _located(node: Node, operands: Sequence[Any], sizes: dict[str, int]) -> list[Any]:
-    """The node's results; of what it raises, the line is noted: inside of branches and loops nobody
+    """The node's results; of its exceptions the line is noted: inside of branches and loops nobody
     else knows it."""
     try:
         return apply(node, operands, sizes)

@@ -1,4 +1,4 @@
-"""The verifier: what must hold of every graph, checked between passes.
+"""The verifier: invariants of every graph, checked between passes.
 
 It sits beside the graph but knows the op registry (for type rules), so `fusec.ir` does not import
 it; write ``from fusec.ops.graphs.verify import verify``.
@@ -25,7 +25,7 @@ def verify(graph: Graph) -> None:
     """Raises `VerificationError` unless ``graph`` is well formed.
 
     Names are unique; every operand and control input comes earlier in ``graph.nodes``; operand
-    indices exist; types are what the op's type rule gives; parameters are ``Input`` nodes; outputs
+    indices exist; types are those of the op's type rule; parameters are ``Input`` nodes; outputs
     exist; an update has its parameter's dtype and shape.  Sub-graphs in attributes are checked too.
     """
     _check_names(graph)

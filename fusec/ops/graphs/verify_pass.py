@@ -1,4 +1,4 @@
-"""What a pass must leave as it is: where nodes are to run, and which run before others.
+"""Invariants of passes: where nodes are to run, and which run before others.
 
 A node names its device in ``device`` and, beyond those that it reads, the nodes that run before it
 in ``control_inputs``.  A pass may move, replace and join nodes; it may not lose either.
@@ -21,8 +21,8 @@ def verify_pass(before: Graph, after: Graph) -> None:
     """Raises `VerificationError` where a pass has lost a device or a control edge.
 
     Nodes are recognised by their names, inside ``Fused`` nodes too.  A node with a new name stands
-    for nodes that are gone: it must be on a device that some node was on, and run after what the
-    ones it replaces had to follow.
+    for nodes that are gone: it must be on a device that some node was on, and run after the
+    predecessors of those it replaces.
     """
     devices = {_device(n) for n in _computing(before)}
     edges = [(c, n) for n in before.nodes for c in n.control_inputs]
@@ -80,7 +80,7 @@ def _copies_an_argument(node: Node) -> bool:
 def _check_edge(
     after: Graph, first: Node, then: Node, homes: dict[str, Node], new: list[Node]
 ) -> None:
-    """``first`` runs before ``then``, or what took their places does."""
+    """``first`` runs before ``then``, or nodes in their places do."""
     if any(is_check(n) and n.name not in homes for n in (first, then)):
         return  # the user has turned checks off: `passes.unchecked_indices`
     targets = [homes[then.name]] if then.name in homes else new

@@ -1,4 +1,4 @@
-"""Cones: what is recomputed, and what is read, when a value is evaluated at an index map.
+"""Cones: the nodes recomputed, and the operands read, when a value is evaluated at an index map.
 
 Evaluating a value over an iteration domain *pulls* index maps from the output towards the inputs
 until it meets boundary values: arguments, reductions, library results and whatever is materialised.
@@ -44,7 +44,7 @@ def is_copied_whole(node: Node) -> bool:
 
 
 def view_base(value: Value, stored: Collection[Value] = ()) -> Value:
-    """What a chain of view ops shows; the value itself when it is no view.
+    """The base of a chain of view ops; the value itself when it is no view.
 
     Libraries read views through strides, so only the base needs memory; a view that is ``stored``
     has some.
@@ -71,7 +71,7 @@ def is_filled(value: Value) -> bool:
 
 
 def is_padding(node: Node) -> bool:
-    """Whether it is what an array of one constant is with a part replaced."""
+    """Whether it is an array of one constant with a part replaced."""
     return node.op == "SliceUpdate" and is_filled(node.inputs[0])
 
 
@@ -121,7 +121,7 @@ def _drop_unit_axes(index: IndexMap, shape: tuple[int, ...]) -> IndexMap:
 
 
 def operands(node: Node, index: IndexMap) -> Iterator[Operand]:
-    """What the node reads, and where, when its output is read at ``index``."""
+    """The node's operands and their index maps, when its output is read at ``index``."""
     if is_affine(node):
         for position, value in enumerate(node.inputs):
             yield value, pull(node, position, index)
@@ -136,9 +136,9 @@ def operands(node: Node, index: IndexMap) -> Iterator[Operand]:
 
 
 def root_operands(root: Value, unrolled: int | None = None) -> tuple[Shape, list[Operand]]:
-    """The iteration domain of a root and what it evaluates there.
+    """The iteration domain of a root and its operands there, at their index maps.
 
-    Along the axis ``unrolled`` of the domain, a short one, there is no loop: a copy of what is read
+    Along the axis ``unrolled`` of the domain, a short one, there is no loop: a copy of the operands
     for each index.
     """
     domain, reads = _root_operands(root)
@@ -227,7 +227,7 @@ def cone_cost(
 def written_cost(root: Value, limit: float, unrolled: int | None = None) -> float:
     """Scalar work of one point of a root's domain as it is written out, counted up to ``limit``.
 
-    What is read at several indices counts as often, where nothing is stored between.
+    A value read at several indices counts as often, where nothing is stored between.
     """
     total, seen = 0.0, set[Operand]()
     stack = root_operands(root, unrolled)[1]

@@ -23,7 +23,7 @@ EACH = -3  # every index of a short axis, which no loop steps through
 class AxisIndex(NamedTuple):
     """``start + step * i[loop]``; ``loop == -1``: just ``start``.
 
-    With ``loop == COMPUTED`` the counter is what ``computed`` says: in a graph the pair (value, its
+    With ``loop == COMPUTED`` the counter is ``computed``: in a graph the pair (value, its
     own map), in the loop IR the number of the load's operand.  ``loop == EACH`` stands for as many
     maps as the axis has elements, where which of them it is makes no difference.
     """

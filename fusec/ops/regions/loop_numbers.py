@@ -1,4 +1,4 @@
-"""What ops do to the numbers that loops count with, for estimates of how often these run."""
+"""Effects of ops on the numbers that loops count with, for estimates of how often these run."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from fusec.ir import Node, Value
 from fusec.ir.sizes.dims import Dim, maximum
 from fusec.ir.sizes.symbolic_numbers import applied
 
-from ..admission.admitted import REDUCTION, SPREAD
+from ..admission.row_admissions import REDUCTION, SPREAD
 from ..build import Builder
 from ..registry import Op, register
 from .reductions import _infer

@@ -14,7 +14,7 @@ import numpy as np
 from fusec.ir import TensorType
 
 from ..admission.admission import BY_PASSES, PLAIN, Admission
-from ..admission.admitted import CAST, OF_BOOLEANS, POWER, REINTERPRET, WHERE
+from ..admission.row_admissions import CAST, OF_BOOLEANS, POWER, REINTERPRET, WHERE
 from ..exact_fma import exact_fma
 from ..registry import Op, Types, register
 from ..shapes import broadcast

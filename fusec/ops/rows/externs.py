@@ -8,7 +8,7 @@ import numpy as np
 
 from fusec.ir import TensorType
 
-from ..admission.admitted import MATMUL
+from ..admission.row_admissions import MATMUL
 from ..registry import Op, register
 from ..shapes import broadcast
 

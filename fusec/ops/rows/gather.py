@@ -1,7 +1,7 @@
 """Gathers and scatters: elements at computed indices, as index functions.
 
 ``Gather`` reads its source where its index operands say; ``Scatter`` replaces elements of its
-target there.  Indices are integers in range: what a program gives goes through ``CheckIndex``,
+target there.  Indices are integers in range: a program's own go through ``CheckIndex``,
 which wraps negative ones and raises NumPy's ``IndexError``, so nothing outside an array is touched.
 """
 
@@ -16,7 +16,7 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.sizes.symbolic_sizes import plain_int
 
 from .. import registry
-from ..admission import admitted
+from ..admission import row_admissions
 from ..calls import checks
 from ..regions.index_maps import COMPUTED, AxisIndex, IndexMap, is_affine, pull
 from ..registry import Op, Types, register
@@ -90,19 +90,19 @@ def gather_reference(
 register(Op(
     name="CheckIndex", kind="elementwise", arity=2, scalar="check_index", infer=infer_check,
     reference=check_reference, cost=3.0, may_raise=True, checks="index", takes="i",
-    admits=admitted.CHECK_INDEX,
+    admits=row_admissions.CHECK_INDEX,
     doc="Indices of an axis whose length is operand 1, wrapped; raises IndexError. attrs axis.",
 ))
 register(Op(
     name="BoundsCheck", kind="extern", arity=2, infer=checks.infer_check,
     reference=bounds_check_reference, stateful=True, may_raise=True, checks="index",
-    takes="i", admits=admitted.CHECK_INDEX,
+    takes="i", admits=row_admissions.CHECK_INDEX,
     doc="Raises IndexError where indices of an axis of length operand 1 are out of range, though "
         "no element is needed; attrs axis.",
 ))
 register(Op(
     name="Gather", kind="gather", infer=infer_gather, reference=gather_reference, cost=6.0,
-    numpy=(np.take, np.take_along_axis), admits=admitted.GATHER,
+    numpy=(np.take, np.take_along_axis), admits=row_admissions.GATHER,
     doc="Operand 0 at the indices that the others are, in range, along attrs axes; attrs at: where "
         "the indices' axes stand in the result.",
 ))
@@ -122,7 +122,7 @@ def scatter_reference(
 ) -> Any:
     """``target`` with ``value`` at the indices; of equal indices the last counts.
 
-    With ``combine``, the name of a binary op, each element is combined with what is there, equal
+    With ``combine``, the name of a binary op, each element is combined with the one there, equal
     indices one after another.
     """
     result = np.array(target)
@@ -143,7 +143,7 @@ def scatter_reference(
 
 register(Op(
     name="Scatter", kind="piecewise", infer=infer_scatter, reference=scatter_reference,
-    numpy=(np.put_along_axis,), admits=admitted.SCATTER,
+    numpy=(np.put_along_axis,), admits=row_admissions.SCATTER,
     doc="Operand 0 with operand 1 at the indices that the others are: attrs axes, at as of Gather; "
         "combine: a binary op that joins each element with what is there; chunk: blocks of so many "
         "elements have no place in common, so they may be done at the same time.",
@@ -151,7 +151,7 @@ register(Op(
 
 
 def gather_operands(node: Node, index: IndexMap) -> Iterator[tuple[Value, IndexMap]]:
-    """What a ``Gather`` reads, and where, when its output is read at ``index``."""
+    """The operands of a ``Gather`` and their index maps, when its output is read at ``index``."""
     yield node.inputs[0], gathered_map(node, node.inputs[1:], index)
     yield from index_operands(node, node.inputs[1:], index)
 

@@ -16,7 +16,7 @@ import numpy as np
 from fusec.core.records import dataclass
 from fusec.ir import Node, TensorType, Value
 
-from ..admission.admitted import PICK, PICK_UPDATE
+from ..admission.row_admissions import PICK, PICK_UPDATE
 from ..registry import Op, Types, register
 
 PICKS = frozenset({"Pick", "PickUpdate"})

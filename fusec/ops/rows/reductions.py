@@ -18,7 +18,7 @@ import numpy as np
 from fusec.ir import TensorType
 
 from ..admission.admission import BY_PASSES
-from ..admission.admitted import REDUCTION
+from ..admission.row_admissions import REDUCTION
 from ..registry import REAL, Op, get, register
 from ..shapes import reduced
 

@@ -10,7 +10,7 @@ import numpy as np
 from fusec.ir import TensorType
 
 from .. import registry
-from ..admission.admitted import SCAN
+from ..admission.row_admissions import SCAN
 from ..registry import Op, Types, register
 
 # The binary ops that may be scanned, with the value that changes no other (None: it depends on the
@@ -21,7 +21,7 @@ IDENTITIES: dict[str, Any] = {
 
 
 def start_of(combine: str, dtype: np.dtype) -> Any:
-    """What a scan starts from: combining it with an element gives the element."""
+    """The start of a scan: combining it with an element gives the element."""
     if IDENTITIES[combine] is not None:
         return dtype.type(IDENTITIES[combine])
     if dtype.kind == "b":

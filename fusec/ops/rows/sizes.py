@@ -12,7 +12,7 @@ from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.sizes.dims import Dim, maximum, minimum, symbols_of
 
 from ..admission.admission import known_size
-from ..admission.admitted import FILL, SIZE_NUMBER
+from ..admission.row_admissions import FILL, SIZE_NUMBER
 from ..build import Builder
 from ..registry import Op, get, register
 
@@ -39,8 +39,8 @@ def learnt_symbols(node: Node) -> frozenset[str]:
 
 
 def operand_symbols(node: Node) -> frozenset[str]:
-    """Those of its operands' sizes, and of the sizes that it is given as numbers: what a result has
-    of them is compared."""
+    """Those of its operands' sizes, and of the sizes that it is given as numbers: a result's sizes
+    among them are compared."""
     numbers = (known_size(v) for v in node.inputs)
     return symbols_of((tuple(v.shape for v in node.inputs),
                        tuple(n for n in numbers if isinstance(n, Dim))))

@@ -9,7 +9,7 @@ import numpy as np
 from fusec.ir import TensorType
 from fusec.ir.sizes.symbolic_numbers import Symbolic
 
-from ..admission import admitted
+from ..admission import row_admissions
 from ..registry import Op, register
 
 
@@ -28,17 +28,17 @@ def iota_reference(size: int, dtype: np.dtype) -> np.ndarray:
 
 register(Op(
     name="Input", kind="source", arity=0, infer=lambda types, attrs: (attrs["type"],),
-    reference=lambda **attrs: None, is_given=True, admits=admitted.INPUT,
+    reference=lambda **attrs: None, is_given=True, admits=row_admissions.INPUT,
     doc="An argument; attrs: index, path, type.",
 ))
 register(Op(
     name="Const", kind="source", arity=0, infer=infer_const,
-    reference=lambda value, kind: value, is_given=True, admits=admitted.CONST,
+    reference=lambda value, kind: value, is_given=True, admits=row_admissions.CONST,
     doc="A constant of rank 0; attrs: value (Python or NumPy scalar), kind.",
 ))
 register(Op(
     name="Iota", kind="source", arity=0, reference=iota_reference, takes="i",
-    admits=admitted.IOTA,
+    admits=row_admissions.IOTA,
     infer=lambda types, attrs: (TensorType(attrs["dtype"], (attrs["size"],)),),
     doc="0, 1, 2, … of length ``size``; attrs: size, dtype.",
 ))

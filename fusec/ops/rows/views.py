@@ -14,7 +14,7 @@ import numpy as np
 from fusec.ir import TensorType
 from fusec.ir.sizes.dims import maximum, minimum
 
-from ..admission import admitted
+from ..admission import row_admissions
 from ..registry import Op, register
 from ..shapes import broadcast
 
@@ -113,49 +113,49 @@ def concat_reference(*arrays: Any, axis: int) -> Any:
 
 
 register(Op(
-    name="Slice", kind="view", arity=1, admits=admitted.SLICE, infer=infer_slice,
+    name="Slice", kind="view", arity=1, admits=row_admissions.SLICE, infer=infer_slice,
     reference=slice_reference,
     attrs=("starts", "steps", "sizes"),
     doc="attrs starts, steps, sizes: one per axis; steps may be negative, never zero.",
 ))
 register(Op(
-    name="Transpose", kind="view", arity=1, admits=admitted.TRANSPOSE, infer=infer_transpose,
+    name="Transpose", kind="view", arity=1, admits=row_admissions.TRANSPOSE, infer=infer_transpose,
     reference=lambda x, perm: np.transpose(x, perm), attrs=("perm",), doc="attrs perm.",
 ))
 register(Op(
-    name="BroadcastTo", kind="view", arity=1, admits=admitted.SHAPED, infer=infer_broadcast,
+    name="BroadcastTo", kind="view", arity=1, admits=row_admissions.SHAPED, infer=infer_broadcast,
     reference=lambda x, shape: np.broadcast_to(x, shape), attrs=("shape",), doc="attrs shape.",
 ))
 register(Op(
-    name="Reshape", kind="view", arity=1, admits=admitted.SHAPED, infer=infer_reshape,
+    name="Reshape", kind="view", arity=1, admits=row_admissions.SHAPED, infer=infer_reshape,
     reference=lambda x, shape: np.reshape(x, shape), attrs=("shape",),
     doc="attrs shape; C order.",
 ))
 register(Op(
-    name="ExpandDims", kind="view", arity=1, admits=admitted.EXPAND_DIMS, infer=infer_expand_dims,
-    reference=expand_dims_reference, attrs=("axes",),
+    name="ExpandDims", kind="view", arity=1, admits=row_admissions.EXPAND_DIMS,
+    infer=infer_expand_dims, reference=expand_dims_reference, attrs=("axes",),
     doc="attrs axes: positions in the result, ascending.",
 ))
 register(Op(
-    name="Squeeze", kind="view", arity=1, admits=admitted.SQUEEZE, infer=infer_squeeze,
+    name="Squeeze", kind="view", arity=1, admits=row_admissions.SQUEEZE, infer=infer_squeeze,
     reference=squeeze_reference,
     attrs=("axes",),
     doc="attrs axes: axes of length 1 to drop.",
 ))
 register(Op(
-    name="Diagonal", kind="view", arity=1, admits=admitted.DIAGONAL, infer=infer_diagonal,
+    name="Diagonal", kind="view", arity=1, admits=row_admissions.DIAGONAL, infer=infer_diagonal,
     reference=lambda x, axes, offset: np.diagonal(x, offset, *axes),
     attrs=("axes", "offset"),
     doc="attrs axes (the two that become one, placed last), offset.",
 ))
 register(Op(
-    name="Concat", kind="piecewise", admits=admitted.CONCAT, infer=infer_concat,
+    name="Concat", kind="piecewise", admits=row_admissions.CONCAT, infer=infer_concat,
     reference=concat_reference,
     raises="never", called="np.concatenate",
     doc="attrs axis; inputs agree in dtype and all other axes.",
 ))
 register(Op(
-    name="SliceUpdate", kind="piecewise", arity=2, admits=admitted.SLICE_UPDATE,
+    name="SliceUpdate", kind="piecewise", arity=2, admits=row_admissions.SLICE_UPDATE,
     infer=infer_slice_update,
     reference=slice_update_reference, attrs=("starts", "steps", "sizes"), raises="never",
     called="x[...] = ...",

@@ -1,6 +1,6 @@
 """Slices whose bounds only the run knows: where they begin, how long they are, and the views.
 
-``Extent(start, stop)`` is what Python's ``slice(start, stop, step).indices(size)`` says: the first
+``Extent(start, stop)`` is Python's ``slice(start, stop, step).indices(size)`` as values: the first
 index, and a witness, an array of no memory whose size is the length and so defines its symbol.
 ``Window(x, *places)`` is the view, at the places ``(*firsts, *counts, *steps)``;
 ``WindowUpdate(x, v, *places)`` is ``x`` with that part replaced by ``v``.  The attribute ``steps``
@@ -8,7 +8,7 @@ holds the steps that are known, and 0 for each that the run decides, which is th
 and at least 1.
 
 ``Reserve(x)`` is an array of a fixed shape that begins with ``x``: its capacity, where the sizes of
-``x`` go up to that.  What else it holds is not defined.
+``x`` go up to that.  Its elements beyond are not defined.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fusec.core.records import dataclass
 from fusec.ir import Node, TensorType
 from fusec.ir.sizes.dims import symbol
 
-from ..admission import admitted
+from ..admission import row_admissions
 from ..registry import Op, Types, register
 
 _INT = TensorType(np.dtype(np.int64), (), "weak")
@@ -124,29 +124,30 @@ def is_unset(node: Node) -> bool:
 
 
 def _undefined(dtype: np.dtype) -> Any:
-    """What shows where elements are read that nobody wrote."""
+    """A value that shows where elements are read that nobody wrote."""
     return {"b": True, "f": np.nan, "c": np.nan}.get(dtype.kind, 77)
 
 
 register(Op(
-    name="Extent", kind="extern", admits=admitted.EXTENT, infer=infer_extent,
+    name="Extent", kind="extern", admits=row_admissions.EXTENT, infer=infer_extent,
     reference=extent_reference,
     raises="never", called="slice",
     doc="First index and length of a slice; attrs: given (start, stop), step, limit, length.",
 ))
 register(Op(
-    name="Window", kind="extern", admits=admitted.WINDOW, infer=infer_window,
+    name="Window", kind="extern", admits=row_admissions.WINDOW, infer=infer_window,
     reference=window_reference,
     shows_memory=True, picks="read", raises="never", called="x[...]",
     doc="A view at run-time slices; attrs: axes, steps, sizes.",
 ))
 register(Op(
-    name="WindowUpdate", kind="extern", admits=admitted.WINDOW_UPDATE, infer=infer_window_update,
-    reference=window_update_reference, picks="write", raises="never", called="x[...] = ...",
+    name="WindowUpdate", kind="extern", admits=row_admissions.WINDOW_UPDATE,
+    infer=infer_window_update, reference=window_update_reference, picks="write",
+    raises="never", called="x[...] = ...",
     doc="An array with a window replaced; attrs: axes, steps, sizes.",
 ))
 register(Op(
-    name="Reserve", kind="extern", arity=1, admits=admitted.RESERVE, infer=infer_reserve,
+    name="Reserve", kind="extern", arity=1, admits=row_admissions.RESERVE, infer=infer_reserve,
     reference=reserve_reference, shows_memory=True, raises="never", called="np.empty",
     doc="An array of the attr shape whose first elements are the operand.",
 ))

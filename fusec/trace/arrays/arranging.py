@@ -40,7 +40,7 @@ def static_number(trace: Trace, x: Any, what: str) -> int:
 
 
 def _whole(x: Any) -> Any:
-    """As an index; what follows from sizes stays a number of them."""
+    """As an index; one that follows from sizes stays symbolic."""
     return x if is_int(x) and type(x) is Symbolic else operator.index(x)
 
 

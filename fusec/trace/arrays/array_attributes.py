@@ -11,7 +11,7 @@ from fusec.errors import FusecError, UnsupportedError, unsupported
 from fusec.ir.sizes.dims import is_static
 
 from ..facts.layout import is_c_contiguous
-from ..index import reinterpret
+from ..index import reinterpretation
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
 from ..values.handlers import array_method
@@ -103,7 +103,7 @@ class Flags:
 
 
 def assign(x: TracedArray, name: str, value: Any) -> None:
-    """``x.name = value``: raises what NumPy raises, and for what it can and fusec cannot."""
+    """``x.name = value``: raises as NumPy does, and for assignments that fusec cannot trace."""
     if x.is_array and name in ("real", "imag"):
         setattr(x, name, value)
     elif x.is_array and name in _LAYOUT:
@@ -124,7 +124,7 @@ def _relayout(x: TracedArray, name: str, value: Any) -> None:
                 "Incompatible shape for in-place modification. Use `.reshape()` to make a copy "
                 "with the desired shape."), [x.value])
     else:
-        view = reinterpret.view(x, value)
+        view = reinterpretation.view(x, value)
     x.steps = view.steps
 
 

@@ -32,7 +32,7 @@ from ..operands.scalar_stores import check_items, check_number
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.handlers import entry, holds_symbols, is_traced_inside
 from ..values.operations import operation
-from ..values.own_arrays import made_of
+from ..values.own_arrays import array_of
 from ..values.selected_arrays import with_one_layout
 from ..values.storage import Storage
 from ..values.trace import Trace
@@ -142,7 +142,7 @@ def full_like(
 def array_from_sequence(trace: Trace, items: Sequence[Any]) -> TracedArray:
     """A nested list or tuple; its elements may be traced."""
     if not is_traced_inside(items) and not (trace.builder.is_symbolic and holds_symbols(items)):
-        return TracedArray(trace, trace.capture(made_of(trace, items)))
+        return TracedArray(trace, trace.capture(array_of(trace, items)))
     whole = restacked(trace, items)
     if whole is not None:
         return whole

@@ -113,7 +113,7 @@ def _inferred_size(
 def _of_known_length(
     trace: Trace, x: TracedArray, shape: tuple[Size, ...]
 ) -> TracedArray:
-    """What a mask has selected has as many rows as the new shape asks for, or the run raises."""
+    """A mask has selected as many rows as the new shape asks for, or the run raises."""
     first, *rest = x.shape or (1,)
     if not is_decided_by_the_run(trace, first) or not is_static((*rest, *shape)):
         return x
@@ -207,7 +207,7 @@ def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Any:
 
 
 def _known(axis: Any) -> Any:
-    """The axes as plain ints: what NumPy says of those that are none, it says of traced ones too.
+    """The axes as plain ints: NumPy's errors for others are raised for traced ones too.
     """
     if isinstance(axis, (tuple, list)):
         return tuple(map(_known, axis))

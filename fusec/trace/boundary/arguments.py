@@ -43,8 +43,8 @@ def traced_arguments(trace: Trace, call: FlatCall) -> tuple[tuple, dict[str, Any
 
 
 def _static_leaf(trace: Trace, call: FlatCall, position: int, leaf: Any, path: str) -> Any:
-    """What the program gets of an argument that it sees: the object itself, an int perhaps as a
-    symbol, and of a random generator one that draws from what each call is given."""
+    """The program's own of an argument that it sees: the object itself, an int perhaps as a
+    symbol, and of a random generator one that draws from each call's."""
     if is_generator(leaf):
         return TracedGenerator(trace, HostObject.of(path, leaf=position), type(leaf))
     return leaf if call.symbolic is None else call.symbolic.ints.get(position, leaf)
@@ -82,7 +82,7 @@ def read_only(trace: Trace) -> set[int]:
             if i >= _first_captured(trace) and s is not None and not s.writeable}
 
 
-def made_arrays(trace: Trace) -> frozenset[int]:
+def ids_of_own_arrays(trace: Trace) -> frozenset[int]:
     """The captured arrays that were made while tracing, by identity."""
     return frozenset(map(id, trace.part(MadeArrays)))
 

@@ -1,5 +1,5 @@
-"""Long lists, tuples and dicts of what loops made, as results: a few arrays, of which a call makes
-them."""
+"""Long lists, tuples and dicts of items that loops made, as results: a few arrays, of which a call
+makes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONTAINERS = (list, tuple, dict)
 
 
 class Bundle:
-    """A list by its parts; ``form`` says what they are."""
+    """A list by its parts; ``form`` says how to make it of them."""
 
     __slots__ = ("form", "parts")
 

@@ -69,7 +69,7 @@ def check_kept(trace: Trace) -> list[Guard]:
 
 
 def _check_given(trace: Trace, late: list[Any]) -> None:
-    """What code of a library changes beside its containers is not changed by each call."""
+    """State that library code changes beside its containers is not changed by each call."""
     for owner, loc in trace.part(Given).values():
         if not isinstance(owner, VIEWS):
             inner = set(map(id, everything_in(vars(owner))))
@@ -92,7 +92,7 @@ def keeps_values(trace: Trace, x: Any) -> bool:
 
 
 def _kept_in(trace: Trace, x: Any) -> Iterable[Any]:
-    """What an object keeps: items, attributes, and of a function the values of the graph alone."""
+    """Values that an object keeps: items, attributes, of a function those of the graph alone."""
     if type(x) is np.ndarray and x.dtype.hasobject:
         return [x.tolist()]
     if trace.world.containers.is_held(x) or isinstance(x, (type, ModuleType, np.ndarray)) or (

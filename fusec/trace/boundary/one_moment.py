@@ -1,6 +1,6 @@
 """Names that another thread binds anew while a function is traced.
 
-The program reads a name whenever it comes by, its guard compares what the name held at the end: a
+The program reads a name whenever it comes by, its guard compares the name's value at the end: a
 trace of two moments would answer for a third.  It is made again, and where names do not come to
 rest it serves its own call alone.
 """
@@ -21,7 +21,7 @@ LOOKS, PAUSE = 30, 2e-4  # at names, after attempts that all met a change of the
 
 
 class OfAMoment(Protocol):
-    """What is asked of a trace here."""
+    """A trace, as far as this module needs it."""
 
     guards: list[Any]
     rebindings: Rebindings

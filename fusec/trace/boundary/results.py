@@ -101,7 +101,7 @@ def _check_objects(trace: Trace, array: np.ndarray) -> None:
 
 
 def _kept_by(function: FunctionType) -> list[Any]:
-    """What its closure variables hold."""
+    """The values of its closure variables."""
     return [c.cell_contents for c in function.__closure__ or () if c != _EMPTY]
 
 

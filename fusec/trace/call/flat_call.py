@@ -18,9 +18,9 @@ from ..facts.layout import is_c_contiguous
 from ..facts.refusals import check_array, check_dtype, is_compiled
 from ..facts.static_values import SameObject, has_attributes, key_of
 from ..facts.trees import flattened, holds_ordered, in_order, key_types
+from .arguments_at_exit import flattened_as_before
 from .foreign_arrays import is_foreign, refusal
-from .known_structures import flattened_as_before
-from .placing import Placing
+from .placement_settings import Placing
 from .signature import Signature
 from .symbolic_arguments import OpenArguments
 
@@ -37,7 +37,7 @@ class FlatCall:
     ``needed``: the leaves that are Python's ints of which a trace needed the value.
     ``symbolic``: in a trace for more sizes than the call's, the shapes of its arrays.
     ``varying``: the names of attributes whose numbers are inputs of the trace.
-    ``placing``: see `fusec.trace.call.placing`.
+    ``placing``: see `fusec.trace.call.placement_settings`.
     """
 
     leaves: tuple[Leaf, ...]

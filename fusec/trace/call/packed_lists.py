@@ -1,12 +1,12 @@
 """Long lists, tuples and dicts of numbers among the arguments: one array each.
 
 A leaf for each number would be an input of the graph with code of its own, a millisecond each.  So
-what holds more than `MOST_APART` numbers of one type, in rows of one length if in rows, is taken
-apart into one array, or one for each column where the rows are tuples of several types.  The
+containers of more than `MOST_APART` numbers of one type, in rows of one length if in rows, are
+taken apart into one array, or one for each column where the rows are tuples of several types.  The
 program finds lists as it was given them: their items are parts of the array (`values.rows`).
 
-Up to `MOST_INTS` ints are leaves: Python may have to know them (axes, shapes, keys), and what is
-computed of them is checked to fit into 64 bits, number by number.
+Up to `MOST_INTS` ints are leaves: Python may have to know them (axes, shapes, keys), and results
+computed of them are checked to fit into 64 bits, number by number.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _CONTAINERS = (*_ROWS, dict)
 
 @dataclass(frozen=True)
 class Form:
-    """What arrays are made of: the ``containers`` from outside in, the ``number`` that items are,
-    of a dict the ``keys`` with their types."""
+    """The form of packed containers: the ``containers`` from outside in, the ``number`` that items
+    are, of a dict the ``keys`` with their types."""
 
     containers: tuple[type, ...]
     numbers: tuple[type, ...]
@@ -73,7 +73,7 @@ class Packed:
 
 
 def _listed(form: Form, number: type, array: Any) -> Any:
-    """What lies in an array, in lists and tuples as it was."""
+    """The items of an array, in lists and tuples as they were."""
     containers = form.containers[:1] if form.has_columns else form.containers
     kind = "weak" if number in _DTYPES else "scalar"
 
@@ -133,7 +133,7 @@ class Packing:
         self.is_used = False
 
     def applied(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """Bound arguments with arrays for what is long; the same ones where nothing is."""
+        """Bound arguments with arrays for long containers; the same ones where nothing is."""
         return (tuple(self._of(x, self._signature.path_of(k)) for k, x in enumerate(args)),
                 {name: self._of(x, name) for name, x in kwargs.items()})
 

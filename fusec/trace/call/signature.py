@@ -1,6 +1,6 @@
 """A function's parameters, and how a call's arguments are bound to them.
 
-Imported when a function is decorated: what only calls need is elsewhere.
+Imported when a function is decorated: parts that only calls need are elsewhere.
 """
 
 from __future__ import annotations

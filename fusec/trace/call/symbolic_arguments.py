@@ -32,7 +32,7 @@ class SymbolicArguments:
     sizes: dict[str, int]
 
     def names(self, paths: Sequence[str]) -> dict[str, str]:
-        """What each symbol is the size of: ``x.shape[0]``, or the int ``n``."""
+        """The argument of each symbol: ``x.shape[0]``, or the int ``n``."""
         named: dict[str, str] = {}
         for path, part in zip(paths, self.key[1:], strict=False):
             if part[0] is INT:
@@ -99,7 +99,7 @@ class _Symbols:
         return dtype, LAYOUT, sizes, order, steps, *rest
 
     def _step(self, stride: int, itemsize: int) -> tuple[Any, int]:
-        """A stride as a number or a symbol, and what that is multiplied by."""
+        """A stride as a number or a symbol, and its factor."""
         count, odd_bytes = divmod(abs(stride), itemsize)
         if odd_bytes or count < LEAST_ARGUMENT:
             return stride, 1

@@ -1,10 +1,10 @@
-"""What else may show the memory that a variable leaves a loop with.
+"""Aliases of the memory that a variable leaves a loop with.
 
-With no iteration, or one that does not bind it, a variable is after the loop what it was before, or
-what another one was.  Its value is the loop's result; whether it shares memory with an older array
-matters only when one of the two is written, and if another name can still see it.
+With no iteration, or one that does not bind it, a variable has after the loop its array from
+before, or another one's.  Its value is the loop's result; whether it shares memory with an older
+array matters only when one of the two is written, and if another name can still see it.
 
-The same of lists and dicts: what stands for them after the loop is a container of its own.  Where
+The same of lists and dicts: after the loop a container of its own stands for each.  Where
 every iteration makes a new one, whether there was an iteration is checked when the code runs;
 otherwise a change is refused.
 """
@@ -36,7 +36,7 @@ _EMPTY = CellType()
 
 
 class Frames:
-    """The functions of the program that run: each keeps what gives its cells until it ends."""
+    """The functions of the program that run: each keeps the getter of its cells until it ends."""
 
     def __init__(self) -> None:
         self.running: WeakSet[FunctionType] = WeakSet()
@@ -74,7 +74,7 @@ def is_found(trace: Trace, containers: Collection[Any]) -> bool:
 
 
 def _assigned(trace: Trace) -> Iterator[Any]:
-    """What attributes hold that the program assigns: all that have the object may see it."""
+    """Values of attributes that the program assigns: all that have the object may see it."""
     places = trace.part(Places)
     for place in places.of_kind(Attribute):
         yield from (place.now(), places.initial[place.title])
@@ -95,7 +95,7 @@ def _shows(trace: Trace, value: Any, root: Storage, depth: int, bound: Collectio
 
 
 def _inside(value: Any, bound: Collection[int]) -> Iterable[Any]:
-    """What containers, functions and objects hold."""
+    """The items of containers, functions and objects."""
     if isinstance(value, (list, tuple, set)):
         return value
     if isinstance(value, FunctionType):
@@ -106,7 +106,7 @@ def _inside(value: Any, bound: Collection[int]) -> Iterable[Any]:
 
 
 def held_by(body: Callable[..., Any]) -> dict[str, Any]:
-    """What the variables from around the body hold."""
+    """The values of the variables from around the body."""
     held: dict[str, Any] = {}
     for name, cell in zip(body.__code__.co_freevars, body.__closure__ or (), strict=True):
         try:
@@ -126,7 +126,7 @@ def reached_of(
     targets: Collection[int], roots: Iterable[Any],
     inside: Mapping[int, Iterable[Any]] = MappingProxyType({}),
 ) -> bool:
-    """The same of one of several, by their ids; ``inside`` says of some objects what they hold."""
+    """The same of one of several, by their ids; ``inside`` has the contents of some objects."""
     todo, visited = list(roots), set()
     while todo:
         value = todo.pop()
@@ -139,8 +139,8 @@ def reached_of(
 
 
 def _references(value: Any) -> Iterable[Any]:
-    """As the garbage collector knows them; none of what belongs to the process (modules, globals)
-    or to the tracer."""
+    """As the garbage collector knows them; none of the process (modules, globals) or the
+    tracer."""
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or () if cell != _EMPTY]
         return [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(),
@@ -208,8 +208,8 @@ class StandIns(dict[int, tuple[Any, tuple[Any, ...]]]):
 
 
 def note_stand_in(trace: Trace, copied: Any, original: Any) -> None:
-    """In the body of a loop, or after a branch, ``copied`` may be the container: what must not be
-    done with the one must not be done with the other."""
+    """In the body of a loop, or after a branch, ``copied`` may be the container: operations
+    refused on the one are refused on the other."""
     stand_ins, bound = trace.part(StandIns), trace.part(LoopBound)
     stand_ins[id(copied)] = copied, (*stand_ins.get(id(copied), (None, ()))[1], original)
     if id(original) in bound:
@@ -232,7 +232,7 @@ def note_rebound(
     trace: Trace, rebound: list[Rebound], may_not_run: bool, entered: Value | None,
     chosen: list[Any],
 ) -> None:
-    """What a loop that variables are bound by now has left for theirs.
+    """The old values of variables that a loop has bound by now.
 
     ``chosen``: containers from before it of which a branch in it may have left one.
     """

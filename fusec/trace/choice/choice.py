@@ -2,8 +2,8 @@
 
 A `Choice` is a tree of its test and its sides, so that branches choose between its parts and loops
 carry them like any number or array.  A side may be absent: None, a variable without a value, or
-that nothing is appended; where it is, the parts of the other one are zeros.  What leaves the trace
-is the side that the run took.
+that nothing is appended; where it is, the parts of the other one are zeros.  The side that the run
+took leaves the trace.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Choice:
         self.test, self.then, self.orelse = test, then, orelse
 
     def _refuse(self, *_: Any) -> NoReturn:
-        """Python itself asks, in a container say: `hooks.absence` answers what it can."""
+        """Python itself asks, in a container say: `hooks.absence` answers where it can."""
         raise ConcreteValueError(
             "a value that data makes None or not is needed while the function is traced",
             cure="test it before: if x is None: ...")
@@ -65,6 +65,6 @@ optree.register_pytree_node(_TREE, _parts, _taken, namespace=NAMESPACE)
 
 
 def unbound(name: str) -> Exception:
-    """What Python raises for a variable without a value."""
+    """Python's error for a variable without a value."""
     return UnboundLocalError(
         f"cannot access local variable {name!r} where it is not associated with a value")

@@ -27,7 +27,7 @@ _MOST_ARRAYS = 16  # that one result may be; of more it is a copy
 
 
 def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
-    """The leaves of what leaves the trace and their structure, with every array that a result may
+    """The leaves of a trace's results and their structure, with every array that a result may
     be."""
     results = bound(trace, results)
     if trace.builder.is_symbolic:
@@ -41,7 +41,7 @@ def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
 
 
 def _namespace(trace: Trace, x: Any) -> Any:
-    """A dict for what `vars` gives of a class or module from outside."""
+    """A dict for the `vars` of a class or module from outside."""
     is_reached = type(x) is MappingProxyType and id(x) in trace.world.reachable.reached
     return dict(x) if is_reached else x
 

@@ -1,8 +1,8 @@
-"""What only one side of a branch leaves: variables that the other one does not bind, and items that
-it does not append.
+"""Values that only one side of a branch leaves: variables that the other one does not bind, and
+items that it does not append.
 
-They become a `Choice` between a value and none, unless what follows reads a variable in any case:
-then a check is made at once.
+They become a `Choice` between a value and none, unless the code after it reads a variable in any
+case: then a check is made at once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def check_bound(
 def half_bound(
     joining: Joining, test: Value, name: str, a: Any, b: Any, sides: Sequence[Side], pairs: Pairs
 ) -> Choice:
-    """What a variable is after a branch of which one side leaves it unbound."""
+    """The value of a variable after a branch of which one side leaves it unbound."""
     trace = pairs.trace
     side, value = (1, b) if a is UNBOUND else (0, a)
     inner: Any = False
@@ -84,7 +84,7 @@ def _is_other(trace: Trace, test: Value, side: int) -> TracedArray:
 
 
 def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: Pairs) -> Any:
-    """What only one side of a branch leaves, and what follows reads only where that side ran.
+    """A value that only one side of a branch leaves, and that is read only where that side ran.
 
     It is computed in any case, unless that may raise or never end.
     """
@@ -123,7 +123,7 @@ def left_by_one(trace: Trace, a: Any, b: Any, sides: Sequence[Side], pairs: Pair
 def merged_tails(
     test: Any, tails: tuple[tuple[Any, ...], tuple[Any, ...]], sides: Sequence[Side], pairs: Pairs
 ) -> tuple[Any, ...]:
-    """What is appended after a branch, by what its sides appended."""
+    """The items appended after a branch, by those that its sides appended."""
     trace, count = pairs.trace, 0
     while all(len(tail) > count for tail in tails) and same(tails[0][count], tails[1][count]):
         count += 1
@@ -143,8 +143,8 @@ def merged_tails(
 
 
 def _exported(item: Any, k: int, sides: Sequence[Side], pairs: Pairs) -> Any:
-    """The item with what its side computed among the outputs; containers that were there before
-    stay what they are."""
+    """The item with its side's values among the outputs; containers that were there before stay
+    the same objects."""
     hooks: Any = pairs.trace.hooks
     if may_be_held(item):
         if hooks.effects.was_there(item):

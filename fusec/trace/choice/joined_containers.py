@@ -1,9 +1,9 @@
 """Lists and dicts of the program where its ways join: they stay the objects that they are.
 
-What lies in one that both sides of a branch have is a variable by itself; of one that data chooses
+An item of one that both sides of a branch have is a variable by itself; of one that data chooses
 the program sees a copy, which is read and not changed.  In a loop a copy stands for each that a
 variable holds, with parameters in the place of its numbers and arrays; after it the program has its
-own object again, with what is in the copy.
+own object again, with the copy's items.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ def holders_of(trace: Trace) -> dict[int, Any]:
 
 
 class Contents:
-    """What is in the lists and dicts whose items are variables, at the end of a side of a branch:
-    what the side assigned to them is taken back when the other one is traced."""
+    """The items of lists and dicts whose items are variables, at the end of a side of a branch:
+    the side's assignments to them are taken back when the other one is traced."""
 
     def __init__(self, trace: Trace | None = None) -> None:
         holders = {} if trace is None else holders_of(trace)
         self._found = {key: copy.copy(scope) for key, scope in holders.items()}
 
     def of(self, x: Any) -> Any:
-        """``x`` with copies in the place of these containers, which hold what was in them then."""
+        """``x`` with copies in the place of these containers, which hold the items of then."""
         if not self._found:
             return x
         return optree.tree_map(self._copied, x, is_leaf=may_be_held, none_is_leaf=True,
@@ -60,7 +60,7 @@ class Contents:
 
 
 class Joining:
-    """Puts the program's own containers, and new objects of its classes, into what was merged of
+    """Puts the program's own containers, and new objects of its classes, into the merged tree of
     two sides."""
 
     def __init__(
@@ -88,14 +88,14 @@ class Joining:
         return joined
 
     def _note(self, joined: Any, *sides: Any) -> None:
-        """A new container stands for what a side has, which other names may have as well."""
+        """A new container stands for a side's, which other names may have as well."""
         for x in sides:
             if self.is_older(x):
                 self.trace.note_chosen(joined, x)
             note_stand_in(self.trace, joined, x)
 
     def _held(self, a: Any, b: Any, new: Choice) -> Any:
-        """What an optional value is where it is there: of one side, or chosen of both."""
+        """The value of an optional one where it is there: of one side, or chosen of both."""
         parts = [x.orelse if type(x) is Choice else x for x in (a, b)]
         there = [side for side, x in enumerate(parts) if x is not None and x is not UNBOUND]
         if len(there) == 2:
@@ -132,7 +132,7 @@ class Joining:
 
 
 def over_parts(f: Callable[..., Any], *trees: Any) -> Any:
-    """The last tree with ``f`` of what lies at each place of all of them; in its own container."""
+    """The last tree with ``f`` of the items at each place of all of them; in its own container."""
     *others, new = trees
     if type(new) is tuple:
         return tuple(map(f, *trees))
@@ -158,7 +158,7 @@ def with_objects(of: Callable[..., Any], *trees: Any) -> Any:
 
 
 def loop_leaves(holders: Container[int], x: Any) -> tuple[list[Any], Any]:
-    """The leaves of what a variable of a loop holds, and their structure.
+    """The leaves of a loop variable's value, and their structure.
 
     One of the ``holders`` is a leaf: no copy stands for it, or its items would be carried twice,
     and the older value win.
@@ -170,7 +170,7 @@ def loop_leaves(holders: Container[int], x: Any) -> tuple[list[Any], Any]:
 
 
 class KnownNames(Protocol):
-    """What earlier attempts found of variables."""
+    """Facts of earlier attempts about variables."""
 
     joined: set[str]
     parted: set[str]
@@ -226,7 +226,7 @@ class Copies:
                         if key in own and self._own.get(place) != key}
 
     def restored(self, before: Any, final: Any, new: Any) -> Any:
-        """``new``, what the loop leaves where it found ``before`` and the attempt left ``final``,
+        """``new``, the loop's result where it found ``before`` and the attempt left ``final``,
         with the program's own containers."""
         if not type(before) is type(final) is type(new):
             return new
@@ -317,7 +317,7 @@ def _separated(places: dict[_Place, int], others: dict[_Place, int]) -> list[str
 
 
 def _parts(x: Any) -> Iterable[tuple[Any, Any]]:
-    """What lies in a tree, and where."""
+    """The items of a tree, and their places."""
     if type(x) is Choice:
         return [("", x.orelse)]
     if type(x) is ObjectRecord:

@@ -1,7 +1,7 @@
 """Numbers of which data decides whether they are an int or a float, Python's or NumPy's.
 
 Where two ways through a program join, such a variable has one dtype: a float's.  Its value is
-right; what Python says of its type is not known while tracing.
+right; its Python type is not known while tracing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def is_of_other_kind(a: TensorType, b: TensorType) -> bool:
 
 
 def is_open(trace: Trace, value: Value) -> bool:
-    """Whether data decides of what kind the number is."""
+    """Whether data decides the kind of the number."""
     if not trace.part(JoinedKinds):
         return False
     todo, seen = [value], set[Value]()

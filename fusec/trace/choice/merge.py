@@ -1,4 +1,4 @@
-"""Joining what two ways through a program leave in a variable: types, values, containers."""
+"""Joining the types, values and containers that two ways through a program leave in a variable."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def of_other_dtypes(a: TensorType, b: TensorType, are_variables: bool) -> bool:
     one a NumPy boolean and one a number: ``~x`` and ``x + x`` of them are something else; or both
     are arrays of two dtypes.
 
-    Not so of what ``(c and x) or y`` tests again.
+    Not so of a value that ``(c and x) or y`` tests again.
     """
     if a.is_weak and b.is_weak:
         return False
@@ -171,7 +171,7 @@ def over_leaves(f: Callable[[Any], Any], x: Any) -> Any:
 
 
 def merged(a: Any, b: Any, leaf: Callable[[Any, Any], Any]) -> Any:
-    """One value for two, leaf by leaf; equal leaves stay what they are."""
+    """One value for two, leaf by leaf; equal leaves stay the same."""
     if same(a, b):
         return a
     leaves_a, structure_a = flatten(a)
@@ -185,7 +185,7 @@ def merged(a: Any, b: Any, leaf: Callable[[Any, Any], Any]) -> Any:
 
 
 def misfit(a: Any, b: Any, leaf: Callable[[Any, Any], Any]) -> tuple[tuple[str, ...], Any, Any]:
-    """The attribute, by its path, in which two objects differ that cannot be merged, and what it is
+    """The attribute, by its path, in which two objects differ that cannot be merged, and its values
     in both; no path for other things."""
     if type(a) is type(b) is Choice:
         return misfit(a.orelse, b.orelse, leaf)
@@ -225,7 +225,7 @@ def shown(x: Any) -> str:
 
 
 def cure_for_kind(a: Any, b: Any) -> str:
-    """What to do where data chooses one of two slices or texts; nothing for other things."""
+    """The cure where data chooses one of two slices or texts; nothing for other things."""
     if type(a) is type(b) is slice:
         return "keep its bounds in variables, and slice with them: x[start:stop]"
     return "choose a number, and make the text of it after the call" if (

@@ -1,5 +1,5 @@
-"""Values that may be absent: both sides of a branch brought into one form, and what is known of
-them by the tests around what is being traced.
+"""Values that may be absent: both sides of a branch brought into one form, and facts about them
+from the tests around the place that is being traced.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DecidedTests(dict[Value, bool]):
 
 @dataclass(frozen=True)
 class Like:
-    """What a traced value is, to make zeros like it once it is gone."""
+    """The type and layout of a traced value, to make zeros like it once it is gone."""
 
     type: TensorType
     strides: Strides
@@ -58,7 +58,7 @@ def _has_parts(x: Any) -> bool:
 
 
 def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
-    """What lies in a container or in the attributes of an object, by key."""
+    """The items of a container or the attributes of an object, by key."""
     return x.items() if type(x) is ObjectRecord else items_in(x)
 
 
@@ -122,7 +122,7 @@ def _is_optional(x: Any) -> bool:
 
 
 def or_absent(trace: Trace, x: Any, like: Any, absent: Absent | None) -> Choice:
-    """``x`` as what may be absent; where it is, with zeros like those of ``like``."""
+    """``x`` as an optional value; where it is, with zeros like those of ``like``."""
     if type(x) is Choice and x.then == absent:
         return x
     if x is UNBOUND or x is absent:
@@ -132,7 +132,7 @@ def or_absent(trace: Trace, x: Any, like: Any, absent: Absent | None) -> Choice:
 
 
 def zeros_like(trace: Trace, like: Any) -> Any:
-    """What stands for a value that is not there; what no graph holds stands for itself."""
+    """Zeros in the place of an absent value; objects that no graph holds stand for themselves."""
     if type(like) is Choice:
         return Choice(True, like.then, zeros_like(trace, like.orelse))
     if type(like) not in (TracedArray, Like):
@@ -181,7 +181,7 @@ def is_absent(trace: Trace, x: Choice) -> bool | None:
 
 
 def _assumed(trace: Trace, value: Value) -> bool | None:
-    """What a boolean is, by the tests around what is being traced."""
+    """The value of a boolean, by the tests around the place that is being traced."""
     assumed = trace.part(DecidedTests).get(value)
     node = value.node
     if assumed is None and node.op in ("LogicalNot", "Cast") and node.inputs[0].dtype == np.bool_:
@@ -192,7 +192,7 @@ def _assumed(trace: Trace, value: Value) -> bool | None:
 
 @contextmanager
 def assuming(trace: Trace, test: Value | None = None, truth: bool = True) -> Iterator[None]:
-    """What is traced runs only where the test has this truth."""
+    """The block is traced for runs where the test has this truth."""
     before = trace.part(DecidedTests)
     trace.put(DecidedTests(before))
     if test is not None:

@@ -2,7 +2,7 @@
 
 Where data chooses one of two objects of a class, it chooses their attributes, one by one: each
 object is an `ObjectRecord` while its parts are merged or carried, and an object of the class is
-made of what comes out.  No code of the class runs for it.
+made of the results.  No code of the class runs for it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class HoldsItself(Exception):
         self.kind = record.kind
 
     def refusal(self, trace: Trace) -> Exception:
-        """What the user reads."""
+        """The error for the user."""
         return unsupported(
             f"choosing, as data decides, a {self.kind.__name__} that holds itself (parts that "
             "refer to the whole, rings)", loc=trace.loc,
@@ -83,8 +83,8 @@ class HoldsItself(Exception):
 class Opening:
     """Takes objects apart as the program has them at one place.
 
-    ``start``: when the region began that ends there; ``value_of``: what a place holds then;
-    ``left``: a tree with what its containers held then.
+    ``start``: when the region began that ends there; ``value_of``: the value of a place then;
+    ``left``: a tree with the items of its containers then.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Opening:
         return self._records[id(x)][1]
 
     def content(self, x: Any) -> ObjectRecord:
-        """The record with what the containers in it hold."""
+        """The record with the contents of its containers."""
         record = self.record(x)
         values = [self._left(value) for value in record.values]
         return ObjectRecord(record.kind, record.names, values, record.source)
@@ -140,7 +140,7 @@ class Opening:
 
     @contextmanager
     def inside(self, x: Any) -> Iterator[None]:
-        """What lies in it is being looked at; raises where it lies there itself."""
+        """While its items are visited; raises where it is among them itself."""
         key = id(x.source) if type(x) is ObjectRecord and x.source is not None else None
         if key is not None and key in self._inside:
             raise HoldsItself(x)
@@ -157,7 +157,7 @@ def before_all(trace: Trace) -> Opening:
 
 
 def over(f: Callable[[Any], Any], x: Any) -> Any:
-    """The tree with ``f`` of what lies in its outermost container; itself where nothing changes."""
+    """The tree with ``f`` of the items of its outermost container; itself where nothing changes."""
     kind = type(x)
     if kind is Choice:
         held = f(x.orelse)
@@ -279,7 +279,7 @@ class JoinedObjects:
 
     def note_shared(self, values: Iterable[Any]) -> None:
         """Refuse writes to those that stand for an object which another one stands for too, or
-        which lies by itself in what the program goes on with."""
+        which the program goes on with by itself."""
         for source, made in self._containers.values():
             for x in made if len(made) > 1 else ():
                 self.trace.note_chosen(x, source)

@@ -1,6 +1,6 @@
 """Regions: parts of a trace that become sub-graphs.
 
-A region is traced into the same builder as everything else; what it reads from outside is found
+A region is traced into the same builder as everything else; its reads from outside are found
 afterwards: values of nodes made before it began, and arguments of the graph.  Writes to storages
 that are older than the region are taken back when it ends.
 """
@@ -39,20 +39,20 @@ class TraceRegion:
         return nodes_behind(roots, self.is_outer)
 
     def written(self) -> dict[Storage, Value]:
-        """Older storages that the region wrote, with what they hold now."""
+        """Older storages that the region wrote, with their values now."""
         return {
             storage: storage.value for storage, _, _ in self.trace.record.journal[self.mark:]
             if storage.born < self.start
         }
 
     def take_checks(self) -> list[Node]:
-        """The checks made in the region, which are no longer those of what is around it."""
+        """The checks made in the region, no longer those of the region around it."""
         checks = self.trace.record.checks[self.first_check:]
         del self.trace.record.checks[self.first_check:]
         return checks
 
     def take_index_uses(self) -> list[Use]:
-        """The uses of indices in the region, which are no longer those of what is around it."""
+        """The uses of indices in the region, no longer those of the region around it."""
         uses = self.trace.record.index_uses[self.first_use:]
         del self.trace.record.index_uses[self.first_use:]
         return uses

@@ -1,4 +1,4 @@
-"""What the two sides of a branch leave: the leaves that it decides, and the memory they are in.
+"""Results of the two sides of a branch: the leaves that it decides, and the memory they are in.
 
 An array that one side made is new after the branch; one that was there before is one of two, as the
 run decides (`trace/values/selected_arrays.py`), or, where the graph cannot say which, a copy.
@@ -43,7 +43,7 @@ from .regions import TraceRegion
 
 @dataclass
 class Side:
-    """What one side of a branch did."""
+    """The record of one side of a branch."""
 
     region: TraceRegion
     result: Any
@@ -57,7 +57,7 @@ class Side:
     left: Contents = field(default_factory=Contents)
 
     def value_of(self, trace: Trace, x: Any) -> Value:
-        """What a leaf holds at the end of this side."""
+        """The value of a leaf at the end of this side."""
         before = [(storage, storage.value, storage.version) for storage in self.written]
         for storage, value in self.written.items():
             storage.replace(value, storage.version)
@@ -100,7 +100,7 @@ class Pairs:
 
     @property
     def start(self) -> int:
-        """What is made in a side, or between the two, was born later."""
+        """Objects made in a side, or between the two, were born later."""
         return self.done[0].region.start
 
     def leaf(self, a: Any, b: Any) -> DecidedLeaf:
@@ -117,7 +117,7 @@ class Pairs:
         return self.slots[key]
 
     def of_side(self, side: int, x: Any, elsewhere: Any = None) -> DecidedLeaf:
-        """What only one side computes; the other one gives something else, or zeros."""
+        """A value that only one side computes; the other one gives something else, or zeros."""
         if elsewhere is None:
             elsewhere = zeros_like(self.trace, x)
         return self.leaf(elsewhere, x) if side else self.leaf(x, elsewhere)
@@ -136,7 +136,7 @@ class Pairs:
                             self.shared[slot.index].append(storage)  # by which it is seen
 
     def _note_again(self, slots: Sequence[DecidedLeaf], side: int) -> bool:
-        """Whether one of the slots of a memory holds what the others are, or are views of."""
+        """Whether one slot of a memory has the array that the others are, or are views of."""
         if not all(map(self._may_be_one, slots)):
             return False
         steps = [slot.sides[side].steps for slot in slots]
@@ -215,7 +215,7 @@ class Pairs:
 
 @dataclass
 class Filling:
-    """Puts what the branch gives in the place of slots."""
+    """Puts the results of the branch in the place of slots."""
 
     trace: Trace
     test: Value
@@ -224,7 +224,7 @@ class Filling:
     fresh: dict[int, TracedArray] = field(default_factory=dict)
 
     def filled(self, x: Any) -> Any:
-        """``x`` with its slots replaced by what the branch gives."""
+        """``x`` with its slots replaced by the branch's results."""
         if not any(type(leaf) is DecidedLeaf for leaf in flatten(x)[0]):
             return x
         return over_leaves(lambda leaf: self._view(leaf) if type(leaf) is DecidedLeaf else leaf, x)
@@ -253,7 +253,7 @@ class Filling:
         return arrays[slot.index]
 
     def _fresh(self, slot: DecidedLeaf) -> TracedArray:
-        """Memory for what the slot gives."""
+        """Memory for the slot's value."""
         if slot.index not in self.fresh:
             self.fresh[slot.index] = from_value(self.trace, self.outputs[slot.index], slot.strides)
         return self.fresh[slot.index]
@@ -267,7 +267,7 @@ class Filling:
         return selected(self.trace, self.test, then, orelse, self.outputs[slot.index])
 
     def _memory(self, slot: DecidedLeaf, side: int) -> TracedArray:
-        """What stands for an array that a side made."""
+        """The stand-in for an array that a side made."""
         holder, steps = self.pairs.again.get((slot.index, side), (slot, ()))
         array = self._fresh(holder)
         return TracedArray(self.trace, array.storage, steps) if steps else array
@@ -275,7 +275,7 @@ class Filling:
     def _outside(
         self, x: TracedArray, inside: Mapping[Value, int], fresh: TracedArray
     ) -> TracedArray:
-        """An array that a side leaves, as what follows the branch sees it."""
+        """An array that a side leaves, as code after the branch sees it."""
         storage, start = x.storage, self.pairs.start
         if isinstance(storage, Selected) and storage.born >= start:
             then, orelse = (self._outside(side, inside, fresh) for side in sides_of(x))
@@ -306,7 +306,7 @@ def _steps(x: TracedArray) -> list[ViewStep]:
 
 
 def _decided_by(x: TracedArray) -> list[Value]:
-    """The tests and indices that decide what it shows."""
+    """The tests and indices that decide its memory."""
     tests: list[Value] = []
     waiting = [x]
     while waiting:

@@ -1,7 +1,7 @@
-"""What branches append to lists that outlive the call: whether they do is up to data.
+"""Items that branches append to lists that outlive the call: whether they do is up to data.
 
-What a list gets is a variable of branches, a tuple.  Where the sides of one differ in it, both
-append a `Choice` of nothing and what they have; after the call the items of the other side are
+The tail of a list is a variable of branches, a tuple.  Where the sides of one differ in it, both
+append a `Choice` of nothing and their own item; after the call the items of the other side are
 dropped.
 """
 

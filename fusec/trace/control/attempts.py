@@ -1,8 +1,8 @@
-"""One attempt at tracing a loop body: what it carries, in which types, and what it needs to know.
+"""One attempt at tracing a loop body: the carried values, their types, and the facts it needs.
 
 Values that stand for those of any iteration take the place of variables and storages; afterwards
-they are compared with what the body leaves behind.  What an attempt learns, `Known` keeps for the
-next one.
+they are compared with those at the end of the body.  Facts that an attempt learns, `LoopFacts`
+keeps for the next one.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Attempt(Finals):
             self.checks = self.region.take_checks()
             self.index_uses = self.region.take_index_uses()
         finally:
-            variables.restore(self.found)
+            variables.restore(self.bindings)
             self.region.take_checks()
             self.region.undo()
 
@@ -105,16 +105,16 @@ class Attempt(Finals):
 
     @property
     def appended_to(self) -> list[Any]:
-        """The lists that get what the iterations append."""
+        """The lists that the iterations append to."""
         grown = () if self.lists is None else self.lists.lists.values()
         return [*(one.owner for one in self.appended),
                 *(one.owner for one in grown if type(one.owner) is list and one.filled.per)]
 
     def _settle_lists(self) -> None:
-        """What the body did with lists that it appends to."""
-        if self.known.changed:
+        """Settle the lists that the body appends to."""
+        if self.facts.changed:
             return
-        if self.collector is not None and self.collector.found:
+        if self.collector is not None and self.collector.appends:
             self.collector.check(self.region.written(), self._written_later())
         self._check_gone_over()
         if self.lists is None:
@@ -123,7 +123,7 @@ class Attempt(Finals):
         self.lists.settle(self.finals, needed, self.region.written(), self._written_later())
 
     def _at_loop(self) -> None:
-        """What follows belongs to the line of the loop."""
+        """Nodes made inside belong to the line of the loop."""
         assert self.trace.hooks is not None
         self.trace.hooks.where = self.parts.where
 
@@ -139,7 +139,7 @@ class Attempt(Finals):
         more = self.parts.test()
         if counter is None and (
                 self.trace.writes > writes or self.parts.variables.differ_from(held)):
-            self.parts.first, self.known.changed = self.parts.tested, True
+            self.parts.first, self.facts.changed = self.parts.tested, True
         if calls_host(self.trace, effects):
             raise unsupported(
                 "drawing random numbers or printing in the test of this loop", loc=self.trace.loc,
@@ -165,7 +165,7 @@ class Attempt(Finals):
         self.carried[0].final = following.value
 
     def _collecting(self, counter: TracedArray) -> None:
-        """The body of a loop of known length: what it appends to lists goes into arrays."""
+        """The body of a loop of known length: its items of lists go into arrays."""
         assert self.parts.item is not None
         effects = self.trace.hooks.effects  # type: ignore[union-attr]
         is_counted = is_int(self.parts.count) and not self.exits and self.parts.written is None
@@ -191,7 +191,7 @@ class Attempt(Finals):
                 final = self.trace.emit("PickUpdate", rows, leaf, counter.value, axes=(0,),
                                         safe=(0,))
                 self.carried.append(Carried(rows, None, final, key, is_needed=True))
-            self.appended = collector.found
+            self.appended = collector.appends
 
 
 def _is_true(value: Value) -> bool:
@@ -200,7 +200,7 @@ def _is_true(value: Value) -> bool:
 
 @contextmanager
 def nothing_done(trace: Trace, variables: CellVariables) -> Iterator[None]:
-    """Takes back what an abandoned attempt did to variables and storages."""
+    """Takes back the changes of an abandoned attempt to variables and storages."""
     entry, region, chosen = variables.read(), TraceRegion(trace), dict(trace.local.chosen)
     bound = LoopBound(trace.part(LoopBound))
     try:

@@ -1,4 +1,4 @@
-"""Branches on data: both sides are traced, what they leave behind is merged.
+"""Branches on data: both sides are traced, their variables merged.
 
 Cheap scalar sides become ``Where``; all others a ``Cond`` node, of which one side runs.
 """
@@ -166,7 +166,7 @@ def _raise_always(trace: Trace, raised: BaseException) -> Node:
 
 
 def _one_of(trace: Trace, test: Value, *errors: Any) -> Any:
-    """What to raise where both sides raise: the first is a check, if it is another exception."""
+    """The exception where both sides raise: the first is a check, if it is another exception."""
     first, second = (getattr(e, "in_numpys_words", None) or e for e in errors)
     if type(first) is type(second) and first.args == second.args:
         return errors[0]
@@ -208,7 +208,7 @@ def _merged_result(sides: Sequence[Side], pairs: Pairs, joining: Joining) -> Any
 
 
 def _as_left(sides: Sequence[Side], a: Any, b: Any) -> tuple[Any, Any]:
-    """Both with what was in containers at the end of their sides; one container that both have is
+    """Both with the items of containers at the end of their sides; one container that both have is
     changed item by item."""
     return (a, b) if a is b else (sides[0].left.of(a), sides[1].left.of(b))
 
@@ -262,7 +262,7 @@ def _cure_for_objects(a: Any, b: Any) -> str:
 def _emit(
     trace: Trace, test: Value, sides: Sequence[Side], pairs: Pairs, storages: Sequence[Storage]
 ) -> list[Value]:
-    """What the branch gives: the merged leaves, then the contents of the storages."""
+    """The branch's results: the merged leaves, then the contents of the storages."""
     after = [[side.written.get(s, s.value) for s in storages] for side in sides]
     for side, roots, new in zip(sides, pairs.sides, after, strict=True):
         reached = [*(v.node for v in (*roots, *new)), *side.checks]

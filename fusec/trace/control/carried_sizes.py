@@ -6,7 +6,7 @@ a number, how much of it is taken.  Axes whose sizes are the same number in ever
 Which they are is found by trying, as everything that a loop carries: sizes that begin alike are one
 class until an iteration leaves them differently.
 
-The largest size follows from what an iteration makes of the largest it can find, again and again:
+The largest size is that of an iteration that begins with the largest possible, again and again:
 for as many iterations as there are, or from a first one on that makes nothing larger.
 """
 
@@ -30,7 +30,7 @@ from ..operands.python_numbers import Intervals
 from ..operands.sizes import SizeTable, number
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .loop_facts import Capacity, Carried, Known, Leaf
+from .loop_facts import Capacity, Carried, Leaf, LoopFacts
 from .ranges import I64
 
 MAX_STEPS = 1 << 14  # iterations whose sizes are computed one by one
@@ -58,15 +58,15 @@ class CarriedSizes:
     """Those of one attempt."""
 
     def __init__(
-        self, trace: Trace, known: Known, trips: int | None, carry: Callable[[Carried], None]
+        self, trace: Trace, facts: LoopFacts, trips: int | None, carry: Callable[[Carried], None]
     ) -> None:
-        self.trace, self.known, self.trips, self.carry = trace, known, trips, carry
+        self.trace, self.facts, self.trips, self.carry = trace, facts, trips, carry
         self.classes: dict[int, SizeClass] = {}
         self.exact: dict[int, int] | None = None  # sizes after the loop, where they are known
 
     def axes(self, key: Leaf) -> dict[int, int]:
         """The axes of an array whose sizes change, with their classes."""
-        return {axis: c for (k, axis), c in self.known.axes.items() if k == key}
+        return {axis: c for (k, axis), c in self.facts.axes.items() if k == key}
 
     # -- before an iteration
 
@@ -87,9 +87,9 @@ class CarriedSizes:
 
     def _class(self, number_: int, initial: Size) -> SizeClass:
         trace = self.trace
-        capacity = self.known.capacities.get(number_)
+        capacity = self.facts.capacities.get(number_)
         if capacity is None:
-            capacity = self.known.capacities[number_] = self._guessed(number_, initial)
+            capacity = self.facts.capacities[number_] = self._guessed(number_, initial)
         parameter = placeholder(trace, TensorType(I64, (), "weak"), "size")
         trace.part(Intervals)[parameter] = (0, capacity.most)
         count = Carried(parameter, as_traced(trace, number(trace, initial)).value,
@@ -102,15 +102,15 @@ class CarriedSizes:
         return SizeClass(initial, capacity, count, excess, capacity.least + excess)
 
     def _guessed(self, number_: int, initial: Size) -> Capacity:
-        """What holds if all iterations add what the first one did."""
-        begin, step = self._limit(initial), self.known.steps.get(number_)
+        """The capacity if all iterations add as much as the first one."""
+        begin, step = self._limit(initial), self.facts.steps.get(number_)
         if self.trips is None or step is None:
             return Capacity(0, begin, begin)
         last = max(begin + step * (self.trips - 1), 0)
         return Capacity(min(begin, last), max(begin, last), max(begin, last + step))
 
     def _beyond(self, count: Value, capacity: Capacity) -> Value:
-        """By how much a size is more than the least: that is what there is a symbol for, so that
+        """By how much a size is more than the least: the symbol is for that, so that
         ``v[:1]`` of two elements at least is known to be one."""
         if not capacity.least:
             return count
@@ -133,7 +133,7 @@ class CarriedSizes:
     # -- after an iteration
 
     def fitted(self, key: Leaf, entered: TensorType, left: TensorType) -> TensorType:
-        """What an iteration found, with the sizes that it leaves where those may change."""
+        """An iteration's array, with the sizes at its end where those may change."""
         axes = self.axes(key)
         if not axes or entered.rank != left.rank:
             return entered
@@ -141,7 +141,7 @@ class CarriedSizes:
             left.shape[a] if a in axes else size for a, size in enumerate(entered.shape)))
 
     def left(self, key: Leaf, final: Value, carried: Carried) -> Value:
-        """What an iteration leaves, as it is carried."""
+        """The array at the end of an iteration, as it is carried."""
         axes = self.axes(key)
         for axis, c in axes.items():
             self.classes[c].finals[key, axis] = final.shape[axis]
@@ -149,7 +149,7 @@ class CarriedSizes:
         return self._reserved(final, carried.parameter.shape) if axes else final
 
     def settle(self, is_left: bool) -> None:
-        """Complete the numbers, or say what another attempt has to know; ``is_left``: there may be
+        """Complete the numbers, or note the facts for another attempt; ``is_left``: there may be
         fewer iterations than known.  Raises `UnboundedSizeError`."""
         classes = {c: x for c, x in self.classes.items() if x.finals}
         if not classes or self._split(classes):
@@ -164,9 +164,9 @@ class CarriedSizes:
         largest = self._largest(classes, finals) if sequence is None else {
             c: Capacity(min(sizes[:-1]), max(sizes[:-1]), max(sizes))
             for c, sizes in sequence.items()}
-        if any(self.known.capacities[c] != capacity for c, capacity in largest.items()):
-            self.known.capacities.update(largest)
-            self.known.changed = True
+        if any(self.facts.capacities[c] != capacity for c, capacity in largest.items()):
+            self.facts.capacities.update(largest)
+            self.facts.changed = True
         if sequence is not None and not is_left:
             self.exact = {c: sizes[-1] for c, sizes in sequence.items()}
 
@@ -175,16 +175,16 @@ class CarriedSizes:
         is_split = False
         for c, x in classes.items():
             for other in list(dict.fromkeys(x.finals.values()))[1:]:
-                new = max(self.known.axes.values()) + 1
-                self.known.axes.update(dict.fromkeys(
+                new = max(self.facts.axes.values()) + 1
+                self.facts.axes.update(dict.fromkeys(
                     (axis for axis, size in x.finals.items() if size is other or size == other),
                     new))
-                self.known.capacities.pop(c, None)
-                is_split = self.known.changed = True
+                self.facts.capacities.pop(c, None)
+                is_split = self.facts.changed = True
         return is_split
 
     def _is_of_iteration(self, size: Size, mine: frozenset[str]) -> bool:
-        """Whether it is computed of what the iteration found, or decided in it."""
+        """Whether it is computed of carried values, or decided in the iteration."""
         names, definers = symbols_of((size,)), self.trace.part(SizeTable).definers
         first = min(x.count.parameter.node.id for x in self.classes.values())
         return bool(names & mine) or any(
@@ -229,8 +229,8 @@ class CarriedSizes:
     # -- after the loop
 
     def results(self, outputs: Mapping[Leaf | None, Value]) -> dict[Leaf | None, Value]:
-        """What the loop gives: the arrays as they are after it, of their own sizes."""
-        keys = dict.fromkeys(key for key, _ in self.known.axes if key in outputs)
+        """The loop's results: the arrays as they are after it, of their own sizes."""
+        keys = dict.fromkeys(key for key, _ in self.facts.axes if key in outputs)
         if self.exact is None:
             self._after(outputs)
         return {**outputs, **{key: self._result(key, outputs[key]) for key in keys}}

@@ -1,6 +1,6 @@
-"""What the body of a loop leaves, compared with what it found.
+"""The values at the end of a loop's body, compared with those at its beginning.
 
-That completes what is carried, or says what another attempt has to know.
+That completes the carried values, or says which facts another attempt has to know.
 """
 
 from __future__ import annotations
@@ -58,42 +58,42 @@ class Finals(Parameters):
     finals: dict[str, Any]  # what each variable holds after an iteration
 
     def _compare(self, finals: dict[str, Any]) -> None:
-        """What the body leaves, with what it found."""
+        """The variables and storages at the end of the body, with those at its beginning."""
         for name, value in finals.items():
             finals[name] = self._aligned(name, value)
-            if name not in self.known.optional or name in self.entered:
+            if name not in self.facts.optional or name in self.entered:
                 self._variable(name, finals[name])
         self._storages()
         self._check_sharing(finals)
-        self.known.learn(self.known.joined, *self.copies.joined_by(self.entry, finals))
-        self.known.learn(self.known.parted, *self.copies.parted_by(self.entry, finals))
+        self.facts.learn(self.facts.joined, *self.copies.joined_by(self.entry, finals))
+        self.facts.learn(self.facts.parted, *self.copies.parted_by(self.entry, finals))
         self.copies.note_strays(finals)
         self._keep_changed()
-        moved = None if self.known.changed else self.copies.changed_and_moved(self.entry, finals)
+        moved = None if self.facts.changed else self.copies.changed_and_moved(self.entry, finals)
         if moved is not None:
             raise _aliased_container(self.trace, moved)
 
     def _keep_changed(self) -> None:
-        """What the body changes of a list, other names may read after the loop, if not this one."""
+        """Changes of the body to a list, other names may read after the loop, if not this one."""
         changed = [name for name, value in self.entry.items()
                    if value is not UNBOUND and not self._is_needed(name)
                    and self.copies.changed_for_others(name, value)]
         if changed:
             self.parts.needed = (*self.parts.needed, *changed)
-            self.known.changed = True
+            self.facts.changed = True
 
     def _learns_holders(self) -> bool:
         """Whether the body has made variables of the items of a container that one holds."""
-        self.known.holders.update(holders_of(self.trace))
-        news = self.known.holders.keys() - self.holders.keys()
+        self.facts.holders.update(holders_of(self.trace))
+        news = self.facts.holders.keys() - self.holders.keys()
         is_new = bool(news) and any(
             loop_leaves(news, x)[1] != loop_leaves((), x)[1]
             for x in self.entry.values() if x is not UNBOUND)
-        self.known.changed |= is_new
+        self.facts.changed |= is_new
         return is_new
 
     def _aligned(self, name: str, value: Any) -> Any:
-        """What a variable holds at the end, as an optional value where it may be None."""
+        """A variable's value at the end, as an optional value where it may be None."""
         before = self.entry.get(name, UNBOUND)
         if name not in self.entry or value is UNBOUND:
             return value
@@ -101,14 +101,14 @@ class Finals(Parameters):
             value = self._opened(value)
             if is_users(name) and self._may_stay_unbound(name, value):
                 like = value.orelse if type(value) is Choice else value
-                self.known.learn_optional(name, Choice(True, Absent(name), likeness(like)))
+                self.facts.learn_optional(name, Choice(True, Absent(name), likeness(like)))
             return value
         try:
             wanted, value = aligned(before, value, (before_all(self.trace), self.opening))
         except HoldsItself as error:
             raise error.refusal(self.trace) from None
         if loop_leaves(self.holders, wanted)[1] != loop_leaves(self.holders, before)[1]:
-            self.known.learn_optional(name, likeness(wanted))
+            self.facts.learn_optional(name, likeness(wanted))
         return value
 
     def _opened(self, value: Any) -> Any:
@@ -119,13 +119,13 @@ class Finals(Parameters):
             raise error.refusal(self.trace) from None
 
     def _may_stay_unbound(self, name: str, value: Any) -> bool:
-        """Whether an iteration need not bind it, or may read what an earlier one bound."""
+        """Whether an iteration need not bind it, or may read an earlier one's value."""
         return name in self.trace.part(UnboundReads) or (
             type(value) is Choice and value.name == name)
 
     def _variable(self, name: str, value: Any) -> None:
         if name not in self.entry:  # an attribute: from now on it is known that it is assigned
-            self.known.changed = True
+            self.facts.changed = True
             return
         before = self.entry[name]
         if value is UNBOUND:
@@ -176,9 +176,9 @@ class Finals(Parameters):
         if carried is None:
             self._uncarried(key, before, after)
             return
-        if is_number(before) and key not in self.known.moving and (
+        if is_number(before) and key not in self.facts.moving and (
                 same(before, after) or self._is_parameter(carried, after)):
-            self.known.learn(self.known.fixed, key)
+            self.facts.learn(self.facts.fixed, key)
             return
         before, after = lifted(self.trace, before), lifted(self.trace, after)
         if not (is_number(after) or is_traced(after)):
@@ -189,16 +189,16 @@ class Finals(Parameters):
             type_ = joined(entered, final.type)
         except Disagreement:
             why = self._disagreement(key[0], before, after)
-            if self.known.learn_sizes(key, entered, final.type, why):
+            if self.facts.learn_sizes(key, entered, final.type, why):
                 return
             raise why from None
         if type_ != entered:
-            self.known.types[key] = replace(type_, shape=before.shape) if type_.shape else type_
-            self.known.changed = True
+            self.facts.types[key] = replace(type_, shape=before.shape) if type_.shape else type_
+            self.facts.changed = True
         carried.final = self.sizes.left(key, converted(self.trace, final, type_), carried)
         self._learn_kind(key, carried, final.type, is_perhaps_pythons(self.trace, final))
         self._check_bounds(key, carried)
-        if key in self.known.rebound:
+        if key in self.facts.rebound:
             self._check_rebinding(key, before, after)
 
     def _learn_kind(
@@ -207,15 +207,15 @@ class Finals(Parameters):
         """Of a number that an iteration leaves as one of another kind, or as Python's own."""
         assert carried.final is not None
         if final.kind != "array" and is_of_other_kind(final, carried.final.type):
-            self.known.learn(self.known.open, key)
+            self.facts.learn(self.facts.open, key)
         if carried.final.type.kind == "scalar" and is_pythons:
             if carried.parameter in self.trace.part(Pythons):  # which is known, too
-                self.known.pythons.add(key)
+                self.facts.pythons.add(key)
             else:
-                self.known.learn(self.known.pythons, key)
+                self.facts.learn(self.facts.pythons, key)
 
     def _check_bounds(self, key: Leaf, carried: Carried) -> None:
-        """That an iteration leaves a Python int within what was supposed; a range that does not
+        """That an iteration leaves a Python int within the supposed range; a range that does not
         depend on that is news, where something had to be checked."""
         supposed = self.trace.part(Intervals).get(carried.parameter)
         if supposed is None or carried.final is None:
@@ -223,14 +223,14 @@ class Finals(Parameters):
         bounds = interval(self.trace, carried.final)
         if supposed is SLOW:
             if not is_slow(bounds):
-                self.known.bounds[key], self.known.changed = None, True
+                self.facts.bounds[key], self.facts.changed = None, True
             elif bounds is not SLOW and self.region.trace.part(OverflowChecks).count > self.checked:
                 assert carried.initial is not None
                 found = hull([interval(self.trace, carried.initial), bounds])
                 if found is not SLOW:  # which says no more than was supposed
-                    self.known.bounds[key], self.known.changed = found, True
+                    self.facts.bounds[key], self.facts.changed = found, True
         elif bounds is None or not supposed[0] <= bounds[0] <= bounds[1] <= supposed[1]:
-            self.known.bounds[key], self.known.changed = None, True
+            self.facts.bounds[key], self.facts.changed = None, True
 
     def _is_parameter(self, carried: Carried, x: Any) -> bool:
         return is_traced(x) and x.storage is None and x.value == carried.parameter
@@ -240,9 +240,9 @@ class Finals(Parameters):
             return
         before, after = lifted(self.trace, before), lifted(self.trace, after)
         if is_traced(before) and before.is_array and is_traced(after) and after.is_array:
-            self.known.learn(self.known.rebound, key)
-        elif key in self.known.fixed and is_number(after):
-            self.known.learn_moving(key)
+            self.facts.learn(self.facts.rebound, key)
+        elif key in self.facts.fixed and is_number(after):
+            self.facts.learn_moving(key)
         else:
             raise self._disagreement(key[0], before, after)
 
@@ -259,9 +259,9 @@ class Finals(Parameters):
         if storage is None or before.storage is None or own is None:
             return
         others = older(after, self.region)
-        if others and (own.version > 0 or any(o in self.known.storages for o in others)):
+        if others and (own.version > 0 or any(o in self.facts.storages for o in others)):
             raise self._aliased(name)
-        if after.steps and storage.born < self.region.start and storage in self.known.storages:
+        if after.steps and storage.born < self.region.start and storage in self.facts.storages:
             raise self._aliased(name)
         if any(self._is_changed(root) for root in roots(before.storage)):
             raise self._aliased(name)  # under another name, while this one may still be bound to it
@@ -273,7 +273,7 @@ class Finals(Parameters):
             raise self._aliased(name)
 
     def _written_later(self) -> set[Storage | None]:
-        """What the body writes of what it carries, and what comes to such a name, in turn."""
+        """The carried storages that the body writes, and memory bound to their names, in turn."""
         stored = [a.storage for a in self.arrays.values()]
         written, more = set[Storage | None](), {s for s in stored if s is not None and s.version}
         while not more <= written:
@@ -312,7 +312,7 @@ class Finals(Parameters):
 
     def _storages(self) -> None:
         written = self.region.written()
-        self.known.learn(self.known.storages, *written)
+        self.facts.learn(self.facts.storages, *written)
         for carried in self.carried:
             if carried.storage is not None:
                 carried.final = carried.storage.value

@@ -47,7 +47,7 @@ class Enumerate(PythonIterator):
 
 
 class Reversed(PythonIterator):
-    """``reversed`` of a range, an array, or a list of what a loop made."""
+    """``reversed`` of a range, an array, or a list that a loop made."""
 
     def _items(self) -> Iterator[Any]:
         (items,) = self.parts

@@ -1,5 +1,5 @@
-"""What is known of a loop before and between attempts to trace it: its parts, what it carries, the
-types of that."""
+"""The facts about a loop before and between attempts to trace it: its parts, its carried values
+and their types."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Capacity:
 
 
 @dataclass
-class Known:
-    """What earlier attempts found."""
+class LoopFacts:
+    """The facts that earlier attempts found."""
 
     types: dict[Leaf, TensorType] = field(default_factory=dict)
     open: set[Leaf] = field(default_factory=set)  # numbers that an iteration leaves of another kind
@@ -96,7 +96,7 @@ class Known:
         self.changed = True
 
     def learn_optional(self, name: str, like: Any) -> None:
-        """A variable that has other leaves from now on: what was known of them is void."""
+        """A variable that has other leaves from now on: facts about the old ones are void."""
         self.optional[name] = like
         self.changed = True
         self.types = {key: t for key, t in self.types.items() if key[0] != name}
@@ -105,12 +105,12 @@ class Known:
         self.axes = {key: c for key, c in self.axes.items() if key[0][0] != name}
 
     def learn_moving(self, key: Leaf) -> None:
-        """A number that stayed what it was in an attempt, where a variable had no value yet."""
+        """A number that an attempt left unchanged, where a variable had no value yet."""
         self.fixed.discard(key)
         self.learn(self.moving, key)
 
     def entry(self, trace: Trace, values: dict[str, Any]) -> dict[str, Any]:
-        """What variables hold before the loop, as optional values where they may become one."""
+        """The values of variables before the loop, as optional values where they may become one."""
         return {name: self._entry(trace, name, x) for name, x in values.items()}
 
     def _entry(self, trace: Trace, name: str, value: Any) -> Any:
@@ -145,7 +145,7 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class LoopFacts:
+class EarlierFacts:
     """The facts of an earlier trace of a loop: numbers that stay as they are, variables bound to
     other arrays, written memory."""
 
@@ -153,27 +153,27 @@ class LoopFacts:
     rebound: frozenset[Leaf]
     written: tuple[Storage, ...]
 
-    def known(self) -> Known:
-        """What an attempt begins with."""
-        return Known(fixed=set(self.fixed), rebound=set(self.rebound),
+    def facts(self) -> LoopFacts:
+        """The facts that an attempt begins with."""
+        return LoopFacts(fixed=set(self.fixed), rebound=set(self.rebound),
                      storages=dict.fromkeys(self.written))
 
 
-class MetBefore(dict[Any, LoopFacts]):
-    """By the places of loops what the last trace of each found.
+class MetBefore(dict[Any, EarlierFacts]):
+    """By the places of loops the facts that the last trace of each found.
 
-    A loop inside of others is traced in each attempt at those.  If each time it had to find out
-    anew what it carries, which takes an attempt of its own, a level more of a nest would double the
-    trace.  So that is supposed, and looked at afterwards: where it does not hold, the loop is
+    A loop inside of others is traced in each attempt at those.  If each time it had to find its
+    carried values anew, which takes an attempt of its own, a level more of a nest would double the
+    trace.  So they are supposed, and looked at afterwards: where that does not hold, the loop is
     traced as if it were met first.
     """
 
-    def note(self, where: Any, known: Known) -> None:
+    def note(self, where: Any, facts: LoopFacts) -> None:
         """An attempt with this knowledge has settled."""
-        self[where] = LoopFacts(frozenset(known.fixed), frozenset(known.rebound),
-                                tuple(known.storages))
+        self[where] = EarlierFacts(frozenset(facts.fixed), frozenset(facts.rebound),
+                                   tuple(facts.storages))
 
-    def supposed(self, trace: Trace, parts: LoopParts) -> LoopFacts | None:
+    def supposed(self, trace: Trace, parts: LoopParts) -> EarlierFacts | None:
         """The facts that are supposed of a loop; of memory, those of memory from before all loops
         and branches or of its variables: other memory may be of an attempt that was given up."""
         found = self.get(parts.where)
@@ -183,5 +183,5 @@ class MetBefore(dict[Any, LoopFacts]):
         shown = {root for leaf in leaves if type(leaf) is TracedArray and leaf.storage is not None
                  for root in roots(leaf.storage)}
         first = trace.record.regions[0]
-        return LoopFacts(found.fixed, found.rebound, tuple(
+        return EarlierFacts(found.fixed, found.rebound, tuple(
             s for s in found.written if s.born < first or s in shown))

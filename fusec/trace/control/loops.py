@@ -40,7 +40,7 @@ from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .attempts import Attempt
 from .finals import is_constant, of_one_memory
-from .loop_facts import Carried, Known, Leaf, LoopFacts, LoopParts, MetBefore
+from .loop_facts import Carried, EarlierFacts, Leaf, LoopFacts, LoopParts, MetBefore
 from .parameters import Instances
 
 MAX_ATTEMPTS = 12
@@ -52,12 +52,12 @@ def trace_loop(trace: Trace, parts: LoopParts, lists: WrittenLists) -> LoopResul
     supposed = met.supposed(trace, parts)
     if supposed is not None:
         with contextlib.suppress(Exception):  # what is wrong is found again without
-            attempt = _settled(trace, parts, supposed.known())
+            attempt = _settled(trace, parts, supposed.facts())
             if _holds(supposed, attempt):
                 return _result(attempt, lists)
         del met[parts.where]
-    attempt = _settled(trace, parts, Known())
-    met.note(parts.where, attempt.known)
+    attempt = _settled(trace, parts, LoopFacts())
+    met.note(parts.where, attempt.facts)
     return _result(attempt, lists)
 
 
@@ -67,25 +67,25 @@ def _result(attempt: Attempt, lists: WrittenLists) -> LoopResult:
     return LoopResult(attempt, lists)
 
 
-def _holds(supposed: LoopFacts, attempt: Attempt) -> bool:
+def _holds(supposed: EarlierFacts, attempt: Attempt) -> bool:
     """Whether the body did all of it again.  That numbers stay is found by any attempt."""
     bound = (attempt.by_leaf.get(key) for key in supposed.rebound)
     return all(c is not None and c.final is not c.parameter for c in bound) and all(
         c.final is not c.parameter for c in attempt.carried if c.storage in supposed.written)
 
 
-def _settled(trace: Trace, parts: LoopParts, known: Known) -> Attempt:
+def _settled(trace: Trace, parts: LoopParts, facts: LoopFacts) -> Attempt:
     """The first attempt that learns nothing more."""
     for _ in range(MAX_ATTEMPTS):
-        known.changed = False
-        attempt = Attempt(trace, parts, known, parts.variables.read())
+        facts.changed = False
+        attempt = Attempt(trace, parts, facts, parts.variables.read())
         try:
             attempt.run()
         except Exception as error:  # not with other sizes either: what was wrong without
-            if known.refusal is None:
+            if facts.refusal is None:
                 raise
-            raise known.refusal from error
-        if not known.changed:
+            raise facts.refusal from error
+        if not facts.changed:
             return attempt
     raise unsupported("a loop whose carried values do not settle", loc=trace.loc,
                       cure="give the variables their final types and shapes before the loop")
@@ -108,7 +108,7 @@ class LoopResult:
         self.test, self.body = self._graphs()
 
     def _needed(self) -> list[Node]:
-        """What the loop computes for its results and effects."""
+        """The nodes of the loop's results and effects."""
         finals = [c.final.node for c in self.carried if c.final is not None]
         return [self.attempt.test.node, *finals, *self.attempt.checks]
 
@@ -150,11 +150,11 @@ class LoopResult:
         self.lists.store()
 
     def _note_kind(self, carried: Carried, output: Value) -> None:
-        """Whether data decides of what kind a number is after the loop."""
-        count, known = self.parts.count, self.attempt.known
+        """Whether data decides the kind of a number after the loop."""
+        count, facts = self.parts.count, self.attempt.facts
         note_joined(self.trace, output, carried.parameter)
         if carried.leaf is not None and carried.parameter in self.trace.part(Pythons) and (
-                carried.leaf in known.pythons or not (is_int(count) and count > 0)):
+                carried.leaf in facts.pythons or not (is_int(count) and count > 0)):
             note_pythons(self.trace, output)
 
     def pays(self) -> bool:
@@ -162,7 +162,7 @@ class LoopResult:
         return not (self.lists.tables and self.is_of_known_numbers())
 
     def is_of_known_numbers(self) -> bool:
-        """Whether it fills lists with what Python computes while tracing, ints of any size."""
+        """Whether it fills lists with numbers that the trace knows, ints of any size."""
         lists, tables = self.attempt.lists, self.lists
         if self.outer or not all(map(is_check, self.attempt.checks)) or not (
                 (lists is not None and lists.are_known())
@@ -216,7 +216,7 @@ class LoopResult:
     def _restored(self, name: str, value: Any) -> Any:
         result = self.attempt.copies.restored(
             self.entry.get(name, UNBOUND), self.attempt.finals[name], value)
-        if may_be_held(result) and name in self.attempt.known.joined:
+        if may_be_held(result) and name in self.attempt.facts.joined:
             self.trace.note_chosen(result)
         return result
 
@@ -316,7 +316,7 @@ class LoopResult:
 
     def _may_be(self, key: Leaf, leaf: Any) -> tuple[list[Storage], bool]:
         """The memory from before the loop that a variable may show after it, and whether it may do
-        so after an iteration: of the variable itself, and of what its array stands for."""
+        so after an iteration: of the variable itself, and of the array behind its own."""
         before, leaf = self._before(key), lifted(self.trace, leaf)
         if any(type(x) is not TracedArray or x.storage is None for x in (before, leaf)):
             return [], False

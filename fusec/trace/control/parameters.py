@@ -1,4 +1,4 @@
-"""What stands for the values of any iteration while the body of a loop is traced."""
+"""Parameters that stand for the values of any iteration while the body of a loop is traced."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ from ..operands.python_numbers import SLOW, Intervals, interval, is_slow
 from ..values.array import TracedArray, from_value, number
 from ..values.trace import Trace, assign
 from .carried_sizes import CarriedSizes
-from .loop_facts import Carried, Known, Leaf, LoopParts
+from .loop_facts import Carried, Leaf, LoopFacts, LoopParts
 from .ranges import I64, most_trips
 
 
 class Parameters:
-    """An attempt as it begins: parameters in the place of what variables and storages hold."""
+    """An attempt as it begins: parameters in the place of the values of variables and storages."""
 
-    def __init__(self, trace: Trace, parts: LoopParts, known: Known, entry: dict[str, Any]) -> None:
-        self.trace, self.parts, self.known = trace, parts, known
-        self.found, self.entry = entry, known.entry(trace, entry)
-        self.entered = set(known.optional)  # which may be None in this attempt
+    def __init__(
+        self, trace: Trace, parts: LoopParts, facts: LoopFacts, entry: dict[str, Any]
+    ) -> None:
+        self.trace, self.parts, self.facts = trace, parts, facts
+        self.bindings, self.entry = entry, facts.entry(trace, entry)
+        self.entered = set(facts.optional)  # which may be None in this attempt
         self.lists = self._lists()
         self.region = TraceRegion(trace)
         self.opening = Opening(trace, self.region.start)
@@ -45,20 +47,20 @@ class Parameters:
         self.arrays: dict[Leaf, TracedArray] = {}  # what stands for arrays carried by value
         self.copies = Copies(trace)
         trips = parts.count if type(parts.count) is int else None
-        self.sizes = CarriedSizes(trace, known, trips, self.carried.append)
-        known.holders.update(holders_of(trace))
-        self.holders = dict(known.holders)
+        self.sizes = CarriedSizes(trace, facts, trips, self.carried.append)
+        facts.holders.update(holders_of(trace))
+        self.holders = dict(facts.holders)
         self.checked = trace.part(OverflowChecks).count
 
     def _lists(self) -> GrowingLists | None:
         """The lists that the body appends to and reads, in a loop of known length."""
-        parts, known = self.parts, self.known
+        parts, facts = self.parts, self.facts
         if parts.item is None or parts.written is not None or not is_int(parts.count):
             return None
         lists = GrowingLists(
-            self.trace, parts.body, parts.count, known.lists, known.change, self.entry)
-        known.storages = {s: None for s in known.storages if s not in lists.given_up}
-        known.storages.update(dict.fromkeys(lists.storages))
+            self.trace, parts.body, parts.count, facts.lists, facts.change, self.entry)
+        facts.storages = {s: None for s in facts.storages if s not in lists.given_up}
+        facts.storages.update(dict.fromkeys(lists.storages))
         return lists if lists.lists else None
 
     def _counter(self) -> TracedArray | None:
@@ -76,7 +78,7 @@ class Parameters:
             if value is not UNBOUND:
                 bound[name] = self._with_parameters(name, value)
         self.parts.variables.write(bound)
-        for storage in self.known.storages:
+        for storage in self.facts.storages:
             parameter = placeholder(self.trace, storage.value.type, "array")
             self.carried.append(Carried(parameter, storage.value, storage=storage,
                                          is_needed=True))
@@ -87,7 +89,7 @@ class Parameters:
         inner = unflatten(structure, [
             self._parameter((name, i), leaf) for i, leaf in enumerate(leaves)])
         return with_objects(
-            self._stand_in, value, self.copies.of(name, value, inner, self.known))
+            self._stand_in, value, self.copies.of(name, value, inner, self.facts))
 
     def _stand_in(self, before: ObjectRecord, record: ObjectRecord) -> Any:
         """The object of any iteration: in the first one it is that from before the loop, which
@@ -97,22 +99,22 @@ class Parameters:
         return instance
 
     def _parameter(self, key: Leaf, leaf: Any) -> Any:
-        if key in self.known.fixed:
+        if key in self.facts.fixed:
             return leaf
         if is_number(leaf):
             initial = leaf_value(self.trace, leaf)
-            type_ = self.known.types.get(key) or initial.type
+            type_ = self.facts.types.get(key) or initial.type
             carried = self._carry(key, type_, converted(self.trace, initial, type_))
             note_joined(self.trace, carried.parameter, initial)
-            if key in self.known.open:
+            if key in self.facts.open:
                 self.trace.part(JoinedKinds).add(carried.parameter)
-            if key in self.known.pythons or is_perhaps_pythons(self.trace, initial):
+            if key in self.facts.pythons or is_perhaps_pythons(self.trace, initial):
                 note_pythons(self.trace, carried.parameter)
             self._bound(key, carried)
             return number(self.trace, carried.parameter)
-        if key in self.known.rebound:
+        if key in self.facts.rebound:
             leaf = lifted(self.trace, leaf)
-            type_ = self.known.types.get(key) or leaf.value.type
+            type_ = self.facts.types.get(key) or leaf.value.type
             initial = converted(self.trace, leaf.value, type_)
             value = self._carry_sized(key, type_, initial) if self.sizes.axes(key) else (
                 self._carry(key, type_, initial).parameter)
@@ -124,17 +126,17 @@ class Parameters:
         return leaf
 
     def _bound(self, key: Leaf, carried: Carried) -> None:
-        """What a Python int can be in an iteration: supposed at first, see `_check_bounds`."""
+        """The range of a Python int in an iteration: supposed at first, see `_check_bounds`."""
         parameter, initial = carried.parameter, carried.initial
         if not parameter.type.is_weak or parameter.dtype != I64 or initial is None:
             return
         start = interval(self.trace, initial)
-        bounds = self.known.bounds.get(key, SLOW) if is_slow(start) else None
+        bounds = self.facts.bounds.get(key, SLOW) if is_slow(start) else None
         if bounds is not None:
             self.trace.part(Intervals)[parameter] = bounds
 
     def _carry_sized(self, key: Leaf, type_: TensorType, initial: Value) -> Value:
-        """What stands for an array whose size changes: a part of its buffer."""
+        """The parameter of an array whose size changes: a part of its buffer."""
         buffer, part = self.sizes.parameter(key, type_, initial)
         buffer.is_needed = self._is_needed(key[0])
         self.by_leaf[key] = buffer
@@ -153,7 +155,7 @@ class Parameters:
 
 
 class Instances:
-    """The objects that variables hold after a loop, made of what it leaves of their attributes."""
+    """The objects that variables hold after a loop, made of their attributes at its end."""
 
     def __init__(self, attempt: Any, names: Iterable[str]) -> None:
         self.trace, self.attempt = attempt.trace, attempt

@@ -1,7 +1,7 @@
 """Exceptions that the program raises while a branch or loop that data decides is traced.
 
-Compiled code raises them where the run gets there, and what has been assigned by then stays so (see
-`states`); defects of the tracer, and what fusec refuses, are raised at once.
+Compiled code raises them where the run gets there, and assignments made by then stay (see
+`states`); defects of the tracer, and refusals of fusec, are raised at once.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ def as_checked(trace: Trace, raised: BaseException) -> BaseException:
 
 @operation
 def note_state(trace: Trace, node: Node, state: State | None = None) -> None:
-    """``node`` may raise: what the program has assigned by now, or in ``state``, stays so.
+    """``node`` may raise: the program's assignments by now, or in ``state``, stay.
 
-    A node in a branch or loop that data decides is none of the graph's own: there it is what was
-    assigned before the outermost one."""
+    A node in a branch or loop that data decides is none of the graph's own: there it is those
+    before the outermost one."""
     state = state_now(trace) if state is None else state
     if state is not None:
         trace.part(States).noted.append((node, state))
@@ -107,8 +107,8 @@ def note_state(trace: Trace, node: Node, state: State | None = None) -> None:
 
 @operation
 def state_now(trace: Trace) -> State | None:
-    """What has been assigned by now; None: nothing, the place is inside of several branches, or
-    what is assigned now could not be put together after a call (it may be later)."""
+    """The assignments by now; None: there are none, the place is inside of several branches, or
+    they could not be put together after a call (they may be later)."""
     world = trace.world
     changed = trace.part(Places).before or world.containers.held
     if len(trace.record.regions) > 1 or not (changed or trace.record.journal):

@@ -1,4 +1,4 @@
-"""What a ``for`` loop goes over, when the graph is to hold the loop: counted sequences.
+"""Iterables of ``for`` loops that the graph is to hold: counted sequences.
 
 A sequence has a number of items, known or traced, and gives the item at a traced position.
 """
@@ -74,13 +74,13 @@ def sequence(trace: Trace, over: Any) -> CountedItems | None:
 
 
 class GoneOver(list[tuple[Any, list[Any]]]):
-    """Of a trace: lists of what loops made, that loops of the graph go over, and arrays and numbers
-    in them."""
+    """Of a trace: lists that loops made, that other loops of the graph go over, and arrays and
+    numbers in them."""
 
 
 def listed(trace: Trace, over: Any) -> CountedItems | None:
-    """A list, tuple or view of a dict: of numbers, or of what a loop made, or of tuples of these;
-    Python goes over it where the graph cannot."""
+    """A list, tuple or view of a dict: of numbers, or of items that a loop made, or of tuples of
+    these; Python goes over it where the graph cannot."""
     if type(over) in VIEWS:
         over = tuple(over)
     numbers = table(trace, over)
@@ -244,7 +244,7 @@ def _bounded(over: TracedRange, item: Callable[[Any], Any], k: Any) -> Any:
 
 
 def _checked_step(trace: Trace, given: TracedArray) -> TracedArray:
-    """A step that data decides, checked not to be 0; what follows may be computed before that."""
+    """A step that data decides, checked not to be 0; nodes after it may be computed before that."""
     step = weak(trace, given.value, I64)
     low, high = interval(trace, step) or (-1, 1)
     if low <= 0 <= high:

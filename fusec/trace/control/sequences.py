@@ -1,4 +1,4 @@
-"""What Python's iterators become in a trace: things that a loop of the graph can count.
+"""Python's iterators in a trace: sequences that a loop of the graph can count.
 
 They are iterators, as Python's are: who goes over one takes its items.  A loop of the graph takes
 all of them at once, after which nothing goes on with them.

@@ -67,8 +67,8 @@ class Nests:
     """The loops of one trace, by their places: how many levels of others each holds, and those
     whose rest became a loop of the graph after an iteration that was written out.
 
-    Such a loop is met again in what is traced of the loops around it.  Each level that is written
-    out again, and then traced, would multiply what the levels inside it cost.
+    Such a loop is met again in later attempts at the loops around it.  Each level that is written
+    out again, and then traced, would multiply the cost of the levels inside it.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ def _levels(code: CodeType) -> int:
 
 
 def visit(where: Where, parts: LoopParts) -> Visit | None:
-    """What tells attempts at a loop apart that may end differently: the types that its variables
+    """The key of attempts at a loop that may end differently: the types that its variables
     begin with.  None, which is never known, for one that is long to unroll."""
     count = getattr(parts.count, "hint", parts.count)  # to know less costs time alone
     if type(count) is not int or count > UNROLL_AGAIN:
@@ -118,7 +118,7 @@ def visit(where: Where, parts: LoopParts) -> Visit | None:
 
 
 def _type_of(value: Any) -> Any:
-    """Of a container its type and length: what is in it is no reason to try a loop again."""
+    """Of a container its type and length: its items are no reason to try a loop again."""
     if is_traced(value):
         return value.dtype, expressions(value.shape), value.type.kind
     return type(value), len(value) if isinstance(value, (list, tuple, dict)) else 0

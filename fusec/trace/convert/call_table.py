@@ -18,7 +18,7 @@ class CallTable:
     """
 
     def __init__(self, parent: CallTable | None = None) -> None:
-        """A table that falls back on ``parent``, also for what that registers later."""
+        """A table that falls back on ``parent``, also for its later handlers."""
         self._parent = parent
         self._entries: dict[int, tuple[Any, Handler]] = dict(parent._entries) if parent else {}
 
@@ -51,7 +51,7 @@ class CallTable:
         return len(self._entries)
 
     def find(self, fn: Any) -> tuple[Handler, tuple[Any, ...]] | None:
-        """The handler, and what comes before the call's arguments: nothing, or ``self``."""
+        """The handler, and its arguments before the call's: nothing, or ``self``."""
         entry = self._entry(fn)
         if entry is not None:
             return entry[1], ()

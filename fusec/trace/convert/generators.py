@@ -53,7 +53,7 @@ def _listed(fn: FunctionType, call: Callable[[Any], Any], hooks: Bound) -> Any:
 
 
 def _list_code(code: CodeType, module_globals: dict[str, Any]) -> CodeType | None:
-    """The code of a function that returns what the generator yields."""
+    """The code of a function that returns the generator's items."""
     try:
         source = find_source(code, module_globals)
     except SourceUnavailable:

@@ -1,4 +1,4 @@
-"""What converted code calls.  `Hooks` gives every hook Python's own meaning; a tracer overrides.
+"""The hooks of converted code.  `Hooks` gives every one Python's own meaning; a tracer overrides.
 
 Every hook takes ``where`` first, the place of the construct in the user's source, and notes it:
 ``hooks.loc`` is the innermost place reached, also after an exception.  The other arguments come in
@@ -34,7 +34,7 @@ class Hooks:
     """Python's semantics for every hook.
 
     ``table`` says which callables have handlers.  Functions defined in a converted function may
-    outlive the trace: a tracer's hooks must then mean what these do.
+    outlive the trace: a tracer's hooks must then mean the same.
     """
 
     table: CallTable = CALLS
@@ -80,7 +80,7 @@ class Hooks:
         return partial(self.call, where, fn)
 
     def resolve(self, fn: Any) -> Callable[..., Any]:
-        """What to run for ``fn`` when no handler answers.
+        """The function to run for ``fn`` when no handler answers.
 
         Classes are called as they are, so ``__init__`` and special methods are not converted.
         """
@@ -113,7 +113,7 @@ class Hooks:
             raise error.located(self.loc if self.where[0] else None) from None
 
     def itself(self, where: Where, value: Any) -> Any:
-        """The value, where Python does what there is to do with it."""
+        """The value, where Python itself goes on with it."""
         self.where = where
         return value
 
@@ -175,7 +175,7 @@ class Hooks:
     compare = binop
 
     def iop(self, where: Where, op: str, a: Any, b: Any) -> Any:
-        """What ``a op= b`` binds to its target, ``a`` perhaps changed.
+        """The value that ``a op= b`` binds to its target, ``a`` perhaps changed.
 
         ``op`` is a key of `IN_PLACE`.
         """
@@ -208,14 +208,14 @@ class Hooks:
         self.where = where
 
     def if_return(self, where: Where, test: Any, then: Thunk, orelse: Thunk) -> Any:
-        """What one of two blocks returns, both at the end of the function."""
+        """The result of one of two blocks, both at the end of the function."""
         return (then if self.test(where, test) else orelse)()
 
     if_expression = if_return  # ``then if test else orelse``
 
     def frame(self, where: Where, variables: Thunk, assigned: tuple[str, ...]) -> Any:
         """A function begins: the cells of ``variables`` are its own, among them those ``assigned``
-        by functions inside it.  It keeps what this returns until it ends."""
+        by functions inside it.  It keeps this hook's result until it ends."""
 
     def while_(self, where: Where, test: Thunk, body: Thunk, stop: Thunk | None, *_: Any) -> None:
         """``while test: ...``; ``stop`` says after each iteration whether an exit was taken.
@@ -243,18 +243,18 @@ class Hooks:
         return any(flags)
 
     def asked_truth(self, test: Any) -> Any:
-        """What the object ``test`` says that its truth is, asked once; others as they are."""
+        """The truth of the object ``test`` by its own method, asked once; others as they are."""
         return test
 
     def decide(self, test: Any) -> bool | None:
-        """What a test is in every call; None, which only a tracer says, where data decides."""
+        """The truth of a test in every call; None, which only a tracer says, where data decides."""
         return self.test(self.where, test)
 
     def and_(self, where: Where, role: str, value: Any, *thunks: Thunk) -> Any:
         """``value and ...``: operands are evaluated as far as Python would.
 
-        ``role`` says what the result is for: its "value", its truth alone ("test"), or both
-        ("operand" of another one, which need not find out again what is known).
+        ``role`` is the use of the result: its "value", its truth alone ("test"), or both
+        ("operand" of another one, which need not ask for its truth again).
         """
         return self.short_circuit(where, role, True, value, thunks)
 
@@ -341,8 +341,8 @@ class Hooks:
         return plain(over)
 
     def unpack(self, where: Where, value: Any, count: int | None) -> Any:
-        """What ``a, b = value`` takes apart instead of ``value``; ``count`` is the number of
-        names, None where one is starred."""
+        """The iterable that ``a, b = value`` takes apart instead of ``value``; ``count`` is the
+        number of names, None where one is starred."""
         self.where = where
         return value
 

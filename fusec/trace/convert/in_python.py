@@ -12,7 +12,7 @@ FUSEC_ROLE = CONVERTED
 
 
 def _words(function: Any) -> str:
-    """What this Python says of no items."""
+    """This Python's message about no items."""
     try:
         function(())
     except ValueError as error:

@@ -9,7 +9,7 @@ from ..facts.policy import stays_plain
 
 
 def class_attribute(owner: type, name: str) -> Any:
-    """What a class or its bases hold under a name, descriptors not run; None if nothing."""
+    """The attribute of a class or its bases under a name, descriptors not run; None if nothing."""
     for base in owner.__mro__:
         if name in base.__dict__:
             return base.__dict__[name]

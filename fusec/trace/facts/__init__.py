@@ -1,1 +1,1 @@
-"""What is known without a trace: names, layouts, texts, and what NumPy is installed."""
+"""Facts without a trace: names in code, layouts, texts, and the behaviour of this NumPy."""

@@ -1,4 +1,4 @@
-"""What to do about NumPy's errors: the first row whose words are in the message."""
+"""Cures for NumPy's errors: the first row whose words are in the message."""
 
 from __future__ import annotations
 

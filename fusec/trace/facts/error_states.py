@@ -26,7 +26,7 @@ class CheckedValue:
 
 @dataclass(frozen=True)
 class State:
-    """What is assigned, with the structure of the values and their leaves; arrays that have other
+    """The assignments, with the structure of the values and their leaves; arrays that have other
     content, by input."""
 
     assigned: list[tuple[Any, Any, list[Any]]]

@@ -1,4 +1,4 @@
-"""Strides during a trace: what NumPy would give each array, so that results and views agree.
+"""Strides during a trace: those that NumPy would give each array, so that results and views agree.
 
 All strides are in bytes.  Sources: NumPy's documented iteration order ("K": as the operands lie in
 memory) and its rule when ``reshape`` can return a view.
@@ -113,7 +113,7 @@ def order_like(shape: Shape, strides: Strides, itemsize: int, order: str) -> lis
 
 
 def joined_order(shapes: Sequence[Shape], strides: Sequence[Strides]) -> list[int]:
-    """Axes outermost first in what ``concatenate`` makes of these arrays.
+    """Axes outermost first in the result of ``concatenate`` of these arrays.
 
     Unlike in `k_order`, a stride of 0 counts; only axes of length 1 say nothing.
     """

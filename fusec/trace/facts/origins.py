@@ -78,7 +78,7 @@ def _text_at(loc: Loc) -> str:
 
 
 def access_path(what: str) -> str:
-    """How a program reaches what is described so: ``weights['W']`` of ``global weights['W']``."""
+    """How a program reaches such an object: ``weights['W']`` of ``global weights['W']``."""
     words = what.split(" ")
     if words[0] in ("a", "an"):
         return words[1]

@@ -1,4 +1,4 @@
-"""Arrays and dtypes that fusec does not hold: which, why, and what to do instead."""
+"""Arrays and dtypes that fusec does not hold: which, why, and the cure."""
 
 from __future__ import annotations
 

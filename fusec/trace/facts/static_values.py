@@ -1,5 +1,5 @@
-"""What stands for a static argument in the key of a call: equal only where a trace of the one value
-may serve for the other.  The ``==`` of a user's class may ignore what the trace has read."""
+"""The key of a static argument in the key of a call: equal only where a trace of the one value
+may serve for the other.  The ``==`` of a user's class may ignore attributes that the trace read."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class _Opaque(Exception):
 
 
 def key_of(value: Any) -> Any:
-    """What stands for a static argument in the key: the value itself where its ``==`` is safe."""
+    """The key of a static argument: the value itself where its ``==`` is safe."""
     kind = type(value)
     if kind in _EXACT or isinstance(value, _BY_IDENTITY) or kind.__eq__ is object.__eq__:
         return value
@@ -93,7 +93,7 @@ def _is_immutable(value: Any) -> bool:
 
 
 def _content(value: Any, depth: int) -> tuple[Any, ...]:
-    """A hashable copy of what a value holds: class and bits of it, its items and attributes."""
+    """A hashable copy of a value's contents: class and bits of it, its items and attributes."""
     kind = type(value)
     if kind in _EXACT or isinstance(value, (*_BY_IDENTITY, enum.Enum)):
         return kind, value

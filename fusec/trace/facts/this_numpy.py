@@ -1,4 +1,4 @@
-"""Where the supported versions of NumPy differ: what the installed one does.
+"""Where the supported versions of NumPy differ: the behaviour of the installed one.
 
 Each name is the outcome of one experiment; no code of ours reads NumPy's version.
 """

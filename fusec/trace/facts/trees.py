@@ -40,8 +40,8 @@ def too_deep() -> Exception:
 def leaves_in(
     x: Any, kinds: tuple[type, ...] = (list, tuple), with_derived: bool = False
 ) -> Iterator[Any]:
-    """What lies in lists and tuples, or containers of these types, at any depth: in its order, what
-    one holds that lies there twice once.  Another value is the only leaf."""
+    """The leaves of lists and tuples, or containers of these types, at any depth, in order; those
+    of a container that lies there twice come once.  Another value is the only leaf."""
     todo, visited = [x], set[int]()
     while todo:
         item = todo.pop()
@@ -126,7 +126,7 @@ def _in_order(x: Any) -> Any:
 
 
 class First(threading.local):
-    """The container in the first of its places, and what the latest call made of it there.
+    """The container in the first of its places, and its counterpart of the latest call.
 
     In other places stands an `Again`; trees are put together in the order they were taken apart.
     """
@@ -138,7 +138,7 @@ class First(threading.local):
 
 
 class Again:
-    """Another place of a container: what is there is found when a tree is put together."""
+    """Another place of a container: its counterpart is found when a tree is put together."""
 
     __slots__ = ("find",)
 

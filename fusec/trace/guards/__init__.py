@@ -1,1 +1,1 @@
-"""What a trace took for constant, and how each call compares it."""
+"""Guards: values that a trace took for constant, and how each call compares them."""

@@ -59,7 +59,7 @@ def _guards(trace: Trace, x: np.ndarray, by: type) -> list[Guard]:
 
 @dataclass(frozen=True)
 class Handle:
-    """What the program has for an array; ``read`` finds it at each call, None for an argument."""
+    """The program's stand-in for an array; ``read`` finds it at each call, None for an argument."""
 
     array: TracedArray
     title: str
@@ -67,7 +67,7 @@ class Handle:
 
 
 class Handles:
-    """Of a trace: the handles by what they stand for, and by themselves."""
+    """Of a trace: the handles by the arrays' keys, and by their ids."""
 
     def __init__(self) -> None:
         self.by_array: dict[Any, TracedArray] = {}

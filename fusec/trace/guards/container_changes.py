@@ -1,7 +1,7 @@
 """Changes that a trace makes to the program's containers, taken back where the trace is given up.
 
 A trace may begin anew, with names known that it took for constants or with ints that must be
-known; what the first attempt changed would then be changed twice.
+known; changes of the first attempt would then be made twice.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def may_be_held(container: Any) -> bool:
 
 
 def items_in(container: Any) -> Iterator[tuple[Any, Any]]:
-    """Keys or positions, and what lies there."""
+    """Keys or positions, and the items there."""
     return iter(container.items() if isinstance(container, dict) else enumerate(container))
 
 
 def held_in(x: Any) -> Iterable[Any]:
-    """What lies in a tuple, or in a container that may be held."""
+    """The items of a tuple, or of a container that may be held."""
     return x if type(x) is tuple else [v for _, v in items_in(x)] if may_be_held(x) else ()
 
 
@@ -50,8 +50,8 @@ def put_content(container: Any, items: list[tuple[Any, Any]]) -> None:
 
 
 class ContainerChanges:
-    """What containers held before the trace changed them first; ``with`` it, an exception takes
-    the changes back."""
+    """The contents of containers before the trace changed them first; ``with`` it, an exception
+    takes the changes back."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -77,7 +77,7 @@ class ContainerChanges:
         return [(c, self._locs.get(key)) for key, (c, _) in self._before.items()]
 
     def content_before(self, container: Any) -> Any:
-        """What is in a container, or was there before it was changed."""
+        """The items of a container, those before it was changed if it was."""
         return self._before.get(id(container), (None, container))[1]
 
     def forget(self) -> None:
@@ -85,7 +85,7 @@ class ContainerChanges:
         self._before.clear()
 
     def take_back(self) -> None:
-        """Every container holds again what it held."""
+        """Every container holds its old items again."""
         for container, before in self._before.values():
             if isinstance(container, (list, bytearray, array.array)):
                 container[:] = before

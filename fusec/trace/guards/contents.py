@@ -52,7 +52,7 @@ def inside(container: Any) -> list[tuple[Key, Any]] | None:
 
 
 def parts_of(function: partial[Any]) -> list[Any]:
-    """What a partial consists of, mutable dicts included."""
+    """The parts of a partial, mutable dicts included."""
     return [function.func, function.args, function.keywords, function.__dict__]
 
 

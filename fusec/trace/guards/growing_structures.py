@@ -20,7 +20,7 @@ _CONTAINERS = tuple(_BRACKETS)
 
 
 class Growth:
-    """What the variables of one loop hold, from iteration to iteration."""
+    """The values of one loop's variables, from iteration to iteration."""
 
     def __init__(self) -> None:
         self._done = 0
@@ -29,7 +29,7 @@ class Growth:
     def after_iteration(self, read: Callable[[], Mapping[str, Any]], trace: Any) -> None:
         """One more is done.  Raises `UnsupportedError` for a variable that has got too large.
 
-        ``read`` gives what the variables hold, and makes the loop the place that the trace is at.
+        ``read`` gives the variables' values, and makes the loop the place that the trace is at.
         """
         self._done = done = self._done + 1
         if not self._grows and done & (done - 1 if done < _FEW else _FEW - 1):

@@ -1,6 +1,6 @@
-"""What a trace took for constant, checked at each call: attributes, globals, closure variables.
+"""Guards, checked at each call, of a trace's constants: attributes, globals, closure variables.
 
-A guard compares what a place holds with what it held, by a measure: see `measures`.
+A guard compares the value of a place with the traced one, by a measure: see `measures`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .relations import Never, Relation
 
 
 def itself(value: Any) -> Any:
-    """What a guard reads that has hold of the value: ``partial(itself, value)``."""
+    """The reader of a guard that has hold of the value: ``partial(itself, value)``."""
     return value
 
 
@@ -60,7 +60,7 @@ def is_kept(obj: Any, name: str, value: Any) -> bool:
 
 
 def is_own(value: Any) -> bool:
-    """Whether what an attribute gives is the same object each time: not a method."""
+    """Whether an attribute gives the same object each time: not a method."""
     return not isinstance(value, (MethodType, BuiltinMethodType, MethodWrapperType, ModuleType))
 
 
@@ -68,7 +68,7 @@ class Guard:
     """A place that must still hold the value it had at the end of the trace, a container with the
     content that it had at the beginning.
 
-    ``is_native``: the launcher compares it, with what it is given to run on.  ``is_quiet``: it
+    ``is_native``: the launcher compares it, in its own argument checks.  ``is_quiet``: it
     hardly ever changes, and reports need not tell of it.
     """
 
@@ -170,7 +170,7 @@ def _held_now() -> Container[int]:
 
 
 def place_guard(place: OuterPlace, measured: Measure | None = None) -> Guard:
-    """That a place holds what it held."""
+    """A guard that a place holds its value of now."""
     return Guard(place.subject, place.title, place, measured)
 
 
@@ -222,7 +222,7 @@ def check_of(guards: Sequence[Guard]) -> Callable[[], bool]:
 
 
 class Checks:
-    """What plans ask of the guards of their trace, made once for all of them."""
+    """The checks of a trace's guards for its plans, made once for all of them."""
 
     def __init__(self, guards: Sequence[Guard]) -> None:
         self.guards = guards

@@ -30,8 +30,8 @@ _LONGEST_ROW = 64  # items of a tuple that is compared as one number is
 
 
 class Measure(Protocol):
-    """What a place must hold.  ``is_of_start``: measured when the trace begins, as the value is
-    mutable."""
+    """The condition on a place's value.  ``is_of_start``: measured when the trace begins, as the
+    value is mutable."""
 
     @property
     def is_of_start(self) -> bool: ...

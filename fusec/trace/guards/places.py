@@ -1,6 +1,6 @@
 """Places that outlive the call: variables of outer scopes, attributes, items of lists and dicts.
 
-What a place holds is read at each call (`Place.__call__`), by guards and for inputs of the graph.
+The value of a place is read at each call (`Place.__call__`), by guards and for inputs of the graph.
 One that the program assigns is a variable of its branches and loops (`Place.value`), is put back
 after the trace, and is assigned after each call (`Place.apply`): see `Places`.
 """
@@ -29,9 +29,9 @@ UNBOUND: Any = Absent()  # what a place holds that has no value
 
 
 class OuterPlace:
-    """What ``name`` says in ``scope``; called, it gives what is there.
+    """The place of ``name`` in ``scope``; called, it gives the value there.
 
-    ``subject``: what messages call it; ``title``: what reports do, another one for each variable.
+    ``subject``: its name in messages; ``title``: in reports, another one for each variable.
     """
 
     __slots__ = ("name", "scope", "subject", "title")
@@ -52,11 +52,11 @@ class OuterPlace:
 
     @property
     def reader(self) -> Callable[[], Any]:
-        """What reads it at each call."""
+        """The function that reads it at each call."""
         return self
 
     def now(self) -> Any:
-        """What the program sees in it while it is traced; `UNBOUND` for nothing."""
+        """The value that the program sees in it while it is traced; `UNBOUND` for nothing."""
         return self()
 
     def put(self, value: Any) -> None:
@@ -138,7 +138,7 @@ class Defaults(OuterPlace):
 class Attribute(OuterPlace):
     """An attribute of an object that is not kept alive; ``scope`` gives the object.
 
-    While the function is traced the object keeps what it has: what is assigned waits here.
+    While the function is traced the object keeps its value: an assigned one waits here.
     """
 
     __slots__ = ("_id", "_reader", "_waiting")
@@ -160,7 +160,7 @@ class Attribute(OuterPlace):
 
     @staticmethod
     def of(obj: Any, name: str) -> Any:
-        """What reading it gives of this object."""
+        """The value that reading it gives of this object."""
         return getattr(obj, name, UNBOUND)
 
     def expression(self, bind: Bind) -> str:
@@ -223,7 +223,7 @@ class NamesOf(Attribute):
 
 
 class Item(OuterPlace):
-    """What lies in a list or dict under a key; ``find`` gives the one that stands in its place at a
+    """The item of a list or dict under a key; ``find`` gives the one that stands in its place at a
     later call."""
 
     __slots__ = ("find",)
@@ -274,7 +274,7 @@ class Places:
         return (type(place), place.key) in self._known
 
     def add(self, place: OuterPlace) -> None:
-        """Take a place for a variable, with what is in it now."""
+        """Take a place for a variable, with its value now."""
         title, number = place.title, 2
         while place.title in self.by_title:
             place.title, number = f"{title} ({number})", number + 1
@@ -309,14 +309,14 @@ class Places:
         return sorted(is_last, key=is_last.__getitem__)
 
     def read(self) -> dict[str, Any]:
-        """What every one of them holds."""
+        """The values of all of them."""
         return {title: self.by_title[title].now() for title in self.titles}
 
     def restore(self, values: Mapping[str, Any], restored: Collection[int] = ()) -> None:
         """Bind all as they were when `read` gave these values, new ones as they were found.
 
         ``restored`` are the ids of cells that have been, under the names of the program's own
-        variables: what was found in them was a value of the attempt that is taken back.
+        variables: the values in them are those of the attempt that is taken back.
         """
         for title, place in self.by_title.items():
             if title in values or id(place.scope) not in restored:
@@ -345,7 +345,7 @@ class Places:
         return [(title, self.by_title[title]) for title in self.before]
 
     def put_back(self) -> None:
-        """What they held before the trace."""
+        """Their values from before the trace."""
         for title, place in self.outside():
             if place.now() is not UNBOUND:
                 place.put(self.before[title])

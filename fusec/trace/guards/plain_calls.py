@@ -26,7 +26,7 @@ _GOING_OVER = _ITERTOOLS | {
 
 
 def takes_values(fn: Any) -> bool:
-    """Whether ``fn`` is not converted, and computes with what it is given (``takes_variables``: of
+    """Whether ``fn`` is not converted, and computes with its arguments (``takes_variables``: of
     Variables it needs which they are)."""
     kind = type(fn)
     if kind is type:

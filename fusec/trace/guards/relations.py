@@ -1,4 +1,4 @@
-"""Measures of more than one value: what must hold of what a guard reads."""
+"""Measures of more than one value: relations that must hold of the values a guard reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ReadGuard(Protocol):
 
 
 class Relation:
-    """Found by asking; what a program changes while it is traced does not change it."""
+    """Found by asking; changes of the program while it is traced do not change it."""
 
     __slots__ = ()
 

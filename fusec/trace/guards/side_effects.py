@@ -1,9 +1,9 @@
 """Effects that a compiled function would have while it is traced only: a warning, once a line.
 
-What a trace records happens at each call: assignments to attributes, draws of random numbers,
-`fusec.print`.  Everything else that a program does to the world runs as Python runs it: when the
-function is traced.  What changes an object (an event, a queue, a logger) is done at each call,
-which is traced.  Where data decides whether it happens it is refused.
+Effects that a trace records happen at each call: assignments to attributes, draws of random
+numbers, `fusec.print`.  All others of a program run as Python runs them: when the function is
+traced.  Methods that change an object (an event, a queue, a logger) run at each call, which is
+traced.  Where data decides whether one happens it is refused.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def warn(trace: Trace, what: str, way_out: str) -> None:
 
 
 def warn_with(trace: Trace, what: str, text: str) -> None:
-    """The same in another sentence, with ``{what}`` and the ``{name}`` of what is traced."""
+    """The same in another sentence, with ``{what}`` and the ``{name}`` of the traced function."""
     loc = trace.loc or Loc("<unknown>", 0)
     if (loc.file, loc.line, what) in _seen:
         return
@@ -110,7 +110,7 @@ def _at(loc: Loc | None) -> str:
 
 
 def _effect(fn: Callable[..., Any]) -> tuple[str, str] | None:
-    """What a call does that is not recorded, and the way out."""
+    """The effect of a call that is not recorded, and the way out."""
     module, name = getattr(fn, "__module__", None), getattr(fn, "__name__", "")
     owner = getattr(fn, "__self__", None)
     if fn is print:
@@ -136,7 +136,7 @@ _SHORT = {"posix": "os", "nt": "os", "genericpath": "os.path", "posixpath": "os.
 
 
 def _looks_outside(fn: Any, module: Any, owner: Any, name: str) -> bool:
-    """Whether a call reads files, processes, sockets, or what is random by intention."""
+    """Whether a call reads files, processes, sockets, or randomness of the system."""
     if isinstance(owner, PurePath) or (isinstance(owner, type) and issubclass(owner, PurePath)):
         return name in _PATHS
     if str(type(owner).__module__) in _STATES:
@@ -159,7 +159,7 @@ def _title(fn: Any, module: Any, name: str) -> str:
 
 
 def check_state(trace: Trace, fn: Any, args: tuple[Any, ...], loc: Loc | None) -> None:
-    """Refuse methods that change what no guard sees: of a generator or context variable."""
+    """Refuse methods that change state no guard sees: of a generator or context variable."""
     owner, name = getattr(fn, "__self__", None), getattr(fn, "__name__", "")
     if str(type(owner).__module__) in _STATES and any_traced(args, {}):
         raise unsupported(
@@ -177,7 +177,7 @@ class SpentIterators(dict[int, Any]):
 
 
 def check_unconsumed(trace: Trace, iterator: Any, loc: Loc | None) -> None:
-    """Refuse an iterator from outside: what it gave is gone at the next call."""
+    """Refuse an iterator from outside: its items are gone at the next call."""
     if id(iterator) in trace.part(SpentIterators):
         raise unsupported("going on with an iterator of which data decides how many items any() "
                           "or all() took", loc=loc, cure="make a list of its items before")
@@ -200,7 +200,7 @@ def is_outside(trace: Trace, container: Any) -> bool:
 
 
 def check_world(trace: Trace, fn: Any, kwargs: dict[str, Any]) -> None:
-    """Warn of a call that changes what outlives the compiled function; refuse it in a branch."""
+    """Warn of a call that changes state outliving the compiled function; refuse it in a branch."""
     if fn is np.errstate:
         _note_errors(trace, kwargs)
         return
@@ -253,8 +253,8 @@ def _changes(module: str, name: str, owner: Any) -> bool:
 
 
 def _is_undone(trace: Trace, module: str, owner: Any) -> bool:
-    """Whether what changes is of the call: an object that it has made, the filters of warnings in
-    ``with warnings.catch_warnings()``."""
+    """Whether the changed object is of the call: an object that it has made, the filters of
+    warnings in ``with warnings.catch_warnings()``."""
     if module == "warnings":
         return warnings.filters is not trace.world.filters
     return module in _OBJECTS and _is_object(owner) and not is_outside(trace, owner)

@@ -1,5 +1,5 @@
-"""Static arguments that are objects: what the program reads through them is guarded, as what it
-reads through globals and closure variables.
+"""Static arguments that are objects: values that the program reads through them are guarded, as
+those through globals and closure variables.
 
 Bound methods of C types from outside (``items.append``, ``table.get``, ``x.sum``) read and change
 the object that they are bound to: a container's content is guarded, an array is an input.
@@ -27,7 +27,7 @@ _READ = (*CONTAINERS, *VIEWS, *BUFFERS)
 
 
 class ShownObjects(dict[int, Any]):
-    """Of a trace: what it made to show the attributes of an object outside, by id."""
+    """Of a trace: objects made to show the attributes of an object outside, by id."""
 
 
 def note_arguments(trace: Trace, call: FlatCall) -> None:

@@ -45,7 +45,7 @@ _COMPARING = _HASHING | {f"__{op}__" for op in ("eq", "ne", "lt", "le", "gt", "g
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a code object may do: ``assigns`` names an attribute or outer variable; ``changes``:
+    """The effects of a code object: ``assigns`` names an attribute or outer variable; ``changes``:
     whether it changes items of containers."""
 
     code: CodeType
@@ -126,7 +126,7 @@ def _reads_far(code: CodeType) -> bool:
 
 
 def _named(fn: FunctionType, kind: type | None) -> Iterator[Any]:
-    """What the function can reach by names: free variables, globals and methods of its class."""
+    """The function's objects by names: free variables, globals and methods of its class."""
     for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
         if name != "__class__":
             yield Cell(cell, name)()
@@ -179,7 +179,7 @@ def answers(kind: type) -> bool:
 
 def users_methods(kind: type) -> Iterator[tuple[str, FunctionType]]:
     """The user's own methods and properties; those that `dataclasses` makes for a frozen class read
-    what nothing assigns."""
+    fields that nothing assigns."""
     is_frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
     for base in kind.__mro__:
         for name, member in list(vars(base).items()) if base.__flags__ & HEAP_TYPE else ():

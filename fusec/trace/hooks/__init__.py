@@ -1,1 +1,1 @@
-"""What converted code calls while it is traced."""
+"""The hooks that converted code calls while it is traced."""

@@ -58,7 +58,7 @@ def _checked(hooks: TracingHooks, where: Where, x: Choice, error: Exception) -> 
 
 
 def settled(hooks: TracingHooks, where: Where, x: Any) -> Any:
-    """What is known to be None, or not, by now."""
+    """The value, decided where it is known by now whether it is None."""
     if type(x) is Choice:
         hooks.where = where
         return settled_value(hooks.trace, bound(hooks, where, x))
@@ -74,7 +74,7 @@ def _present(hooks: TracingHooks, where: Where, x: Any, error: Exception) -> Any
 
 
 def _needed(hooks: TracingHooks, where: Where, x: Any, what: str) -> Any:
-    """The value, also within a tuple or list, of what takes no None."""
+    """The value, also within a tuple or list, of a callee that takes no None."""
     if type(x) in (tuple, list) and _holds_optional(x):
         return type(x)(_needed(hooks, where, item, what) for item in x)
     if type(x) is slice and _holds_optional(x):
@@ -83,7 +83,7 @@ def _needed(hooks: TracingHooks, where: Where, x: Any, what: str) -> Any:
 
 
 def decided(hooks: TracingHooks, where: Where, x: Any, use: str) -> Any:
-    """What is known to be None, or not; refuses anything else."""
+    """The value where it is known whether it is None; refuses others."""
     x = settled(hooks, where, x)
     if type(x) is Choice:
         raise unsupported(f"a value that data makes None or not {use}", loc=hooks.loc,
@@ -92,7 +92,7 @@ def decided(hooks: TracingHooks, where: Where, x: Any, use: str) -> Any:
 
 
 def _parts(x: Any) -> tuple[Any, ...]:
-    """What lies in a list, tuple or slice; another value alone."""
+    """The items of a list, tuple or slice; another value alone."""
     if type(x) is slice:
         return x.start, x.stop, x.step
     return tuple(x) if type(x) in (list, tuple) else (x,)
@@ -283,7 +283,7 @@ def _runs_as_it_is(fn: Any) -> bool:
 
 
 def _keeps(fn: Any) -> bool:
-    """Whether it takes what it is given as it is: the user's functions and classes, containers."""
+    """Whether it takes arguments as they are: the user's functions and classes, containers."""
     if isinstance(fn, functools.partial):
         return True
     if isinstance(fn, (FunctionType, MethodType)):

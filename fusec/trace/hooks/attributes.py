@@ -56,7 +56,7 @@ def note_found(hooks: TracingHooks, where: Where, value: Any) -> None:
 
 
 def check_namespace(hooks: TracingHooks, where: Where, obj: Any) -> None:
-    """Raise where it is ``vars(obj)`` of what outlives the call, and is about to be changed."""
+    """Raise before a change of ``vars(obj)`` of an object that outlives the call."""
     if type(obj) is MappingProxyType and id(obj) in hooks.trace.world.reachable.reached:
         raise unsupported(
             "changing vars() of an object that outlives the call", loc=Loc._make(where),
@@ -102,7 +102,7 @@ def of_super(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
 
 
 def of_module(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
-    """What a module's own ``__getattr__`` gives."""
+    """The result of a module's own ``__getattr__``."""
     is_missing = type(obj) is ModuleType and name not in vars(obj)
     getter = vars(obj).get("__getattr__") if is_missing else None
     is_users = type(getter) is FunctionType and not stays_plain(getter)
@@ -133,7 +133,7 @@ def of_array(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
 
 
 def assigned(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
-    """What the program assigned."""
+    """The value that the program assigned."""
     place = hooks.places.attribute(obj, name)
     if place is None:
         return UNHANDLED
@@ -145,7 +145,7 @@ def assigned(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
 
 
 def read(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
-    """What Python finds, guarded."""
+    """The attribute that Python finds, guarded."""
     try:
         result = getattribute(hooks, where, obj, name)
     except AttributeError:
@@ -164,8 +164,8 @@ def read(hooks: TracingHooks, where: Where, obj: Any, name: str) -> Any:
 
 
 def _is_only_there(array: np.ndarray) -> bool:
-    """Whether only the object that has the array, and code that reads it, hold it and what it is a
-    view of."""
+    """Whether only the object that has the array, and code that reads it, hold it and its
+    base."""
     base: Any = array.base
     held = sys.getrefcount(array)
     return held <= _READ and (base is None or (
@@ -173,7 +173,7 @@ def _is_only_there(array: np.ndarray) -> bool:
 
 
 def _references_of_read() -> int:
-    """Those of what an attribute holds, two variables, and an argument."""
+    """Those of an attribute, two variables, and an argument."""
     def read(array: Any) -> int:
         return sys.getrefcount(array)
 
@@ -188,7 +188,7 @@ _READ = _references_of_read()
 
 
 def _guarded(hooks: TracingHooks, obj: Any, name: str, result: Any) -> Any:
-    """What the attribute gives, bound to what it gave by a guard on where it lies."""
+    """The attribute's value, which a guard on its place binds to the traced one."""
     trace = hooks.trace
     if getter_of(obj, name) is not None:
         note_of_class(trace, type(obj), name)

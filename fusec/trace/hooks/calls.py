@@ -1,4 +1,4 @@
-"""Calls: what they are given, what answers in place of the function, what they do to objects."""
+"""Calls: their arguments, handlers that answer in the function's place, effects on objects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from ..guards.side_effects import check_state, check_unconsumed, check_world, wa
 from ..guards.static_arguments import note_owners
 from ..library.callees import behind, check_uncompiled, named, runs_as_it_is
 from ..library.randomness import drawn, is_random
-from ..library.size_arrays import is_made_of_sizes, made_of_sizes, position_of_sizes
+from ..library.size_arrays import arrays_of_sizes, depends_on_sizes, position_of_sizes
 from ..lists.whole_lists import length_of
 from ..numpy.methods import call_function
 from ..objects import object_reads
@@ -96,7 +96,7 @@ def hear(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) 
 
 
 def trace_arguments(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
-    """Traced arrays for what the call goes over or writes to, and for what takes them."""
+    """Traced arrays for arguments that the call iterates or writes to, or that are to be traced."""
     trace = hooks.trace
     if kwargs and isinstance(kwargs.get("out"), Variable):
         return into(hooks, where, fn, args, kwargs)
@@ -118,7 +118,7 @@ def trace_arguments(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwar
         return Operands((fn, args, kwargs))
     if isinstance(fn, np.ufunc) or isinstance(getattr(fn, "__self__", None), np.ufunc):
         args = joined_operands(trace, fn, args)
-    args, kwargs = protocols.given(hooks, fn, args, kwargs)
+    args, kwargs = protocols.plain_arguments(hooks, fn, args, kwargs)
     args, kwargs = call_arguments.with_values(hooks, fn, args, kwargs)
     if (fn is isinstance or fn is type) and args:
         check_kind(trace, fn, args[0])
@@ -173,8 +173,8 @@ def compute_of_sizes(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwa
     """``range(n)``, ``math.sqrt(n)`` of a number that follows from sizes of arguments."""
     if not hooks.trace.builder.is_symbolic:
         return UNHANDLED
-    if is_made_of_sizes(fn, args, kwargs):
-        return made_of_sizes(hooks.trace, fn, args, kwargs)
+    if depends_on_sizes(fn, args, kwargs):
+        return arrays_of_sizes(hooks.trace, fn, args, kwargs)
     if fn is len and len(args) == 1 and type(args[0]) is list:
         return length_of(hooks.trace, args[0])
     if not kwargs and len(args) == 1 and _are_ints(args[0]):
@@ -255,7 +255,7 @@ _SLOTS = (WrapperDescriptorType, MethodWrapperType)  # ``float.__mul__`` and ``(
 
 
 def _check_slot(hooks: TracingHooks, fn: Any) -> None:
-    """Methods of Python's numbers know nothing of what stands for a number."""
+    """Methods of Python's numbers know nothing of stand-ins for numbers."""
     if getattr(fn, "__objclass__", type(getattr(fn, "__self__", None))) in _OF_NUMBERS:
         raise unsupported(f"{fn.__qualname__} called with a value of data", loc=hooks.loc,
                           cure="write the operator, as in 2 * x")
@@ -269,12 +269,12 @@ def _as_arrays(result: Any) -> Any:
 
 
 def _note_arguments(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> None:
-    """What code that is called as it is may do with what it is given."""
+    """Note the arguments of code that runs unconverted, which may read and change them."""
     if hooks.trace.active and runs_as_it_is(fn):
         if isinstance(fn, type):
             hooks.watch.constructing(fn)
         if hooks.table.find(fn) is None or fn in _SHOWING:
-            hooks.watch.given(fn, args, kwargs)
+            hooks.watch.note_arguments(fn, args, kwargs)
     if hooks.trace.active and protocols.hold_objects(args, kwargs) and protocols.asks(fn):
         hooks.watch.asks(args, kwargs)
     if isinstance(getattr(fn, "__self__", None), (dict, set, list)):
@@ -334,7 +334,7 @@ def frame(
 
 
 def returned(hooks: TracingHooks, where: Where, value: Any) -> Any:
-    """What a loop is left with, of which all variables have a value."""
+    """The result that a loop is left with, of which all variables have a value."""
     hooks.where = where
     return bound(hooks.trace, value)
 
@@ -375,7 +375,7 @@ def format_value(
         return f"{{{source}}}"
     value = hooks.traced_if_outside(decided(hooks, where, value, "in a text"))
     if hooks.trace.active:
-        hooks.watch.given(format, (value,), {})
+        hooks.watch.note_arguments(format, (value,), {})
     for method in ("format", "str", "repr"):
         object_reads.note_compared(hooks, method, value)
     if texts.is_open(hooks.trace, value):  # what compiled code raises does not know the values

@@ -47,7 +47,7 @@ def take(hooks: TracingHooks, where: Where, value: Any) -> Any:
 
 
 def decide(hooks: TracingHooks, test: Any) -> bool | None:
-    """What the test is in every call; None where data decides."""
+    """The truth of the test in every call; None where data decides."""
     test = settled(hooks, hooks.where, test)
     if type(test) is Choice:
         return None if hooks.decide(test.orelse) is not False else False

@@ -50,8 +50,8 @@ _JOINERS = (type(np.r_), type(np.c_))
 
 
 def _key(hooks: TracingHooks, obj: Any, key: Any) -> Any:
-    """The key as an index; Python takes the value of bounds, and of an index into what is no
-    array."""
+    """The key as an index; Python takes the value of bounds, and of an index into other
+    objects."""
     texts.check_text(hooks.trace, key)
     check_which(hooks.trace, "a key", key)
     if isinstance(obj, dict):
@@ -87,7 +87,7 @@ def assign_in_written(
 
 
 def _note_refused(hooks: TracingHooks, obj: Any) -> None:
-    """What a loop will have needed as an array, if it is refused."""
+    """An index that a loop will have needed as an array, if it is refused."""
     if type(obj) is list and hooks.trace.in_region:
         hooks.trace.part(RefusedLists)[id(obj)] = obj
 
@@ -161,7 +161,7 @@ def at_position(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
 
 
 def read(hooks: TracingHooks, where: Where, obj: Any, key: Any) -> Any:
-    """What Python finds."""
+    """The item that Python finds."""
     if isinstance(obj, defaultdict) and not is_traced_inside(key) and key not in obj:
         hooks.effects.check_change(obj, "a key that a defaultdict lacks", hooks.loc)
     result = special_methods.getitem(hooks, where, obj, key)
@@ -181,7 +181,7 @@ def assign_by_index(hooks: TracingHooks, where: Where, value: Any, obj: Any, key
 
 
 def assign_object(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
-    """What an object gives that is assigned to elements of an array."""
+    """The value of an object that is assigned to elements of an array."""
     if not hooks.trace.active or not protocols.is_object(value) or not protocols.is_array(obj):
         return UNHANDLED
     return Operands((protocols.element(hooks, value, obj.dtype), obj, key))
@@ -206,7 +206,7 @@ def assign_in_array(hooks: TracingHooks, where: Where, value: Any, obj: Any, key
 
 
 def assign_in_container(hooks: TracingHooks, where: Where, value: Any, obj: Any, key: Any) -> Any:
-    """What is seen of a change; Python makes it, but for a position that only the run knows."""
+    """Note a change; Python makes it, but for a position that only the run knows."""
     trace, effects = hooks.trace, hooks.effects
     check_namespace(hooks, where, obj)
     effects.check_one(obj, hooks.loc)

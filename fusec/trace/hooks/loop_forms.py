@@ -54,7 +54,7 @@ def forms_now() -> LoopForms:
 
 def in_other_forms(run: Callable[[], Result]) -> Result:
     """The trace, loops written out where that is better, else in the graph; where neither can be,
-    what the first refused is the answer."""
+    the first one's refusal is the answer."""
     refusal: ConcreteValueError | UnsupportedError | None = None
     waiting, tried = [frozenset[Where]()], set[frozenset[Where]]()
     while waiting and len(tried) < MOST_ATTEMPTS:

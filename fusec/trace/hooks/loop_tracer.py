@@ -103,7 +103,7 @@ class Loop:
             done == 0 and self._is_nest())
 
     def _is_nest(self) -> bool:
-        """Whether to write out an iteration would multiply what many loops inside it cost."""
+        """Whether to write out an iteration would multiply the cost of many loops inside it."""
         return self.nests.are_known(self.where) or (
             self.stop is not None and unrolling.is_deep(self.body))
 
@@ -201,7 +201,7 @@ class Loop:
             self._emit(result)
 
     def _in_turns(self, parts: LoopParts, items: CountedItems) -> bool:
-        """Two or three iterations as one of a loop, where names then show what they showed before:
+        """Two or three iterations as one of a loop, where names then show their arrays from before:
         ``u, new = new, u``.  Those that are left over follow it."""
         for turn in (2, 3) if type(self.refused) is RebindingError else ():
             trips = items.count // turn
@@ -230,13 +230,13 @@ class Loop:
             self._branch(parts.variables, lambda: due, lambda: self.body(rest.item(at)), nothing)
 
     def _branch(self, variables: CellVariables, test: Thunk, then: Thunk, orelse: Thunk) -> None:
-        """What of the loop's rest is done is up to data."""
+        """How much of the loop's rest is done is up to data."""
         with self.hooks.effects.region(self.body):
             branch(self.trace, self.hooks.truth(test()), variables, self.names, then, orelse)
 
     def _unrolled(self, items: CountedItems, weigh: bool = True) -> None:
         """One iteration after the other; from the first exit that data decides on, a loop, or
-        branches where no loop can carry what the rest does; a loop, too, after a first iteration
+        branches where no loop can carry the rest's changes; a loop, too, after a first iteration
         that is too heavy to be repeated."""
         with forms_now().writing_out(self.where):
             self._one_after_the_other(items, weigh)
@@ -295,7 +295,7 @@ class Loop:
         return missing if is_possible else 1
 
     def _from_python(self, over: Iterator[Any]) -> None:
-        """Python's own iteration; what follows an exit that data decides is a branch."""
+        """Python's own iteration; code after an exit that data decides is a branch."""
         for item in over:
             self.body(item)
             left = self._is_left()
@@ -331,7 +331,7 @@ class Loop:
         return self.trace.in_region and self.hooks.effects.was_there(x)
 
     def _emit(self, result: LoopResult) -> None:
-        """Put the loop into the graph, if what it appends to is not older than a region around."""
+        """Put the loop into the graph, if its lists are not older than a region around."""
         for owner in result.attempt.appended_to:
             self.hooks.effects.check_change(owner, "list.append", self.trace.loc)
         for owner in result.lists.written({c.storage for c in result.carried}):
@@ -359,7 +359,7 @@ class Loop:
             return None
 
     def _note_unrolled(self, parts: LoopParts, error: FusecError) -> None:
-        """What `fusec.explain` says of a loop that the graph refused."""
+        """The note of `fusec.explain` about a loop that the graph refused."""
         loc, count = self.trace.loc, parts.count
         length = f"{text_of_number(count)} iterations" if is_int(count) else "known length"
         why = str(error).splitlines()[0]
@@ -380,8 +380,8 @@ class Loop:
         return True
 
     def counted(self, parts: LoopParts, count: int, of_data: bool = False) -> bool:
-        """The same where that is better than to unroll it; ``of_data``: what computes with known
-        numbers alone is left to Python."""
+        """The same where that is better than to unroll it; ``of_data``: one that computes with
+        known numbers alone is left to Python."""
         return self._emitted(parts, lambda result: self._is_refused_otherwise() or not (
             result.is_of_known_numbers() or unrolling.pays_to_unroll(result.body, count)
             or (of_data and not result.outer)))

@@ -1,4 +1,4 @@
-"""Operators: operands as NumPy and the graph take them, and what is compared part by part."""
+"""Operators: operands as NumPy and the graph take them, and comparisons part by part."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def format_text(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> A
     """``text % values``"""
     if op != "mod" or type(a) is not str or not hooks.trace.active:
         return UNHANDLED
-    hooks.watch.given(format, (b,), {})
+    hooks.watch.note_arguments(format, (b,), {})
     hooks.watch.asks((b,), {})
     b = hooks.lifted(b)
     if texts.has_open(hooks.trace, b):
@@ -110,7 +110,7 @@ def format_text(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> A
 
 
 def refuse_words(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
-    """An array and a text: what NumPy says of them, where it has nothing else to say."""
+    """An array and a text: NumPy's error for them, where it has nothing else to say."""
     if not (isinstance(a, _WORDS) or isinstance(b, _WORDS)) or TracedArray not in (
             type(a), type(b)) or (op == "mod" and type(b) is TracedArray):  # formatted
         return UNHANDLED
@@ -132,8 +132,8 @@ def _like(x: TracedArray) -> Any:
 
 
 def write_traced(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
-    """What is changed in place, if Python may: an array from outside, or one that becomes traced,
-    as a traced one."""
+    """The operand changed in place, if Python may: an array from outside, or one that becomes
+    traced, as a traced one."""
     hooks.effects.check_change(a, "changing a container in place", hooks.loc)
     if isinstance(a, Variable):
         return UNHANDLED
@@ -150,7 +150,7 @@ def unop(hooks: TracingHooks, where: Where, op: str, a: Any) -> Any:
 
 
 def computed(by: Handler) -> Handler:
-    """What two operands give; where Python knows of no operation, it names their types in NumPy."""
+    """The result of two operands; where Python knows none, it names their types in NumPy."""
     def compute(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
         try:
             result = _computed(hooks, by(hooks, where, op, a, b))
@@ -169,7 +169,7 @@ def computed(by: Handler) -> Handler:
 def _complaint(
     hooks: TracingHooks, error: TypeError, by: Handler, op: str, *operands: Any
 ) -> Exception:
-    """What Python says of the operation, of objects that can do nothing and have the names of the
+    """Python's error for the operation, of objects that can do nothing and have the names of the
     operands' types in NumPy: its messages have no other name."""
     table: Any = IN_PLACE if by is special_methods.iop else BINARY
     try:
@@ -194,7 +194,7 @@ def _computed(hooks: TracingHooks, result: Any) -> Any:
 
 
 def identity_of(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
-    """``a is b`` and ``a is not b`` of what the trace knows more of."""
+    """``a is b`` and ``a is not b`` of objects that the trace knows more of."""
     texts.check_text(hooks.trace, a, b)
     if op in ("eq", "ne") and a is not b:
         check_which(hooks.trace, "==" if op == "eq" else "!=", a, b)
@@ -280,7 +280,7 @@ def _decided(hooks: TracingHooks, test: Any) -> Any:
 
 
 def note_methods(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
-    """What Python's own comparison reads of objects."""
+    """The methods of objects that Python's own comparison calls."""
     reflected = REFLECTED.get(op, op)
     if method_of(a, f"__{op}__") is None and method_of(b, f"__{reflected}__") is None:
         note_compared(hooks, op, a, b)
@@ -311,7 +311,7 @@ def find_among_few(hooks: TracingHooks, where: Where, item: Any, container: Any)
 
 
 def find_in_world(hooks: TracingHooks, where: Where, item: Any, container: Any) -> Any:
-    """A name of an environment variable; Python takes the value of what it looks for."""
+    """A name of an environment variable; Python takes its value."""
     hooks.took(item)
     if type(container) is ENVIRONMENT:
         return hooks.call(where, container.__contains__, item)

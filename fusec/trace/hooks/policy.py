@@ -1,4 +1,4 @@
-"""What each thing that a traced program does means: the handlers that are asked, in their order.
+"""The meaning of each event of a traced program: the handlers that are asked, in order.
 
 First come those for operands that are no plain values (that data may have made None, that are
 objects of other libraries or arrays from outside), then those that know an answer of the graph's;
@@ -99,7 +99,7 @@ PROGRAM = Policy({
 
 
 def hooks_of_program(trace: Trace) -> TracingHooks:
-    """The hooks of what is traced; they give the trace what it works with."""
+    """The hooks of the traced program; they give the trace its collaborators."""
     hooks = with_policy(PROGRAM)(trace)
     world, trace.hooks = trace.world, hooks
     world.outer_names = OuterNames(trace)

@@ -1,8 +1,8 @@
-"""What C asks of the user's objects by protocol: ``math.sqrt(obj)`` their ``__float__``,
+"""Protocols by which C asks the user's objects: ``math.sqrt(obj)`` their ``__float__``,
 ``np.sum(obj)`` their length and items, ``int(obj, …)`` their ``__index__``.
 
-The methods are called here, as the program's own code is: what they read of an object is an input
-or guarded, as it is where the program reads it.
+The methods are called here, as the program's own code is: attributes that they read are inputs
+or guarded, as where the program reads them.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def is_of_arrays(fn: Any) -> bool:
 
 
 def _methods(fn: Any) -> tuple[Methods, ...] | None:
-    """What a function of numbers asks of each argument; None: it is none."""
+    """The methods that a function of numbers asks of each argument; None: it is none."""
     if type(fn) not in (type, type(len)):
         return None
     if fn in _OF_INTS:
@@ -92,8 +92,8 @@ def is_object(x: Any) -> bool:
     return bool(kind.__flags__ & HEAP_TYPE) and kind is not TracedArray and not isinstance(x, type)
 
 
-def given(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> tuple[Args, Named]:
-    """The arguments, with what objects among them answer in their place."""
+def plain_arguments(hooks: TracingHooks, fn: Any, args: Args, kwargs: Named) -> tuple[Args, Named]:
+    """The arguments, with objects among them replaced by their answers."""
     if not hold_objects(args, kwargs):
         return args, kwargs
     asked = _methods(fn)
@@ -128,7 +128,7 @@ def _holds_objects(x: Any) -> bool:
 
 
 def number(hooks: TracingHooks, x: Any, methods: Methods) -> Any:
-    """What the first of the methods that the class has gives; the object itself for none."""
+    """The result of the first of the methods that the class has; the object itself for none."""
     if not is_object(x):
         return x
     for name in methods:
@@ -180,7 +180,7 @@ def _counts(x: TracedRange) -> bool:
 
 
 def element(hooks: TracingHooks, value: Any, dtype: np.dtype) -> Any:
-    """What is assigned to elements of an array of this type."""
+    """The value for elements of an array of this type."""
     value = array(hooks, value)
     return number(hooks, value, _BY_KIND.get(dtype.kind, ()))
 

@@ -1,4 +1,4 @@
-"""What Python does with objects: special methods of the user's classes are called as Python calls
+"""Operations on users' objects: special methods of the user's classes are called as Python calls
 them and converted like any other; ``a + b`` of user objects reads and assigns attributes, and may
 branch on data.
 
@@ -73,7 +73,7 @@ def as_index(hooks: TracingHooks, x: Any) -> Any:
 
 
 def asked(hooks: TracingHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What ``fn`` asks of its argument, a method of the user's; else ``fn`` itself."""
+    """The method of the user's that ``fn`` asks of its argument; else ``fn`` itself."""
     if not args or (kwargs and fn is not round) or type(args[0]) is TracedArray or (
             len(args) > 1 and fn is not round) or not asked_of(fn, args[0]):
         return fn
@@ -81,7 +81,7 @@ def asked(hooks: TracingHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def asked_of(fn: Any, x: Any) -> bool:
-    """Whether an object itself says what ``fn`` gives."""
+    """Whether an object itself gives the result of ``fn``."""
     return type(fn) in _CALLABLE and fn in _ASKING and (
         type(x).__flags__ & HEAP_TYPE) != 0 and class_attribute(type(x), _ASKING[fn]) is not None
 
@@ -143,7 +143,7 @@ def _dataclass(hooks: TracingHooks, where: Where, kind: type, args: Any, kwargs:
 
 
 def _with_factories(hooks: TracingHooks, where: Where, kind: Any, args: Any, kwargs: Any) -> Any:
-    """What a dataclass is made of, with what its fields' functions give."""
+    """The keyword arguments of a dataclass, with the results of its fields' default factories."""
     fields = [f for f in dataclasses.fields(kind) if f.init]
     if len(fields) < len(dataclasses.fields(kind)):
         hooks.watch.constructing(kind)
@@ -176,7 +176,7 @@ def compare(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
 
 
 def binary(hooks: TracingHooks, where: Where, a: Any, b: Any, name: str, reflected: str) -> Any:
-    """What the user's methods give; `NotImplemented` where there are none."""
+    """The result of the user's methods; `NotImplemented` where there are none."""
     left, right = special(hooks, a, name), special(hooks, b, reflected)
     if type(a) is type(b) and reflected.startswith("__r"):
         right = None  # of comparisons alone Python asks the other one of the same class
@@ -221,7 +221,7 @@ def contains(hooks: TracingHooks, where: Where, item: Any, container: Any) -> An
 
 
 def asked_truth(hooks: TracingHooks, test: Any) -> Any:
-    """What an object says that its truth is, asked once."""
+    """The truth of an object by its own method, asked once."""
     method = special(hooks, test, "__bool__")
     if method is not None:
         return hooks.call(hooks.where, method, test)
@@ -291,7 +291,7 @@ def setattribute(hooks: TracingHooks, where: Where, value: Any, obj: Any, name: 
 
 
 def manager(hooks: TracingHooks, where: Where, context: Any) -> Any:
-    """What a ``with`` statement enters instead of ``context``."""
+    """The manager that a ``with`` statement enters instead of ``context``."""
     if type(context) is contextlib.suppress:
         return Suppressing(hooks.trace, context, Loc._make(where))
     if type(context) is contextlib._GeneratorContextManager:

@@ -17,7 +17,7 @@ from ..values.array import TracedArray
 
 @dataclass
 class BasicIndex:
-    """What a basic index does: a slice per axis, then dropped axes, then inserted ones."""
+    """A basic index: a slice per axis, then dropped axes, then inserted ones."""
 
     starts: list[int] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)

@@ -30,7 +30,7 @@ from ..operands.scalar_stores import check_stored
 from ..operands.sizes import number as size_number
 from ..values.array import TracedArray, from_value
 from ..values.handlers import entry
-from ..values.own_arrays import made_of
+from ..values.own_arrays import array_of
 from ..values.trace import Trace
 from .basic_indexing import expanded, view
 from .scatter_order import in_numpys_order
@@ -54,7 +54,7 @@ def with_arrays(trace: Trace, key: Any) -> Any:
 
 def _as_array(trace: Trace, entry: list[Any]) -> Any:
     if entry and all(type(i) is int for i in entry):
-        return made_of(trace, entry, INDEX)
+        return array_of(trace, entry, INDEX)
     is_open = any(type(i) in (TracedArray, Symbolic) for i in entry)
     if not is_open or not all(is_int(i) or _is_number(i) for i in entry):
         return entry

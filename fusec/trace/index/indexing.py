@@ -116,7 +116,7 @@ def windowed(array: TracedArray, key: Any) -> TracedArray:
 
 
 def _is_only_axes(key: Any) -> bool:
-    """``None``, ``...`` and tuples of them: what NumPy scalars can be indexed with."""
+    """``None``, ``...`` and tuples of them: the indices of NumPy scalars."""
     return all(k is None or k is Ellipsis for k in (key if isinstance(key, tuple) else (key,)))
 
 

@@ -3,9 +3,9 @@
 A mask's indices are found by NumPy; reading is a ``Gather`` at them, which fuses.  Masks that are
 computed alike give the same indices, so ``x[m] * w[m]`` has one size and is one loop.
 
-Where what was selected goes back to its places (``x[m] += w[m]``) or is summed, no index is needed:
-it is computed for all elements, and the mask chooses.  Sizes are then known, so it can be part of a
-native loop.
+Where selected elements go back to their places (``x[m] += w[m]``) or are summed, no index is
+needed: they are computed for all elements, and the mask chooses.  Sizes are then known, so it can
+be part of a native loop.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _is_known_slice(entry: Any) -> bool:
 def get_after_slices(
     array: TracedArray, key: Any, part: Callable[[TracedArray, Any], TracedArray]
 ) -> TracedArray:
-    """``array[:, mask]``: what NumPy says it is, ``array[:, *np.nonzero(mask)]``."""
+    """``array[:, mask]``: by NumPy's definition ``array[:, *np.nonzero(mask)]``."""
     *slices, mask = key
     source = part(array, tuple(slices))
     places = indices_of(array.trace, as_traced(array.trace, mask))
@@ -121,8 +121,8 @@ def set_item(
 ) -> bool:
     """``array[mask] = value``, and with integers or slices before the mask, by choosing elements.
 
-    False where the value is not a number, a row for each element, or computed from what equal
-    masks select.  ``part`` is the view at integers and slices.
+    False where the value is not a number, a row for each element, or computed from elements that
+    equal masks select.  ``part`` is the view at integers and slices.
     """
     trace, entries = array.trace, key if type(key) is tuple else (key,)
     after_slices = follows_slices(array, key)
@@ -203,10 +203,10 @@ def add_up(trace: Trace, op: str, value: Value, axes: tuple[int, ...]) -> Value 
 
 
 def _unmasked(trace: Trace, value: Value, axis: int = 0) -> tuple[Value, Value] | None:
-    """What the value would be for every element, and the mask that selects its elements from that;
+    """The value computed for every element, and the mask that selects its elements from that;
     ``axis``: that of the selected elements.
 
-    None where it is not computed element by element from what one mask selects, or at high cost.
+    None where it is not elementwise in the elements that one mask selects, or at high cost.
     """
     if not 0 <= axis < value.type.rank:
         return None
@@ -260,7 +260,7 @@ class _Unmasking:
         return self.of(operand)
 
     def _gathered(self, node: Node, axis: int) -> Value | None:
-        """What a mask selects; or other rows of it, ``x[:, mask][rows]``."""
+        """The elements that a mask selects; or other rows of it, ``x[:, mask][rows]``."""
         source, *indices = node.inputs
         places = indices[0].node
         if places.op != "Nonzero":

@@ -70,7 +70,7 @@ def _as_strided(
     hooks: Any, x: Any, shape: Any = None, strides: Any = None, subok: bool = False,
     writeable: bool = True, **kwargs: Any,
 ) -> Any:
-    """``as_strided`` of what are windows of the array, or every so many elements of it."""
+    """``as_strided`` for windows of the array, or every so many elements of it."""
     if not any_traced((x,), {}):
         return np.lib.stride_tricks.as_strided(
             x, shape, strides, subok=subok, writeable=writeable, **kwargs)

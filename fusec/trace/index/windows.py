@@ -60,7 +60,7 @@ def is_open(array: TracedArray, entry: slice) -> bool:
 
 
 def _is_of_another(array: TracedArray, bound: Any) -> bool:
-    """Whether a bound is made of sizes of other arrays: what defines them must be an operand."""
+    """Whether a bound is made of sizes of other arrays: their definitions must be operands."""
     if not is_run_time_int(bound):
         return False
     return not symbols_of((size_of(bound.value),)) <= symbols_of(array.shape)
@@ -123,7 +123,7 @@ def _stepped(trace: Trace, axis: int, entry: slice, limit: Size) -> _Part:
 
 
 def _positive_step(trace: Trace, given: TracedArray) -> TracedArray:
-    """The step, checked to be one; what follows may be computed before the check has raised."""
+    """The step, checked to be one; nodes after it may be computed before the check has raised."""
     step = weak(trace, given.value, np.dtype(np.int64))
     if (interval(trace, step) or (-1, 1))[0] < 1:
         zero = trace.builder.const(0)

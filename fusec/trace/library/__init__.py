@@ -1,1 +1,1 @@
-"""Library calls: NumPy is asked what they give, and called at run time."""
+"""Library calls: NumPy is asked for their types, and called at run time."""

@@ -1,4 +1,4 @@
-"""What NumPy is asked about operands whose sizes are symbols: for the traced call's sizes now, for
+"""Questions to NumPy about operands whose sizes are symbols: for the traced call's sizes now, for
 others when a plan is made of the trace.
 
 The sizes of the answer are guessed from those of the operands, and from numbers of the call that
@@ -39,7 +39,7 @@ def hint_of(number: Symbolic) -> Any:
 
 
 def form_at(form: Any, at: At) -> Any:
-    """Plain data with what ``at`` says in the place of numbers that follow from sizes."""
+    """Plain data with the numbers of ``at`` in the place of those that follow from sizes."""
     if type(form) is tuple:
         return tuple([form_at(item, at) for item in form])
     return at(form) if type(form) is Symbolic else form
@@ -75,7 +75,7 @@ class OperandLayout:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What NumPy is asked: a function of a list of plain operands and of ``form``, plain data in
+    """A question to NumPy: a function of a list of plain operands and of ``form``, plain data in
     which numbers may follow from sizes.
 
     ``stand_in(operand, lengths=...)`` makes a plain operand; ``given``: numbers that the function
@@ -201,14 +201,14 @@ class Answer:
 
 
 def told_at(asked: Asked, operands: Sequence[OperandLayout], sizes: Instantiation) -> Told:
-    """What is given for operands of these sizes."""
+    """NumPy's answer for operands of these sizes."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return told(asked, [x.at(sizes) for x in operands], sizes.data)
 
 
 def _layout(answer: Any) -> tuple[Any, ...]:
-    """What results are, but for their sizes: types, dtypes, and how they lie in memory."""
+    """The results but for their sizes: types, dtypes, layouts."""
     return tuple(_layout_of(leaf) for leaf in leaves_of(answer))
 
 
@@ -249,7 +249,7 @@ class _Known:
 
 
 def _guesses(symbols: Sequence[Symbolic], number: int) -> list[Size]:
-    """What a size of a result may be that is this number now, the likeliest first."""
+    """The expressions that a result's size of this number may be, the likeliest first."""
     if number < 2:
         return [number]
     found = [s for s in _candidates(number, symbols) if resolve(s, {}) == number]
@@ -279,7 +279,7 @@ def _told_apart(
     asked: Asked, operands: Sequence[OperandLayout], hints: Mapping[str, int],
     shapes: Sequence[Sequence[list[Size]]],
 ) -> tuple[tuple[Size, ...], ...]:
-    """Of what sizes may be the first that is right where operands have other lengths, too."""
+    """Of the expressions the first that is right where operands have other lengths, too."""
     is_open = any(len(guesses) > 1 for shape in shapes for guesses in shape)
     for factor, more in _OTHER if is_open else ():
         at = Instantiation({name: factor * size + more for name, size in hints.items()})

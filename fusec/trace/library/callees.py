@@ -1,7 +1,7 @@
 """Errors of code that is called as it is, and of Python's operators, in the user's terms.
 
-Such code sees traced values, of which it knows nothing: what it asks of them that only the run can
-tell is refused with the name of the callee.
+Such code sees traced values, of which it knows nothing: a question that only the run can answer
+is refused with the name of the callee.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NUMPYS = {"TracedArray": "numpy.ndarray", "TracedGenerator": "Generator"}
 
 
 def in_numpys_words(text: str) -> str:
-    """What Python says of an operand's type, with the type that the user knows."""
+    """Python's message about an operand's type, with the type that the user knows."""
     return re.sub(r"\bTraced(Array|Generator)\b", lambda name: _NUMPYS[name[0]], text)
 
 
@@ -93,7 +93,7 @@ def named(trace: Trace, fn: Any, error: Exception, where: Loc) -> Exception:
 
 
 def _cure(fn: Any, cure: str) -> str:
-    """What helps where it is ``fn`` that needs a value, and its code is not the program's."""
+    """The cure where it is ``fn`` that needs a value, and its code is not the program's."""
     if isinstance(fn, type) and issubclass(fn, BaseException):
         return (f"have {fn.__name__}.__init__ keep what it is given, and make the text in "
                 f"{fn.__name__}.__str__, with {{value}} and no format: it shows the expression")
@@ -109,7 +109,7 @@ def _outside(fn: Any) -> str:
 def behind(
     trace: Trace, fn: Any, error: Exception, before: Exception | None
 ) -> Exception:
-    """What a library's own error stands for: that a value is known only when the code runs, which
+    """The cause of a library's own error: that a value is known only when the code runs, which
     its C code was refused since ``before`` and did not pass on."""
     asked, home = trace.record.asked, _root(fn)
     if asked is None or asked is before or isinstance(error, FusecError) or home in _KNOWN:

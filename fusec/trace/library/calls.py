@@ -92,7 +92,7 @@ def _filled(answer: Any, leaves: Iterator[TracedArray]) -> Any:
 
 def _varies(call: LibraryCall, names: Sequence[str], name: str, x: Any) -> bool:
     """Whether an argument may be a number that the run decides; where users call it, the first one
-    is what the function is of."""
+    is the array."""
     return name in call.varying or (
         call.is_public and type(x) is TracedArray and name == names[0])
 
@@ -136,7 +136,7 @@ def finish(
     trace: Trace, op: str, name: str, operands: list[TracedArray], form: Any, named: Any,
     told: Told, question: tuple[Asked, Sequence[OperandLayout]] | None = None,
 ) -> Any:
-    """The results of a call; ``question``: what plans ask, where that is not the usual one."""
+    """The results of a call; ``question``: that of plans, where that is not the usual one."""
     answer, stand_ins = told.value, told.stand_ins
     itself = {id(s): x for s, x in zip(stand_ins, operands, strict=True) if x.is_array}
     if id(answer) in itself:
@@ -171,7 +171,7 @@ def types_in_symbols(
     known: Sequence[OperandLayout], types: tuple[TensorType, ...], answer: Told, asked: Asked,
     name: str,
 ) -> tuple[TensorType, ...]:
-    """The types of what was given for stand-ins where sizes of the operands, or numbers of the
+    """The types of the answer on stand-ins where sizes of the operands, or numbers of the
     call, are symbols; else none.  ``known`` is of the operands."""
     is_open = is_symbolic(asked.form) or any(x.is_symbolic for x in known)
     if not is_open or not all(x.type.is_static for x in known):

@@ -14,7 +14,7 @@ from ..operands.operands import as_traced
 from ..values.handlers import entry
 from ..values.trace import Trace
 from .calls import call_library
-from .failures import on_known
+from .failures import numpys_answer
 
 
 def _handler(op: str) -> Callable[..., Any]:
@@ -32,7 +32,7 @@ def _refused(function: Callable[..., Any], why: str, cure: str) -> Callable[...,
 
     def handler(trace: Trace, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            return on_known(trace, name, function, args, kwargs)
+            return numpys_answer(trace, name, function, args, kwargs)
         except UnsupportedError:
             raise unsupported(name, loc=trace.loc, cure=cure, notes=(why,)) from None
 

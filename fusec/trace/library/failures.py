@@ -1,4 +1,4 @@
-"""What became of an exception that a handler of the trace met: the user's fault, or ours?
+"""The cause of an exception that a handler of the trace met: the user's fault, or ours?
 
 NumPy is asked: the same call on plain arrays of the same types.  Where NumPy raises, the user gets
 NumPy's exception; where it does not, the call is one that fusec lacks.
@@ -36,7 +36,7 @@ def guarded(
 ) -> Any:
     """``handler(*context, *args, **kwargs)``; an exception becomes the user's (see above).
 
-    ``plain`` is NumPy's own function for the same arguments and ``name`` what the user calls it.
+    ``plain`` is NumPy's own function for the same arguments and ``name`` the user's name for it.
     """
     try:
         return handler(*context, *args, **kwargs)
@@ -54,7 +54,7 @@ def guarded(
 def _by_numpy(
     trace: Trace, plain: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """NumPy itself, called at run time, where a handler asked what only the run can answer."""
+    """NumPy itself, called at run time, where a handler needed a value that only the run has."""
     args, kwargs = _out_by_keyword(plain, list(args), kwargs)
     return OPERATIONS.call_by_name(trace, plain, args, kwargs)
 
@@ -96,13 +96,13 @@ _ON_RESULTS = {
 
 @operation
 def cure_for_use(name: str) -> str:
-    """What to do instead of calling what is not compiled."""
+    """The cure for a call of a function that is not compiled."""
     verb = _ON_RESULTS.get(name.rpartition(".")[2])
     return f"{verb} the result after the call" if verb else (
         "call it before or after the compiled function")
 
 
-def on_known(
+def numpys_answer(
     trace: Trace, name: str, plain: Callable[..., Any], args: Sequence[Any],
     kwargs: dict[str, Any],
 ) -> Any:
@@ -198,7 +198,7 @@ def _missing_argument(
 def _numpys_error(
     plain: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Exception | None:
-    """What NumPy raises for such arguments; None when it does not, or they are too large to try."""
+    """NumPy's error for such arguments; None when it does not, or they are too large to try."""
     budget = [_MOST_ELEMENTS]
     try:
         stand_ins = [_stand_in(a, budget) for a in args]

@@ -58,7 +58,7 @@ def call_host(
 
 
 def printed(trace: Trace, args: Sequence[Any], options: dict[str, Any]) -> None:
-    """``print`` at run time; what is no array, number or text is printed as it is then."""
+    """``print`` at run time; other objects are printed as they are then."""
     encoder = Encoder(trace, "fusec.print")
     form = ("tuple", *[_printable(encoder, x) for x in args])
     named = ("tuple", *[("tuple", name, _printable(encoder, x)) for name, x in options.items()])

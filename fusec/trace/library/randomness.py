@@ -1,9 +1,9 @@
 """NumPy's random numbers in a trace: drawn at run time, from the program's own generators.
 
 ``np.random.normal(mu)``, ``rng.integers(...)`` and their like become host calls: each call of the
-compiled function draws what NumPy would, in the same order, and leaves the generators in the same
-state.  Nothing is drawn while tracing.  What a method gives is asked of the method itself, on a
-generator made for that purpose and arguments that stand in for traced ones.
+compiled function draws NumPy's numbers, in the same order, and leaves the generators in the same
+state.  Nothing is drawn while tracing.  The type of a method's result is asked of the method
+itself, on a generator made for that purpose and arguments that stand in for traced ones.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def is_random(fn: Any) -> bool:
 
 
 def drawn(trace: Trace, fn: Any) -> Callable[..., Any]:
-    """What to call for ``fn``, which draws random numbers; raises for what NumPy does not draw."""
+    """The traced draw in the place of ``fn``; raises for generators that are not NumPy's."""
     owner, name = getattr(fn, "__self__", None), getattr(fn, "__name__", "")
     if is_generator(owner):
         return _Method(TracedGenerator(trace, _named(trace, owner), type(owner)), name)
@@ -186,7 +186,7 @@ def _fresh(kind: type) -> Any:
 
 
 def _ask(kind: type, method: str, *args: Any, **kwargs: Any) -> Any:
-    """What the method gives on a generator of nobody's."""
+    """The method's result on a generator of nobody's."""
     return getattr(_fresh(kind), method)(*args, **kwargs)
 
 
@@ -311,7 +311,7 @@ class _Call:
         return ("operand", -len(self.sizes))
 
     def answer(self) -> Told:
-        """NumPy's answer; raises what NumPy raises, at the user's line."""
+        """NumPy's answer; raises NumPy's exceptions at the user's line."""
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

@@ -50,7 +50,7 @@ Shapes = list[tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Sample:
-    """Sizes for symbols, lengths in the place of long ones, and the shapes of what NumPy gave;
+    """Sizes for symbols, lengths in the place of long ones, and the shapes of NumPy's results;
     None where it refused."""
 
     sizes: Bindings
@@ -137,7 +137,7 @@ _Asked = tuple[Any, list[Sample], Sequence[Lengths]]
 def _asked(
     call: LibraryCall, operands: Sequence[Value], form: Any, named: Any, stand_ins: Sequence[Any],
 ) -> _Asked:
-    """The arguments, samples of what NumPy gives for them, and the lengths that these are for.
+    """The arguments, samples of NumPy's results, and their lengths.
 
     Arguments that follow from sizes stay open where they decide neither how many results there are
     nor their ranks, and where NumPy accepts them for any sizes.
@@ -211,7 +211,7 @@ def _has_symbols(operands: Sequence[Value]) -> bool:
 def assignments(operands: Sequence[Value], arguments: Any = ()) -> tuple[Bindings, ...]:
     """Sizes to try where the run decides some: any, all equal, and equal to one that is known.
 
-    Sizes of arguments are those of the run, too; ``arguments`` are what else the call is given.
+    Sizes of arguments are those of the run, too; ``arguments`` are the other ones of the call.
     """
     symbols = symbols_of(tuple((*v.shape, size_of(v)) for v in operands))
     if not symbols:
@@ -234,7 +234,7 @@ def _fitting(operands: Sequence[Value], numbers: set[int]) -> list[int]:
 
 
 def _apart(operands: Sequence[Value], arguments: Any) -> tuple[Bindings, ...]:
-    """What tells sizes of arguments from those of the run, if NumPy accepts that."""
+    """A sample that tells sizes of arguments from those of the run, if NumPy accepts that."""
     given = *(n for v in operands for n in v.shape), *leaves_in(arguments)
     sizes = [n for n in given if type(n) is Dim]
     has_both = any(n.symbols for n in sizes) and not all(n.symbols for n in sizes)
@@ -273,12 +273,12 @@ def _samples(
 
 
 def _is_number_of_many(contents: Any, most: int) -> bool:
-    """Whether it is a large number of the call's own where contents are what sizes follow from."""
+    """Whether it is a large number of the call's own where sizes follow from contents."""
     return isinstance(contents, _Number) and abs(contents.number) > _LARGE < most
 
 
 def _contents(call: LibraryCall, form: Any, named: Any) -> Sequence[Any]:
-    """The usual contents, and what else the call is given: the 2 of ``np.setdiff1d(x, 2)``; None
+    """The usual contents, and the call's other arguments: the 2 of ``np.setdiff1d(x, 2)``; None
     where contents decide nothing."""
     if call.op in LIBRARY and called_name(call.op, form).endswith("repeat"):  # of a sum of many
         return _SMALL_CONTENTS

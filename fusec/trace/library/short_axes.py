@@ -1,8 +1,8 @@
-"""Short axes in the place of long ones, while NumPy is asked what a call gives.
+"""Short axes in the place of long ones, while NumPy is asked for the type of a call's result.
 
-What NumPy answers on arrays of some hundred elements tells what it answers on millions, where the
-lengths keep what decides: which of them are equal, which is longer, whether one is longer than a
-number that the call is given, and what is left of them by small divisors.  Asked with several sets
+NumPy's answer on arrays of some hundred elements tells the one on millions, where the lengths
+keep the relations that decide: which of them are equal, which is longer, whether one is longer than
+a number among the arguments, and the remainders by small divisors.  Asked with several sets
 of lengths, the sizes of results are constants, lengths, or follow from them by simple rules, which
 give them for the lengths that the arrays have.  Where a size follows no rule nothing is told, and
 NumPy is asked on arrays as long as they are.
@@ -43,7 +43,7 @@ def short_lengths(
 ) -> tuple[Lengths, ...]:
     """Sets of shorter lengths for operands of these shapes; none where all of them are short.
 
-    ``given``: what else the call is given.  Axes that may be compared with its numbers stay longer.
+    ``given``: the call's other arguments.  Axes that may be compared with its numbers stay longer.
     """
     total = max(map(math.prod, shapes), default=0)
     if total <= most:
@@ -127,7 +127,7 @@ def _pairs(terms: Sequence[_Term]) -> Iterator[_Term]:
 
 
 def _on_line(found: Sequence[int], term: _Term) -> int | None:
-    """The value of the line through what was found: half of the length, eight times, and one."""
+    """The value of the line through the found sizes: half of the length, eight times, and one."""
     full, short = term
     other = next((i for i, n in enumerate(short) if n != short[0]), 0)
     if not other or len(set(short)) < len(_STEPS):
@@ -140,7 +140,7 @@ def _on_line(found: Sequence[int], term: _Term) -> int | None:
 
 
 def _beside(found: Sequence[int], term: _Term) -> int | None:
-    """So many more or less than the term as what was found is."""
+    """The term plus the distance that all found sizes have from it."""
     full, short = term
     distances = {n - x for n, x in zip(found, short, strict=True)}
     return full + distances.pop() if len(distances) == 1 else None

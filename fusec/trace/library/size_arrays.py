@@ -31,7 +31,7 @@ MAKERS: tuple[Callable[..., Any], ...] = (
 )
 
 
-def is_made_of_sizes(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def depends_on_sizes(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a call makes arrays of numbers, among them such that follow from sizes."""
     given = (*args, *kwargs.values())
     return any(fn is maker for maker in MAKERS) and any(map(_has_symbol, given)) and (
@@ -42,10 +42,10 @@ def _has_symbol(x: Any) -> bool:
     return type(x) is Symbolic or (type(x) is tuple and any(type(n) is Symbolic for n in x))
 
 
-def made_of_sizes(
+def arrays_of_sizes(
     trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """What the call gives: arrays that each plan has its own of."""
+    """The call's results: arrays that each plan has its own of."""
     call = Computed(_Call(fn, tuple(kwargs)), (*map(_stored, args), *map(_stored, kwargs.values())))
     hint = fn(*map(_hint, args), **{name: _hint(x) for name, x in kwargs.items()})
     given = list(leaves_in((args, tuple(kwargs.values()))))
@@ -73,7 +73,7 @@ def _steps(args: tuple[Any, ...]) -> list[Any]:
 
 
 def grid_of_sizes(trace: Trace, grid: Any, key: Any) -> Any:
-    """``np.mgrid[0:n, 0:2]``: what the object gives for slices with ends that follow from sizes."""
+    """``np.mgrid[0:n, 0:2]``: its result for slices with ends that follow from sizes."""
     slices = tuple((s.start, s.stop, s.step) for s in (key if type(key) is tuple else (key,)))
     call = Computed(_grid, (grid is np.ogrid, type(key) is tuple, _stored(slices)))
     hint = call.fn(*call.args[:2], _hint(slices))
@@ -91,7 +91,7 @@ def _grid(is_sparse: bool, is_tuple: bool, slices: tuple[Any, ...]) -> Any:
 
 def position_of_sizes(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """``np.unravel_index(i, shape)`` and ``np.ravel_multi_index(indices, shape)`` of numbers that
-    follow from sizes; None where NumPy answers, or says what is wrong."""
+    follow from sizes; None where NumPy answers, or raises."""
     if len(args) != 2 or not (fn is np.unravel_index or fn is np.ravel_multi_index):
         return None
     index, shape = args[0], (args[1],) if is_int(args[1]) else args[1]
@@ -146,7 +146,7 @@ def _size(array: np.ndarray, axis: int) -> int:
 def _placeholder(
     trace: Trace, call: Computed, hint: np.ndarray, sizes: Sizes, numbers: list[Any]
 ) -> TracedArray:
-    """An array of the graph for what each plan makes; ``numbers`` are sizes that it may have."""
+    """An array of the graph that each plan makes; ``numbers`` are sizes that it may have."""
     if not hint.ndim:
         raise trace.error(TypeError(f"{call} is no array"))
     shape = tuple(_length(sizes, call, axis, n, numbers) for axis, n in enumerate(hint.shape))
@@ -161,7 +161,7 @@ def _placeholder(
 
 def _length(sizes: Sizes, call: Computed, axis: int, hint: int, numbers: list[Any]) -> Size:
     """One of the numbers that the call was given where it has this size, which is then asked of
-    each plan; else what the array has."""
+    each plan; else the array's own."""
     length = Symbolic(sizes, hint, Computed(_size, (call, axis)))
     for size in numbers:
         if type(size) is Symbolic and size.hint == hint and length == size:

@@ -81,7 +81,7 @@ def _emptied(stand_in: Any) -> Any:
 
 
 def operand_of(x: TracedArray) -> OperandLayout:
-    """What a stand-in needs to know of an operand."""
+    """The facts of an operand that a stand-in needs."""
     is_array = x.type.kind == "array"
     return OperandLayout(x.type, x.strides, None if is_array else size_of(x.value))
 
@@ -118,7 +118,7 @@ def _gaps(lengths: Sequence[int], strides: Sequence[int], itemsize: int) -> list
 
 @contextmanager
 def timed(trace: Trace, name: str) -> Iterator[None]:
-    """Says so where what is asked in this block takes long."""
+    """Says so where the questions of this block take long."""
     start = time.thread_time()
     yield
     seconds = time.thread_time() - start
@@ -134,7 +134,7 @@ def timed(trace: Trace, name: str) -> Iterator[None]:
 def ask(
     trace: Trace, call: LibraryCall, operands: Sequence[TracedArray], form: Any, named: Any,
 ) -> Told:
-    """NumPy's answer on stand-ins; raises what NumPy raises, at the user's line."""
+    """NumPy's answer on stand-ins; raises NumPy's exceptions at the user's line."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -216,8 +216,8 @@ def ask_on_stand_ins(
     trace: Trace, function: Callable[..., Any], operands: Sequence[TracedArray], given: Any,
     form: Any = None,
 ) -> Any:
-    """NumPy's answer on stand-ins of the operands, which may be shorter than these; raises what
-    NumPy raises, at the user's line.  ``given``: what the function holds of numbers; ``form``: its
+    """NumPy's answer on stand-ins of the operands, which may be shorter than these; raises NumPy's
+    exceptions at the user's line.  ``given``: the numbers that the function holds; ``form``: its
     first argument, plain data in which numbers may follow from sizes."""
     return _asked(trace, function, operands, given, form)[0]
 

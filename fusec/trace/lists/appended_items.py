@@ -1,4 +1,4 @@
-"""Lists that a loop of the graph appends to: what it appends is collected in arrays.
+"""Lists that a loop of the graph appends to: its items are collected in arrays.
 
 ``path.append(x)`` once per iteration, in a loop of known length, writes ``x`` to row k of an array
 that the loop carries.  After the loop the rows are the list's new elements; ``np.array(path)`` is
@@ -67,7 +67,7 @@ class Appended:
     is_read_whole: bool = False  # by what needs no item by itself
 
     def extend(self, trace: Trace, stacks: list[Value], count: int, start: int) -> Iterator[Any]:
-        """What each iteration appended; views of what is older than the loop are copies that are
+        """The items of each iteration; views of memory older than the loop are copies that are
         not to be written."""
         columns = [self._listed(trace, k, stack, count, start) for k, stack in enumerate(stacks)]
         self.shown = {
@@ -101,7 +101,7 @@ class Collector:
         self.held = held_by(body)
         self.uses, self.lists = _lists(body, self.held, carried)
         self.alone: dict[str, bool] = {}
-        self.found: list[Appended] = []
+        self.appends: list[Appended] = []
 
     def takes(self, fn: Any, args: tuple[Any, ...]) -> bool:
         """Whether ``fn(*args)`` is such an append; it is noted and must not run."""
@@ -121,7 +121,7 @@ class Collector:
         if not values or not all(v.type.is_static for v in values):
             return False
         memory = [leaf.storage if is_traced(leaf) else None for leaf in leaves]
-        self.found.append(Appended(
+        self.appends.append(Appended(
             name, fn.__self__, structure, values, [*lengths],
             [kind or value.type.kind for kind, value in zip(kinds, values, strict=True)],
             memory, [0 if s is None else s.version for s in memory],
@@ -135,8 +135,8 @@ class Collector:
             not isinstance(_first(x).storage, CopiedRow)) and whole(self.trace, x) is not None
 
     def check(self, written: Container[Storage], later: Container[Storage | None]) -> None:
-        """Raise where an iteration, or a ``later`` one, writes to what was appended."""
-        for appended in self.found:
+        """Raise where an iteration, or a ``later`` one, writes to an appended item."""
+        for appended in self.appends:
             for storage, version in zip(appended.memory, appended.versions, strict=True):
                 if storage is not None and (storage.version != version or storage in later or any(
                         r in written or r.stands_for is not None for r in roots(storage)
@@ -148,8 +148,8 @@ class Collector:
     def check_reads(self) -> None:
         """Raise where the body names a list elsewhere: it would find it as it was before the loop,
         and may have met an IndexError that Python does not meet."""
-        for name in {a.name for a in self.found}:
-            if self.uses[name] != sum(a.name == name for a in self.found):
+        for name in {a.name for a in self.appends}:
+            if self.uses[name] != sum(a.name == name for a in self.appends):
                 raise ConcreteValueError(
                     f"the list {name!r} is read in a loop that appends to it", loc=self.trace.loc,
                     cure="write into an array made before the loop (x[i] = value)")
@@ -165,7 +165,7 @@ class Collector:
     def rows(self, count: int) -> list[tuple[tuple[str, int], Value, Value]]:
         """For each leaf a key, and a parameter for the rows with the leaf that goes into them."""
         rows = []
-        for position, appended in enumerate(self.found):
+        for position, appended in enumerate(self.appends):
             for i, leaf in enumerate(appended.leaves):
                 key = f"{appended.name}.append {position}", i
                 type_ = TensorType(leaf.dtype, (count, *leaf.shape), "array")
@@ -175,7 +175,7 @@ class Collector:
 
 
 def _first(x: list[Any]) -> Any:
-    """What lies first in lists of lists."""
+    """The first item in lists of lists."""
     while type(x) is list and x:
         x = x[0]
     return x
@@ -194,7 +194,7 @@ def _all_lengths(
 
 
 def _lengths(leaf: Any, pending: Pending) -> tuple[tuple[Any, ...], str]:
-    """Of lists of lists; and the kind of what lies in them."""
+    """Of lists of lists; and the kind of their items."""
     lengths: list[Any] = []
     while type(leaf) is list:
         lengths.append(pending.get(len(lengths), len(leaf)))

@@ -2,7 +2,7 @@
 
 In a loop of known length such a list, which is not empty before, is an array that the loop fills:
 each ``append`` writes a row, an index reads one.  While the body is traced its variable holds a
-`GrowingList`, so nothing finds the list as it was before the loop; what that cannot do is refused,
+`GrowingList`, so nothing finds the list as it was before the loop; operations it lacks are refused,
 and Python runs the loop.  After it the list has the rows as items.
 """
 
@@ -35,14 +35,14 @@ MOST_PEELED = 64  # iterations run by Python until a list is as long as the body
 
 
 class ShortListError(ConcreteValueError):
-    """A list that a loop appends to is shorter at first than what it reads of it."""
+    """A list that a loop appends to is shorter at first than the part it reads."""
 
     missing = 1
 
 
 @dataclass
 class FilledList:
-    """What attempts at a loop found of one list: its items' ``types``, how many an iteration
+    """Facts of attempts at a loop about one list: its items' ``types``, how many an iteration
     appends; the arrays that it fills."""
 
     structure: Any
@@ -69,7 +69,7 @@ def leaves_of(
 
 
 class GrowingList:
-    """Such a list in an iteration: ``base`` items and what was ``added``."""
+    """Such a list in an iteration: ``base`` items and those ``added``."""
 
     def __init__(
         self, trace: Trace, name: str, owner: Any, filled: FilledList, base: Any, least: int
@@ -257,7 +257,7 @@ class GrowingList:
     # -- afterwards -------------------------------------------------------------------------------
 
     def is_other(self) -> bool:
-        """Whether it is not what was supposed; then that is noted for the next attempt."""
+        """Whether it differs from the supposed one; then that is noted for the next attempt."""
         filled, owner = self.filled, self.owner
         if isinstance(owner, GrowingList):
             owner.is_wrong |= self.is_wrong
@@ -290,7 +290,7 @@ class GrowingList:
             raise self.refused("has an item that a variable holds after the loop,")
 
     def extend(self, count: int) -> None:
-        """The list has what so many iterations appended."""
+        """The list gets the items of so many iterations."""
         rows, owner = count * self.filled.per, self.owner
         if isinstance(owner, GrowingList):
             owner.added += rows

@@ -1,5 +1,5 @@
-"""The lists that the body of a loop finds as `GrowingList`: which they are, what they begin with,
-what is known of them after an attempt."""
+"""The lists that the body of a loop finds as `GrowingList`: which they are, their first items,
+and the facts about them after an attempt."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class GrowingLists:
                 raise one.refused("is bound to another name")
 
     def extend(self, count: int) -> None:
-        """The lists have what the loop appended."""
+        """The lists get the items that the loop appended."""
         for one in self.lists.values():
             one.extend(count)
 
@@ -130,8 +130,8 @@ def _candidates(
 
 
 def _uses(code: CodeType, name: str, inside: bool = False) -> tuple[int, int]:
-    """How often code appends to what a variable holds, and how often it, or code inside it, uses
-    that otherwise."""
+    """How often code appends to a variable's list, and how often it, or code inside it, uses
+    it otherwise."""
     appends = others = 0
     steps = list(dis.get_instructions(code))
     for step, following in pairwise(steps):

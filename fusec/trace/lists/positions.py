@@ -13,7 +13,7 @@ from ..values.array import TracedArray
 
 
 def affine(x: Any, counter: TracedArray | None) -> tuple[int, int] | None:
-    """``a`` and ``b`` of what is ``a * counter + b``."""
+    """``a`` and ``b`` of a position ``a * counter + b``."""
     if is_int(x):
         return 0, int(x)
     if counter is None or type(x) is not TracedArray:

@@ -131,7 +131,7 @@ class WrittenLists:
                 for x in _taken_apart(table.owner)[2]]
 
     def store(self) -> None:
-        """After the loop: the lists have what it wrote."""
+        """After the loop: the lists have its items."""
         for table in self.tables.values():
             if table.is_written:
                 table.store()

@@ -33,7 +33,7 @@ _OF_ARRAYS = _by_identity(
 
 
 def pending_of_whole(trace: Trace, items: Any) -> Pending:
-    """What is pending of a list that is all of one array, or of an array for each place of its
+    """The pending part of a list that is all of one array, or of an array for each place of its
     tuples; of any other nothing is from here on."""
     if not trace.part(ReadWhole):
         return Pending()

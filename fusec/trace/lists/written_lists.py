@@ -2,8 +2,8 @@
 of such (``t[i][j] = ...``).
 
 In the loop such a list is an array.  While the body is traced its variable holds a `WrittenList`,
-so nothing finds the list as it was before the loop; what that cannot do is refused, and Python runs
-the loop.  After it the list has the elements of the array as items.
+so nothing finds the list as it was before the loop; operations it lacks are refused, and Python
+runs the loop.  After it the list has the elements of the array as items.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from ..values.trace import Trace
 class JoinedParts(Parts):
     """Items of which data decides whether they are Python's, or ints."""
 
-    def made(self, k: int) -> Value:
+    def value_of(self, k: int) -> Value:
         """The value of one."""
-        value = super().made(k)
+        value = super().value_of(k)
         self.trace.part(JoinedKinds).add(value)
         return value
 
 
 class ListTable:
-    """A list, or lists in a list, as an array: the numbers' types, what was found of them."""
+    """A list, or lists in a list, as an array: the numbers' types, and facts about them."""
 
     def __init__(self, trace: Trace, name: str, owner: list[Any], array: TracedArray,
                  type_: TensorType, is_joined: bool) -> None:
@@ -85,7 +85,7 @@ class ListTable:
         return result
 
     def items(self, value: Value, prefix: tuple[int, ...] = ()) -> list[Any]:
-        """The items of a list in it, of what the array held."""
+        """The items of a list in it, from an earlier value of the array."""
         count, depth = value.shape[len(prefix)], len(prefix) + 1
         if depth < len(value.shape):
             return [self.items(value, (*prefix, k)) for k in range(count)]
@@ -158,7 +158,7 @@ class WrittenList:
         return self.now()[key]
 
     def now(self) -> list[Any]:
-        """A list of what it holds."""
+        """A list of its items."""
         table = self.table
         value = table.array[self.places].value if self.places else table.array.value
         return table.items(from_value(table.trace, value).value)

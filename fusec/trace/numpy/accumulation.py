@@ -1,4 +1,4 @@
-"""What reductions share: axes, the dtype that they add up in, masks, initial values, and the layout
+"""Common to reductions: axes, the dtype that they add up in, masks, initial values, and the layout
 of the result."""
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _strides(
 def accumulator(trace: Trace, x: Value, dtype: Any, out: Any = None) -> np.dtype:
     """NumPy adds small integers and booleans in the platform's int64 or uint64.
 
-    With ``out`` it computes in what holds both.
+    With ``out`` it computes in a dtype that holds both.
     """
     if dtype is not None:
         return target_dtype(dtype, "a reduction", trace.loc)
@@ -126,7 +126,7 @@ def with_initial(trace: Trace, op: str, result: Value, initial: Any) -> Value:
 
 
 def element(trace: Trace, initial: Any, dtype: np.dtype) -> Value:
-    """``initial=``, or what `ndarray.fill` is given, in this dtype.
+    """``initial=``, or the argument of `ndarray.fill`, in this dtype.
 
     Of arrays only one truth value can be an element.
     """

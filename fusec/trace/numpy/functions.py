@@ -94,7 +94,7 @@ def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
 
 
 def _is_one_product(x: TracedArray, y: TracedArray) -> bool:
-    """NumPy multiplies what BLAS would add to a zero, which takes the sign of another."""
+    """NumPy multiplies a product that BLAS would add to a zero, and so lose the sign of zeros."""
     return x.type.is_static and y.type.is_static and x.size == y.size == 1 and (
         np.result_type(x.dtype, y.dtype).char in "fdFD")
 
@@ -257,7 +257,7 @@ def _filling(a: TracedArray, x: Any) -> Any:
 
 
 def _in_order_of(a: TracedArray, result: Any) -> Any:
-    """The result in the memory order of a copy of ``a``, which is what NumPy writes to."""
+    """The result in the memory order of a copy of ``a``, which NumPy writes to."""
     copied = contiguous(a.shape, a.itemsize, like_order(a.strides))
     return from_value(a.trace, result.value, copied)
 

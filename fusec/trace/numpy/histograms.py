@@ -4,7 +4,7 @@ The bin of each element is computed with NumPy's own operations in NumPy's order
 there, or the element's weight: one after another as NumPy does, so sums have NumPy's bits (but the
 sum of all weights, by which a density is divided, is fusec's).  Edges that no data decide are
 computed while tracing, by NumPy; those between the extremes of the data are a library call on these
-two.  What is not counted (outside the range) adds 0 to a bin.
+two.  Elements outside the range add 0 to a bin.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _is_weight(weights: Any, x: TracedArray) -> bool:
 
 
 def _ends(index: TracedArray) -> tuple[Any, Any]:
-    """The lowest and the highest; where there may be none, what asks for no counter."""
+    """The lowest and the highest; where there may be none, bounds that need no counter."""
     if index.type.is_static:
         return np.min(index), np.max(index)
     return np.min(index, initial=0), np.max(index, initial=-1)
@@ -269,7 +269,7 @@ def _between_edges(trace: Trace, x: TracedArray, table: np.ndarray) -> TracedArr
 def _counted(
     trace: Trace, x: TracedArray, bins: Any, ends: Any, weights: TracedArray | None
 ) -> tuple[Any, Any] | None:
-    """The histogram and its edges; None of what NumPy must compute."""
+    """The histogram and its edges; None where NumPy must compute them."""
     table = _edge_table(trace, bins)
     if table is not None:
         if weights is not None or ends is not None:

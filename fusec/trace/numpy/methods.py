@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import creation, shaping
 from ..index import sliding_windows
-from ..library.failures import guarded, on_known
+from ..library.failures import guarded, numpys_answer
 from ..operands.operands import as_traced
 from ..operands.scalar_stores import none_in
 from ..ufuncs.complex_numbers import conjugated
@@ -22,7 +22,7 @@ from .accumulation import element
 
 
 def _as_method_gives(x: Any, result: Any) -> Any:
-    """What a method of ``x`` gives that computed ``result``: scalars have no arrays of rank 0."""
+    """A method's result of ``x`` that computed ``result``: scalars have no arrays of rank 0."""
     if type(x) is TracedArray and not x.is_array and type(result) is TracedArray and (
             result.is_array and not result.ndim):
         return result[()]
@@ -31,12 +31,12 @@ def _as_method_gives(x: Any, result: Any) -> Any:
 
 @operation
 def call_function(trace: Trace, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What ``__array_function__`` does for traced operands."""
+    """``__array_function__`` of traced operands."""
     module = (getattr(func, "__module__", None) or "numpy").replace("numpy", "np")
     name = f"{module}.{func.__name__}"
     row = FUNCTIONS.get(func)
     if row is None:
-        return on_known(trace, name, func, args, kwargs)
+        return numpys_answer(trace, name, func, args, kwargs)
     result = guarded(trace, name, row.handler, func, args, kwargs, (trace,))
     return _as_method_gives(args[0], result) if args and row.of_scalars else result
 

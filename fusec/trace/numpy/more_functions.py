@@ -110,7 +110,7 @@ def average(
 
 
 def _dtype_or_value(trace: Trace, x: Any) -> Any:
-    """What stands for an operand when NumPy asks only for its dtype."""
+    """The stand-in for an operand when NumPy asks only for its dtype."""
     if type(x) is not TracedArray:
         return resolve(x, {})
     return x.type.zero if x.type.is_weak else x.dtype
@@ -145,7 +145,7 @@ def min_scalar_type(trace: Trace, a: Any, /) -> np.dtype:
 
 @entry(np.shares_memory, np.may_share_memory)
 def shares_memory(trace: Trace, a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """``np.shares_memory``: of what the function made False, of two whole views of one array True.
+    """``np.shares_memory``: of arrays made in the function False, of two whole views of one True.
 
     Two arguments may overlap in one call and not in the next, which the plan does not look at.
     """

@@ -260,7 +260,7 @@ entry(np.nanmax)(_nan_extremum(np.fmax))
 def _nan_extremum_of_scalar(
     ufunc: np.ufunc, x: TracedArray, out: Any, initial: Any, where: Any
 ) -> Any:
-    """NumPy takes NaN out of what is no array by hand: then all of nothing is NaN as well."""
+    """NumPy takes NaN out of scalars by hand: then all of nothing is NaN as well."""
     reduce, extreme = (np.min, np.inf) if ufunc is np.fmin else (np.max, -np.inf)
     best = reduce(np.where(np.isnan(x), x.dtype.type(extreme), x), initial=initial, where=where)
     result = np.where(np.isnan(x).all(where=where), x.dtype.type(np.nan), best)[()]

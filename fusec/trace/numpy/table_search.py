@@ -2,7 +2,7 @@
 
 A search is ``bit_length(n)`` steps without branches, each a ``Gather`` and a comparison, over the
 table padded to ``2**k - 1`` elements: every index is in range, whatever the keys are.  A table
-must be *proved* sorted, for what NumPy finds in others depends on the keys before; other tables
+must be *proved* sorted, for NumPy's result in others depends on the keys before; other tables
 are library calls.
 """
 
@@ -58,7 +58,7 @@ def _numbers(table: np.ndarray) -> int:
 
 
 def _padded(table: np.ndarray) -> np.ndarray:
-    """The table and what is not below any key, to a size of ``2**k - 1``."""
+    """The table, padded by a value not below any key to a size of ``2**k - 1``."""
     last = np.nan if table.dtype.kind == "f" else np.iinfo(table.dtype).max
     padded = np.full((1 << table.size.bit_length()) - 1, last, table.dtype)
     padded[: table.size] = table
@@ -191,7 +191,7 @@ def _is_side(x: Any) -> bool:
 
 
 def _values(trace: Trace, fp: Any, ys: np.ndarray | None, size: int) -> Any:
-    """The ordinates as float64; None of what the library must judge."""
+    """The ordinates as float64; None where the library must judge."""
     if ys is not None:
         return constant_table(trace, ys.astype(F64)) if ys.size == size > 1 else None
     if size < 2 or type(fp) not in (TracedArray, np.ndarray, list, tuple):
@@ -234,7 +234,7 @@ def _is_tame(grid: np.ndarray, values: np.ndarray) -> bool:
 
 
 def _guarded(x: Any, x0: Any, x1: Any, y0: Any, y1: Any) -> Any:
-    """From the point before; if that is NaN from the one behind, or what both agree on."""
+    """From the point before; if that is NaN from the one behind, or their common value."""
     slope = (y1 - y0) / (x1 - x0)
     forward, backward = slope * (x - x0) + y0, slope * (x - x1) + y1
     other = np.where(np.isnan(backward) & (y0 == y1), y0, backward)

@@ -1,1 +1,1 @@
-"""Objects of the user's: their own methods, and what else reads, copies or calls them."""
+"""Objects of the user's: their own methods, and library code that reads, copies or calls them."""

@@ -45,7 +45,7 @@ class RecursiveFunction:
         return tuple(r.type for r in self.results or () if type(r) is ReturnedLeaf)
 
     def suppose(self, structure: Any, results: list[Any]) -> None:
-        """The body has returned this: go on until it returns what was supposed."""
+        """The body has returned this: go on until it returns the supposed type."""
         if self.results is not None and structure == self.structure:
             results = [_joined(a, b) for a, b in zip(self.results, results, strict=True)]
             if all(a is b for a, b in zip(self.results, results, strict=True)):

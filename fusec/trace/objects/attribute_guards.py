@@ -41,7 +41,7 @@ def note_constant(trace: Trace, obj: Any, name: str) -> None:
 
 
 def _holder(trace: Trace, obj: Any, name: str) -> Any:
-    """What outlives the trace of what holds an attribute: of an object made in it the class
+    """The holder of an attribute that outlives the trace: of an object made in it the class
     alone, None for attributes of its own."""
     if id(obj) not in trace.local.objects:
         return obj
@@ -61,7 +61,7 @@ def note_method(trace: Trace, obj: Any, name: str) -> None:
 
 
 def note_of_class(trace: Trace, kind: type, name: str) -> None:
-    """What the class holds must be the same."""
+    """The class's attribute must be the same."""
     key = (id(kind), name)
     if trace.active and key not in trace.world.guards and is_guarded(kind):
         trace.world.guards[key] = attribute_guard(kind, name)

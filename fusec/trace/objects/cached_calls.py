@@ -1,6 +1,6 @@
 """Functions behind ``functools.lru_cache``: called as they are, once for equal arguments.
 
-What the cache holds for given arguments is Python's to say, so it is asked at each call: an array
+Only Python knows the cache's entry for given arguments, so it is asked at each call: an array
 that it gives is an input of the graph, everything else a constant under a guard.
 """
 
@@ -38,7 +38,7 @@ def cached_behind(fn: Any) -> Any:
 
 
 def call_cached(hooks: TracingHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the cache gives for these arguments.
+    """The cache's entry for these arguments.
 
     Raises ``TypeError`` for arrays, as hashing them does, and `ConcreteValueError` for numbers that
     only the run knows.
@@ -81,7 +81,7 @@ def _key(name: str, x: Any) -> Any:
 
 
 def _check_unassigned(hooks: TracingHooks, name: str, args: Any) -> None:
-    """The function would see what objects held before the call."""
+    """The function would see objects as before the call."""
     for obj in instances(args):
         for place in hooks.trace.part(Places).attributes_of(obj):
             raise unsupported(

@@ -1,4 +1,4 @@
-"""Objects of the user's of which data chose one: what the program must not do with them.
+"""Objects of the user's of which data chose one: operations that are refused on them.
 
 A new object stands for the one that was chosen.  Where another name may be that of the same object
 a write to one of them would have to be seen in both, and which object it is has no answer.
@@ -51,7 +51,7 @@ def check_which(trace: Trace, what: str, *values: Any) -> None:
 
 
 def check_call(trace: Trace, fn: Any, args: tuple[Any, ...]) -> None:
-    """The same of what ``fn``, which is called as it is, is given."""
+    """The same of the arguments of ``fn``, which is called as it is."""
     owner, name = getattr(fn, "__self__", None), getattr(fn, "__name__", "")
     if fn is id or fn is hash:
         check_which(trace, name, *args)

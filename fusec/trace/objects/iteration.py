@@ -1,4 +1,4 @@
-"""What Python goes over: objects of the user's classes give their items through their own methods,
+"""Iterables of Python: objects of the user's classes give their items through their own methods,
 called as the program's code is, and items of iterators from outside are read at each call."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _users(kind: type, name: str) -> FunctionType | None:
 
 
 def _items(hooks: TracingHooks, where: Where, iterator: Any) -> Any:
-    """The items of what ``__iter__`` returned."""
+    """The items of the iterator that ``__iter__`` returned."""
     following = _users(type(iterator), "__next__")
     return iterator if following is None else _followed(hooks, where, iterator, following)
 

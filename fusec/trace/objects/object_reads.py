@@ -1,4 +1,4 @@
-"""Objects of the user's in code that is not converted: copies of them, and what else reads them.
+"""Objects of the user's in code that is not converted: copies of them, and other readers.
 
 Copies are made of attributes as the program reads them.  Other code (C's, the standard library's,
 methods that `dataclasses` generates) sees the attributes that an object has while it is traced:
@@ -69,7 +69,8 @@ def _parts(x: Any) -> Iterable[Any]:
 
 
 def note_read(hooks: TracingHooks, fn: Any, args: tuple[Any, ...]) -> None:
-    """Before ``fn``, which is called as it is: what it may read of objects is guarded, or refused.
+    """Before ``fn``, which is called as it is: attributes of objects that it may read are
+    guarded, or refused.
     """
     if hooks.trace.active and any(fn is one for one in _TELLING):
         for obj in instances(args):
@@ -94,7 +95,7 @@ def _runs_as_it_is(fn: Any) -> bool:
 
 
 def note_instances(hooks: TracingHooks, name: str, args: tuple[Any, ...]) -> None:
-    """What ``name`` may read of the objects among its arguments must be the same at each call."""
+    """Attributes of its arguments that ``name`` may read must be the same at each call."""
     for obj in instances(args):
         if id(obj) not in hooks.trace.local.objects:
             _note_attributes(hooks, name, obj)
@@ -111,7 +112,7 @@ def note_compared(hooks: TracingHooks, op: str, *values: Any) -> None:
 
 
 def note_hashed(hooks: TracingHooks, key: Any) -> None:
-    """What a dict or set reads of an object that is looked up there, by methods of its class."""
+    """Reads of a dict or set of an object that is looked up there, by methods of its class."""
     if hooks.trace.active and is_instance(key) and type(key).__hash__ is not object.__hash__:
         note_instances(hooks, "__hash__", (key,))
 
@@ -123,7 +124,7 @@ _ORDERING = {min: "lt", max: "gt", sorted: "lt", list.sort: "lt", sum: "add", fi
 def note_ordered(
     hooks: TracingHooks, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """What ``min``, ``sorted``, ``sum`` and their like read of objects by the objects' methods."""
+    """Reads of ``min``, ``sorted``, ``sum`` and their like by the objects' methods."""
     method = _ORDERING.get(fn)
     if method is None or kwargs.get("key") is not None or (
             fn is filter and args and args[0] is not None) or (
@@ -226,7 +227,7 @@ def _deep(hooks: TracingHooks, x: Any, memo: dict[int, Any]) -> Any:
 
 
 def getter(hooks: TracingHooks, fn: Any, x: Any) -> Any:
-    """What ``operator.attrgetter("a.b")(x)`` and ``operator.itemgetter(0)(x)`` read."""
+    """Reads of ``operator.attrgetter("a.b")(x)`` and ``operator.itemgetter(0)(x)``."""
     parts = fn.__reduce__()[1]
     if isinstance(fn, operator.itemgetter):
         values = [hooks.getitem(hooks.where, x, key) for key in parts]

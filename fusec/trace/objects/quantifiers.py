@@ -61,7 +61,7 @@ def quantified(
 
 class Quantifier:
     """One call of ``any`` or ``all``: ``deciding`` is the truth of the item that settles it,
-    ``ask`` what is asked of an item, by ``element`` of the program."""
+    ``ask`` the question about an item, by ``element`` of the program."""
 
     def __init__(
         self, hooks: TracingHooks, where: Where, deciding: bool, ask: Callable[[Any], Any],
@@ -74,12 +74,12 @@ class Quantifier:
         self.acting = 0  # items in branches
 
     def counted(self, items: CountedItems) -> Iterator[Thunk]:
-        """The elements of what has positions."""
+        """The elements of a sequence."""
         return (partial(lambda k: self.ask(items.item(k)), k)
                 for k in range(operator.index(items.count)))
 
     def pulled(self, over: Iterable[Any]) -> Iterator[Thunk]:
-        """Those of what gives one item after the other, once."""
+        """Those of an iterator, once."""
         is_known, iterator = type(over) in _KNOWN, iter(over)
         self.roots += _seen_by(over)
         while True:
@@ -113,7 +113,7 @@ class Quantifier:
         return self._number(self._joined(tests)) if tests else not self.deciding
 
     def _truth(self, item: Thunk) -> bool | Value:
-        """What it is in every call, or a boolean of the graph."""
+        """The truth in every call, or a boolean of the graph."""
         value = self.hooks.asked_truth(item())
         truth = self.hooks.decide(value)
         return self.hooks.truth(value) if truth is None else truth
@@ -129,7 +129,7 @@ class Quantifier:
     # -- items that are perhaps not reached -------------------------------------------------------
 
     def _rest(self, tests: list[Value], item: Thunk, items: Iterator[Thunk]) -> Any:
-        """What these tests decide, else the item and those after it."""
+        """The answer of these tests, else that of the item and those after it."""
         self.acting += 1
         if self.acting > _MOST_BRANCHES:
             raise unsupported(
@@ -184,7 +184,7 @@ class Quantifier:
 
 
 class _Attempt:
-    """What is looked at before it is known that it is reached: whether it acts, and its undoing."""
+    """An item looked at before it is known that it is reached: whether it acts, and its undoing."""
 
     def __init__(self, quantifier: Quantifier) -> None:
         self.trace = quantifier.trace
@@ -228,7 +228,7 @@ def _chained(first: Thunk, rest: Iterator[Thunk]) -> Iterator[Thunk]:
 
 
 def _seen_by(iterator: Any) -> list[Any]:
-    """What an iterator can reach that gave no item yet."""
+    """The objects that an iterator can reach that gave no item yet."""
     if isinstance(iterator, PythonIterator):
         return [x for part in iterator.parts for x in (part, *_seen_by(part))]
     is_ready = type(iterator) is GeneratorType and iterator.gi_frame is not None

@@ -2,9 +2,9 @@
 
 A jitted function that is called in a branch of its own call, with arguments of the same types, has
 a depth that only the run knows.  Its body is traced once, on values that stand for the arguments of
-any call.  What it returns is the least fixed point: at first a call of itself returns nothing, so
-that the sides of branches that do not recurse say what the result is; then with a result of those
-types, until it returns what is supposed.
+any call.  The type of its result is the least fixed point: at first a call of itself returns
+nothing, so that the sides of branches that do not recurse give the type; then a result of that
+type, until it returns the type that is supposed.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _numbers_vary: ContextVar[bool] = ContextVar("numbers_vary", default=False)
 
 @contextmanager
 def numbers_vary() -> Iterator[None]:
-    """Numbers that a function gives itself are values of the run, though it is known while tracing
-    what each is: ``depth + 1``.  A second way, for recursion that has no end otherwise."""
+    """Numbers that a function gives itself are values of the run, though it is known while tracing,
+    all of them: ``depth + 1``.  A second way, for recursion that has no end otherwise."""
     token = _numbers_vary.set(True)
     try:
         yield
@@ -55,7 +55,7 @@ def numbers_vary() -> Iterator[None]:
 
 
 class NoResultYet(TraceError):
-    """A call of the function itself, of which it is not known what it returns: that side of a
+    """A call of the function itself, whose result's type is not known: that side of a
     branch says nothing of it.  No handler of the program's may catch it."""
 
     in_numpys_words = RecursionError("a function that calls itself has not returned yet")
@@ -65,7 +65,7 @@ def called(
     trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
     fp: str,
 ) -> Any:
-    """What a jitted function returns that the program calls: traced with it, or a `Call`."""
+    """The result of a jitted function that the program calls: traced with it, or a `Call`."""
     arguments, active = Arguments.of(args, kwargs), trace.part(Activations)
     for before in active.of(function):
         if _numbers_vary.get() and len(trace.record.regions) > before.regions:
@@ -98,7 +98,7 @@ def _inlined(
 
 @contextmanager
 def rounding(fp: str) -> Iterator[None]:
-    """What is traced may round so."""
+    """The traced code may round so."""
     token = fp_around.set(fp)
     try:
         yield
@@ -109,8 +109,8 @@ def rounding(fp: str) -> Iterator[None]:
 def _apart(
     trace: Trace, function: Callable[..., Any], arguments: Arguments, fp: str
 ) -> _Body | None:
-    """The body of a function that must not round as what is around it may; None where it has to be
-    traced with that: it changes what is older, or needs to know its arguments."""
+    """The body of a function that must not round as its caller may; None where it has to be traced
+    with the caller: it writes to older memory, or needs to know its arguments."""
     try:
         with rounding(fp):
             body = settled_body(trace, function, arguments, fp)
@@ -129,7 +129,7 @@ def _apart(
 
 
 def _again(trace: Trace, recursive: RecursiveFunction, arguments: Arguments) -> Any:
-    """In the body: what the function returns for other arguments."""
+    """In the body: the function's result for other arguments."""
     recursive.asked = True
     if recursive.results is None:
         raise NoResultYet("a call of a function that has not returned", loc=trace.loc)
@@ -176,7 +176,7 @@ def _call(trace: Trace, function: Callable[..., Any], arguments: Arguments) -> A
 def settled_body(
     trace: Trace, function: Callable[..., Any], arguments: Arguments, fp: str | None = None
 ) -> _Body:
-    """The body that returns what is supposed of calls in it."""
+    """The body that returns the type supposed of calls in it."""
     name = trace.builder.namer.fresh(getattr(function, "__name__", "function"))
     recursive = RecursiveFunction(name, fp=fp)
     for _ in range(MOST_ROUNDS):
@@ -202,7 +202,7 @@ class Bodies(list["_Body"]):
 
 
 class _Body:
-    """The body, traced on what stands for any arguments."""
+    """The body, traced on stand-ins for any arguments."""
 
     def __init__(
         self, trace: Trace, function: Callable[..., Any], arguments: Arguments,
@@ -269,7 +269,7 @@ class _Body:
             self.recursive.raises = self.recursive.changed = True
 
     def _note_aliases(self, values: list[TracedArray]) -> None:
-        """Whether the run decides that what is returned is memory from before the call."""
+        """Whether the run decides that the result is memory from before the call."""
         older = [root for x in values if x.storage is not None for root in roots(x.storage)
                  if root.born < self.region.start or isinstance(root, Copied) or any(
                      root is s.storage for s in self.stand_ins)]

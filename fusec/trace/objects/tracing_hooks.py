@@ -1,4 +1,4 @@
-"""Hooks of one trace: the handlers of a `Policy` say what each thing that Python does means.
+"""Hooks of one trace: the handlers of a `Policy` define the meaning of each event.
 
 A handler takes the hooks, the place and the operands of an event.  It gives the answer, other
 `Operands` for the handlers after it, or `UNHANDLED`; the last one always answers.
@@ -54,7 +54,7 @@ _ALONE = _references()  # of what one variable holds
 
 
 class Operands(tuple[Any, ...]):
-    """No answer: what the handlers that follow get."""
+    """No answer: the operands for the handlers that follow."""
 
     __slots__ = ()
 
@@ -110,9 +110,9 @@ def _in_turn(handlers: tuple[Handler, ...]) -> Handler:
 
 
 class TracingHooks(Hooks):
-    """Hooks of one trace, and what tells arrays and objects from outside from those of the trace.
+    """Hooks of one trace, which tell arrays and objects from outside from those of the trace.
 
-    Events mean what the policy says (`with_policy`); none is overridden.
+    The policy (`with_policy`) has the handlers of each event; none is overridden.
     """
 
     refusals = REFUSALS
@@ -157,7 +157,7 @@ class TracingHooks(Hooks):
         self.trace.local.births[id(obj)] = new_id()
 
     def note_new(self, obj: Any, references: int) -> None:
-        """The same of what code that is not converted gave, where nothing but the caller, with so
+        """The same of a result of unconverted code, where nothing but the caller, with so
         many ``references``, has it."""
         kind = type(obj)
         if references <= _ALONE and kind.__flags__ & HEAP_TYPE and not (
@@ -211,8 +211,8 @@ class TracingHooks(Hooks):
         return self.traced_if_outside(x)
 
     def lifted_items(self, x: Any) -> Any:
-        """The same of what is gone over; lists and dicts in it stay the program's own, which it may
-        change, as does what holds them: it may be changed while an iterator goes over it."""
+        """The same of an iterable; lists and dicts in it stay the program's own, which it may
+        change, as does the container: it may be changed while an iterator goes over it."""
         is_view = type(x) in DICT_VIEWS and self.trace.active
         if not is_view and type(x) not in (list, tuple) and not isinstance(x, dict | deque):
             return self.lifted(x)
@@ -244,7 +244,7 @@ def _with_items(x: Any, old: Iterable[Any], items: list[Any]) -> Any:
 
 @functools.cache
 def with_policy(policy: Policy) -> type[TracingHooks]:
-    """The hooks whose events mean what a policy says.
+    """The hooks whose events have the handlers of a policy.
 
     A class, made once: binding 40 methods for each trace took a tenth of the shortest traces.
     """

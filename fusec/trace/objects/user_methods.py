@@ -32,8 +32,8 @@ def users_function(function: Any) -> FunctionType | None:
 
 
 def _is_written(code: CodeType) -> bool:
-    """Whether it stands in the text of its file.  What dataclasses and namedtuple compile says that
-    it is from ``<string>``, and so does the text of ``python -c``, which Python 3.13 keeps."""
+    """Whether it stands in the text of its file.  Code that dataclasses and namedtuple compile says
+    that it is from ``<string>``, and so does the text of ``python -c``, which Python 3.13 keeps."""
     word = "lambda" if code.co_name == "<lambda>" else f"def {code.co_name}"
     lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1:]
     return not code.co_qualname.startswith("__create_fn__.") and any(word in line for line in lines)

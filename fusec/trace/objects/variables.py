@@ -1,6 +1,6 @@
 """Variables in a trace: each is the storage of its buffer, an input that calls write back.
 
-Data dependence is the order: what is read is the storage's value at that point of the program, and
+Data dependence is the order: a read gives the storage's value at that point of the program, and
 an assignment replaces it, in branches and loops as any array.
 """
 

@@ -1,8 +1,8 @@
 """Code of the user's that Python or a library runs by itself: ``key=`` of `bisect`, ``__hash__`` of
 keys, callbacks of an `ExitStack`, functions that a thread runs.
 
-It runs as it is, and only while the function is traced: what it reads is guarded, and what it
-assigns is refused.  From where such code is met first, the rest of the trace is profiled, which
+It runs as it is, and only while the function is traced: its reads are guarded, and its
+assignments refused.  From where such code is met first, the rest of the trace is profiled, which
 tells of every call; programs without it are not.
 """
 
@@ -101,7 +101,7 @@ class Watch:
             self._enter_class(kind)
             self.start()
 
-    def given(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def note_arguments(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """``fn``, which is called as it is, gets these."""
         if fn in _WEAK and args and id(args[0]) in self.trace.local.objects:
             raise unsupported(
@@ -165,7 +165,7 @@ class Watch:
                 self._enter(fn)
 
     def _enter(self, fn: FunctionType) -> None:
-        """What it names must be the same at each call."""
+        """Objects that it names must be the same at each call."""
         if fn in self.functions or fn in self.hooks.functions:
             return
         self.functions[fn] = None
@@ -205,7 +205,7 @@ class Watch:
             self.stop()
 
     def stop(self) -> None:
-        """The program has returned; raises what other code has kept to itself."""
+        """The program has returned; raises errors that other code has kept to itself."""
         if self._is_on:
             self._is_on = False
             if self._collects:
@@ -279,7 +279,7 @@ class Watch:
         return "Python" if outer is not None else "another thread"
 
     def _note_read(self, frame: FrameType) -> None:
-        """What the code of the frame can read must be the same at each call."""
+        """Values that the code of the frame can read must be the same at each call."""
         names, scope = frame.f_code.co_names, frame.f_globals
         for name in names:
             if name in scope:
@@ -301,7 +301,7 @@ class Watch:
         self._note_outside(value, attributes)
 
     def note_library_object(self, x: Any) -> None:
-        """Methods of the standard library read what the object holds, and may change it."""
+        """Methods of the standard library read the object's contents, and may change them."""
         if self.trace.active and id(x) not in self._known and id(x) not in (
                 self.trace.local.objects):
             self._known.add(id(x))
@@ -319,7 +319,7 @@ class Watch:
         self._note_name(Global(scope, name), ())
 
     def _note_outside(self, x: Any, attributes: tuple[str, ...]) -> None:
-        """An object, or array, that such code reads, and what it reads of it."""
+        """An object, or array, that such code reads, and its parts that are read."""
         def read_of(x: Any) -> list[Any]:
             if not is_guarded(x):
                 return []
@@ -376,7 +376,7 @@ def _is_made_only(frame: FrameType) -> bool:
 
 
 def _handed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
-    """What is handed over, and what lies in small containers among it."""
+    """The objects that a call is given, and the items of small containers among them."""
     owner = fn.__self__ if isinstance(fn, (*_BOUND, MethodType)) else None
     for x in (owner, *args, *kwargs.values()):
         yield x

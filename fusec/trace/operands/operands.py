@@ -44,7 +44,7 @@ _BUFFERS = (array,)
 
 
 def entries_of(key: Any) -> tuple[Any, ...]:
-    """What stands between the brackets, as a tuple."""
+    """The entries between the brackets, as a tuple."""
     return key if isinstance(key, tuple) else (key,)
 
 

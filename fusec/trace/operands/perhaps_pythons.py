@@ -1,8 +1,8 @@
 """Numbers that the graph holds as NumPy's, and that are Python's where data says so:
 ``s = 0.0 if test else x.sum()``.
 
-They have NumPy's dtype and value; what a Python number has not, ``s.sum()``, raises where it is
-one.
+They have NumPy's dtype and value; attributes that a Python number lacks, ``s.sum()``, raise where
+it is one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def note_choice(trace: Trace, value: Value, test: Value, sides: tuple[Value, ...
 
 
 def note_computed(trace: Trace, operator: Any, result: Any, *operands: Any) -> None:
-    """Remember what an operator gives of numbers that are Python's in some runs."""
+    """Remember an operator's result of numbers that are Python's in some runs."""
     if type(result) is TracedArray and result.storage is None and trace.part(Pythons) and all(
             map(_is_perhaps_pythons, operands)):
         note_pythons(trace, result.value)
@@ -94,7 +94,7 @@ def check_numpys(x: TracedArray, error: Callable[[str], Exception], what: str) -
 
 
 def check_attribute(x: TracedArray, name: str, *, is_asked: bool = False) -> None:
-    """Raise as Python where the number has no such attribute; what ``is_asked`` is told of the
+    """Raise as Python where the number has no such attribute; ``is_asked`` is told of
     attributes that both have, and of none else."""
     if x.storage is not None or x.value not in x.trace.part(Pythons):
         return

@@ -47,7 +47,7 @@ _NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 
 
 def check_operands(trace: Trace, ufunc: np.ufunc, values: Sequence[Value]) -> None:
-    """Check at run time what Python's operator would raise for; that complex numbers have no order
+    """Check at run time for the errors of Python's operator; that complex numbers have no order
     raises at once."""
     if ufunc in (np.left_shift, np.right_shift) and values[1].dtype.kind in "iub":
         _check_shift(trace, values[1])
@@ -85,7 +85,7 @@ def check_math_power(trace: Trace, values: Sequence[Value]) -> None:
 def check_math(
     trace: Trace, function: Callable[..., Any], values: Sequence[Value], result: Value
 ) -> None:
-    """Check at run time what a function of `math` would raise for."""
+    """Check at run time for the errors of a function of `math`."""
     if function in (*_DOMAIN, math.pow):
         any_nan = _any(trace, [trace.emit("IsNan", v) for v in values])
         number = trace.emit("LogicalNot", trace.emit("IsNan", result))
@@ -100,7 +100,7 @@ def check_math(
 
 
 def check_integer(trace: Trace, value: Value) -> None:
-    """Check at run time what ``int(x)`` of a float raises for, and that 64 bits suffice."""
+    """Check at run time for the errors of ``int(x)`` of a float, and that 64 bits suffice."""
     if value.dtype.kind != "f":
         check_signed(trace, value, OverflowError(TEXT))
         return

@@ -1,4 +1,4 @@
-"""Python numbers in a trace: what Python's operators give, and when Python must have the number.
+"""Python numbers in a trace: results of Python's operators, and when Python must have the number.
 
 A run-time Python int is an int64 in compiled code.  The values it can take are tracked as
 intervals.  Where Python's result might not fit into int64, or Python would raise (division by zero,
@@ -168,7 +168,7 @@ def _result(ufunc: np.ufunc, ranges: list[Interval]) -> Interval | None:
 
 
 def _result_of_bits(ufunc: np.ufunc, ranges: list[Interval]) -> Interval:
-    """A mask that is not negative bounds what ``&`` gives; other signs come from the operands'."""
+    """A mask that is not negative bounds ``a & b``; other signs come from the operands'."""
     known = [r for r in ranges if type(r[0]) is int and type(r[1]) is int and r[0] >= 0]
     if ufunc is np.bitwise_and and known:
         return 0, min(high for _, high in known)

@@ -22,7 +22,7 @@ F64 = np.dtype(np.float64)
 
 
 def check_stored(trace: Trace, source: Value, dtype: np.dtype) -> None:
-    """Before ``x[i] = source``: what NumPy raises for a scalar out of the range of ``dtype``.
+    """Before ``x[i] = source``: NumPy's error for a scalar out of the range of ``dtype``.
 
     Python numbers are checked where they are converted, see `check_number`.
     """
@@ -36,7 +36,7 @@ def check_stored(trace: Trace, source: Value, dtype: np.dtype) -> None:
 
 
 def check_number(trace: Trace, value: Value, dtype: np.dtype) -> None:
-    """Before a Python number is converted to ``dtype``: what NumPy raises for it."""
+    """Before a Python number is converted to ``dtype``: NumPy's error for it."""
     if not value.type.is_weak:
         return
     if value.node.op == "Const" or value.dtype.kind == "c":
@@ -78,7 +78,7 @@ def check_items(trace: Trace, items: Any, dtype: np.dtype) -> None:
 
 
 def _is_any_float(item: TracedArray, dtype: np.dtype) -> bool:
-    """Whether a real number becomes one that has infinity for what is too large."""
+    """Whether a real number becomes one that has infinity for large numbers."""
     return dtype.kind == "f" and item.dtype.kind in "biuf"
 
 

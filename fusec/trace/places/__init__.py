@@ -1,1 +1,1 @@
-"""What outlives the call: attributes, variables of outer scopes, lists and dicts."""
+"""State that outlives the call: attributes, variables of outer scopes, lists and dicts."""

@@ -1,6 +1,6 @@
 """Lists from outside that the program only appends to: ``self.history.append(loss)``.
 
-What they hold does not matter to the trace, so their length may change from call to call; each call
+Their items do not matter to the trace, so their length may change from call to call; each call
 appends its own values.
 """
 
@@ -82,7 +82,7 @@ def _named(container: Any, functions: Iterable[FunctionType]) -> Iterable[tuple[
 
 @functools.lru_cache(1000)
 def _only_appends(code: CodeType, name: str) -> bool:
-    """Whether code, or code inside it, does nothing with a variable but append to what it holds."""
+    """Whether code, or code inside it, does nothing with a variable but append to its list."""
     instructions = list(dis.get_instructions(code))
     for load, following in zip(instructions, [*instructions[1:], None], strict=True):
         if not name or (load.argval == name and load.opname not in ("LOAD_CLOSURE",

@@ -33,7 +33,7 @@ from .outside_memory import is_input, stand_in
 
 
 class Attributes:
-    """What a trace read from and assigned to attributes."""
+    """The reads and assignments of attributes in a trace."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace, self.places = trace, trace.part(Places)
@@ -41,7 +41,7 @@ class Attributes:
         self._held: list[Any] = []  # so that ids stay theirs during the trace
 
     def value(self, obj: Any, name: str, held: Any, functions: Iterable[FunctionType]) -> Any:
-        """What reading ``obj.name`` gives in the trace; ``held`` is what it holds now."""
+        """The traced value of ``obj.name``; ``held`` is its value now."""
         key = (id(obj), name)
         if key in self._read:
             return self._read[key]
@@ -59,14 +59,14 @@ class Attributes:
         return value
 
     def _check_unread(self, key: Key) -> None:
-        """What was read as a constant cannot become an input: the trace begins anew."""
+        """An attribute read as a constant cannot become an input: the trace begins anew."""
         guard = self.trace.world.guards.get(key)
         if type(guard) is Guard and type(guard.measure) is not LayoutMeasure and (
                 key[1] not in self.trace.world.assigned_names.attributes):
             raise AssignedLater(attribute=key[1])
 
     def write(self, obj: Any, name: str, value: Any) -> None:
-        """Note ``obj.name = value``; raises for what cannot be assigned after the call."""
+        """Note ``obj.name = value``; raises where that cannot be done after the call."""
         if id(obj) in self.trace.local.objects:
             self._note(obj, name, value)
             return
@@ -103,7 +103,7 @@ class Attributes:
         place.put(value)
 
     def _before(self, obj: Any, name: str) -> Any:
-        """What the attribute holds where a branch or loop begins that assigns it."""
+        """The attribute's value where a branch or loop begins that assigns it."""
         trace = self.trace
         if not trace.in_region:
             return self._read.get((id(obj), name), UNBOUND)

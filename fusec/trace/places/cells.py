@@ -25,7 +25,7 @@ class CellVariables:
                       if name in cells and cells[name] not in self.places}
 
     def read(self) -> dict[str, Any]:
-        """What every variable holds."""
+        """The values of all variables."""
         return {name: cell() for name, cell in self.cells.items()} | self.places.read()
 
     def differ_from(self, values: Mapping[str, Any]) -> bool:
@@ -54,7 +54,7 @@ class CellVariables:
         return type(self.cells.get(name) or self.places.by_title[name])
 
     def left_by(self, held: Mapping[str, Any], name: str) -> Any:
-        """What a variable holds at the end of a side of a branch, which may not have met it."""
+        """The value of a variable at the end of a side of a branch, which may not have met it."""
         if name in held:
             return held[name]
         place = self.places.by_title.get(name)

@@ -1,5 +1,5 @@
-"""What lists and dicts that the program changes hold: their items as variables, what is assigned
-after each call, and the types and layouts that a later call must find in them."""
+"""Contents of lists and dicts that the program changes: their items as variables, assignments to
+them after each call, and the types and layouts that a later call must find in them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NewContent:
 
 @dataclass(eq=False)
 class Held:
-    """A container, what it held before the trace, and the traced values that stood for that."""
+    """A container, its items before the trace, and the traced values that stand for these."""
 
     container: Any
     title: str
@@ -89,7 +89,7 @@ class Held:
 
 
 class Tail(OuterPlace):
-    """What is appended to a list, all of it as one variable: a tuple."""
+    """The items appended to a list, all of them as one variable: a tuple."""
 
     __slots__ = ("_list", "_start", "find")
 
@@ -154,7 +154,7 @@ def _item_layout(value: Any, with_ints: bool) -> Any:
 
 
 def _item_bits(value: Any) -> Any:
-    """What an item that is no input must go on to be."""
+    """The condition on an item that is no input."""
     if isinstance(value, tuple) or (inside(value) is not None and not may_be_held(value)):
         return type(value), [(key, _item_bits(item)) for key, item in inside(value) or ()]
     if isinstance(value, (*DATA, *BUFFERS, set, frozenset, slice, range)) and not isinstance(

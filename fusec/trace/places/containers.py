@@ -3,9 +3,9 @@ after it.
 
 Their arrays and numbers are inputs of the graph, as those of attributes are, and their items are
 variables of branches and loops, as outer names are.  While the function is traced the traced values
-stand in the containers themselves, where all of Python sees them; afterwards what they held is put
-back.  Items assigned are assigned after each call; where the items there are have changed (a key
-more, an item appended) the container gets its new content as a whole.
+stand in the containers themselves, where all of Python sees them; afterwards their old items are
+put back.  Items assigned are assigned after each call; where the items there are have changed (a
+key more, an item appended) the container gets its new content as a whole.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Containers:
         return id(container) in self.held
 
     def content_before(self, container: Any) -> Any:
-        """What was in a container before the trace, in which it may be held or changed."""
+        """The items of a container before the trace, in which it may be held or changed."""
         held = self.held.get(id(container))
         if held is not None:
             return [v for _, v in held.before] if not isinstance(container, dict) else dict(
@@ -70,7 +70,7 @@ class Containers:
             is_outside(self.trace, container))
 
     def titled(self, container: Any) -> tuple[Any, str]:
-        """The container and what messages call it."""
+        """The container and its name in messages."""
         title = self.trace.name_outside(container)
         return container, title or f"a {type(container).__name__} from outside the function"
 
@@ -106,8 +106,8 @@ class Containers:
         return True
 
     def takes_appended(self, fn: Any) -> bool:
-        """Whether ``fn`` appends to a list that is nothing but appended to, in a branch: what it
-        gets is a variable then.  The trace begins anew where it was not known to be one."""
+        """Whether ``fn`` appends to a list that is nothing but appended to, in a branch: its
+        tail is a variable then.  The trace begins anew where it was not known to be one."""
         container, trace = getattr(fn, "__self__", None), self.trace
         if type(container) is not list or fn.__name__ not in ("append", "extend") or (
                 not trace.in_region or trace.record.loops):
@@ -170,7 +170,7 @@ class Containers:
         return _item_reader(read, key, self.before)
 
     def _traced(self, value: Any, title: str, read: Reader, reads: bool) -> Any:
-        """What stands for an item."""
+        """The stand-in for an item."""
         trace = self.trace
         if type(value) is tuple:
             return tuple(self._traced(item, f"{title}[{i}]", self._reader(read, i), reads)
@@ -185,7 +185,7 @@ class Containers:
     # -- the end of the trace ---------------------------------------------------------------------
 
     def effects(self) -> list[tuple[Any, Any]]:
-        """What is to be done after each call: items are assigned, then contents, those within
+        """The effects to make after each call: items are assigned, then contents, those within
         others first, then attributes and outer names."""
         replaced = {key for key, held in self.held.items() if held.is_replaced}
         changed = [place for place in self.places.changed() if id(place.scope) not in replaced]
@@ -223,7 +223,7 @@ class Containers:
             raise AssignedLater
 
     def check_new_items(self) -> None:
-        """Refuse what cannot be put into a container after the call: other containers from
+        """Refuse items that cannot be put into a container after the call: other containers from
         outside, which the program would go on to share."""
         for held in self.held.values():
             old = {id(item) for _, item in held.initial}
@@ -254,7 +254,7 @@ def _of_kind(places: list[OuterPlace], *kinds: type[OuterPlace]) -> list[tuple[O
 
 
 def _appended(x: Any) -> Iterable[Any]:
-    """What lies in what is perhaps appended."""
+    """The items of an argument that is perhaps appended."""
     if is_open(x):
         return [x.orelse]
     return () if not isinstance(x, _CONTAINERS) else x.values() if isinstance(x, dict) else x
@@ -267,7 +267,7 @@ def _lies_in(container: Any, key: Any) -> bool:
 
 
 def _item_reader(read: Reader, key: Any, before: dict[int, Any]) -> Reader:
-    """Reads an item; of a container in which traced values stand, what was there before."""
+    """Reads an item; of a container in which traced values stand, the one from before."""
     def item() -> Any:
         container: Any = read()
         content: Any = before.get(id(container), container)

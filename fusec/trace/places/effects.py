@@ -75,7 +75,7 @@ class Effects:
             self.trace.record.regions.pop()
 
     def takes(self, fn: Any, args: tuple[Any, ...]) -> bool:
-        """Whether ``fn(*args)`` appends to a list of a loop that collects what is appended."""
+        """Whether ``fn(*args)`` appends to a list of a loop that collects its items."""
         owner = getattr(fn, "__self__", None)
         if type(owner) is GrowingList and len(args) == 1:
             owner.append(*args)
@@ -90,7 +90,7 @@ class Effects:
             self.read[id(value)] = value
 
     def note_function(self, fn: FunctionType) -> None:
-        """A function from outside the trace is called: what it refers to is older than that."""
+        """A function from outside the trace is called: its references are older than that."""
         if self._outside and fn.__closure__:
             _note(fn, self._outside[0])
 
@@ -171,7 +171,7 @@ def is_container(x: Any) -> bool:
 
 
 def _note(root: Any, ids: set[int]) -> None:
-    """Containers reached from a value: by items, and by what functions refer to."""
+    """Containers reached from a value: by items, and by references of functions."""
     for value in everything_in(root, _referred_to):
         if is_container(value) or type(value) in (tuple, FunctionType):
             ids.add(id(value))

@@ -1,6 +1,6 @@
 """Objects of the user's that the program makes and returns: made anew after each call.
 
-Their constructors ran while the program was traced; what a call makes is an object of the class
+Their constructors ran while the program was traced; a call makes an object of the class
 with the attributes that the trace gave it.
 """
 

@@ -3,7 +3,7 @@
 Those from outside the traced function are read at each call and assigned after it, as attributes
 are.  In branches and loops they all are variables like any other: which there are is known from the
 functions that were called.  While a function is traced the traced value stands in the variable
-itself, where every function sees it; afterwards what it held is put back.
+itself, where every function sees it; afterwards its old value is put back.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class OuterNames:
             self.places.born.update((id(cell), (new_id(), cell)) for cell in cells)
 
     def _check_unread(self, fn: FunctionType, place: OuterPlace, is_inside: bool) -> None:
-        """What was read as a constant cannot become an input: the trace begins anew."""
+        """A name read as a constant cannot become an input: the trace begins anew."""
         value, names = place(), self.trace.world.assigned_names
         if is_inside or not self.is_begun or not (
                 type(value) is np.ndarray or may_be_held(value) or names.may_be_input(value)):
@@ -88,8 +88,8 @@ class OuterNames:
         finally:
             self.places.put_back()
 
-    def made(self) -> set[int]:
-        """The ids of what the program bound them to since the trace began."""
+    def bound_objects(self) -> set[int]:
+        """The ids of objects that the program bound them to since the trace began."""
         return {id(p()) for p in self.places.changed() if isinstance(p, (Cell, Global))}
 
     def are_inputs(self) -> set[Key]:

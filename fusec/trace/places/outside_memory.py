@@ -65,7 +65,7 @@ def apart_guards(trace: Trace, written: set[int]) -> Iterator[Guard]:
 
 
 def apart_guard(names: str, captured: Sequence[Any], apart: Apart) -> Guard:
-    """That what is captured are arrays of memory of their own, as far as they are arrays.
+    """That captured arrays have memory of their own.
 
     The launcher goes by where they begin and end, which mostly is enough.
     """
@@ -161,8 +161,8 @@ def captured(
 
 
 def stand_in(trace: Trace, place: OuterPlace, value: Any) -> Any:
-    """What the program has for what a place holds: an array or number is read at each call, a list
-    or dict is held, others are constants."""
+    """The program's stand-in for the value of a place: an array or number is read at each call, a
+    list or dict is held, others are constants."""
     world = trace.world
     if may_be_held(value) and not world.containers.is_held(value):
         world.guards[place.key] = world.containers.enter(place.subject, place.reader)
@@ -181,7 +181,7 @@ def is_input(trace: Trace, value: Any) -> bool:
 def as_input(
     trace: Trace, value: Any, read: Callable[[], Any], subject: str, place: OuterPlace | None = None
 ) -> TracedArray:
-    """Such a value; without a ``place`` of its own the guard of what holds it compares its layout.
+    """Such a value; without a ``place`` of its own the guard of its holder compares its layout.
     """
     is_array = type(value) is np.ndarray
     first = trace.feeds.readers.setdefault(id(value), read) if is_array else read

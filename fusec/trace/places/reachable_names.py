@@ -1,7 +1,7 @@
-"""What functions of the program can reach through names: globals, closure variables, defaults.
+"""Objects that the program's functions reach through names: globals, closure variables, defaults.
 
-It is noted before each function is first called, when nothing has been changed by it yet: what is
-in containers, and where arrays lie, so that later calls read those that lie there then.
+They are noted before each function is first called, when it has changed nothing yet: the contents
+of containers, and where arrays lie, so that later calls read those that lie there then.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ArrayPlace:
 
 
 class Outside:
-    """What can be reached from outside of one trace."""
+    """Objects that one trace reaches outside."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -73,7 +73,7 @@ class Outside:
         """A function of the program is about to be called."""
         if not _EVALUATING.isdisjoint(fn.__code__.co_names):
             self.trace.world.watch.start()
-        bound = self.trace.world.outer_names.made()
+        bound = self.trace.world.outer_names.bound_objects()
         self.trace.part(Rebindings).enter(fn.__globals__)
         for name in self._names_of(fn):
             value = name()
@@ -90,7 +90,7 @@ class Outside:
         return place_guard(name, measure(name(), self.trace.world.containers.guarded))
 
     def note(self, guard: Guard, key: Key) -> None:
-        """What a guarded place holds, and what lies in that, was there before the call."""
+        """The value of a guarded place, and its items, were there before the call."""
         value = guard.read()
         self.reach(value)
         if type(guard.measure) is Content:
@@ -113,7 +113,7 @@ class Outside:
                 self._note_state(item)
 
     def _note_state(self, item: Any) -> None:
-        """What objects of libraries hold, which their own code reads."""
+        """Contents of libraries' objects, which their own code reads."""
         if isinstance(item, polynomials()):
             for name in ("coef", "domain", "window"):
                 guard = attribute_guard(item, name)
@@ -140,7 +140,7 @@ class Outside:
         return next(iter(self.places_of(array)), None)
 
     def guards(self, functions: Collection[FunctionType], inputs: Collection[Key]) -> list[Guard]:
-        """For what these functions can read by name, less the variables that are ``inputs``."""
+        """For values that these functions read by name, less the variables that are ``inputs``."""
         guards: dict[Key, Guard] = {}
         for fn in functions:
             for name in self._names_of(fn):

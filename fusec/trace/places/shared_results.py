@@ -1,4 +1,4 @@
-"""Lists, dicts and objects of what leaves the trace: in several places, or outliving the call.
+"""Lists, dicts and objects among a trace's results: in several places, or outliving the call.
 
 Results and assigned values are put together anew after each call, each from its own tree.  A list
 that the program put in two places is one list there too, and a list from outside is itself.
@@ -37,7 +37,7 @@ def linked(trace: Trace, assigned: Sequence[Any], result: Any) -> tuple[list[Any
 
 
 class _Places:
-    """How often each container lies in what leaves the trace, and the attributes of the objects
+    """How often each container lies in the results, and the attributes of the objects
     there that the trace made."""
 
     def __init__(self, trace: Trace) -> None:
@@ -90,7 +90,7 @@ class _Places:
             self.inside.discard(id(value))
 
     def check_chosen(self) -> None:
-        """Refuse objects that stand for what data chose where the caller could tell: one of them
+        """Refuse stand-ins for objects that data chose where the caller could tell: one of them
         outlives the call, or leaves it under another name too."""
         table, own = self.trace.part(ChosenOf), self.trace.local.objects
         left = Counter(list(self.made))

@@ -152,7 +152,7 @@ def _quantifier(
 
 
 def is_asked(item: Any) -> bool:
-    """Whether a method of the user's says what the truth of an object is."""
+    """Whether a method of the user's gives the truth of an object."""
     return method_of(item, "__bool__") is not None or method_of(item, "__len__") is not None
 
 
@@ -259,7 +259,7 @@ for _function in (builtins.repr, builtins.ascii):
 
 
 def _json(function: Callable[..., Any]) -> None:
-    """``json.dumps`` needs the values of all that lies in what it is given."""
+    """``json.dumps`` needs the values of all that lies in its argument."""
     @everywhere(function)
     def call(hooks: TracingHooks, obj: Any, *args: Any, **kwargs: Any) -> Any:
         for x in leaves_in(obj, (list, tuple, dict)):
@@ -329,7 +329,7 @@ def _print(hooks: TracingHooks, *args: Any, **kwargs: Any) -> None:
 
 
 def repr_of(x: Any) -> Any:
-    """What stands for a traced value, in lists and tuples too, in text written while tracing."""
+    """The text for a traced value, in lists and tuples too, in output while tracing."""
     if type(x) in (list, tuple):
         return type(x)(map(repr_of, x))
     return repr(x) if type(x) is TracedArray else x

@@ -1,4 +1,4 @@
-"""``np.from_dlpack``, which asks no argument what it is."""
+"""``np.from_dlpack``, which does not ask arguments for their type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FUSEC_ROLE = ON_BEHALF
 
 @everywhere(np.from_dlpack)
 def _seen_through_dlpack(hooks: TracingHooks, x: Any, /, **options: Any) -> Any:
-    """A view whose base says what memory it shows, as that of a capsule does not."""
+    """A view whose base knows its memory, as that of a capsule does not."""
     if type(x) is TracedArray:
         return call_function(hooks.trace, np.from_dlpack, (x,), options)
     view = np.from_dlpack(x, **options)

@@ -94,7 +94,7 @@ def _dict(hooks: TracingHooks, *items: Any, **named: Any) -> Any:
 
 
 def _taken_at_once(iterable: Any) -> Any:
-    """What Python goes over while nothing of the program runs."""
+    """An iterable that Python goes over while nothing of the program runs."""
     if isinstance(iterable, PythonIterator):
         return iterable.at_once(_taken_at_once)
     items = elements(iterable)

@@ -1,4 +1,4 @@
-"""Long lists of what loops made, as the arrays that their items are parts of."""
+"""Long lists of items that loops made, as the arrays that these are parts of."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from fusec.ir import Value
 
-from ..library.failures import on_known
+from ..library.failures import numpys_answer
 from ..objects.tracing_hooks import TracingHooks
 from ..operands.operands import as_traced, cast
 from ..operands.python_errors import check_integer, check_math, check_math_power
@@ -37,8 +37,8 @@ def _math(function: Callable[..., Any], ufunc: np.ufunc) -> None:
     def call(hooks: TracingHooks, *args: Any) -> Any:
         trace = hooks.trace
         if len(args) != ufunc.nin:  # math.log(x, base), math.hypot(x, y, z)
-            return on_known(trace, f"math.{function.__name__} of {len(args)} numbers", function,
-                            args, {})
+            return numpys_answer(
+                trace, f"math.{function.__name__} of {len(args)} numbers", function, args, {})
         numbers = [_float_of(trace, a) for a in args]
         if function is math.pow:  # np.power takes roots for powers of a half
             check_math_power(trace, numbers)
@@ -67,7 +67,7 @@ def _math_row(function: Callable[..., Any], op: str) -> None:
 def _math_refused(function: Callable[..., Any]) -> None:
     @when_called(function)
     def call(hooks: TracingHooks, *args: Any, **kwargs: Any) -> Any:
-        return on_known(hooks.trace, f"math.{function.__name__}", function, args, kwargs)
+        return numpys_answer(hooks.trace, f"math.{function.__name__}", function, args, kwargs)
 
 
 def _rounded(function: Callable[..., Any], ufunc: np.ufunc) -> None:

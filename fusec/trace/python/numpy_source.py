@@ -3,7 +3,7 @@
 Much of NumPy is Python over a few primitives: ``np.pad`` fills slices, ``np.gradient`` subtracts
 them, ``np.cov`` multiplies matrices.  Here the installed NumPy's source of such a function is
 converted and run on traced values, so its result dtypes, kinds, views and errors are NumPy's own.
-What runs is the version installed; nothing of it is copied.
+The installed version runs; nothing of it is copied.
 
 `more_functions.TRACED` names the functions known to work this way; each has a differential test.
 """
@@ -39,7 +39,7 @@ from ..values.handlers import NUMPYS_TABLE, TABLE, when_traced
 from ..values.operations import operation
 from ..values.trace import Trace
 from . import (  # noqa: F401 (fill TABLE)
-    along_axis,
+    axis_functions,
     builtin_functions,
     iterators,
     math_functions,
@@ -117,7 +117,7 @@ def _compare_sizes(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -
 
 
 def _assume(hooks: TracingHooks, where: Where, value: Any) -> Any:
-    """What functions test that test data only to warn."""
+    """The truth of tests in functions that test data only to warn."""
     is_assumed = hooks.assume is not None and type(value) is TracedArray
     return hooks.assume if is_assumed else UNHANDLED
 
@@ -177,7 +177,7 @@ def run_source(
 
 
 class _Converter:
-    """What NumPy's own ``_array_converter`` is: arguments as arrays, results in their class."""
+    """NumPy's own ``_array_converter``: arguments as arrays, results in their class."""
 
     def __init__(self, trace: Trace, arrays: Any) -> None:
         self._arrays = tuple(spread_scalar(as_traced(trace, a)) for a in arrays)

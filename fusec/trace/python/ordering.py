@@ -53,7 +53,7 @@ def _sort(
 
 
 def _by_keys(hooks: TracingHooks, items: list[Any], key: Any, reverse: bool) -> list[Any]:
-    """Sorted by what ``key`` gives of each: an array of it where data decides."""
+    """Sorted by the results of ``key``: an array of it where data decides."""
     keys = items if key is None else _keys(hooks, items, hooks.wrap(key))
     if any_traced((keys,), {}):
         found = in_order_of(hooks, items, keys, reverse)

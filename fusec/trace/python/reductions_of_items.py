@@ -66,7 +66,7 @@ def _of_items(function: Callable[..., Any], by_hand: Callable[..., Any]) -> Call
 def _may_be_traced(
     hooks: TracingHooks, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> bool:
-    """Whether a method or a key that is a function of the program gives what the run knows."""
+    """Whether a method or a key that is a function of the program gives a value of the run."""
     if function is builtins.sum:
         return _are_users(args)
     if "key" not in kwargs and are_compared_by_users(args):

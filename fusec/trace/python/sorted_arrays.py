@@ -41,7 +41,7 @@ def in_order_of(
 
 
 def check_no_nan(trace: Trace, x: TracedArray) -> None:
-    """NaN is neither smaller nor larger: what Python makes of it depends on how it goes on."""
+    """NaN is neither smaller nor larger: Python's order of it depends on the algorithm."""
     if x.dtype.kind == "f":
         numbers: Any = x == x
         trace.check(numbers.all().value if x.ndim else numbers.value, UnsupportedError(
@@ -62,7 +62,7 @@ def _order(columns: list[TracedArray], reverse: bool) -> TracedArray:
 
 def _columns(trace: Trace, items: list[Any]) -> list[tuple[TracedArray, str]] | None:
     """The numbers or arrays as an array, or those of tuples as one for each place; with the kind of
-    what lies there."""
+    these."""
     if type(items[0]) is not tuple:
         column = _column(trace, items)
         return None if column is None else [column]
@@ -88,7 +88,7 @@ def _column(trace: Trace, items: Any) -> tuple[TracedArray, str] | None:
 
 
 def _kind(x: Any) -> tuple[np.dtype | None, str, tuple[int, ...]]:
-    """The dtype of a number or array, whose it is, and the shape; no dtype for what is neither."""
+    """The dtype of a number or array, whose it is, and the shape; no dtype for others."""
     if type(x) is TracedArray:
         return (x.dtype, x.type.kind, x.shape) if is_static(x.shape) else (None, "", ())
     if type(x) in (bool, int, float):
@@ -100,7 +100,7 @@ def _kind(x: Any) -> tuple[np.dtype | None, str, tuple[int, ...]]:
 def _taken(
     trace: Trace, column: TracedArray, kind: str, items: list[Any], order: TracedArray
 ) -> list[Any]:
-    """The parts of an array in this order; arrays show what they are not to be written through."""
+    """The parts of an array in this order; arrays are views that are not to be written through."""
     held = {x.storage: None for x in leaves_in(items) if type(x) is TracedArray} if (
         kind == "array") else {}
     others = {root: None for storage in held if storage is not None for root in roots(storage)}

@@ -189,7 +189,7 @@ class Conditions(Statements):
 
     def _quantified(self, node: ast.Call, items: ast.GeneratorExp) -> ast.expr:
         """``any(element for a in items if condition for b in others)`` as a hook that is given
-        ``condition and any(element for b in others)``, with what Python computes of the items."""
+        ``condition and any(element for b in others)``, with Python's own part of the items."""
         assert isinstance(node.func, ast.Name)
         (part, *rest), is_any = items.generators, node.func.id == "any"
         name = ast.copy_location(ast.Name("_fusec_items", ast.Load()), part.iter)

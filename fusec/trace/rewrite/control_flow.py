@@ -2,9 +2,9 @@
 
 ``if test: A else: B`` becomes two local functions that share the user's variables (``nonlocal``)
 and a call ``__fusec__.if_(where, test, then, orelse, ...)``; loops likewise.  A ``return``,
-``break`` or ``continue`` leaves no function but its own, so exits are rewritten first: what follows
-a branch that always exits moves into the other branch, other exits set flags (``_fusec_...``) that
-guard the statements after them.  See `StatementFacts.stays_python` for what keeps its form.
+``break`` or ``continue`` leaves no function but its own, so exits are rewritten first: statements
+after a branch that always exits move into the other branch, other exits set flags (``_fusec_...``)
+that guard the statements after them.  `StatementFacts.stays_python` has those that keep their form.
 """
 
 from __future__ import annotations

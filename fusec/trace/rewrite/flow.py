@@ -24,7 +24,7 @@ def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """What is directly below a node but contexts and operators, which are half of a tree: half of
+    """The children of a node but contexts and operators, which are half of a tree: half of
     the time of `ast.iter_child_nodes`."""
     found: list[ast.AST] = []
     for field in node._fields:

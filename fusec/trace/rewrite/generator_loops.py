@@ -59,7 +59,7 @@ class GeneratorLoops(ast.NodeTransformer):
 
 
 def _inside(items: ast.GeneratorExp) -> list[ast.AST]:
-    """The nodes of the generator's own scope: all but what it goes over first."""
+    """The nodes of the generator's own scope: all but its first iterable."""
     first, *others = items.generators
     parts = [items.elt, first.target, *first.ifs, *others]
     return [n for part in parts for n in walk(part)]

@@ -23,7 +23,7 @@ def is_plain_target(node: ast.expr) -> bool:
 
 
 class Statements(Expressions):
-    """Rewrites statements; see `Expressions` for what is kept."""
+    """Rewrites statements; see `Expressions` for the invariants."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -38,7 +38,7 @@ class Statements(Expressions):
         return node
 
     def frame(self, node: ast.FunctionDef, assigned: Sequence[str] = ()) -> ast.stmt:
-        """``_fusec_frame = `` what announces the function's variables, see `frame_of`."""
+        """``_fusec_frame = `` the call that announces the function's variables, see `frame_of`."""
         first = node.body[0]
         names = self.facts.variables(node) | {
             n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
@@ -220,7 +220,7 @@ class Statements(Expressions):
         return node
 
     def visit_Try(self, node: ast.Try) -> ast.Try:
-        """The hook ``trying`` gets what the handlers catch; fusec's own errors pass all of them."""
+        """The hook ``trying`` gets the classes of the handlers; errors of fusec's own pass all."""
         exits = self.facts.exits(node.body)
         node.body, orelse = self.nested(node.body), self.after_body(node, exits)
         for handler in node.handlers:

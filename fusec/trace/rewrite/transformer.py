@@ -264,7 +264,7 @@ class Expressions(ast.NodeTransformer):
         return self._tested("test", self.test, node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        """``a and b`` as a value: Python itself tests what the hook returns."""
+        """``a and b`` as a value: Python itself tests the hook's result."""
         *tested, last = node.values
         node.values = [self.operand(v) for v in tested]
         node.values.append(self.visit(last))
@@ -370,8 +370,8 @@ def _names_in(node: ast.expr) -> set[str]:
 
 
 def without_definition_time(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
-    """A shallow copy without what ran at the definition: defaults, decorators, annotations.  The
-    function keeps its default values: evaluating them again could have effects."""
+    """A shallow copy without code that ran at the definition: defaults, decorators, annotations.
+    The function keeps its default values: evaluating them again could have effects."""
     bare = copy.copy(node)
     bare.args = copy.copy(node.args)
     bare.args.defaults, bare.args.kw_defaults = [], [None] * len(node.args.kw_defaults)

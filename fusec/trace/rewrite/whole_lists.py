@@ -1,7 +1,7 @@
 """Lists of which all that a function's text does is to fill them, in one comprehension or one loop,
 and to give them to calls as the first argument, or to go over them in a comprehension.
 
-See `lists.whole_lists` for what that is good for.
+`lists.whole_lists` says why.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def is_marked(node: ast.expr) -> bool:
 
 
 def mark_lists(function: ast.FunctionDef) -> None:
-    """Mark what variables of the function hold that are such lists."""
+    """Mark the values of the function's variables that are such lists."""
     made = dict(_made(function.body))
     if not made or any(map(looks_at_frame, ast.walk(function))):
         return
@@ -64,7 +64,7 @@ def _names(function: ast.FunctionDef) -> Iterator[str]:
 
 
 def _taken(statement: ast.stmt) -> Iterator[str]:
-    """Names that are the first argument of a call, or what a comprehension goes over."""
+    """Names that are the first argument of a call, or the iterable of a comprehension."""
     if isinstance(statement, ast.For) and isinstance(statement.iter, ast.Name):
         yield statement.iter.id
     for node in _outside_scopes(statement) if isinstance(statement, _SIMPLE) else ():
@@ -79,7 +79,7 @@ def _taken(statement: ast.stmt) -> Iterator[str]:
 
 
 def _appended(loop: ast.For) -> Iterator[str]:
-    """Names of what the loop's body appends to."""
+    """Names of lists that the loop's body appends to."""
     for node in _outside_scopes(loop):
         call = node.value if isinstance(node, ast.Expr) else None
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and (

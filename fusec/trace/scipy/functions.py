@@ -152,7 +152,7 @@ def _cho_factor(trace: Trace, a: Any, lower: bool = False, overwrite_a: bool = F
                 check_finite: bool = True) -> Any:
     """The factor, with the flag that says which half of it counts: that is known while tracing.
 
-    SciPy says what it looks like, which in newer ones is an array.
+    SciPy decides its type, which in newer ones is an array.
     """
     from scipy import linalg
 

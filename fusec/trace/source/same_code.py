@@ -1,7 +1,7 @@
-"""Whether two code objects do the same: the check that a text is the source of what runs.
+"""Whether two code objects do the same: the check that a text is the source of the bytecode.
 
 They are compared instruction by instruction: operations, names, constants, targets of jumps, the
-exception table, and nested code objects.  Ignored are positions in the file, and what depends on
+exception table, and nested code objects.  Ignored are positions in the file, and differences from
 the rest of the module: the compiler calls a function of an imported module in another way.
 """
 

@@ -15,7 +15,7 @@ from fusec.ops import Op
 from ..facts.layout import Strides, broadcast_strides, contiguous, is_c_contiguous, k_order
 from ..facts.refusals import is_compiled, target_dtype
 from ..index import equal_parts
-from ..library.failures import on_known
+from ..library.failures import numpys_answer
 from ..operands import python_numbers
 from ..operands.comparisons import COMPARISONS, comparison, of_complex_scalars
 from ..operands.dtypes import resolve
@@ -38,7 +38,7 @@ def call_ufunc(
     trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any],
     python: bool = False,
 ) -> Any:
-    """What ``__array_ufunc__`` does for traced operands.
+    """``__array_ufunc__`` of traced operands.
 
     ``python``: it stands for Python's operator, which on Python numbers gives a Python number.
     """
@@ -81,13 +81,13 @@ def _without_row(
     if is_scipys(ufunc):
         return OPERATIONS.call_special(trace, ufunc, method, inputs, kwargs)
     if method == "__call__":
-        return on_known(trace, ufunc.__name__, ufunc, inputs, kwargs)
+        return numpys_answer(trace, ufunc.__name__, ufunc, inputs, kwargs)
     raise unsupported(f"{ufunc.__name__}.{method}", loc=trace.loc,
                       cure=_INSTEAD.get(method, "").format(name=ufunc.__name__))
 
 
 def _class_name(value: Value) -> str:
-    """What Python's messages call the class of a number."""
+    """The name of a number's class in Python's messages."""
     is_weak = value.type.is_weak
     return PYTHON_KIND[value.dtype.kind].__name__ if is_weak else f"numpy.{value.dtype.name}"
 
@@ -285,7 +285,7 @@ class _Call:
                 )
 
     def _masked(self, result: Value) -> Value:
-        """``where=``: other elements keep what ``out`` holds (without ``out``: unspecified)."""
+        """``where=``: other elements keep those of ``out`` (without ``out``: unspecified)."""
         trace = self.trace
         mask = truth(trace, as_traced(trace, self.where).value)
         if self.out is None:

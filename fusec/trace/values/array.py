@@ -1,4 +1,4 @@
-"""`TracedArray`: what a traced function sees in place of an ndarray or a number."""
+"""`TracedArray`: the stand-in for an ndarray or a number in a traced function."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TracedArray:
     def _number(self) -> Value:
         """The value of a scalar; one of many (`rows`) may have no node yet."""
         if type(self._scalar) is not Value:
-            self._scalar = self._scalar[0].made(self._scalar[1])
+            self._scalar = self._scalar[0].value_of(self._scalar[1])
         return self._scalar
 
     @property
@@ -283,7 +283,7 @@ class TracedArray:
             step.op in ("BroadcastTo", "Diagonal", "ReadOnly", "Windows") for step in self.steps)
 
     def check_writeable(self) -> None:
-        """Raise what NumPy raises for writing to a scalar or into read-only memory."""
+        """Raise NumPy's error for writing to a scalar or into read-only memory."""
         if self.storage is None:
             raise self.trace.error(TypeError("a scalar does not support item assignment"))
         if not self.is_writeable:

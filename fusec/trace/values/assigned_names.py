@@ -1,7 +1,7 @@
-"""What a trace must know from its start: numbers that are assigned after they were read.
+"""Names that a trace must know from its start: of numbers that are assigned after they were read.
 
 A number of an attribute or outer variable is a constant of the graph, unless the program assigns
-it: then it is an input.  Where a function that is called late turns out to assign what was read
+it: then it is an input.  Where a function that is called late turns out to assign a number read
 early, the constant is in the graph already, and the trace begins anew with that name known.
 """
 
@@ -37,7 +37,7 @@ def is_number(x: Any) -> bool:
 class AssignedNames:
     """The attributes, by name, and outer variables that are inputs from the start.
 
-    Where an int among them decides what is computed, ints stay constants: a trace for each.
+    Where an int among them decides the program's course, ints stay constants: a trace for each.
     """
 
     attributes: set[str] = field(default_factory=set)
@@ -50,7 +50,7 @@ class AssignedNames:
     ints_are_constants: bool = False
 
     def may_be_input(self, x: Any) -> bool:
-        """Whether what a name holds is a number that can be an input."""
+        """Whether the value of a name is a number that can be an input."""
         return is_number(x) and not (self.ints_are_constants and type(x) is int)
 
 
@@ -78,7 +78,7 @@ class AssignedLater(BaseException):
         names.appended.update(self.appended)
 
 
-def until_known(trace: Callable[[AssignedNames], Result], known: frozenset[str]) -> Result:
+def settled_trace(trace: Callable[[AssignedNames], Result], known: frozenset[str]) -> Result:
     """The trace's result, begun anew for every name, besides ``known``, that is assigned late."""
     names, titles = AssignedNames(set(known)), Counter[str]()
     for _ in range(_MOST_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""What a trace is given to work with by the rooms above: what each of them is asked."""
+"""The collaborators that the rooms above give a trace, as protocols of their methods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Effects = list[tuple[Any, Any]]  # an assignment after the call, and its value
 
 
 class Guard(Protocol):
-    """What a place held while the function was traced, and whether it still holds it."""
+    """The value of a place while the function was traced, and whether it still has it."""
 
     subject: str
     read: Any
@@ -68,7 +68,7 @@ class OuterNames(Protocol):
 
     def held(self, entry: Iterable[FunctionType]) -> AbstractContextManager[None]: ...
 
-    def made(self) -> set[int]: ...
+    def bound_objects(self) -> set[int]: ...
 
     def are_inputs(self) -> set[Key]: ...
 
@@ -116,7 +116,7 @@ class Containers(Protocol):
 
 
 class Reachable(Protocol):
-    """What the program can reach through names."""
+    """Objects that the program can reach through names."""
 
     names: dict[Key, Any]
     reached: dict[int, Any]  # all of it, by id
@@ -153,7 +153,7 @@ class Watch(Protocol):
 
     def check_class(self, kind: type) -> None: ...
 
-    def given(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
+    def note_arguments(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
 
     def asks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None: ...
 

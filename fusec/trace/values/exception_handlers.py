@@ -1,9 +1,9 @@
 """Exceptions that the program catches: ``try``, `contextlib.suppress` and managers like it.
 
-What is raised while tracing, Python's handlers catch as ever, but not what fusec raises on its own
-account: that the program cannot be traced.  What compiled code raises leaves the compiled function,
-and no handler inside sees it; so nodes made under a handler know it by their place (`CaughtLoc`),
-and an exception that it would have caught says so (`fusec.errors.located`).
+Exceptions raised while tracing, Python's handlers catch as ever, but not refusals of fusec's own,
+that the program cannot be traced.  Those of compiled code leave the compiled function, and no
+handler inside sees them; so nodes made under a handler know it by their place (`CaughtLoc`), and an
+exception that it would have caught says so (`fusec.errors.located`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _OF_PLAIN = frozenset((
 
 
 def check_decided(trace: Any, error: BaseException, *values: Value) -> None:
-    """Refuse what the run would raise under a handler for it where sizes or ints of the call alone
+    """Refuse an exception of the run under a handler for it where sizes or ints of the call alone
     decide ``values``: in a trace that knows those it is raised while tracing, and caught."""
     if not any(isinstance(error, classes) for classes, _ in trace.handlers):
         return
@@ -79,7 +79,7 @@ _INT, _MADE, _DATA = range(3)
 
 
 def _kind_of(trace: Any, given: Value) -> int:
-    """Whether an input is an int argument, which may be known, or an array made of what is."""
+    """Whether an input is an int argument, which may be known, or an array made of such."""
     feeds = trace.feeds
     at = next((i for i, x in enumerate(feeds.inputs) if x == given), None)
     if at is None:  # what a branch or loop is given
@@ -107,7 +107,7 @@ def raised_at(error: BaseException) -> TracebackType | None:
 
 
 def classes_of(caught: Callable[[], Any] | None) -> Classes:
-    """What ``except X`` names; Python looks at it when something is raised, here it is before."""
+    """The classes that ``except X`` names; Python looks at it when raising, here it is before."""
     try:
         classes = (BaseException,) if caught is None else caught()
     except Exception:

@@ -1,4 +1,4 @@
-"""What answers for a callable when an argument is traced; all other calls run as without.
+"""Handlers of callables when an argument is traced; all other calls run as without.
 
 `when_called` and `everywhere` are for callables that converted code reaches by its hooks; `entry`
 for NumPy's functions and the methods of arrays, which NumPy's own dispatch leads to traced values.
@@ -82,7 +82,7 @@ when_called = partial(when_traced, TABLE)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What answers for a function of NumPy, or for a method of its arrays.
+    """The handler of a function of NumPy, or of a method of its arrays.
 
     The trace comes before the call's own arguments, unless ``of_array``: such a method knows it.
     ``of_scalars``: NumPy asks a method, and those of scalars give no arrays of rank 0.  ``hooked``:
@@ -146,7 +146,7 @@ def _add_method(name: str, row: Entry) -> None:
 
 def _lead_here(function: Any, hooked: str) -> None:
     """Calls that NumPy's dispatch would not lead here: by its own code, below the dispatcher, and
-    by the program, of what is ``hooked``."""
+    by the program, of ``hooked`` ones."""
     def call(hooks: Any, *args: Any, **kwargs: Any) -> Any:
         if hooked == "always" and hooks.trace.active and args:
             args = (hooks.as_index(args[0]), *args[1:])

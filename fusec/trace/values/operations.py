@@ -15,7 +15,7 @@ def _unregistered(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 class Operations:
-    """What arrays, operands and the trace call, by name; see the functions for what they do."""
+    """Functions that arrays, operands and the trace call, by name; they have the docstrings."""
 
     # Of arrays and numbers: NumPy's protocols, operators, items and attributes.
     call_ufunc: Callable[..., Any]

@@ -1,6 +1,6 @@
 """Arrays that plain NumPy makes during a trace: constants until the program writes to them.
 
-``np.arange(n)``, ``np.eye(n)`` and what is computed from them stay plain arrays, so that Python can
+``np.arange(n)``, ``np.eye(n)`` and arrays computed from them stay plain arrays, so that Python can
 read their elements.  The first write that must be in the graph (of a traced value, at a traced
 index, in a branch or loop, or after the array was used in the graph) makes the memory traced: a
 `Storage` that starts with the array's content.  From then on every array that shares the memory is
@@ -48,10 +48,10 @@ class _Memory:
 
 
 class MadeArrays(list[np.ndarray]):
-    """Of a trace: arrays that it has made of what the program made, and which its graph reads."""
+    """Of a trace: arrays that it has made of the program's own, and which its graph reads."""
 
 
-def made_of(trace: Trace, items: Any, dtype: Any = None) -> np.ndarray:
+def array_of(trace: Trace, items: Any, dtype: Any = None) -> np.ndarray:
     """The array of numbers in a list."""
     array = np.asarray(items, dtype)
     trace.part(MadeArrays).append(array)
@@ -89,7 +89,7 @@ class OwnArrays:
         return memory.storage is not None or self.trace.is_older_than_region(memory.born)
 
     def storage_of(self, x: np.ndarray) -> Storage | None:
-        """What the graph has for the memory of ``x``; None if it is not in the graph."""
+        """The storage for the memory of ``x``; None if it is not in the graph."""
         memory = self._memory.get(id(root_of(x)))
         return None if memory is None else memory.storage
 

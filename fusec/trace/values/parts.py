@@ -1,4 +1,4 @@
-"""The parts of a trace, by subject: what it reads, has recorded, meets and makes."""
+"""The parts of a trace, by subject: its inputs, its record, its errors and its objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .storage import Storage
 
 
 class Feeds:
-    """The graph's inputs: first the arguments', then what is read from outside."""
+    """The graph's inputs: first the arguments', then those read from outside."""
 
     def __init__(self) -> None:
         self.inputs: list[Value] = []
@@ -36,7 +36,7 @@ class Feeds:
 
 
 class TraceRecord:
-    """What has been recorded beside nodes that have users; control flow takes parts of it back."""
+    """The record beside nodes that have users; control flow takes parts of it back."""
 
     def __init__(self) -> None:
         self.checks: list[Node] = []  # nodes with effects, in order
@@ -53,7 +53,7 @@ class TraceRecord:
 
 
 class World:
-    """What the program meets that was there before the call, beside its arguments."""
+    """Objects of the program from before the call, beside its arguments."""
 
     outer_names: OuterNames  # given by the hooks, as are the next three
     containers: Containers
@@ -67,7 +67,7 @@ class World:
 
 
 class Local:
-    """What the program makes that is no node: arrays by plain NumPy, objects, lists, dicts."""
+    """The program's own objects that are no nodes: arrays by plain NumPy, objects, lists, dicts."""
 
     memory: OwnArrays  # given by the tracer
 

@@ -1,4 +1,4 @@
-"""Parts of one array that stand for themselves: what a loop of the graph made, one an iteration.
+"""Parts of one array that stand for themselves: items of a loop of the graph, one an iteration.
 
 There may be a million of them, of which a program mostly needs the array again.  So the node of a
 part is made when its value is first asked for, and where all of them are found in order the array
@@ -43,7 +43,7 @@ class Pending(dict[int, Any]):
         if type(count) is Symbolic:
             self[axis] = count
 
-    def known(self, axis: int, count: Any) -> Any:
+    def length_of(self, axis: int, count: Any) -> Any:
         """The number of items for the traced call, of which nothing is asked if it is pending."""
         return self[axis].hint if axis in self else count
 
@@ -66,7 +66,7 @@ class Parts:
 
     def items(self, count: int, first: int = 0) -> list[TracedArray]:
         """So many of them, from one on."""
-        count = self.pending.known(len(self.prefix), count)
+        count = self.pending.length_of(len(self.prefix), count)
         trace, places = self.trace, range(first, first + count)
         if self.type.kind != "array":
             return [TracedArray(trace, None, (), (self, k)) for k in places]
@@ -77,7 +77,7 @@ class Parts:
         return CopiedRow(self.trace, row, self.others, self.strides) if self.others else (
             RowStorage(row, self.strides))
 
-    def made(self, k: int) -> Value:
+    def value_of(self, k: int) -> Value:
         """The value of one, with a node of its own from now on."""
         self.pending.settle()
         place = self.stack, (*self.prefix, k)
@@ -87,7 +87,7 @@ class Parts:
 
 
 def part_of(trace: Trace, place: Place, kind: str) -> Value:
-    """What lies at a place of an array."""
+    """The part at a place of an array."""
     stack, path = place
     if not path:
         return stack
@@ -108,7 +108,7 @@ def nested(
     length, inner = lengths[len(prefix)], len(prefix) + 1
     if inner < len(lengths):
         return [nested(trace, stack, lengths, kind, others, pending, (*prefix, j))
-                for j in range(pending.known(inner - 1, length))]
+                for j in range(pending.length_of(inner - 1, length))]
     parts = Parts(trace, stack, prefix, kind, others)
     parts.pending = pending
     return [*parts.items(length)]
@@ -131,7 +131,7 @@ class _Late:
     def value(self) -> Value:
         now: Any = getattr(self, "_now")  # noqa: B009  # a slot of those that derive from it
         if type(now) is tuple:
-            now = now[0].made(now[1])
+            now = now[0].value_of(now[1])
             self._now = now  # type: ignore[misc]
         return now  # type: ignore[no-any-return,unused-ignore]
 
@@ -152,7 +152,7 @@ class RowStorage(_Late, Storage):
 
 
 class CopiedRow(_Late, Copied):
-    """Memory that is read, while that of others holds what it held."""
+    """Memory that is read, while that of others is unchanged."""
 
 
 def late(x: TracedArray) -> Any:
@@ -178,12 +178,12 @@ def is_stale(x: Any) -> bool:
 
 
 def whole(trace: Trace, items: Any) -> Place | None:
-    """Of what the items, which may be lists in turn, are all parts, in order."""
+    """The array that the items, which may be lists in turn, are all parts of, in order."""
     place = _place(trace, items[0]) if items else None
     if place is None or not place[1]:
         return None
     stack, prefix = place[0], place[1][:-1]
-    length = pending_of(items).known(len(prefix), stack.shape[len(prefix)])
+    length = pending_of(items).length_of(len(prefix), stack.shape[len(prefix)])
     if len(items) != length or is_stale(items[0]):
         return None
     parts = None
@@ -203,7 +203,7 @@ def _place(trace: Trace, item: Any) -> Place | None:
 
 
 def pending_of(items: Any) -> Pending:
-    """What is pending of a list, by its last item."""
+    """The pending part of a list, by its last item."""
     while type(items) in (list, tuple) and items:
         items = items[-1]
     row = _late(items) if type(items) is TracedArray else None
@@ -211,7 +211,7 @@ def pending_of(items: Any) -> Pending:
 
 
 def all_pending(items: Any) -> list[Pending]:
-    """What is pending of any of its items: a list may be filled by several loops, and by none."""
+    """The pending parts of its items: a list may be filled by several loops, and by none."""
     if type(items) in (list, tuple):
         return [pending for item in items for pending in all_pending(item)]
     row = _late(items) if type(items) is TracedArray else None

@@ -26,7 +26,7 @@ MOST_CHOICES = 6  # every write asks them all again; what is one of more arrays 
 class Selected(Storage):
     """The memory of ``then`` where the test holds, else that of ``orelse``.
 
-    ``merges`` remembers what the whole is while the plain arrays behind it hold certain values.
+    ``merges`` remembers the whole while the plain arrays behind it hold certain values.
     """
 
     writes_elsewhere = True
@@ -64,7 +64,7 @@ class Selected(Storage):
 
     @value.setter
     def value(self, value: Value) -> None:
-        """What it holds follows from its sides."""
+        """Its value follows from its sides."""
 
     def read(self, builder: Builder, steps: tuple[ViewStep, ...]) -> Value:
         value = self.value
@@ -149,9 +149,9 @@ def _where(trace: Trace, test: Value, then: Value | bool, orelse: Value | bool) 
 
 
 class Copied(Storage):
-    """What a loop leaves in a variable that it may have bound to other arrays: their value.
+    """A copy for a variable that a loop may have bound to one of other arrays.
 
-    It may be read while these hold what they held then, and not be written.  Where every iteration
+    It may be read while these have the same contents, and not be written.  Where every iteration
     binds the variable to a new array only a loop without iterations leaves another one:
     ``entered`` says that there was one, and is checked when the code runs.
     """
@@ -193,7 +193,7 @@ class Copied(Storage):
 
 
 def with_one_layout(x: TracedArray) -> TracedArray:
-    """For what is a view or a copy by how an array lies in memory: one that may be either, by which
+    """For a view or a copy by how an array lies in memory: one that may be either, by which
     array was chosen, is read, not written."""
     if not isinstance(x.storage, Selected) or not x.storage.has_layouts:
         return x
@@ -201,7 +201,7 @@ def with_one_layout(x: TracedArray) -> TracedArray:
 
 
 class LibraryView(Copied):
-    """What NumPy answers with a view of an array and a library call copies: read, not written.
+    """A copy by a library call where NumPy gives a view of an array: read, not written.
 
     ``sample`` is NumPy's own answer to arrays that stand in for the operands.
     """

@@ -213,7 +213,7 @@ class Storage:
 
     @property
     def type(self) -> TensorType:
-        """Of what it holds."""
+        """The type of its value."""
         return self.value.type
 
     @property
@@ -235,7 +235,7 @@ class Storage:
         return view
 
     def write(self, builder: Builder, steps: tuple[ViewStep, ...], value: Value) -> None:
-        """Replace what the steps show by ``value``, which has that shape and the dtype."""
+        """Replace the part that the steps show by ``value``, which has that shape and the dtype."""
         for depth in range(len(steps), 0, -1):
             step = steps[depth - 1]
             base = self.read(builder, steps[: depth - 1])

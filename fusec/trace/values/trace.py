@@ -60,7 +60,7 @@ class Trace:
         self._parts: dict[type, Any] = {}
 
     def part(self, kind: type[Part]) -> Part:
-        """What another module keeps of this trace: ``kind()``, made when it is first asked for."""
+        """The part of this trace that another module keeps: ``kind()``, made at first use."""
         part: Part | None = self._parts.get(kind)
         if part is None:
             part = self._parts[kind] = kind()
@@ -81,7 +81,7 @@ class Trace:
         return len(self.record.journal) + self.local.changes
 
     def is_older_than_region(self, born: int) -> bool:
-        """Whether what was made at ``born`` was there before the innermost of these."""
+        """Whether an object made at ``born`` was there before the innermost of these."""
         return bool(self.record.regions) and born < self.record.regions[-1]
 
     def note_chosen(self, copy: Any, *chosen_of: Any) -> None:
@@ -127,8 +127,8 @@ class Trace:
     def check(self, holds: Value, error: BaseException, state: State | None = None) -> None:
         """Raise the exception where the condition is false, when the code runs.
 
-        ``state``: what is assigned then; without it, what has been assigned by now.  The
-        exception's arguments must be plain data: see `describe_error`.
+        ``state``: the assignments by then, by default those by now.  The exception's arguments
+        must be plain data: see `describe_error`.
         """
         check_decided(self, error, holds)
         node = self.emit("Check", holds, error=describe_error(error)).node
@@ -157,7 +157,7 @@ class Trace:
         index = len(self.feeds.inputs)
         self.builder.loc = None
         path = self.feeds.paths.fresh(path)
-        value = self.builder.given("Input", name=_identifier(path), index=index, path=path,
+        value = self.builder.source("Input", name=_identifier(path), index=index, path=path,
                                    type=type_)
         self.feeds.inputs.append(value)
         return value
@@ -212,7 +212,7 @@ class Trace:
         return value
 
     def name_outside(self, array: Any) -> str:
-        """``global W``, ``closure variable W``, or what else can be said of an array or container;
+        """``global W``, ``closure variable W``, or another description of an array or container;
         nothing where no name holds it."""
         if id(array) in self.local.arrays:
             return "an array made in the function"
@@ -265,7 +265,7 @@ def user_frame() -> Loc | None:
 
 
 def _made_anew(kind: type[Exception], error: Exception, message: str) -> Exception:
-    """An exception like it, without what it refers to; with its ``axis``, if it is of an axis."""
+    """An exception like it, without its references; with its ``axis``, if it is of an axis."""
     if all(type(a) in (str, int, type(None)) for a in error.args):
         try:
             made = kind(*error.args)
@@ -277,7 +277,7 @@ def _made_anew(kind: type[Exception], error: Exception, message: str) -> Excepti
 
 
 def current() -> Trace | None:
-    """The innermost trace in progress in this thread, for what the program calls."""
+    """The innermost trace in progress in this thread, for functions that the program calls."""
     stack = getattr(_state, "stack", None)
     trace, handlers = stack[-1] if stack else (None, None)
     return None if handlers is not None and handlers.one_runs() else trace

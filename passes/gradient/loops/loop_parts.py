@@ -21,7 +21,7 @@ from .trips import Counter, Trips, counters, trips
 
 @dataclass
 class LoopAndBody:
-    """A loop and a copy of its body: ``ends`` is what each carried value is at the end of an
+    """A loop and a copy of its body: ``ends`` has each carried value at the end of an
     iteration."""
 
     builder: Builder
@@ -48,7 +48,7 @@ class LoopAndBody:
         return len(self.ends)
 
     def around(self, around: Around | None) -> dict[Value, Interval]:
-        """What is known of numbers in the body."""
+        """The bounds of numbers in the body."""
         known = dict(around or {})
         for position, (inner, outer) in enumerate(
                 zip(self.body.parameters, self.node.inputs, strict=True)):
@@ -104,7 +104,7 @@ def varied_values(parts: LoopAndBody, given: set[int]) -> set[int]:
 
 @dataclass
 class MoreOfLoop:
-    """What a loop carries beside what the loop carries that it extends.
+    """The carried values of a loop beyond those of the loop that it extends.
 
     ``start``: of a number that counts iterations.  ``tapes``: pairs of an array and the value that
     it keeps at that number.  ``states``: first value, its placeholder in the copy of the body, and
@@ -122,7 +122,7 @@ class MoreOfLoop:
 
     @property
     def names(self) -> list[str]:
-        """Of these: of what keeps entries that only the way back reads, and of others none."""
+        """Of these: of tapes, which only the backward pass reads, and of others none."""
         return [TAPE if v in dict(self.tapes) else "" for v in self.firsts]
 
 
@@ -172,7 +172,7 @@ def _extended_body(parts: LoopAndBody, more: MoreOfLoop, firsts: Sequence[Value]
 
 
 def _more_ends(body: Body, more: MoreOfLoop, news: Sequence[Value]) -> list[Value]:
-    """What is carried beside the loop's own, at the end of an iteration."""
+    """The values carried beside the loop's own, at the end of an iteration."""
     builder = body.builder
     ends = [builder.emit("Add", news[0], builder.const(1))] if more.start is not None else []
     for new, (_, value) in zip(news[len(ends):], more.tapes, strict=False):

@@ -1,9 +1,9 @@
-"""The way back through a loop: a loop over its iterations, the last first.
+"""The backward pass of a loop: a loop over its iterations, the last first.
 
-The loop is run as it is, with stacks: in each iteration what `fusec.passes.gradient.tape` says the
-way back must be given.  The loop of the way back carries the cotangents of what the loop carries,
-and adds up those of what it reads from around it; a cotangent of an array is changed in place where
-the array was written or read, so that an iteration costs what it costs on the way there.
+The loop is run as it is, with stacks: in each iteration the values that the backward pass needs by
+`fusec.passes.gradient.tape`.  The loop of the backward pass carries the cotangents of carried
+values, and adds up those of values read from around it; a cotangent of an array is changed in place
+where the array was written or read, so that an iteration costs as much as in the forward pass.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fusec.ops.derivatives import Term, full, refusal
 from fusec.ops.regions.loop_numbers import WAY_BACK
 
 from ..bodies import Body, adjoint_type, check_sizes, name_of, of_kind, placeholder
-from ..reverse import Reverse, control_rule, pull
+from ..reverse_mode import Reverse, control_rule, pull
 from ..tape import is_of_known_size, kept_values, read_by_derivatives
 from .loop_parts import LoopAndBody, MoreOfLoop, counting_loop, extended_loop, varied_values
 from .run_sizes import copied_after_sizes, numbers_of
@@ -29,7 +29,7 @@ from .trips import Counter
 
 @dataclass
 class _Adjoint:
-    """What the way back carries: cotangents of carried values, and totals of what is read."""
+    """Values that the backward pass carries: cotangents of carried values, totals of read ones."""
 
     carried: list[int]
     read: list[int]
@@ -67,8 +67,8 @@ def _in_segments(
     reverse: Reverse, parts: LoopAndBody, given: Sequence[Term | None], lengths: Sequence[int],
     budget: int,
 ) -> None:
-    """The way back by segments of the first of these lengths; of 1 it is each iteration that runs
-    again, and loops in it keep what ``budget`` allows."""
+    """The backward pass by segments of the first of these lengths; of 1 it is each iteration that
+    runs again, and loops in it keep as much as ``budget`` allows."""
     around = _inside(parts, reverse.inside).around
     length, rest = lengths[0], tuple(lengths[1:])
     whole = parts if length == 1 else in_segments(parts, around, length)
@@ -85,7 +85,7 @@ def _in_segments(
 
 
 def _inside(parts: LoopAndBody, outer: LoopContext | None) -> LoopContext:
-    """What is known in the body."""
+    """The facts in the body."""
     around = {} if outer is None else outer.around
     nest = () if outer is None else outer.nest
     return LoopContext(parts.around(around), (*nest, parts.nested(around)))
@@ -94,7 +94,7 @@ def _inside(parts: LoopAndBody, outer: LoopContext | None) -> LoopContext:
 def _kept(
     parts: LoopAndBody, adjoint: _Adjoint, inside: LoopContext
 ) -> tuple[list[Value], dict[str, Value]]:
-    """What each iteration keeps, and by name the sizes among it that the way back must be told."""
+    """The values each iteration keeps, and by name the sizes among them for the backward pass."""
     numbers = {v: n for n, v in enumerate(parts.body.parameters)}
     arrays, seeds = inside.placeholders, set(adjoint.seeds.values())
 
@@ -140,7 +140,7 @@ def _active(reverse: Reverse, parts: LoopAndBody, given: Sequence[Term | None]) 
     """Of which values cotangents are wanted, and reach them: fixed points over iterations."""
     inside, operands = parts.body.parameters, parts.node.inputs
     varied = varied_values(parts, {n for n, v in enumerate(operands)
-                                   if v in reverse.found.values})
+                                   if v in reverse.dependents.values})
     useful = {n for n, ct in enumerate(given) if ct is not None}
     size = -1
     while len(useful) != size:
@@ -283,12 +283,12 @@ class _Back:
         return of_kind(term, self.adjoint.seeds[number].type.kind)
 
     def _others(self, body: Body, index: Value) -> list[Value]:
-        """Give the body stacks and what else it reads; the operands that these are."""
+        """Give the body parameters for stacks and its other operands; these."""
         return [*self._own_entries(body, index), *self._inner_stacks(body),
                 *self._parameters(body, index)]
 
     def _own_entries(self, body: Body, index: Value) -> list[Value]:
-        """What the iteration kept."""
+        """The entries of the iteration."""
         builder, stack = self.parts.builder, self.tape.own
         arrays = self.tape.read(stack)
         stored = [body.parameter(array.type, "kept") for array in arrays]
@@ -303,7 +303,7 @@ class _Back:
         return outer
 
     def _inner_stacks(self, body: Body) -> list[Value]:
-        """What loops inside kept."""
+        """The stacks of loops inside."""
         result = []
         for inner, outer in zip(self.tape.inner, self.tape.outer, strict=True):
             for array, value in zip(inner.arrays, self.tape.read(outer), strict=True):
@@ -312,7 +312,7 @@ class _Back:
         return result
 
     def _parameters(self, body: Body, index: Value) -> list[Value]:
-        """What the loop reads from around it, and where its counters begin."""
+        """Values that the loop reads from around it, and its counters' first ones."""
         builder, inside = self.parts.builder, self.parts.body.parameters
         outer: list[Value] = []
         for n in self._needed_parameters():
@@ -336,7 +336,7 @@ class _Back:
 
 
 def _room(builder: Builder, stack: Stack, inside: LoopContext | None) -> Stack:
-    """Memory for what iterations that run again keep."""
+    """Memory for the values of iterations that run again."""
     room = Stack(stack.entries, stack.counted)
     use(builder, room, stack.arrays[0].shape[0], inside)
     return room
@@ -345,7 +345,7 @@ def _room(builder: Builder, stack: Stack, inside: LoopContext | None) -> Stack:
 def _replayed(
     builder: Builder, start: Value, index: Value, counter: Counter, type_: TensorType
 ) -> Value:
-    """What a counter is in an iteration."""
+    """The value of a counter in an iteration."""
     by = index if counter.step == 1 else builder.emit("Mul", index, builder.const(int(
         counter.step)))
     if not start.type.is_weak:
@@ -357,11 +357,11 @@ def _replayed(
 def _deliver(
     reverse: Reverse, parts: LoopAndBody, adjoint: _Adjoint, results: Sequence[Value]
 ) -> None:
-    """Hand the operands what arrived at the loop's beginning."""
+    """Hand the operands the cotangents at the loop's beginning."""
     operands = parts.node.inputs
     for n, value in zip(adjoint.numbers, results, strict=True):
         outer, term = operands[n], Term(reverse.builder, value)
-        if outer not in reverse.found.values:
+        if outer not in reverse.dependents.values:
             continue
         if n >= parts.carried and outer not in operands[:n]:
             reverse.totals[outer] = term  # it began with the total so far

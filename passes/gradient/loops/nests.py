@@ -18,7 +18,7 @@ MOST_COUNTED = 20_000  # iterations of loops around that are gone through one by
 
 @dataclass(frozen=True)
 class Nested:
-    """A loop: what ends it, what is known of numbers around it, and its counters in its body."""
+    """A loop: its trip count, the bounds of numbers around it, and its counters in its body."""
 
     trips: Trips | None
     around: Around

@@ -1,8 +1,8 @@
-"""Sizes that data decide in the graph of a branch or loop, in the graph of its way back.
+"""Sizes that data decide in the graph of a branch or loop, in the graph of its backward pass.
 
-A node may have a size for an attribute (`BroadcastTo` of a sum's cotangent), and on the way back
-what decided the size there may not be computed at all.  Then the size is kept as a number, from
-which the way back learns it; what needs it runs after that.
+A node may have a size for an attribute (`BroadcastTo` of a sum's cotangent), and in the backward
+pass the node that defines the size may not be computed at all.  Then the size is kept as a number,
+from which the backward pass defines it; nodes that need it run after that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _decided_in(graph: Graph) -> Names:
 
 
 def _limits_in(graph: Graph) -> dict[str, int]:
-    """What they are at most, where that is known."""
+    """Their upper bounds, where these are known."""
     return {name: limit for node in graph.nodes for name, limit in size_limits(node)
             if type(limit) is int}
 
@@ -73,8 +73,8 @@ def _used(node: Node) -> Names:
 def copied_after_sizes(
     body: Body, roots: Sequence[Value], numbers: dict[str, Value], there: Graph
 ) -> list[Value]:
-    """The values in the body, with all that computes them, each node after what its sizes are
-    learnt from.
+    """The values in the body, with all that computes them, each node after the definitions of its
+    sizes.
 
     ``numbers``: of `numbers_of`, where the way ``there`` kept them or they follow.
     """
@@ -97,13 +97,13 @@ def _learnt_from(body: Body, ties: _Ties, name: str, number: Value, limit: int) 
     extent = builder.emit("Extent", as_int(builder, number), given=(False, True), step=1,
                           limit=limit, length=name).node
     size = builder.emit("Size", extent.out(1), size=symbol(name))
-    ties.made(extent)
-    ties.made(size.node)
+    ties.note(extent)
+    ties.note(size.node)
     return size
 
 
 class _Ties:
-    """Which nodes follow, by their operands, what the run learns sizes from."""
+    """Which nodes follow, by their operands, the definitions of run-time sizes."""
 
     def __init__(self, own: Names) -> None:
         self.own = own
@@ -111,11 +111,11 @@ class _Ties:
         self.after: dict[int, Names] = {}  # by node
 
     def before(self, node: Node, inputs: Sequence[Value]) -> list[Node]:
-        """What a node of these operands must wait for beside them."""
+        """The nodes that one of these operands must wait for beside them."""
         missing = (_used(node) & self.own) - learnt_symbols(node) - self._follows(inputs)
         return list(dict.fromkeys(self.learnt[n] for n in sorted(missing) if n in self.learnt))
 
-    def made(self, node: Node) -> None:
+    def note(self, node: Node) -> None:
         names = learnt_symbols(node) & self.own
         for name in names:
             self.learnt.setdefault(name, node)

@@ -1,9 +1,9 @@
 """Loops of which not everything can be kept: segments, of which the beginnings are kept.
 
-A loop of T iterations becomes a loop over segments of L iterations.  On the way there it keeps what
-it carries at the beginning of each segment; on the way back each segment runs again, keeps what its
-iterations need in memory that the next segment uses again, and goes back.  So T / L + L entries are
-kept instead of T, for one more run; where that is too much still, segments have segments in turn
+A loop of T iterations becomes a loop over segments of L iterations.  The forward pass keeps the
+carried values at the beginning of each segment; the backward pass runs each segment again, keeps
+its iterations' values in memory that the next segment uses again, and goes back.  So T / L + L
+entries are kept, not T, for one more run; where that is too much still, segments have segments
 (Griewank and Walther, *Evaluating Derivatives*, 2nd edition, section 12.3: multi-level schedules).
 """
 
@@ -19,7 +19,7 @@ from fusec.ir.uses import values_read
 from fusec.ops import Builder, get
 
 from ..bodies import Body, name_of
-from ..reverse import Reverse
+from ..reverse_mode import Reverse
 from ..tape import UNKNOWN, bytes_of, is_of_known_size
 from .loop_parts import LoopAndBody
 from .stacks import LoopContext, Stack, is_beside
@@ -43,7 +43,7 @@ def planned(trips: int | None, state: int, entry: int, budget: int) -> SegmentPl
     """How to keep no more than ``budget`` bytes, with the fewest runs; None where every iteration
     may keep its ``entry`` bytes.
 
-    ``state``: bytes of what is carried at the beginning of a segment.  Where no number of levels is
+    ``state``: bytes of carried values at the beginning of a segment.  Where no number of levels is
     enough, single iterations run again, whose loops may keep less in turn; else the plan is taken
     that keeps the least, where it keeps less than everything: a loop that carries a record of all
     iterations has beginnings as large as that.  ``trips`` None: the run says it; then half of the
@@ -130,14 +130,14 @@ def _ops(graph: Graph) -> set[str]:
 
 
 def state_of(parts: LoopAndBody, roots: Sequence[Value], seeds: Sequence[Value]) -> list[Value]:
-    """What of the values that are carried the iterations of the way back must be given."""
+    """The carried values that iterations of the backward pass must be given."""
     read = values_read(roots, set(seeds).__contains__)
     return [v for n, v in enumerate(parts.body.parameters[: parts.carried])
             if v in read and n not in parts.counters]
 
 
 def in_segments(parts: LoopAndBody, around: Around, length: int) -> LoopAndBody:
-    """The loop as one over segments; ``around``: what is known of numbers in its body."""
+    """The loop as one over segments; ``around``: the bounds of numbers in its body."""
     builder, node, n = parts.builder, parts.node, parts.carried
     builder.loc, builder.device = node.loc, node.device
     trips, first = parts.number_of_trips(around), builder.const(0)
@@ -214,7 +214,7 @@ def _inner_loop(
 
 
 def _graph(body: Body, name: str, ends: Sequence[Value], extra: Sequence[Node] = ()) -> Graph:
-    """A loop's body that leaves these values in what it carries."""
+    """A loop's body that leaves these values among the carried ones."""
     return body.graph(
         name, [v for v, p in zip(ends, body.inputs, strict=False) if p.type.kind != "array"],
         {k: v for k, (v, p) in enumerate(zip(ends, body.inputs, strict=False))
@@ -239,7 +239,7 @@ def bytes_in(stacks: Sequence[Stack]) -> int | None:
 
 
 def told(plan: SegmentPlan, count: int | None, entry: int, budget: int) -> str:
-    """What a plan does, and why."""
+    """The plan in words, with its reason."""
     would = f"{in_words(entry)} of each iteration" if count is None else (
         f"{in_words(count * entry)} of {count} iterations")
     length, levels = plan.lengths[0], len(plan.lengths)

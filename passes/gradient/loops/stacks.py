@@ -1,4 +1,4 @@
-"""Memory for what loops keep: stacks to which iterations add entries, for the way back to read.
+"""Memory for values that loops keep: stacks to which iterations add entries for the backward pass.
 
 The stack of a loop in another loop goes through all iterations of both, so that it holds as many
 entries as there are, however often each of them ran.  It belongs to the outermost loop: the graph
@@ -36,7 +36,7 @@ class Stack:
     """A stack in the graph around a loop: ``arrays`` with as many entries of ``entries`` types as
     are before ``pointer``.
 
-    ``arrays_after`` and ``pointer_after`` are what the loop leaves, ``counted`` says how many
+    ``arrays_after`` and ``pointer_after`` are those after the loop, ``counted`` says how many
     entries it adds, by the least that must be computed.
     """
 
@@ -62,7 +62,7 @@ class Stack:
 
 @dataclass
 class LoopContext:
-    """What is known in the body of a loop, or in a branch in one: of numbers, and the stacks that
+    """Facts in the body of a loop, or in a branch in one: bounds of numbers, and the stacks that
     loops in it add to.
 
     ``again``: of an iteration that runs again to go back, the stacks that each fills anew;
@@ -84,7 +84,7 @@ class LoopContext:
 
 
 def is_beside(inside: LoopContext | None) -> bool:
-    """Whether the way back of what is there is in the same graph as its way there."""
+    """Whether the backward pass of nodes there is in the same graph as their forward pass."""
     return inside is None or inside.again is not None
 
 
@@ -109,8 +109,8 @@ def begin(
 
 
 def use(builder: Builder, stack: Stack, size: Any, inside: LoopContext | None) -> None:
-    """Give the stack arrays of so many entries: memory, or in an iteration that runs again what
-    stands for memory that they all use."""
+    """Give the stack arrays of so many entries: memory, or in an iteration that runs again a
+    stand-in for memory that they all use."""
     if inside is None or inside.again is None:
         stack.arrays = [_memory(builder, entry, size) for entry in stack.entries]
         return

@@ -1,4 +1,4 @@
-"""The forward derivative of a loop: the loop itself, with tangents of what it carries."""
+"""The forward derivative of a loop: the loop itself, with tangents of carried values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fusec.ops import Builder
 from fusec.ops.derivatives import Term, full
 
 from ..bodies import adjoint_type, name_of, of_kind, placeholder
-from ..forward import control_rule, push
+from ..forward_mode import control_rule, push
 from .loop_parts import LoopAndBody, MoreOfLoop, extended_loop, varied_values
 
 
@@ -17,7 +17,7 @@ from .loop_parts import LoopAndBody, MoreOfLoop, extended_loop, varied_values
 def forward_loop(
     builder: Builder, node: Node, given: Sequence[Term | None]
 ) -> Sequence[Term | None]:
-    """The tangents of what the loop carries in the end."""
+    """The tangents of the loop's carried values in the end."""
     parts = LoopAndBody.of(builder, node)
     varied = varied_values(parts, {n for n, t in enumerate(given) if t is not None})
     if not varied:

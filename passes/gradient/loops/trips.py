@@ -108,7 +108,7 @@ def _step(value: Value, counter: Value) -> Any:
 
 
 def trips(node: Node) -> Trips | None:
-    """What ends the loop; None where it is no counter, or one that may wrap around first."""
+    """The trip count of the loop; None where it has no counter, or one that may wrap."""
     by_parameter = {c.position: c for c in counters(node)
                     if is_wide(node.inputs[c.position].dtype)}
     test = node.attrs["test"]
@@ -165,8 +165,7 @@ def _compared(
 
 
 def _broken_off(node: Node, flag: int, by_parameter: dict[int, Counter]) -> Trips | None:
-    """What ends a loop that goes on until a carried flag is set, where a counter sets it, whatever
-    else does."""
+    """The trip count of a loop that goes on until a carried flag is set, where a counter does."""
     body: Graph = node.attrs["body"]
     scalars = [i for i, v in enumerate(body.inputs[: node.attrs["carried"]])
                if v.type.kind != "array"]

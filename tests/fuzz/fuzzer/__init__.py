@@ -1,1 +1,1 @@
-"""Random NumPy programs, grown by running them, compared with what fusec makes of them."""
+"""Random NumPy programs, grown by running them, compared with fusec's code for them."""

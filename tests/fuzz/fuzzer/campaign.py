@@ -1,4 +1,4 @@
-"""Many programs in a few children; what they showed, added up."""
+"""Many programs in a few children; their outcomes, added up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AT_ONCE = 20  # seeds a child is given ahead
 
 @dataclass
 class Summary:
-    """What a campaign has shown so far."""
+    """The outcomes of a campaign so far."""
 
     programs: int = 0
     seconds: float = 0.0

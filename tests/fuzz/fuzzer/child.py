@@ -78,7 +78,7 @@ def judge_of(program: AnyProgram, turn: int) -> Judge | ControlJudge | six_sizes
 
 
 def kinds_in(program: AnyProgram) -> Counter[str]:
-    """What a program exercises."""
+    """The kinds that a program exercises."""
     if isinstance(program, ControlProgram):
         return Counter(program.kinds)
     return Counter(s.op for s in program.statements)
@@ -92,7 +92,7 @@ def shorten(program: Any, fails: Any, seconds: float | None = None) -> Any:
 
 
 def judged(seed: str, alive: Any = lambda: None) -> dict[str, Any]:
-    """What the seed's program showed, as plain data; a failing one is shrunk."""
+    """The outcome of the seed's program, as plain data; a failing one is shrunk."""
     program = program_of(seed)
     try:
         verdict = judge_of(program, _turn(seed)).judge()

@@ -1,8 +1,8 @@
 """Programs from a seed, grown by running each statement as it is drawn.
 
-So shapes and dtypes are known, and what NumPy refuses is left out, or, now and then, ends the
-program: an exception must be the same exception.  Left out too is what NumPy leaves open: floats
-cast to unsigned integers that do not hold them (the vector loops and the scalar ones differ).
+So shapes and dtypes are known, and statements that NumPy refuses are left out, or, now and then,
+end the program: an exception must be the same exception.  Left out are casts that NumPy leaves
+open: floats to unsigned integers that do not hold them (the vector loops and scalar ones differ).
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Growing:
         return statement
 
     def _is_numpys_fault(self, statement: Statement) -> bool:
-        """What NumPy does not look after: ``place`` and masks read what they have just written,
-        ``bincount`` writes outside of its result for huge values, ``at`` into what is read-only;
+        """Cases that NumPy does not look after: ``place`` and masks read elements just written,
+        ``bincount`` writes outside of its result for huge values, ``at`` into read-only arrays;
         ``"wrap"`` of huge indices takes for ever, and so do LAPACK with some infinities and
         Python's powers and factorials of large ints; ``where=`` of comparisons with ints out of
         range crashes.
@@ -235,7 +235,7 @@ class Growing:
 
 
 class Refused(Exception):
-    """The statement does what NumPy leaves open."""
+    """The statement has a result that NumPy leaves open."""
 
 
 def run_line(line: str, scope: dict[str, Any]) -> None:
@@ -271,7 +271,7 @@ _SPREAD = re.compile(r"^\w+ = .*\b(mean|var|std)\(")
 
 
 def _squares(value: Any) -> Any:
-    """What adding squares of the elements may give."""
+    """The range of sums of squares of the elements."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiu" or not array.size:
         return 0.0
@@ -290,7 +290,7 @@ def _in_floats(line: str, scope: dict[str, Any]) -> Any:
 
 
 def _fits_out(line: str, scope: dict[str, Any]) -> bool:
-    """Whether what a ufunc computes is in the range of an unsigned array that it writes to."""
+    """Whether a ufunc's result is in the range of an unsigned array that it writes to."""
     named = _OUT.search(line)
     target = scope.get(named[1]) if named else None
     if not isinstance(target, np.ndarray) or target.dtype.kind != "u":

@@ -38,7 +38,7 @@ class Failure(AssertionError):
 
 @dataclass
 class Verdict:
-    """What a program showed.  ``program`` is what was left of it once refusals were taken out."""
+    """A program's outcome.  ``program`` is the rest of it once refusals were taken out."""
 
     program: Program
     refused: list[str] = field(default_factory=list)
@@ -195,7 +195,7 @@ def _is_of_layouts(text: str) -> bool:
 
 
 def _data_decides(error: Exception | None) -> bool:
-    """Whether NumPy raises because of what is in an array, which only the run knows."""
+    """Whether NumPy raises because of an array's elements, which only the run knows."""
     return isinstance(error, np.linalg.LinAlgError) or any(
         isinstance(error, kind) and text in str(error) for kind, text in (
             (IndexError, "is out of bounds for axis"), (ValueError, "autodetected range")))

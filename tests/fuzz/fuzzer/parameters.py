@@ -19,7 +19,7 @@ OUT_OF_BOUNDS = 0.04
 
 
 class Draw:
-    """What one statement is drawn from: the generator, and the values of all variables so far."""
+    """The source of one statement: the generator, and the values of all variables so far."""
 
     def __init__(self, rng: Random, scope: dict[str, Any], names: list[str]) -> None:
         self.rng, self.scope, self.names = rng, scope, names
@@ -134,7 +134,7 @@ class Draw:
         return text if self.chance(0.4) else f"np.array({text})"
 
     def index(self, advanced: float = 0.15) -> str:
-        """What goes into ``x[...]``: an entry for some axes, now and then an array or a mask."""
+        """An index for ``x[...]``: an entry for some axes, now and then an array or a mask."""
         if self.chance(advanced):
             return self.rng.choice([self.mask, self.indices])()
         entries = [self._entry() for _ in range(self.rng.randint(0, self.main.ndim))]

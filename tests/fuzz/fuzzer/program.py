@@ -19,7 +19,7 @@ _NAME = re.compile(r"\b[xt]\d+\b")
 
 @dataclass(frozen=True)
 class Statement:
-    """One line.  ``op`` names what is exercised; ``target`` is the name it binds, if any.
+    """One line.  ``op`` names the exercised function; ``target`` is the name it binds, if any.
 
     ``rounding`` says how far its floats may be from NumPy's (see `rounding`); ``assigns``: it is
     an assignment, not an expression.
@@ -131,7 +131,7 @@ ORACLE = OracleNumpy()
 
 
 def names(numpy: Any = ORACLE) -> dict[str, Any]:
-    """What a program's text may name."""
+    """The names for a program's text."""
     import builtins
     import math
 

@@ -2,9 +2,9 @@
 
 Eager and compiled code round differently in few, known ways.  The oracle does them to the eager
 run: it is repeated with each statement's rounding disturbed at random, and the compiled result must
-lie within what these runs span.  A value that no disturbance reaches must be equal bit for bit.
+lie within the span of these runs.  A value that no disturbance reaches must be equal bit for bit.
 
-What is disturbed, by a statement's ``rounding``:
+The disturbed values, by a statement's ``rounding``:
 
 - "exact": nothing.  Comparisons, selection, ``+ - / sqrt``, rounding to integers, conversions.
 - "zeros": the sign of a zero, which NumPy leaves open for maximum and minimum.
@@ -14,8 +14,8 @@ What is disturbed, by a statement's ``rounding``:
   which NumPy's loops round in two ways (docs/ir.md).
 - "ulp n": results, by a math function's stated bound plus NumPy's own error.
 - "backward": results are exact ones of operands changed in the last places: sums in any order,
-  composites such as ``var``, library calls.  What only moves elements is recognised by that and
-  stays exact, and so does what decides (bool and integer results).
+  composites such as ``var``, library calls.  Statements that only move elements are recognised by
+  that and stay exact, and so do decisions (bool and integer results).
 """
 
 from __future__ import annotations
@@ -488,7 +488,7 @@ def _types(result: Any) -> list[Any]:
 
 
 def _changed(array: np.ndarray, old: np.ndarray) -> np.ndarray:
-    """Where an array is not what it was."""
+    """Where an array has changed."""
     return ~((array == old) | ((array != array) & (old != old)))
 
 
@@ -534,7 +534,7 @@ def _is_inexact(value: Any) -> bool:
 
 
 def _like(value: Any, array: np.ndarray) -> Any:
-    """The array as what ``value`` is: an array of its memory order, a scalar, a number."""
+    """The array in the form of ``value``: an array of its memory order, a scalar, a number."""
     if isinstance(value, np.ndarray):
         return array if array.flags.writeable else array.copy()
     return array[()] if isinstance(value, np.generic) else array.item()
@@ -552,7 +552,7 @@ def _mapped(f: Callable[[Any], Any], value: Any) -> Any:
 
 
 class Span:
-    """The results of disturbed runs, and what they allow."""
+    """The results of disturbed runs, and the range that they allow."""
 
     def __init__(self, program: Program, args: Callable[[], list[Any]], runs: int) -> None:
         self.runs: list[list[Any]] = []

@@ -43,7 +43,7 @@ def shrink(program: Program, fails: Fails, seconds: float = 20.0) -> Program:
 
 
 def kind_of(text: str) -> str:
-    """What makes two failures the same: the text without numbers, names and shapes."""
+    """The kind that makes two failures the same: the text without numbers, names and shapes."""
     plain = re.sub(r"\(.*?\)|\[.*?\]|[xt]\d+|result \d+|argument \d+.*?call", "", text)
     return " ".join(re.findall(r"[A-Za-z]{3,}", plain)[:6])
 

@@ -58,7 +58,7 @@ def draw_number(rng: Random, dtype: str, tame: bool) -> Any:
 class Argument:
     """Code of one argument: ``kind`` is "array", "scalar", "number", or "alias" of argument 0.
 
-    ``values`` fill an array of shape ``base``; ``view`` is what is then taken of it.
+    ``values`` fill an array of shape ``base``; ``view`` is the view then taken of it.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""What programs are made of: read from fusec's own tables, so that a new row is fuzzed unasked."""
+"""The vocabulary of programs: read from fusec's own tables, so that a new row is fuzzed unasked."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _public_names() -> dict[int, str]:
 
 
 def code_of(function: Any) -> str | None:
-    """``np.linalg.norm`` for that function; None for what has no public name."""
+    """``np.linalg.norm`` for that function; None for functions without a public name."""
     return _public_names().get(id(function))
 
 

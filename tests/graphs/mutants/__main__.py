@@ -1,4 +1,4 @@
-"""Mutants in a child process, which a crash ends: what crashed it is told, and the next one goes
+"""Mutants in a child process, which a crash ends: the crash is told, and the next one goes
 on: ``python tests/graphs/mutants -n 100000 --seed 0``, ``--only 123`` to see one.
 
 The child writes the number that it begins with to a shared page.  ``--heap`` lets every

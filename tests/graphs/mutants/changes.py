@@ -92,7 +92,7 @@ def _inferred(op: str, attrs: Any, inputs: Sequence[Any], types: Any) -> tuple[T
 
 
 def _fitted(op: str, attrs: dict[str, Any], inputs: Sequence[Any]) -> dict[str, Any]:
-    """Graphs inside take what their node is given."""
+    """Graphs inside take their node's operands."""
     if op not in ("Loop", "Cond", "Call"):
         return attrs
     types = [v.type for v in inputs][op == "Cond":]
@@ -113,7 +113,7 @@ def retyped(graph: Graph, types: Sequence[TensorType]) -> Graph:
 
 
 def mutated(graph: Graph, row: str, rng: random.Random) -> Graph:
-    """The graph with one to three changes, most of them at nodes of the row or what they read."""
+    """The graph with one to three changes, most of them at nodes of the row or their operands."""
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3))):
         with contextlib.suppress(IndexError):  # results that a changed node has not
             graph = _changed(graph, row, rng)
@@ -255,7 +255,7 @@ def _operand(draft: Draft, i: int, rng: random.Random) -> tuple[int, Ref, Tensor
 
 
 def _through_casts(draft: Draft, i: int, rng: random.Random) -> None:
-    """An operand goes through another dtype and back: what does not fit there wraps."""
+    """An operand goes through another dtype and back: numbers that do not fit there wrap."""
     found = _operand(draft, i, rng)
     if found is not None:
         k, ref, type_ = found

@@ -1,4 +1,4 @@
-"""Memory that ends, or begins, at a page that nobody may touch: what goes beyond is a SIGSEGV."""
+"""Memory that ends, or begins, at a page that nobody may touch: an access beyond is a SIGSEGV."""
 
 from __future__ import annotations
 

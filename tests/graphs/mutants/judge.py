@@ -1,4 +1,4 @@
-"""What becomes of one mutant: it is refused, or gives what the reference interpreter gives."""
+"""The fate of one mutant: it is refused, or gives the reference interpreter's results."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Judge:
 
 
 def _as_text(graph: Graph) -> Graph | str:
-    """The graph's text, if there is one: types may be what no text can say."""
+    """The graph's text, if there is one: some types have no text."""
     try:
         return str(graph)
     except (KeyError, AttributeError, TypeError):
@@ -179,7 +179,7 @@ def _undefined(graph: Graph, given: list[Any], expected: Any) -> Any:
 
 
 def _of_other_sign(value: Any, *of: Any) -> Any:
-    """What a node gives, with NaNs whose sign is the other one."""
+    """A node's results, with NaNs whose sign is the other one."""
     result = as_type(value, *of)
     if getattr(result, "dtype", np.dtype(int)).kind not in "fc" or not np.isnan(result).any():
         return result

@@ -1,4 +1,4 @@
-"""What a mask has selected, reshaped to known sizes: right, or NumPy's error when it runs."""
+"""Elements selected by a mask, reshaped to known sizes: right, or NumPy's error at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults of parameters that hold lists and dicts: what is in them at the call counts."""
+"""Defaults of parameters that hold lists and dicts: their items at the call count."""
 
 from __future__ import annotations
 

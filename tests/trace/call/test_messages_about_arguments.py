@@ -1,4 +1,4 @@
-"""What is refused of arguments and of what they hold: the line of the user's, and a cure."""
+"""Refusals of arguments and of their items: the line of the user's, and a cure."""
 
 import collections
 import functools

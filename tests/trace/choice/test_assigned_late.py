@@ -1,4 +1,4 @@
-"""What a function that is called late assigns, and the program has read before."""
+"""Names that a function called late assigns, and the program has read before."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What Python says of the type of a number that is an int or a float, as data decides: refused.
+"""Questions for the type of a number that is an int or a float, as data decides: refused.
 
-What a number of Python's has not raises where it is one."""
+Attributes that a number of Python's has not raise where it is one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Lists, and arrays in lists and objects or made by plain NumPy, that a loop binds anew: what else
-shows them when one is changed.
+"""Lists, and arrays in lists and objects or made by plain NumPy, that a loop binds anew: their
+aliases when one is changed.
 
-Every program gives what Python gives, or says that it cannot; of a loop that ran it gives it.
+Every program gives Python's results, or says that it cannot; of a loop that ran it gives them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Arrays that a loop binds anew: what else shows their memory when one of them is written.
+"""Arrays that a loop binds anew: aliases of their memory when one of them is written.
 
-Every program gives what NumPy gives, or says that it cannot.
+Every program gives NumPy's results, or says that it cannot.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def alone_in_nested_loops(c: Any, u: Any) -> Any:
 
 
 def view_of_another_before(c: Any, u: Any) -> Any:
-    """Seed c716856: only without an iteration is it still the view of what is then written."""
+    """Seed c716856: only without an iteration is it still the view of the array then written."""
     kept, v, i = c * 3, c[1:], 0
     while i < u[0]:
         v = kept[1:] if i > 2 else kept[:3]

@@ -394,7 +394,7 @@ class Close(Tolerance):
 
 
 def agree(program: Any, calls: list[tuple[Any, ...]], tolerance: Any = None) -> Any:
-    """One compiled function gives what Python gives in all calls."""
+    """One compiled function gives Python's results in all calls."""
     jitted = fusec.jit(program)
     for args in calls:
         got, want = run(jitted, args), run(program, args)

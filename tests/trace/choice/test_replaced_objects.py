@@ -1,5 +1,5 @@
 """Objects of the user's that a branch or loop replaces: their attributes are chosen one by one, and
-what can be told apart from that is refused."""
+what tells them apart is refused."""
 
 from __future__ import annotations
 

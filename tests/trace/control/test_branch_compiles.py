@@ -55,7 +55,7 @@ def test_chains_of_elif_on_data(kind, tmp_path):
 @pytest.mark.repeats
 @pytest.mark.parametrize("kind", list(ARMS))
 def test_the_work_of_a_chain_is_linear(kind, tmp_path, compiled):
-    """Calls of Python, the text for LLVM, and what lives through all of it in the compiled code."""
+    """Calls of Python, the text for LLVM, and values live through all of the compiled code."""
     fusec.jit(chain(kind, 10, tmp_path))(X, np.int64(1))  # what is made once in a process
     calls, sizes, live = [], [], []
     for count in (30, 60, 120):

@@ -58,7 +58,7 @@ def a_row_of_two(a: Any) -> Any:
 
 
 def the_memory_of_another(a: Any) -> Any:
-    """A side that writes a view: the rows of what is not of the run's size change too."""
+    """A side that writes a view: the rows of an array not of the run's size change too."""
     for k in range(1, 19):
         row = a[k, k:]
         if a[k, 0] > 0:

@@ -280,7 +280,7 @@ WITHOUT_CONSTANTS = [row for row in NATIVE if row[0] is not numbers_of_it]
 
 @pytest.mark.parametrize("f, args", WITHOUT_CONSTANTS, ids=lambda x: getattr(x, "__name__", ""))
 def test_the_graph_by_the_oracle(f: Any, args: Any) -> None:
-    """What the graph says without any compiled code; what is beyond a size is never read."""
+    """The graph's results without any compiled code; elements beyond a size are never read."""
     graph = fusec.jit(f).concrete(*args).graph
     want = f(*(x.copy() for x in args))
     flat = want if isinstance(want, tuple) else (want,)

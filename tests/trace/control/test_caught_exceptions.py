@@ -243,7 +243,7 @@ def counted(x, y):
 
 
 def test_changes_of_containers_stand_when_another_trace_takes_over() -> None:
-    """Arguments that overlap are traced anew: what earlier calls left in the list is kept."""
+    """Arguments that overlap are traced anew: items of earlier calls in the list are kept."""
     LEDGER[0][0] = 0.0
     jitted, z = fusec.jit(counted), np.arange(4.0)
     jitted(np.ones(3), np.ones(3))

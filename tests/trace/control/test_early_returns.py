@@ -1,4 +1,4 @@
-"""What a loop is left with is computed where the loop is left, and nowhere else."""
+"""The result that a loop is left with is computed where the loop is left, and nowhere else."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def test_such_texts_are_for_exceptions_only(program: Callable[..., Any]) -> None
 
 
 def test_of_an_element_to_be_written_where_the_next_to_be_read_is_missing_too() -> None:
-    """What passes make of the first is newer than what they leave of the other."""
+    """The node that passes make of the first is newer than the one they leave of the other."""
     def program(x: Any, t: Any) -> None:
         w = x * 2
         for _ in range(25):
@@ -282,7 +282,7 @@ def test_an_index_before_what_raises_whatever_the_data(program: Callable[..., An
 
 
 class CodedError(ValueError):
-    """Keeps what its arguments do not say, some of it in a slot."""
+    """Keeps more than its arguments, some of it in a slot."""
 
     __slots__ = ("code",)
 

@@ -1,4 +1,4 @@
-"""What loops cost to compile, and that they can be stopped: counted, never timed."""
+"""The cost of compiling loops, and that they can be stopped: counted, never timed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ SMALL_AND_LARGE: list[tuple[Callable[..., Any], Callable[[int], tuple[Any, ...]]
 
 
 def structure(concrete: Any) -> tuple[Any, ...]:
-    """What a trace consists of, sizes aside."""
+    """The parts of a trace, sizes aside."""
     graph = concrete.optimized_graph
     return ([n.op for n in graph.nodes if n.op not in ("Const", "Input")], len(concrete.kernels),
             [(c.name, c.is_native, c.run.nests) for c in concrete.control])
@@ -168,7 +168,7 @@ def program(x, a, n):
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to send there")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_control_c_stops_a_native_loop(name: str, tmp_path: Any) -> None:
-    """KeyboardInterrupt; the argument holds what whole iterations left, or what it held before."""
+    """KeyboardInterrupt; the argument is as whole iterations left it, or as it was before."""
     program = textwrap.dedent(INTERRUPTED).format(program=PROGRAMS[name].strip())
     file = tmp_path / "interrupted.py"
     file.write_text(program)

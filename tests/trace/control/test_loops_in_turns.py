@@ -39,7 +39,7 @@ PROGRAMS = {ping_pong: 1, both_arguments: 2, three_in_turn: 3}
 @pytest.mark.parametrize("trips", [0, 1, 2, 3, 7, 400, 401])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_as_in_numpy(program: Callable[..., Any], trips: int) -> None:
-    """Results and what the arguments hold, for a length known while tracing and for one of data."""
+    """Results and the arguments after it, for a length known while tracing and for one of data."""
     for count in (trips, np.int64(trips)):
         wanted_arrays = [np.sin(np.arange(20.0)) for _ in range(PROGRAMS[program])]
         arrays = [a.copy() for a in wanted_arrays]

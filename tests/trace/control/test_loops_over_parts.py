@@ -1,4 +1,4 @@
-"""Loops over tuples, slices, views of dicts, and zips of long lists of what the run knows: loops
+"""Loops over tuples, slices, views of dicts, and zips of long lists of run-time values: loops
 of the graph, as those over the lists are."""
 # ruff: noqa: B905, C416, RUF007 (these are the subject)
 

@@ -62,7 +62,7 @@ def largest(rank: Any, counts: Any) -> Any:
 @pytest.mark.parametrize("f", [gathered, scattered, rows, written, parts, largest],
                          ids=lambda f: f.__name__)
 def test_as_numpy_does(f: Any, each: int) -> None:
-    """Sizes far from what is typical too: more elements than any thread takes at once."""
+    """Untypical sizes too: more elements than any thread takes at once."""
     draw = np.random.default_rng(each)
     jitted = fusec.jit(f)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What is traced of nests of short loops: each level more adds to it, and does not multiply it."""
+"""Nodes traced of nests of short loops: each level more adds to it, and does not multiply it."""
 
 from __future__ import annotations
 

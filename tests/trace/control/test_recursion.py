@@ -16,7 +16,7 @@ WEIGHTS = np.array([0.5, 0.25, 2.0])
 
 
 def check(jitted, *calls, native: bool | None = True) -> None:
-    """Calls give what Python gives, from one trace with a `Call`."""
+    """Calls give Python's results, from one trace with a `Call`."""
     for args in calls:
         expected, found = python(jitted, *args), jitted(*args)
         same(found, expected)

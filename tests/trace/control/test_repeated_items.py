@@ -12,7 +12,7 @@ STEPS = 60
 
 
 def filtered(zs: Any, F: Any, rates: Any) -> Any:
-    """As Kalman filters are written: what each step takes may be given for each, or for all."""
+    """As Kalman filters are written: a step's argument may be given for each, or for all."""
     n = len(zs)
     x, states = np.zeros(3), np.zeros((n, 3))
     for i, (z, A, rate, extra) in enumerate(zip(zs, [F] * n, rates, [None] * n, strict=True)):

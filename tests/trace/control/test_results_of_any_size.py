@@ -1,5 +1,5 @@
 """Results of any size in native loops: there is room for some thousand elements; a run that has
-more is repeated step by step, from what was there before it."""
+more is repeated step by step, from the state before it."""
 
 from __future__ import annotations
 

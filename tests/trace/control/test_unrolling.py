@@ -1,4 +1,4 @@
-"""Which loops of known length are unrolled: by the weight of an iteration, and what it does."""
+"""Which loops of known length are unrolled: by the weight of an iteration, and its effects."""
 
 from __future__ import annotations
 

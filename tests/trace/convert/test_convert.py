@@ -1,4 +1,4 @@
-"""The source converter: converted functions mean what they meant, and hooks see everything."""
+"""The source converter: converted functions keep their meaning, and hooks see everything."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ for _name in HOOK_NAMES:
 
 
 def outcome(fn, args):
-    """What a call gave: the value or the exception, and everything evaluated on the way."""
+    """The outcome of a call: the value or the exception, and everything evaluated on the way."""
     samples.CALLS.clear()
     samples.COUNT = 0
     try:

@@ -1,4 +1,4 @@
-"""What Python says of a call or an operand, compiled as without: no name of ours is in it."""
+"""Python's errors for a call or an operand, compiled as without: no name of ours is in it."""
 # ruff: noqa: PIE804 (what is joined is the subject)
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the supported NumPys differ in: compiled code does as the installed one, whichever it is."""
+"""Differences of the supported NumPys: compiled code does as the installed one, whichever it is."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Dictionaries that a trace read: what has not changed is not compared item by item, and what has
-changed is noticed, by whatever way."""
+"""Dictionaries that a trace read: unchanged ones are not compared item by item, and changes are
+noticed, by whatever way."""
 
 from __future__ import annotations
 

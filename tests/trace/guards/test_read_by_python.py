@@ -1,5 +1,5 @@
-"""What code of the user's reads that Python and its library call by themselves: compared before
-each call, as what the program reads itself is.
+"""Reads of the user's code that Python and its library call by themselves: compared before each
+call, as the program's own reads are.
 """
 
 from __future__ import annotations

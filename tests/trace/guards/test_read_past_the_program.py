@@ -1,4 +1,4 @@
-"""What Python, or a method in C, reads for a program: it stays true to what is there now."""
+"""Values that Python, or a method in C, reads for a program: they stay true to those of now."""
 
 from __future__ import annotations
 

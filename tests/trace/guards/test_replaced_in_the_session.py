@@ -1,4 +1,4 @@
-"""What a session changes between calls: code of functions, names of libraries, process state."""
+"""Changes of a session between calls: code of functions, names of libraries, process state."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Arguments that are objects: what is read through them is read anew, what is written is written
-at each call, or refused."""
+"""Arguments that are objects: reads through them are made anew, writes at each call, or refused.
+"""
 
 import collections
 import csv
@@ -20,7 +20,7 @@ X = np.arange(3.0)
 
 
 def shown(value):
-    """What two results are compared by: the bits and types of numbers, at any depth."""
+    """The key that two results are compared by: the bits and types of numbers, at any depth."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, dict | collections.UserDict):

@@ -1,4 +1,4 @@
-"""What a program reads in containers is watched however deep it lies, however much there is."""
+"""Items read in containers are watched however deep they lie, however many there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a traced program means is read in one table: `hooks.policy`."""
+"""The meaning of a traced program is in one table: `hooks.policy`."""
 
 from __future__ import annotations
 

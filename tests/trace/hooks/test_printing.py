@@ -19,7 +19,7 @@ X = np.arange(6.0).reshape(2, 3)
 
 
 def written(f: Callable[..., Any], *args: Any) -> str:
-    """What a call writes to the standard output."""
+    """The output of a call."""
     standard, sys.stdout = sys.stdout, io.StringIO()
     try:
         f(*args)

@@ -1,4 +1,4 @@
-"""Classes of the program with special methods: converted, and true to what attributes hold."""
+"""Classes of the program with special methods: converted, and true to attributes' values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused inside of a library's own code has a cure for the program."""
+"""A refusal inside of a library's own code has a cure for the program."""
 
 from __future__ import annotations
 

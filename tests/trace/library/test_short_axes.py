@@ -1,4 +1,4 @@
-"""What NumPy is asked while tracing is asked on short arrays, and tells what long ones give."""
+"""NumPy is asked on short arrays while tracing, and its answer is that for long ones."""
 
 from __future__ import annotations
 

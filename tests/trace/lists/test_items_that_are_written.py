@@ -1,5 +1,5 @@
 """Arrays that a loop appended and that another name shows: a write to the one is seen in the other,
-or refused; no list holds what an array was."""
+or refused; no list holds an old value of an array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`functools` around what a program calls: caches, partial methods, dispatch, wrapping objects."""
+"""`functools` around a program's functions: caches, partial methods, dispatch, wrapping objects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Code of the user's that Python and its library call by themselves: `key=`, ``__hash__``.
 
-What happens in it must happen at each call, or be refused: each program runs four times, beside
+Its effects must happen at each call, or be refused: each program runs four times, beside
 Python.
 """
 

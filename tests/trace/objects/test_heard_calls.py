@@ -1,4 +1,5 @@
-"""From where a trace listens to what Python calls, and what it does not take for the program's."""
+"""Where a trace begins to listen to Python's calls, and those it does not take for the program's.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class Counted:
 
 
 class Told:
-    """Its text and property read what an attribute holds."""
+    """Its text and property read an attribute."""
 
     def __init__(self) -> None:
         self.inner = Counted()

@@ -1,4 +1,4 @@
-"""Objects that library code makes in the call: what they hold is of the call, new at each."""
+"""Objects that library code makes in the call: their contents are of the call, new at each."""
 
 from __future__ import annotations
 

@@ -395,7 +395,7 @@ def inverted(n: int, x: Any) -> Any:
 
 
 def test_masks_bound_what_follows() -> None:
-    """No check at run time is left of what the mask proves to fit."""
+    """No check at run time is left of numbers that the mask proves to fit."""
     args = 3, np.array([12345, 6])
     check(inverted, [args, (5, np.array([0, 1]))])
     checks = [n for n in fusec.jit(inverted).concrete(*args).graph.nodes if n.op == "Check"]

@@ -1,4 +1,4 @@
-"""What Python's own arithmetic raises for floats, compiled code raises too."""
+"""Errors of Python's own arithmetic for floats are raised by compiled code too."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_one_float(function: Callable[..., Any]) -> None:
 
 
 def test_in_native_loops() -> None:
-    """The loop ends, arguments keep what they held, and the error names the line."""
+    """The loop ends, arguments keep their values, and the error names the line."""
     def newton(x: float, out: np.ndarray) -> float:
         for i in range(100):
             x = x - (x * x + 1) / (2 * x)
@@ -237,7 +237,7 @@ def test_too_few_items_to_take_apart():
 
 
 def test_slots_of_pythons_floats_are_refused_for_data() -> None:
-    """They answer NotImplemented for what stands for a number."""
+    """They answer NotImplemented for stand-ins of numbers."""
     for fn in (lambda x: float.__mul__(2.0, x[0]), lambda x: (2.0).__add__(float(x[0]))):
         with pytest.raises(UnsupportedError, match=r"called with a value of data(.|\n)*2 \* x"):
             fusec.jit(fn)(np.ones(3))

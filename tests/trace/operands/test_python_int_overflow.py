@@ -1,4 +1,4 @@
-"""Python ints that the run computes: what 64 bits do not hold raises; small steps cost nothing."""
+"""Python ints that the run computes: those beyond 64 bits raise; small steps cost nothing."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def counts_and_indexes(x: Any) -> Any:
 
 
 def test_small_steps_are_not_checked() -> None:
-    """Counters of loops, of branches in them, and what a remainder keeps small."""
+    """Counters of loops, of branches in them, and numbers that a remainder keeps small."""
     x = np.random.default_rng(0).normal(size=50)
     assert checks_in(counts_and_indexes, x) == 0
     assert fusec.jit(counts_and_indexes)(x) == counts_and_indexes(x)

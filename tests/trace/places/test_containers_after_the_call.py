@@ -1,4 +1,4 @@
-"""Lists and dicts that outlive the call: what is in them after it, and that they are themselves."""
+"""Lists and dicts that outlive the call: their items after it, and that they are themselves."""
 
 from __future__ import annotations
 

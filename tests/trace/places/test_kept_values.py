@@ -211,7 +211,7 @@ def calls_what_counts(x: Any) -> Any:
 
 @pytest.mark.parametrize("program", [toggles, pushes, turns, calls_what_counts])
 def test_changes_of_containers_happen_at_each_call(program: Any) -> None:
-    """Also where a container holds again what a trace began with."""
+    """Also where a container holds again the items that a trace began with."""
     def results(function: Any) -> list[Any]:
         FLAGS["on"] = True
         STACK[:] = []

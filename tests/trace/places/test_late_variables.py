@@ -1,4 +1,4 @@
-"""Variables that only some ways through a program bind: their values, and what Python raises."""
+"""Variables that only some ways through a program bind: their values, and Python's errors."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def longer_list(s: State, x: Any) -> Any:
 
 
 def appended_then_scaled(s: Any, x: Any) -> Any:
-    """All items are written at a position of the loop: appended ones kept what an attempt left."""
+    """All items are written at a position of the loop: appended ones kept values of an attempt."""
     for _ in range(3):
         s.items.append(x[0])
     for k in range(len(s.items)):

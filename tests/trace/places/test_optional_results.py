@@ -85,7 +85,7 @@ PROGRAMS = [made, twice_in_one, first_there, outside, outside_in_a_tuple, return
 
 
 def _places(x: Any, seen: dict[int, int]) -> Any:
-    """What lies where, and which container of a result, or from outside, each one is."""
+    """The places of items, and which container of a result, or from outside, each one is."""
     number = seen.setdefault(id(x), len(seen))
     if isinstance(x, (list, tuple)):
         return type(x), number, [_places(item, seen) for item in x]

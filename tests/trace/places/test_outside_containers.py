@@ -24,7 +24,7 @@ class State:
 
 
 def state() -> Any:
-    """What the programs change, and the global containers as they begin."""
+    """The state that programs change, and the global containers as they begin."""
     TABLE.clear()
     TABLE.update(a=np.ones(3), n=0)
     PAIR[:] = [np.zeros(3), np.ones(3)]

@@ -1,4 +1,4 @@
-"""What a program reads from outside and changes there: compared before each call, never frozen."""
+"""State that a program reads and changes outside: compared before each call, never frozen."""
 
 from __future__ import annotations
 

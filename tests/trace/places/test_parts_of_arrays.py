@@ -1,4 +1,4 @@
-"""Lists of what long loops made: a part has a node where it is read, all of them are the array."""
+"""Lists of items of long loops: a part has a node where it is read, all of them are the array."""
 
 from __future__ import annotations
 

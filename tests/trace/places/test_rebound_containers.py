@@ -197,7 +197,7 @@ def test_what_was_written_is_there(program: Callable[..., Any]) -> None:
 
 
 def leaves_of(x: Any) -> list[Any]:
-    """What is in lists, tuples and dicts."""
+    """The items of lists, tuples and dicts."""
     if isinstance(x, dict):
         return [leaf for key in x for leaf in [key, *leaves_of(x[key])]]
     return [leaf for item in x for leaf in leaves_of(item)] if isinstance(

@@ -1,4 +1,4 @@
-"""What the program has assigned before an index is out of range stays assigned, as in Python."""
+"""Assignments of the program before an index is out of range stay, as in Python."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def called(s, x, i):
 
 
 def in_a_loop(s, x, i):
-    """What the iterations before it did is lost."""
+    """The changes of iterations before it are lost."""
     s.n += 1
     x += 1
     for k in i.repeat(10):

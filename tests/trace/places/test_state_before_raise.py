@@ -1,4 +1,4 @@
-"""What the program has assigned before it raises stays assigned, as in Python."""
+"""Assignments of the program before it raises stay, as in Python."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a program reads of objects, containers and classes is read, or checked, at each call.
+"""A program's reads of objects, containers and classes are made, or checked, at each call.
 
 Each program is a module that is run twice, eagerly and with `fusec.jit` for ``J``; the steps are
-calls and changes of state.  What they give must be equal, and what they leave.
+calls and changes of state.  Their results must be equal, and the state after them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loops over what Python's iterators give: in the graph where they are long, and Python's items."""
+"""Loops over items of Python's iterators: in the graph where they are long, and Python's items."""
 
 from __future__ import annotations
 

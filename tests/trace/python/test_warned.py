@@ -1,4 +1,4 @@
-"""``warnings.warn`` in compiled code: at each call what plain Python says, by its filters.
+"""``warnings.warn`` in compiled code: at each call plain Python's output, by its filters.
 """
 
 # ruff: noqa: B028 (the place that is the default is what is looked at)
@@ -136,7 +136,7 @@ def test_as_in_python(program: Any, action: Any) -> None:
 
 @pytest.mark.parametrize("action", ["always", "ignore", "error"])
 def test_caught_warnings(action: Any) -> None:
-    """The block at each call would make Python forget what it has shown, which matters elsewhere.
+    """The block at each call would make Python forget shown warnings, which matters elsewhere.
     """
     assert all_heard(fusec.jit(caught), action) == all_heard(caught, action)
 

@@ -1,4 +1,4 @@
-"""The source converter: finding source, refusing what has none, the cache and its cost."""
+"""The source converter: finding source, refusing functions without, the cache and its cost."""
 
 from __future__ import annotations
 

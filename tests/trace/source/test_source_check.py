@@ -1,4 +1,4 @@
-"""The check that a text is the source of what runs: small edits of it are all noticed."""
+"""The check that a text is the source of the bytecode: small edits of it are all noticed."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _outcome(function, arguments):
 
 
 def _module(text, name):
-    """What the text defines, read as the file of that name; None where it is no program."""
+    """The names defined by the text, read as that file; None where it is no program."""
     space = {"__name__": "samples"}
     try:
         exec(compile(text, name, "exec"), space)

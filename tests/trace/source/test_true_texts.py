@@ -1,4 +1,4 @@
-"""Errors that say what is true: Python's and NumPy's own texts, and what exactly is refused."""
+"""Errors that say the truth: Python's and NumPy's own texts, and the exact cause of a refusal."""
 
 from __future__ import annotations
 

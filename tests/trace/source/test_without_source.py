@@ -1,5 +1,5 @@
 """300 small functions with source, from standard input and through `exec`: as NumPy's, or refused;
-and what is said where there is no source."""
+and messages where there is no source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What arrays say of themselves: attributes there are, flags, namespaces; and assigning them."""
+"""Attributes of arrays: those there are, flags, namespaces; and assigning them."""
 
 from __future__ import annotations
 

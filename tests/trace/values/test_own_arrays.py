@@ -139,7 +139,7 @@ def test_a_variable_of_the_last_iteration_need_not_fit_where_it_is_not_read() ->
 
 
 def test_arrays_made_of_numpys_scalars_are_made_anew_in_every_call() -> None:
-    """Fuzzer seed 30006906: the second call read what the first had written into a constant."""
+    """Fuzzer seed 30006906: the second call read the first one's write into a constant."""
     def program(x: Any) -> Any:
         made = np.nansum(x)[...]
         other = np.int64(2).reshape(1)

@@ -1,1 +1,1 @@
-"""Rules of what moves, selects, adds up and transforms elements."""
+"""Rules of ops that move, select, add up and transform elements."""

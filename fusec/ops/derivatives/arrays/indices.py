@@ -1,4 +1,4 @@
-"""Elements and parts at indices: what is read at a place gets the cotangent of the result there."""
+"""Elements and parts at indices: an element that is read gets the cotangent of the result there."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _place(attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gathered(term: Term, site: Site) -> Term:
-    """What a term of the target's shape has at a scatter's indices."""
+    """The elements of a term of the target's shape at a scatter's indices."""
     return term.emit("Gather", *site.operands[2:], **_place(site.attrs))
 
 
@@ -70,9 +70,9 @@ def _no_rule(combine: str) -> str:
 
 
 def _is_last(site: Site) -> Term:
-    """Whether an element of the value is what stays: of equal indices the last one counts.
+    """Whether an element of the value is the one that stays: of equal indices the last counts.
 
-    The indices, numbered, are scattered as the value was; what is found there are those that stay.
+    The indices, numbered, are scattered as the value was; the numbers there are those that stay.
     """
     target, value, *indices = site.operands
     axes, at = site.attrs["axes"], site.attrs["at"]
@@ -123,7 +123,7 @@ def _kind_of(value: Term) -> str:
 
 
 def _pick(site: Site, cotangents: Tangents) -> Cotangents:
-    """Added to what is there, read at the same indices."""
+    """Added to the elements there, read at the same indices."""
     (ct,), (_, *indices) = cotangents, site.operands
     assert ct is not None
     given = {k: v for k, v in site.attrs.items() if k != "kind"}

@@ -1,7 +1,7 @@
 """Calls of libraries that move elements and compute nothing.
 
 The same call of the elements' numbers says where each came from: there its cotangent is added.  The
-call of the numbers' negatives beside it tells elements from what the call itself gives (``0`` in
+call of the numbers' negatives beside it tells elements from the call's own constants (``0`` in
 ``np.append(x, 0)``): that has the same value in both.
 """
 
@@ -102,7 +102,7 @@ def move(site: Site, cotangents: Tangents) -> Cotangents:
 
 
 def move_jvp(site: Site, tangents: Tangents) -> Tangents:
-    """Each element's tangent is that of the element that it was; of what the call gives itself 0.
+    """Each element's tangent is that of the element that it was; of the call's own constants 0.
     """
     (y,) = site.results
     whole = y.number(0).emit("BroadcastTo", shape=(1,))

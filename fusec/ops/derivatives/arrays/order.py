@@ -1,4 +1,4 @@
-"""What depends on the order of elements: sorting, medians and quantiles.
+"""Functions of the order of elements: sorting, medians and quantiles.
 
 The order does not change near the operands, so each result is a sum of elements with fixed weights.
 Of equal elements, which a sort exchanges at will, the one counts that a stable sort puts there.
@@ -15,7 +15,7 @@ from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.symbolic_numbers import applied, is_plain_number
 
 from ..calls import arguments, array, call
-from ..elements.wide import widely
+from ..elements.widening_calls import widely
 from ..matrices.matrices import as_like
 from ..protocol import Cotangents, Rule, Site, Tangents, broadcast_to, declare
 from ..terms import Term, where
@@ -39,7 +39,7 @@ def ranks(x: Term, axis: int) -> Term:
 
 
 def permuted(names: str, is_sorted: bool) -> tuple[Rule, Rule]:
-    """`vjp` and `jvp` of what sorts, or partitions, along an axis."""
+    """`vjp` and `jvp` of functions that sort, or partition, along an axis."""
     def origins(site: Site) -> tuple[Term, int, Term]:
         """The operand, flat where there is no axis; the axis; where each element came from."""
         given = arguments(site, names)

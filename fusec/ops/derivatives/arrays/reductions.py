@@ -36,7 +36,7 @@ def expanded(term: Term, axes: Sequence[int]) -> Term:
 
 
 def spread(term: Term, axes: Sequence[int], shape: Sequence[Size]) -> Term:
-    """What belongs to a result, for each element that was reduced."""
+    """A result's cotangent, for each element that was reduced."""
     return broadcast_to(expanded(term, axes), shape)
 
 

@@ -32,7 +32,7 @@ def flipped(x: Term, axis: int) -> Term:
 
 
 def shifted(x: Term, axis: int, by: int, fill: float) -> Term:
-    """Each element ``by`` places further along an axis, behind ``fill``; what leaves is dropped."""
+    """Each element ``by`` places further along an axis, behind ``fill``; the last are dropped."""
     size: Any = x.shape[axis]
     if size == 0:
         return x
@@ -90,7 +90,7 @@ def product_back(site: Site, x: Term, ct: Term, axis: int) -> Term:
 
 
 def product_tangent(site: Site, x: Term, t: Term, axis: int) -> Term:
-    """The tangent of cumulative products, given that of what is multiplied."""
+    """The tangent of cumulative products, given that of the factors."""
     return _recurrence(site, x, _before(x, axis) * t, axis)
 
 

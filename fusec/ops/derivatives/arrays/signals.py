@@ -1,6 +1,6 @@
 """Convolutions and correlations of lines: bilinear, and the transpose of one is the other.
 
-A result in the mode ``same`` or ``valid`` is a part of the full one; what lies outside has the
+A result in the mode ``same`` or ``valid`` is a part of the full one; elements outside have the
 cotangent 0.
 """
 
@@ -74,7 +74,7 @@ def _placed(site: Site, given: tuple[Term, Term], found: tuple[Term, Term]) -> C
 
 def _correlate(site: Site, cotangents: Tangents) -> Cotangents:
     """The convolution with the conjugate of the reversed line, or, where that is the longer one,
-    what NumPy makes of the exchanged lines: reversed and conjugated."""
+    NumPy's result for the exchanged lines: reversed and conjugated."""
     (ct,), given = cotangents, arguments(site, "a v mode")
     assert ct is not None
     a, v = _line(site, given["a"]), _line(site, given["v"])

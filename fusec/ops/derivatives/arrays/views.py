@@ -11,13 +11,13 @@ from fusec.ir.sizes.dims import Dim, Size
 
 from ..protocol import Addend, Cotangents, Site, Tangents, declare, linear, sum_to
 from ..terms import Term
-from .padded import put_into_zeros
+from .padded_sums import put_into_zeros
 
 SMALL = 4  # parts of an array are small that are no more than one of so many
 
 
 def _slice(site: Site, cotangents: Tangents) -> Cotangents:
-    """A small part is added to what is there, in place; a large one padded, so that the sum of
+    """A small part is added to the elements there, in place; a large one padded, so that the sum of
     several is one kernel, or put where there are only zeros."""
     (ct,), (x,) = cotangents, site.operands
     assert ct is not None
@@ -43,7 +43,7 @@ def _is_small(part: Sequence[Size], whole: Sequence[Size]) -> bool:
 
 
 def _slice_update(site: Site, cotangents: Tangents) -> Tangents:
-    """What was overwritten counts no longer; the value counts where it was put."""
+    """Overwritten elements count no longer; the value counts where it was put."""
     (ct,), (_, value) = cotangents, site.operands
     assert ct is not None
     part = ct.emit("Slice", **site.attrs)  # before it is replaced, which then may be in place

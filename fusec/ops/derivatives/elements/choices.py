@@ -1,4 +1,4 @@
-"""What chooses or has corners: extrema, absolute values, signs, and what is constant in between.
+"""Functions that choose or have corners: extrema, absolute values, signs, piecewise constants.
 
 At a corner the derivative is the mean of those beside it, as JAX has it: half for each of two equal
 operands of `np.maximum`, 0 for ``abs`` at 0.

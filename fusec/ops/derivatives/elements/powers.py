@@ -57,7 +57,7 @@ def _by_root(x: Term, y: Term) -> Term:
     """``0.5 / y``: infinite at 0.
 
     Where the operand is a sum of squares the root is a norm, and at 0 has the derivative that norms
-    have there: distances of points from themselves, and what is made of them, stay numbers.
+    have there: distances of points from themselves, and functions of them, stay numbers.
     """
     if x.dtype.kind == "c" or not _is_sum_of_squares(x.value, DEEPEST):
         return 0.5 / y

@@ -281,7 +281,7 @@ def _slices(site: Site) -> tuple[Any, int]:
 
 def _reduced_at(site: Site, ct: Term | None) -> Cotangents:
     """An element has the cotangent of the slice that it lies in.  Indices that do not grow make
-    slices of one element, which others may hold too: what lies between two ends is counted up."""
+    slices of one element, which others may hold too: elements between two ends are counted up."""
     assert ct is not None
     (starts, axis), x = _slices(site), site.operands[0]
     if isinstance(starts, Term):
@@ -339,7 +339,7 @@ declare("Ufunc", vjp=_ufunc, jvp=_ufunc_jvp)
 
 
 def _ufunc_at(site: Site, cotangents: Tangents) -> Cotangents:
-    """Of what is added at indices; kernels do it themselves where they know the indices."""
+    """Of elements added at indices; kernels do it themselves where they know the indices."""
     (ct,), (_, name, key, *rest) = cotangents, (
         decode(form, site.operands) for form in site.attrs["form"][1:])
     assert ct is not None
@@ -365,8 +365,8 @@ def _length(term: Term, axis: int) -> Term:
 
 
 def _sum_to_operand(site: Site, term: Term, operand: Term) -> Term:
-    """`sum_to` an operand of which the run alone may know whether it was broadcast: what lies
-    behind its last element is added to that."""
+    """`sum_to` an operand of which the run alone may know whether it was broadcast: elements
+    behind its last one are added to that."""
     added = term.rank - operand.rank
     unclear = [d for d, (n, m) in enumerate(zip(term.shape[added:], operand.shape, strict=True))
                if n != m and m != 1]

@@ -31,7 +31,7 @@ class Labels:
 
 
 def labels_of(site: Site) -> tuple[Labels, list[Term]]:
-    """What an einsum says of its operands, an ellipsis as labels of its own."""
+    """The labels of an einsum's operands, an ellipsis as labels of its own."""
     given = [_decoded(form, site) for form in site.attrs["form"][1:]]
     if isinstance(given[0], str):
         text, terms = given[0].replace(" ", ""), given[1:]

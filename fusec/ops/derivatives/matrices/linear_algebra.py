@@ -6,7 +6,7 @@ differentiation* (2008); I. Murray, *Differentiation of the Cholesky decompositi
 with application in optimum experimental design* (arXiv 1001.1654), for QR.
 
 Of a matrix of which LAPACK reads one triangle, the other triangle has the cotangent 0, and the one
-that is read all of it: that is the derivative of what NumPy computes.
+that is read all of it: that is the derivative of NumPy's function.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def _total(x: Term) -> Term:
 
 
 def cofactors(site: Site, cotangents: Tangents) -> Cotangents:
-    """By the inverse, so of a singular matrix `LinAlgError`.  The determinant, operand 1, is known
-    for what it costs: it is a function of the matrix."""
+    """By the inverse, so of a singular matrix `LinAlgError`.  The determinant, operand 1, saves
+    its cost: it is a function of the matrix."""
     (ct,), (a, _), (y,) = cotangents, site.operands, site.results
     assert ct is not None
     turned = adjoint(inverse(a))

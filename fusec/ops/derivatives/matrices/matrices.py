@@ -1,4 +1,4 @@
-"""What rules of linear algebra are written in: triangles, mirrors, inverses of matrices."""
+"""The vocabulary of rules of linear algebra: triangles, mirrors, inverses of matrices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .products import adjoint, conjugated, matmul, transposed
 
 
 def as_like(term: Term, like: Term) -> Term:
-    """A cotangent of the dtype of what it belongs to: of a real operand the real part."""
+    """A cotangent of the dtype of its operand: of a real operand the real part."""
     if term.dtype.kind == "c" and like.dtype.kind != "c":
         term = real(term)
     return term.cast(like.dtype)
@@ -88,7 +88,7 @@ def imaginary_part(x: Term) -> Term:
 
 
 def mirrored(x: Term, is_lower: bool) -> Term:
-    """The Hermitian matrices that have this triangle: what LAPACK takes a matrix for."""
+    """The Hermitian matrices that have this triangle, as LAPACK reads a matrix."""
     half = strictly_lower(x) if is_lower else adjoint(strictly_lower(adjoint(x)))
     return half + adjoint(half) + on_diagonal(real_part(x))
 

@@ -1,12 +1,12 @@
-"""Eigenvalues, singular values, and what they decide: norms, pseudo-inverses, least squares.
+"""Eigenvalues, singular values, and functions of them: norms, pseudo-inverses, least squares.
 
 Formulas: M. B. Giles, *Collected matrix derivative results* (2008), section 3; J. Townsend,
 *Differentiating the singular value decomposition* (2016); G. H. Golub and V. Pereyra, SIAM Journal
 on Numerical Analysis 10(2), 1973, for pseudo-inverses.
 
 Where eigenvalues, or singular values, are equal, vectors of theirs have no derivative: it is NaN or
-infinite if it is asked for; the values have one that is right for what treats them alike.  Complex
-vectors are any multiples of size 1; here they do not turn along themselves.
+infinite if it is asked for; the values have one that is right for functions that treat them alike.
+Complex vectors are any multiples of size 1; here they do not turn along themselves.
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ from typing import Any
 from ..matrices.matrices import as_like, conjugated
 from ..protocol import Cotangents, Site, Tangents, sum_to
 from ..terms import Term
-from .scipy_calls import RULES, call_scipy, columns, given_by
+from .scipy_calls import RULES, arguments_by_name, call_scipy, columns
 
 
 def _given(site: Site) -> tuple[Term, Term, Term, int, int]:
     """The diagonals, the right-hand sides and the solution as columns, and how many diagonals are
     below and above the main one."""
-    given = given_by(site, "l_and_u ab b")
+    given = arguments_by_name(site, "l_and_u ab b")
     below, above = (int(number) for number in given["l_and_u"])
     x = columns(site.results[0])
     return given["ab"].cast(x.dtype), columns(given["b"]).cast(x.dtype), x, below, above
@@ -62,7 +62,7 @@ def _solve_banded(site: Site, cotangents: Tangents) -> Cotangents:
     products = [_shifted(back, number - above) * conjugated(x)
                 for number in range(below + above + 1)]
     by_ab = _stacked([-sum_to(each, (each.shape[0], 1)) for each in products])
-    given: dict[str, Any] = given_by(site, "l_and_u ab b")
+    given: dict[str, Any] = arguments_by_name(site, "l_and_u ab b")
     return [as_like(by_ab, given["ab"]),
             as_like(back.emit("Reshape", shape=given["b"].shape), given["b"])]
 

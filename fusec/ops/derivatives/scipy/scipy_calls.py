@@ -1,4 +1,4 @@
-"""Functions of SciPy, by name: the table that rules of them go to, and what they read a call with.
+"""Functions of SciPy, by name: the table of their rules, and the readers of calls.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from typing import Any
 
 from ...calls.library import called_name
 from ..calls import arguments, array, call
-from ..elements.wide import widely
+from ..elements.widening_calls import widely
 from ..matrices.matrices import column
 from ..protocol import Cotangents, Rule, Site, Tangents, declare
 from ..terms import Term
@@ -17,7 +17,7 @@ Rules = tuple[Rule, Rule]
 RULES: dict[str, Rules] = {}  # SciPy's name → `vjp`, `jvp`
 
 
-def given_by(site: Site, names: str) -> dict[str, Any]:
+def arguments_by_name(site: Site, names: str) -> dict[str, Any]:
     """The arguments of a function of SciPy's; those that change no value are left out."""
     given = arguments(site, names, 1)
     for name in ("overwrite_a", "overwrite_b", "check_finite", "overwrite_ab"):

@@ -39,8 +39,8 @@ RULES["linalg.solve_sylvester"] = (_sylvester, _sylvester_jvp)
 
 def _lyapunov(name: str, change: Callable[[Term, Term, Term], Term],
               slope: Callable[[Term, Term, Term], Term]) -> Rules:
-    """``change(a, x, t)`` is what a tangent of ``a`` adds to the right side, ``slope(a, x, g)`` the
-    transpose."""
+    """``change(a, x, t)`` is the addend of a tangent of ``a`` to the right side, ``slope(a, x, g)``
+    the transpose."""
     def solved_again(a: Term, q: Term) -> Term:
         return call_scipy(f"linalg.{name}", q, a, q, shape=q.shape)
 

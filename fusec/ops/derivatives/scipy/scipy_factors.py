@@ -17,11 +17,11 @@ from ..matrices.spectral import (
 )
 from ..protocol import Cotangents, Site, Tangents
 from ..terms import Term
-from .scipy_calls import RULES, given_by, only
+from .scipy_calls import RULES, arguments_by_name, only
 
 
 def _qr_factors(site: Site) -> tuple[Term, Term, Term]:
-    given = given_by(site, "a overwrite_a lwork mode pivoting")
+    given = arguments_by_name(site, "a overwrite_a lwork mode pivoting")
     only(site, given, mode=("full", "economic", "r"), lwork=..., pivoting=(False,))
     a, mode = site.operands[0], given.get("mode", "full")
     if mode == "r" or (mode == "full" and a.shape[-2] > a.shape[-1]):
@@ -45,8 +45,9 @@ RULES["linalg.qr"] = (_qr, _qr_jvp)
 
 def _eigh_given(site: Site) -> tuple[bool, bool]:
     """Whether the lower triangle is read, and whether eigenvalues alone are asked for."""
-    given = given_by(site, "a b lower eigvals_only overwrite_a overwrite_b type check_finite "
-                           "subset_by_index subset_by_value driver")
+    given = arguments_by_name(
+        site, "a b lower eigvals_only overwrite_a overwrite_b type check_finite "
+        "subset_by_index subset_by_value driver")
     only(site, given, lower=..., eigvals_only=..., driver=..., type=(1,))
     if given.get("b") is not None:
         site.refuse("with b: of ordinary eigenvalues alone fusec knows the derivative")
@@ -71,7 +72,7 @@ RULES["linalg.eigh"] = (_eigh, _eigh_jvp)
 
 
 def _eigvalsh_site(site: Site) -> bool:
-    given = given_by(site, "a b lower")
+    given = arguments_by_name(site, "a b lower")
     only(site, given, lower=..., driver=..., type=(1,))
     return bool(given.get("lower", True))
 
@@ -92,7 +93,7 @@ RULES["linalg.eigvalsh"] = (_eigvalsh, _eigvalsh_jvp)
 
 
 def _svd_factors(site: Site) -> Any:
-    given = given_by(site, "a full_matrices compute_uv")
+    given = arguments_by_name(site, "a full_matrices compute_uv")
     a = site.operands[0]
     if len(site.results) == 1:
         return thin_svd(a)

@@ -12,7 +12,7 @@ from ..matrices.matrices import as_like, column, matmul, transposed
 from ..matrices.products import conjugated
 from ..protocol import Cotangents, Rule, Site, Tangents, linear, multilinear
 from ..terms import Term, where
-from .scipy_calls import RULES, call_scipy, given_by
+from .scipy_calls import RULES, arguments_by_name, call_scipy
 
 # ------------------------------------------------------------------------------------- transforms
 
@@ -26,7 +26,7 @@ for _name in ("fft", "ifft", "rfft", "irfft"):
 def _cosine(name: str, back: str) -> Rule:
     """Of a transform that is orthogonal: its inverse is its transpose."""
     def rule(site: Site, cotangents: Tangents) -> Cotangents:
-        (ct,), given = cotangents, given_by(site, "x type n axis norm")
+        (ct,), given = cotangents, arguments_by_name(site, "x type n axis norm")
         assert ct is not None
         x = site.operands[0]
         if given.get("norm") != "ortho" or given.get("n") is not None or (
@@ -82,7 +82,7 @@ def _convolution(is_correlation: bool, is_plane: bool) -> Rule:
         (ct,) = cotangents
         assert ct is not None
         names = "a b mode boundary fillvalue" if is_plane else "a b mode method"
-        given = given_by(site, names)
+        given = arguments_by_name(site, names)
         given = {{"in1": "a", "in2": "b"}.get(k, k): v for k, v in given.items()}
         a, b, mode = given["a"], given["b"], given.get("mode", "full")
         _check(site, a, b, given)
@@ -129,7 +129,7 @@ def _lfilter(site: Site, cotangents: Tangents) -> Cotangents:
 
 
 def _filter_given(site: Site) -> dict[str, Any]:
-    given = given_by(site, "b a x axis zi")
+    given = arguments_by_name(site, "b a x axis zi")
     coefficients = {given[k].value for k in "ba" if isinstance(given[k], Term)}
     if given.get("zi") is not None:
         site.refuse("with zi: filter from rest")
@@ -156,7 +156,7 @@ RULES["signal.lfilter"] = (_lfilter, _lfilter_jvp)
 
 def _pair_weights(site: Site) -> tuple[Term, Term, Term]:
     """Both sets of points, and the derivative of each distance by the coordinates' differences."""
-    given = given_by(site, "a b metric")
+    given = arguments_by_name(site, "a b metric")
     given = {{"XA": "a", "XB": "b"}.get(k, k): v for k, v in given.items()}
     metric, (d,) = given.get("metric", "euclidean"), site.results
     if metric == "sqeuclidean":

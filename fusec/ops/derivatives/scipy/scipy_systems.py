@@ -27,14 +27,14 @@ from ..matrices.norms import norm_rules
 from ..matrices.spectral import lstsq, lstsq_jvp, real_of
 from ..protocol import Cotangents, Site, Tangents
 from ..terms import Term
-from .scipy_calls import RULES, call_scipy, columns, given_by, only
+from .scipy_calls import RULES, arguments_by_name, call_scipy, columns, only
 
 # ---------------------------------------------------------------------------------------- systems
 
 
 def _triangular(site: Site) -> tuple[Term, Term, Term, dict[str, Any]]:
     """The matrix, both sides as columns, and the arguments that say which system it is."""
-    given = given_by(site, "a b trans lower unit_diagonal")
+    given = arguments_by_name(site, "a b trans lower unit_diagonal")
     trans = given.get("trans", 0)
     how = {"trans": {"N": 0, "T": 1, "C": 2}.get(trans, trans),
            "lower": bool(given.get("lower", False)),
@@ -44,14 +44,14 @@ def _triangular(site: Site) -> tuple[Term, Term, Term, dict[str, Any]]:
 
 
 def _part(g: Term, how: dict[str, Any]) -> Term:
-    """What is read of a triangular matrix."""
+    """The part read of a triangular matrix."""
     turned = g if how["lower"] else transposed(g)
     turned = strictly_lower(turned) if how["unit_diagonal"] else lower(turned)
     return turned if how["lower"] else transposed(turned)
 
 
 def _as_read(g: Term, trans: int) -> Term:
-    """The cotangent of the matrix, given that of what the system is with."""
+    """The cotangent of the matrix, given that of it as ``trans`` reads it."""
     return (g, transposed(g), adjoint(g))[trans]
 
 
@@ -86,8 +86,9 @@ RULES["linalg.solve_triangular"] = (_solve_triangular, _solve_triangular_jvp)
 
 
 def _system(site: Site) -> tuple[Term, Callable[[Term], Term], Callable[[Term], Term]]:
-    """The whole matrix of a system; what a tangent of the argument is of it, and the transpose."""
-    given = given_by(site, "a b lower overwrite_a overwrite_b check_finite assume_a transposed")
+    """The whole matrix of a system; the argument's tangent to its own, and the transpose."""
+    given = arguments_by_name(
+        site, "a b lower overwrite_a overwrite_b check_finite assume_a transposed")
     only(site, given, lower=..., assume_a=..., transposed=(False,))
     kind, is_lower = given.get("assume_a") or "gen", bool(given.get("lower", False))
     a = site.operands[0]
@@ -127,7 +128,7 @@ RULES["linalg.norm"] = norm_rules("a ord axis keepdims", 1)
 
 
 def _is_lower(site: Site) -> bool:
-    return bool(given_by(site, "a lower").get("lower", False))
+    return bool(arguments_by_name(site, "a lower").get("lower", False))
 
 
 def _cholesky(site: Site, cotangents: Tangents) -> Cotangents:
@@ -162,7 +163,7 @@ def _cho_solve(site: Site, cotangents: Tangents) -> Cotangents:
 
 
 def _factored(site: Site) -> tuple[Term, bool, Term, Term]:
-    given = given_by(site, "c_and_lower b")
+    given = arguments_by_name(site, "c_and_lower b")
     pair, (x,) = given["c_and_lower"], site.results
     factor, flag = pair
     return factor.cast(x.dtype), _which_half(site, flag), given["b"], x
@@ -182,7 +183,7 @@ def _which_half(site: Site, flag: Any) -> bool:
 
 
 def _no_flag(site: Site) -> list[None]:
-    """What stands for the derivative by the flag, where that is an operand."""
+    """The stand-in for the derivative by the flag, where that is an operand."""
     return [None] * (len(site.operands) - 2)
 
 
@@ -284,7 +285,7 @@ RULES["linalg.lu"] = (_lu, _lu_jvp)
 
 def _lu_system(site: Site) -> tuple[Term, Term, Term, Term, bool]:
     """Factors, pivots, both sides as columns, and whether it is the adjoint's system."""
-    given = given_by(site, "lu_and_piv b trans")
+    given = arguments_by_name(site, "lu_and_piv b trans")
     lu, pivots = given["lu_and_piv"]
     x, trans = site.results[0], int(given.get("trans", 0))
     if trans == 1 and x.dtype.kind == "c":

@@ -20,7 +20,7 @@ _STORES = ("STORE", "STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "UNPACK_SEQUENC
 
 @dataclass(frozen=True)
 class LoopSteps:
-    """The innermost loop, by steps: where an iteration begins, and what follows the loop.
+    """The innermost loop, by steps: where an iteration begins, and where the loop ends.
 
     ``tested``: it is a ``while`` whose test the compiler has repeated at the end of the body."""
 

@@ -1,7 +1,7 @@
 """Bytecode of ``with`` and ``try`` in the form that the decompiler reads.
 
 The exception table says which instructions a handler covers.  Here handlers stand after all other
-code, as Python 3.12 and later put them, and in what is left the regions are brackets:
+code, as Python 3.12 and later put them, and in the rest the regions are brackets:
 ``BEFORE_WITH`` or ``BEGIN_TRY``, the body, ``END_WITH`` or ``END_TRY``.  Calls of ``__exit__`` with
 three Nones, at the end of a body and wherever the code leaves it, are dropped.
 """
@@ -25,7 +25,7 @@ Bracket = tuple[str, int]  # the operation, and the handler that it leads to or 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """Steps ``start`` to ``stop``, and the first step of the handler of what they raise."""
+    """Steps ``start`` to ``stop``, and the first step of the handler of their exceptions."""
 
     start: int
     stop: int
@@ -152,7 +152,7 @@ def _after_leaving(steps: list[CodeStep], i: int, end: int) -> int:
 
 
 def _is_try(steps: list[CodeStep], handler: int) -> bool:
-    """Whether a handler is that of a ``try``, not of a ``with`` or of what cleans up after one."""
+    """Whether a handler is that of a ``try``, not of a ``with`` or of a clean-up after one."""
     return steps[handler].op == "PUSH_EXC_INFO" and steps[handler + 1].op != "WITH_EXCEPT_START"
 
 
@@ -161,7 +161,7 @@ def _extent(
 ) -> tuple[int, int]:
     """The first step and the end of the body of a ``try``, among the steps before ``end``.
 
-    What lies in it and has a handler of its own is covered by that; of such a region it is the
+    Steps in it that have a handler of their own are covered by that; of such a region it is the
     handler's code that this one covers.
     """
     starts = [row.start for row in covered if row.handler == handler and row.start < end]
@@ -175,7 +175,7 @@ def _extent(
 
 
 def _outward(covered: list[Covered], handler: int) -> set[int]:
-    """The handlers of what a handler raises, outwards."""
+    """The handlers of a handler's exceptions, outwards."""
     found: set[int] = set()
     waiting = [handler]
     while waiting:
@@ -198,8 +198,8 @@ def _left_handlers(steps: list[CodeStep], end: int) -> Iterator[int]:
 def _renumbered(
     steps: list[CodeStep], dropped: Container[int], brackets: dict[int, list[Bracket]], end: int
 ) -> tuple[list[CodeStep], int]:
-    """Without the dropped steps, and with the brackets, each before a step; what jumps to the step
-    jumps to the first of them."""
+    """Without the dropped steps, and with the brackets, each before a step; jumps to the step
+    go to the first of them."""
     kept: list[CodeStep] = []
     number: list[int] = []
     own: list[int] = []  # where the step itself is

@@ -61,7 +61,7 @@ class InPlace(ast.BinOp):
 
 
 class Reader:
-    """Reads the steps of one code object; the method ``on_X`` does what instruction X does, on a
+    """Reads the steps of one code object; the method ``on_X`` executes instruction X on a
     stack of trees."""
 
     def __init__(self, code: CodeType) -> None:

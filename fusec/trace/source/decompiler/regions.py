@@ -122,8 +122,8 @@ class Regions(Blocks):
         return handlers, after
 
     def _caught(self, i: int) -> tuple[ast.expr | None, str | None, int, int]:
-        """What the handler at step ``i`` catches, under which name, where its body begins, and the
-        next handler."""
+        """The class that the handler at step ``i`` catches, its name for it, where its body begins,
+        and the next handler."""
         kind, following = None, len(self.steps)
         if not self.op(i, "POP_TOP"):
             stack: Stack = []
@@ -147,8 +147,8 @@ class Regions(Blocks):
     def _goes_on(
         self, i: int, end: int, base: Stack, loop: LoopSteps | None
     ) -> tuple[int, list[ast.stmt]]:
-        """Where a handler that has ended at step ``i`` goes on, -1 where it leaves; and what it
-        does before."""
+        """Where a handler that has ended at step ``i`` goes on, -1 where it leaves; and its
+        statements before."""
         step = self.steps[i]
         if step.op in ("JUMP_FORWARD", "JUMP_BACKWARD"):
             if loop is None or step.to != loop.head:

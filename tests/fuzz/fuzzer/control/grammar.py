@@ -1,7 +1,7 @@
-"""Writes control programs: what they are made of, and how often.
+"""Writes control programs: their statements and expressions, and how often each.
 
 Loops end (ranges are short and ``while`` counts down), indices are nearly always in range, numbers
-are small multiples of powers of 2, so that what is exact stays exact.  Names: floats ``s t q``, an
+are small multiples of powers of 2, so that exact results stay so.  Names: floats ``s t q``, an
 int ``k``, float arrays ``x y`` of the same length, a view ``v`` of 8 elements of any of the arrays,
 a matrix ``A``, an array of ints ``u``, counters ``i0 i1 i2``.
 """
@@ -168,7 +168,7 @@ class Writer:
             self.assignment()
 
     def result(self) -> str:
-        """One structure in all of a program: what data decides cannot differ in that."""
+        """One structure in all of a program: values that data decides cannot differ in that."""
         return self.returned if self.chance(0.7) else re.sub(
             r"\b[xyst]\b", lambda found: SWAPPED[found[0]], self.returned)
 
@@ -292,7 +292,7 @@ class Writer:
         self.loops.pop()
 
     def test_with_effects(self, name: str) -> str:
-        """A test of a ``while`` that changes what the body or what follows sees."""
+        """A test of a ``while`` that changes variables of the body or of the code after it."""
         effect = self.effect()
         return self.pick(f"{name} > 0 and {effect}", f"{effect} and {name} > 0",
                          f"({name} := {name} - 1) >= 0", f"({name} := {name} - 1) > 0 and {effect}",

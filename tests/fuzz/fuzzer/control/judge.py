@@ -1,4 +1,4 @@
-"""Whether a control program gives what Python and NumPy give: results, mutations, exceptions."""
+"""Whether a control program agrees with Python and NumPy: results, mutations, exceptions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 class Near(Tolerance):
-    """Sums may be taken in another order; what follows from them is as near."""
+    """Sums may be taken in another order; values that follow from them are as near."""
 
     def check(self, got: np.ndarray, want: np.ndarray, wide: Any, what: str) -> None:
         with np.errstate(all="ignore"):
@@ -82,7 +82,7 @@ def tolerance_of(program: ControlProgram) -> Tolerance:
 
 
 class ControlJudge:
-    """Runs the program on a few draws of its arguments, what is refused taken out of it."""
+    """Runs the program on a few draws of its arguments, refused parts taken out of it."""
 
     def __init__(self, program: ControlProgram, turn: int = 0) -> None:
         self.program = program

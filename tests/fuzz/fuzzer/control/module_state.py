@@ -1,4 +1,4 @@
-"""What the names of a module hold after a call: numbers, arrays, containers, objects."""
+"""The values of a module's names after a call: numbers, arrays, containers, objects."""
 
 from __future__ import annotations
 

@@ -292,7 +292,7 @@ class ObjectWriter(StatefulWriter):
 
 
 def program_of(seed: int) -> StatefulProgram:
-    """The program of a seed: half of them use what is here."""
+    """The program of a seed: half of them use these objects."""
     return written((ObjectWriter if seed % 2 else StatefulWriter)(seed), seed)
 
 

@@ -62,7 +62,7 @@ class ControlProgram:
 
     @property
     def kinds(self) -> list[str]:
-        """What it is made of, for the counts of a campaign."""
+        """Its kinds of statements, for the counts of a campaign."""
         return [kind_of(node) for node in ast.walk(ast.parse(self.source))
                 if isinstance(node, ast.stmt | ast.Subscript | ast.Call | ast.IfExp | ast.BoolOp)]
 

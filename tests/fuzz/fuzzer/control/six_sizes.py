@@ -185,7 +185,7 @@ def _outcome(function: Any, args: tuple[Any, ...]) -> tuple[Any, Exception | Non
 
 
 class SixSizesJudge:
-    """The same values and exceptions at every size; what is refused is so at each that has any."""
+    """The same values and exceptions at every size; a refusal is one at each that has any."""
 
     def __init__(self, program: SixSizesProgram) -> None:
         self.program = program

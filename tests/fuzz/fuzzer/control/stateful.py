@@ -1,8 +1,8 @@
 """Writes programs that use Python's state: globals, closures, objects, containers, sentinels.
 
 They are control programs, of the grammar in `grammar`, in a module that has more: a class with a
-subclass, two objects of it, global numbers, arrays and containers, local functions that rebind what
-is outside of them.  The module's ``touch(trial)`` changes some of it between the calls.
+subclass, two objects of it, global numbers, arrays and containers, local functions that rebind
+outer names.  The module's ``touch(trial)`` changes some of it between the calls.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class StatefulWriter(Writer):
         return self.pick(*OBJECTS, *(["mine", "mine"] if "mine" in self.known else []))
 
     def local(self) -> str:
-        """What the program's own functions and containers have."""
+        """The program's own functions and containers."""
         inner = super().leaf()
         calls = {"bump": f"bump({inner})", "both": f"both({inner})", "tune": f"tune({inner})",
                  "late": f"late({inner})", "preset": f"preset({inner})",
@@ -223,7 +223,7 @@ class StatefulWriter(Writer):
         return said.get(name) or f"{variable} = {self.local()}"
 
     def rare(self, thing: str, number: str) -> str:
-        """What may be refused."""
+        """Statements that may be refused."""
         return self.pick(
             f"{thing}.data = v * 0.5", f"{thing}.data = BUFFER", f"{thing}.data = x[:8]",
             f"one.total, two.total = two.total, {number}", "BUFFER = BUFFER * 0.5",
@@ -305,7 +305,7 @@ def written(writer: StatefulWriter, seed: int) -> StatefulProgram:
 
 
 def _touch(writer: StatefulWriter) -> str:
-    """``touch(trial)``, which changes what is outside before every call but the first."""
+    """``touch(trial)``, which changes outer state before every call but the first."""
     lines = ["def touch(trial):", f"    global {', '.join(BOUND)}"]
     for trial in (1, 2):
         lines.append(f"    if trial == {trial}:")

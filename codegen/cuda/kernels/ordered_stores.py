@@ -1,8 +1,8 @@
 """Stores at computed indices, which several points may share: in the order of the points.
 
-Three ways, the first that serves: integers that are joined with what is there (counts, sums, logic)
-by atomic operations, since any order gives the same; where what is stored is not read otherwise, by
-blocks that own places; else one thread, point after point.
+Three ways, the first that serves: integers that are joined with the element there (counts, sums,
+logic) by atomic operations, since any order gives the same; where the array is not read otherwise,
+by blocks that own places; else one thread, point after point.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...kernels.loop_ir import Nest, Stage, Store, walk
 from ...kernels.specialise import LoopForm
 from ..scalars.emitter import BOOL, CudaValue, memory_type, type_name, unsigned_type
 from ..scalars.scalar_ops import emit_operation, operation_text
-from .elementwise import MapKernel
+from .elementwise_kernels import MapKernel
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, ThreadPoint, in_memory
 

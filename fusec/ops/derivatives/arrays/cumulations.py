@@ -7,7 +7,7 @@ import numpy as np
 from fusec.ir import Value
 
 from ..calls import arguments, array, by_values, call
-from ..elements.wide import widely
+from ..elements.widening_calls import widely
 from ..matrices.matrices import as_like
 from ..protocol import Cotangents, Rule, Site, Tangents, declare, linear, sum_to
 from ..terms import Term, where
@@ -16,7 +16,7 @@ from .scans import backward_sum, product_back, product_tangent, scan
 
 
 class _Cumulative:
-    """One call: what is added or multiplied up, and along which axis."""
+    """One call: its operand, and the axis along which it is added or multiplied up."""
 
     def __init__(self, site: Site, names: str, fill: float, skips_nan: bool) -> None:
         given = arguments(site, names)

@@ -1,6 +1,6 @@
 """Calls whose results are more precise than their operands: `np.interp` of float32 is float64.
 
-Rules compute in the precision of the results; what they give has the dtypes of the operands again.
+Rules compute in the precision of the results; their cotangents have the dtypes of the operands.
 """
 
 from __future__ import annotations

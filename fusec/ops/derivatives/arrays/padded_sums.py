@@ -1,6 +1,6 @@
 """Sums of arrays that are zero but for a part, or zero in a part: the way back of stencils.
 
-``x[1:-1] = f(x[1:-1], ...)`` leaves a cotangent with zeros inside, to which what belongs to the
+``x[1:-1] = f(x[1:-1], ...)`` leaves a cotangent with zeros inside, to which that of the
 operand is added.  It is put there instead.
 """
 

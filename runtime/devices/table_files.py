@@ -1,6 +1,6 @@
 """Small tables that are kept between processes, as JSON files in the folder of the disk cache.
 
-What another user could have written, or what is no table, counts as not there.  A file is written
+A file that another user could have written, or that is no table, counts as absent.  It is written
 beside its place and renamed, so that readers see all of it or nothing; of two processes that write
 at once the last one's stays.
 """
@@ -86,7 +86,7 @@ def clear(folder: Path) -> list[str]:
 
 
 def _read(path: Path) -> bytes:
-    """What a plain file holds that nobody but this user (or the administrator) can have written."""
+    """The bytes of a plain file that only this user (or the administrator) can have written."""
     descriptor = os.open(path, _FLAGS)
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)

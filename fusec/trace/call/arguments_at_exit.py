@@ -1,8 +1,8 @@
 """Taking arguments apart when optree no longer can.
 
 optree forgets every kind of container when the interpreter ends (in an `atexit` handler that its
-import registers), so what a program registered before it imported fusec is called after that.
-Structures that were made earlier still work.
+import registers), so exit handlers that a program registered before it imported fusec run after
+that.  Structures that were made earlier still work.
 """
 
 from __future__ import annotations

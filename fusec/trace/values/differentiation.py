@@ -1,4 +1,4 @@
-"""Whether what is traced is going to be differentiated: asked where a program gives a derivative.
+"""Whether the function is going to be differentiated: asked where a program gives a derivative.
 
 A rule is only traced for derivatives; all other calls are those of the function itself.
 """
@@ -11,14 +11,14 @@ from typing import Any
 
 
 class Differentiated:
-    """Of a trace: how often, and what gives a value partial derivatives."""
+    """Of a trace: how often, and the function that gives a value partial derivatives."""
 
     times = 0
     with_partials: Callable[..., Any] | None = None
 
     @contextmanager
     def more(self, by: int) -> Iterator[None]:
-        """What is traced is differentiated so many times more."""
+        """The traced code is differentiated so many times more."""
         self.times += by
         try:
             yield

@@ -1,4 +1,4 @@
-"""What decides of placement beside the arguments of a call: traces are kept for each of these."""
+"""Settings beside a call's arguments that decide placement: traces are kept for each of these."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def placing_in(scope: Any, residence: str = "") -> Placing | None:
 
 
 def trace_key(call: Any) -> tuple:
-    """By what the traces for a `FlatCall` are kept: the key of its arguments, and its placing."""
+    """The key of the traces for a `FlatCall`: the key of its arguments, and its placing."""
     key: tuple = call.key
     return key if call.placing is None else (PlacementKey(call.placing, key[0]), *key[1:])
 

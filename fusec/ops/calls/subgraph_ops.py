@@ -13,7 +13,7 @@ from typing import Any
 from fusec.ir import Node, TensorType
 
 from ..admission.admission import BY_PASSES
-from ..admission.admitted import COND, LOOP
+from ..admission.row_admissions import COND, LOOP
 from ..graphs import evaluate
 from ..registry import Op, get, register
 

@@ -16,7 +16,7 @@ FUSEC_ROLE = AS_USERS
 
 
 def seidel(u: np.ndarray, sweeps: int) -> Any:
-    """Sweeps of the mean of nine neighbours (n, n), each point with what is new before it."""
+    """Sweeps of the mean of nine neighbours (n, n), each point with new values before it."""
     u = u.copy()
     for _ in range(sweeps):
         for i in range(1, u.shape[0] - 1):

@@ -12,7 +12,7 @@ import numpy as np
 from fusec.errors import user_error
 from fusec.ir import Graph
 from fusec.ir.sizes.dims import argument_size
-from fusec.ir.sizes.open_sizes import OpenInstantiation, assuming
+from fusec.ir.sizes.dynamic_sizes import OpenInstantiation, assuming
 from fusec.signature.specs import TensorSpec, example_of, known_sizes
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 
@@ -102,7 +102,7 @@ class OpenFunction(CompiledTrace):
 
     @property
     def structured_outputs(self) -> Any:
-        """As `ConcreteFunction.structured_outputs`; what follows from open sizes is None."""
+        """As `ConcreteFunction.structured_outputs`; values that follow from open sizes are None."""
         return outputs_of(self.build)
 
     @property
@@ -121,7 +121,7 @@ class OpenFunction(CompiledTrace):
     def run(
         self, *args: Any, options: RunOptions | None = None, **kwargs: Any
     ) -> tuple[Any, RunMetadata]:
-        """The result and what the run reported, as `ConcreteFunction.run`; ``metadata.graphs`` are
+        """The result and the report of the run, as `ConcreteFunction.run`; ``metadata.graphs`` are
         the graphs of these sizes.  Raises ``TypeError`` for arguments that do not fit the specs.
         """
         self._check(self._compiler.flatten(args, kwargs))

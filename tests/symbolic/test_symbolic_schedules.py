@@ -1,5 +1,5 @@
-"""Schedules are lowered once with symbols; at the sizes of a call they are what lowering makes of
-the graph of these sizes."""
+"""Schedules are lowered once with symbols; at the sizes of a call they are the lowered
+graph of these sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fusec.codegen.plan.open_schedule import ScheduleAtSizes
 from fusec.codegen.plan.plan_building import compile_schedule
 from fusec.codegen.plan.schedule import ControlRun, ExternStep, Place, Schedule
 from fusec.compiled.concrete_function import ConcreteFunction
-from fusec.compiled.sizes.open_schedules import OpenSchedules
+from fusec.compiled.sizes.symbolic_schedules import OpenSchedules
 from fusec.ir import Graph
 from tests.programs.corpus import programs
 from tests.programs.measure import difference, outcome
@@ -105,7 +105,7 @@ def _call(step: ExternStep) -> Any:
 
 
 def _run(run: ControlRun) -> Any:
-    """What a native branch or loop is called with.  In code for these sizes alone, numbers that are
+    """The arguments of a native branch or loop.  In code for these sizes alone, numbers that are
     equal by chance are one word, and floats that follow from sizes none."""
     program = run.program
     words = {(word.kind, word.value) for word in program.words if word.kind == "number"}

@@ -1,9 +1,9 @@
-"""What a function is differentiated by: arrays, numbers and Variables, as values of their own.
+"""The variables of a differentiation: arrays, numbers and Variables, as values of their own.
 
 The derivative is by an argument's value at entry.  In a graph one value may be many things (an
 array that is passed twice, or that the function also reads from outside), so that each variable of
 the differentiation is a node of its own, and an array among the arguments a piece of memory of its
-own: what the function writes there is written to the argument when it returns.
+own: writes to it reach the argument when the function returns.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NUMBERS = (float, complex, np.inexact, np.ndarray)
 
 @dataclass
 class Independent:
-    """One variable of a differentiation: ``value`` is what it is at entry, ``given`` what the
-    program passes (a Variable is itself), ``inside`` what the function gets for it."""
+    """One variable of a differentiation: ``value`` at entry, ``given``, the program's argument
+    (a Variable is itself), ``inside``, the argument that the function gets for it."""
 
     trace: Trace
     path: str
@@ -63,7 +63,7 @@ class Independent:
         return from_value(self.trace, value)
 
     def returned(self) -> None:
-        """The function has returned: what it wrote to its array the argument holds now."""
+        """The function has returned: writes to its array reach the argument now."""
         if any(storage.version != version for storage, version in self.versions):
             raise unsupported(
                 f"writing to {self.path} by another name while it is differentiated by it",
@@ -77,7 +77,7 @@ class Independent:
             self.given.write(self.inside.storage.value)
 
     def watch(self) -> None:
-        """Note from now on what is read by another name."""
+        """Note from now on reads by another name."""
         self.watched = [root for root, _ in self.versions if type(root) is Storage]
         for root in self.watched:
             root.replace(root.value, root.version)  # forgets its views, which were read before
@@ -89,9 +89,9 @@ class Independent:
 
 
 def independent(trace: Trace, leaf: Any, path: str, name: str) -> Independent:
-    """The variable that an argument's leaf is; ``name``: what is asked for it.
+    """The variable that an argument's leaf is; ``name``: the transformation, for messages.
 
-    Raises ``TypeError`` for what has no derivative: integers, booleans, texts.
+    Raises ``TypeError`` for integers, booleans and texts, which have no derivative.
     """
     if isinstance(leaf, Variable):
         return _of_variable(trace, leaf, name)
@@ -118,7 +118,7 @@ def _of_array(trace: Trace, given: TracedArray, path: str) -> Independent:
 
 
 def _watching(trace: Trace, read: dict[Storage, Loc | None]) -> type[Storage]:
-    """Storages that note where what they hold is read."""
+    """Storages that note where their value is read."""
     value: Any = Storage.__dict__["value"]
 
     def noted(storage: Storage) -> Value:

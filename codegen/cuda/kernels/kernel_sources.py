@@ -14,19 +14,25 @@ from ..module import CudaKernel, CudaModule
 from ..scalars.math_builder import definitions
 from ..scalars.scalar_functions import ScalarText, definition
 from .columns import ColumnKernel
-from .elementwise import MapKernel
-from .full import FinishKernel, PartialKernel, RowFinishKernel, RowPartialKernel, chunks_of
-from .in_order import way_of
+from .elementwise_kernels import MapKernel
+from .full_reductions import (
+    FinishKernel,
+    PartialKernel,
+    RowFinishKernel,
+    RowPartialKernel,
+    chunks_of,
+)
 from .launch_plan import Geometry, Slot
 from .nest_kernel import KernelWriter
+from .ordered_stores import way_of
 from .rows import RowKernel
 from .tiles import TileKernel, tiles_of
 
 
 @dataclass(frozen=True)
 class WrittenKernel:
-    """A kernel's text, the functions that it calls (fusec's own, the user's), what its parameters
-    get, how it is laid out."""
+    """A kernel's text, the functions that it calls (fusec's own, the user's), its arguments,
+    its layout."""
 
     text: str
     kernel: CudaKernel
@@ -80,7 +86,7 @@ def module_of(kernels: Sequence[WrittenKernel]) -> CudaModule:
 def source_of(
     math: Sequence[tuple[str, object]], texts: Sequence[str], functions: Sequence[ScalarText]
 ) -> str:
-    """The prelude, the functions that are called, and what calls them."""
+    """The prelude, the functions that are called, and their callers."""
     once = list(dict.fromkeys(functions))
     requests: list[Any] = list(dict.fromkeys([*math, *(r for f in once for r in f.math)]))
     return "\n".join(["namespace fusec {", prelude(), *definitions(requests),

@@ -12,12 +12,12 @@ from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from fusec.errors import user_error, users_own
-from fusec.trace.values.differentiated import Differentiated
+from fusec.trace.values.differentiation import Differentiated
 from fusec.trace.values.trace import Trace, current
 
 from .point import called
 from .rules import RuleCall, backward_rule, forward_rule
-from .transformed import check_callable
+from .transformed_functions import check_callable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,7 +42,7 @@ class _Custom(Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What the function returns."""
+        """The function's result."""
         trace = current()
         if trace is None:
             return self.python(*args, **kwargs)
@@ -79,7 +79,7 @@ class _Custom(Generic[P, R]):
 
 
 class custom_vjp(_Custom[P, R]):
-    """A function whose way back the program gives: a decorator.
+    """A function whose backward pass the program gives: a decorator.
 
     ``f.defvjp(fwd, bwd)``: ``fwd(*args)`` gives ``(result, residuals)``, and ``bwd(residuals,
     cotangents)`` a tuple of the arguments' cotangents, from those of the result; each has the
@@ -89,8 +89,8 @@ class custom_vjp(_Custom[P, R]):
     ``bwd``, which is linear in the cotangents.
 
     Raises ``TypeError`` and ``ValueError`` for results of the rule that do not fit, and
-    ``UnsupportedError`` where ``f`` reads what is differentiated by from outside of its arguments,
-    or the rule writes to what is older than its call.
+    ``UnsupportedError`` where ``f`` reads a variable of the derivative from outside of its
+    arguments, or the rule writes to memory older than its call.
     """
 
     name, maker = "custom_vjp", "defvjp(fwd, bwd)"
@@ -148,7 +148,7 @@ class custom_jvp(_Custom[P, R]):
 def _by_arguments(
     f: custom_jvp, jvps: Sequence[Any], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[Any, Any]:
-    """The sum of what each argument contributes."""
+    """The sum of the contributions of all arguments."""
     result = f(*primals)
     parts = [jvp(tangent, result, *primals)
              for jvp, tangent in zip(jvps, tangents, strict=True) if jvp is not None]

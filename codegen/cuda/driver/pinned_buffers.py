@@ -44,8 +44,8 @@ class Ring:
     """The buffers of one direction, the one that was used last at the end.
 
     All of it is for who holds the lock.  A copy that is interrupted anywhere (Ctrl-C, a time-out)
-    may leave a piece whose event was not recorded.  What becomes of that piece nobody reads, and
-    the stream does what the buffer is used for next after it.
+    may leave a piece whose event was not recorded.  Nobody reads that piece, and the stream does
+    the buffer's next copy after it.
     """
 
     def __init__(self, driver: GpuDriver, kind: int) -> None:

@@ -1,7 +1,7 @@
-"""Reverse mode: from cotangents of results to those of what they were computed from.
+"""Reverse mode: from cotangents of results to those of the variables.
 
-The nodes are visited once, the last first; what several users of a value say is added up (Griewank
-and Walther, *Evaluating Derivatives*, 2nd edition, section 3.2).
+The nodes are visited once, the last first; cotangents from several users of a value are added up
+(Griewank and Walther, *Evaluating Derivatives*, 2nd edition, section 3.2).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fusec.errors import InternalError
 from fusec.ir import Node, Value
 from fusec.ops import Builder, get
 from fusec.ops.derivatives import MASKED, Addend, Refused, Site, Term, refusal, sum_to
-from fusec.ops.derivatives.arrays.padded import added
+from fusec.ops.derivatives.arrays.padded_sums import added
 
 from .dependents import Dependents, dependents
 from .factors import factored
@@ -41,14 +41,14 @@ def pull(
 ) -> list[Term | None]:
     """The variables' cotangents, given those of results; None where they are zero.
 
-    ``inside``: of a loop's body what is known there, and what loops in it keep.
+    ``inside``: of a loop's body the facts there, and the values that loops in it keep.
 
     New nodes go to the builder, each at the line of the node that it is the derivative of.  Raises
     ``UnsupportedError``, at the user's line, for nodes that have no derivative.
     """
     reverse = Reverse(builder, dependents(list(results), variables), inside)
     for value, ct in results.items():
-        if value in reverse.found.values:
+        if value in reverse.dependents.values:
             reverse.add(value, ct)
     reverse.run(frozenset(variables))
     return [reverse.total(value) for value in variables]
@@ -58,7 +58,7 @@ class Reverse:
     """The cotangents so far: of a value that was reached, the total of those that arrived."""
 
     def __init__(self, builder: Builder, found: Dependents, inside: LoopContext | None) -> None:
-        self.builder, self.found, self.inside = builder, found, inside
+        self.builder, self.dependents, self.inside = builder, found, inside
         self.totals: dict[Value, Term] = {}
         # Nodes with greater numbers are of the way back.
         self.newest = max((node.id for node in found.nodes), default=-1)
@@ -67,7 +67,7 @@ class Reverse:
 
     def run(self, kept: frozenset[Value]) -> None:
         """Visit all nodes; the totals of values that are not kept are forgotten on the way."""
-        for node in reversed(self.found.nodes):
+        for node in reversed(self.dependents.nodes):
             given = [self.totals.get(v) for v in node.outputs]
             if any(ct is not None for ct in given):
                 self.builder.loc, self.builder.device = node.loc, node.device
@@ -77,7 +77,7 @@ class Reverse:
                     self.totals.pop(value, None)
 
     def total(self, value: Value) -> Term | None:
-        """What a value has so far, zeros where its mask is false."""
+        """The total of a value so far, zeros where its mask is false."""
         ct = self.totals.get(value)
         return None if ct is None else ct.settled()
 
@@ -87,7 +87,7 @@ class Reverse:
             rule(self, node, _settled(given))
             return
         for value, ct in zip(node.inputs, self._operands(node, given), strict=True):
-            if value in self.found.values:
+            if value in self.dependents.values:
                 self.add(value, ct)
 
     def add(self, value: Value, ct: Cotangent) -> None:
@@ -106,7 +106,7 @@ class Reverse:
     def _operands(self, node: Node, given: Sequence[Term | None]) -> Sequence[Cotangent]:
         """The cotangents of a node's operands."""
         row = get(node.op)
-        site = Site(self.builder, node, tuple(v in self.found.values for v in node.inputs))
+        site = Site(self.builder, node, tuple(v in self.dependents.values for v in node.inputs))
         if row.partials is not None:
             return _elementwise(site, row.partials, given[0], self.newest)
         if isinstance(row.vjp, Refused):

@@ -1,4 +1,4 @@
-"""Native calls of plans that differ in sizes alone, and what compares the arguments of those that
+"""Native calls of plans that differ in sizes alone, and comparisons of arguments for those that
 run step by step: copies of a template, in which words that sizes and values decide are filled in.
 """
 
@@ -30,7 +30,7 @@ _FLAGS = records.PLAN.index("flags")
 
 @dataclass(frozen=True)
 class _Call:
-    """A plan: what the open words of its template are filled in from."""
+    """A plan, from which the open words of its template are filled in."""
 
     schedule: Schedule
     spec: CallSpec
@@ -229,8 +229,8 @@ def _open_result(number: int, result: ResultSpec, opened: Opened) -> ResultSpec:
 # -- the patterns of a schedule
 
 def native_call(schedule: Schedule, spec: CallSpec, runs: bool) -> Callable[..., Any] | None:
-    """The native call of a plan that is one of several sizes, or what compares its arguments where
-    it does not run them; None where it has to be made by itself."""
+    """The native call of a plan that is one of several sizes, or the comparison of its arguments
+    where it does not run them; None where it has to be made by itself."""
     open_, form = schedule.open, (runs, _form(spec))
     if open_ is schedule:
         return None
@@ -250,7 +250,7 @@ def _native_nests(schedule: Schedule) -> list[OpenNest]:
 
 
 def _form(spec: CallSpec) -> tuple[Any, ...]:
-    """What a template is for: all of a spec but sizes and values."""
+    """The key of a template: all of a spec but sizes and values."""
     leaves = tuple([
         (leaf.input, leaf.alias_of, leaf.generator, id(leaf.object) if leaf.is_weak else
          leaf.input < 0 and _is_word(leaf.value)) for leaf in spec.leaves])

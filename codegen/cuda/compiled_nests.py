@@ -1,4 +1,4 @@
-"""Nests as compiled kernels: what of a form is code, and one call of it."""
+"""Nests as compiled kernels: the part of a form that is code, and one call of it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..kernels.loop_ir import Kernel, Param
 from ..kernels.specialise import LoopForm, structure_key
 from .driver.device_memory import DeviceMemory
 from .driver.driver import Driver
-from .kernels.full import chunks_of
+from .kernels.full_reductions import chunks_of
+from .kernels.kernel_sources import WrittenKernel, module_of
 from .kernels.kernel_texts import KernelTexts
 from .kernels.launch_plan import Layout, Slot
 from .kernels.rows import is_on_chip
 from .kernels.tiles import tiles_of
-from .kernels.written import WrittenKernel, module_of
 from .module import CudaKernel
 
 _I32_LIMIT = (1 << 31) - (1 << 24)  # room for the stride of a whole grid
@@ -55,7 +55,7 @@ class CudaForm:
 
 
 def code_key(form: CudaForm) -> tuple:
-    """All that the code depends on: of sizes only what fits where, and what lies along which loop.
+    """All that the code depends on: of sizes only whether values fit on the chip, and the tiling.
     """
     loops = form.loops
     return (form.index, is_on_chip(loops), tiles_of(loops), chunks_of(loops) > 1,
@@ -70,7 +70,7 @@ def _fits(form: LoopForm) -> bool:
 
 @dataclass(frozen=True)
 class LoadedKernel:
-    """A kernel that a driver has loaded, with what its launches need to know."""
+    """A kernel that a driver has loaded, with the facts that its launches need."""
 
     loaded: Any
     kernel: CudaKernel

@@ -103,7 +103,7 @@ WEIGHTS = np.ones(1)
 
 
 def test_arrays_in_lists_have_a_trace_for_each_size() -> None:
-    """What is in a list is compared as a whole."""
+    """Items of a list are compared as a whole."""
     class Layers:
         def __init__(self, n: int) -> None:
             self.ws = [np.ones((n, 3)), np.ones(3)]

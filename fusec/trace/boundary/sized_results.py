@@ -1,4 +1,4 @@
-"""What a trace gave beside its graph, at the sizes of one call."""
+"""A trace's results beside its graph, at the sizes of one call."""
 
 from __future__ import annotations
 

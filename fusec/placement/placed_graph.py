@@ -32,7 +32,7 @@ _choose: ContextVar[Choose | None] = ContextVar("choose", default=None)
 
 @dataclass
 class Placed:
-    """What placement decided of the graph ``fused``."""
+    """The placement of the graph ``fused``."""
 
     graph: Graph
     fused: Graph
@@ -54,7 +54,7 @@ class Placed:
         return partial(divide, on_host, self.devices)
 
     def trial(self, scheduled: Callable[[Placed], Schedule]) -> Trial | None:
-        """What times the first calls, where this may have been decided by wrong estimates."""
+        """The timing of the first calls, where this may have been decided by wrong estimates."""
         def decide(observed: Mapping[str, float]) -> Anew | None:
             node_times.add(self.devices, observed)
             anew = self.again(observed)
@@ -75,7 +75,7 @@ class Placed:
         return Placed(graph, self.fused, known, placement, self.devices, anew)
 
     def lines(self) -> list[str]:
-        """Where each node runs and why, and what is sent, for people."""
+        """Where each node runs and why, and the values sent, for people."""
         return placement_lines(self)
 
     def partition(self) -> Partition:

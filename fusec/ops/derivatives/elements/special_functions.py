@@ -9,7 +9,7 @@ import math
 
 from ..protocol import declare
 from ..terms import exp, square
-from .elementary import LN10
+from .elementary_functions import LN10
 from .ufuncs import psi
 
 _OF_ERF = 2 / math.sqrt(math.pi)

@@ -1,4 +1,4 @@
-"""Forward mode: from tangents of variables to those of what is computed from them."""
+"""Forward mode: from tangents of variables to those of the results."""
 
 from __future__ import annotations
 

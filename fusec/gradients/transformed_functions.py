@@ -1,4 +1,4 @@
-"""Functions made of functions: what `grad` and its like give is a jitted function of its own."""
+"""Functions made of functions: `grad` and its like give a jitted function of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEPT = "__fusec_derivatives__"
 
 
 class Transformed:
-    """What is traced in the place of ``f``: ``run`` of the trace and a call's arguments.
+    """The function traced in the place of ``f``: ``run`` of the trace and a call's arguments.
 
     ``__fusec_made_by__``: a function and its arguments that make the jitted function again.
     """
@@ -53,13 +53,13 @@ def _signature(python: Callable[..., Any]) -> inspect.Signature:
 
 
 def check_callable(name: str, f: Any) -> None:
-    """Raise ``TypeError`` for what cannot be differentiated because it cannot be called."""
+    """Raise ``TypeError`` for objects that cannot be called, and so not differentiated."""
     if not callable(f):
         raise users_own(TypeError(f"fusec.{name} needs a function, got {type(f).__name__}"))
 
 
 def check_sequences(name: str, **given: Any) -> None:
-    """Raise ``TypeError`` where what should hold a value for each argument is a value itself."""
+    """Raise ``TypeError`` where a sequence of one value for each argument is a value itself."""
     for what, values in given.items():
         if not isinstance(values, (tuple, list)):
             raise user_error(
@@ -95,7 +95,7 @@ def transformed(
 
 
 class _Kept:
-    """What was made of the function ``f``, an attribute of it.
+    """The functions made of ``f``, an attribute of it.
 
     Attributes of a function are copied to its wrappers, and travel with it where it is pickled by
     value: there nothing has been made yet.
@@ -113,7 +113,7 @@ class _Kept:
 
 
 def _table(f: Callable[..., Any]) -> dict[Any, Function]:
-    """What was made of ``f``, kept with it: nothing that is not collected with it."""
+    """The functions made of ``f``, kept with it: nothing that is not collected with it."""
     kept: Any = getattr(f, _KEPT, None)
     if isinstance(kept, _Kept) and kept.is_of(f):
         return kept.table

@@ -16,7 +16,7 @@ from ...kernels.loop_ir import Reduction, Stage
 from ...kernels.specialise import LoopForm
 from ..scalars.emitter import BOOL, memory_type, type_name
 from .accumulators import CudaAccumulator, TeamReduction, accumulate, declare, join
-from .elementwise import grid_start, packs_of
+from .elementwise_kernels import grid_start, packs_of
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, ThreadPoint
 
@@ -28,7 +28,7 @@ FEW_ROWS, LONG_ROW, POINTS_OF_A_CHUNK = 64, 1 << 15, 1 << 13
 
 
 class _Partials(KernelWriter):
-    """What both kernels know of the partial results."""
+    """The partial results, as both kernels know them."""
 
     has_barriers = True
 
@@ -49,7 +49,7 @@ class _Partials(KernelWriter):
 
 
 class PartialKernel(_Partials):
-    """Every thread goes over packs of the whole domain; a block joins what its threads have."""
+    """Every thread goes over packs of the whole domain; a block joins its threads' results."""
 
     def body(self) -> None:
         em, stage = self.em, self.inner_stage()
@@ -87,7 +87,7 @@ class PartialKernel(_Partials):
 
 
 class FinishKernel(_Partials):
-    """One block joins the partial results and runs what comes after."""
+    """One block joins the partial results and runs the later stages."""
 
     def body(self) -> None:
         form, em = self.form, self.em

@@ -35,7 +35,7 @@ class OpenInstantiation(Instantiation):
 
 
 def assuming(graph: Graph, questions: Sequence[Question], known: Mapping[str, int]) -> Graph:
-    """The graph with what was asked of its sizes, of which some have a value."""
+    """The graph with the questions about its sizes, of which some have a value."""
     return replace(graph.made, assumed=tuple(Assumption(q, dict(known)) for q in questions))
 
 

@@ -1,6 +1,6 @@
 """Derivatives that the program gives itself: `fusec.custom_vjp` and `fusec.custom_jvp`.
 
-A rule is linear in what it is given, cotangents or tangents; the other direction is its transpose,
+A rule is linear in its arguments, cotangents or tangents; the other direction is its transpose,
 which is its own derivative by that (Radul et al., *You Only Linearize Once*, POPL 2023).
 """
 
@@ -13,28 +13,28 @@ from fusec.ops import Builder
 from fusec.ops.calls.given_derivatives import GIVEN, RuleOperands
 from fusec.ops.derivatives import Term, full, refusal
 
-from . import forward, reverse
+from . import forward_mode, reverse_mode
 from .bodies import of_kind
 from .loops.stacks import LoopContext
 
 
-@reverse.control_rule(GIVEN)
+@reverse_mode.control_rule(GIVEN)
 def reverse_given(
-    state: reverse.Reverse, node: Node, given: Sequence[Term | None]
+    state: reverse_mode.Reverse, node: Node, given: Sequence[Term | None]
 ) -> None:
-    """Add what the rule gives for the cotangents to the totals of the primals."""
+    """Add the rule's cotangents to the totals of the primals."""
     operands, builder = RuleOperands.of(node), state.builder
-    _check_closed(node, [v in state.found.values for v in operands.closed])
+    _check_closed(node, [v in state.dependents.values for v in operands.closed])
     if node.attrs["direction"] == "back":
         found: Sequence[Term | None] = _applied(builder, node, given, node.outputs)
     else:
         found = _transposed(builder, node, given, operands.primals, state.inside)
     for value, ct in zip(operands.primals, found, strict=True):
-        if value in state.found.values:
+        if value in state.dependents.values:
             state.add(value, ct)
 
 
-@forward.control_rule(GIVEN)
+@forward_mode.control_rule(GIVEN)
 def forward_given(
     builder: Builder, node: Node, given: Sequence[Term | None]
 ) -> Sequence[Term | None]:
@@ -48,7 +48,7 @@ def forward_given(
 
 
 def _check_closed(node: Node, active: Sequence[bool]) -> None:
-    """Raise where the function depends on what is differentiated by in a way that its rule cannot
+    """Raise where the function depends on the variables in a way that its rule cannot
     know: the derivative would lack that part."""
     for value, is_active in zip(RuleOperands.of(node).closed, active, strict=True):
         if is_active:
@@ -72,14 +72,14 @@ def _transposed(
     builder: Builder, node: Node, given: Sequence[Term | None], likes: Sequence[Value],
     inside: LoopContext | None,
 ) -> list[Term | None]:
-    """The transpose of the rule: its derivative by what it would be given."""
+    """The transpose of the rule: its derivative by its arguments."""
     zeros = [builder.emit("Pos", _zero(builder, like)) for like in likes]
     outputs = _placed(builder, node, node.attrs["rule"], zeros, zeros)
     results: dict[Value, Term] = {}
     for value, term in zip(outputs, given, strict=True):
         if term is not None:
             results[value] = results[value] + term if value in results else term
-    return reverse.pull(builder, results, zeros, inside)
+    return reverse_mode.pull(builder, results, zeros, inside)
 
 
 def _zero(builder: Builder, like: Value) -> Value:
@@ -90,7 +90,7 @@ def _placed(
     builder: Builder, node: Node, rule: Graph, directions: Sequence[Value],
     parameters: list[Value] | None = None,
 ) -> list[Value]:
-    """What the rule gives, by nodes of its own."""
+    """The rule's results, by nodes of its own."""
     operands = [of_kind(Term(builder, v), p.type.kind) for v, p in zip(
         directions, rule.inputs, strict=False)]
     if parameters is not None:

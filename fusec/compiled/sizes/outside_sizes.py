@@ -63,7 +63,7 @@ def _have_other_sizes(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 @dataclass(frozen=True)
 class EarlierCall:
-    """``sizes`` of its arguments, and the shapes of what it read from outside, by path."""
+    """``sizes`` of its arguments, and the shapes of arrays read from outside, by path."""
 
     sizes: Mapping[str, int]
     shapes: Mapping[str, tuple[Any, ...]]
@@ -121,7 +121,7 @@ def _symbols_in(shape: Iterable[Any]) -> list[Any]:
 
 
 def _layout_then(guard: Guard) -> Any:
-    """The layout of what its place held when the guard was made."""
+    """The layout of its place's array when the guard was made."""
     if type(guard.measure) is Bits:
         return layout_of(guard.measure.value)
     return guard.measure.layout if type(guard.measure) is LayoutMeasure else None

@@ -1,4 +1,4 @@
-"""The admissions of fusec's own rows: their attributes, and what is proven of them."""
+"""The admissions of fusec's own rows: their attributes, and their proofs."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def _firsts(before: int, node: Node) -> Limits:
 
 
 def _reserve(node: Node) -> None:
-    """What does not fit is found when the code is made, or runs."""
+    """A size that does not fit is found when the code is made, or runs."""
     shape = node.attrs["shape"]
     require(len(shape) == _is_array(node).rank and all(type(n) is int for n in shape),
             f"{shape} is no shape that it could be the beginning of")

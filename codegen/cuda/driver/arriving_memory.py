@@ -40,7 +40,7 @@ class _Kept:
 class ArrivingMemory:
     """See the module docstring.
 
-    What is let go comes from finalizers, which run anywhere: nothing here takes a lock.
+    Finalizers let memory go, which run anywhere: nothing here takes a lock.
     """
 
     def __init__(self, driver: GpuDriver) -> None:
@@ -49,19 +49,19 @@ class ArrivingMemory:
         self._process = os.getpid()
 
     def borrow(self, nbytes: int, ask: Callable[[], R]) -> R:
-        """What ``ask`` gives, once what is kept has been looked through."""
+        """The result of ``ask``, once buffers that have arrived are given back."""
         self.give_back()
         while self._kept and sum(k.nbytes for k in self._kept.copy()) > max(MOST_BYTES, nbytes):
             self.wait_for_first()
         return ask()
 
     def let_go(self, pointer: Any, stream: Any) -> None:
-        """Keep it until the stream has done what it was asked until now."""
+        """Keep it until the stream has done its work until now."""
         if os.getpid() == self._process:  # a forked child has nothing on the GPU
             self._kept.append(_Kept(pointer, stream, self._moment_of(stream)))
 
     def give_back(self) -> None:
-        """Let CuPy's pool have what kernels are done with."""
+        """Let CuPy's pool have the memory that kernels are done with."""
         for kept in self._kept.copy():
             if kept.passed is None:
                 kept.passed = self._moment_of(kept.stream)
