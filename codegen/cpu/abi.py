@@ -27,7 +27,7 @@ from fusec.ir.sizes.symbolic_numbers import Symbolic
 from ..kernels.loop_ir import Param
 from ..kernels.specialise import MAP_BLOCK, LoopForm, tasks_of
 from ..machine_code.native_nest import NONE, NestBlock
-from ..plan.open_blocks import OpenBlock
+from ..plan.block_templates import OpenBlock
 from .work import point_ns
 
 

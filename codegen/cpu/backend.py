@@ -14,7 +14,7 @@ from ..kernels.loop_ir import Kernel, Param
 from ..kernels.specialise import LoopForm, specialise
 from ..machine_code.native_backend import NativeBackend
 from ..machine_code.native_nest import CompileStats, NativeNest, NestBlock
-from ..plan.open_blocks import OpenBlock
+from ..plan.block_templates import OpenBlock
 from . import abi, compile
 from .scalars.scalar_ops import supports
 

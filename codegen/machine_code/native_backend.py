@@ -10,7 +10,7 @@ from ..backend import Backend
 
 if TYPE_CHECKING:
     from ..kernels.loop_ir import Param
-    from ..plan.open_blocks import OpenBlock
+    from ..plan.block_templates import OpenBlock
     from .native_nest import CompileStats, NativeNest, NestBlock
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..kernels.specialise import LoopForm
     from ..machine_code.llvm import NativeCode
     from ..machine_code.native_nest import NativeNest, NestBlock
-    from .open_blocks import OpenBlock
+    from .block_templates import OpenBlock
 
 RUN = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 CALLS = ("release", "hold", "call_python", "poll")  # functions of the lock; they take its state

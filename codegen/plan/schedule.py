@@ -30,7 +30,7 @@ from .control_program import ControlCode, ControlProgram
 if TYPE_CHECKING:
     from ..machine_code.llvm import NativeCode
     from ..machine_code.native_nest import NestBlock
-    from .open_blocks import OpenBlock
+    from .block_templates import OpenBlock
 
 
 @dataclass(frozen=True, eq=False)

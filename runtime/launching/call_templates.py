@@ -19,8 +19,8 @@ from fusec.ir.regions import byte_extent
 
 from ..call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
 from ..native import records
-from ..plan.open_segments import OpenNest, nests_of, share_of
 from ..plan.plan_templates import Inside, Opened, OpenInt, PlanTemplate
+from ..plan.segments_at_sizes import OpenNest, nests_of, share_of
 from . import launch, launch_spec
 from .whole_call import RELEASE_GIL_NS, Cells, arguments_of, out_of
 

@@ -12,9 +12,9 @@ from fusec.ops.calls.host_calls import host_objects
 from ..call_endings import CallEndings
 from ..call_spec import CallSpec, spec_of
 from ..launching.cells import Cells
-from .open_segments import OpenSegment
 from .plan_source import source_of
 from .segments import CalledSegment, Segment, SizedSegment, runs_of
+from .segments_at_sizes import OpenSegment
 
 
 class StepByStep(CallEndings):

@@ -12,15 +12,15 @@ import fusec
 from fusec.codegen import backends
 from fusec.codegen.kernels.specialise import LoopForm
 from fusec.codegen.machine_code.native_nest import NONE
-from fusec.codegen.plan.open_schedule import StepAtSizes
+from fusec.codegen.plan.schedule_at_sizes import StepAtSizes
 from fusec.core.records import replace
 from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.symbolic_numbers import Symbolic, stored
 from fusec.runtime.launching import launch, packing, whole_call
-from fusec.runtime.plan import open_segments
-from fusec.runtime.plan.open_segments import SegmentPattern
+from fusec.runtime.plan import segments_at_sizes
 from fusec.runtime.plan.plan_source import PlanSource
 from fusec.runtime.plan.plan_templates import PlanTemplate
+from fusec.runtime.plan.segments_at_sizes import SegmentPattern
 from fusec.trace.guards import guard as guards
 
 limit = 3.0
@@ -115,7 +115,7 @@ def test_templates_and_checks_are_made_once(monkeypatch: pytest.MonkeyPatch):
         function(batch(n))
     counted(PlanTemplate, "__init__")
     counted(guards, "check_of")
-    counted(open_segments, "OpenNest")
+    counted(segments_at_sizes, "OpenNest")
     counted(packing, "plan_record")
     counted(PlanSource, "__init__")  # the text of a plan
     for n in (11, 13, 17):

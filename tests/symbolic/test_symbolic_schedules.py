@@ -15,9 +15,9 @@ import fusec
 from fusec.codegen import backends
 from fusec.codegen.kernels.specialise import LoopForm, structure_key
 from fusec.codegen.machine_code.native_nest import CompileStats
-from fusec.codegen.plan.open_schedule import ScheduleAtSizes
 from fusec.codegen.plan.plan_building import compile_schedule
 from fusec.codegen.plan.schedule import ControlRun, ExternStep, Place, Schedule
+from fusec.codegen.plan.schedule_at_sizes import ScheduleAtSizes
 from fusec.compiled.concrete_function import ConcreteFunction
 from fusec.compiled.sizes.symbolic_schedules import OpenSchedules
 from fusec.ir import Graph

@@ -17,8 +17,8 @@ from fusec.errors import user_error
 from fusec.ir import Node
 
 from ...plan.schedule import ExternStep, Schedule
+from ..launch_segments import Prepared, why_not
 from ..library_functions import function_of, may_refuse, raising
-from ..prepared import Prepared, why_not
 from .arrays import DriverArrays
 from .cupy_driver import CupyDriver, Lent
 from .number_blocks import ArrayFromOutside, ConstantArray, NumberBlocks

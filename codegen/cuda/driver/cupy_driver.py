@@ -22,8 +22,8 @@ from fusec.core.records import dataclass
 from fusec.errors import FusecError, user_error
 
 from ...kernels.loop_ir import Kernel
+from ..launch_segments import Filled
 from ..module import CudaKernel, CudaModule
-from ..prepared import Filled
 from . import nvrtc
 from .arriving_memory import ArrivingMemory
 from .bound_launches import BoundLaunch, JoinedLaunch

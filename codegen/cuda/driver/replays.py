@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..prepared import Filled, Segment, filled
+from ..launch_segments import Filled, Segment, filled
 
 if TYPE_CHECKING:
     from .cupy_driver import CupyDriver

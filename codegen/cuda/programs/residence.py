@@ -1,4 +1,4 @@
-"""The numbers of a program that are on the device: results of kernels, and what follows from them."""
+"""The numbers of a program that are on the device: results of kernels, and whatever follows."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from fusec.codegen import backends
 from fusec.codegen.machine_code.native_nest import CompileStats
-from fusec.codegen.plan.open_schedule import ScheduleAtSizes, is_open
 from fusec.codegen.plan.plan_building import compile_schedule, make_schedule
 from fusec.codegen.plan.schedule import Schedule, Strides
+from fusec.codegen.plan.schedule_at_sizes import ScheduleAtSizes, is_open
 from fusec.core.records import dataclass
 from fusec.ir import Graph
 from fusec.ir.sizes.instantiate import Instantiation

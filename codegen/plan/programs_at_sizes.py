@@ -14,6 +14,7 @@ from fusec.ir.sizes.instantiate import Instantiation
 from ..kernels.loop_ir import Param
 from ..kernels.specialise import LoopForm
 from ..machine_code.native_nest import NestBlock
+from .block_templates import form_at, params_at
 from .control_program import (
     ControlProgram,
     ErrorExit,
@@ -24,7 +25,6 @@ from .control_program import (
     StructuredText,
     Word,
 )
-from .open_blocks import form_at, params_at
 
 
 class StepNodes:

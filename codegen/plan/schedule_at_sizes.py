@@ -19,10 +19,10 @@ from fusec.ir.sizes.instantiate import Instantiation
 
 from ..kernels.loop_ir import Kernel, Param
 from ..machine_code.native_nest import CompileStats, NestBlock
+from .block_templates import OpenBlock, form_at, params_at
 from .control_program import ControlProgram, StructuredText
-from .open_blocks import OpenBlock, form_at, params_at
-from .open_programs import ProgramAtSizes, StepNodes
 from .plan_building import compile_schedule
+from .programs_at_sizes import ProgramAtSizes, StepNodes
 from .schedule import (
     AtItsSizes,
     ConstantView,
