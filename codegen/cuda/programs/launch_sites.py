@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fusec.ir.sizes.bindings import Bindings
 
-from ..compiled import STATUS_BYTES, NestCall
+from ..compiled_nests import STATUS_BYTES, NestCall
 from ..kernels.launch_plan import Slot
 from .launch_queue import Launch
 

@@ -12,7 +12,7 @@ from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir.sizes.dims import is_static
 
 from ...kernels.complex_pairs import buffer_strides
-from ..compiled import CudaForm
+from ..compiled_nests import CudaForm
 from ..scalars.scalar_functions import refusal
 from .host_numbers import text_of
 from .number_kernels import call_kernel, copy_kernel, number_kernel

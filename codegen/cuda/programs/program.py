@@ -12,7 +12,7 @@ from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.codegen.structured.verify import verify
 
 from ...plan.control_program import ControlCode
-from ..compiled import CudaForm, NestCall
+from ..compiled_nests import CudaForm, NestCall
 from ..driver.driver import Driver
 from ..kernels.kernel_texts import KernelTexts
 from ..kernels.written import module_of

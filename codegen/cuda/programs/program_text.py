@@ -30,7 +30,7 @@ from fusec.ir.sizes.dims import Size, is_static
 from ...kernels.complex_pairs import buffer_strides
 from ...kernels.loop_ir import Kernel
 from ...kernels.specialise import specialise
-from ..compiled import CudaForm
+from ..compiled_nests import CudaForm
 from .device_numbers import host_number, on_host
 from .host_numbers import wrapped
 from .number_kernels import copy_kernel
