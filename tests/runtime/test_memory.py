@@ -239,7 +239,7 @@ def test_arrays_may_die_with_the_interpreter() -> None:
 def test_unknown_numpy_falls_back_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     layout = numpy_api._expected_layout
     monkeypatch.setattr(numpy_api, "_expected_layout",
-                        lambda: numpy_api.LayoutMeasure(**{**vars(layout()), "base": 8}))
+                        lambda: numpy_api.ArrayLayout(**{**vars(layout()), "base": 8}))
     monkeypatch.setattr(allocator, "code", allocator.code.__wrapped__)
     numpy_api.array_layout.cache_clear()
     try:

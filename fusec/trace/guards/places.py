@@ -1,8 +1,8 @@
 """Places that outlive the call: variables of outer scopes, attributes, items of lists and dicts.
 
-The value of a place is read at each call (`Place.__call__`), by guards and for inputs of the graph.
-One that the program assigns is a variable of its branches and loops (`Place.value`), is put back
-after the trace, and is assigned after each call (`Place.apply`): see `Places`.
+The value of a place is read at each call (`OuterPlace.__call__`), by guards and for inputs of the
+graph.  One that the program assigns is a variable of its branches and loops (`OuterPlace.value`),
+is put back after the trace, and is assigned after each call (`OuterPlace.apply`): see `Places`.
 """
 
 from __future__ import annotations
