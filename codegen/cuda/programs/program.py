@@ -14,8 +14,8 @@ from fusec.codegen.structured.verify import verify
 from ...plan.control_program import ControlCode
 from ..compiled_nests import CudaForm, NestCall
 from ..driver.driver import Driver
-from ..kernels.kernel_texts import KernelTexts
 from ..kernels.kernel_sources import module_of
+from ..kernels.kernel_texts import KernelTexts
 from .launch_sites import LaunchSite
 from .printer import print_block
 from .program_call import LaunchedProgram
