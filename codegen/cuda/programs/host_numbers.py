@@ -18,8 +18,10 @@ from fusec.ops.complex_parts import component
 from ...kernels.loop_ir import INFIX
 from ...kernels.reference import apply
 from .device_numbers import host_number
+from .host_kernels import HostKernel
 
 _SIGN = 1 << 63
+F64 = np.dtype(np.float64)
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 _ROUNDED_ONCE = frozenset({"add", "sub", "mul", "div"})
 # Ops of indices and sizes, which only the structured IR has, and the parts of complex numbers.
@@ -53,16 +55,29 @@ def text_of(
     x: Let, args: Sequence[str], bind: Callable[[str, Any], str]
 ) -> str:
     """The op's expression; ``bind`` gives a name for an object."""
-    if x.op in _OWN:
-        return _OWN[x.op].format(*args)
+    short = _OWN.get(x.op) or _short(x)
+    if short:
+        return short.format(*args)
+    op = _applied(x) if is_exact(x) else HostKernel(x)
+    return f"{bind('op', op)}({', '.join(args)})"
+
+
+def _short(x: Let) -> str:
+    """Of the ops that loops count and step with the expression, which takes no call."""
     kinds = {operand.dtype for operand in x.args}
-    if kinds == {I64} and x.op in ("add", "sub", "mul"):
-        return f"wrapped({args[0]} {INFIX[x.op]} {args[1]})"
-    if kinds <= {I64, BOOL, np.dtype(np.float64)} and x.op in _COMPARISONS and len(kinds) == 1:
-        return f"bool({args[0]} {INFIX[x.op]} {args[1]})"
-    if kinds == {BOOL} and x.op in ("and", "or"):
-        return f"({args[0]} {x.op} {args[1]})"
-    return f"{bind('op', _applied(x))}({', '.join(args)})"
+    if len(kinds) > 1 or x.op not in INFIX.keys() | {"not", "cast"}:
+        return "{1} if {0} else {2}" if x.op == "select" else ""
+    (kind,) = kinds
+    text = f"{{0}} {INFIX[x.op]} {{1}}" if x.op in INFIX else ""
+    if x.op in _COMPARISONS:
+        return f"bool({text})" if kind in (I64, BOOL, F64) else ""
+    if kind == I64:
+        return f"wrapped({text})" if x.op in ("add", "sub", "mul") else (
+            "float64({0})" if x.op == "cast" and x.result.dtype == F64 else "")
+    if kind == F64:
+        return text if x.op in _ROUNDED_ONCE else ""
+    return {"and": "({0} and {1})", "or": "({0} or {1})", "not": "not {0}"}.get(x.op, "") if (
+        kind == BOOL) else ""
 
 
 def _applied(x: Let) -> Callable[..., Any]:

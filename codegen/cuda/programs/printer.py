@@ -27,7 +27,7 @@ def print_block(text: ProgramText, block: s.Block) -> None:
         if text.residence.is_kernel(statement):
             together.append(statement)
             continue
-        if not isinstance(statement, (s.Number, s.Get)):  # which read nothing of these
+        if not _is_of_the_host(text, statement):
             _numbers(text, together)
             together = []
         rule = _PRINT.get(type(statement))
@@ -35,6 +35,12 @@ def print_block(text: ProgramText, block: s.Block) -> None:
             raise NotNativeError(_REFUSED[type(statement)])
         rule(text, statement)
     _numbers(text, together)
+
+
+def _is_of_the_host(text: ProgramText, x: Any) -> bool:
+    """Whether a statement reads nothing that a scalar op of the device defines."""
+    return isinstance(x, (s.Number, s.Get)) or (
+        isinstance(x, s.Let) and not any(map(text.residence.is_there, x.args)))
 
 
 def _numbers(text: ProgramText, lets: list[s.Let]) -> None:

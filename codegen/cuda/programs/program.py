@@ -33,7 +33,7 @@ def launched_program(
     if config.verify:
         verify(program)
     text = ProgramText(program, library)
-    print_block(text, program.body)
+    print_block(text, text.body)
     forms = [form for site in text.sites.values() for form in site]
     nests = compile_(forms)
     names, first = dict(text.names), 0

@@ -31,6 +31,7 @@ from ...kernels.complex_pairs import buffer_strides
 from ...kernels.loop_ir import Kernel
 from ...kernels.specialise import specialise
 from ..compiled_nests import CudaForm
+from .device_counters import with_device_counters
 from .device_numbers import host_number, on_host
 from .host_numbers import wrapped
 from .number_kernels import copy_kernel
@@ -51,11 +52,13 @@ class ProgramText:
         self.program, self.node, self.library = program, program.node, library
         self.names: dict[str, Any] = {
             "wrapped": wrapped, "on_host": on_host, "ExitTakenError": ExitTakenError,
-            "min": min, "max": max, "LIBRARY_ERRORS": (ValueError, ArithmeticError)}
+            "min": min, "max": max, "float64": np.float64,
+            "LIBRARY_ERRORS": (ValueError, ArithmeticError)}
         self.sites: dict[str, list[CudaForm]] = {}
         self.arrays: list[Address] = []
-        self.residence = Residence(program.body)
-        self.reads = [(x, set(reads(x))) for x in walk(program.body)]
+        self.body, counters = with_device_counters(program.body)
+        self.residence = Residence(self.body, counters)
+        self.reads = [(x, set(reads(x))) for x in walk(self.body)]
         self._left: dict[int, Memory] = {}
         self._written: set[Operand] = set()  # numbers that are on the device for sure
         self.kept: dict[int, str] = {}  # arguments of calls that may raise, by ``host`` word

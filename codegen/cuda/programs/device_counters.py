@@ -1,0 +1,124 @@
+"""Numbers of the host's that kernels read in each iteration, such as a counter: computed on both.
+
+To copy one to the device costs a wait in line and ends the sequence of launches; to add one to it
+there is one more launch in the sequence.  So a second variable goes with the host's, and scalar ops
+of which it follows are done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fusec.codegen.structured import statements as s
+from fusec.codegen.structured.memory import Operand, Register, Variable
+
+from .host_numbers import is_of_structure
+from .residence import Residence, walk
+
+
+def with_device_counters(body: s.Block) -> tuple[s.Block, frozenset[Variable]]:
+    """The statements with such numbers on the device, and their variables there."""
+    twins = _Twins(body)
+    return (twins.block(body), frozenset(twins.variables.values())) if twins.registers else (
+        body, frozenset())
+
+
+class _Twins:
+    """``registers`` and ``variables`` of the host's, each with its twin on the device."""
+
+    def __init__(self, body: s.Block) -> None:
+        statements = [*walk(body)]
+        self._residence = Residence(body)
+        self._sets: dict[Variable, list[Operand]] = {}
+        self._definitions: dict[Register, Any] = {}
+        for x in statements:
+            if isinstance(x, s.Set):
+                self._sets.setdefault(x.variable, []).append(x.value)
+            elif isinstance(x, (s.Let, s.Get, s.Number, s.Input)):
+                self._definitions[x.result] = x
+        self._count = 1 + max((r.number for r in self._definitions), default=0)
+        self.registers: dict[Register, Register] = {}
+        self.variables: dict[Variable, Variable] = {}
+        for register in self._read_by_kernels(statements):
+            self._note(register)
+
+    def _read_by_kernels(self, statements: Iterable[Any]) -> list[Register]:
+        """The host's numbers that kernels are given."""
+        operands: list[Any] = []
+        for x in statements:
+            if isinstance(x, s.RunKernel):
+                operands += x.operands
+            elif isinstance(x, s.CallScalar) or self._residence.is_kernel(x):
+                operands += x.args
+        return [r for r in operands if isinstance(r, Register)
+                and not self._residence.is_there(r)]
+
+    def _note(self, register: Register) -> None:
+        """Twins of a register, and of all that it follows from, if loops change that."""
+        needed: dict[Any, None] = {}
+        if self._follows(register, needed) and any(isinstance(x, Variable) for x in needed):
+            for thing in needed:
+                if isinstance(thing, Variable):
+                    self.variables.setdefault(thing, Variable(self._next(), thing.dtype))
+                elif not isinstance(self._definitions[thing], (s.Number, s.Input)):
+                    self.registers.setdefault(thing, Register(self._next(), thing.dtype))
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+    def _follows(self, thing: Any, needed: dict[Any, None]) -> bool:
+        """Whether a device can compute it, of the registers and variables that are ``needed``."""
+        if not isinstance(thing, (Register, Variable)) or thing in needed:
+            return True
+        needed[thing] = None
+        if isinstance(thing, Variable):
+            return all(self._follows(value, needed) for value in self._sets.get(thing, ()))
+        x = self._definitions.get(thing)
+        if isinstance(x, s.Get):
+            return self._follows(x.variable, needed)
+        if isinstance(x, s.Let):
+            return not is_of_structure(x) and all(self._follows(a, needed) for a in x.args)
+        return x is not None
+
+    # -- the statements
+
+    def block(self, block: s.Block) -> s.Block:
+        return tuple(made for statement in block for made in self._made(statement))
+
+    def _made(self, x: Any) -> list[Any]:
+        """A statement, and what goes with it on the device."""
+        match x:
+            case s.Declare(thing=Variable() as variable) if variable in self.variables:
+                return [x, s.Declare(self.variables[variable])]
+            case s.Set(variable=variable, value=value) if variable in self.variables:
+                return [x, s.Set(self.variables[variable], self._there(value))]
+            case s.Get(result=result, variable=variable) if result in self.registers:
+                return [x, s.Get(self.registers[result], self.variables[variable])]
+            case s.Let(result=result) if result in self.registers:
+                return [x, s.Let(self.registers[result], x.op, self._all_there(x.args), x.attr)]
+        return [self._changed(x)]
+
+    def _changed(self, x: Any) -> Any:
+        match x:
+            case s.RunKernel():
+                return s.RunKernel(x.kernel, x.nests, self._all_there(x.operands), x.results)
+            case s.CallScalar():
+                return s.CallScalar(x.result, x.holds, x.function, self._all_there(x.args), x.words)
+            case s.Let() if self._residence.is_kernel(x):
+                return s.Let(x.result, x.op, self._all_there(x.args), x.attr)
+            case s.If():
+                return s.If(x.condition, self.block(x.then), None if x.orelse is None else (
+                    self.block(x.orelse)))
+            case s.While():
+                return s.While(self.block(x.test), x.condition, self.block(x.body))
+            case s.CountedLoop():
+                return s.CountedLoop(x.variable, x.limit, x.cost, self.block(x.body))
+        return x
+
+    def _there(self, x: Any) -> Any:
+        return self.registers.get(x, x) if isinstance(x, Register) else x
+
+    def _all_there(self, operands: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(map(self._there, operands))
