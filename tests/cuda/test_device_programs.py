@@ -166,7 +166,7 @@ def test_a_counter_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with as_gpu(monkeypatch) as cupy:
         fusec.jit(adam)(cupy.asarray(np.ones(9)), np.int64(200))
         calls = Counter(cupy.calls)
-    assert calls["graph"] > 6 and calls["to device"] < 10 and calls["to host"] < 4
+    assert calls["graph"] >= 6 and calls["to device"] < 10 and calls["to host"] < 4
 
 
 def test_every_word_and_array_is_given_back() -> None:
