@@ -184,11 +184,13 @@ class Executable:
     def _check_overlap(self, leaves: Sequence[Any]) -> None:
         """Refuse partly overlapping arguments when one of them is written."""
         spec = self.spec
+        if not spec.updates:
+            return
         arrays = [(i, leaf) for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
-        written = [i for i, _ in arrays if spec.leaves[i].input in spec.updates]
-        pair = written and overlapping(arrays, written, lambda i, j: (
+        written = [x for x in arrays if spec.leaves[x[0]].input in spec.updates]
+        pair = overlapping(arrays, written, lambda i, j: (
             spec.leaves[j].alias_of == i or spec.leaves[i].alias_of == j))
-        if pair:
+        if pair is not None:
             raise overlap_error(*(spec.paths[i] for i in pair))
 
 

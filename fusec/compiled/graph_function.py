@@ -157,8 +157,8 @@ class GraphFunction:
                 raise user_error(
                     ValueError, f"the graph updates {self.inputs[i]}, which is read-only", None,
                     "pass an array that can be written")
-        arrays = ((i, x) for i, x in enumerate(leaves) if isinstance(x, np.ndarray))
-        pair = overlapping(arrays, self._updated)
+        arrays = [(i, x) for i, x in enumerate(leaves) if isinstance(x, np.ndarray)]
+        pair = overlapping(arrays, [(i, leaves[i]) for i in self._updated])
         if pair is not None:
             raise overlap_error(*(self.inputs[i] for i in pair))
 

@@ -7,7 +7,7 @@ bounding box.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,13 +139,16 @@ def may_overlap_itself(shape: Sequence[int], strides: Sequence[int], itemsize: i
 
 
 def overlapping(
-    arrays: Iterable[tuple[int, np.ndarray]], written: Collection[int],
+    arrays: Sequence[tuple[int, np.ndarray]], written: Iterable[tuple[int, np.ndarray]],
     are_one: Callable[[int, int], bool] = lambda one, other: False,
 ) -> tuple[int, int] | None:
-    """The numbers of two arrays that may share memory, the first of them written; None: no two do.
+    """The numbers of two arrays that may share memory, the first of them one of those that are
+    ``written``; None: no two do.
 
     ``are_one``: arrays that may, for the program knows them as one.
     """
-    arrays = list(arrays)
-    return next(((i, j) for i, x in arrays if i in written for j, y in arrays
-                 if i != j and not are_one(i, j) and np.may_share_memory(x, y)), None)
+    for i, x in written:
+        for j, y in arrays:
+            if i != j and np.may_share_memory(x, y) and not are_one(i, j):
+                return i, j
+    return None

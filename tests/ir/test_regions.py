@@ -121,8 +121,9 @@ def test_an_array_that_does_not_overlap_itself_has_bytes_of_its_own(axes, itemsi
 
 def test_the_first_pair_that_shares_memory_has_a_written_array() -> None:
     x = np.zeros(8)
-    arrays = [(0, np.zeros(2)), (3, x[:4]), (5, x[2:]), (6, x[6:])]
-    assert overlapping(arrays, {5}) == (5, 3)
-    assert overlapping(arrays, {3}) == (3, 5)
-    assert overlapping(arrays, {5}, lambda i, j: {i, j} == {3, 5}) == (5, 6)
-    assert overlapping(arrays, {0}) is overlapping(arrays, ()) is None
+    a, b, c, d = arrays = [(0, np.zeros(2)), (3, x[:4]), (5, x[2:]), (6, x[6:])]
+    assert overlapping(arrays, [c]) == (5, 3)
+    assert overlapping(arrays, [b]) == (3, 5)
+    assert overlapping(arrays, [a, d]) == (6, 5)
+    assert overlapping(arrays, [c], lambda i, j: {i, j} == {3, 5}) == (5, 6)
+    assert overlapping(arrays, [a]) is overlapping(arrays, ()) is None

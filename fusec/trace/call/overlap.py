@@ -50,10 +50,10 @@ def merged(call: FlatCall) -> FlatCall | None:
 
 def overlapping(call: FlatCall, written: frozenset[int]) -> tuple[int, int] | None:
     """Two different arrays of the call that may overlap, the first of them written; else None."""
-    arrays = ((i, x) for i, x in enumerate(call.leaves)
-              if type(x) is np.ndarray and x.size and not call.is_static[i])
-    return regions.overlapping(
-        arrays, written, lambda i, j: call.key[i + 1][4] == call.key[j + 1][4])
+    arrays = [(i, x) for i, x in enumerate(call.leaves)
+              if type(x) is np.ndarray and x.size and not call.is_static[i]]
+    return regions.overlapping(arrays, [(i, x) for i, x in arrays if i in written],
+                               lambda i, j: call.key[i + 1][4] == call.key[j + 1][4])
 
 
 def overlaps_itself(call: FlatCall, written: frozenset[int]) -> int | None:
