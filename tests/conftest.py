@@ -1,7 +1,7 @@
 """Fixtures of every test: a disk cache of its own, so that runs never meet the user's; the workers
 of a run have one, and runs that are told one by FUSEC_TEST_CACHE.
 
-``--part`` runs every fortieth test of each file, and fewer random programs, for the Pythons and
+``--part`` runs every eightieth test of each file, and fewer random programs, for the Pythons and
 NumPys beside the first.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device,
 ``/device:HEAP:0`` in that of `heap_backend`, but for those marked ``one_device``; ``--one-in 200``
 every two hundredth, from another one each day.  ``--one-case-in 5`` runs a fifth of the cases of
@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-PART = 40
+PART = 80
 MANY_CASES = 8
 # Where cases are products of dtypes, layouts, seeds; elsewhere each is a program that once failed.
 PRODUCTS = ("bench", "codegen", "cuda", "devices", "differential", "gradients", "graphs", "ops",

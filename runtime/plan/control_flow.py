@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ from ..launching.grain import GRAIN_NS
 from ..native import interrupts
 from .host_sites import HostCaller, OutgrownError
 from .recursive_calls import CallRun, RecursionRun, RepeatedRun
-from .sub_programs import Memory, Planner, SubProgram, as_array, own
+from .sub_programs import Memory, Planner, SubProgram, as_array, lying_as, own, results_for
 
 MOST = 1 << 62
 NO_ROOM = "a result had more elements than there was room for: all ran again, step by step"
@@ -145,14 +145,14 @@ class NativeRun:
         sizes: Mapping[str, int],
     ) -> list[np.ndarray]:
         program, words = self.program, blocks.words
-        results = _results(program, self.reused, operands, memory)
+        results = results_for(program, self.reused, operands, memory)
         for cell, position in blocks.scalars:
             cell[0] = operands[position]
         for at, number in blocks.sizes:
             words[at] = sizes[program.passed[number]]
         kept = []  # until the function has returned
         for at, position in blocks.operands:
-            kept.append(lying := _lying(operands[position], self.strides[position]))
+            kept.append(lying := lying_as(operands[position], self.strides[position]))
             words[at] = address_of(lying)
         for at, number in blocks.targets:
             words[at] = address_of(results[number])
@@ -207,8 +207,8 @@ class CodeRun:
     def __call__(
         self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
     ) -> list[np.ndarray]:
-        results = _results(self.program, self.reused, operands, memory, self.arrays)
-        lying = [_lying(x, strides, self.arrays) if v.type.kind == "array" else x
+        results = results_for(self.program, self.reused, operands, memory, self.arrays)
+        lying = [lying_as(x, strides, self.arrays) if v.type.kind == "array" else x
                  for x, v, strides in zip(
                      operands, self.program.node.inputs, self.strides, strict=True)]
         left = self.program.code(lying, results, sizes)
@@ -221,44 +221,6 @@ class CodeRun:
                 raise kernel_error(left.exit.node, left.arguments)
             raise error_at(left.exit, left.index, left.size)
         return results
-
-
-def _lying(
-    operand: np.ndarray, strides: tuple[int, ...], arrays: DeviceArrays | None = None
-) -> np.ndarray:
-    """The operand, copied unless it has the memory layout that the code is compiled for."""
-    if operand.strides == strides:
-        return operand
-    same = all(n == 1 or a == b for n, a, b in zip(
-        operand.shape, operand.strides, strides, strict=True))
-    if same:
-        return operand
-    if arrays is None:
-        return np.array(operand, order="C")
-    out: np.ndarray = arrays.empty(operand.shape, operand.dtype, "C")
-    arrays.write(out, operand)
-    return out
-
-
-def _results(
-    program: ControlProgram | ControlCode, reused: Collection[int], operands: Sequence[Any],
-    memory: Sequence[Memory], arrays: DeviceArrays | None = None,
-) -> list[Any]:
-    """The arrays of the results: operands' own memory, or memory that may begin as their copy.
-
-    ``arrays``: of the device in whose memory they are.
-    """
-    types = (program.kinds if isinstance(program, ControlProgram) else program.node).types
-    copy = np.copyto if arrays is None else arrays.write
-    results: list[Any] = [None] * len(types)
-    for number, source in enumerate(program.copied):
-        if number in reused:
-            results[number] = operands[source]
-        elif types[number].kind == "array":
-            results[number] = memory[number]()
-            if source >= 0:
-                copy(results[number], operands[source])
-    return results
 
 
 def memory_of(nbytes: int) -> np.ndarray:

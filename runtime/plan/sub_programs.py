@@ -1,13 +1,14 @@
-"""Sub-graphs that run from Python, each as a plan of its own."""
+"""Sub-graphs that run from Python, each as a plan of its own; arrays of branches and loops."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from fusec.codegen.backend import DeviceArrays
+from fusec.codegen.plan.control_program import ControlCode, ControlProgram
 from fusec.codegen.plan.schedule import Schedule, SubPlan
 from fusec.ir import TensorType
 
@@ -86,3 +87,50 @@ def on_host(arrays: DeviceArrays, value: Any) -> Any:
 
 def as_array(value: Any, type_: TensorType) -> np.ndarray:
     return value if type_.kind == "array" else np.asarray(value, type_.dtype)
+
+
+def lying_as(
+    operand: np.ndarray, strides: tuple[int, ...], arrays: DeviceArrays | None = None
+) -> np.ndarray:
+    """The operand, copied unless it has the memory layout that the code is compiled for."""
+    if operand.strides == strides:
+        return operand
+    same = all(n == 1 or a == b for n, a, b in zip(
+        operand.shape, operand.strides, strides, strict=True))
+    if same:
+        return operand
+    if arrays is None:
+        return np.array(operand, order="C")
+    out: np.ndarray = arrays.empty(operand.shape, operand.dtype, "C")
+    arrays.write(out, operand)
+    return out
+
+
+def results_for(
+    program: ControlProgram | ControlCode, reused: Collection[int], operands: Sequence[Any],
+    memory: Sequence[Memory], arrays: DeviceArrays | None = None,
+) -> list[Any]:
+    """The arrays of the results: operands' own memory, or memory that may begin as their copy.
+
+    ``arrays``: of the device in whose memory they are.
+    """
+    types = (program.kinds if isinstance(program, ControlProgram) else program.node).types
+    results: list[Any] = [None] * len(types)
+    for number, source in enumerate(program.copied):
+        if number in reused:
+            results[number] = operands[source]
+        elif types[number].kind == "array":
+            results[number] = memory[number]()
+            if source >= 0:
+                _copy(results[number], operands[source], arrays)
+    return results
+
+
+def _copy(target: np.ndarray, source: np.ndarray, arrays: DeviceArrays | None) -> None:
+    """Copy elements; arrays of rank 0 may be cells of the plan, which are the host's."""
+    if arrays is None:
+        np.copyto(target, source)
+    elif arrays.is_there(target):
+        arrays.write(target, source)
+    else:
+        np.copyto(target, arrays.fetch(source) if arrays.is_there(source) else source)
