@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen import backends
-from fusec.codegen.machine_code.native_backend import NativeBackend as Backend
+from fusec.codegen.machine_code.native_backend import NativeBackend
 from fusec.codegen.machine_code.native_nest import NEST_SIGNATURE
 from fusec.codegen.plan.schedule import ExternStep, KernelStep, Place
 from fusec.ir.sizes.bindings import Bindings, evaluator, resolve, typical
@@ -80,7 +80,7 @@ def sized_allocator(
 class Segment:
     """Consecutive kernels: pointers are patched, then launched."""
 
-    def __init__(self, steps: list[KernelStep], cells: np.ndarray, backend: Backend) -> None:
+    def __init__(self, steps: list[KernelStep], cells: np.ndarray, backend: NativeBackend) -> None:
         self.blocks, self.work = make_blocks(steps, cells, backend)
         keys: dict[tuple[str, int], None] = {}
         for pointer in self.blocks.pointers:
@@ -165,7 +165,7 @@ def run_by_ctypes(blocks: ArgumentBlocks, memory_of: Arrays) -> bool:
 class SizedSegment:
     """Kernels with sizes that the call itself defines; their machine code is the same for all."""
 
-    def __init__(self, steps: list[KernelStep], cells: np.ndarray, backend: Backend) -> None:
+    def __init__(self, steps: list[KernelStep], cells: np.ndarray, backend: NativeBackend) -> None:
         self.status = np.zeros(1, np.int64)
         self.nests = [
             SizedNest(backend.block(form, step.params), code, step.places, cells,
@@ -231,7 +231,9 @@ class CalledSegment(SizedSegment):
 
 def _of_numbers(step: KernelStep, cells: Cells) -> Callable[[Arrays, Bindings], bool]:
     """A kernel of cells alone, which the CPU runs."""
-    segment = Segment([step], cells.words, backends.backend("cpu"))
+    backend = backends.backend("cpu")
+    assert isinstance(backend, NativeBackend)
+    segment = Segment([step], cells.words, backend)
 
     def run(memory_of: Arrays, sizes: Bindings) -> bool:
         outcome = segment.call()
