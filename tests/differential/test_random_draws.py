@@ -396,7 +396,7 @@ BAD: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
     "a size of data": (lambda rng, x: rng.normal(size=int(x[0])), ConcreteValueError,
                        "is needed while"),
     "a list": (lambda rng, x: rng.shuffle([1, 2, 3]), UnsupportedError, "make it an array"),
-    "returned": (lambda rng, x: rng, TypeError, "make it outside"),
+    "returned": (lambda rng, x: rng, TypeError, "leave it out of the result"),
     "set_state": (lambda rng, x: np.random.set_state(None), UnsupportedError, "before the call"),
 }
 
