@@ -33,7 +33,7 @@ from ..kernels.in_place_updates import (
 from ..kernels.loop_ir import Kernel
 from ..kernels.lower import lower
 from ..kernels.repeated_kernels import RepeatedKernels
-from .last_uses import last_fallible
+from .last_fallible import last_fallible
 from .schedule import (
     ConstantView,
     ControlRun,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from fusec.ir.sizes.dims import Dim
 
 from ..arrays.scans import index_along
 from ..calls import array, call
-from ..protocol import Site, sum_to
+from ..protocol import sum_to
 from ..terms import Term, conj, imag, real, where
 from .products import adjoint, conjugated, matmul, transposed
 
@@ -119,14 +118,9 @@ def _plain(x: Term) -> Any:
     return x.shape[:-2]
 
 
-def known(terms: Sequence[Term | None], site: Site) -> list[Term]:
-    """Cotangents of all results, zeros for those that have none."""
-    return site.filled(terms, site.results)
-
-
 __all__ = [
     "adjoint", "as_complex", "as_like", "column", "conj", "conjugated", "diagonal", "imag",
-    "imaginary_part", "inverse", "known", "lower", "matmul", "mirrored", "of_triangle",
+    "imaginary_part", "inverse", "lower", "matmul", "mirrored", "of_triangle",
     "on_diagonal", "real", "real_part", "row", "solved", "strictly_lower", "sum_to", "transposed",
     "upper", "where", "with_diagonal",
 ]
