@@ -138,7 +138,9 @@ def why_not(schedule: Schedule) -> str:
     """Why the kernels of a schedule cannot be prepared; empty where they can."""
     for step in schedule.steps:
         if not isinstance(step, KernelStep):
-            if step.run is not None or not schedule.backend.has_kernel(step.node):
+            if step.run is not None:
+                return f"{step.node.op} is a program of its own"
+            if not schedule.backend.has_kernel(step.node):
                 return f"{step.node.op} is no kernel"
             continue
         if not all(form.is_static for form in step.forms):
