@@ -45,7 +45,7 @@ def test_no_program_is_compiled_wrongly() -> None:
 def test_no_program_with_control_flow_is_compiled_wrongly(kind: str) -> None:
     """``c``: branches, loops and views; ``s``: globals, closures, objects and containers too;
     ``w``: arrays that loops shrink and grow."""
-    summary = Campaign((f"{kind}{n}" for n in range(200)), jobs=2, seconds=SECONDS / 2).run()
+    summary = Campaign((f"{kind}{n}" for n in range(200)), jobs=2, seconds=SECONDS / 4).run()
     shown = "".join(f"\n# ---- seed {f['seed']}: {f['failure']}\n{f['program']}"
                     for f in summary.failures)
     assert not summary.failures, shown
