@@ -25,6 +25,8 @@ from ..machine_code.native_nest import CompileStats
 from ..plan.control_program import ControlCode
 from .compiled_nests import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
 from .driver.driver import Driver
+from .joined_call import JoinedCall
+from .kernels.joined_nests import write_joined
 from .kernels.kernel_sources import WrittenKernel, module_of, write_form
 from .programs.program import launched_program
 from .scalars.scalar_functions import refusal as scalar_refusal
@@ -74,7 +76,23 @@ class CudaBackend(Backend):
             if missing:
                 for key, kernels in _loaded(missing, driver, stats).items():
                     known[key] = self.kernels.add(key, kernels)
-            return [NestCall(f, known[k], driver) for k, f in zip(keys, forms, strict=True)]
+            return [NestCall(f, known[k], self.driver_for(f.kernel))
+                    for k, f in zip(keys, forms, strict=True)]
+
+    def driver_for(self, kernel: Kernel) -> Any:
+        """The driver for one kernel of a program, which says whose fault a launch is."""
+        return self.driver
+
+    def joined(self, forms: Sequence[CudaForm], stats: CompileStats) -> JoinedCall:
+        """The nests of one kernel, that `may_be_joined`, as one launch."""
+        index = "i32" if all(form.index == "i32" for form in forms) else "i64"
+        start, driver = time.perf_counter(), self.driver
+        made = write_joined([form.loops for form in forms], index)
+        emitted = time.perf_counter()
+        loaded = driver.compile(made.module)
+        stats.codegen_ms += 1e3 * (emitted - start)
+        stats.add(driver.compiler, 1e3 * (time.perf_counter() - emitted))
+        return JoinedCall(forms, made, loaded, self.driver_for(forms[0].kernel))
 
     def compile_control(
         self, node: Node, strides: Sequence[Strides], stats: CompileStats
@@ -83,8 +101,7 @@ class CudaBackend(Backend):
         program = build_program(node, strides)
         if program.may_outgrow:
             raise NotNativeError("a result of any size, on a CUDA device")
-        return launched_program(program, strides, self.driver,
-                                lambda forms: self.compile(forms, stats), self.library_at)
+        return launched_program(program, strides, self, stats)
 
     def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]:
         """The device's function for a library call in a program: see `ProgramText`."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 from fusec import config
 
-from ..machine_code.native_nest import CompileStats
+from ..kernels.loop_ir import Kernel
 from .backend import CudaBackend
-from .compiled_nests import CudaForm, NestCall
 from .driver.arrays import DriverArrays
 from .emulation import toolchain
 from .emulation.driver import EmulatedDriver
@@ -25,11 +25,8 @@ class CudaHostBackend(CudaBackend):
         super().__init__("cudahost", lambda: DRIVER)
         self.arrays = DriverArrays(DRIVER)
 
-    def compile(self, forms: Sequence[CudaForm], stats: CompileStats) -> list[NestCall]:
-        calls = super().compile(forms, stats)
-        for form, call in zip(forms, calls, strict=True):
-            call.driver = DriverFor(DRIVER, form.kernel)
-        return calls
+    def driver_for(self, kernel: Kernel) -> Any:
+        return DriverFor(DRIVER, kernel)
 
     def status(self) -> Iterator[str]:
         yield f"/device:CUDAHOST:0, which runs a GPU's kernels on the CPU: {toolchain.status()}"

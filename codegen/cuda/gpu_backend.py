@@ -10,9 +10,8 @@ from fusec.core import gpus
 from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
 
-from ..machine_code.native_nest import CompileStats
+from ..kernels.loop_ir import Kernel
 from .backend import CudaBackend
-from .compiled_nests import CudaForm, NestCall
 from .driver import nvrtc
 from .driver.cupy_arrays import CupyArrays
 from .driver.cupy_driver import CupyDriver
@@ -37,11 +36,8 @@ class GpuBackend(CudaBackend):
         driver: Any = self.driver
         return CupyArrays(driver)
 
-    def compile(self, forms: Sequence[CudaForm], stats: CompileStats) -> list[NestCall]:
-        calls, driver = super().compile(forms, stats), self._arrays.driver
-        for form, call in zip(forms, calls, strict=True):
-            call.driver = GpuDriverFor(driver, form.kernel)
-        return calls
+    def driver_for(self, kernel: Kernel) -> Any:
+        return GpuDriverFor(self._arrays.driver, kernel)
 
     def has_kernel(self, node: Node) -> bool:
         return is_called_on_gpu(node) or super().has_kernel(node)

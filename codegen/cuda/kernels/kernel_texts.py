@@ -1,4 +1,4 @@
-"""Texts of a kernel for people: its CUDA C++, and PTX where NVRTC is there."""
+"""Texts of kernels for people: its CUDA C++, and PTX where NVRTC is there."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ class KernelTexts(Mapping[str, str]):
     ``ptx`` is among the names only where NVRTC is; asking for it elsewhere raises `NoNvrtcError`.
     """
 
-    def __init__(self, module: CudaModule) -> None:
-        self.module = module
+    def __init__(self, *modules: CudaModule) -> None:
+        self.modules = modules
+
+    @property
+    def module(self) -> CudaModule:
+        """The module of a kernel that has one."""
+        (module,) = self.modules
+        return module
 
     def __getitem__(self, name: str) -> str:
         if name == "cu":
-            return self.module.source
+            return "\n".join(dict.fromkeys(module.source for module in self.modules))
         if name == "ptx":
-            return nvrtc.compile(self.module, nvrtc.ARCHITECTURES[0]).ptx
+            made = [nvrtc.compile(module, nvrtc.ARCHITECTURES[0]) for module in self.modules]
+            return "\n".join(dict.fromkeys(code.ptx for code in made))
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fusec.ir.sizes.bindings import Bindings
 
 from ..compiled_nests import STATUS_BYTES, NestCall
+from ..joined_call import JoinedCall
 from ..kernels.launch_plan import Slot
 from .launch_queue import Launch
 
@@ -27,8 +28,9 @@ class LaunchSite:
     """``site(call, *addresses)`` asks for the kernels of nests, in order: ``addresses`` are where
     the buffers of the kernel are that the nests are of."""
 
-    def __init__(self, nests: Sequence[NestCall]) -> None:
-        self.nests = nests
+    def __init__(self, nests: Sequence[NestCall], joined: JoinedCall | None = None) -> None:
+        """``joined``: one launch in the place of those of nests."""
+        self.nests, self.joined = nests, joined
         self.needs: list[Need] = [
             need for number, nest in enumerate(nests) for need in _needs(number, nest)]
         self._symbols = sorted({name for nest in nests for name in nest.symbols})
@@ -43,8 +45,9 @@ class LaunchSite:
                 self._known.clear()
             lent = dict(zip((key for key, _ in self.needs), borrowed, strict=True))
             launches = self._known[where] = [
-                launch for number, nest in enumerate(self.nests)
-                for launch in _bound(number, nest, addresses, lent, call.sizes)]
+                *(() if self.joined is None else self.joined.bound(addresses)),
+                *(launch for number, nest in enumerate(self.nests)
+                  for launch in _bound(number, nest, addresses, lent, call.sizes))]
         call.queue.add(launches)
 
 

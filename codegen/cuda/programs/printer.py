@@ -130,10 +130,20 @@ def _run_kernel(text: ProgramText, x: s.RunKernel) -> None:
     addresses = [text.place(o) if isinstance(o, View) else text.word(o) for o in x.operands]
     addresses += [text.new(r) if isinstance(r, Register) else text.place(r) for r in x.results]
     site = text.run_nests([CudaForm(use.form, x.kernel) for use in x.nests], addresses)
+    if _is_apart(x):
+        text.apart.add(site)
     if exits and site:
         operands = ", ".join(text.contents(o) for o in x.operands)
         text.line(f"if call.has_failed({site}):")
         text.line(f"    raise ExitTakenError({exits[0]}, operands=({operands},))")
+
+
+def _is_apart(x: s.RunKernel) -> bool:
+    """Whether the results are in other memory than the operands, and than each other."""
+    written = [r.memory for r in x.results if isinstance(r, View)]
+    read = {o.memory for o in x.operands if isinstance(o, View)}
+    return read.isdisjoint(written) and len({*written}) == len(written) and not any(
+        memory.origin == "alias" for memory in (*written, *read))
 
 
 def _call_python(text: ProgramText, x: s.CallPython) -> None:

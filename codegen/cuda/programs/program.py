@@ -3,50 +3,80 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from fusec import config
 from fusec.codegen.structured.memory import Strides
 from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.codegen.structured.verify import verify
+from fusec.ir import Node
 
+from ...machine_code.native_nest import CompileStats
 from ...plan.control_program import ControlCode
 from ..compiled_nests import CudaForm, NestCall
 from ..driver.driver import Driver
+from ..joined_call import JoinedCall
+from ..kernels.joined_nests import may_be_joined
 from ..kernels.kernel_sources import module_of
 from ..kernels.kernel_texts import KernelTexts
+from ..module import CudaModule
 from .launch_sites import LaunchSite
 from .printer import print_block
 from .program_call import LaunchedProgram
-from .program_text import Library, ProgramText
+from .program_text import ProgramText
 
-Compile = Callable[[Sequence[CudaForm]], list[NestCall]]
+
+class CudaCompiler(Protocol):
+    """The parts of `CudaBackend` that programs are made with."""
+
+    @property
+    def driver(self) -> Driver: ...
+    def compile(self, forms: Sequence[CudaForm], stats: CompileStats) -> list[NestCall]: ...
+    def joined(self, forms: Sequence[CudaForm], stats: CompileStats) -> JoinedCall: ...
+    def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]: ...
 
 
 def launched_program(
-    program: StructuredProgram, strides: Sequence[Strides], driver: Driver, compile_: Compile,
-    library: Library,
+    program: StructuredProgram, strides: Sequence[Strides], compiler: CudaCompiler,
+    stats: CompileStats,
 ) -> ControlCode:
-    """Raises `NotNativeError` for what only runs step by step; ``compile_`` makes the calls of
-    nests; ``library``: see `ProgramText`."""
+    """Raises `NotNativeError` for what only runs step by step."""
     if config.verify:
         verify(program)
-    text = ProgramText(program, library)
+    text = ProgramText(program, compiler.library_at)
     print_block(text, text.body)
-    forms = [form for site in text.sites.values() for form in site]
-    nests = compile_(forms)
-    names, first = dict(text.names), 0
-    for name, of_site in text.sites.items():
-        names[name] = LaunchSite(nests[first: first + len(of_site)])
-        first += len(of_site)
-    run = LaunchedProgram(program, driver, _compiled(text, names), text.arrays)
+    sites = _sites(text, compiler, stats)
+    run = LaunchedProgram(
+        program, compiler.driver, _compiled(text, text.names | sites), text.arrays)
     texts: Any = ChainMap({"py": text.text}, KernelTexts(  # type: ignore[arg-type]
-        module_of([one.written for nest in nests for one in nest.kernels])))
-    node = program.node
-    return ControlCode(node, run, [form.loops for form in forms], program.copied, texts,
+        *_modules(sites)))
+    node, forms = program.node, [form.loops for site in text.sites.values() for form in site]
+    return ControlCode(node, run, forms, program.copied, texts,
                        lambda: build_program(node, strides),
                        f"text that launches {len(text.sites)} kernels")
+
+
+def _sites(
+    text: ProgramText, compiler: CudaCompiler, stats: CompileStats
+) -> dict[str, LaunchSite]:
+    """The launches by name; nests that one launch does each have a module of their own."""
+    sites = {name: LaunchSite([], compiler.joined(forms, stats))
+             for name, forms in text.sites.items() if name in text.apart and may_be_joined(
+                 forms[0].kernel, [form.loops for form in forms])}
+    others = {name: forms for name, forms in text.sites.items() if name not in sites}
+    nests = iter(compiler.compile([form for forms in others.values() for form in forms], stats))
+    return sites | {name: LaunchSite([next(nests) for _ in forms])
+                    for name, forms in others.items()}
+
+
+def _modules(sites: Mapping[str, LaunchSite]) -> Iterator[CudaModule]:
+    """The kernels, for people: a module for each nest, or for nests that are joined."""
+    for site in sites.values():
+        if site.joined is not None:
+            yield site.joined.joined.module
+        for nest in site.nests:
+            yield module_of([one.written for one in nest.kernels])
 
 
 def _compiled(text: ProgramText, names: dict[str, Any]) -> Callable[..., None]:

@@ -55,6 +55,7 @@ class ProgramText:
             "min": min, "max": max, "float64": np.float64,
             "LIBRARY_ERRORS": (ValueError, ArithmeticError)}
         self.sites: dict[str, list[CudaForm]] = {}
+        self.apart: set[str] = set()  # those that write nothing in the memory of an operand
         self.arrays: list[Address] = []
         self.body, counters = with_device_counters(program.body)
         self.residence = Residence(self.body, counters)
