@@ -323,7 +323,8 @@ def _run(trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[s
 def _is_of_walk(error: RecursionError) -> bool:
     """Whether fusec met it in a container, not the program in its own calls."""
     innermost = deque(walk_tb(error.__traceback__), maxlen=_WALK)
-    return all(is_ours(frame.f_globals) for frame, _ in innermost)
+    return all(is_ours(frame.f_globals) or frame.f_globals.get("__name__") == "contextlib"
+               for frame, _ in innermost)
 
 
 def _is_free(trace: Trace, error: Exception, variable: str) -> bool:

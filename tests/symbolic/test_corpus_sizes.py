@@ -16,7 +16,6 @@ TRACES = {
     "multigrid_poisson": (5, LEVELS),
     "fft_radix2": (5, LEVELS),
     "fft_recursive": (4, LEVELS),
-    "double_pendulum": (5, "it appends to a list, whose length Python has to know"),
 }
 FOLDED = "arrays such as np.arange(n) * 2 are computed by a kernel, not while tracing"
 RUN = "an int is a value of the run in the plan, a constant in the static trace"
