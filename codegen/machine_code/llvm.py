@@ -99,9 +99,12 @@ def host_features() -> str:
 
 
 def _make_target_machine() -> Any:
+    """Of the large code model: LLVM asks the system for the code of a module and for its constants
+    apart, and ends the process where a small model's are more than 2 GiB from each other, as beside
+    large arrays they may be."""
     return _target().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=host_features(), opt=2, reloc="pic",
-        codemodel="default",
+        cpu=llvm.get_host_cpu_name(), features=host_features(), opt=2, reloc="static",
+        codemodel="large",
     )
 
 
@@ -210,7 +213,7 @@ def _settings() -> tuple[str, ...]:
     """Everything besides the text and the speed that decides the object code."""
     version = ".".join(map(str, llvm.llvm_version_info))
     return (triple(), llvm.get_host_cpu_name(), host_features(), llvmlite.__version__, version,
-            "opt=2 reloc=pic codemodel=default no-vectorize no-slp no-unroll", *NEST_PASSES,
+            "opt=2 reloc=static codemodel=large no-vectorize no-slp no-unroll", *NEST_PASSES,
             _own_source())
 
 

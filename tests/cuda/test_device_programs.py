@@ -261,7 +261,7 @@ def test_an_exit_leaves_what_was_computed() -> None:
     assert got[0] == 4
 
 
-# ------------------------------------------------------------------------ nests that one launch does
+# ------------------------------------------------------------------------ nests of one launch
 
 
 def framed(u: Any, n: Any) -> Any:
