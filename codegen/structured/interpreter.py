@@ -80,6 +80,14 @@ class _Place:
             "typestr": dtype.str, "version": 3}
 
 
+def array_at(
+    address: int, shape: Sequence[int], strides: Sequence[int], dtype: np.dtype
+) -> np.ndarray:
+    """The array at an address, which may be one of a device: no element is read."""
+    lying: Any = _Place(address, shape, strides, dtype)
+    return np.asarray(lying)
+
+
 class _Run:
     """One call of a program."""
 
@@ -111,8 +119,8 @@ class _Run:
         for number, memory in self.left.items():
             array = self.results[number]
             if self.addresses[memory] != array.ctypes.data:
-                moved[number] = np.array(np.asarray(_Place(
-                    self.addresses[memory], array.shape, array.strides, array.dtype)))
+                moved[number] = np.array(array_at(
+                    self.addresses[memory], array.shape, array.strides, array.dtype))
         for number, contents in moved.items():
             self.results[number][...] = contents
 
@@ -143,7 +151,7 @@ class _Run:
         shape = [self.size(n) for n in view.shape]
         strides = [self.number(x) if isinstance(x, Register) else int(x) for x in view.strides]
         self._check(address, shape, strides, view)
-        return np.asarray(_Place(address, shape, strides, view.dtype))
+        return array_at(address, shape, strides, view.dtype)
 
     def _check(
         self, address: int, shape: Sequence[int], strides: Sequence[int], view: View

@@ -14,8 +14,9 @@ class KernelTexts(Mapping[str, str]):
     ``ptx`` is among the names only where NVRTC is; asking for it elsewhere raises `NoNvrtcError`.
     """
 
-    def __init__(self, *modules: CudaModule) -> None:
-        self.modules = modules
+    def __init__(self, *modules: CudaModule, py: str = "") -> None:
+        """``py``: the text that launches them, where there is one."""
+        self.modules, self._py = modules, py
 
     @property
     def module(self) -> CudaModule:
@@ -24,6 +25,8 @@ class KernelTexts(Mapping[str, str]):
         return module
 
     def __getitem__(self, name: str) -> str:
+        if name == "py" and self._py:
+            return self._py
         if name == "cu":
             return "\n".join(dict.fromkeys(module.source for module in self.modules))
         if name == "ptx":
@@ -32,7 +35,8 @@ class KernelTexts(Mapping[str, str]):
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(("cu", "ptx") if nvrtc.is_available() else ("cu",))
+        names = ("cu", "ptx") if nvrtc.is_available() else ("cu",)
+        return iter(("py", *names) if self._py else names)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

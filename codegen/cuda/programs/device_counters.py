@@ -7,7 +7,7 @@ of which it follows are done twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fusec.codegen.structured import statements as s
@@ -56,8 +56,8 @@ class _Twins:
 
     def _note(self, register: Register) -> None:
         """Twins of a register, and of all that it follows from, if loops change that."""
-        needed: dict[Any, None] = {}
-        if self._follows(register, needed) and any(isinstance(x, Variable) for x in needed):
+        needed = {} if register in self.registers else self._needed(register)
+        if any(isinstance(thing, Variable) for thing in needed):
             for thing in needed:
                 if isinstance(thing, Variable):
                     self.variables.setdefault(thing, Variable(self._next(), thing.dtype))
@@ -68,19 +68,32 @@ class _Twins:
         self._count += 1
         return self._count
 
-    def _follows(self, thing: Any, needed: dict[Any, None]) -> bool:
-        """Whether a device can compute it, of the registers and variables that are ``needed``."""
-        if not isinstance(thing, (Register, Variable)) or thing in needed:
-            return True
-        needed[thing] = None
+    def _needed(self, register: Register) -> dict[Any, None]:
+        """The registers and variables that it follows from, where a device can compute all."""
+        needed: dict[Any, None] = {}
+        waiting: list[Any] = [register]
+        while waiting:
+            thing = waiting.pop()
+            if isinstance(thing, (Register, Variable)) and thing not in needed:
+                sources = self._sources(thing)
+                if sources is None:
+                    return {}
+                needed[thing] = None
+                waiting += sources
+        return needed
+
+    def _sources(self, thing: Register | Variable) -> Sequence[Any] | None:
+        """The operands that a number follows from; None: the host's alone."""
         if isinstance(thing, Variable):
-            return all(self._follows(value, needed) for value in self._sets.get(thing, ()))
-        x = self._definitions.get(thing)
-        if isinstance(x, s.Get):
-            return self._follows(x.variable, needed)
-        if isinstance(x, s.Let):
-            return not is_of_structure(x) and all(self._follows(a, needed) for a in x.args)
-        return x is not None
+            return self._sets.get(thing, ())
+        match self._definitions.get(thing):
+            case s.Get(variable=variable):
+                return [variable]
+            case s.Let(args=args) as let:
+                return None if is_of_structure(let) else args
+            case None:
+                return None
+        return ()
 
     # -- the statements
 

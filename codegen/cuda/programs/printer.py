@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..scalars.scalar_functions import refusal
 from .host_numbers import text_of
 from .number_kernels import call_kernel, copy_kernel, number_kernel
 from .program_text import ProgramText, still
+from .residence import reads
 
 
 def print_block(text: ProgramText, block: s.Block) -> None:
@@ -45,8 +47,8 @@ def _is_of_the_host(text: ProgramText, x: Any) -> bool:
 
 def _numbers(text: ProgramText, lets: list[s.Let]) -> None:
     """One kernel for scalar ops that follow each other."""
-    own = set(map(id, lets))
-    read = {r for x, registers in text.reads if id(x) not in own for r in registers}
+    own = Counter(r for x in lets for r in reads(x))
+    read = {x.result for x in lets if text.readers[x.result] > own[x.result]}
     made = number_kernel(f"{text.node.name}_numbers", lets, read, text.node.loc)
     if made.results:
         words = [text.word(r) for r in made.inputs]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -49,8 +48,7 @@ def launched_program(
     sites = _sites(text, compiler, stats)
     run = LaunchedProgram(
         program, compiler.driver, _compiled(text, text.names | sites), text.arrays)
-    texts: Any = ChainMap({"py": text.text}, KernelTexts(  # type: ignore[arg-type]
-        *_modules(sites)))
+    texts = KernelTexts(*_modules(sites), py=text.text)
     node, forms = program.node, [form.loops for site in text.sites.values() for form in site]
     return ControlCode(node, run, forms, program.copied, texts,
                        lambda: build_program(node, strides),

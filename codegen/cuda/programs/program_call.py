@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen.structured.interpreter import array_at
 from fusec.codegen.structured.program import StructuredProgram
 
 from ...plan.control_program import EarlyExit
@@ -28,15 +29,6 @@ class ExitTakenError(Exception):
     ) -> None:
         self.exit, self.index, self.size, self.operands = exit_, index, size, operands
         self.error = error
-
-
-class _Lying:
-    """Memory at an address, as NumPy takes it over."""
-
-    def __init__(self, address: int, view: tuple[Any, Any, np.dtype]) -> None:
-        shape, strides, dtype = view
-        self.__array_interface__ = {"data": (address, False), "shape": shape, "strides": strides,
-                                    "typestr": dtype.str, "version": 3}
 
 
 class ProgramCall:
@@ -87,15 +79,10 @@ class ProgramCall:
         return any(self.memory.word(address) for ((_, slot), _), address in zip(
             site.needs, self.borrowed(site), strict=True) if slot == STATUS)
 
-    def array(self, address: int, view: tuple[Any, Any, np.dtype]) -> Any:
-        """The array at an address, of the device, by shape, strides and dtype."""
-        lying: Any = _Lying(address, view)
-        return np.asarray(lying)
-
     def fetched(self, address: int, view: tuple[Any, Any, np.dtype]) -> np.ndarray:
-        """Its elements on the host."""
+        """The elements of the array at an address, by shape, strides and dtype, on the host."""
         self.queue.flush()
-        return DriverArrays(self.driver).fetch(self.array(address, view))
+        return DriverArrays(self.driver).fetch(array_at(address, *view))
 
     def settle(self) -> None:
         """Put what an unfinished program has computed where it belongs: loops exchange addresses.

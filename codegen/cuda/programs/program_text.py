@@ -7,6 +7,7 @@ of single elements, and for results.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -59,7 +60,7 @@ class ProgramText:
         self.arrays: list[Address] = []
         self.body, counters = with_device_counters(program.body)
         self.residence = Residence(self.body, counters)
-        self.reads = [(x, set(reads(x))) for x in walk(self.body)]
+        self.readers = Counter(r for x in walk(self.body) for r in reads(x))
         self._left: dict[int, Memory] = {}
         self._written: set[Operand] = set()  # numbers that are on the device for sure
         self.kept: dict[int, str] = {}  # arguments of calls that may raise, by ``host`` word
