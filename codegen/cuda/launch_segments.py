@@ -17,7 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels.loop_ir import Kernel
-from ..plan.schedule import ExternStep, KernelStep, Place, Schedule
+from ..plan.schedule import Schedule
+from ..structured.call_statements import CallStatement, NodeCall
+from ..structured.kernel_statements import RunKernel
+from ..structured.memory import View
 from .compiled_nests import LoadedKernel, NestCall
 from .kernels.launch_plan import Layout, Slot
 
@@ -66,8 +69,8 @@ class Prepared:
         self.numbers = numbers
         has_checks = any(call.has_checks for step in schedule.kernels for call in step.code)
         self.status = WORD * schedule.cells if has_checks else -1
-        self.called = {(p.kind, p.number) for step in schedule.externs for p in step.targets
-                       if p.kind != "cell"}
+        self.called = {p.key for step in schedule.externs for p in step.results
+                       if not p.is_cell}
         self._temps: dict[int, int] = {}
         end = _aligned(WORD * (schedule.cells + has_checks))
         for number, place in enumerate(schedule.temps):
@@ -81,10 +84,10 @@ class Prepared:
     def segments(self) -> list[Segment]:
         return [part for part in self.parts if isinstance(part, Segment)]
 
-    def _parts(self, steps: Sequence[KernelStep | ExternStep]) -> Iterator[Segment | ExternStep]:
-        kernels: list[KernelStep] = []
+    def _parts(self, steps: Sequence[CallStatement]) -> Iterator[Segment | NodeCall]:
+        kernels: list[RunKernel] = []
         for step in steps:
-            if isinstance(step, KernelStep):
+            if isinstance(step, RunKernel):
                 kernels.append(step)
                 continue
             if kernels:
@@ -94,11 +97,11 @@ class Prepared:
         if kernels:
             yield self._segment(kernels)
 
-    def _segment(self, steps: Sequence[KernelStep]) -> Segment:
+    def _segment(self, steps: Sequence[RunKernel]) -> Segment:
         return Segment([launch for step in steps for call in step.code
                         for launch in self._nest(step, call)], [step.kernel for step in steps])
 
-    def _nest(self, step: KernelStep, call: NestCall) -> list[Launch]:
+    def _nest(self, step: RunKernel, call: NestCall) -> list[Launch]:
         """The launches of one nest."""
         where: dict[Slot, Address | int] = {
             ("operand", n): self.address(step.places[operand.buffer], operand.offset)
@@ -117,17 +120,17 @@ class Prepared:
         self.nbytes = max(self.nbytes, end)
         return launches
 
-    def address(self, place: Place, offset: int = 0) -> Address:
+    def address(self, place: View, offset: int = 0) -> Address:
         """Where a value is, and bytes after its first element."""
         if 0 in place.shape:  # of which a wrong index, that becomes 0, reads what is no element
             self.nbytes = max(self.nbytes, _ALIGNMENT)
             return Address(BLOCK, 0)
-        if place.kind == "cell":
-            base = NUMBERS if place.number < self.numbers else BLOCK
-            return Address(base, WORD * place.number + offset)
-        if place.kind == "temp" and ("temp", place.number) not in self.called:
-            return Address(BLOCK, self._temps[place.number] + offset)
-        return Address((place.kind, place.number), offset)
+        if place.is_cell:
+            base = NUMBERS if place.memory.position < self.numbers else BLOCK
+            return Address(base, WORD * place.memory.position + offset)
+        if place.memory.origin == "temp" and ("temp", place.memory.position) not in self.called:
+            return Address(BLOCK, self._temps[place.memory.position] + offset)
+        return Address(place.key, offset)
 
 
 def _aligned(nbytes: int) -> int:
@@ -137,7 +140,7 @@ def _aligned(nbytes: int) -> int:
 def why_not(schedule: Schedule) -> str:
     """Why the kernels of a schedule cannot be prepared; empty where they can."""
     for step in schedule.steps:
-        if not isinstance(step, KernelStep):
+        if not isinstance(step, RunKernel):
             if step.run is not None:
                 return f"{step.node.op} is a program of its own"
             if not schedule.backend.has_kernel(step.node):

@@ -19,16 +19,9 @@ from .. import backends
 from ..backend import Backend, DeviceArrays
 from ..kernels.complex_pairs import buffer_strides
 from ..machine_code.native_nest import CompileStats
+from ..structured.kernel_statements import RunKernel, uses_of
 from ..structured.not_native import NotNativeError
-from .schedule import (
-    ControlRun,
-    Divide,
-    KernelStep,
-    Schedule,
-    Strides,
-    SubPlan,
-    contiguous_strides,
-)
+from .schedule import ControlRun, Divide, Schedule, Strides, SubPlan, contiguous_strides
 from .scheduler import Scheduler
 
 
@@ -57,7 +50,7 @@ def _compile(schedule: Schedule, stats: CompileStats) -> None:
         key = id(step.kernel.nests), strides
         if key not in made:
             made[key] = backend.specialise(step.kernel, strides)
-        step.forms = made[key]
+        step.nests = uses_of(made[key], step.params)
         forms.extend(step.forms)
     codes = backend.compile(forms, stats)
     for extern in schedule.externs:
@@ -69,15 +62,16 @@ def _compile(schedule: Schedule, stats: CompileStats) -> None:
         _compile_numbers(steps, stats)
 
 
-def _compile_numbers(steps: Sequence[KernelStep], stats: CompileStats) -> None:
+def _compile_numbers(steps: Sequence[RunKernel], stats: CompileStats) -> None:
     """Kernels of numbers alone as the CPU's, beside branches and loops of a device: what those are
     given is the host's, which had to wait for the device otherwise."""
     host = backends.backend("cpu")
     for step in steps:
-        if all(place.kind == "cell" for place in step.places):
+        if all(place.is_cell for place in step.places):
             strides = [buffer_strides(p.dtype, p.strides) for p in step.places]
             forms = host.specialise(step.kernel, strides)
-            step.on_host = replace(step, forms=forms, code=host.compile(forms, stats))
+            step.on_host = replace(
+                step, nests=uses_of(forms, step.params), code=host.compile(forms, stats))
 
 
 def _compile_control(run: ControlRun, schedule: Schedule, stats: CompileStats) -> None:

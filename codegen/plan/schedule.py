@@ -7,125 +7,29 @@ schedule's back end; everything else in a schedule is the same for all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fusec.core.records import dataclass, field, replace
-from fusec.errors import InternalError
+from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node
 from fusec.ir.device_names import DeviceName
 from fusec.ir.lazy_values import asked_once, lazy
-from fusec.ir.sizes.bindings import Bindings, attrs_evaluator, resolve, typical
-from fusec.ir.sizes.dims import Size, is_static, maximum, symbols_of
+from fusec.ir.sizes.bindings import typical
+from fusec.ir.sizes.dims import Size, maximum, symbols_of
 from fusec.ops import get
 from fusec.ops.calls.subgraph_ops import has_placed_parts
 from fusec.passes.pipeline import BodyPasses, Pass, PassRecord, run_passes
 
 from ..backend import Backend, DeviceArrays, Strides
-from ..kernels.loop_ir import Kernel, Param
+from ..structured.call_statements import CallLibrary, CallStatement, RunProgram
+from ..structured.kernel_statements import RunKernel
+from ..structured.memory import View
 from .control_program import ControlCode, ControlProgram
 
 if TYPE_CHECKING:
     from ..machine_code.llvm import NativeCode
-    from ..machine_code.native_nest import NestBlock
-    from .block_templates import OpenBlock
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """What a library reads of an array: ``reference`` of it, at attributes that may hold sizes."""
-
-    reference: Callable[..., np.ndarray]
-    attrs: Mapping[str, Any]
-
-    @lazy
-    def _attrs_at(self) -> Callable[[Bindings], dict[str, Any]]:
-        return attrs_evaluator(self.attrs)
-
-    def __call__(self, array: np.ndarray, sizes: Bindings) -> np.ndarray:
-        return self.reference(array, **self._attrs_at(sizes))
-
-
-@dataclass(frozen=True, eq=False)
-class ConstantView:
-    """Views of a constant at sizes of arguments, for a library to read."""
-
-    constant: Any
-    views: tuple[View, ...]
-
-    def at_sizes(self, sizes: Callable[[Any], Any]) -> Any:
-        """What they show, for a function that substitutes sizes in plain data."""
-        shown = sizes(self.constant)
-        for view in self.views:
-            shown = view.reference(shown, **{k: sizes(x) for k, x in view.attrs.items()})
-        return shown
-
-
-@dataclass
-class Place:
-    """Where a value lives: ``kind`` is ``arg``, ``out``, ``temp`` or ``cell`` with its number.
-
-    ``views`` show a part of that memory, as arrays; only library calls read through them.
-    """
-
-    kind: str
-    number: int
-    strides: Strides
-    shape: tuple[Size, ...]
-    dtype: np.dtype
-    views: tuple[View, ...] = ()
-
-    @property
-    def is_static(self) -> bool:
-        """Whether its sizes are known when it is planned."""
-        return is_static(self.shape)
-
-    def at_sizes(self, sizes: Bindings) -> Place:
-        """The place with its sizes evaluated."""
-        return self if self.is_static else replace(
-            self, shape=resolve(self.shape, sizes), strides=resolve(self.strides, sizes))
-
-
-@dataclass
-class KernelStep:
-    """One kernel with the places of its buffers; ``forms`` and their ``code`` are the back end's.
-
-    ``on_host``: the same as the CPU's code, of numbers that a device need not compute.
-    """
-
-    kernel: Kernel
-    places: list[Place]
-    boundaries: tuple[str, ...] = ()
-    not_empty: tuple[Size, ...] = ()  # what extrema go over: of nothing NumPy raises
-    forms: list[Any] = field(default_factory=list)
-    code: list[Any] = field(default_factory=list)
-    on_host: KernelStep | None = None
-
-    @property
-    def name(self) -> str:
-        return self.kernel.name
-
-    @property
-    def params(self) -> tuple[Param, ...]:
-        """The constants that its kernel gets at run time."""
-        return self.kernel.params
-
-    @property
-    def pattern(self) -> KernelStep | None:
-        """The same with symbols, for all sizes; None where there is only this one."""
-        return None
-
-    def filled(self, block: OpenBlock) -> NestBlock:
-        """A block of the pattern at the sizes of this step."""
-        raise InternalError(f"{self.name} has no pattern")
-
-    @lazy
-    def is_static(self) -> bool:
-        """Whether all its sizes are known when its nests are compiled."""
-        return all(form.is_static for form in self.forms) and all(
-            place.is_static for place in self.places)
 
 
 class AtItsSizes:
@@ -134,7 +38,7 @@ class AtItsSizes:
     def data(self, data: Any) -> Any:
         return data
 
-    def place(self, place: Place) -> Place:
+    def place(self, place: View) -> View:
         return place
 
     def source(self, source: Any) -> Any:
@@ -230,42 +134,15 @@ class ControlRun:
 
 
 @dataclass
-class ExternStep:
-    """A library call, or a branch or loop.
-
-    A fresh array of the library's own that has a target's layout stands in its place.
-    """
-
-    node: Node
-    sources: list[Place | Any]
-    targets: list[Place]
-    run: ControlRun | None = None
-
-    @property
-    def control(self) -> ControlRun | None:
-        """The branch or loop; None for a library call."""
-        return self.run
-
-    @property
-    def name(self) -> str:
-        return self.node.name
-
-    @property
-    def kinds(self) -> Node:
-        """The node, of whose types only dtypes and kinds may be read."""
-        return self.node
-
-
-@dataclass
 class Schedule:
     """Steps in order and the places they use."""
 
     is_partitioned: ClassVar[bool] = False  # over several devices
 
-    steps: list[KernelStep | ExternStep]
-    temps: list[Place]
+    steps: list[CallStatement]
+    temps: list[View]
     cells: int
-    outputs: list[Place | Any]
+    outputs: list[View | Any]
     graph: Graph
     backend: Backend
     traced: Graph | None = None  # the program's own order of what may raise, before the passes
@@ -280,12 +157,12 @@ class Schedule:
         return ()
 
     @property
-    def kernels(self) -> list[KernelStep]:
-        return [s for s in self.steps if isinstance(s, KernelStep)]
+    def kernels(self) -> list[RunKernel]:
+        return [s for s in self.steps if isinstance(s, RunKernel)]
 
     @property
-    def externs(self) -> list[ExternStep]:
-        return [s for s in self.steps if isinstance(s, ExternStep)]
+    def externs(self) -> list[CallLibrary | RunProgram]:
+        return [s for s in self.steps if not isinstance(s, RunKernel)]
 
     @property
     def pattern(self) -> Graph:

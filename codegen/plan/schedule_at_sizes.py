@@ -19,21 +19,14 @@ from fusec.ir.sizes.instantiate import Instantiation
 
 from ..kernels.loop_ir import Kernel, Param
 from ..machine_code.native_nest import CompileStats, NestBlock
+from ..structured.call_statements import NodeCall
+from ..structured.kernel_statements import NestUse, RunKernel, uses_of
+from ..structured.memory import ConstantView, LibraryView, View
 from .block_templates import OpenBlock, form_at, params_at
 from .control_program import ControlProgram, StructuredText
 from .plan_building import compile_schedule
 from .programs_at_sizes import ProgramAtSizes, StepNodes
-from .schedule import (
-    AtItsSizes,
-    ConstantView,
-    ControlRun,
-    ExternStep,
-    KernelStep,
-    Place,
-    Schedule,
-    Traffic,
-    View,
-)
+from .schedule import AtItsSizes, ControlRun, Schedule, Traffic
 
 
 class Substitution(AtItsSizes):
@@ -42,26 +35,26 @@ class Substitution(AtItsSizes):
     def __init__(self, to: Instantiation) -> None:
         self.to, self.nodes = to, StepNodes(to)
         self.data = to.data  # type: ignore[method-assign]
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, View] = {}
 
-    def place(self, place: Place) -> Place:
+    def place(self, place: View) -> View:
         if not has_sizes(place):
             return place
         new = self._places.get(id(place))
         if new is None:
             data = self.data
-            new = self._places[id(place)] = Place(
-                place.kind, place.number, data(place.strides), data(place.shape), place.dtype,
-                tuple(map(self.view, place.views)))
+            new = self._places[id(place)] = View(
+                place.memory, data(place.shape), data(place.strides), place.dtype,
+                views=tuple(map(self.view, place.views)))
         return new
 
-    def view(self, view: View) -> View:
+    def view(self, view: LibraryView) -> LibraryView:
         attrs = {name: self.data(value) for name, value in view.attrs.items()}
         is_same = all(value is view.attrs[name] for name, value in attrs.items())
-        return view if is_same else View(view.reference, attrs)
+        return view if is_same else LibraryView(view.reference, attrs)
 
     def source(self, source: Any) -> Any:
-        if isinstance(source, Place):
+        if isinstance(source, View):
             return self.place(source)
         if isinstance(source, ConstantView):
             return source.at_sizes(self.data)
@@ -69,7 +62,7 @@ class Substitution(AtItsSizes):
 
 
 @asked_once
-def has_sizes(place: Place) -> bool:
+def has_sizes(place: View) -> bool:
     """Whether sizes decide anything of it."""
     return not (_is_fixed(place.shape) and _is_fixed(place.strides) and all(
         _is_fixed(value) for view in place.views for value in view.attrs.values()))
@@ -80,35 +73,40 @@ def _is_fixed(data: Any) -> bool:
     return kind in (int, str, bool, type(None)) or (kind is tuple and all(map(_is_fixed, data)))
 
 
-class StepAtSizes(KernelStep):
+class StepAtSizes(RunKernel):
     """``pattern`` at other sizes; its loop IR, which people read and no call needs, is lowered
     anew."""
 
     def __init__(
-        self, pattern: KernelStep, at: Substitution, lowered: Callable[[], KernelStep]
+        self, pattern: RunKernel, at: Substitution, lowered: Callable[[], RunKernel]
     ) -> None:
         self._pattern, self.at = pattern, at
         self.code = pattern.code
         self._lowered = lowered
 
     @property
-    def pattern(self) -> KernelStep:
+    def pattern(self) -> RunKernel:
         return self._pattern
 
     def filled(self, block: OpenBlock) -> NestBlock:
         return block.at_sizes(self.at.to)
 
     @lazy
-    def places(self) -> list[Place]:
-        return [self.at.place(place) for place in self.pattern.places]
+    def operands(self) -> list[Any]:  # type: ignore[override]
+        return list(map(self.at.place, self.pattern.operands))
+
+    @lazy
+    def results(self) -> list[Any]:  # type: ignore[override]
+        return list(map(self.at.place, self.pattern.results))
 
     @lazy
     def not_empty(self) -> tuple[Any, ...]:
         return tuple(self.at.to.data(self.pattern.not_empty))
 
     @lazy
-    def forms(self) -> list[Any]:
-        return [form_at(self.at.to, form) for form in self.pattern.forms]
+    def nests(self) -> list[NestUse]:  # type: ignore[override]
+        forms = (form_at(self.at.to, form) for form in self.pattern.forms)
+        return uses_of(forms, self.params)
 
     @property
     def is_static(self) -> bool:
@@ -131,11 +129,11 @@ class StepAtSizes(KernelStep):
         return self._lowered().boundaries
 
 
-class CallAtSizes(ExternStep):
+class CallAtSizes(NodeCall):
     """A library call, or a native branch or loop; its structured IR is made when it is read."""
 
     def __init__(
-        self, pattern: ExternStep, at: Substitution, structured: Callable[[str], StructuredText]
+        self, pattern: NodeCall, at: Substitution, structured: Callable[[str], StructuredText]
     ) -> None:
         self.pattern, self.at, self._structured = pattern, at, structured
 
@@ -152,12 +150,12 @@ class CallAtSizes(ExternStep):
         return self.pattern.node
 
     @lazy
-    def sources(self) -> list[Any]:
-        return list(map(self.at.source, self.pattern.sources))
+    def operands(self) -> list[Any]:  # type: ignore[override]
+        return list(map(self.at.source, self.pattern.operands))
 
     @lazy
-    def targets(self) -> list[Place]:
-        return list(map(self.at.place, self.pattern.targets))
+    def results(self) -> list[View]:  # type: ignore[override]
+        return list(map(self.at.place, self.pattern.results))
 
     @lazy
     def run(self) -> ControlRun | None:
@@ -191,7 +189,7 @@ class ScheduleAtSizes(Schedule):
         self._at = at
         steps: list[Any] = [
             StepAtSizes(step, at, partial(self._lowered_step, next(kernels)))
-            if isinstance(step, KernelStep) else CallAtSizes(step, at, self._structured)
+            if isinstance(step, RunKernel) else CallAtSizes(step, at, self._structured)
             for step in of.steps]
         super().__init__(
             steps, list(map(at.place, of.temps)), of.cells, list(map(at.source, of.outputs)), graph,
@@ -216,7 +214,7 @@ class ScheduleAtSizes(Schedule):
     def _lowered(self) -> Schedule:
         return self._lower()
 
-    def _lowered_step(self, number: int) -> KernelStep:
+    def _lowered_step(self, number: int) -> RunKernel:
         return self._lowered.kernels[number]
 
     def _structured(self, name: str) -> StructuredText:
@@ -236,7 +234,7 @@ def is_open(schedule: Schedule) -> bool:
     """Whether it can be made for other sizes: branches and loops that run step by step, or may,
     have plans of their own sizes."""
     places = [*schedule.temps, *(p for step in schedule.kernels for p in step.places),
-              *(x for x in schedule.outputs if isinstance(x, Place))]
+              *(x for x in schedule.outputs if isinstance(x, View))]
     return schedule.backend.is_native and all(
         step.run is None or (
             isinstance(step.run.program, ControlProgram) and not step.run.may_outgrow)

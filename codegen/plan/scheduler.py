@@ -33,20 +33,11 @@ from ..kernels.in_place_updates import (
 from ..kernels.loop_ir import Kernel
 from ..kernels.lower import lower
 from ..kernels.repeated_kernels import RepeatedKernels
+from ..structured.call_statements import CallLibrary, CallStatement, RunProgram
+from ..structured.kernel_statements import RunKernel
+from ..structured.memory import ConstantView, LibraryView, Memory, Origin, View
 from .last_fallible import last_fallible
-from .schedule import (
-    ConstantView,
-    ControlRun,
-    ExternStep,
-    KernelStep,
-    Place,
-    Schedule,
-    Strides,
-    View,
-    contiguous_strides,
-    sizes_of_extrema,
-    words_of,
-)
+from .schedule import ControlRun, Schedule, Strides, contiguous_strides, sizes_of_extrema, words_of
 
 
 class Scheduler:
@@ -56,20 +47,21 @@ class Scheduler:
         self, graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
     ) -> None:
         self.graph = graph
-        self.steps: list[KernelStep | ExternStep] = []
-        self.late: list[KernelStep] = []
-        self.temps: list[Place] = []
+        self.steps: list[CallStatement] = []
+        self.late: list[RunKernel] = []
+        self.temps: list[View] = []
+        self.memories: dict[tuple[str, int], Memory] = {}
         self.kernels = RepeatedKernels()
         self.cells = 0
-        self.places: dict[Value, Place] = {}
+        self.places: dict[Value, View] = {}
         self.updated = {v for _, v in graph.updates}  # may be copied to their arguments at the end
-        self.placed: dict[Value, Place] = {}  # results that are a copy of what the steps made
+        self.placed: dict[Value, View] = {}  # results that are a copy of what the steps made
         self.views: dict[Value, Any] = {}  # of constants
         self.readers = last_uses(graph, lambda node: get(node.op).kind == "view")
         self.last_fallible = last_fallible(graph)  # a call that raises leaves its arguments alone
         for number, (value, strides) in enumerate(zip(graph.inputs, input_strides, strict=True)):
             if value.type.kind == "array":
-                self.places[value] = Place("arg", number, strides, value.shape, value.dtype)
+                self.places[value] = self._at("operand", number, value, strides)
             else:
                 self.places[value] = self._cell(value)
         self.results = {v: (i, s) for i, (v, s) in
@@ -115,25 +107,33 @@ class Scheduler:
 
     # -- places
 
-    def _cell(self, value: Value) -> Place:
+    def _cell(self, value: Value) -> View:
         first = self.cells
         self.cells += words_of(value.dtype)
-        return Place("cell", first, (), (), value.dtype)
+        return self._at("cell", first, value, ())
 
-    def _temp(self, value: Value) -> Place:
+    def _at(self, origin: Origin, position: int, value: Value, strides: Strides) -> View:
+        """A value as all of that memory."""
+        key = origin, position
+        if key not in self.memories:
+            self.memories[key] = Memory(
+                len(self.memories), value.type.nbytes, value.dtype, origin, position)
+        return View(self.memories[key], value.shape, strides, value.dtype)
+
+    def _temp(self, value: Value) -> View:
         strides = contiguous_strides(value.shape, value.dtype.itemsize)
-        place = Place("temp", len(self.temps), strides, value.shape, value.dtype)
+        place = self._at("temp", len(self.temps), value, strides)
         self.temps.append(place)
         return place
 
-    def _new_place(self, value: Value) -> Place:
+    def _new_place(self, value: Value) -> View:
         """Results of array kind get fresh memory; scalars and rank-0 intermediates a cell."""
         if value in self.results and value.type.kind == "array":
             number, strides = self.results[value]
-            return Place("out", number, strides, value.shape, value.dtype)
+            return self._at("target", number, value, strides)
         if value in self.reshaped:
             strides = contiguous_strides(value.shape, value.dtype.itemsize)
-            return Place("out", self.reshaped[value], strides, value.shape, value.dtype)
+            return self._at("target", self.reshaped[value], value, strides)
         return self._temp(value) if value.shape else self._cell(value)
 
     # -- steps
@@ -144,15 +144,15 @@ class Scheduler:
         kernel, copies = self._updates(node, kernel, targets, position)
         kernel = self._reused(node, kernel, targets, position)
         self.places.update(zip(node.outputs, targets, strict=True))
-        places = [self.places[v] for v in node.inputs] + targets
-        self.steps.append(
-            KernelStep(kernel, places, node.attrs["boundaries"], sizes_of_extrema(node)))
+        operands = [self.places[v] for v in node.inputs]
+        self.steps.append(RunKernel(
+            kernel, (), operands, targets, node.attrs["boundaries"], sizes_of_extrema(node)))
         first = len(node.inputs)
-        self.late.extend(KernelStep(copy, [targets[out - first], self.places[source]])
+        self.late.extend(RunKernel(copy, (), [targets[out - first]], [self.places[source]])
                          for out, source, copy in copies)
 
     def _updates(
-        self, node: Node, kernel: Kernel, targets: list[Place], position: int
+        self, node: Node, kernel: Kernel, targets: list[View], position: int
     ) -> tuple[Kernel, list[tuple[int, Value, Kernel]]]:
         """Write new values of arguments in place where that is safe, else copy at the end.
 
@@ -192,19 +192,19 @@ class Scheduler:
         """Whether the node reads the memory of ``value`` in another shape too."""
         memory = self.places[value]
         others = (self.places[v] for v in node.inputs if v != value and v in self.places)
-        return any((p.kind, p.number) == (memory.kind, memory.number) for p in others)
+        return any(p.key == memory.key for p in others)
 
     def _reused(
-        self, node: Node, kernel: Kernel, targets: list[Place], position: int
+        self, node: Node, kernel: Kernel, targets: list[View], position: int
     ) -> Kernel:
         """Scatters into a temporary that nothing reads any more write to that itself."""
         first = len(node.inputs)
         for out in range(first, first + len(targets)):
             source = _scattered_input(node, out - first)
-            if source is None or targets[out - first].kind != "temp":
+            if source is None or targets[out - first].memory.origin != "temp":
                 continue
             value, place = node.inputs[source], self.places[node.inputs[source]]
-            is_free = place.kind == "temp" and value.node.op == "Fused" and (
+            is_free = place.memory.origin == "temp" and value.node.op == "Fused" and (
                 self.readers.get(value, -1) <= position and value not in self.results
                 and value not in self.updated)
             changed = drop_unchanged(kernel, out, source)
@@ -243,8 +243,8 @@ class Scheduler:
             return
         place, reference = self.places[source], get(node.op).reference
         attrs = {k: x for k, x in node.attrs.items() if k != "kind"}
-        self.places[value] = Place(place.kind, place.number, (), value.shape, value.dtype,
-                                   (*place.views, View(reference, attrs)))
+        self.places[value] = View(place.memory, value.shape, (), value.dtype,
+                                  views=(*place.views, LibraryView(reference, attrs)))
 
     def _is_only_written(self, node: Node) -> bool:
         """Whether nobody reads the node's array before it is written, here or elsewhere: a value
@@ -255,8 +255,9 @@ class Scheduler:
     def _unset(self, value: Value) -> None:
         """What stands for memory until something writes to it: see `is_unset`."""
         zero, shape = np.zeros((), value.dtype), tuple(value.shape)
-        self.views[value] = ConstantView(zero, (View(np.broadcast_to, {"shape": shape}),)) if (
-            is_symbolic(shape)) else np.broadcast_to(zero, shape)
+        at_shape = LibraryView(np.broadcast_to, {"shape": shape})
+        self.views[value] = ConstantView(zero, (at_shape,)) if is_symbolic(shape) else (
+            np.broadcast_to(zero, shape))
 
     def _reshape(self, node: Node) -> None:
         if node.inputs[0].node.op == "Const" or node.inputs[0] in self.views:
@@ -273,8 +274,8 @@ class Scheduler:
         strides = contiguous_strides(value.shape, itemsize)
         is_result = value in self.results
         if source.strides == contiguous_strides(source.shape, itemsize) and not is_result:
-            self.places[value] = Place(source.kind, source.number, strides, value.shape,
-                                       value.dtype, (View(_reshaped, {"shape": value.shape}),))
+            self.places[value] = View(source.memory, value.shape, strides, value.dtype, views=(
+                LibraryView(_reshaped, {"shape": value.shape}),))
             return
         self._extern(node)
 
@@ -288,15 +289,15 @@ class Scheduler:
         sources = [self._source(v) for v in node.inputs]
         targets = [self._new_place(v) for v in node.outputs]
         self.places.update(zip(node.outputs, targets, strict=True))
-        self.steps.append(ExternStep(node, sources, targets))
+        self.steps.append(CallLibrary(node, sources, targets))
 
     def _control(self, node: Node, position: int) -> None:
         """A branch or loop: arrays that it changes change where they lie, if nothing minds."""
         sources = [self._source(v) for v in node.inputs]
         updated = {value: argument for argument, value in self.graph.updates}
-        targets: list[Place] = []
+        targets: list[View] = []
         reused: set[int] = set()
-        moved: list[KernelStep] = []
+        moved: list[RunKernel] = []
         for number, (value, operand) in enumerate(zip(
                 node.outputs, changed_operands(node), strict=True)):
             place = self._new_place(value)
@@ -312,12 +313,12 @@ class Scheduler:
                 elif _is_own(source) and source.strides == place.strides:
                     reused.add(number)
             targets.append(place)
-            if value in updated and place.kind != "arg":
+            if value in updated and place.memory.origin != "operand":
                 self.late.append(_copy_step(value, place, self.places[
                     self.graph.inputs[updated[value]]]))
         self.places.update(zip(node.outputs, targets, strict=True))
         run = ControlRun(node, _operand_strides(node, sources), reused)
-        self.steps += [ExternStep(node, sources, targets, run), *moved]
+        self.steps += [RunProgram(node, sources, targets, run), *moved]
 
     def _dies(self, node: Node, operand: int, position: int) -> bool:
         """Whether the node is the last to read an operand, and reads it once, in one way."""
@@ -347,27 +348,27 @@ def _view_of_constant(constant: Any, node: Node) -> Any:
     """The constant as a view node shows it; open where that depends on sizes of arguments."""
     attrs, reference = dict(node.attrs), get(node.op).reference
     if type(constant) is ConstantView:
-        return ConstantView(constant.constant, (*constant.views, View(reference, attrs)))
+        return ConstantView(constant.constant, (*constant.views, LibraryView(reference, attrs)))
     if is_symbolic(tuple(attrs.values())):
-        return ConstantView(constant, (View(reference, attrs),))
+        return ConstantView(constant, (LibraryView(reference, attrs),))
     return reference(constant, **attrs)
 
 
 def _is_own(place: Any) -> bool:
     """Whether it is fresh memory, seen as a whole."""
-    return isinstance(place, Place) and place.kind == "temp" and not place.views
+    return isinstance(place, View) and place.memory.origin == "temp" and not place.views
 
 
 def _operand_strides(node: Node, sources: Sequence[Any]) -> list[Strides]:
     """Operands whose strides are not known here are copied before a native call."""
     return [
-        p.strides if isinstance(p, Place) and not p.views
+        p.strides if isinstance(p, View) and not p.views
         else contiguous_strides(v.shape, v.dtype.itemsize)
         for p, v in zip(sources, node.inputs, strict=True)
     ]
 
 
-def _copy_step(value: Value, source: Place, target: Place) -> KernelStep:
+def _copy_step(value: Value, source: View, target: View) -> RunKernel:
     """A kernel that copies an array."""
     attrs = {"index": 0, "path": value.node.name, "type": value.type}
     operand = Node("Input", (), (value.type,), attrs, name=value.node.name).out()
@@ -376,7 +377,7 @@ def _copy_step(value: Value, source: Place, target: Place) -> KernelStep:
     body = Graph.build([operand], [result], name=name)
     fused = {"body": body, "domain": value.shape, "axes": (), "boundaries": ()}
     kernel = lower(Node("Fused", [value], (value.type,), fused, name=name, loc=value.node.loc))
-    return KernelStep(kernel, [source, target])
+    return RunKernel(kernel, (), [source], [target])
 
 
 def _scattered_input(node: Node, output: int) -> int | None:

@@ -24,6 +24,7 @@ from ..kernels.complex_pairs import as_pairs
 from ..kernels.reference import apply, run_kernel
 from ..plan.control_program import ControlCode, EarlyExit
 from . import statements as s
+from .kernel_statements import NestUse
 from .memory import I64, Constant, Memory, Register, Strides, Variable, View
 from .program import StructuredProgram, build_program
 
@@ -47,9 +48,9 @@ def interpreted(node: Node, strides: Sequence[Strides]) -> ControlCode:
                        lambda: build_program(node, strides))
 
 
-def _admitted(block: s.Block) -> list[s.NestUse]:
+def _admitted(block: s.Block) -> list[NestUse]:
     """The nests that the statements run, if all of them can be interpreted."""
-    found: list[s.NestUse] = []
+    found: list[NestUse] = []
     for statement in block:
         if type(statement) not in _RUN:
             raise NotNativeError(f"{type(statement).__name__} in the interpreter of statements")

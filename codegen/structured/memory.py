@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from fusec.core.records import dataclass
+from fusec.core.records import dataclass, replace
+from fusec.ir.lazy_values import lazy
+from fusec.ir.sizes.bindings import Bindings, attrs_evaluator, resolve
 from fusec.ir.sizes.dims import Dim, Size, is_static
 
 I64, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
-Origin = Literal["operand", "target", "temp", "zeros", "parameter", "alias"]
+Origin = Literal["operand", "target", "temp", "zeros", "parameter", "alias", "cell"]
 
 
 @dataclass(eq=False, slots=True)
@@ -53,9 +55,10 @@ class Memory:
     """The memory of an array: ``nbytes`` from an address, which `Exchange` and `Point` change.
 
     ``origin``: operand or result number ``position`` of the program, memory that lives as long as
-    the call (``temp``, or all 0: ``zeros``), a parameter of a function, or an ``alias``, whose
-    address is another's.  ``left``: the number of the result that an early exit leaves there; -1:
-    none.  ``nbytes`` of an operand are those of its elements, which may lie apart; -1: unknown.
+    the call (``temp``, or all 0: ``zeros``), a parameter of a function, an ``alias``, whose address
+    is another's, or a ``cell``, words of the host's that hold a number.  ``left``: the number of
+    the result that an early exit leaves there; -1: none.  ``nbytes`` of an operand are those of its
+    elements, which may lie apart; -1: unknown.
     """
 
     number: int
@@ -64,6 +67,11 @@ class Memory:
     origin: Origin
     position: int = 0
     left: int = -1
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Which memory of a call it is: its origin, and its number among those of that origin."""
+        return self.origin, self.position
 
     def __repr__(self) -> str:
         return f"m{self.number}"
@@ -99,19 +107,72 @@ def is_dense(shape: Sequence[int], strides: Strides, itemsize: int) -> bool:
     return True
 
 
+@dataclass(frozen=True, eq=False)
+class LibraryView:
+    """``reference`` of an array, as NumPy has it, at attributes that may hold sizes."""
+
+    reference: Callable[..., np.ndarray]
+    attrs: Mapping[str, Any]
+
+    @lazy
+    def _attrs_at(self) -> Callable[[Bindings], dict[str, Any]]:
+        return attrs_evaluator(self.attrs)
+
+    def __call__(self, array: np.ndarray, sizes: Bindings) -> np.ndarray:
+        return self.reference(array, **self._attrs_at(sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantView:
+    """Views of a constant at sizes of arguments, for a library to read."""
+
+    constant: Any
+    views: tuple[LibraryView, ...]
+
+    def at_sizes(self, sizes: Callable[[Any], Any]) -> Any:
+        """What they show, for a function that substitutes sizes in plain data."""
+        shown = sizes(self.constant)
+        for view in self.views:
+            shown = view.reference(shown, **{k: sizes(x) for k, x in view.attrs.items()})
+        return shown
+
+
 @dataclass(frozen=True)
 class View:
     """An array as a view of memory, with byte strides.
 
-    Its first element lies at ``offset`` bytes plus ``element`` elements.
+    Its first element lies at ``offset`` bytes plus ``element`` elements.  Or, in a plan that Python
+    runs, it is what ``views`` show, one after the other, of all of the memory: then only library
+    calls read it, and it has no strides.
     """
 
     memory: Memory
-    shape: tuple[int, ...]
+    shape: tuple[Size, ...]
     strides: Strides
     dtype: np.dtype
     offset: Operand = ZERO
     element: Operand = ZERO
+    views: tuple[LibraryView, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Of the memory."""
+        return self.memory.key
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether it is a number in words of the host's."""
+        return self.memory.origin == "cell"
+
+    @property
+    def is_static(self) -> bool:
+        """Whether its sizes are known when it is planned."""
+        return is_static(self.shape)
+
+    def at_sizes(self, sizes: Bindings) -> View:
+        """The view with its sizes evaluated."""
+        return self if self.is_static else replace(
+            self, shape=resolve(self.shape, sizes), strides=resolve(self.strides, sizes))
 
     @property
     def repeats(self) -> bool:

@@ -17,9 +17,8 @@ import numpy as np
 from fusec.core.records import Record, dataclass
 from fusec.ir.sizes.dims import Size
 
-from ..kernels.loop_ir import Kernel, Param
-from ..kernels.specialise import LoopForm
 from ..plan.control_program import HostSite
+from .kernel_statements import RunKernel
 from .memory import Memory, Operand, Register, Variable, View
 
 if TYPE_CHECKING:
@@ -179,30 +178,6 @@ class Nonzero(Record):
 
 
 # ------------------------------------------------------------------------------------------- calls
-
-
-class NestUse(Record):
-    """A nest of a kernel for operands of known strides; ``exit``: of its checks, -1: it has none.
-
-    ``largest`` is the form at the upper bounds of its sizes: as much memory as it may need.
-    """
-
-    form: LoopForm
-    largest: LoopForm
-    params: tuple[Param, ...]
-    exit: int = -1
-
-
-class RunKernel(Record):
-    """The nests of a kernel, one after the other.
-
-    Its buffers are ``operands``, then ``results``: arrays that it writes, and numbers.
-    """
-
-    kernel: Kernel
-    nests: tuple[NestUse, ...]
-    operands: tuple[Operand | View, ...]
-    results: tuple[Register | View, ...]
 
 
 class CallPython(Record):

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from fusec.codegen.kernels.loop_ir import LEAVES, walk
 from fusec.codegen.machine_code.native_nest import NativeNest
 from fusec.codegen.plan.control_program import ControlCode
-from fusec.codegen.plan.schedule import ExternStep, KernelStep, Schedule
+from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.ir import Loc, dtype_name
 from fusec.ir.sizes.dims import Dim
 from fusec.ops import get
@@ -23,7 +25,7 @@ from .reports.explain import KernelOperand
 class CompiledKernel:
     """One kernel of a compiled function, for people and tests."""
 
-    def __init__(self, step: KernelStep) -> None:
+    def __init__(self, step: RunKernel) -> None:
         self.step = step
         self.kernel = step.kernel
 
@@ -132,7 +134,7 @@ class _Joined(Mapping[str, str]):
 class CompiledExtern:
     """One library call of a compiled function."""
 
-    def __init__(self, step: ExternStep) -> None:
+    def __init__(self, step: NodeCall) -> None:
         self.step = step
 
     @property
@@ -185,9 +187,9 @@ class CompiledExtern:
 class CompiledControl:
     """A branch or loop of a compiled function."""
 
-    def __init__(self, step: ExternStep) -> None:
-        assert step.control is not None
-        self.step, self.run = step, step.control
+    def __init__(self, step: NodeCall) -> None:
+        assert step.run is not None
+        self.step, self.run = step, step.run
 
     @property
     def name(self) -> str:
@@ -250,9 +252,9 @@ class CompiledControl:
 def library_steps(schedule: Schedule) -> list[CompiledExtern]:
     """The library calls among the steps."""
     return [CompiledExtern(s) for s in schedule.externs
-            if s.control is None and not is_check(s.node)]
+            if s.run is None and not is_check(s.node)]
 
 
 def control_steps(schedule: Schedule) -> list[CompiledControl]:
     """The branches and loops among the steps."""
-    return [CompiledControl(s) for s in schedule.externs if s.control is not None]
+    return [CompiledControl(s) for s in schedule.externs if s.run is not None]

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from fusec.codegen.plan.schedule import ExternStep, KernelStep, Schedule
+from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.core.process.deadline import within
 from fusec.core.records import dataclass, field
 from fusec.errors import user_error
@@ -104,11 +106,11 @@ def run_with(
 
 
 def _stats(schedule: Schedule, times: Times) -> list[NodeStats]:
-    return [_kernel(schedule.graph, step, us) if isinstance(step, KernelStep) else _call(step, us)
+    return [_kernel(schedule.graph, step, us) if isinstance(step, RunKernel) else _call(step, us)
             for step, (_, us) in zip(schedule.steps, times, strict=True)]
 
 
-def _kernel(graph: Graph, step: KernelStep, us: float) -> NodeStats:
+def _kernel(graph: Graph, step: RunKernel, us: float) -> NodeStats:
     kernel = step.kernel
     node = next((n for n in graph.nodes if n.name == kernel.name), None)
     body: Any = None if node is None else node.attrs.get("body")
@@ -118,7 +120,7 @@ def _kernel(graph: Graph, step: KernelStep, us: float) -> NodeStats:
                      kernel.locs[0] if kernel.locs else None, "" if node is None else node.device)
 
 
-def _call(step: ExternStep, us: float) -> NodeStats:
+def _call(step: NodeCall, us: float) -> NodeStats:
     node = step.node
     types = [*(v.type for v in node.inputs), *node.types]
     return NodeStats(node.name, node.op, us, _total([t.nbytes for t in types]), (node.name,),

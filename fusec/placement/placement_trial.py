@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fusec.codegen.plan.schedule import KernelStep, Schedule
+from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.core import locks
 from fusec.ir import Node
 from fusec.passes.placement.costs import measured_name, on_cores
@@ -45,7 +46,7 @@ class Trial:
         """Enter the microseconds of the steps of a call; whether it was the last one."""
         with self._lock:
             for step, (_, us) in zip(schedule.steps, times, strict=True):
-                name = step.kernel.name if isinstance(step, KernelStep) else step.node.name
+                name = step.kernel.name if isinstance(step, RunKernel) else step.node.name
                 if name in self.nodes:
                     entry, ns = self._measured(self.nodes[name], 1e3 * us)
                     self.least[entry] = min(ns, self.least.get(entry, ns))

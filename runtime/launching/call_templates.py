@@ -92,7 +92,7 @@ class CallPattern:
                     table[start + slot] = buffer.ctypes.data + block.pointers[number][2]
 
     def _is_fixed(self, key: tuple[str, int]) -> bool:
-        return key[0] == "arg" and key[1] in self._variables
+        return key[0] == "operand" and key[1] in self._variables
 
     # -- the template
 

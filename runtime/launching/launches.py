@@ -10,7 +10,8 @@ from fusec import config
 from fusec.codegen.backend import Backend
 from fusec.codegen.machine_code.native_backend import NativeBackend
 from fusec.codegen.machine_code.native_nest import NONE, NativeNest, NestBlock
-from fusec.codegen.plan.schedule import KernelStep, Place
+from fusec.codegen.structured.kernel_statements import RunKernel
+from fusec.codegen.structured.memory import View
 from fusec.core.records import dataclass, field
 
 from .grain import grain_of
@@ -33,7 +34,7 @@ class PointerSlot:
 
     block: np.ndarray
     slot: int
-    place: Place
+    place: View
     offset: int
 
     @property
@@ -56,7 +57,7 @@ class ArgumentBlocks:
 
 
 def make_blocks(
-    steps: Sequence[KernelStep], cells: np.ndarray, backend: Backend
+    steps: Sequence[RunKernel], cells: np.ndarray, backend: Backend
 ) -> tuple[ArgumentBlocks, float]:
     """Fill the argument blocks of these kernels; returns them with the estimated work in ns."""
     assert isinstance(backend, NativeBackend)
@@ -69,15 +70,15 @@ def make_blocks(
 
 
 def _add_launches(
-    blocks: ArgumentBlocks, places: Sequence[Place], nest: NestBlock, code: NativeNest,
+    blocks: ArgumentBlocks, places: Sequence[View], nest: NestBlock, code: NativeNest,
     cells: np.ndarray,
 ) -> float:
     block: np.ndarray = nest.words
     tasks, work = nest.tasks, nest.ns * nest.points
     for slot, buffer, offset in nest.pointers:
         place = places[buffer]
-        if place.kind == "cell":
-            block[slot] = int(cells.ctypes.data) + 8 * place.number + offset
+        if place.is_cell:
+            block[slot] = int(cells.ctypes.data) + 8 * place.memory.position + offset
         else:
             blocks.pointers.append(PointerSlot(block, slot, place, offset))
     if nest.status != NONE:

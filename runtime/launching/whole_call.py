@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import Place, Schedule, words_of
+from fusec.codegen.plan.schedule import Schedule, words_of
+from fusec.codegen.structured.memory import View
 from fusec.ir.types import RUN_TIME_INT
 
 from ..call_spec import CallSpec, LeafSpec, ResultSpec, cell_count, cells_of
@@ -31,7 +32,7 @@ def stores_by_place(pointers: Iterable[PointerSlot]) -> _Stores:
     """Where the address of each place goes, by the place's kind and number."""
     stores_of: dict[tuple[str, int], list[launch_spec.WordStore]] = {}
     for p in pointers:
-        stores_of.setdefault((p.place.kind, p.place.number), []).append(
+        stores_of.setdefault(p.place.key, []).append(
             launch_spec.WordStore(p.address, p.offset))
     return {key: tuple(stores) for key, stores in stores_of.items()}
 
@@ -98,20 +99,20 @@ def out_of(
         return launch_spec.ArgOut(index)
     place = schedule.outputs[result.index]
     type_ = spec.output_types[result.index]
-    if not isinstance(place, Place):
+    if not isinstance(place, View):
         return launch_spec.ObjectOut(place)
-    if place.kind == "cell":
+    if place.is_cell:
         kind = _PYTHON[type_.dtype.kind] if type_.kind == "weak" else type_.dtype
-        return launch_spec.ScalarOut(kind, cells(place.number))
+        return launch_spec.ScalarOut(kind, cells(place.memory.position))
     return launch_spec.ArrayOut(place.dtype, place.shape, place.strides,
-                           stores.get(("out", place.number), ()))
+                           stores.get(("target", place.memory.position), ()))
 
 
 def _store_fixed(spec: CallSpec, stores: _Stores) -> None:
     """Buffers of Variables stay where they are: their addresses are stored once."""
     for number, _ in spec.variables:
         buffer = spec.captured[number - spec.first_captured]
-        for store in stores.get(("arg", number), ()):
+        for store in stores.get(("operand", number), ()):
             ctypes.c_int64.from_address(store.slot).value = buffer.ctypes.data + store.offset
 
 
@@ -129,7 +130,7 @@ def arguments_of(spec: CallSpec, stores: _Stores, cells: Cells) -> dict[str, Any
     """The conditions on arguments, as fields of a `PlanSpec`."""
     numbers = cells_of(spec.input_types)
     return {"args": tuple(_leaf_guard(
-                spec, leaf, stores.get(("arg", leaf.input), ()), cells, numbers)
+                spec, leaf, stores.get(("operand", leaf.input), ()), cells, numbers)
                 for leaf in spec.native_leaves),
             "relations": _relations(spec), "words": _words(spec)}
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.structured.memory import View
 from fusec.errors import UnsupportedError
 from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
@@ -15,9 +17,6 @@ from fusec.ir.sizes.bindings import Bindings, attrs_evaluator, bind, evaluator
 from fusec.ir.sizes.dims import symbols_of
 from fusec.ops import get
 from fusec.ops.calls.library import LIBRARY, LibraryCall, call_text, decode, leaves_of, run_call
-
-if TYPE_CHECKING:
-    from fusec.codegen.plan.schedule import ExternStep, Place
 
 Memory = Callable[[], np.ndarray]
 Bind = Callable[[str, Any], str]  # a name, in the text of a plan, for an object
@@ -58,7 +57,7 @@ class LibraryRun:
     """What the results of a library call must be: ``settle`` takes one that does not lie as
     planned."""
 
-    def __init__(self, step: ExternStep) -> None:
+    def __init__(self, step: NodeCall) -> None:
         self.step = step
 
     @property
@@ -66,9 +65,9 @@ class LibraryRun:
         return self.step.node
 
     @lazy
-    def places(self) -> list[tuple[Place, Callable[[Bindings], tuple[int, ...]]]]:
+    def places(self) -> list[tuple[View, Callable[[Bindings], tuple[int, ...]]]]:
         """The targets, with what evaluates their strides."""
-        return [(place, evaluator(place.strides)) for place in self.step.targets]
+        return [(place, evaluator(place.strides)) for place in self.step.results]
 
     def settle(
         self, number: int, result: Any, operands: Sequence[Any], memory: Memory,
@@ -109,7 +108,7 @@ def is_unshared(view: np.ndarray, *operands: Any) -> bool:
     return True
 
 
-def _check_result(node: Node, result: Any, out: Place, sizes: dict[str, int]) -> None:
+def _check_result(node: Node, result: Any, out: View, sizes: dict[str, int]) -> None:
     """Also binds the symbols that the result's sizes define."""
     if not isinstance(result, (np.ndarray, np.generic)):
         result = np.asarray(result)

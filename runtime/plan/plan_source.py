@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import ExternStep, KernelStep, Place, Schedule
+from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.structured.call_statements import CallStatement, NodeCall
+from fusec.codegen.structured.memory import View
 from fusec.ir import TensorType
 from fusec.ir.sizes.bindings import size_source
 from fusec.ir.sizes.dims import Dim
@@ -81,7 +83,7 @@ class PlanSource(PlanText):
             self._add("plan.begin()")
         self._load()
         for place in _fresh(self.schedule):
-            key = (place.kind, place.number)
+            key = place.key
             self._assign(key, self._new(place))
         self.first_step = len(self.lines)
         steps = self.schedule.steps
@@ -95,10 +97,10 @@ class PlanSource(PlanText):
         self._results()
 
     def _step(
-        self, number: int, segment: Segment | SizedSegment | ExternStep,
-        step: KernelStep | ExternStep,
+        self, number: int, segment: Segment | SizedSegment | NodeCall,
+        step: CallStatement,
     ) -> None:
-        if isinstance(step, ExternStep):
+        if isinstance(step, NodeCall):
             self._library(number, step)
         elif isinstance(segment, Segment):
             self._kernels(number, segment)
@@ -125,7 +127,7 @@ class PlanSource(PlanText):
         self.inputs += names
         for index, type_ in enumerate(spec.input_types):
             if type_.kind == "array":
-                self._assign(("arg", index), self.inputs[index])
+                self._assign(("operand", index), self.inputs[index])
         for index, type_ in enumerate(spec.input_types):
             if type_.kind == "array" and not type_.is_static:
                 shape = self._bind("shape", type_.shape)
@@ -169,11 +171,11 @@ class PlanSource(PlanText):
 
     # -- library calls
 
-    def _library(self, number: int, step: ExternStep) -> None:
+    def _library(self, number: int, step: NodeCall) -> None:
         types = [v.type for v in step.kinds.inputs]
         mark = len(self.lines)
-        if step.control is None:
-            operands = [self._operand(p, t) for p, t in zip(step.sources, types, strict=True)]
+        if step.run is None:
+            operands = [self._operand(p, t) for p, t in zip(step.operands, types, strict=True)]
             is_of_numbers = all(t.kind != "array" for t in (*types, *step.kinds.types))
             if self.schedule.arrays is not None and not is_of_numbers:
                 self._device_call(step, operands)
@@ -185,78 +187,78 @@ class PlanSource(PlanText):
                 self._call(number, step, operands)
         else:
             self._run(number, step, [
-                self._contents(p, t) for p, t in zip(step.sources, types, strict=True)])
+                self._contents(p, t) for p, t in zip(step.operands, types, strict=True)])
         first = mark - self.first_step
         self.calls.update(dict.fromkeys(range(first, len(self.lines) - self.first_step), number))
 
-    def _device_call(self, step: ExternStep, operands: list[str]) -> None:
+    def _device_call(self, step: NodeCall, operands: list[str]) -> None:
         """A call whose arrays are a device's; numbers are in cells, as ever."""
         call = self._bind("call", self.schedule.backend.library_call(step.node))
-        memory = ", ".join(self._device_memory(place) for place in step.targets)
+        memory = ", ".join(self._device_memory(place) for place in step.results)
         self._add(f"results = {call}([{', '.join(operands)}], [{memory}])")
-        for number, place in enumerate(step.targets):
-            if place.kind != "cell":
-                self._assign((place.kind, place.number), f"results[{number}]")
+        for number, place in enumerate(step.results):
+            if not place.is_cell:
+                self._assign(place.key, f"results[{number}]")
 
-    def _product(self, step: ExternStep, operands: list[str]) -> None:
-        target = step.targets[0]
+    def _product(self, step: NodeCall, operands: list[str]) -> None:
+        target = step.results[0]
         product = f"matmul({operands[0]}, {operands[1]}, out={self._target(target)})"
-        if target.kind == "cell":
+        if target.is_cell:
             self._add(product)
         else:
-            self._assign((target.kind, target.number), product)
+            self._assign(target.key, product)
 
-    def _host_call(self, number: int, step: ExternStep, operands: list[str]) -> None:
+    def _host_call(self, number: int, step: NodeCall, operands: list[str]) -> None:
         """A draw is one line, and another for the order, which is what it was."""
         draw = draw_text(step.node.attrs, operands[1:], self._bind,
                          lambda form: self._bind_data("constant", form, lambda x: decode(x, ())),
                          self.spec.calls_host)
-        if draw is None or len(step.targets) > 2:
+        if draw is None or len(step.results) > 2:
             self.needs_context = True
             self._call(number, step, operands)
             return
-        *drawn, order = step.targets
+        *drawn, order = step.results
         self._add(f"result0 = {draw}")
         self._settle(number, drawn, [])  # what is drawn is never an operand
-        if order.kind != "cell":
-            self._assign((order.kind, order.number), self._target(order))
+        if not order.is_cell:
+            self._assign(order.key, self._target(order))
         self._add(f"{self._target(order)}[...] = {operands[0]}")
 
-    def _call(self, number: int, step: ExternStep, operands: list[str]) -> None:
-        results = [f"result{i}" for i in range(len(step.targets))]
+    def _call(self, number: int, step: NodeCall, operands: list[str]) -> None:
+        results = [f"result{i}" for i in range(len(step.results))]
         method = _METHODS.get(step.node.op)
         if method is not None and len(operands) == 1:
             self._add(f"{', '.join(results)}, = {operands[0]}{method}")
-            self._settle(number, step.targets, operands)
+            self._settle(number, step.results, operands)
             return
         call = call_expression(step.node, operands, self._bind, self._bind_data)
         if len(results) == 1:
             self._add(f"result0 = {call}")
         else:
             self._add(f"{', '.join(results)} = leaves_of({call})")
-        self._settle(number, step.targets, operands)
+        self._settle(number, step.results, operands)
 
-    def _settle(self, call: int, targets: Sequence[Place], operands: list[str]) -> None:
+    def _settle(self, call: int, targets: Sequence[View], operands: list[str]) -> None:
         """The results where they are planned."""
         settle = self._bind_made("settle", lambda plan: LibraryRun(plan.segments[call]).settle)
         for number, place in enumerate(targets):
             result = f"result{number}"
             settled = (f"{settle}({number}, {result}, [{', '.join(operands)}], "
                        f"{self._target_maker(place)}, sizes)")
-            if place.kind == "cell":
+            if place.is_cell:
                 kind = self._bind("kind", place.dtype.type)
                 also = f" or type({result}) is float" if place.dtype == np.float64 else ""
                 self._add(f"if type({result}) is {kind}{also}:",
-                          f"    {self._cell(place.number, place.dtype)}[0] = {result}",
+                          f"    {self._cell(place.memory.position, place.dtype)}[0] = {result}",
                           "else:", f"    {self._cell_array(place)}[...] = {settled}")
             else:
                 alone = len(targets) == 1
                 lies = self._lies_as_planned(result, place, operands, alone)
                 self._add(f"if not ({lies}):", f"    {result} = {settled}")
-                self._assign((place.kind, place.number), result)
+                self._assign(place.key, result)
 
     def _lies_as_planned(
-        self, result: str, place: Place, operands: list[str], alone: bool
+        self, result: str, place: View, operands: list[str], alone: bool
     ) -> str:
         """Whether the library's own fresh array can stand where its result is planned."""
         shape = f"{result}.shape == {self._sizes(place.shape)}" if place.is_static else (
@@ -269,28 +271,28 @@ class PlanSource(PlanText):
                 f"{result}.strides == {self._sizes(place.strides)} and "
                 f"{self._is_owned(result, place, operands, alone)} and flags.writeable{own}")
 
-    def _is_owned(self, result: str, place: Place, operands: list[str], alone: bool) -> str:
+    def _is_owned(self, result: str, place: View, operands: list[str], alone: bool) -> str:
         """A view of what nothing else shows will do where no other result may show it, too."""
         owned = f"(flags := {result}.flags).owndata"
-        if place.kind != "temp" and not alone:
+        if place.memory.origin != "temp" and not alone:
             return owned
         arrays = "".join(f", {o}" for o in operands)
         return f"({owned} or {self._once('is_unshared', is_unshared)}({result}{arrays}))"
 
-    def _run(self, number: int, step: ExternStep, operands: list[str]) -> None:
+    def _run(self, number: int, step: NodeCall, operands: list[str]) -> None:
         """A step that takes the memory of its results and returns all of them at once."""
         from .control_flow import run_of  # few plans have branches or loops
 
         self.needs_context |= self.spec.calls_host
         arrays = self.schedule.arrays
         name = self._bind_made("step", lambda plan: run_of(
-            plan.segments[number].control, plan.of_graph, arrays))
+            plan.segments[number].run, plan.of_graph, arrays))
         maker = self._target_maker if arrays is None else self._device_memory
-        memory = ", ".join(map(maker, step.targets))
+        memory = ", ".join(map(maker, step.results))
         self._add(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
-        for index, place in enumerate(step.targets):
-            if place.kind != "cell":
-                self._assign((place.kind, place.number), f"results[{index}]")
+        for index, place in enumerate(step.results):
+            if not place.is_cell:
+                self._assign(place.key, f"results[{index}]")
                 continue
             cell, result = self._cell_array(place), f"results[{index}]"
             value, is_array = result, step.kinds.types[index].kind == "array"
@@ -338,11 +340,11 @@ def source_of(plan: Plan, timed: bool) -> PlanSource:
     return texts.get(form) or texts.setdefault(form, PlanSource(plan, timed))
 
 
-def _fresh(schedule: Schedule) -> list[Place]:
+def _fresh(schedule: Schedule) -> list[View]:
     """The places that a call allocates at its start, for kernels; libraries allocate theirs."""
-    places = [p for p in schedule.outputs if isinstance(p, Place) and p.kind == "out"]
-    called = {(p.kind, p.number) for s in schedule.externs for p in s.targets}
-    fresh = {(p.kind, p.number): p for p in (*places, *schedule.temps) if p.is_static}
+    places = [p for p in schedule.outputs if isinstance(p, View) and p.memory.origin == "target"]
+    called = {p.key for s in schedule.externs for p in s.results}
+    fresh = {p.key: p for p in (*places, *schedule.temps) if p.is_static}
     return [p for key, p in fresh.items() if key not in called]
 
 

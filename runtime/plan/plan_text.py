@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import AtItsSizes, Place, Schedule
+from fusec.codegen.plan.schedule import AtItsSizes, Schedule
+from fusec.codegen.structured.memory import View
 from fusec.ir import TensorType
 from fusec.ir.sizes.bindings import Bindings, bind, size_source
 from fusec.ir.sizes.dims import Size, is_static
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .sub_programs import GraphPlan
 
 Key = tuple[str, int]
+_STEMS = {"operand": "arg", "target": "out", "temp": "temp"}  # of the variables of arrays
 
 
 class Plan(Protocol):
@@ -94,7 +96,7 @@ class PlanText:
         return f"{stem}_{len(self.names) + len(self.made)}"
 
     def _assign(self, key: Key, expression: str) -> None:
-        name = self.assigned.setdefault(key, f"{key[0]}{key[1]}")
+        name = self.assigned.setdefault(key, f"{_STEMS[key[0]]}{key[1]}")
         if name != expression:
             self._add(f"{name} = {expression}")
 
@@ -110,9 +112,9 @@ class PlanText:
         return self._once_made(
             f"cell{number}_{dtype.num}", lambda plan: plan.cells.view(number, dtype))
 
-    def _cell_array(self, place: Place) -> str:
+    def _cell_array(self, place: View) -> str:
         """The same as an array of rank 0, for libraries to write."""
-        number, dtype = place.number, place.dtype
+        number, dtype = place.memory.position, place.dtype
         return self._once_made(f"scalar{number}_{dtype.num}",
                                lambda plan: plan.cells.view(number, dtype).reshape(()))
 
@@ -128,12 +130,12 @@ class PlanText:
 
     def _read(self, place: Any, type_: TensorType) -> str:
         """What a place holds: an array, or a NumPy scalar of a cell or an array's element."""
-        if not isinstance(place, Place):
+        if not isinstance(place, View):
             return self._bind_source("constant", place)
-        if place.kind != "cell":
-            text = self.assigned[place.kind, place.number]
+        if not place.is_cell:
+            text = self.assigned[place.key]
         else:
-            text = f"{self._cell(place.number, place.dtype)}[0]"
+            text = f"{self._cell(place.memory.position, place.dtype)}[0]"
             if place.views:
                 text = f"asarray({text}, {self._bind('dtype', place.dtype)})"
         if place.views:
@@ -142,32 +144,32 @@ class PlanText:
             text = f"{view}({text}, sizes)"
         return text
 
-    def _taken(self, place: Place) -> list[View]:
+    def _taken(self, place: View) -> list[Shown]:
         """What makes a number of the array of rank 0 that a place's views show."""
         arrays = self.schedule.arrays
-        views: list[View] = [lambda array, sizes: array[()]]
-        if arrays is not None and place.kind != "cell":
+        views: list[Shown] = [lambda array, sizes: array[()]]
+        if arrays is not None and not place.is_cell:
             fetch = arrays.fetch
             views.insert(0, lambda array, sizes: fetch(array))
         return views
 
     def _contents(self, place: Any, type_: TensorType) -> str:
         """What a place holds; for an array of rank 0 its memory, not a copy of the number."""
-        is_array = isinstance(place, Place) and place.kind == "cell" and type_.kind == "array"
+        is_array = isinstance(place, View) and place.is_cell and type_.kind == "array"
         return self._cell_array(place) if is_array and not place.views else self._read(place, type_)
 
     def _operand(self, place: Any, type_: TensorType) -> str:
         """The same as NumPy would have it: an array, a scalar, a Python number."""
-        if not isinstance(place, Place):
+        if not isinstance(place, View):
             return self._bind_source("constant", place, lambda at: _as_operand(at, type_))
-        if type_.is_weak and place.kind == "cell" and not place.views:
-            return f"{self._cell(place.number, place.dtype)}.item()"
+        if type_.is_weak and place.is_cell and not place.views:
+            return f"{self._cell(place.memory.position, place.dtype)}.item()"
         text = self._read(place, type_)
-        if type_.kind == "array" and (place.kind == "cell" or place.views):
+        if type_.kind == "array" and (place.is_cell or place.views):
             return f"asarray({text})"
         return text if not type_.is_weak else f"{self._bind('number', _number)}({text})"
 
-    def _new(self, place: Place) -> str:
+    def _new(self, place: View) -> str:
         """Fresh memory in the place's layout, where the plan's kernels read it."""
         arrays = self.schedule.arrays
         if arrays is not None:
@@ -180,22 +182,22 @@ class PlanText:
         """A tuple of sizes."""
         return self._bind_data("sizes", sizes) if is_static(sizes) else shape_text(sizes)
 
-    def _target(self, place: Place) -> str:
+    def _target(self, place: View) -> str:
         """The memory that a library call is to write."""
-        if place.kind == "cell":
+        if place.is_cell:
             return self._cell_array(place)
-        return self.assigned.get((place.kind, place.number)) or self._new(place)
+        return self.assigned.get(place.key) or self._new(place)
 
-    def _device_memory(self, place: Place) -> str:
+    def _device_memory(self, place: View) -> str:
         """An expression of a function that returns the memory that a device's call is to write."""
-        if place.kind == "cell" or (place.kind, place.number) in self.assigned:
+        if place.is_cell or place.key in self.assigned:
             return f"partial(itself, {self._target(place)})"
         return f"lambda: {self._new(place)}"
 
-    def _target_maker(self, place: Place) -> str:
+    def _target_maker(self, place: View) -> str:
         """An expression of a function that returns that memory."""
-        variable = self.assigned.get((place.kind, place.number))
-        if place.kind == "cell":
+        variable = self.assigned.get(place.key)
+        if place.is_cell:
             return f"partial(itself, {self._cell_array(place)})"
         if variable is not None:
             return f"partial(itself, {variable})"
@@ -218,10 +220,10 @@ def shape_text(sizes: Sequence[Size]) -> str:
     return "(" + "".join(f"{size_source(n, 'sizes')}, " for n in sizes) + ")"
 
 
-View = Callable[[np.ndarray, Bindings], np.ndarray]
+Shown = Callable[[np.ndarray, Bindings], np.ndarray]
 
 
-def _composed(views: Sequence[View]) -> View:
+def _composed(views: Sequence[Shown]) -> Shown:
     """The views applied in turn.
 
     As text they would be nested calls, and Python cannot compile hundreds of these.

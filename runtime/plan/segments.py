@@ -14,7 +14,9 @@ import numpy as np
 from fusec.codegen import backends
 from fusec.codegen.machine_code.native_backend import NativeBackend
 from fusec.codegen.machine_code.native_nest import NEST_SIGNATURE
-from fusec.codegen.plan.schedule import ExternStep, KernelStep, Place
+from fusec.codegen.structured.call_statements import CallStatement
+from fusec.codegen.structured.kernel_statements import RunKernel
+from fusec.codegen.structured.memory import View
 from fusec.ir.sizes.bindings import Bindings, evaluator, resolve, typical
 
 from .. import memory
@@ -36,19 +38,19 @@ Empty = Callable[[tuple[int, ...], np.dtype, str | Sequence[int]], Any]
 SMALL_BYTES = 1 << 16  # below this NumPy's own allocation is as good and quicker
 
 
-def is_small(place: Place) -> bool:
+def is_small(place: View) -> bool:
     """Whether NumPy's own allocation serves: little memory, of known size, in C order."""
     order = _order(place)
     return order == sorted(order) and place.is_static and (
         math.prod(place.shape) * place.dtype.itemsize < SMALL_BYTES)
 
 
-def _order(place: Place) -> list[int]:
+def _order(place: View) -> list[int]:
     """The axes from the largest stride to the smallest."""
     return sorted(range(len(place.shape)), key=lambda d: -typical(place.strides[d]))
 
 
-def allocator(place: Place) -> Callable[[], np.ndarray]:
+def allocator(place: View) -> Callable[[], np.ndarray]:
     """Makes fresh memory in the place's layout; its sizes are known."""
     order = _order(place)
     is_ordered = order == sorted(order)
@@ -58,7 +60,7 @@ def allocator(place: Place) -> Callable[[], np.ndarray]:
 
 
 def sized_allocator(
-    place: Place, empty: Empty = memory.empty
+    place: View, empty: Empty = memory.empty
 ) -> Callable[[Mapping[str, int]], np.ndarray]:
     """Makes fresh memory in the place's layout for these values of its sizes' symbols."""
     shape, dtype = place.shape, place.dtype
@@ -80,11 +82,11 @@ def sized_allocator(
 class Segment:
     """Consecutive kernels: pointers are patched, then launched."""
 
-    def __init__(self, steps: list[KernelStep], cells: np.ndarray, backend: NativeBackend) -> None:
+    def __init__(self, steps: list[RunKernel], cells: np.ndarray, backend: NativeBackend) -> None:
         self.blocks, self.work = make_blocks(steps, cells, backend)
         keys: dict[tuple[str, int], None] = {}
         for pointer in self.blocks.pointers:
-            keys.setdefault((pointer.place.kind, pointer.place.number))
+            keys.setdefault(pointer.place.key)
         self.keys = list(keys)
         self.call: Callable[..., Any] = self._first_call  # of the arrays of ``keys``, in order
         self.made_ms = 0.0  # the time that the first call took to make a plan
@@ -128,12 +130,12 @@ def _misses(*arrays: np.ndarray) -> Any:
     return launch.MISS
 
 
-def runs_of(steps: Sequence[KernelStep | ExternStep]) -> list[list[Any]]:
+def runs_of(steps: Sequence[CallStatement]) -> list[list[Any]]:
     """Runs of kernels between library calls."""
     groups: list[list[Any]] = []
     for step in steps:
-        is_kernel = isinstance(step, KernelStep)
-        if groups and is_kernel and isinstance(groups[-1][-1], KernelStep):
+        is_kernel = isinstance(step, RunKernel)
+        if groups and is_kernel and isinstance(groups[-1][-1], RunKernel):
             groups[-1].append(step)
         else:
             groups.append([step])
@@ -146,7 +148,7 @@ def run_by_ctypes(blocks: ArgumentBlocks, memory_of: Arrays) -> bool:
     for block, slot in blocks.status:
         block[slot] = int(status.ctypes.data)
     for pointer in blocks.pointers:
-        base = memory_of[pointer.place.kind, pointer.place.number]
+        base = memory_of[pointer.place.key]
         pointer.block[pointer.slot] = address_of(base) + pointer.offset
     scratch = [ctypes.create_string_buffer(n) for _, _, n in blocks.partials]
     for buffer, (block, slot, _) in zip(scratch, blocks.partials, strict=True):
@@ -165,7 +167,7 @@ def run_by_ctypes(blocks: ArgumentBlocks, memory_of: Arrays) -> bool:
 class SizedSegment:
     """Kernels with sizes that the call itself defines; their machine code is the same for all."""
 
-    def __init__(self, steps: list[KernelStep], cells: np.ndarray, backend: NativeBackend) -> None:
+    def __init__(self, steps: list[RunKernel], cells: np.ndarray, backend: NativeBackend) -> None:
         self.status = np.zeros(1, np.int64)
         self.nests = [
             SizedNest(backend.block(form, step.params), code, step.places, cells,
@@ -174,11 +176,11 @@ class SizedSegment:
         ]
         self._note_operands(steps)
 
-    def _note_operands(self, steps: list[KernelStep]) -> None:
-        self.fresh = {(p.kind, p.number): p for step in steps for p in step.places
-                      if p.kind in ("out", "temp") and not p.is_static and not p.views}
+    def _note_operands(self, steps: list[RunKernel]) -> None:
+        self.fresh = {p.key: p for step in steps for p in step.places
+                      if p.memory.origin in ("target", "temp") and not p.is_static and not p.views}
         self.keys = list(dict.fromkeys(
-            (p.kind, p.number) for step in steps for p in step.places if p.kind != "cell"))
+            p.key for step in steps for p in step.places if not p.is_cell))
         self.not_empty = tuple(dict.fromkeys(s for step in steps for s in step.not_empty))
 
     def run(
@@ -207,7 +209,7 @@ class SizedSegment:
 class CalledSegment(SizedSegment):
     """Kernels of a back end whose code is Python functions of arrays."""
 
-    def __init__(self, steps: list[KernelStep], cells: Cells) -> None:
+    def __init__(self, steps: list[RunKernel], cells: Cells) -> None:
         self.cells = cells
         self.runs = [partial(self._run, step) if step.on_host is None else (
             _of_numbers(step.on_host, cells)) for step in steps]
@@ -216,20 +218,20 @@ class CalledSegment(SizedSegment):
     def _launch(self, memory_of: Arrays, sizes: Bindings) -> bool:
         return all(run(memory_of, sizes) for run in self.runs)
 
-    def _run(self, step: KernelStep, memory_of: Arrays, sizes: Bindings) -> bool:
+    def _run(self, step: RunKernel, memory_of: Arrays, sizes: Bindings) -> bool:
         return all(code([self._array(p, memory_of, sizes) for p in step.places], sizes)
                    for code in step.code)
 
-    def _array(self, place: Place, memory_of: Arrays, sizes: Bindings) -> np.ndarray:
+    def _array(self, place: View, memory_of: Arrays, sizes: Bindings) -> np.ndarray:
         """A place's memory as the kernel sees it."""
-        if place.kind == "cell":
-            return self.cells.view(place.number, place.dtype).reshape(())
+        if place.is_cell:
+            return self.cells.view(place.memory.position, place.dtype).reshape(())
         planned = place.at_sizes(sizes)
         return np.lib.stride_tricks.as_strided(
-            memory_of[place.kind, place.number], planned.shape, planned.strides)
+            memory_of[place.key], planned.shape, planned.strides)
 
 
-def _of_numbers(step: KernelStep, cells: Cells) -> Callable[[Arrays, Bindings], bool]:
+def _of_numbers(step: RunKernel, cells: Cells) -> Callable[[Arrays, Bindings], bool]:
     """A kernel of cells alone, which the CPU runs."""
     backend = backends.backend("cpu")
     assert isinstance(backend, NativeBackend)

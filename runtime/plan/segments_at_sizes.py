@@ -11,7 +11,8 @@ import numpy as np
 from fusec import config
 from fusec.codegen.machine_code.native_backend import NativeBackend as Backend
 from fusec.codegen.machine_code.native_nest import NONE, NativeNest, NestBlock
-from fusec.codegen.plan.schedule import KernelStep, Place
+from fusec.codegen.structured.kernel_statements import RunKernel
+from fusec.codegen.structured.memory import View
 from fusec.ir.lazy_values import lazy
 
 from ..launching import launch, launch_spec
@@ -27,13 +28,13 @@ _FLAGS = records.PLAN.index("flags")
 class OpenNest:
     """A nest with symbols: its block, its code, and where the pointers of the block go."""
 
-    def __init__(self, block: Any, code: NativeNest, places: Sequence[Place]) -> None:
+    def __init__(self, block: Any, code: NativeNest, places: Sequence[View]) -> None:
         self.block, self.code = block, code
         pointers = [(slot, places[buffer]) for slot, buffer, _ in block.block.pointers]
-        self.arrays = [(number, slot, (place.kind, place.number)) for number, (slot, place)
-                       in enumerate(pointers) if place.kind != "cell"]
-        self.cells = [(number, slot, place.number) for number, (slot, place)
-                      in enumerate(pointers) if place.kind == "cell"]
+        self.arrays = [(number, slot, place.key) for number, (slot, place)
+                       in enumerate(pointers) if not place.is_cell]
+        self.cells = [(number, slot, place.memory.position) for number, (slot, place)
+                      in enumerate(pointers) if place.is_cell]
 
     @property
     def has_partials(self) -> bool:
@@ -51,7 +52,7 @@ class OpenNest:
         return launch_spec.Temp(nbytes, (launch_spec.WordStore(at),))
 
 
-def nests_of(steps: Sequence[KernelStep], backend: Backend) -> list[OpenNest]:
+def nests_of(steps: Sequence[RunKernel], backend: Backend) -> list[OpenNest]:
     return [OpenNest(backend.open_block(form, step.params), code, step.places)
             for step in steps for form, code in zip(step.forms, step.code, strict=True)]
 
@@ -59,13 +60,13 @@ def nests_of(steps: Sequence[KernelStep], backend: Backend) -> list[OpenNest]:
 class SegmentPattern:
     """The kernels with symbols, and the template of their plans."""
 
-    def __init__(self, steps: Sequence[KernelStep], backend: Backend) -> None:
+    def __init__(self, steps: Sequence[RunKernel], backend: Backend) -> None:
         self.nests = nests_of(steps, backend)
         self.keys = list(dict.fromkeys(key for nest in self.nests for *_, key in nest.arrays))
         self._template: PlanTemplate | None = None
 
     @classmethod
-    def of(cls, steps: Sequence[KernelStep], backend: Backend) -> SegmentPattern:
+    def of(cls, steps: Sequence[RunKernel], backend: Backend) -> SegmentPattern:
         """That of the patterns of these steps, which the first of them keeps."""
         patterns = [step.pattern for step in steps if step.pattern is not None]
         known: dict[int, SegmentPattern] = vars(patterns[0]).setdefault("segments", {})
@@ -159,7 +160,7 @@ def share_of(block: NestBlock) -> tuple[int, int, bool]:
 class OpenSegment(Segment):
     """A segment at the sizes of a call."""
 
-    def __init__(self, steps: Sequence[KernelStep], cells: np.ndarray, backend: Backend) -> None:
+    def __init__(self, steps: Sequence[RunKernel], cells: np.ndarray, backend: Backend) -> None:
         self._steps, self._cells, self._backend = steps, cells, backend
         self._pattern = SegmentPattern.of(steps, backend)
         self.keys = self._pattern.keys

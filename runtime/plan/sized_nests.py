@@ -10,7 +10,7 @@ import numpy as np
 
 from fusec import config
 from fusec.codegen.machine_code.native_nest import NEST_SIGNATURE, NONE, NativeNest, NestBlock
-from fusec.codegen.plan.schedule import Place
+from fusec.codegen.structured.memory import View
 from fusec.ir.sizes.bindings import Bindings, size_source
 
 from ..launching import threads
@@ -24,7 +24,7 @@ class SizedNest:
     """One nest of one plan instance; ``run`` fills its block for the sizes and launches it."""
 
     def __init__(
-        self, block: NestBlock, code: NativeNest, places: Sequence[Place], cells: np.ndarray,
+        self, block: NestBlock, code: NativeNest, places: Sequence[View], cells: np.ndarray,
         status: np.ndarray,
     ) -> None:
         self.block = block
@@ -39,17 +39,17 @@ class SizedNest:
         self.run = self._compiled(places, cells)
 
     def _compiled(
-        self, places: Sequence[Place], cells: np.ndarray
+        self, places: Sequence[View], cells: np.ndarray
     ) -> Callable[[Arrays, Bindings], None]:
         """Does the nest's work on the arrays of places, for the sizes: ``run(memory, sizes)``."""
         block, lines = self.block, []
         lines += [f"words[{slot}] = {size_source(size, 'b')}" for slot, size in block.open]
         for slot, buffer, offset in block.pointers:
             place = places[buffer]
-            if place.kind == "cell":  # the offset says which part of a complex number
-                self.words[slot] = int(cells.ctypes.data) + 8 * place.number + offset
+            if place.is_cell:  # the offset says which part of a complex number
+                self.words[slot] = int(cells.ctypes.data) + 8 * place.memory.position + offset
             else:
-                lines.append(f"words[{slot}] = address_of(m[{(place.kind, place.number)!r}]) + "
+                lines.append(f"words[{slot}] = address_of(m[{place.key!r}]) + "
                              f"{size_source(offset, 'b')}")
         lines.append(f"tasks = {size_source(block.tasks, 'b')}")
         if block.partials != NONE:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from fusec.codegen.plan.schedule import ExternStep, Schedule
+from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.structured.call_statements import NodeCall
 from fusec.ops.calls.host_calls import host_objects
 
 from ..call_endings import CallEndings
@@ -39,8 +40,8 @@ class StepByStep(CallEndings):
             return schedule.executable.of_graph(schedule)
         return StepByStep(schedule, spec_of(schedule.graph))
 
-    def _segment(self, steps: list[Any]) -> Segment | SizedSegment | ExternStep:
-        if isinstance(steps[0], ExternStep):
+    def _segment(self, steps: list[Any]) -> Segment | SizedSegment | NodeCall:
+        if isinstance(steps[0], NodeCall):
             return steps[0]
         if not self.schedule.backend.is_native:
             return CalledSegment(steps, self.cells)
@@ -68,4 +69,4 @@ class StepByStep(CallEndings):
         number = self.source.call_at(error.__traceback__.tb_lineno)
         step = None if number is None else self.segments[number]
         return self.failure(error, step.node, leaves, captured) if isinstance(
-            step, ExternStep) else None
+            step, NodeCall) else None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fusec.codegen.plan.schedule import ExternStep, KernelStep, Schedule
+from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.core import timeline
 from fusec.ir.graph import Loc
 from fusec.ops import get
@@ -26,11 +28,11 @@ class StepNote(NamedTuple):
 
 def notes_of(schedule: Schedule) -> list[StepNote]:
     """One for each step, in order."""
-    return [_kernel(step) if isinstance(step, KernelStep) else _extern(step)
+    return [_kernel(step) if isinstance(step, RunKernel) else _extern(step)
             for step in schedule.steps]
 
 
-def _kernel(step: KernelStep) -> StepNote:
+def _kernel(step: RunKernel) -> StepNote:
     kernel = step.kernel
     args = _known(bytes=[kernel.bytes_of(i) for i in range(len(kernel.buffers))],
                   operations=[kernel.work])
@@ -41,8 +43,8 @@ def _kernel(step: KernelStep) -> StepNote:
                     {**args, **({"lines": lines} if len(lines) > 1 else {})})
 
 
-def _extern(step: ExternStep) -> StepNote:
-    node, control = step.node, step.control
+def _extern(step: NodeCall) -> StepNote:
+    node, control = step.node, step.run
     args = _known(bytes=[t.nbytes for t in (*(v.type for v in node.inputs), *node.types)])
     if control is not None:
         how = "native" if control.is_native else "step by step"

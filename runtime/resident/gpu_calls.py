@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import ExternStep, Place, Schedule
+from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.structured.memory import View
 from fusec.core.occupancy import HoldOfPlan
 from fusec.ir.regions import byte_extent
 from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
@@ -210,13 +212,14 @@ class _Text:
 
     # -- memory and launches
 
-    def _outs(self) -> dict[int, Place]:
+    def _outs(self) -> dict[int, View]:
         """The arrays that the plan gives, by the numbers of their places."""
-        return {p.number: p for p in self.task.outputs if isinstance(p, Place) and p.kind == "out"}
+        return {p.memory.position: p for p in self.task.outputs
+                if isinstance(p, View) and p.memory.origin == "target"}
 
     def _borrow(self) -> None:
-        lines = [f"out{n} = {new_text(place, self._bind('dtype', place.dtype))}"
-                 for n, place in self.outs.items() if ("out", n) not in self.prepared.called]
+        lines = [f"target{n} = {new_text(place, self._bind('dtype', place.dtype))}"
+                 for n, place in self.outs.items() if ("target", n) not in self.prepared.called]
         if ("block", 0) in self._bases() or self.library.uses_block:
             lines.append(f"block = alloc({self.prepared.nbytes})")
         for number in self.outside:
@@ -235,14 +238,14 @@ class _Text:
 
     def _bases(self) -> set[tuple[str, int]]:
         """All that kernels get addresses of."""
-        return {base for part in self.prepared.parts if not isinstance(part, ExternStep)
+        return {base for part in self.prepared.parts if not isinstance(part, NodeCall)
                 for base in part.bases}
 
     def _steps(self) -> Iterator[str]:
         """Launches of segments, and library calls between them."""
         segments = 0
         for part in self.prepared.parts:
-            if isinstance(part, ExternStep):
+            if isinstance(part, NodeCall):
                 yield from self.library.lines(part)
             else:
                 yield f"launch{segments}({', '.join(map(self._base, part.bases))})"
@@ -251,17 +254,17 @@ class _Text:
     def _base(self, base: tuple[str, int]) -> str:
         """The address of an array or block."""
         kind, number = base
-        if kind == "arg":
+        if kind == "operand":
             index = self.action.reads[number]
             if index in self.leaf_of:
                 return f"p{self.leaf_of[index]}"
             return f"c{index}.ptr" if index in self.outside else f"v{index}.address"
-        return f"{kind}{number}.data.ptr" if kind in ("out", "temp") else f"{kind}.ptr"
+        return f"{kind}{number}.data.ptr" if kind in ("target", "temp") else f"{kind}.ptr"
 
     def _pointer(self, base: tuple[str, int]) -> str:
         """CuPy's pointer to it."""
         kind, number = base
-        if kind == "arg":
+        if kind == "operand":
             index = self.action.reads[number]
             if index in self.outside:
                 return f"c{index}"
@@ -275,7 +278,7 @@ class _Text:
 
     def _leaf(self, base: tuple[str, int]) -> str:
         """The argument that is there, as the program gives it; empty where it is none."""
-        index = self.action.reads[base[1]] if base[0] == "arg" else -1
+        index = self.action.reads[base[1]] if base[0] == "operand" else -1
         return f"x{self.leaf_of[index]}" if index in self.leaf_of else ""
 
     def _name(self, index: int) -> str:
@@ -299,25 +302,25 @@ class _Text:
                 self._assign_variable(index, number)
                 continue
             place, leaf = self._place(number), self.leaf_of.get(index, -1)
-            if place is None or place.kind != "out" or leaf < 0:
+            if place is None or place.memory.origin != "target" or leaf < 0:
                 raise NotPreparedError("an argument is given another one's elements")
             low, high = byte_extent(place.shape, place.strides, place.dtype.itemsize)
             nbytes = place.dtype.itemsize * int(np.prod(place.shape))
             if place.strides != self.spec.input_strides[index] or low or high != nbytes:
                 raise NotPreparedError("an argument that is written has gaps")
-            self.lines.append(f"copy(p{leaf}, out{place.number}.data.ptr, {nbytes})")
+            self.lines.append(f"copy(p{leaf}, target{place.memory.position}.data.ptr, {nbytes})")
 
     def _assign_variable(self, index: int, number: int) -> None:
         """What a kernel has made becomes the value, where nobody else has it."""
         place = self._place(number)
         strides = self.spec.input_strides[index]
-        if place is None or place.kind != "out" or place.strides != strides or (
+        if place is None or place.memory.origin != "target" or place.strides != strides or (
                 number in self.whole.results):
             raise NotPreparedError("a Variable is assigned what something else has, too")
         buffer = self.spec.captured[index - self.spec.first_captured]
         write = writer(self.whole.residents, dict(self.spec.variables)[index], buffer,
                        self.names["stream_now"])
-        self.lines.append(f"{self._bind('write', write)}(out{place.number})")
+        self.lines.append(f"{self._bind('write', write)}(target{place.memory.position})")
 
     # -- results
 
@@ -338,19 +341,19 @@ class _Text:
         if number is None:
             return self._bind("constant", self.whole.outputs[result.index])
         place = self._place(number)
-        if place is None or place.views or place.kind not in ("out", "cell"):
+        if place is None or place.views or place.memory.origin not in ("target", "cell"):
             raise NotPreparedError("a result lies in the memory of another")
-        if place.kind == "out":
-            return self._shown(f"out{place.number}", place.shape, place.strides, place.dtype,
-                               result)
+        if place.memory.origin == "target":
+            return self._shown(f"target{place.memory.position}", place.shape, place.strides,
+                               place.dtype, result)
         return self._number(place, self.spec.output_types[result.index], result)
 
-    def _place(self, number: int) -> Place | None:
+    def _place(self, number: int) -> View | None:
         """Where the task has a value of the step; None: it does not make it."""
         if number not in self.action.writes:
             return None
         place = self.task.outputs[self.action.writes.index(number)]
-        return place if isinstance(place, Place) else None
+        return place if isinstance(place, View) else None
 
     def _shown(
         self, array: str, shape: Any, strides: Any, dtype: np.dtype, result: ResultSpec
@@ -364,11 +367,11 @@ class _Text:
         return (f"kind({view.shape}, {self._bind('dtype', view.dtype)}, "
                 f"{array}.data + {view.offset}, {view.strides})")
 
-    def _number(self, place: Place, type_: Any, result: ResultSpec) -> str:
-        if result.views or type_.kind == "array" or place.number < self.prepared.numbers:
+    def _number(self, place: View, type_: Any, result: ResultSpec) -> str:
+        if result.views or type_.kind == "array" or place.memory.position < self.prepared.numbers:
             raise NotPreparedError("a number is returned as an array")
         self.words = True
-        begin = _WORD * place.number
+        begin = _WORD * place.memory.position
         element = f"words[{begin}:{begin + place.dtype.itemsize}].view(" + (
             f"{self._bind('dtype', place.dtype)})[0]")
         return f"{element}.item()" if type_.is_weak else element

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import ExternStep, Place, Schedule, contiguous_strides
+from fusec.codegen.plan.schedule import Schedule, contiguous_strides
+from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.structured.memory import Memory, View
 from fusec.core.records import replace
 from fusec.ir.regions import byte_extent
 from fusec.ops.calls.library import LIBRARY, call_text, leaves_of
@@ -37,22 +39,23 @@ class LibraryText:
     ) -> None:
         self.prepared, self.bind, self.pointer, self.leaf = prepared, bind, pointer, leaf
         self.uses_block = False
-        self._whole: dict[Base, Place] = {  # the places that views are of
-            (p.kind, p.number): p for p in (*_targets(task), *task.temps, *task.outputs)
-            if isinstance(p, Place) and not p.views}
+        self._whole: dict[Base, View] = {  # the places that views are of
+            p.key: p for p in (*_targets(task), *task.temps, *task.outputs)
+            if isinstance(p, View) and not p.views}
         for number, (value, strides) in enumerate(zip(task.graph.inputs, layouts, strict=True)):
-            self._whole["arg", number] = Place("arg", number, strides, value.shape, value.dtype)
+            memory = Memory(-1, value.type.nbytes, value.dtype, "operand", number)
+            self._whole[memory.key] = View(memory, value.shape, strides, value.dtype)
 
-    def lines(self, step: ExternStep) -> list[str]:
+    def lines(self, step: NodeCall) -> list[str]:
         """The call, and what becomes of its results."""
         operands, before = [], []
-        for number, (place, value) in enumerate(zip(step.sources, step.node.inputs, strict=True)):
+        for number, (place, value) in enumerate(zip(step.operands, step.node.inputs, strict=True)):
             name = f"a{number}"
             if value.type.kind != "array":
                 raise NotPreparedError(f"{step.node.op} takes a number")
             before.append(f"{name} = {self._operand(step, place)}")
             operands.append(name)
-        results = [f"r{number}" for number in range(len(step.targets))]
+        results = [f"r{number}" for number in range(len(step.results))]
         made = f"{results[0]} = {self._call(step, operands)}" if len(results) == 1 else (
             f"{', '.join(results)} = {self.bind('leaves', leaves_of)}"
             f"({self._call(step, operands)})")
@@ -60,11 +63,11 @@ class LibraryText:
         if around is not None:
             made = f"with {self.bind('around', around)}(): {made}"
         lines = [*before, "try:", f"    {made}", "except refused: return MISS"]
-        for name, place in zip(results, step.targets, strict=True):
+        for name, place in zip(results, step.results, strict=True):
             lines += self._kept(name, place, operands)
         return lines
 
-    def _call(self, step: ExternStep, operands: Sequence[str]) -> str:
+    def _call(self, step: NodeCall, operands: Sequence[str]) -> str:
         node, function = step.node, self.prepared.function(step.node)
         row = LIBRARY.get(node.op)
         if row is None:
@@ -72,12 +75,12 @@ class LibraryText:
         return call_text(replace(row, function=function), node.attrs["form"], node.attrs["named"],
                          operands, self.bind)
 
-    def _operand(self, step: ExternStep, place: Any) -> str:
+    def _operand(self, step: NodeCall, place: Any) -> str:
         if isinstance(place, np.ndarray):
             return f"{self.bind('constant', self.prepared.constant(place))}()"
-        if not isinstance(place, Place) or place.kind == "cell":
+        if not isinstance(place, View) or place.is_cell:
             raise NotPreparedError(f"{step.node.op} takes a number")
-        base = place.kind, place.number
+        base = place.key
         if not place.views:
             return self.leaf(base) or self._array(base, place.shape, place.strides, place.dtype, 0)
         whole = self._whole.get(base)
@@ -96,15 +99,15 @@ class LibraryText:
         return (f"kind({shape}, {self.bind('dtype', dtype)}, {self.pointer(base)}{shift}, "
                 f"{strides})")
 
-    def _kept(self, name: str, place: Place, operands: Sequence[str]) -> list[str]:
+    def _kept(self, name: str, place: View, operands: Sequence[str]) -> list[str]:
         """A result in the memory of its place; an array of its own is that memory."""
         dtype = self.bind("dtype", place.dtype)
-        if place.kind == "cell":
+        if place.is_cell:
             self.uses_block = True
             _, offset = self.prepared.address(place)
             return [f"if {name}.dtype != {dtype}: return MISS",
                     f"copy(block.ptr + {offset}, {name}.data.ptr, {place.dtype.itemsize})"]
-        target = f"{place.kind}{place.number}"
+        target = f"{place.kind}{place.memory.position}"
         is_own = " and ".join([
             f"{name}.strides == {place.strides}", f"{name}.dtype == {dtype}",
             *(f"{name}.data.mem is not {operand}.data.mem" for operand in operands)])
@@ -115,11 +118,11 @@ class LibraryText:
 
 
 
-def _targets(task: Schedule) -> list[Place]:
-    return [place for step in task.externs for place in step.targets]
+def _targets(task: Schedule) -> list[View]:
+    return [place for step in task.externs for place in step.results]
 
 
-def new_text(place: Place, dtype: str) -> str:
+def new_text(place: View, dtype: str) -> str:
     """The expression of a fresh array that lies as a place does."""
     if place.strides == contiguous_strides(place.shape, place.dtype.itemsize):
         return f"kind({place.shape}, {dtype})"

@@ -21,7 +21,9 @@ from tolerance import EXACT, Tolerance
 
 import fusec
 from fusec.codegen.kernels.complex_pairs import as_pairs
-from fusec.codegen.plan.schedule import ExternStep, KernelStep, Place
+from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.structured.kernel_statements import RunKernel
+from fusec.codegen.structured.memory import View
 from fusec.compiled.concrete_function import ConcreteFunction
 from fusec.dispatch.jit import Function
 from fusec.ir.sizes.bindings import resolve
@@ -262,20 +264,20 @@ class _EngineRun(StepByStep):
     def __init__(self, concrete: ConcreteFunction, engine: Engine) -> None:
         self.engine = engine
         schedule = concrete.build.schedule
-        self.planned = {(p.kind, p.number): p for p in (*schedule.outputs, *schedule.temps)
-                        if isinstance(p, Place) and not p.views}
+        self.planned = {p.key: p for p in (*schedule.outputs, *schedule.temps)
+                        if isinstance(p, View) and not p.views}
         super().__init__(schedule, concrete.executable.spec)
 
-    def _fresh(self) -> list[Place]:
+    def _fresh(self) -> list[View]:
         return []
 
     def _segment(self, steps: list[Any]) -> Any:
-        is_library = isinstance(steps[0], ExternStep)
+        is_library = isinstance(steps[0], NodeCall)
         return steps[0] if is_library else _EngineKernels(steps, self)
 
 
 class _EngineKernels(SizedSegment):
-    def __init__(self, steps: list[KernelStep], plan: _EngineRun) -> None:
+    def __init__(self, steps: list[RunKernel], plan: _EngineRun) -> None:
         self.steps, self.cells, self.engine = steps, plan.cells, plan.engine
         self.planned = plan.planned
         self.fresh = {}  # the first kernel that uses a place poisons it
@@ -289,18 +291,18 @@ class _EngineKernels(SizedSegment):
             self._run_kernel(step, memory_of, sizes)
         return True
 
-    def _run_kernel(self, step: KernelStep, memory_of: Any, sizes: Any) -> None:
+    def _run_kernel(self, step: RunKernel, memory_of: Any, sizes: Any) -> None:
         kernel = step.kernel.at_sizes(sizes)
         arrays = [self._array(place, memory_of, sizes) for place in step.places]
         self.engine(kernel, [_as_buffer(a, b) for a, b in zip(arrays, kernel.buffers, strict=True)])
         for place, array in zip(step.places, arrays, strict=True):
-            if place.kind == "cell":
-                self.cells.view(place.number, place.dtype)[0] = array.reshape(())[()]
+            if place.is_cell:
+                self.cells.view(place.memory.position, place.dtype)[0] = array.reshape(())[()]
 
-    def _array(self, place: Place, memory_of: Any, sizes: Any) -> np.ndarray:
-        if place.kind == "cell":
-            return np.array(self.cells.view(place.number, place.dtype)[0])
-        key = place.kind, place.number
+    def _array(self, place: View, memory_of: Any, sizes: Any) -> np.ndarray:
+        if place.is_cell:
+            return np.array(self.cells.view(place.memory.position, place.dtype)[0])
+        key = place.key
         if key not in memory_of:
             memory_of[key] = _poisoned(self.planned.get(key, place).at_sizes(sizes))
         array = memory_of[key]
@@ -314,7 +316,7 @@ def _as_buffer(array: np.ndarray, buffer: Any) -> np.ndarray:
     return shown if shown.shape == buffer.shape else shown.reshape(buffer.shape)
 
 
-def _poisoned(place: Place) -> np.ndarray:
+def _poisoned(place: View) -> np.ndarray:
     """Memory in the place's layout that shows elements never written."""
     order = sorted(range(len(place.shape)), key=lambda d: -place.strides[d])
     raw = np.full(int(np.prod(place.shape)) * place.dtype.itemsize, 0xA5, np.uint8)

@@ -289,8 +289,8 @@ def test_programs_of_the_corpus_travel(name: str) -> None:
     found, expected = _answer(function, given), _answer(concrete.graph.function(), there)
     np.testing.assert_equal(found, expected)
     np.testing.assert_equal(given, there)
-    native = [step.control.is_native for step in function._compiled().schedule.externs
-              if step.control is not None]
+    native = [step.run.is_native for step in function._compiled().schedule.externs
+              if step.run is not None]
     assert native == [control.is_native for control in concrete.control]
 
 

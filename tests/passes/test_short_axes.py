@@ -119,7 +119,7 @@ def test_an_update_in_parts_is_done_in_place():
     p, want = POINTS.copy(), POINTS.copy()
     concrete = jitted.concrete(p, WEIGHTS)
     (step,) = concrete.build.schedule.kernels
-    assert [place.kind for place in step.places] == ["arg", "arg"]
+    assert [place.memory.origin for place in step.places] == ["operand", "operand"]
     jitted(p, WEIGHTS)
     in_place(want, WEIGHTS)
     np.testing.assert_allclose(p, want, rtol=1e-15)

@@ -16,8 +16,10 @@ from fusec.codegen import backends
 from fusec.codegen.kernels.specialise import LoopForm, structure_key
 from fusec.codegen.machine_code.native_nest import CompileStats
 from fusec.codegen.plan.plan_building import compile_schedule
-from fusec.codegen.plan.schedule import ControlRun, ExternStep, Place, Schedule
+from fusec.codegen.plan.schedule import ControlRun, Schedule
 from fusec.codegen.plan.schedule_at_sizes import ScheduleAtSizes
+from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.structured.memory import View
 from fusec.compiled.concrete_function import ConcreteFunction
 from fusec.compiled.sizes.symbolic_schedules import OpenSchedules
 from fusec.ir import Graph
@@ -89,18 +91,18 @@ def described(schedule: Schedule) -> list[Any]:
 
 
 def _place(place: Any) -> Any:
-    if not isinstance(place, Place):
+    if not isinstance(place, View):
         return f"{type(place)}{getattr(place, 'shape', '')} {place!r}"
-    return (place.kind, place.number, place.strides, place.shape, place.dtype,
+    return (*place.key, place.strides, place.shape, place.dtype,
             [(view.reference.__name__, repr(view.attrs)) for view in place.views])
 
 
-def _call(step: ExternStep) -> Any:
+def _call(step: NodeCall) -> Any:
     node = step.node
     attrs = sorted((name, repr(value)) for name, value in node.attrs.items()
                    if not isinstance(value, Graph))
     return (node.op, node.name, node.loc, attrs, node.types, [v.type for v in node.inputs],
-            list(map(_place, step.sources)), list(map(_place, step.targets)),
+            list(map(_place, step.operands)), list(map(_place, step.results)),
             None if step.run is None else _run(step.run))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fusec.codegen.cpu.abi import BlockLayout, open_words
+from fusec.codegen.structured.kernel_statements import NestUse, RunKernel
 from fusec.codegen.structured.memory import Constant, Register, View
-from fusec.codegen.structured.statements import NestUse, RunKernel
 from fusec.ir.sizes.dims import Dim, is_static
 
 from ...kernels.specialise import LoopForm, tasks_of

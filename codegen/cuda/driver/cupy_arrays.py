@@ -16,7 +16,8 @@ import numpy as np
 from fusec.errors import user_error
 from fusec.ir import Node
 
-from ...plan.schedule import ExternStep, Schedule
+from ...plan.schedule import Schedule
+from ...structured.call_statements import NodeCall
 from ..launch_segments import Prepared, why_not
 from ..library_functions import function_of, may_refuse, raising
 from .arrays import DriverArrays
@@ -160,7 +161,7 @@ class GpuKernels(Prepared):
     def text(self) -> str:
         """How they are launched, for people."""
         count = sum(len(segment.launches) for segment in self.segments)
-        ops = [part.node.op for part in self.parts if isinstance(part, ExternStep)]
+        ops = [part.node.op for part in self.parts if isinstance(part, NodeCall)]
         calls = f"{', '.join(ops)} of CuPy, " if ops else ""
         launches = f"{calls}{count} prepared launch{'' if count == 1 else 'es'}"
         graphs = sum(not replay.refused for replay in self.replays)

@@ -17,14 +17,14 @@ from fusec.ir.sizes.dims import symbols_of
 from fusec.ops import get
 from fusec.passes.pipeline import BodyPasses, PassRecord, body_passes, run_passes
 
-from ...kernels.in_place_updates import reads_apart
+from ...kernels.in_place_updates import checks_come_first, reads_apart, stores_at_computed
 from ...kernels.joined_kernels import joined
 from ...kernels.loop_ir import Kernel
 from ...kernels.lower import lower
 from ..bounds import bound_of
 from ..builder import Builder
 from ..exits import may_leave
-from ..memory import I64, Location, Memory, Operand, Origin, View
+from ..memory import I64, Location, Memory, Operand, Origin, Register, View
 from .frames import frames, part_of_frame
 from .order import changed_inputs, ordered
 
@@ -71,6 +71,8 @@ class GraphBuilder:
     pinned: set[Memory] = field(default_factory=set)  # which may not be exchanged
     frames: dict[Value, Node] = field(default_factory=dict)
     joint: dict[Node, tuple[Value, ...]] = field(default_factory=dict)  # see `outputs_of`
+    # By value, the argument in whose memory it is in the end.
+    homes: dict[Value, Value] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -205,6 +207,30 @@ class GraphBuilder:
             return place or self.temporary(value.shape, value.dtype)
         whole = self.temporary(shape, value.dtype, "zeros")
         return View(whole.memory, value.shape, whole.strides, value.dtype)
+
+    def number_for(self, value: Value) -> Register | View:
+        """Where a kernel's result of rank 0 comes."""
+        return self.builder.register(value.dtype)
+
+    def home_of(self, node: Node, kernel: Kernel, out: int) -> View | None:
+        """The memory that an output of a kernel has in the end, if it may be written now."""
+        return None
+
+    def may_become(self, operand: Value, result: Value) -> bool:
+        """Whether an operand's memory is as a result's would be."""
+        if operand.type != result.type:
+            return False
+        view = self.location(operand)
+        return isinstance(view, View) and view.is_whole
+
+    @property
+    def shows_exits(self) -> bool:
+        """Whether a step from here on may leave, and show memory that a kernel has written."""
+        return self.position <= self.last_exit
+
+    def may_write(self, view: View, kernel: Kernel, out: int) -> bool:
+        """Whether the kernel may store to buffer ``out`` in memory that an early exit shows."""
+        return not stores_at_computed(kernel, out) or checks_come_first(kernel, out)
 
     def has_slot(self, value: Value) -> bool:
         """Whether there is memory that waits for it."""

@@ -18,25 +18,17 @@ from fusec.ops.calls.scalar_calls import CALLS, CHECKED
 from fusec.ops.complex_parts import component
 
 from ...kernels.complex_pairs import buffer_strides
-from ...kernels.in_place_updates import (
-    Pair,
-    checks_come_first,
-    drop_unchanged,
-    may_run_in_place,
-    read_first,
-    stores_at_computed,
-    written_boxes,
-)
 from ...kernels.loop_ir import LEAVES, Access, Expr, Kernel, Nest, walk
 from ...kernels.specialise import LoopForm, specialise
 from ...plan.control_program import OF_NOTHING, ErrorExit
 from ..bounds import bound_of
 from ..builder import Builder
-from ..loops.frames import border_of, part_of_frame, shifted, starts_in_frame
-from ..loops.graph_builder import GraphBuilder, Slot
-from ..loops.order import updated_operands
-from ..memory import BOOL, ZERO, Constant, Location, Memory, Operand, Register, View
-from ..statements import CallScalar, NestUse, RunKernel
+from ..kernel_statements import NestUse, RunKernel
+from ..loops.frames import border_of, part_of_frame
+from ..loops.graph_builder import GraphBuilder
+from ..memory import BOOL, ZERO, Constant, Location, Operand, Register, View
+from ..statements import CallScalar
+from .result_memory import results_of
 
 
 def fused(graph: GraphBuilder, node: Node) -> None:
@@ -162,7 +154,7 @@ def _buffer_strides(location: Location) -> tuple[int, ...]:
 
 
 def _by_calls(graph: GraphBuilder, node: Node, kernel: Kernel) -> None:
-    kernel, results = _results(graph, node, kernel)
+    kernel, results = results_of(graph, node, kernel)
     operands = [graph.location(v) for v in node.inputs]
     if _is_in_its_frame(graph, node, operands, results):
         kernel = border_of(kernel)
@@ -181,106 +173,6 @@ def _is_in_its_frame(
     whole, *_ = results
     return isinstance(whole, View) and whole.is_whole and node in graph.frames.values() and (
         operands[0] == part_of_frame(node, whole))
-
-
-def _results(
-    graph: GraphBuilder, node: Node, kernel: Kernel
-) -> tuple[Kernel, list[Register | View]]:
-    """Where each output is stored: in the operand that it updates, if that is safe, else in new
-    memory."""
-    results: list[Register | View] = []
-    first = len(node.inputs)
-    pairs = updated_operands(node)
-    last = {source: out for out, source in pairs.items()}  # one output for an operand's memory
-    done: list[Pair] = []  # buffers that are one memory
-    for out, value in enumerate(graph.outputs_of(node)):
-        if not value.shape:
-            results.append(graph.builder.register(value.dtype))
-            continue
-        taken = {r.memory for r in results if isinstance(r, View)}
-        updated = _in_framed_operand(graph, node, kernel, out, taken)
-        for source in _sources(graph, node, out, pairs, last):
-            view = graph.location(node.inputs[source])
-            if not isinstance(view, View) or view.memory in taken:
-                continue
-            more = [*done, *_same_memory(graph, node, first + out, source)]
-            changed = read_first(drop_unchanged(kernel, first + out, source), more)
-            updated = _in_place(graph, node, changed, more)
-            if updated is not None:
-                kernel, done = changed, more
-                break
-        results.append(updated or graph.memory_for(value))
-    return kernel, results
-
-
-def _in_framed_operand(
-    graph: GraphBuilder, node: Node, kernel: Kernel, out: int, taken: set[Memory]
-) -> View | None:
-    """The part of an operand that becomes the frame of the result: what the kernel reads at the
-    places where it writes, and nothing reads after it."""
-    value = graph.outputs_of(node)[out]
-    if not graph.is_framed(value) or graph.position <= graph.last_exit:
-        return None
-    frame, written = graph.frames[value], len(node.inputs) + out
-    starts = starts_in_frame(frame)
-    if not starts:
-        return None
-    for k, operand in enumerate(node.inputs):
-        view = graph.location(operand)
-        if operand.type != frame.types[0] or not isinstance(view, View) or not view.is_whole or (
-                view.memory in taken or view.memory not in graph.owned):
-            continue
-        moved = shifted(kernel, written, starts)
-        if may_run_in_place(moved, [(written, k)]) and graph.may_change(view, [operand]):
-            graph.slots[frame.out()] = Slot(view)
-            return part_of_frame(frame, view)
-    return None
-
-
-def _sources(
-    graph: GraphBuilder, node: Node, out: int, pairs: dict[int, int], last: dict[int, int]
-) -> list[int]:
-    """The operands in whose memory an output may lie: the one that it updates; of others that are
-    computed anew each that looks like it, where no memory waits for the value."""
-    if out in pairs:
-        return [pairs[out]] if last[pairs[out]] == out else []
-    value = graph.outputs_of(node)[out]
-    if value in graph.places or value in graph.reserved or graph.has_slot(value) or (
-            graph.is_framed(value)) or (
-            graph.position <= graph.last_exit):  # which would show it in the operand
-        return []
-    return [k for k, v in enumerate(node.inputs)
-            if v.type == value.type and k not in last and _is_whole(graph.location(v))]
-
-
-def _is_whole(location: Location) -> bool:
-    return isinstance(location, View) and location.is_whole
-
-
-def _same_memory(graph: GraphBuilder, node: Node, out: int, source: int) -> list[Pair]:
-    """The output with the operand that it updates, the last of them, and with others that lie where
-    that lies (of which it was made in place)."""
-    view = graph.location(node.inputs[source])
-    others = [k for k, value in enumerate(node.inputs) if k != source and isinstance(view, View)
-              and graph.location(value) == view]
-    return [(out, k) for k in (*others, source)]
-
-
-def _in_place(
-    graph: GraphBuilder, node: Node, kernel: Kernel, pairs: Sequence[Pair]
-) -> View | None:
-    """The operand's memory if this kernel may write the last of the results there, and the others
-    where they are."""
-    written, source = pairs[-1]
-    view = graph.location(node.inputs[source])
-    if not isinstance(view, View) or view.memory not in graph.owned:
-        return None
-    if not may_run_in_place(kernel, pairs):
-        return None
-    if stores_at_computed(kernel, written) and not checks_come_first(kernel, written):
-        return None
-    read = [node.inputs[k] for out, k in pairs if out == written]
-    return view if graph.may_change(view, read, written_boxes(kernel, written)) else None
 
 
 def _use(build: Builder, node: Node, kernel: Kernel, form: LoopForm) -> NestUse:
