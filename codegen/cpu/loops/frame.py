@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.cpu.emitter import I64, LlvmEmitter, LlvmValue, memory_type
+from fusec.codegen.structured.kernel_statements import NestUse
 from fusec.codegen.structured.memory import (
     Constant,
     Memory,
@@ -21,7 +22,7 @@ from fusec.codegen.structured.memory import (
     View,
     is_zero,
 )
-from fusec.codegen.structured.statements import Function, NestUse
+from fusec.codegen.structured.statements import Function
 from fusec.core.records import dataclass, field
 from fusec.ir.sizes.dims import Dim, Size, is_at_least
 from fusec.ir.sizes.polynomials import Call
