@@ -25,8 +25,8 @@ from fusec.passes.placement.schedule_simulation import is_placed, is_view
 
 from .. import backends
 from ..backend import DeviceArrays, Strides
+from .call_planner import CallPlanner
 from .schedule import Divide, Schedule, Traffic, contiguous_strides, may_fail, packed_strides
-from .scheduler import Scheduler
 from .sizes_of_tasks import learners_of, tellers
 
 
@@ -243,7 +243,7 @@ class _Maker:
                 action.after.add(self.action_of[node.id])
         backend = backends.backend(self._part_of(action).device.backend)
         action.layouts = tuple(map(self._layout, reads))
-        action.schedule = Scheduler(
+        action.schedule = CallPlanner(
             graph, action.layouts, [*map(self._layout, writes)]).run(backend, None)
         action.schedule.arrays = backend.arrays
 

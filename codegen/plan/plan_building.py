@@ -21,8 +21,8 @@ from ..kernels.complex_pairs import buffer_strides
 from ..machine_code.native_nest import CompileStats
 from ..structured.kernel_statements import RunKernel, uses_of
 from ..structured.not_native import NotNativeError
+from .call_planner import CallPlanner
 from .schedule import ControlRun, Divide, Schedule, Strides, SubPlan, contiguous_strides
-from .scheduler import Scheduler
 
 
 def make_schedule(
@@ -30,7 +30,7 @@ def make_schedule(
     traced: Graph | None = None, backend: Backend | None = None,
 ) -> Schedule:
     """Places and steps of an optimised, fused graph, that was once ``traced``."""
-    return Scheduler(graph, input_strides, output_strides).run(
+    return CallPlanner(graph, input_strides, output_strides).run(
         backend or backends.current(), traced)
 
 

@@ -26,6 +26,7 @@ from ..builder import Builder
 from ..exits import may_leave
 from ..memory import I64, Location, Memory, Operand, Origin, Register, View
 from .frames import frames, part_of_frame
+from .locations import Locations
 from .order import changed_inputs, ordered
 
 NEAR = 3  # steps before a kernel among which one is looked for to join it
@@ -50,7 +51,7 @@ class GraphBuilder:
 
     builder: Builder
     graph: Graph
-    env: dict[Value, Location]
+    env: Locations
     owned: set[Memory]
     nodes: list[Node] = field(default_factory=list)
     readers: dict[Value, list[int]] = field(default_factory=dict)
@@ -87,7 +88,7 @@ class GraphBuilder:
         log: list[PassRecord] = []
         fused = run_passes(body_passes(is_way_back, in_registers=True), graph, config.verify, log)
         builder.shared.passes.append(BodyPasses(graph.name, log))
-        made = cls(builder, fused, dict(zip(fused.inputs, operands, strict=True)), set(owned))
+        made = cls(builder, fused, Locations(zip(fused.inputs, operands, strict=True)), set(owned))
         made.nodes = ordered(fused)
         made.frames = frames(made.nodes)
         made._join_kernels()
@@ -212,6 +213,10 @@ class GraphBuilder:
         """Where a kernel's result of rank 0 comes."""
         return self.builder.register(value.dtype)
 
+    def is_placed(self, value: Value) -> bool:
+        """Whether it is to be in memory that nobody else's may be."""
+        return False
+
     def home_of(self, node: Node, kernel: Kernel, out: int) -> View | None:
         """The memory that an output of a kernel has in the end, if it may be written now."""
         return None
@@ -272,9 +277,8 @@ class GraphBuilder:
         changed: tuple[View, Sequence[Reach]] | None = None,
     ) -> Iterator[Value]:
         """``changed``: the view, and the boxes of it, that this step changes; without it, all."""
-        for value, location in self.env.items():
-            if isinstance(location, View) and location.memory is memory and (
-                    value not in self.put_back):
+        for value, location in self.env.values_in(memory):
+            if value not in self.put_back:
                 uses = self.readers.get(value, ())
                 own = 1 if value in but else 0
                 reads_now = sum(1 for p in uses if p == self.position)

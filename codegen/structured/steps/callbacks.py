@@ -117,7 +117,7 @@ def _call(
         graph.temporary(t.shape, t.dtype) if t.kind == "array" else graph.builder.register(t.dtype)
         for t in types)
     _call_site(graph, node, name, values, types, results)
-    graph.env.update(zip(node.outputs, results, strict=False))
+    graph.env.add(zip(node.outputs, results, strict=False))
 
 
 def _call_site(

@@ -40,7 +40,7 @@ def _inline(graph: GraphBuilder, node: Node, build: Build) -> None:
     operands = [graph.location(value) for value in node.inputs]
     inner = GraphBuilder.of(graph.builder, node.attrs["body"], operands)
     build(inner)
-    graph.env.update(zip(node.outputs, inner.outputs(), strict=True))
+    graph.env.add(zip(node.outputs, inner.outputs(), strict=True))
 
 
 def recursion(graph: GraphBuilder, node: Node) -> None:
@@ -115,7 +115,7 @@ def _call(
     args = tuple(_passed(graph, value) for value in values)
     results = tuple(graph.builder.register(t.dtype) for t in node.types)
     graph.builder.add(CallFunction(function, args, results))
-    graph.env.update(zip(node.outputs, results, strict=True))
+    graph.env.add(zip(node.outputs, results, strict=True))
 
 
 def _passed(graph: GraphBuilder, value: Value) -> Operand | View:

@@ -162,7 +162,7 @@ def _by_calls(graph: GraphBuilder, node: Node, kernel: Kernel) -> None:
     nests = tuple(_use(graph.builder, node, kernel, specialise(kernel, nest, strides))
                   for nest in kernel.nests)
     graph.builder.add(RunKernel(kernel, nests, tuple(operands), tuple(results)))
-    graph.env.update(zip(graph.outputs_of(node), results, strict=True))
+    graph.env.add(zip(graph.outputs_of(node), results, strict=True))
 
 
 def _is_in_its_frame(

@@ -86,6 +86,8 @@ def _sources(
     home = graph.homes.get(value)
     if home is not None:
         return [node.inputs.index(home)] if home in node.inputs else []
+    if graph.is_placed(value):
+        return []
     if out in pairs:
         return [pairs[out]] if last[pairs[out]] == out else []
     if value in graph.places or value in graph.reserved or graph.has_slot(value) or (

@@ -1,0 +1,394 @@
+"""From the fused graph of a call to its plan: where values live, and the statements in order.
+
+A call is planned as the graphs of branches and loops are, by a `GraphBuilder`; memory is what
+Python gives it.  Values live in an argument's memory, in a fresh result, in a temporary array, or
+(rank 0) in a cell of the plan itself.  What an argument becomes is written there at once where no
+check comes after it and nothing reads the old elements any more; else it is copied at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.core.display import progress
+from fusec.ir import Graph, Node, Value
+from fusec.ir.regions import Reach
+from fusec.ir.sizes.dims import is_static
+from fusec.ir.sizes.symbolic_numbers import are_the_same
+from fusec.ir.sizes.symbolic_sizes import is_symbolic
+from fusec.ir.uses import use_counts
+from fusec.ops import get
+from fusec.ops.calls.subgraph_ops import changed_operands
+from fusec.ops.regions.cones import is_copied_whole
+from fusec.ops.rows.windows import is_unset
+
+from ..backend import Backend
+from ..kernels.in_place_updates import (
+    checks_come_first,
+    copy_kernel,
+    drop_unchanged,
+    stores_at_computed,
+)
+from ..kernels.loop_ir import Kernel
+from ..kernels.repeated_kernels import RepeatedKernels
+from ..structured.builder import Builder, Shared
+from ..structured.call_statements import CallLibrary, RunProgram
+from ..structured.kernel_statements import RunKernel
+from ..structured.loops.graph_builder import END, GraphBuilder
+from ..structured.loops.locations import Locations
+from ..structured.memory import ConstantView, LibraryView, Memory, Origin, Register, View
+from ..structured.steps.result_memory import results_of
+from .copies import copy_of, view_of_constant
+from .last_fallible import last_fallible
+from .schedule import ControlRun, Schedule, Strides, contiguous_strides, sizes_of_extrema, words_of
+
+
+class CallPlanner(GraphBuilder):
+    """Plans one graph, see the module docstring.
+
+    ``places``: of results, and of values that a reshape makes results of; ``constants``: views of
+    constants, which libraries read; ``copied``: results that are a copy of what a loop left.
+    """
+
+    def __init__(
+        self, graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
+    ) -> None:
+        super().__init__(Builder(Shared()), graph, Locations(), set(), [*graph.nodes])
+        self.late: list[RunKernel] = []  # copies to arguments, at the end
+        self.temps: list[View] = []
+        self.cells = 0
+        self.memories: dict[tuple[str, int], Memory] = {}
+        self.constants: dict[Value, Any] = {}
+        self.copied_results: dict[Value, View] = {}
+        self.lowered = RepeatedKernels()
+        self.updated = {v for _, v in graph.updates}
+        self.update_counts = Counter(v for _, v in graph.updates)
+        self.results = {*graph.outputs}
+        self.last_fallible = last_fallible(graph)  # a call that raises leaves its arguments alone
+        self._note_reads()
+        for number, (value, strides) in enumerate(zip(graph.inputs, input_strides, strict=True)):
+            self.env[value] = self._in("operand", number, value, strides) if (
+                value.type.kind == "array") else self._cell(value)
+        for number, (value, strides) in enumerate(zip(graph.outputs, output_strides, strict=True)):
+            if value.type.kind == "array":
+                self.places[value] = self._in("target", number, value, strides)
+        self._place_reshaped()
+        self._find_homes()
+
+    def _note_reads(self) -> None:
+        for position, node in enumerate(self.nodes):
+            for value in node.inputs:
+                self.readers.setdefault(value, []).append(position)
+        self.read = {*self.readers, *self.results}  # by anything but the copy to an argument
+        for value in (*self.results, *self.updated):
+            self.readers.setdefault(value, []).append(END)
+
+    def _place_reshaped(self) -> None:
+        """Values whose only reader is a reshape to a result are computed in its memory."""
+        counts = use_counts(self.nodes)
+        for value, place in [*self.places.items()]:
+            source = value.node.inputs[0] if value.node.op == "Reshape" else None
+            if source is None or source in self.graph.roots or counts[source] != 1:
+                continue
+            if source.node.op == "Fused" and source.type.is_static and _is_dense(place) and (
+                    source.type.kind == "array"):
+                self.places[source] = self._in(*place.key, source, _dense(source))
+
+    def _find_homes(self) -> None:
+        for argument, value in self.graph.updates:
+            source = self.graph.inputs[argument]
+            if value not in self.results and isinstance(view := self.env[source], View):
+                self.homes.setdefault(value, source)
+                self.owned.add(view.memory)
+
+    def run(self, backend: Backend, traced: Graph | None) -> Schedule:
+        progress.stage("kernels", 0, len(self.nodes))
+        for position, node in enumerate(self.nodes):
+            progress.at(position)
+            self.position = position
+            self._step(node)
+        outputs = [self._output(v) for v in self.graph.outputs]
+        steps: list[Any] = [*self.builder.statements, *self.late]
+        return Schedule(steps, self.temps, self.cells, outputs, self.graph, backend, traced)
+
+    def _step(self, node: Node) -> None:
+        if node.op == "Fused":
+            self._kernel(node)
+        elif node.op == "Reshape":
+            self._reshape(node)
+        elif get(node.op).kind == "view":
+            self._view(node)
+        elif get(node.op).is_control:
+            self._control(node)
+        elif self._is_only_written(node):
+            self._unset(node.out())
+        elif get(node.op).kind == "extern" or is_copied_whole(node):
+            self._library(node)
+
+    def _output(self, value: Value) -> Any:
+        if value.node.op == "Const":
+            return value.node.attrs["value"]
+        return self.copied_results.get(value) or self.env[value]
+
+    # -- memory
+
+    def _in(self, origin: Origin, position: int, value: Value, strides: Strides) -> View:
+        """A value as all of that memory."""
+        key = origin, position
+        if key not in self.memories:
+            self.memories[key] = Memory(
+                len(self.memories), value.type.nbytes, value.dtype, origin, position)
+        return View(self.memories[key], value.shape, strides, value.dtype)
+
+    def _cell(self, value: Value) -> View:
+        first = self.cells
+        self.cells += words_of(value.dtype)
+        return self._in("cell", first, value, ())
+
+    def _temp(self, value: Value) -> View:
+        place = self._in("temp", len(self.temps), value, _dense(value))
+        self.temps.append(place)
+        return place
+
+    def _new(self, value: Value) -> View:
+        """Results of array kind get fresh memory; scalars and rank-0 intermediates a cell."""
+        if value in self.places:
+            return self.places[value]
+        return self._temp(value) if value.shape else self._cell(value)
+
+    # -- the memory of kernels' results
+
+    def kernel(self, node: Node) -> Kernel:
+        if node not in self.kernels:
+            self.kernels[node] = self.lowered.lower(node)
+        return self.kernels[node]
+
+    def memory_for(self, value: Value) -> View:
+        place = self._new(value)
+        if place.memory.origin == "temp":
+            self.owned.add(place.memory)
+        return place
+
+    def number_for(self, value: Value) -> Register | View:
+        return self._new(value)
+
+    def is_placed(self, value: Value) -> bool:
+        return value in self.places
+
+    def home_of(self, node: Node, kernel: Kernel, out: int) -> View | None:
+        value = node.outputs[out]
+        home = self.homes.get(value)
+        if home is None or home in node.inputs:
+            return None
+        view = self.env[home]
+        assert isinstance(view, View)
+        fits = self.may_write(view, kernel, len(node.inputs) + out) and self.may_change(view)
+        return view if fits else None
+
+    def may_become(self, operand: Value, result: Value) -> bool:
+        view = self.env.get(operand)
+        return isinstance(view, View) and view.memory.origin == "temp" and not view.views and (
+            view.memory in self.owned and operand not in self.updated
+            and operand.dtype == result.dtype and are_the_same(operand.shape, result.shape))
+
+    @property
+    def shows_exits(self) -> bool:
+        """No: a call that fails is repeated by the program itself, which sees arguments alone."""
+        return False
+
+    def may_write(self, view: View, kernel: Kernel, out: int) -> bool:
+        return view.memory.origin != "operand" or (
+            self.position >= self.last_fallible and checks_come_first(kernel, out))
+
+    def may_change(
+        self, view: View, but: Sequence[Value] = (), boxes: Sequence[Reach] | None = None
+    ) -> bool:
+        changed = None if boxes is None else (view, boxes)
+        return view.memory in self.owned and not view.repeats and not any(
+            True for _ in self._read_later(view.memory, but, changed=changed))
+
+    # -- kernels
+
+    def _kernel(self, node: Node) -> None:
+        whole = self.kernel(node)
+        kernel, results = results_of(self, node, whole)
+        for argument, value in self.graph.updates:
+            if value.node is node:
+                kernel = self._written_back(node, whole, kernel, argument, value, results)
+        operands: list[Any] = [self.env[v] for v in node.inputs]
+        self.builder.add(RunKernel(
+            kernel, (), operands, results, node.attrs["boundaries"], sizes_of_extrema(node)))
+        self.env.add(zip(node.outputs, results, strict=True))
+
+    def _written_back(
+        self, node: Node, whole: Kernel, kernel: Kernel, argument: int, value: Value,
+        results: Sequence[Any],
+    ) -> Kernel:
+        """The kernel, where its output is copied to an argument at the end if it is not there.
+
+        Only elements that change are copied, and only these are stored, unless anything else reads
+        the output.
+        """
+        source, place = self.graph.inputs[argument], results[value.index]
+        home, out = self.env[source], len(node.inputs) + value.index
+        if place == home:
+            return kernel
+        stored = whole
+        if source in node.inputs and not stores_at_computed(whole, out):
+            stored = drop_unchanged(whole, out, node.inputs.index(source))
+            if value not in self.read and self.update_counts[value] == 1:
+                kernel = drop_unchanged(kernel, out, node.inputs.index(source))
+        self.late.append(RunKernel(copy_kernel(stored, out), (), [place], [home]))
+        return kernel
+
+    # -- views, which only libraries read
+
+    def _view(self, node: Node) -> None:
+        """A view for a library: the same memory seen differently, no kernel.
+
+        One that takes an element shows it as an array of rank 0: who wants the number reads it, and
+        what is seen through it is still memory of the device.
+        """
+        source, value = node.inputs[0], node.out()
+        if source.node.op == "Const":
+            constant = get("Const").reference(**source.node.attrs)
+            self.constants[value] = view_of_constant(constant, node)
+        elif source in self.constants:
+            self.constants[value] = view_of_constant(self.constants[source], node)
+        else:
+            attrs = {k: x for k, x in node.attrs.items() if k != "kind"}
+            self._show(value, source, (), LibraryView(get(node.op).reference, attrs))
+
+    def _show(self, value: Value, source: Value, strides: Strides, view: LibraryView) -> None:
+        place = self.env[source]
+        assert isinstance(place, View)
+        self.env[value] = View(place.memory, value.shape, strides, value.dtype,
+                               views=(*place.views, view))
+
+    def _is_only_written(self, node: Node) -> bool:
+        """Whether nobody reads the node's array before it is written, here or elsewhere: a value
+        sent to another device is memory there."""
+        return is_unset(node) and is_static(node.types[0].shape) and not (
+            node.out() in self.results or node.out() in self.updated)
+
+    def _unset(self, value: Value) -> None:
+        """What stands for memory until something writes to it: see `is_unset`."""
+        zero, shape = np.zeros((), value.dtype), tuple(value.shape)
+        at_shape = LibraryView(np.broadcast_to, {"shape": shape})
+        self.constants[value] = ConstantView(zero, (at_shape,)) if is_symbolic(shape) else (
+            np.broadcast_to(zero, shape))
+
+    def _reshape(self, node: Node) -> None:
+        operand, value = node.inputs[0], node.out()
+        if operand.node.op == "Const" or operand in self.constants:
+            self._library(node)
+            return
+        if operand in self.places and value in self.places:
+            self.env[value] = self.places[value]
+            return
+        source = self.env[operand]
+        assert isinstance(source, View)
+        is_unknown = source.views and not source.strides  # a view that only libraries can read
+        if is_unknown or value in self.places or not _is_dense(source):
+            self._library(node)
+        else:
+            shown = LibraryView(_reshaped, {"shape": value.shape})
+            self.env[value] = View(source.memory, value.shape, _dense(value), value.dtype,
+                                   views=(shown,))
+
+    # -- calls
+
+    def _read(self, value: Value) -> Any:
+        """What a library reads: a place, or a constant itself."""
+        if value.node.op == "Const":
+            return value.node.attrs["value"]
+        return self.constants[value] if value in self.constants else self.env[value]
+
+    def _library(self, node: Node) -> None:
+        """A call, which may keep its operands: from then on they are not ours to change."""
+        operands = [self._read(v) for v in node.inputs]
+        self.owned -= {x.memory for x in operands if isinstance(x, View) and x.key[0] == "temp"}
+        results = [self._new(v) for v in node.outputs]
+        self.env.add(zip(node.outputs, results, strict=True))
+        self.builder.add(CallLibrary(node, operands, results))
+
+    def _control(self, node: Node) -> None:
+        """A branch or loop: arrays that it changes change where they lie, if nothing minds."""
+        operands = [self._read(v) for v in node.inputs]
+        results: list[View] = []
+        reused: set[int] = set()
+        moved: list[RunKernel] = []
+        for number, (value, changed) in enumerate(zip(
+                node.outputs, changed_operands(node), strict=True)):
+            place = self._filled(value, moved)
+            if changed >= 0 and self._dies(node, changed):
+                source = operands[changed]
+                if self._may_stay(value, node.inputs[changed], source):
+                    place = source
+                    reused.add(number)
+                elif _is_own(source) and source.strides == place.strides:
+                    reused.add(number)
+            results.append(place)
+            self._copy_back(value, place)
+        self.env.add(zip(node.outputs, results, strict=True))
+        self.builder.add(RunProgram(
+            node, operands, results, ControlRun(node, _operand_strides(node, operands), reused)))
+        for copy in moved:
+            self.builder.add(copy)
+
+    def _filled(self, value: Value, moved: list[RunKernel]) -> View:
+        """The place of a result, in C order: one that lies otherwise is a copy of it."""
+        place = self._new(value)
+        if _is_dense(place):
+            return place
+        dense = self._temp(value)
+        moved.append(copy_of(value, dense, place))
+        self.copied_results[value] = place
+        return dense
+
+    def _copy_back(self, value: Value, place: View) -> None:
+        if value in self.updated and place.memory.origin != "operand":
+            argument = next(i for i, v in self.graph.updates if v == value)
+            home: Any = self.env[self.graph.inputs[argument]]
+            self.late.append(copy_of(value, place, home))
+
+    def _dies(self, node: Node, operand: int) -> bool:
+        """Whether the node is the last to read an operand, and reads it once, in one way."""
+        value = node.inputs[operand]
+        view = self.env.get(value)
+        return isinstance(view, View) and node.inputs.count(value) == 1 and (
+            not self.is_read_later(view.memory, (value,)))
+
+    def _may_stay(self, value: Value, operand: Value, place: View) -> bool:
+        """Whether an argument is updated by changing it directly."""
+        return self.homes.get(value) == operand and value not in self.read and _is_dense(place)
+
+
+def _dense(value: Value) -> Strides:
+    return contiguous_strides(value.shape, value.dtype.itemsize)
+
+
+def _is_dense(place: View) -> bool:
+    return place.strides == contiguous_strides(place.shape, place.dtype.itemsize)
+
+
+def _reshaped(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    return array.reshape(shape)
+
+
+def _is_own(place: Any) -> bool:
+    """Whether it is fresh memory, seen as a whole."""
+    return isinstance(place, View) and place.memory.origin == "temp" and not place.views
+
+
+def _operand_strides(node: Node, sources: Sequence[Any]) -> list[Strides]:
+    """Operands whose strides are not known here are copied before a native call."""
+    return [
+        p.strides if isinstance(p, View) and not p.views
+        else contiguous_strides(v.shape, v.dtype.itemsize)
+        for p, v in zip(sources, node.inputs, strict=True)
+    ]

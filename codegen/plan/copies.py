@@ -1,0 +1,35 @@
+"""Statements that copy an array, and constants as libraries read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fusec.ir import Graph, Node, Value
+from fusec.ir.sizes.symbolic_sizes import is_symbolic
+from fusec.ops import get
+
+from ..kernels.lower import lower
+from ..structured.kernel_statements import RunKernel
+from ..structured.memory import ConstantView, LibraryView, View
+
+
+def copy_of(value: Value, source: View, target: View) -> RunKernel:
+    """A kernel that copies an array."""
+    attrs = {"index": 0, "path": value.node.name, "type": value.type}
+    operand = Node("Input", (), (value.type,), attrs, name=value.node.name).out()
+    result = Node("Copy", [operand], (value.type,), name="Copy", loc=value.node.loc).out()
+    name = f"{value.node.name}_writeback"
+    body = Graph.build([operand], [result], name=name)
+    fused = {"body": body, "domain": value.shape, "axes": (), "boundaries": ()}
+    kernel = lower(Node("Fused", [value], (value.type,), fused, name=name, loc=value.node.loc))
+    return RunKernel(kernel, (), [source], [target])
+
+
+def view_of_constant(constant: Any, node: Node) -> Any:
+    """The constant as a view node shows it; open where that depends on sizes of arguments."""
+    attrs, reference = dict(node.attrs), get(node.op).reference
+    if type(constant) is ConstantView:
+        return ConstantView(constant.constant, (*constant.views, LibraryView(reference, attrs)))
+    if is_symbolic(tuple(attrs.values())):
+        return ConstantView(constant, (LibraryView(reference, attrs),))
+    return reference(constant, **attrs)
