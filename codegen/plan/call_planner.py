@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec import config
 from fusec.core.display import progress
 from fusec.ir import Graph, Node, Value
 from fusec.ir.regions import Reach
@@ -41,7 +42,9 @@ from ..structured.kernel_statements import RunKernel
 from ..structured.loops.graph_builder import END, GraphBuilder
 from ..structured.loops.locations import Locations
 from ..structured.memory import ConstantView, LibraryView, Memory, Origin, Register, View
+from ..structured.statements import Declare, Input, Store
 from ..structured.steps.result_memory import results_of
+from ..structured.verify_call import verify_call
 from .copies import copy_of, view_of_constant
 from .last_fallible import last_fallible
 from .schedule import ControlRun, Schedule, Strides, contiguous_strides, sizes_of_extrema, words_of
@@ -58,6 +61,7 @@ class CallPlanner(GraphBuilder):
         self, graph: Graph, input_strides: Sequence[Strides], output_strides: Sequence[Strides]
     ) -> None:
         super().__init__(Builder(Shared()), graph, Locations(), set(), [*graph.nodes])
+        self.given: list[Any] = []  # statements that put numbers into their cells
         self.late: list[RunKernel] = []  # copies to arguments, at the end
         self.temps: list[View] = []
         self.cells = 0
@@ -72,7 +76,7 @@ class CallPlanner(GraphBuilder):
         self._note_reads()
         for number, (value, strides) in enumerate(zip(graph.inputs, input_strides, strict=True)):
             self.env[value] = self._in("operand", number, value, strides) if (
-                value.type.kind == "array") else self._cell(value)
+                value.type.kind == "array") else self._given(number, value)
         for number, (value, strides) in enumerate(zip(graph.outputs, output_strides, strict=True)):
             if value.type.kind == "array":
                 self.places[value] = self._in("target", number, value, strides)
@@ -113,7 +117,11 @@ class CallPlanner(GraphBuilder):
             self._step(node)
         outputs = [self._output(v) for v in self.graph.outputs]
         steps: list[Any] = [*self.builder.statements, *self.late]
-        return Schedule(steps, self.temps, self.cells, outputs, self.graph, backend, traced)
+        head = [*map(Declare, self.memories.values()), *self.given]
+        plan = Schedule(steps, self.temps, self.cells, outputs, self.graph, backend, traced, head)
+        if config.verify:
+            verify_call(plan)
+        return plan
 
     def _step(self, node: Node) -> None:
         if node.op == "Fused":
@@ -148,6 +156,12 @@ class CallPlanner(GraphBuilder):
         first = self.cells
         self.cells += words_of(value.dtype)
         return self._in("cell", first, value, ())
+
+    def _given(self, number: int, value: Value) -> View:
+        """A cell for a number that the call is given."""
+        cell, register = self._cell(value), self.builder.register(value.dtype)
+        self.given += [Input(register, number), Store(cell, register)]
+        return cell
 
     def _temp(self, value: Value) -> View:
         place = self._in("temp", len(self.temps), value, _dense(value))

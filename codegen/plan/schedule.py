@@ -23,9 +23,11 @@ from fusec.ops.calls.subgraph_ops import has_placed_parts
 from fusec.passes.pipeline import BodyPasses, Pass, PassRecord, run_passes
 
 from ..backend import Backend, DeviceArrays, Strides
-from ..structured.call_statements import CallLibrary, CallStatement, RunProgram
+from ..structured.call_statements import CallLibrary, CallStatement, Return, RunProgram
 from ..structured.kernel_statements import RunKernel
 from ..structured.memory import View
+from ..structured.statements import Block
+from ..structured.text import print_blocks
 from .control_program import ControlCode, ControlProgram
 
 if TYPE_CHECKING:
@@ -146,10 +148,19 @@ class Schedule:
     graph: Graph
     backend: Backend
     traced: Graph | None = None  # the program's own order of what may raise, before the passes
+    head: list[Any] = field(default_factory=list)  # its memory, and numbers put into cells
     states: Any = None  # what the program has assigned where it may raise
     executable: Any = None  # the class that runs it, where that is not the usual one
     arrays: DeviceArrays | None = None  # of a device's own memory, where its kernels run there
     divide: Divide | None = None  # schedules sub-graphs that several devices have a part in
+
+    @property
+    def body(self) -> Block:
+        """All its statements."""
+        return (*self.head, *self.steps, Return(tuple(self.outputs)))
+
+    def __str__(self) -> str:
+        return "\n".join([f"plan {self.graph.name}:", *print_blocks(self.body, ())])
 
     @property
     def devices(self) -> Collection[DeviceName]:

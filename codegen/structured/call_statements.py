@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fusec.core.records import dataclass
+from fusec.core.records import Record, dataclass
 from fusec.ir import Node
 
 from .kernel_statements import RunKernel
@@ -51,6 +51,12 @@ class RunProgram(NodeCall):
     """A branch or loop, as its ``run`` says."""
 
     run: ControlRun
+
+
+class Return(Record):
+    """The results of the call: views, or constants."""
+
+    results: tuple[View | Any, ...]
 
 
 CallStatement = RunKernel | CallLibrary | RunProgram

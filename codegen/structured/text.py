@@ -10,7 +10,8 @@ from fusec.ir import dtype_name
 from ..kernels.loop_ir import INFIX
 from ..plan.control_program import ErrorExit
 from . import statements as s
-from .memory import Constant, Memory, Register, Variable, View, is_zero
+from .call_statements import CallLibrary, NodeCall, Return, RunProgram
+from .memory import Memory, Register, Variable, View, is_zero
 
 
 def print_blocks(body: s.Block, exits: Sequence[ErrorExit]) -> Iterator[str]:
@@ -23,7 +24,7 @@ def print_blocks(body: s.Block, exits: Sequence[ErrorExit]) -> Iterator[str]:
 
 def _lines(block: s.Block, indent: str) -> Iterator[str]:
     for statement in block:
-        for line in _TEXT[type(statement)](statement):
+        for line in _text_of(statement):
             yield indent + line
 
 
@@ -33,12 +34,20 @@ def _block(block: s.Block) -> Iterator[str]:
 
 def statement_text(statement: Any) -> str:
     """One statement, those inside of it included."""
-    return "\n".join(_TEXT[type(statement)](statement))
+    return "\n".join(_text_of(statement))
+
+
+def _text_of(statement: Any) -> Iterable[str]:
+    """By its class, or that of which it is one at other sizes."""
+    return next(_TEXT[kind] for kind in type(statement).__mro__ if kind in _TEXT)(statement)
 
 
 def view_text(view: View) -> str:
     """``m0 + r1 [r2]: f64[10 by 80, 10 by 8]``: memory, bytes, elements; sizes by strides."""
     text = repr(view.memory)
+    if view.views:
+        seen = ".".join(each.reference.__name__ for each in view.views)
+        return f"{text}.{seen}: {dtype_name(view.dtype)}[{', '.join(map(str, view.shape))}]"
     if not is_zero(view.offset):
         text += f" + {view.offset!r}"
     if not is_zero(view.element):
@@ -49,13 +58,15 @@ def view_text(view: View) -> str:
     return f"{text}: {dtype_name(view.dtype)}[{axes}]"
 
 
-def _operand(x: Register | Constant | View) -> str:
+def _operand(x: Any) -> str:
+    """An operand; of calls also an array that is a constant."""
     if not isinstance(x, View):
-        return repr(x)
+        shape = getattr(x, "shape", ())
+        return repr(x) if not shape else f"constant {dtype_name(x.dtype)}{[*shape]}"
     return f"({view_text(x)})" if x.shape else f"&{view_text(x)}"
 
 
-def _operands(operands: Iterable[Register | Constant | View]) -> str:
+def _operands(operands: Iterable[Any]) -> str:
     return ", ".join(map(_operand, operands))
 
 
@@ -98,6 +109,15 @@ def _call_python(statement: s.CallPython) -> Iterator[str]:
     into = [view_text(r) for r in statement.results if isinstance(r, View)]
     yield (f"{result}python {statement.site.name}({_operands(statement.operands)})"
            f"{' into ' if into else ''}{' and '.join(into)} else exit {statement.exit}")
+
+
+def _node_call(kind: str, call: NodeCall) -> Iterator[str]:
+    into = " and ".join(map(view_text, call.results))
+    yield f"{kind} {call.kinds.op} {call.name}({_operands(call.operands)}) into {into}"
+
+
+def _run_program(program: RunProgram) -> Iterator[str]:
+    yield from _node_call("native" if program.run.is_native else "step by step", program)
 
 
 def _draw(statement: s.Draw) -> str:
@@ -189,4 +209,6 @@ _TEXT: dict[type, Text] = {
         f"check each ({view_text(x.indices)}) within {x.size!r} else exit {x.exit}"],
     s.If: _if, s.While: _while, s.CountedLoop: _counted_loop,
     s.Poll: lambda x: [f"poll {x.cost} ns"],
+    CallLibrary: lambda x: _node_call("library", x), RunProgram: _run_program,
+    Return: lambda x: [f"return {_operands(x.results)}"],
 }

@@ -10,7 +10,7 @@ Every exit is one statement's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class StructureError(AssertionError):
 
 def verify(program: StructuredProgram) -> None:
     """Raise `StructureError`, with the statement, where a rule is broken."""
-    verifier = _Verifier(len(program.exits), len(program.sites))
+    verifier = Verifier(len(program.exits), len(program.sites))
     verifier.block(program.body, set(program.outer))
     if verifier.exits != set(range(len(program.exits))):
         raise StructureError(
@@ -41,7 +41,7 @@ def verify(program: StructuredProgram) -> None:
 
 
 @dataclass
-class _Verifier:
+class Verifier:
     """``exits`` and ``defined`` are what the statements so far have, wherever they stand."""
 
     exit_count: int
@@ -50,6 +50,7 @@ class _Verifier:
     defined: Things = field(default_factory=set)
     remembered: set[Memory] = field(default_factory=set)  # an alias has had its address
     statement: Any = None
+    rules: Mapping[type, Rule] = field(default_factory=lambda: RULES)
 
     def require(self, holds: Any, why: str) -> None:
         if not holds:
@@ -60,7 +61,7 @@ class _Verifier:
         known = set(known)
         for statement in block:
             self.statement = statement
-            _RULES[type(statement)](self, statement, known)
+            self.rules[type(statement)](self, statement, known)
         return known
 
     # -- what statements define
@@ -118,7 +119,7 @@ def _is_inside(view: View) -> bool:
     memory = view.memory
     known = is_zero(view.offset) and is_zero(view.element) and is_static(view.shape) and not any(
         isinstance(step, Register) for step in view.strides)
-    if not known or isinstance(memory.nbytes, Dim) or memory.nbytes < 0 or 0 in view.shape or (
+    if not known or view.views or isinstance(memory.nbytes, Dim) or memory.nbytes < 0 or 0 in view.shape or (
             memory.origin in ("operand", "parameter")):
         return True
     low, high = byte_extent(view.shape, view.strides, view.dtype.itemsize)
@@ -128,7 +129,7 @@ def _is_inside(view: View) -> bool:
 # ------------------------------------------------------------------------------------------- rules
 
 
-def _let(v: _Verifier, x: s.Let, known: Things) -> None:
+def _let(v: Verifier, x: s.Let, known: Things) -> None:
     v.read(known, *x.args)
     if x.op in ("wrap_index", "in_range", "quotient", "smallest", "largest"):
         v.integer(known, *x.args)
@@ -136,48 +137,48 @@ def _let(v: _Verifier, x: s.Let, known: Things) -> None:
     v.define(known, x.result)
 
 
-def _number(v: _Verifier, x: s.Number, known: Things) -> None:
+def _number(v: Verifier, x: s.Number, known: Things) -> None:
     v.symbols(known, (x.value,))
     v.same(x.result.dtype, I64)
     v.define(known, x.result)
 
 
-def _call_scalar(v: _Verifier, x: s.CallScalar, known: Things) -> None:
+def _call_scalar(v: Verifier, x: s.CallScalar, known: Things) -> None:
     v.read(known, *x.args)
     v.define(known, x.result)
     if x.words:
         v.define(known, x.holds)
 
 
-def _get(v: _Verifier, x: s.Get, known: Things) -> None:
+def _get(v: Verifier, x: s.Get, known: Things) -> None:
     v.is_known(known, x.variable)
     v.same(x.result.dtype, x.variable.dtype)
     v.define(known, x.result)
 
 
-def _set(v: _Verifier, x: s.Set, known: Things) -> None:
+def _set(v: Verifier, x: s.Set, known: Things) -> None:
     v.is_known(known, x.variable)
     v.read(known, x.value)
     v.same(x.value.dtype, x.variable.dtype)
 
 
-def _define_size(v: _Verifier, x: s.DefineSize, known: Things) -> None:
+def _define_size(v: Verifier, x: s.DefineSize, known: Things) -> None:
     v.integer(known, x.value)
     known.add(x.symbol)  # every iteration defines it anew
 
 
-def _load(v: _Verifier, x: s.Load, known: Things) -> None:
+def _load(v: Verifier, x: s.Load, known: Things) -> None:
     v.view(known, x.place)
     v.same(x.result.dtype, x.place.dtype)
     v.define(known, x.result)
 
 
-def _store(v: _Verifier, x: s.Store, known: Things) -> None:
+def _store(v: Verifier, x: s.Store, known: Things) -> None:
     v.read(known, x.place, x.value)
     v.same(x.value.dtype, x.place.dtype)
 
 
-def _copy(v: _Verifier, x: s.Copy, known: Things) -> None:
+def _copy(v: Verifier, x: s.Copy, known: Things) -> None:
     v.read(known, x.target, x.source)
     v.same(x.target.dtype, x.source.dtype)
     v.require(x.target.shape == x.source.shape, "a copy between two shapes")
@@ -185,7 +186,7 @@ def _copy(v: _Verifier, x: s.Copy, known: Things) -> None:
               "a copy within one memory that is not in C order")
 
 
-def _exchange(v: _Verifier, x: s.Exchange, known: Things) -> None:
+def _exchange(v: Verifier, x: s.Exchange, known: Things) -> None:
     firsts, seconds = [a for a, _ in x.pairs], [b for _, b in x.pairs]
     for memory in (*firsts, *seconds):
         v.is_known(known, memory)
@@ -195,7 +196,7 @@ def _exchange(v: _Verifier, x: s.Exchange, known: Things) -> None:
               "an exchange of memories of different sizes")
 
 
-def _point(v: _Verifier, x: s.Point, known: Things) -> None:
+def _point(v: Verifier, x: s.Point, known: Things) -> None:
     v.is_known(known, x.alias)
     v.is_known(known, x.at)
     _may_point(v, x.alias)
@@ -203,12 +204,12 @@ def _point(v: _Verifier, x: s.Point, known: Things) -> None:
     v.remembered.add(x.at)
 
 
-def _may_point(v: _Verifier, memory: Memory) -> None:
+def _may_point(v: Verifier, memory: Memory) -> None:
     v.require(memory.origin == "alias" or memory in v.remembered,
               "the address of memory is lost: no alias has taken it before")
 
 
-def _point_into(v: _Verifier, x: s.PointInto, known: Things) -> None:
+def _point_into(v: Verifier, x: s.PointInto, known: Things) -> None:
     for memory in (x.alias, x.orelse, x.place.memory):
         v.is_known(known, memory)
     v.read(known, x.condition)
@@ -219,21 +220,21 @@ def _point_into(v: _Verifier, x: s.PointInto, known: Things) -> None:
         "only memory of the same size takes the address of a view")
 
 
-def _is_at(v: _Verifier, x: s.IsAt, known: Things) -> None:
+def _is_at(v: Verifier, x: s.IsAt, known: Things) -> None:
     for memory in (x.memory, *x.others):
         v.is_known(known, memory)
     v.same(x.result.dtype, BOOL)
     v.define(known, x.result)
 
 
-def _nonzero(v: _Verifier, x: s.Nonzero, known: Things) -> None:
+def _nonzero(v: Verifier, x: s.Nonzero, known: Things) -> None:
     v.view(known, x.source)
     v.is_known(known, x.indices.memory)
     v.same(x.indices.dtype, I64)
     v.define(known, x.count)
 
 
-def _run_kernel(v: _Verifier, x: s.RunKernel, known: Things) -> None:
+def _run_kernel(v: Verifier, x: s.RunKernel, known: Things) -> None:
     v.read(known, *x.operands, *(r for r in x.results if isinstance(r, View)))
     places: Sequence[Any] = (*x.operands, *x.results)
     v.require(len(places) == len(x.kernel.buffers), "a kernel has other buffers")
@@ -248,7 +249,7 @@ def _run_kernel(v: _Verifier, x: s.RunKernel, known: Things) -> None:
     v.define(known, *(r for r in x.results if isinstance(r, Register)))
 
 
-def _call_python(v: _Verifier, x: s.CallPython, known: Things) -> None:
+def _call_python(v: Verifier, x: s.CallPython, known: Things) -> None:
     v.read(known, *x.operands)
     v.require(0 <= x.number < v.site_count, f"there is no call site {x.number}")
     v.exit(x.exit)
@@ -261,13 +262,13 @@ def _call_python(v: _Verifier, x: s.CallPython, known: Things) -> None:
     v.read(known, *(r for r in x.results if isinstance(r, View)))
 
 
-def _can_draw(v: _Verifier, x: s.CanDraw, known: Things) -> None:
+def _can_draw(v: Verifier, x: s.CanDraw, known: Things) -> None:
     v.require(0 <= x.number < v.site_count, f"there is no call site {x.number}")
     v.same(x.result.dtype, BOOL)
     v.define(known, x.result)
 
 
-def _draw(v: _Verifier, x: s.Draw, known: Things) -> None:
+def _draw(v: Verifier, x: s.Draw, known: Things) -> None:
     v.require(0 <= x.number < v.site_count, f"there is no call site {x.number}")
     v.read(known, *x.arguments)
     v.same(x.result.dtype, x.drawing.dtype)
@@ -278,7 +279,7 @@ def _draw(v: _Verifier, x: s.Draw, known: Things) -> None:
         v.require(x.result.is_dense, "numbers are drawn into an array with gaps")
 
 
-def _define_function(v: _Verifier, x: s.DefineFunction, known: Things) -> None:
+def _define_function(v: Verifier, x: s.DefineFunction, known: Things) -> None:
     function = x.function
     v.exit(function.too_deep)
     v.define(known, function)
@@ -290,7 +291,7 @@ def _define_function(v: _Verifier, x: s.DefineFunction, known: Things) -> None:
     v.require(tuple(r.dtype for r in function.results) == function.types, "other results")
 
 
-def _call_function(v: _Verifier, x: s.CallFunction, known: Things) -> None:
+def _call_function(v: Verifier, x: s.CallFunction, known: Things) -> None:
     v.is_known(known, x.function)
     v.read(known, *x.args)
     count = len(x.function.parameters)
@@ -299,44 +300,44 @@ def _call_function(v: _Verifier, x: s.CallFunction, known: Things) -> None:
     v.define(known, *x.results)
 
 
-def _check(v: _Verifier, x: s.Check, known: Things) -> None:
+def _check(v: Verifier, x: s.Check, known: Things) -> None:
     v.boolean(known, x.condition)
     v.read(known, x.index, x.size)
     v.exit(x.exit)
 
 
-def _check_indices(v: _Verifier, x: s.CheckIndices, known: Things) -> None:
+def _check_indices(v: Verifier, x: s.CheckIndices, known: Things) -> None:
     v.view(known, x.indices)
     v.integer(known, x.size)
     v.exit(x.exit)
 
 
-def _if(v: _Verifier, x: s.If, known: Things) -> None:
+def _if(v: Verifier, x: s.If, known: Things) -> None:
     v.boolean(known, x.condition)
     v.block(x.then, known)
     v.block(x.orelse or (), known)
 
 
-def _while(v: _Verifier, x: s.While, known: Things) -> None:
+def _while(v: Verifier, x: s.While, known: Things) -> None:
     tested = v.block(x.test, known)
     v.statement = x
     v.boolean(tested, x.condition)
     v.block(x.body, tested)
 
 
-def _counted_loop(v: _Verifier, x: s.CountedLoop, known: Things) -> None:
+def _counted_loop(v: Verifier, x: s.CountedLoop, known: Things) -> None:
     v.is_known(known, x.variable)
     v.same(x.variable.dtype, I64)
     v.integer(known, x.limit)
     v.block(x.body, known)
 
 
-def _poll(v: _Verifier, x: s.Poll, known: Things) -> None:
+def _poll(v: Verifier, x: s.Poll, known: Things) -> None:
     v.require(x.cost >= 0, "a negative cost")
 
 
-Rule = Callable[[_Verifier, Any, Things], None]
-_RULES: dict[type, Rule] = {
+Rule = Callable[[Verifier, Any, Things], None]
+RULES: dict[type, Rule] = {
     s.Number: _number, s.Let: _let, s.CallScalar: _call_scalar, s.Get: _get, s.Set: _set,
     s.Input: lambda v, x, known: v.define(known, x.result),
     s.Output: lambda v, x, known: v.read(known, x.value),

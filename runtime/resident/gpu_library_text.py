@@ -107,7 +107,7 @@ class LibraryText:
             _, offset = self.prepared.address(place)
             return [f"if {name}.dtype != {dtype}: return MISS",
                     f"copy(block.ptr + {offset}, {name}.data.ptr, {place.dtype.itemsize})"]
-        target = f"{place.kind}{place.memory.position}"
+        target = f"{place.memory.origin}{place.memory.position}"
         is_own = " and ".join([
             f"{name}.strides == {place.strides}", f"{name}.dtype == {dtype}",
             *(f"{name}.data.mem is not {operand}.data.mem" for operand in operands)])

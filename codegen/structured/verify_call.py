@@ -1,0 +1,84 @@
+"""Checks that the plan of a call means something, and leaves alone what it has to.
+
+Beyond what holds for every program: memory is read after something was written there, arguments are
+written only where the graph updates them, and after that no check fails any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from fusec.core.records import dataclass, field
+from fusec.ir import Graph
+from fusec.ir.sizes.dims import symbols_of
+
+from .call_statements import CallLibrary, NodeCall, Return, RunProgram
+from .kernel_statements import RunKernel
+from .memory import Memory, View
+from .verify import RULES, StructureError, Things, Verifier
+
+if TYPE_CHECKING:
+    from ..plan.schedule import Schedule
+
+
+def verify_call(plan: Schedule) -> None:
+    """Raise `StructureError`, with the statement, where a rule is broken."""
+    verifier = _CallVerifier(0, 0, rules=RULES | _OF_CALLS, graph=plan.graph)
+    shapes = tuple(v.shape for v in plan.graph.inputs)
+    verifier.block(plan.body, set(symbols_of(shapes)))
+
+
+@dataclass
+class _CallVerifier(Verifier):
+    """``written``: memory that something is in; ``changed``: an argument has been written."""
+
+    graph: Graph | None = None
+    written: set[Memory] = field(default_factory=set)
+    changed: bool = False
+
+    def holds_something(self, places: Iterable[Any]) -> None:
+        for place in places:
+            if isinstance(place, View) and place.memory.origin in ("temp", "target"):
+                self.require(place.memory in self.written, f"{place.memory!r} holds nothing yet")
+
+    def may_fail(self, may: bool) -> None:
+        self.require(not (may and self.changed), "a check after an argument was written")
+
+    def write(self, places: Iterable[View]) -> None:
+        updated = {index for index, _ in self.graph.updates} if self.graph is not None else set()
+        for place in places:
+            memory = place.memory
+            self.written.add(memory)
+            if memory.origin == "operand":
+                self.require(memory.position in updated, "an argument that nothing updates")
+                self.changed = True
+
+
+def _run_kernel(v: Any, x: RunKernel, known: Things) -> None:
+    v.read(known, *x.operands, *x.results)
+    v.require(len(x.places) == len(x.kernel.buffers), "a kernel has other buffers")
+    v.holds_something(x.operands)
+    v.may_fail(x.kernel.has_checks)
+    written = [r.memory for r in x.results if isinstance(r, View)]
+    v.require(len(set(written)) == len(written), "two results of a kernel in one memory")
+    v.write(x.results)
+
+
+def _node_call(v: Any, x: NodeCall, known: Things) -> None:
+    v.read(known, *(o for o in x.operands if isinstance(o, View)))
+    v.holds_something(x.operands)
+    known |= symbols_of(tuple(place.shape for place in x.results))  # the call tells its sizes
+    v.read(known, *x.results)
+    v.write(x.results)
+
+
+def _return(v: Any, x: Return, known: Things) -> None:
+    v.read(known, *(r for r in x.results if isinstance(r, View)))
+    v.holds_something(x.results)
+
+
+_OF_CALLS = {RunKernel: _run_kernel, CallLibrary: _node_call, RunProgram: _node_call,
+             Return: _return}
+
+__all__ = ["StructureError", "verify_call"]
