@@ -13,6 +13,7 @@ from fusec.codegen.plan.schedule import Schedule
 from fusec.errors import located
 from fusec.ir import Node
 from fusec.ir.sizes.bindings import Bindings
+from fusec.ops import get
 from fusec.ops.calls.host_calls import HostObject, Mark, host_calls
 from fusec.ops.rows.picking import PickView
 from fusec.ops.rows.windows import WindowView
@@ -35,6 +36,8 @@ class CallEndings:
         self.objects: list[HostObject] | None = None
         self.mark: Mark | None = None
         self.known: Bindings = {}  # what the enclosing plan has bound
+        # Arguments that loops have changed before a later step may fail, with copies from before.
+        self.saved: Sequence[tuple[np.ndarray, np.ndarray]] = ()
         self.call: Callable[..., list[Any]]
 
     @property
@@ -66,6 +69,8 @@ class CallEndings:
         self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
     ) -> Exception:
         """The error of a library call, or an earlier one of the program."""
+        if get(node.op).is_control:  # shows what it has changed until then
+            self.saved = ()
         if self.spec.calls_host and self.mark is None:  # it cannot be repeated
             return located(error, node.loc)
         earlier = self.repeated(partial(earlier_error, node), leaves, captured)
@@ -86,12 +91,19 @@ class CallEndings:
     def repeated(
         self, find: Find, leaves: Sequence[Any], captured: Sequence[Any],
     ) -> Any:
-        """The error that NumPy raises; generators draw the same numbers again."""
+        """The error that NumPy raises; generators draw the same numbers again, and arguments are
+        what they were."""
+        self._restore()
         inputs = self._inputs(leaves, captured)
         error = self._searched(find, inputs)
         if error is not None:
             do_before(error, self.schedule, inputs)
         return error
+
+    def _restore(self) -> None:
+        for array, before in self.saved:
+            np.copyto(array, before)
+        self.saved = ()
 
     def _searched(self, find: Find, inputs: list[Any]) -> Any:
         if self.mark is None or self.objects is None:

@@ -38,41 +38,11 @@ def described(concrete: ConcreteFunction) -> Iterator[str]:
     """Every text form of one trace."""
     yield f"=== {concrete.signature}\n{concrete.graph}\n--- optimized\n{concrete.optimized_graph}"
     schedule = concrete.build.schedule
-    yield f"--- plan\n{plan_text(schedule)}"
+    yield f"--- plan\n{'of several devices' if schedule.is_partitioned else schedule}"
     for kernel, step in zip(concrete.kernels, schedule.kernels, strict=True):
         yield f"--- {kernel.name}\n{kernel.loops}\n{kernel.asm['ll']}\n{cuda_text(step)}"
     for step in concrete.control:
         yield f"--- {step!r}\n{step.structured}\n{step.asm.get('ll', '')}"
-
-
-def plan_text(schedule: Any) -> str:
-    """The steps in order with the places that they read and write, memory, results."""
-    if schedule.is_partitioned:
-        return "of several devices"
-    lines = [f"{step.name}: {_places(step)}" for step in schedule.steps]
-    return "\n".join([*lines, f"memory {[*map(_place, schedule.temps)]}, {schedule.cells} cells",
-                      f"results {[*map(_place, schedule.outputs)]}"])
-
-
-def _places(step: Any) -> str:
-    if hasattr(step, "places"):
-        return f"{[*map(_place, step.places)]}"
-    operands = getattr(step, "operands", None) or getattr(step, "sources", [])
-    results = getattr(step, "results", None) or getattr(step, "targets", [])
-    return f"{[*map(_place, operands)]} -> {[*map(_place, results)]}"
-
-
-def _place(x: Any) -> Any:
-    if not hasattr(x, "strides") or not hasattr(x, "views"):
-        return repr(x) if not hasattr(x, "constant") else (repr(x.constant), [*map(_view, x.views)])
-    kind = x.kind if hasattr(x, "kind") else x.memory.origin
-    number = x.number if hasattr(x, "kind") else x.memory.position
-    kind = {"arg": "operand", "out": "target"}.get(kind, kind)
-    return kind, number, x.shape, x.strides, str(x.dtype), [*map(_view, x.views)]
-
-
-def _view(view: Any) -> Any:
-    return view.reference.__name__, sorted(view.attrs.items())
 
 
 def cuda_text(step: Any) -> str:

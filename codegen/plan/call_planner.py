@@ -336,21 +336,23 @@ class CallPlanner(GraphBuilder):
         results: list[View] = []
         reused: set[int] = set()
         moved: list[RunKernel] = []
+        saved: list[View] = []
         for number, (value, changed) in enumerate(zip(
                 node.outputs, changed_operands(node), strict=True)):
-            place = self._filled(value, moved)
-            if changed >= 0 and self._dies(node, changed):
-                source = operands[changed]
-                if self._may_stay(value, node.inputs[changed], source):
-                    place = source
-                    reused.add(number)
-                elif _is_own(source) and source.strides == place.strides:
+            source = operands[changed] if changed >= 0 and self._dies(node, changed) else None
+            if source is not None and self._may_stay(value, node.inputs[changed], source):
+                place = source
+                reused.add(number)
+                saved += [source] * (self.position < self.last_fallible)
+            else:
+                place = self._filled(value, moved)
+                if _is_own(source) and source.strides == place.strides:
                     reused.add(number)
             results.append(place)
             self._copy_back(value, place)
         self.env.add(zip(node.outputs, results, strict=True))
-        self.builder.add(RunProgram(
-            node, operands, results, ControlRun(node, _operand_strides(node, operands), reused)))
+        run = ControlRun(node, _operand_strides(node, operands), reused)
+        self.builder.add(RunProgram(node, operands, results, run, saved))
         for copy in moved:
             self.builder.add(copy)
 

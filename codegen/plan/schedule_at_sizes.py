@@ -157,6 +157,10 @@ class CallAtSizes(NodeCall):
     def results(self) -> list[View]:  # type: ignore[override]
         return list(map(self.at.place, self.pattern.results))
 
+    @property
+    def saved(self) -> list[View]:
+        return list(map(self.at.place, self.pattern.saved))
+
     @lazy
     def run(self) -> ControlRun | None:
         return None if self.pattern.run is None else RunAtSizes(self, self.pattern.run)

@@ -27,6 +27,11 @@ class NodeCall:
     results: Sequence[View]
 
     @property
+    def saved(self) -> Sequence[View]:
+        """The operands that are kept from before it, see `RunProgram`."""
+        return ()
+
+    @property
     def name(self) -> str:
         return self.node.name
 
@@ -48,9 +53,18 @@ class CallLibrary(NodeCall):
 
 @dataclass(eq=False)
 class RunProgram(NodeCall):
-    """A branch or loop, as its ``run`` says."""
+    """A branch or loop, as its ``run`` says.
+
+    ``kept``: the operands, arguments that it changes, of which there have to be copies from before
+    it until the call ends: a step after it may fail, and the program is repeated then.
+    """
 
     run: ControlRun
+    kept: Sequence[View] = ()
+
+    @property
+    def saved(self) -> Sequence[View]:
+        return self.kept
 
 
 class Return(Record):

@@ -22,11 +22,11 @@ from fusec.ops.complex_parts import component
 
 from ..kernels.complex_pairs import as_pairs
 from ..kernels.reference import apply, run_kernel
-from ..plan.control_program import ControlCode, EarlyExit
+from ..plan.control_program import ControlCode, EarlyExit, ErrorExit
 from . import statements as s
 from .kernel_statements import NestUse
 from .memory import I64, Constant, Memory, Register, Strides, Variable, View
-from .program import StructuredProgram, build_program
+from .program import build_program
 
 GARBAGE = 0xA5  # the bytes of fresh memory
 
@@ -42,7 +42,7 @@ def interpreted(node: Node, strides: Sequence[Strides]) -> ControlCode:
     def code(
         operands: Sequence[Any], results: list[Any], sizes: Mapping[str, int]
     ) -> EarlyExit | None:
-        return _Run(program, operands, results, sizes).run()
+        return Run(node.name, program.exits, operands, results, sizes).run(program.body)
 
     return ControlCode(node, code, nests, program.copied, {},
                        lambda: build_program(node, strides))
@@ -52,7 +52,7 @@ def _admitted(block: s.Block) -> list[NestUse]:
     """The nests that the statements run, if all of them can be interpreted."""
     found: list[NestUse] = []
     for statement in block:
-        if type(statement) not in _RUN:
+        if type(statement) not in RUN:
             raise NotNativeError(f"{type(statement).__name__} in the interpreter of statements")
         if isinstance(statement, s.RunKernel):
             found += statement.nests
@@ -89,14 +89,15 @@ def array_at(
     return np.asarray(lying)
 
 
-class _Run:
-    """One call of a program."""
+class Run:
+    """One call of a program of that name, with these exits; ``rules`` say what statements do."""
 
     def __init__(
-        self, program: StructuredProgram, operands: Sequence[Any], results: list[Any],
-        sizes: Mapping[str, int],
+        self, name: str, exits: Sequence[ErrorExit], operands: Sequence[Any], results: list[Any],
+        sizes: Mapping[str, int], rules: Mapping[type, Rule] | None = None,
     ) -> None:
-        self.program, self.operands, self.results = program, operands, results
+        self.name, self.exits, self.operands, self.results = name, exits, operands, results
+        self.rules = RUN if rules is None else rules
         self.symbols = dict(sizes)
         self.values: dict[Register, Any] = {}
         self.variables: dict[Variable, Any] = {}
@@ -105,13 +106,13 @@ class _Run:
         self.spans: list[tuple[int, int]] = []  # first and last address of all memory
         self.left: dict[int, Memory] = {}
 
-    def run(self) -> EarlyExit | None:
+    def run(self, body: s.Block) -> EarlyExit | None:
         try:
             with np.errstate(all="ignore"):
-                self.block(self.program.body)
+                self.block(body)
         except _LeftError as left:
             self._settle()
-            return EarlyExit(self.program.exits[left.exit], left.index, left.size)
+            return EarlyExit(self.exits[left.exit], left.index, left.size)
         return None
 
     def _settle(self) -> None:
@@ -127,7 +128,7 @@ class _Run:
 
     def block(self, block: s.Block) -> None:
         for statement in block:
-            _RUN[type(statement)](self, statement)
+            self.rules[type(statement)](self, statement)
 
     # -- operands
 
@@ -161,12 +162,12 @@ class _Run:
             return
         low, high = (address + n for n in byte_extent(shape, strides, view.dtype.itemsize))
         if not any(first <= low and high <= last for first, last in self.spans):
-            raise InternalError(f"{self.program.node.name}: a view of {view.memory} reaches beyond "
+            raise InternalError(f"{self.name}: a view of {view.memory} reaches beyond "
                                 "its memory")
 
     def leave_unless(self, holds: Any, exit_: int, index: int, size: int) -> None:
         if not holds:
-            given = self.program.exits[exit_].size
+            given = self.exits[exit_].size
             raise _LeftError(exit_, index, self.size(given) if isinstance(given, Dim) else size)
 
     # -- memory
@@ -195,7 +196,7 @@ class _Run:
 # ------------------------------------------------------------------------------------- statements
 
 
-def _let(run: _Run, x: s.Let) -> None:
+def _let(run: Run, x: s.Let) -> None:
     args = [run.value(a) for a in x.args]
     rule = _OWN.get(x.op)
     if rule is not None:
@@ -214,55 +215,55 @@ _OWN: dict[str, Callable[..., Any]] = {
     "quotient": lambda a, b: a // b, "smallest": min, "largest": max}
 
 
-def _output(run: _Run, x: s.Output) -> None:
+def _output(run: Run, x: s.Output) -> None:
     run.results[x.position] = run.value(x.value)
 
 
-def _declare(run: _Run, x: s.Declare) -> None:
+def _declare(run: Run, x: s.Declare) -> None:
     if isinstance(x.thing, Memory):
         run.declare(x.thing)
 
 
-def _define_size(run: _Run, x: s.DefineSize) -> None:
+def _define_size(run: Run, x: s.DefineSize) -> None:
     run.symbols[x.symbol] = run.number(x.value)
 
 
-def _store(run: _Run, x: s.Store) -> None:
+def _store(run: Run, x: s.Store) -> None:
     run.array(x.place)[...] = run.value(x.value)
 
 
-def _copy(run: _Run, x: s.Copy) -> None:
+def _copy(run: Run, x: s.Copy) -> None:
     run.array(x.target)[...] = run.array(x.source).copy()
 
 
-def _exchange(run: _Run, x: s.Exchange) -> None:
+def _exchange(run: Run, x: s.Exchange) -> None:
     run.addresses |= {first: run.addresses[second] for first, second in x.pairs}
 
 
-def _point(run: _Run, x: s.Point) -> None:
+def _point(run: Run, x: s.Point) -> None:
     run.addresses[x.alias] = run.addresses[x.at]
 
 
-def _point_into(run: _Run, x: s.PointInto) -> None:
+def _point_into(run: Run, x: s.PointInto) -> None:
     view = x.place
     inside = run.addresses[view.memory] + run.number(view.offset) + (
         run.number(view.element) * view.dtype.itemsize)
     run.addresses[x.alias] = inside if run.value(x.condition) else run.addresses[x.orelse]
 
 
-def _is_at(run: _Run, x: s.IsAt) -> None:
+def _is_at(run: Run, x: s.IsAt) -> None:
     lies = run.addresses[x.memory] in [run.addresses[m] for m in x.others]
     run.put(x.result, lies != x.elsewhere)
 
 
-def _nonzero(run: _Run, x: s.Nonzero) -> None:
+def _nonzero(run: Run, x: s.Nonzero) -> None:
     (found,) = np.nonzero(run.array(x.source))
     run.put(x.count, len(found))
     part = View(x.indices.memory, (len(found),), x.indices.strides, I64)
     run.array(part)[...] = found
 
 
-def _run_kernel(run: _Run, x: s.RunKernel) -> None:
+def _run_kernel(run: Run, x: s.RunKernel) -> None:
     operands = [run.array(p) if isinstance(p, View) else np.array(run.value(p))
                 for p in x.operands]
     results = [run.array(r) if isinstance(r, View) else np.empty((), r.dtype) for r in x.results]
@@ -272,21 +273,21 @@ def _run_kernel(run: _Run, x: s.RunKernel) -> None:
             run.put(register, result)
 
 
-def _check(run: _Run, x: s.Check) -> None:
+def _check(run: Run, x: s.Check) -> None:
     run.leave_unless(run.value(x.condition), x.exit, run.number(x.index), run.number(x.size))
 
 
-def _check_indices(run: _Run, x: s.CheckIndices) -> None:
+def _check_indices(run: Run, x: s.CheckIndices) -> None:
     size = run.number(x.size)
     for index in run.array(x.indices).ravel():
         run.leave_unless(-size <= index < size, x.exit, int(index), size)
 
 
-def _if(run: _Run, x: s.If) -> None:
+def _if(run: Run, x: s.If) -> None:
     run.block(x.then if run.value(x.condition) else x.orelse or ())
 
 
-def _while(run: _Run, x: s.While) -> None:
+def _while(run: Run, x: s.While) -> None:
     while True:
         run.block(x.test)
         if not run.value(x.condition):
@@ -294,12 +295,13 @@ def _while(run: _Run, x: s.While) -> None:
         run.block(x.body)
 
 
-def _counted_loop(run: _Run, x: s.CountedLoop) -> None:
+def _counted_loop(run: Run, x: s.CountedLoop) -> None:
     while run.variables[x.variable] < run.number(x.limit):
         run.block(x.body)
 
 
-_RUN: dict[type, Callable[[_Run, Any], None]] = {
+Rule = Callable[[Run, Any], None]
+RUN: dict[type, Rule] = {
     s.Number: lambda run, x: run.put(x.result, run.size(x.value)), s.Let: _let,
     s.Input: lambda run, x: run.put(x.result, run.operands[x.position]), s.Output: _output,
     s.Declare: _declare, s.DefineSize: _define_size,

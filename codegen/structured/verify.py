@@ -119,8 +119,9 @@ def _is_inside(view: View) -> bool:
     memory = view.memory
     known = is_zero(view.offset) and is_zero(view.element) and is_static(view.shape) and not any(
         isinstance(step, Register) for step in view.strides)
-    if not known or view.views or isinstance(memory.nbytes, Dim) or memory.nbytes < 0 or 0 in view.shape or (
-            memory.origin in ("operand", "parameter")):
+    if view.views or 0 in view.shape or memory.origin in ("operand", "parameter"):
+        return True
+    if not known or isinstance(memory.nbytes, Dim) or memory.nbytes < 0:
         return True
     low, high = byte_extent(view.shape, view.strides, view.dtype.itemsize)
     return low >= 0 and high <= memory.nbytes

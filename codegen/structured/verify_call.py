@@ -45,14 +45,14 @@ class _CallVerifier(Verifier):
     def may_fail(self, may: bool) -> None:
         self.require(not (may and self.changed), "a check after an argument was written")
 
-    def write(self, places: Iterable[View]) -> None:
+    def write(self, places: Iterable[View], saved: Iterable[View] = ()) -> None:
         updated = {index for index, _ in self.graph.updates} if self.graph is not None else set()
         for place in places:
             memory = place.memory
             self.written.add(memory)
             if memory.origin == "operand":
                 self.require(memory.position in updated, "an argument that nothing updates")
-                self.changed = True
+                self.changed |= place not in saved
 
 
 def _run_kernel(v: Any, x: RunKernel, known: Things) -> None:
@@ -70,7 +70,7 @@ def _node_call(v: Any, x: NodeCall, known: Things) -> None:
     v.holds_something(x.operands)
     known |= symbols_of(tuple(place.shape for place in x.results))  # the call tells its sizes
     v.read(known, *x.results)
-    v.write(x.results)
+    v.write(x.results, x.saved)
 
 
 def _return(v: Any, x: Return, known: Things) -> None:

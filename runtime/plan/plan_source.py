@@ -81,6 +81,9 @@ class PlanSource(PlanText):
     def _write(self, plan: Plan) -> None:
         if plan.objects is not None:
             self._add("plan.begin()")
+        self.saves = any(step.saved for step in self.schedule.externs)
+        if self.saves:
+            self._add("plan.saved = ()")
         self._load()
         for place in _fresh(self.schedule):
             key = place.key
@@ -289,7 +292,13 @@ class PlanSource(PlanText):
             plan.segments[number].run, plan.of_graph, arrays))
         maker = self._target_maker if arrays is None else self._device_memory
         memory = ", ".join(map(maker, step.results))
+        saved = [self.assigned[place.key] for place in step.saved]
+        for array in saved:
+            self._add(f"before_{array} = {array}.copy()")
         self._add(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
+        if saved:
+            pairs = "".join(f"({array}, before_{array}), " for array in saved)
+            self._add(f"plan.saved = (*plan.saved, {pairs})")
         for index, place in enumerate(step.results):
             if not place.is_cell:
                 self._assign(place.key, f"results[{index}]")
@@ -304,6 +313,8 @@ class PlanSource(PlanText):
 
     def _results(self) -> None:
         spec = self.spec
+        if self.saves:
+            self._add("plan.saved = ()")
         outputs = [self._output(p, t) for p, t in zip(
             self.schedule.outputs, spec.output_types, strict=True)]
         plain = [self._plain_result(number, r, outputs) for number, r in enumerate(spec.results)]
