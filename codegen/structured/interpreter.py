@@ -151,7 +151,8 @@ class Run:
         address = self.addresses[view.memory] + self.number(view.offset) + (
             self.number(view.element) * view.dtype.itemsize)
         shape = [self.size(n) for n in view.shape]
-        strides = [self.number(x) if isinstance(x, Register) else int(x) for x in view.strides]
+        strides = [self.number(x) if isinstance(x, Register) else self.size(x)
+                   for x in view.strides]
         self._check(address, shape, strides, view)
         return array_at(address, shape, strides, view.dtype)
 

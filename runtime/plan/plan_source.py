@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from fusec.codegen.plan.schedule import Schedule
 from fusec.codegen.structured.call_statements import CallStatement, NodeCall
 from fusec.codegen.structured.memory import View
+from fusec.codegen.structured.text_writer import code_of, indented
 from fusec.ir import TensorType
 from fusec.ir.sizes.bindings import size_source
 from fusec.ir.sizes.dims import Dim
@@ -50,22 +51,25 @@ class PlanSource(PlanText):
         self.calls: dict[int, int] = {}  # numbers of library calls' segments, by line of the text
         self.inputs: list[str] = []  # an expression for each of the graph's inputs
         self._write(plan)
-        self.code = _compiled(self.text, f"<plan of {plan.spec.name}>")
+        self._finish()
+        self.code = code_of(self.text, f"<plan of {plan.spec.name}>")
         del self.spec, self.at  # which are of the one plan
 
     @property
     def text(self) -> str:
+        return self.source_text("def run(leaves, sizes, times=None):")
+
+    def _finish(self) -> None:
         """One ``try`` around all steps: one for each would double the time to compile the text."""
-        lines = [f"    {line}" for line in self.lines[:self.first_step]]
-        steps = [f"        {line}" for line in self.lines[self.first_step:]]
-        return "\n".join([
-            "def run(leaves, sizes, times=None):", *lines, "    try:", *steps,
-            "    except Exception as error:",
-            "        found = plan.failure_at(error, leaves, held)", "        if found is None:",
-            "            raise",
-            "        try:", "            raise found from None",
-            "        finally:",  # its traceback holds this call: not that the call, too, holds it
-            "            del found", ""])
+        first = self.first_step
+        self.lines = [
+            *self.lines[:first], "try:", *indented(self.lines[first:]),
+            "except Exception as error:",
+            "    found = plan.failure_at(error, leaves, held)", "    if found is None:",
+            "        raise",
+            "    try:", "        raise found from None",
+            "    finally:",  # its traceback holds this call: not that the call, too, holds it
+            "        del found"]
 
     def call_at(self, line: int) -> int | None:
         """The segment that is the library call which this line of the text belongs to, or None."""
@@ -80,10 +84,10 @@ class PlanSource(PlanText):
 
     def _write(self, plan: Plan) -> None:
         if plan.objects is not None:
-            self._add("plan.begin()")
+            self.line("plan.begin()")
         self.saves = any(step.saved for step in self.schedule.externs)
         if self.saves:
-            self._add("plan.saved = ()")
+            self.line("plan.saved = ()")
         self._load()
         for place in _fresh(self.schedule):
             key = place.key
@@ -93,10 +97,10 @@ class PlanSource(PlanText):
         groups = [[step] for step in steps] if self.timed else runs_of(steps)
         for number, (segment, group) in enumerate(zip(plan.segments, groups, strict=True)):
             if self.timed:
-                self._add("start = perf_counter()")
+                self.line("start = perf_counter()")
             self._step(number, segment, group[0])
             if self.timed:
-                self._add(f"times.append(({group[0].name!r}, 1e6 * (perf_counter() - start)))")
+                self.line(f"times.append(({group[0].name!r}, 1e6 * (perf_counter() - start)))")
         self._results()
 
     def _step(
@@ -123,7 +127,7 @@ class PlanSource(PlanText):
         if any(map(callable, spec.captured)):
             objects = (f"{name}()" if callable(c) else name
                        for name, c in zip(names, spec.captured, strict=True))
-            self._add(f"held = [{', '.join(objects)}]")
+            self.line(f"held = [{', '.join(objects)}]")
             names = [f"held[{number}]" for number in range(len(names))]
         else:
             self._once_made("held", lambda plan: plan.spec.captured)
@@ -133,8 +137,8 @@ class PlanSource(PlanText):
                 self._assign(("operand", index), self.inputs[index])
         for index, type_ in enumerate(spec.input_types):
             if type_.kind == "array" and not type_.is_static:
-                shape = self._bind("shape", type_.shape)
-                self._add(f"bind({shape}, arg{index}.shape, sizes)")
+                shape = self.bind("shape", type_.shape)
+                self.line(f"bind({shape}, arg{index}.shape, sizes)")
         scalars = cells_of(spec.input_types)
         for index, type_ in enumerate(spec.input_types):
             if type_.kind != "array":
@@ -145,7 +149,7 @@ class PlanSource(PlanText):
     def _kernels(self, number: int, segment: Segment) -> None:
         name = self._segment(number)
         arrays = "".join(f", {self.assigned[key]}" for key in segment.keys)
-        self._add(f"if (outcome := {name}.call({arrays[2:]})) is not None and not "
+        self.line(f"if (outcome := {name}.call({arrays[2:]})) is not None and not "
                   f"{name}.finish(outcome{arrays}): raise {self._failure()}")
 
     def _segment(self, number: int) -> str:
@@ -160,9 +164,9 @@ class PlanSource(PlanText):
                            if key in self.assigned)
         error = "None"
         if segment.not_empty:
-            find = self._bind("find", numpy_error)
+            find = self.bind("find", numpy_error)
             error = f"partial(plan.repeated, {find}, leaves, held)"
-        self._add(f"memory = {{{memory}}}",
+        self.line(f"memory = {{{memory}}}",
                   f"if not {name}.run(memory, sizes, {error}):",
                   f"    raise {self._failure()}")
         for key in segment.keys:
@@ -170,7 +174,7 @@ class PlanSource(PlanText):
                 self._assign(key, f"memory[{key!r}]")
 
     def _failure(self) -> str:
-        return f"plan.repeated({self._once('check_error', check_error)}, leaves, held)"
+        return f"plan.repeated({self.once('check_error', check_error)}, leaves, held)"
 
     # -- library calls
 
@@ -196,9 +200,9 @@ class PlanSource(PlanText):
 
     def _device_call(self, step: NodeCall, operands: list[str]) -> None:
         """A call whose arrays are a device's; numbers are in cells, as ever."""
-        call = self._bind("call", self.schedule.backend.library_call(step.node))
+        call = self.bind("call", self.schedule.backend.library_call(step.node))
         memory = ", ".join(self._device_memory(place) for place in step.results)
-        self._add(f"results = {call}([{', '.join(operands)}], [{memory}])")
+        self.line(f"results = {call}([{', '.join(operands)}], [{memory}])")
         for number, place in enumerate(step.results):
             if not place.is_cell:
                 self._assign(place.key, f"results[{number}]")
@@ -207,13 +211,13 @@ class PlanSource(PlanText):
         target = step.results[0]
         product = f"matmul({operands[0]}, {operands[1]}, out={self._target(target)})"
         if target.is_cell:
-            self._add(product)
+            self.line(product)
         else:
             self._assign(target.key, product)
 
     def _host_call(self, number: int, step: NodeCall, operands: list[str]) -> None:
         """A draw is one line, and another for the order, which is what it was."""
-        draw = draw_text(step.node.attrs, operands[1:], self._bind,
+        draw = draw_text(step.node.attrs, operands[1:], self.bind,
                          lambda form: self._bind_data("constant", form, lambda x: decode(x, ())),
                          self.spec.calls_host)
         if draw is None or len(step.results) > 2:
@@ -221,24 +225,24 @@ class PlanSource(PlanText):
             self._call(number, step, operands)
             return
         *drawn, order = step.results
-        self._add(f"result0 = {draw}")
+        self.line(f"result0 = {draw}")
         self._settle(number, drawn, [])  # what is drawn is never an operand
         if not order.is_cell:
             self._assign(order.key, self._target(order))
-        self._add(f"{self._target(order)}[...] = {operands[0]}")
+        self.line(f"{self._target(order)}[...] = {operands[0]}")
 
     def _call(self, number: int, step: NodeCall, operands: list[str]) -> None:
         results = [f"result{i}" for i in range(len(step.results))]
         method = _METHODS.get(step.node.op)
         if method is not None and len(operands) == 1:
-            self._add(f"{', '.join(results)}, = {operands[0]}{method}")
+            self.line(f"{', '.join(results)}, = {operands[0]}{method}")
             self._settle(number, step.results, operands)
             return
-        call = call_expression(step.node, operands, self._bind, self._bind_data)
+        call = call_expression(step.node, operands, self.bind, self._bind_data)
         if len(results) == 1:
-            self._add(f"result0 = {call}")
+            self.line(f"result0 = {call}")
         else:
-            self._add(f"{', '.join(results)} = leaves_of({call})")
+            self.line(f"{', '.join(results)} = leaves_of({call})")
         self._settle(number, step.results, operands)
 
     def _settle(self, call: int, targets: Sequence[View], operands: list[str]) -> None:
@@ -249,15 +253,15 @@ class PlanSource(PlanText):
             settled = (f"{settle}({number}, {result}, [{', '.join(operands)}], "
                        f"{self._target_maker(place)}, sizes)")
             if place.is_cell:
-                kind = self._bind("kind", place.dtype.type)
+                kind = self.bind("kind", place.dtype.type)
                 also = f" or type({result}) is float" if place.dtype == np.float64 else ""
-                self._add(f"if type({result}) is {kind}{also}:",
+                self.line(f"if type({result}) is {kind}{also}:",
                           f"    {self._cell(place.memory.position, place.dtype)}[0] = {result}",
                           "else:", f"    {self._cell_array(place)}[...] = {settled}")
             else:
                 alone = len(targets) == 1
                 lies = self._lies_as_planned(result, place, operands, alone)
-                self._add(f"if not ({lies}):", f"    {result} = {settled}")
+                self.line(f"if not ({lies}):", f"    {result} = {settled}")
                 self._assign(place.key, result)
 
     def _lies_as_planned(
@@ -270,7 +274,7 @@ class PlanSource(PlanText):
                 *(_has_size(f"{result}.shape[{i}]", size) for i, size in enumerate(place.shape))]))
         own = "".join(f" and {result} is not {o}" for o in operands if o.isidentifier())
         return (f"type({result}) is ndarray and {shape} and "
-                f"{result}.dtype is {self._bind('dtype', place.dtype)} and "
+                f"{result}.dtype is {self.bind('dtype', place.dtype)} and "
                 f"{result}.strides == {self._sizes(place.strides)} and "
                 f"{self._is_owned(result, place, operands, alone)} and flags.writeable{own}")
 
@@ -280,7 +284,7 @@ class PlanSource(PlanText):
         if place.memory.origin != "temp" and not alone:
             return owned
         arrays = "".join(f", {o}" for o in operands)
-        return f"({owned} or {self._once('is_unshared', is_unshared)}({result}{arrays}))"
+        return f"({owned} or {self.once('is_unshared', is_unshared)}({result}{arrays}))"
 
     def _run(self, number: int, step: NodeCall, operands: list[str]) -> None:
         """A step that takes the memory of its results and returns all of them at once."""
@@ -294,11 +298,11 @@ class PlanSource(PlanText):
         memory = ", ".join(map(maker, step.results))
         saved = [self.assigned[place.key] for place in step.saved]
         for array in saved:
-            self._add(f"before_{array} = {array}.copy()")
-        self._add(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
+            self.line(f"before_{array} = {array}.copy()")
+        self.line(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
         if saved:
             pairs = "".join(f"({array}, before_{array}), " for array in saved)
-            self._add(f"plan.saved = (*plan.saved, {pairs})")
+            self.line(f"plan.saved = (*plan.saved, {pairs})")
         for index, place in enumerate(step.results):
             if not place.is_cell:
                 self._assign(place.key, f"results[{index}]")
@@ -306,23 +310,23 @@ class PlanSource(PlanText):
             cell, result = self._cell_array(place), f"results[{index}]"
             value, is_array = result, step.kinds.types[index].kind == "array"
             if arrays is not None and is_array:
-                value = f"{self._bind('on_host', functools.partial(on_host, arrays))}({result})"
-            self._add(f"if {result} is not {cell}:", f"    {cell}[...] = {value}")
+                value = f"{self.bind('on_host', functools.partial(on_host, arrays))}({result})"
+            self.line(f"if {result} is not {cell}:", f"    {cell}[...] = {value}")
 
     # -- results
 
     def _results(self) -> None:
         spec = self.spec
         if self.saves:
-            self._add("plan.saved = ()")
+            self.line("plan.saved = ()")
         outputs = [self._output(p, t) for p, t in zip(
             self.schedule.outputs, spec.output_types, strict=True)]
         plain = [self._plain_result(number, r, outputs) for number, r in enumerate(spec.results)]
         if all(text is not None for text in plain):
-            self._add(f"return [{', '.join(map(str, plain))}]")
+            self.line(f"return [{', '.join(map(str, plain))}]")
             return
         results = self._bind_made("results_of", lambda plan: plan.results_of)
-        self._add(f"return {results}([{', '.join(outputs)}], leaves, held, sizes)")
+        self.line(f"return {results}([{', '.join(outputs)}], leaves, held, sizes)")
 
     def _plain_result(self, number: int, result: ResultSpec, outputs: list[str]) -> str | None:
         """The expression of a result that is neither a view nor a copy of a constant."""
@@ -361,13 +365,6 @@ def _fresh(schedule: Schedule) -> list[View]:
 
 def _captured(number: int) -> Callable[[Plan], Any]:
     return lambda plan: plan.spec.captured[number]
-
-
-@functools.lru_cache(128)
-def _compiled(text: str, name: str) -> CodeType:
-    """The code of the function: schedules that are made again have the same text."""
-    module = compile(text, name, "exec")
-    return next(code for code in module.co_consts if type(code) is CodeType)
 
 
 def _has_size(size_read: str, size: Any) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from fusec.codegen.plan.schedule import AtItsSizes, Schedule
 from fusec.codegen.structured.memory import View
+from fusec.codegen.structured.text_writer import TextWriter
 from fusec.ir import TensorType
 from fusec.ir.sizes.bindings import Bindings, bind, size_source
 from fusec.ir.sizes.dims import Size, is_static
@@ -52,7 +53,7 @@ def itself(value: Any) -> Any:
     return value
 
 
-class PlanText:
+class PlanText(TextWriter):
     """Lines of the text, the objects that they name, and the variables of arrays.
 
     ``spec`` and ``at`` are those of the first plan that has the text.
@@ -60,52 +61,44 @@ class PlanText:
 
     def __init__(self, schedule: Schedule, spec: CallSpec, at: AtItsSizes) -> None:
         self.schedule, self.spec, self.at = schedule, spec, at
-        self.lines: list[str] = []
-        self.names: dict[str, Any] = {
+        super().__init__({
             "ndarray": np.ndarray, "asarray": np.asarray, "matmul": np.matmul, "bind": bind,
             "partial": functools.partial, "itself": itself, "leaves_of": leaves_of,
             "perf_counter": time.perf_counter, "__builtins__": builtins,
-        }
+        })
         self.made: dict[str, Callable[[Plan], Any]] = {"plan": itself}  # for each plan anew
         self.assigned: dict[Key, str] = {}  # the variable of each array that is there
 
-    def _add(self, *lines: str) -> None:
-        self.lines += lines
-
-    def _bind(self, stem: str, value: Any) -> str:
-        """A name for an object."""
-        return self._once(self._new_name(stem), value)
-
     def _bind_made(self, stem: str, make: Callable[[Plan], Any]) -> str:
         """A name for what each plan has by itself."""
-        return self._once_made(self._new_name(stem), make)
+        return self._once_made(self.new_name(stem), make)
 
     def _bind_data(self, stem: str, data: Any, of: Callable[[Any], Any] = itself) -> str:
         """A name for what is made of data, at the sizes of each plan if these are in it."""
         if self.at.data(data) is data:
-            return self._bind(stem, of(data))
+            return self.bind(stem, of(data))
         return self._bind_made(stem, lambda plan: of(plan.schedule.at.data(data)))
 
     def _bind_source(self, stem: str, source: Any, of: Callable[[Any], Any] = itself) -> str:
         """The same of a place, or of a constant that a step has in the stead of one."""
         if self.at.source(source) is source:
-            return self._bind(stem, of(source))
+            return self.bind(stem, of(source))
         return self._bind_made(stem, lambda plan: of(plan.schedule.at.source(source)))
 
-    def _new_name(self, stem: str) -> str:
+    def new_name(self, stem: str) -> str:
         return f"{stem}_{len(self.names) + len(self.made)}"
 
     def _assign(self, key: Key, expression: str) -> None:
         name = self.assigned.setdefault(key, f"{_STEMS[key[0]]}{key[1]}")
         if name != expression:
-            self._add(f"{name} = {expression}")
+            self.line(f"{name} = {expression}")
 
     def _write_cell(self, number: int, dtype: np.dtype, value: str) -> None:
         """What a number leaves of its words is zero."""
         if dtype.itemsize < 8:
             self._once_made("words", lambda plan: plan.cells.words)
-            self._add(f"words[{number}] = 0")
-        self._add(f"{self._cell(number, dtype)}[0] = {value}")
+            self.line(f"words[{number}] = 0")
+        self.line(f"{self._cell(number, dtype)}[0] = {value}")
 
     def _cell(self, number: int, dtype: np.dtype) -> str:
         """A scalar's words as an array of one element."""
@@ -117,10 +110,6 @@ class PlanText:
         number, dtype = place.memory.position, place.dtype
         return self._once_made(f"scalar{number}_{dtype.num}",
                                lambda plan: plan.cells.view(number, dtype).reshape(()))
-
-    def _once(self, name: str, value: Any) -> str:
-        self.names.setdefault(name, value)
-        return name
 
     def _once_made(self, name: str, make: Callable[[Plan], Any]) -> str:
         self.made.setdefault(name, make)
@@ -137,7 +126,7 @@ class PlanText:
         else:
             text = f"{self._cell(place.memory.position, place.dtype)}[0]"
             if place.views:
-                text = f"asarray({text}, {self._bind('dtype', place.dtype)})"
+                text = f"asarray({text}, {self.bind('dtype', place.dtype)})"
         if place.views:
             taken = [] if type_.kind == "array" else self._taken(place)
             view = self._bind_source("view", place, lambda at: _composed([*at.views, *taken]))
@@ -167,16 +156,16 @@ class PlanText:
         text = self._read(place, type_)
         if type_.kind == "array" and (place.is_cell or place.views):
             return f"asarray({text})"
-        return text if not type_.is_weak else f"{self._bind('number', _number)}({text})"
+        return text if not type_.is_weak else f"{self.bind('number', _number)}({text})"
 
     def _new(self, place: View) -> str:
         """Fresh memory in the place's layout, where the plan's kernels read it."""
         arrays = self.schedule.arrays
         if arrays is not None:
-            return f"{self._bind('new', sized_allocator(place, arrays.empty))}(sizes)"
+            return f"{self.bind('new', sized_allocator(place, arrays.empty))}(sizes)"
         if place.is_static:
             return f"{self._bind_source('new', place, allocator)}()"
-        return f"{self._bind('new', sized_allocator(place))}(sizes)"
+        return f"{self.bind('new', sized_allocator(place))}(sizes)"
 
     def _sizes(self, sizes: tuple[Size, ...]) -> str:
         """A tuple of sizes."""
@@ -203,7 +192,7 @@ class PlanText:
             return f"partial(itself, {variable})"
         if place.is_static:
             return self._bind_source("new", place, allocator)
-        return f"partial({self._bind('new', sized_allocator(place))}, sizes)"
+        return f"partial({self.bind('new', sized_allocator(place))}, sizes)"
 
 
 def _as_operand(value: Any, type_: TensorType) -> Any:

@@ -11,6 +11,7 @@ or a matrix that is refused, the plan is run as others are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from fusec.codegen.plan.schedule import Schedule
 from fusec.codegen.structured.call_statements import NodeCall
 from fusec.codegen.structured.memory import View
+from fusec.codegen.structured.text_writer import TextWriter, indented
 from fusec.core.occupancy import HoldOfPlan
 from fusec.ir.regions import byte_extent
 from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
@@ -56,7 +58,7 @@ def gpu_call(schedule: Any, spec: CallSpec) -> GpuCall:
     return GpuCall(text.function(), text.prepared, "")
 
 
-class _Text:
+class _Text(TextWriter):
     """The text for one plan and the objects that it names."""
 
     def __init__(self, schedule: Any, spec: CallSpec) -> None:
@@ -68,49 +70,50 @@ class _Text:
         if isinstance(prepared, str):
             raise NotPreparedError(prepared)
         self.prepared: PreparedKernels = prepared
-        self.names: dict[str, Any] = {"MISS": MISS, **prepared.names}
-        self.lines: list[str] = []
+        super().__init__({"MISS": MISS, **prepared.names})
         self.leaf_of = {leaf.input: i for i, leaf in reversed([*enumerate(spec.leaves)])
                         if leaf.input >= 0}
         self.outs = self._outs()
         self.outside = {number: captured for number, captured in spec.read_outside
                         if number in self.action.reads}
         self.words = False  # whether the host has to see the numbers that kernels compute
-        self.library = LibraryText(self.task, self.action.layouts, prepared, self._bind,
+        self.library = LibraryText(self.task, self.action.layouts, prepared, self.bind,
                                    self._pointer, self._leaf)
         self._write()
 
     def function(self) -> Callable[..., Any]:
         """The compiled text."""
         leaves = ", ".join(f"x{i}" for i in range(len(self.spec.leaves)))
-        text = "\n    ".join([f"def call({leaves}):", *self.lines])
-        exec(compile(text, f"<call of {self.spec.name}>", "exec"), self.names)
-        call: Callable[..., Any] = self.names.pop("call")
-        return call
+        return self.compiled(f"def call({leaves}):", f"<call of {self.spec.name}>")
 
     def _write(self) -> None:
         results = [self._result(result) for result in self.spec.results]
-        self._guards()
-        first = len(self.lines)
+        with self.inside("try:"):
+            self._guards()
+            with self._held():
+                self._body(results)
+        self.line("except faults as error: raise told(error) from error")
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Around what is done while nobody else may have the Variables."""
+        if any(writes for _, writes in self.spec.holds):
+            hold = self.bind("hold", partial(HoldOfPlan, self.spec.holds, True))
+            with self.inside(f"with {hold}():"):
+                yield
+        else:
+            yield
+
+    def _body(self, results: list[str]) -> None:
         self._read_variables()
         steps = [*self._steps()]
         self._borrow()
-        self.lines += steps
+        self.line(*steps)
         if self.words or self.prepared.status >= 0:
             self._look()
         self._assign()
         text = results[0] if self.spec.bare else f"({''.join(f'{r}, ' for r in results)})"
-        self.lines.append(f"return {text}")
-        if any(writes for _, writes in self.spec.holds):
-            hold = self._bind("hold", partial(HoldOfPlan, self.spec.holds, True))
-            self.lines[first:] = [f"with {hold}():", *_indented(self.lines[first:])]
-        self.lines = ["try:", *_indented(self.lines),
-                      "except faults as error: raise told(error) from error"]
-
-    def _bind(self, stem: str, value: Any) -> str:
-        name = f"{stem}_{len(self.names)}"
-        self.names[name] = value
-        return name
+        self.line(f"return {text}")
 
     # -- what fits
 
@@ -120,7 +123,7 @@ class _Text:
             tests += self._of_leaf(f"x{number}", leaf)
         self._miss_unless(tests)
         arrays = [i for i, leaf in enumerate(self.spec.leaves) if self._is_array(leaf)]
-        self.lines += [f"p{i} = x{i}.data.ptr" for i in arrays]
+        self.line(*(f"p{i} = x{i}.data.ptr" for i in arrays))
         tests = [f"p{i} % {align} == 0" for i in arrays
                  if (align := self._type(i).dtype.alignment) > 1]
         self._miss_unless([*tests, *self._of_memory(arrays)])
@@ -129,12 +132,12 @@ class _Text:
 
     def _miss_unless(self, tests: list[str]) -> None:
         if tests:
-            self.lines.append(f"if not ({' and '.join(tests)}): return MISS")
+            self.line(f"if not ({' and '.join(tests)}): return MISS")
 
     def _of_code(self) -> Iterator[str]:
         """Functions must go on to have the code that was traced; work goes to one GPU alone."""
         for function, code in self.spec.code:
-            yield f"{self._bind('fn', function)}.__code__ is {self._bind('code', code)}"
+            yield f"{self.bind('fn', function)}.__code__ is {self.bind('code', code)}"
         if "device_now" in self.names:
             yield "device_now() == device"
 
@@ -143,34 +146,34 @@ class _Text:
             yield f"id({x}) == {id(leaf.object)}"
             return
         if leaf.generator is not None:
-            yield f"type({x}) is {self._bind('kind', leaf.generator.type)}"
+            yield f"type({x}) is {self.bind('kind', leaf.generator.type)}"
             return
         if leaf.input < 0:
-            value = self._bind("static", leaf.value)
+            value = self.bind("static", leaf.value)
             yield f"type({x}) is int and {x} == {value}" if type(leaf.value) is int else (
                 f"{x} is {value}")
             return
         type_ = self.spec.input_types[leaf.input]
         if type_.kind != "array":
-            yield is_such(x, type_, self._bind)
+            yield is_such(x, type_, self.bind)
         else:
             strides = self.spec.input_strides[leaf.input]
             yield f"type({x}) is kind and {x}.shape == {type_.shape} and {x}.strides == {strides}"
-            yield f"{x}.dtype == {self._bind('dtype', type_.dtype)}"
+            yield f"{x}.dtype == {self.bind('dtype', type_.dtype)}"
             if "device_now" in self.names:
                 yield f"{x}.device.id == device"
 
     def _read_outside(self, number: int, captured: Any) -> None:
         """What the call reads from outside, as it is now."""
         h, type_ = f"h{number}", self.spec.input_types[number]
-        self.lines.append(f"{h} = {self._bind('outside', captured)}{'()' * callable(captured)}")
+        self.line(f"{h} = {self.bind('outside', captured)}{'()' * callable(captured)}")
         if type_.kind != "array":
-            self._miss_unless([is_such(h, type_, self._bind)])
+            self._miss_unless([is_such(h, type_, self.bind)])
             return
         strides = self.spec.input_strides[number]
         self._miss_unless([
-            f"isinstance({h}, {self._bind('array', np.ndarray)}) and {h}.shape == {type_.shape}",
-            f"{h}.strides == {strides} and {h}.dtype == {self._bind('dtype', type_.dtype)}"])
+            f"isinstance({h}, {self.bind('array', np.ndarray)}) and {h}.shape == {type_.shape}",
+            f"{h}.strides == {strides} and {h}.dtype == {self.bind('dtype', type_.dtype)}"])
 
     def _of_memory(self, arrays: list[int]) -> Iterator[str]:
         """Arguments that were one array are one; those that are written overlap no other."""
@@ -204,8 +207,8 @@ class _Text:
         residents, names = self.whole.residents, []
         for number, occupancy in self.spec.variables:
             read = reader(residents, occupancy, self.names["stream_now"])
-            names.append((f"v{number}", self._bind("read", read)))
-        self.lines += [f"{value} = {read}()" for value, read in names]
+            names.append((f"v{number}", self.bind("read", read)))
+        self.line(*(f"{value} = {read}()" for value, read in names))
         self._miss_unless([f"{value} is not None" for value, _ in names])
         if len(names) > 1:
             self._miss_unless([f"{value} is {read}()" for value, read in names])
@@ -218,23 +221,23 @@ class _Text:
                 if isinstance(p, View) and p.memory.origin == "target"}
 
     def _borrow(self) -> None:
-        lines = [f"target{n} = {new_text(place, self._bind('dtype', place.dtype))}"
+        lines = [f"target{n} = {new_text(place, self.bind('dtype', place.dtype))}"
                  for n, place in self.outs.items() if ("target", n) not in self.prepared.called]
         if ("block", 0) in self._bases() or self.library.uses_block:
             lines.append(f"block = alloc({self.prepared.nbytes})")
         for number in self.outside:
             if self.spec.input_types[number].kind == "array":
                 there = self.prepared.outside(self.spec.is_packed(number))
-                lines.append(f"c{number} = {self._bind('there', there)}(h{number})")
+                lines.append(f"c{number} = {self.bind('there', there)}(h{number})")
         if ("numbers", 0) in self._bases():
             numbers = [(self._name(at), value.type) for at, value in zip(
                 self.action.reads, self.task.graph.inputs, strict=True)
                 if value.type.kind != "array"]
-            lines.append(f"numbers = given({packed(numbers, self._bind)})")
+            lines.append(f"numbers = given({packed(numbers, self.bind)})")
         if lines:
-            self.lines += ["try:", *_indented(lines), "except full: return MISS"]
+            self.line("try:", *indented(lines), "except full: return MISS")
         if self.prepared.status >= 0:
-            self.lines.append(f"clear(block.ptr + {self.prepared.status}, {_WORD})")
+            self.line(f"clear(block.ptr + {self.prepared.status}, {_WORD})")
 
     def _bases(self) -> set[tuple[str, int]]:
         """All that kernels get addresses of."""
@@ -268,7 +271,7 @@ class _Text:
             index = self.action.reads[number]
             if index in self.outside:
                 return f"c{index}"
-            over = self._bind("over", self.prepared.over)
+            over = self.bind("over", self.prepared.over)
             return f"x{self.leaf_of[index]}.data" if index in self.leaf_of else (
                 f"{over}(v{index}.array).data")
         if kind == "temp" and base not in self.prepared.called:
@@ -289,9 +292,9 @@ class _Text:
         """Bring to the host what kernels have computed beside arrays."""
         status, cells = self.prepared.status, self.task.cells
         words = cells + (status >= 0)
-        self.lines.append(f"words = computed(block.ptr, {words})")
+        self.line(f"words = computed(block.ptr, {words})")
         if status >= 0:
-            self.lines.append(f"if words[{status}:].any(): return MISS")
+            self.line(f"if words[{status}:].any(): return MISS")
 
     def _assign(self) -> None:
         """Copy to arguments what the program has assigned to them."""
@@ -308,7 +311,7 @@ class _Text:
             nbytes = place.dtype.itemsize * int(np.prod(place.shape))
             if place.strides != self.spec.input_strides[index] or low or high != nbytes:
                 raise NotPreparedError("an argument that is written has gaps")
-            self.lines.append(f"copy(p{leaf}, target{place.memory.position}.data.ptr, {nbytes})")
+            self.line(f"copy(p{leaf}, target{place.memory.position}.data.ptr, {nbytes})")
 
     def _assign_variable(self, index: int, number: int) -> None:
         """What a kernel has made becomes the value, where nobody else has it."""
@@ -320,14 +323,14 @@ class _Text:
         buffer = self.spec.captured[index - self.spec.first_captured]
         write = writer(self.whole.residents, dict(self.spec.variables)[index], buffer,
                        self.names["stream_now"])
-        self.lines.append(f"{self._bind('write', write)}(target{place.memory.position})")
+        self.line(f"{self.bind('write', write)}(target{place.memory.position})")
 
     # -- results
 
     def _result(self, result: ResultSpec) -> str:
         """The expression of a result."""
         if result.kind == "const":
-            return self._bind("constant", result.value)
+            return self.bind("constant", result.value)
         if result.kind == "fresh":
             raise NotPreparedError("a result is an array that no kernel computes")
         if result.kind == "input":
@@ -339,7 +342,7 @@ class _Text:
                                type_.dtype, result)
         number = self.whole.results[result.index]
         if number is None:
-            return self._bind("constant", self.whole.outputs[result.index])
+            return self.bind("constant", self.whole.outputs[result.index])
         place = self._place(number)
         if place is None or place.views or place.memory.origin not in ("target", "cell"):
             raise NotPreparedError("a result lies in the memory of another")
@@ -364,7 +367,7 @@ class _Text:
             view = still_view(shape, strides, dtype, result.views)
         except NotStillError as error:
             raise NotPreparedError(str(error)) from None
-        return (f"kind({view.shape}, {self._bind('dtype', view.dtype)}, "
+        return (f"kind({view.shape}, {self.bind('dtype', view.dtype)}, "
                 f"{array}.data + {view.offset}, {view.strides})")
 
     def _number(self, place: View, type_: Any, result: ResultSpec) -> str:
@@ -373,12 +376,8 @@ class _Text:
         self.words = True
         begin = _WORD * place.memory.position
         element = f"words[{begin}:{begin + place.dtype.itemsize}].view(" + (
-            f"{self._bind('dtype', place.dtype)})[0]")
+            f"{self.bind('dtype', place.dtype)})[0]")
         return f"{element}.item()" if type_.is_weak else element
-
-
-def _indented(lines: list[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
 
 
 def _only_task(schedule: Any, spec: CallSpec) -> Schedule:

@@ -25,6 +25,8 @@ from .printer import print_block
 from .program_call import LaunchedProgram
 from .program_text import ProgramText
 
+_HEAD = "def run(call):"
+
 
 class CudaCompiler(Protocol):
     """The parts of `CudaBackend` that programs are made with."""
@@ -45,10 +47,13 @@ def launched_program(
         verify(program)
     text = ProgramText(program, compiler.library_at)
     print_block(text, text.body)
+    text.finish()
     sites = _sites(text, compiler, stats)
+    text.names |= sites
     run = LaunchedProgram(
-        program, compiler.driver, _compiled(text, text.names | sites), text.arrays)
-    texts = KernelTexts(*_modules(sites), py=text.text)
+        program, compiler.driver, text.compiled(_HEAD, f"<program of {program.node.name}>"),
+        text.arrays)
+    texts = KernelTexts(*_modules(sites), py=text.source_text(_HEAD))
     node, forms = program.node, [form.loops for site in text.sites.values() for form in site]
     return ControlCode(node, run, forms, program.copied, texts,
                        lambda: build_program(node, strides),
@@ -75,9 +80,3 @@ def _modules(sites: Mapping[str, LaunchSite]) -> Iterator[CudaModule]:
             yield site.joined.joined.module
         for nest in site.nests:
             yield module_of([one.written for one in nest.kernels])
-
-
-def _compiled(text: ProgramText, names: dict[str, Any]) -> Callable[..., None]:
-    exec(compile(text.text, f"<program of {text.node.name}>", "exec"), names)
-    run: Callable[..., None] = names.pop("run")
-    return run

@@ -8,8 +8,7 @@ of single elements, and for results.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from fusec.codegen.structured.memory import (
 )
 from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram
+from fusec.codegen.structured.text_writer import TextWriter, indented
 from fusec.ir import Node, dtype_name
 from fusec.ir.sizes.bindings import size_source
 from fusec.ir.sizes.dims import Size, is_static
@@ -44,17 +44,17 @@ Address = tuple[str, int]  # "operand" or "target", and its number
 Library = Callable[[Node], Callable[[Sequence[Any], Sequence[Any]], None]]
 
 
-class ProgramText:
+class ProgramText(TextWriter):
     """The text of one program: ``names`` are what it names; ``sites`` the forms of the nests that
     are launched at each `LaunchSite`, by the name that it has in the text.  ``library`` gives the
     device's function for a library call, or raises `NotNativeError`."""
 
     def __init__(self, program: StructuredProgram, library: Library) -> None:
         self.program, self.node, self.library = program, program.node, library
-        self.names: dict[str, Any] = {
+        super().__init__({
             "wrapped": wrapped, "on_host": on_host, "ExitTakenError": ExitTakenError,
             "min": min, "max": max, "float64": np.float64,
-            "LIBRARY_ERRORS": (ValueError, ArithmeticError)}
+            "LIBRARY_ERRORS": (ValueError, ArithmeticError)})
         self.sites: dict[str, list[CudaForm]] = {}
         self.apart: set[str] = set()  # those that write nothing in the memory of an operand
         self.arrays: list[Address] = []
@@ -67,42 +67,16 @@ class ProgramText:
         self._words = 0
         self._head: list[str] = ["sizes, numbers = call.sizes, call.numbers",
                                  "new, there = numbers.new, numbers.there"]
-        self._lines: list[str] = []
-        self._indent = "    "
 
-    @property
-    def text(self) -> str:
+    def finish(self) -> None:
+        """Put the memory before the statements, and around them what an exit leaves."""
         left = ", ".join(f"{number}: {memory!r}" for number, memory in self._left.items())
-        return "\n".join([
-            "def run(call):", *(f"    {line}" for line in self._head), "    try:",
-            *(f"    {line}" for line in self._lines or ["    pass"]),
-            "    except BaseException:", f"        call.left = {{{left}}}", "        raise", ""])
-
-    # -- lines and names
-
-    def line(self, text: str) -> None:
-        self._lines.append(self._indent + text)
-
-    @contextmanager
-    def inside(self, head: str) -> Iterator[None]:
-        """Around the lines of a block."""
-        self.line(head)
-        before, self._indent = self._indent, self._indent + "    "
-        count = len(self._lines)
-        yield
-        if len(self._lines) == count:
-            self.line("pass")
-        self._indent = before
-
-    def bind(self, stem: str, value: Any) -> str:
-        name = f"{stem}_{len(self.names)}"
-        self.names[name] = value
-        return name
+        self.lines = [
+            *self._head, "try:", *indented(self.lines or ["pass"]), "except BaseException:",
+            f"    call.left = {{{left}}}", "    raise"]
 
     def dtype(self, dtype: np.dtype) -> str:
-        name = f"dtype_{dtype_name(dtype)}"
-        self.names[name] = dtype
-        return name
+        return self.once(f"dtype_{dtype_name(dtype)}", dtype)
 
     def new(self, register: Register) -> str:
         """A word for a number that a kernel writes: its address."""
