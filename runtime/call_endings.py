@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.plan.call_plan import CallPlan
 from fusec.errors import located
 from fusec.ir import Node
 from fusec.ir.sizes.bindings import Bindings
@@ -23,15 +23,15 @@ from .failed_checks import do_before, do_before_call, earlier_error
 from .launching.constant_copies import copy_of
 
 # The error of a plan's call on these inputs, where an enclosing plan has bound these sizes.
-Find = Callable[[Schedule, Sequence[Any], Bindings], Any]
+Find = Callable[[CallPlan, Sequence[Any], Bindings], Any]
 BY_OUTPUTS = (PickView, WindowView)  # views of results at indices that are outputs of the graph
 
 
 class CallEndings:
     """The results and exceptions of calls of one plan; subclasses have the calls themselves."""
 
-    def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
-        self.schedule, self.spec = schedule, spec
+    def __init__(self, call_plan: CallPlan, spec: CallSpec) -> None:
+        self.call_plan, self.spec = call_plan, spec
         # A failed check makes the call start again: then the effects of host calls are undone.
         self.objects: list[HostObject] | None = None
         self.mark: Mark | None = None
@@ -81,11 +81,11 @@ class CallEndings:
     def _do_before(self, node: Node, inputs: list[Any]) -> None:
         """Carry out the program's assignments before the node, with the same draws again."""
         if self.mark is None or self.objects is None:
-            do_before_call(node, self.schedule, inputs, self.known)
+            do_before_call(node, self.call_plan, inputs, self.known)
             return
         now = Mark(self.objects)
         self.mark.restore()
-        do_before_call(node, self.schedule, inputs, self.known)
+        do_before_call(node, self.call_plan, inputs, self.known)
         now.restore()
 
     def repeated(
@@ -97,7 +97,7 @@ class CallEndings:
         inputs = self._inputs(leaves, captured)
         error = self._searched(find, inputs)
         if error is not None:
-            do_before(error, self.schedule, inputs)
+            do_before(error, self.call_plan, inputs)
         return error
 
     def _restore(self) -> None:
@@ -107,10 +107,10 @@ class CallEndings:
 
     def _searched(self, find: Find, inputs: list[Any]) -> Any:
         if self.mark is None or self.objects is None:
-            return find(self.schedule, inputs, self.known)
+            return find(self.call_plan, inputs, self.known)
         now = Mark(self.objects)
         self.mark.restore()
-        error = find(self.schedule, inputs, self.known)
+        error = find(self.call_plan, inputs, self.known)
         if error is None:
             now.restore()
         return error

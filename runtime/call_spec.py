@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import contiguous_strides, packed_strides, words_of
+from fusec.codegen.plan.call_plan import contiguous_strides, packed_strides, words_of
 from fusec.core.occupancy import Occupancy, Use
 from fusec.core.records import dataclass
 from fusec.ir import Graph
@@ -60,7 +60,7 @@ class ResultSpec:
 
 @dataclass(frozen=True)
 class CallSpec:
-    """The spec of an executable's calls besides the schedule."""
+    """The spec of an executable's calls besides the plan."""
 
     name: str
     leaves: tuple[LeafSpec, ...]
@@ -121,7 +121,7 @@ class CallSpec:
 
 @functools.lru_cache(256)  # shapes are many
 def cells_of(types: tuple[Any, ...]) -> dict[int, int]:
-    """Cell of each scalar input: the scheduler numbers them in input order first."""
+    """Cell of each scalar input: the planner numbers them in input order first."""
     cells: dict[int, int] = {}
     number = 0
     for i, type_ in enumerate(types):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.plan.call_plan import CallPlan
 from fusec.core import timeline
 from fusec.core.occupancy import Hold
 from fusec.errors import OverlapError, UnsupportedError, overlap_error
@@ -36,16 +36,16 @@ _WAITED_NS = 2_000  # less is no wait
 class Executable:
     """A compiled graph ready to be called with leaves."""
 
-    def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
+    def __init__(self, call_plan: CallPlan, spec: CallSpec) -> None:
         start = time.perf_counter()
-        self.schedule, self.spec = schedule, spec
+        self.call_plan, self.spec = call_plan, spec
         self._idle: list[StepByStep] = []
         self._one_by_one: list[StepByStep] = []  # those whose steps are timed
         arrays = [r.index for r in spec.results if r.kind == "graph"]
         once = len(set(arrays)) == len(arrays)  # the launcher makes an array for each result
         self.uses_native = launch.launcher_status().available and once and (
-            schedule.backend.is_native and not schedule.externs
-            and not schedule.is_partitioned) and all(
+            call_plan.backend.is_native and not call_plan.externs
+            and not call_plan.is_partitioned) and all(
             r.kind == "const" or (r.kind == "graph" and not r.views) or
             (r.kind == "input" and not r.views) for r in spec.results
         )
@@ -59,15 +59,15 @@ class Executable:
         """Guards and runs a call of positional leaves; answers ``MISS`` when they do not fit, or
         values read from outside do not."""
         if self.uses_native:
-            call = native_call(self.schedule, self.spec, runs=True)
-            return self._with_outside(call or WholeCall(self.schedule, self.spec).plan.call)
+            call = native_call(self.call_plan, self.spec, runs=True)
+            return self._with_outside(call or WholeCall(self.call_plan, self.spec).plan.call)
         return self.guarded
 
     @lazy
     def guarded(self) -> Callable[..., Any]:
         """The same step by step, also where one native call would do."""
         fits = self._with_outside(
-            native_call(self.schedule, self.spec, runs=False) or guard_plan(self.spec).call)
+            native_call(self.call_plan, self.spec, runs=False) or guard_plan(self.spec).call)
         bare, generators = self.spec.bare, self.spec.generators
         are_held = bool(self.spec.variables)
 
@@ -132,7 +132,7 @@ class Executable:
 
     @lazy
     def _notes(self) -> list[StepNote]:
-        return notes_of(self.schedule)
+        return notes_of(self.call_plan)
 
     def _run_timed(self, leaves: Sequence[Any], times: list[tuple[str, float]]) -> list[Any]:
         instance = idle_or_new(self._one_by_one, lambda: self._new_instance(one_by_one=True))
@@ -153,7 +153,7 @@ class Executable:
             self._idle.append(instance)
 
     def _new_instance(self, one_by_one: bool = False) -> StepByStep:
-        return StepByStep(self.schedule, self.spec, one_by_one)
+        return StepByStep(self.call_plan, self.spec, one_by_one)
 
     @property
     def made_ms(self) -> float:

@@ -20,14 +20,14 @@ from fusec.ops import get
 from fusec.ops.graphs.evaluate import ForeignResultError, apply, as_type
 
 if TYPE_CHECKING:
-    from fusec.codegen.plan.schedule import Schedule
+    from fusec.codegen.plan.call_plan import CallPlan
 
 _WHERE = "_fusec_raised_at"
 
 
-def check_error(schedule: Schedule, inputs: Sequence[Any], known: Bindings) -> Exception:
+def check_error(call_plan: CallPlan, inputs: Sequence[Any], known: Bindings) -> Exception:
     """NumPy's error on these inputs, with the user's line as a note."""
-    return numpy_error(schedule, inputs, known) or _unexplained(schedule.graph.nodes)
+    return numpy_error(call_plan, inputs, known) or _unexplained(call_plan.graph.nodes)
 
 
 def kernel_error(node: Node, operands: Sequence[Any]) -> Exception:
@@ -46,43 +46,43 @@ def _unexplained(nodes: Sequence[Node]) -> Exception:
 
 
 def numpy_error(
-    schedule: Schedule, inputs: Sequence[Any], known: Bindings
+    call_plan: CallPlan, inputs: Sequence[Any], known: Bindings
 ) -> Exception | None:
     """NumPy's error on these inputs, or None; ``known`` sizes are an enclosing plan's."""
-    if schedule.traced is not None:
-        error = _first_error(_program(schedule), *_arguments(schedule.traced, inputs, known))
+    if call_plan.traced is not None:
+        error = _first_error(_program(call_plan), *_arguments(call_plan.traced, inputs, known))
         if error is not None:
             return error
-    return _first_error(schedule.graph.nodes, *_arguments(schedule.graph, inputs, known))
+    return _first_error(call_plan.graph.nodes, *_arguments(call_plan.graph, inputs, known))
 
 
-def _program(schedule: Schedule) -> Sequence[Node]:
+def _program(call_plan: CallPlan) -> Sequence[Node]:
     """The nodes of the graph as it was traced, in the program's order."""
-    assert schedule.traced is not None
-    nodes = schedule.traced.nodes
-    return nodes if schedule.states is None else schedule.states.in_order(nodes)
+    assert call_plan.traced is not None
+    nodes = call_plan.traced.nodes
+    return nodes if call_plan.states is None else call_plan.states.in_order(nodes)
 
 
-def do_before(error: Exception, schedule: Schedule, inputs: Sequence[Any]) -> None:
+def do_before(error: Exception, call_plan: CallPlan, inputs: Sequence[Any]) -> None:
     """Carry out the assignments that the program makes before it raises this error."""
     node, table, sizes = error.__dict__.pop(_WHERE, (None, {}, {}))
-    if node is None or schedule.states is None or schedule.traced is None:
+    if node is None or call_plan.states is None or call_plan.traced is None:
         return
-    state = schedule.states.before(node, schedule.traced.nodes)
+    state = call_plan.states.before(node, call_plan.traced.nodes)
     if state is not None:
         state.apply(partial(_computed, table, sizes), inputs)
 
 
 def do_before_call(
-    failed: Node, schedule: Schedule, inputs: Sequence[Any], known: Bindings
+    failed: Node, call_plan: CallPlan, inputs: Sequence[Any], known: Bindings
 ) -> None:
     """The same of a library call that raises."""
-    graph = schedule.traced
-    if graph is None or schedule.states is None:
+    graph = call_plan.traced
+    if graph is None or call_plan.states is None:
         return
     read = partial(_computed, *_arguments(graph, inputs, known))
-    node = _as_traced(failed, schedule, graph.nodes, read)
-    state = None if node is None else schedule.states.before(node, graph.nodes)
+    node = _as_traced(failed, call_plan, graph.nodes, read)
+    state = None if node is None else call_plan.states.before(node, graph.nodes)
     if state is not None:
         state.apply(read, inputs)
 
@@ -96,18 +96,18 @@ def _computed(table: dict[Value, Any], sizes: dict[str, int], value: Value) -> A
 
 
 def earlier_error(
-    failed: Node, schedule: Schedule, inputs: Sequence[Any], known: Bindings
+    failed: Node, call_plan: CallPlan, inputs: Sequence[Any], known: Bindings
 ) -> Exception | None:
     """The program's error before it reaches the failed node, or None.
 
     Loops, which may take long, and nodes that depend on loops are not run again.
     """
-    graph = schedule.traced
+    graph = call_plan.traced
     if graph is None or not any(op == "Cond" or get(op).checks for op in graph.ops):
         return None
-    nodes = _program(schedule)
+    nodes = _program(call_plan)
     table, sizes = _arguments(graph, inputs, known)
-    reached = _as_traced(failed, schedule, nodes, partial(_computed, dict(table), sizes))
+    reached = _as_traced(failed, call_plan, nodes, partial(_computed, dict(table), sizes))
     until = len(nodes) if reached is None else nodes.index(reached)
     for node in nodes[:until]:
         if not has_loops(node) and all(v in table for v in node.inputs):
@@ -118,7 +118,7 @@ def earlier_error(
 
 
 def _as_traced(
-    failed: Node, schedule: Schedule, nodes: Sequence[Node], read: Callable[[Value], Any]
+    failed: Node, call_plan: CallPlan, nodes: Sequence[Node], read: Callable[[Value], Any]
 ) -> Node | None:
     """The node of the program that became the failed one: of those of the line as many come before
     it; where not all are left, as of iterations that call a library with equal operands, the first
@@ -126,7 +126,7 @@ def _as_traced(
     def like(nodes: Iterable[Node]) -> list[Node]:
         return [n for n in nodes if n.op == failed.op and n.loc == failed.loc]
 
-    of_program, left = like(nodes), like(schedule.graph.nodes)
+    of_program, left = like(nodes), like(call_plan.graph.nodes)
     if len(of_program) == len(left) and failed in left:
         return of_program[left.index(failed)]
     return next((n for n in of_program if _raises(n, read)), next(iter(of_program), None))

@@ -37,9 +37,9 @@ KINDS = ("", "c", "s")  # straight lines, control flow, Python's state: a half, 
 def described(concrete: ConcreteFunction) -> Iterator[str]:
     """Every text form of one trace."""
     yield f"=== {concrete.signature}\n{concrete.graph}\n--- optimized\n{concrete.optimized_graph}"
-    schedule = concrete.build.schedule
-    yield f"--- plan\n{'of several devices' if schedule.is_partitioned else schedule}"
-    for kernel, step in zip(concrete.kernels, schedule.kernels, strict=True):
+    call_plan = concrete.build.call_plan
+    yield f"--- plan\n{'of several devices' if call_plan.is_partitioned else call_plan}"
+    for kernel, step in zip(concrete.kernels, call_plan.kernels, strict=True):
         yield f"--- {kernel.name}\n{kernel.loops}\n{kernel.asm['ll']}\n{cuda_text(step)}"
     for step in concrete.control:
         yield f"--- {step!r}\n{step.structured}\n{step.asm.get('ll', '')}"

@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# What codegen hands the runtime: plans, what back ends make, and the assembler of its own parts.
+# What codegen hands the runtime: plans and their statements, the writer of text, what back ends
+# make, and the assembler of its own parts.
 HANDED = {f"fusec.codegen.{name}" for name in (
     "backend", "backends", "machine_code.llvm", "machine_code.native_backend",
-    "machine_code.native_nest", "plan.control_program",
-    "plan.partitioned_schedule", "plan.schedule")}
+    "machine_code.native_nest", "plan.call_plan", "plan.control_program", "plan.control_runs",
+    "plan.plan_over_devices", "structured.calls.call_statements", "structured.kernel_statements",
+    "structured.memory", "structured.text_writer")}
 # Names of two classes: a protocol and the class that it is of, and what plans and statements share.
 TWICE = {"Builder", "Containers", "Function", "Guard", "OuterNames", "OwnArrays", "Segment",
-         "Store", "Variable", "View", "Watch"}
+         "Store", "Variable", "Watch"}
 CPU, CUDA, REGISTRY = "fusec.codegen.cpu", "fusec.codegen.cuda", "fusec.codegen.backends"
 
 

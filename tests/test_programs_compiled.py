@@ -69,7 +69,7 @@ def test_kmeans_has_no_temporary_of_all_differences():
     largest = max(b for k in found.kernels for b in k.bytes_stored.values())
     assert largest <= max(points.shape[0] * centres.shape[0] * 8, points.nbytes)
     assert all(
-        int(np.prod(p.shape)) <= points.size for p in found.build.schedule.temps
+        int(np.prod(p.shape)) <= points.size for p in found.build.call_plan.temps
     )
 
 

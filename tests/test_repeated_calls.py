@@ -35,7 +35,7 @@ def always(monkeypatch) -> None:
 def calls(jitted: Any, *args: Any) -> tuple[int, int]:
     """How many `Call` nodes the traced graph has, and how many of them run as such."""
     concrete = jitted.concrete(*args)
-    steps = [s.node.op for s in concrete.build.schedule.externs if s.run is not None]
+    steps = [s.node.op for s in concrete.build.call_plan.externs if s.run is not None]
     return sum(n.op == "Call" for n in concrete.graph.nodes), steps.count("Call")
 
 

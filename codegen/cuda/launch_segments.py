@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels.loop_ir import Kernel
-from ..plan.schedule import Schedule
-from ..structured.call_statements import CallStatement, NodeCall
+from ..plan.call_plan import CallPlan
+from ..structured.calls.call_statements import CallStatement, NodeCall
 from ..structured.kernel_statements import RunKernel
 from ..structured.memory import View
 from .compiled_nests import LoadedKernel, NestCall
@@ -64,21 +64,21 @@ class Prepared:
     call has to set to 0 before; -1: there are none.
     """
 
-    def __init__(self, schedule: Schedule, numbers: int) -> None:
+    def __init__(self, call_plan: CallPlan, numbers: int) -> None:
         """``numbers``: how many cells, the first, are numbers that a call is given."""
         self.numbers = numbers
-        has_checks = any(call.has_checks for step in schedule.kernels for call in step.code)
-        self.status = WORD * schedule.cells if has_checks else -1
-        self.called = {p.key for step in schedule.externs for p in step.results
+        has_checks = any(call.has_checks for step in call_plan.kernels for call in step.code)
+        self.status = WORD * call_plan.cells if has_checks else -1
+        self.called = {p.key for step in call_plan.externs for p in step.results
                        if not p.is_cell}
         self._temps: dict[int, int] = {}
-        end = _aligned(WORD * (schedule.cells + has_checks))
-        for number, place in enumerate(schedule.temps):
+        end = _aligned(WORD * (call_plan.cells + has_checks))
+        for number, place in enumerate(call_plan.temps):
             if ("temp", number) not in self.called:
                 self._temps[number] = end
                 end += _aligned(math.prod(place.shape) * place.dtype.itemsize)
         self._own = self.nbytes = end
-        self.parts = [*self._parts(schedule.steps)]
+        self.parts = [*self._parts(call_plan.steps)]
 
     @property
     def segments(self) -> list[Segment]:
@@ -137,13 +137,13 @@ def _aligned(nbytes: int) -> int:
     return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
 
 
-def why_not(schedule: Schedule) -> str:
-    """Why the kernels of a schedule cannot be prepared; empty where they can."""
-    for step in schedule.steps:
+def why_not(call_plan: CallPlan) -> str:
+    """Why the kernels of a plan cannot be prepared; empty where they can."""
+    for step in call_plan.steps:
         if not isinstance(step, RunKernel):
             if step.run is not None:
                 return f"{step.node.op} is a program of its own"
-            if not schedule.backend.has_kernel(step.node):
+            if not call_plan.backend.has_kernel(step.node):
                 return f"{step.node.op} is no kernel"
             continue
         if not all(form.is_static for form in step.forms):

@@ -1,9 +1,9 @@
 """From the fused graph of a call to its plan: where values live, and the statements in order.
 
-A call is planned as the graphs of branches and loops are, by a `GraphBuilder`; memory is what
-Python gives it.  Values live in an argument's memory, in a fresh result, in a temporary array, or
-(rank 0) in a cell of the plan itself.  What an argument becomes is written there at once where no
-check comes after it and nothing reads the old elements any more; else it is copied at the end.
+A call is planned as the graphs of branches and loops are, by a `GraphBuilder`, in memory that
+Python gives.  Values live in an argument's memory, in a fresh result, in a temporary array, or
+(rank 0) in a cell of the plan itself.  The new value of an argument is written there at once where
+no check comes after it and nothing reads the old elements any more; else it is copied at the end.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from fusec.core.display import progress
 from fusec.ir import Graph, Node, Value
 from fusec.ir.regions import Reach
 from fusec.ir.sizes.dims import is_static
-from fusec.ir.sizes.symbolic_numbers import are_the_same
-from fusec.ir.sizes.symbolic_sizes import is_symbolic
+from fusec.ir.sizes.symbolic_sizes import are_the_same, is_symbolic
 from fusec.ir.uses import use_counts
 from fusec.ops import get
 from fusec.ops.calls.subgraph_ops import changed_operands
@@ -37,17 +36,18 @@ from ..kernels.in_place_updates import (
 from ..kernels.loop_ir import Kernel
 from ..kernels.repeated_kernels import RepeatedKernels
 from ..structured.builder import Builder, Shared
-from ..structured.call_statements import CallLibrary, RunProgram
+from ..structured.calls.call_statements import CallLibrary, RunProgram
+from ..structured.calls.verify_call import verify_call
 from ..structured.kernel_statements import RunKernel
 from ..structured.loops.graph_builder import END, GraphBuilder
 from ..structured.loops.locations import Locations
-from ..structured.memory import ConstantView, LibraryView, Memory, Origin, Register, View
+from ..structured.memory import ConstantView, Memory, Origin, Register, ShownAs, View
 from ..structured.statements import Declare, Input, Store
 from ..structured.steps.result_memory import results_of
-from ..structured.verify_call import verify_call
-from .copies import copy_of, view_of_constant
+from .call_plan import CallPlan, Strides, contiguous_strides, sizes_of_extrema, words_of
+from .control_runs import ControlRun
+from .copies import copy_of, operand_strides, view_of_constant
 from .last_fallible import last_fallible
-from .schedule import ControlRun, Schedule, Strides, contiguous_strides, sizes_of_extrema, words_of
 
 
 class CallPlanner(GraphBuilder):
@@ -109,7 +109,7 @@ class CallPlanner(GraphBuilder):
                 self.homes.setdefault(value, source)
                 self.owned.add(view.memory)
 
-    def run(self, backend: Backend, traced: Graph | None) -> Schedule:
+    def run(self, backend: Backend, traced: Graph | None) -> CallPlan:
         progress.stage("kernels", 0, len(self.nodes))
         for position, node in enumerate(self.nodes):
             progress.at(position)
@@ -118,7 +118,7 @@ class CallPlanner(GraphBuilder):
         outputs = [self._output(v) for v in self.graph.outputs]
         steps: list[Any] = [*self.builder.statements, *self.late]
         head = [*map(Declare, self.memories.values()), *self.given]
-        plan = Schedule(steps, self.temps, self.cells, outputs, self.graph, backend, traced, head)
+        plan = CallPlan(steps, self.temps, self.cells, outputs, self.graph, backend, traced, head)
         if config.verify:
             verify_call(plan)
         return plan
@@ -275,9 +275,9 @@ class CallPlanner(GraphBuilder):
             self.constants[value] = view_of_constant(self.constants[source], node)
         else:
             attrs = {k: x for k, x in node.attrs.items() if k != "kind"}
-            self._show(value, source, (), LibraryView(get(node.op).reference, attrs))
+            self._show(value, source, (), ShownAs(get(node.op).reference, attrs))
 
-    def _show(self, value: Value, source: Value, strides: Strides, view: LibraryView) -> None:
+    def _show(self, value: Value, source: Value, strides: Strides, view: ShownAs) -> None:
         place = self.env[source]
         assert isinstance(place, View)
         self.env[value] = View(place.memory, value.shape, strides, value.dtype,
@@ -292,7 +292,7 @@ class CallPlanner(GraphBuilder):
     def _unset(self, value: Value) -> None:
         """What stands for memory until something writes to it: see `is_unset`."""
         zero, shape = np.zeros((), value.dtype), tuple(value.shape)
-        at_shape = LibraryView(np.broadcast_to, {"shape": shape})
+        at_shape = ShownAs(np.broadcast_to, {"shape": shape})
         self.constants[value] = ConstantView(zero, (at_shape,)) if is_symbolic(shape) else (
             np.broadcast_to(zero, shape))
 
@@ -310,7 +310,7 @@ class CallPlanner(GraphBuilder):
         if is_unknown or value in self.places or not _is_dense(source):
             self._library(node)
         else:
-            shown = LibraryView(_reshaped, {"shape": value.shape})
+            shown = ShownAs(_reshaped, {"shape": value.shape})
             self.env[value] = View(source.memory, value.shape, _dense(value), value.dtype,
                                    views=(shown,))
 
@@ -351,10 +351,9 @@ class CallPlanner(GraphBuilder):
             results.append(place)
             self._copy_back(value, place)
         self.env.add(zip(node.outputs, results, strict=True))
-        run = ControlRun(node, _operand_strides(node, operands), reused)
+        run = ControlRun(node, operand_strides(node, operands), reused)
         self.builder.add(RunProgram(node, operands, results, run, saved))
-        for copy in moved:
-            self.builder.add(copy)
+        self.builder.statements += moved
 
     def _filled(self, value: Value, moved: list[RunKernel]) -> View:
         """The place of a result, in C order: one that lies otherwise is a copy of it."""
@@ -399,12 +398,3 @@ def _reshaped(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def _is_own(place: Any) -> bool:
     """Whether it is fresh memory, seen as a whole."""
     return isinstance(place, View) and place.memory.origin == "temp" and not place.views
-
-
-def _operand_strides(node: Node, sources: Sequence[Any]) -> list[Strides]:
-    """Operands whose strides are not known here are copied before a native call."""
-    return [
-        p.strides if isinstance(p, View) and not p.views
-        else contiguous_strides(v.shape, v.dtype.itemsize)
-        for p, v in zip(sources, node.inputs, strict=True)
-    ]

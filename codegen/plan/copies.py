@@ -1,16 +1,19 @@
-"""Statements that copy an array, and constants as libraries read them."""
+"""Statements that copy an array; constants as libraries read them, arrays as programs do."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fusec.ir import Graph, Node, Value
 from fusec.ir.sizes.symbolic_sizes import is_symbolic
 from fusec.ops import get
 
+from ..backend import Strides
 from ..kernels.lower import lower
 from ..structured.kernel_statements import RunKernel
-from ..structured.memory import ConstantView, LibraryView, View
+from ..structured.memory import ConstantView, ShownAs, View
+from .call_plan import contiguous_strides
 
 
 def copy_of(value: Value, source: View, target: View) -> RunKernel:
@@ -29,7 +32,16 @@ def view_of_constant(constant: Any, node: Node) -> Any:
     """The constant as a view node shows it; open where that depends on sizes of arguments."""
     attrs, reference = dict(node.attrs), get(node.op).reference
     if type(constant) is ConstantView:
-        return ConstantView(constant.constant, (*constant.views, LibraryView(reference, attrs)))
+        return ConstantView(constant.constant, (*constant.views, ShownAs(reference, attrs)))
     if is_symbolic(tuple(attrs.values())):
-        return ConstantView(constant, (LibraryView(reference, attrs),))
+        return ConstantView(constant, (ShownAs(reference, attrs),))
     return reference(constant, **attrs)
+
+
+def operand_strides(node: Node, sources: Sequence[Any]) -> list[Strides]:
+    """Operands whose strides are not known here are copied before a native call."""
+    return [
+        p.strides if isinstance(p, View) and not p.views
+        else contiguous_strides(v.shape, v.dtype.itemsize)
+        for p, v in zip(sources, node.inputs, strict=True)
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fusec.ir import Graph
 from fusec.ops import get
 
-from .schedule import may_fail
+from .call_plan import may_fail
 
 
 def last_fallible(graph: Graph) -> int:

@@ -42,7 +42,7 @@ def interpreted(node: Node, strides: Sequence[Strides]) -> ControlCode:
     def code(
         operands: Sequence[Any], results: list[Any], sizes: Mapping[str, int]
     ) -> EarlyExit | None:
-        return Run(node.name, program.exits, operands, results, sizes).run(program.body)
+        return Interpretation(node.name, program.exits, operands, results, sizes).run(program.body)
 
     return ControlCode(node, code, nests, program.copied, {},
                        lambda: build_program(node, strides))
@@ -89,7 +89,7 @@ def array_at(
     return np.asarray(lying)
 
 
-class Run:
+class Interpretation:
     """One call of a program of that name, with these exits; ``rules`` say what statements do."""
 
     def __init__(
@@ -197,7 +197,7 @@ class Run:
 # ------------------------------------------------------------------------------------- statements
 
 
-def _let(run: Run, x: s.Let) -> None:
+def _let(run: Interpretation, x: s.Let) -> None:
     args = [run.value(a) for a in x.args]
     rule = _OWN.get(x.op)
     if rule is not None:
@@ -216,55 +216,55 @@ _OWN: dict[str, Callable[..., Any]] = {
     "quotient": lambda a, b: a // b, "smallest": min, "largest": max}
 
 
-def _output(run: Run, x: s.Output) -> None:
+def _output(run: Interpretation, x: s.Output) -> None:
     run.results[x.position] = run.value(x.value)
 
 
-def _declare(run: Run, x: s.Declare) -> None:
+def _declare(run: Interpretation, x: s.Declare) -> None:
     if isinstance(x.thing, Memory):
         run.declare(x.thing)
 
 
-def _define_size(run: Run, x: s.DefineSize) -> None:
+def _define_size(run: Interpretation, x: s.DefineSize) -> None:
     run.symbols[x.symbol] = run.number(x.value)
 
 
-def _store(run: Run, x: s.Store) -> None:
+def _store(run: Interpretation, x: s.Store) -> None:
     run.array(x.place)[...] = run.value(x.value)
 
 
-def _copy(run: Run, x: s.Copy) -> None:
+def _copy(run: Interpretation, x: s.Copy) -> None:
     run.array(x.target)[...] = run.array(x.source).copy()
 
 
-def _exchange(run: Run, x: s.Exchange) -> None:
+def _exchange(run: Interpretation, x: s.Exchange) -> None:
     run.addresses |= {first: run.addresses[second] for first, second in x.pairs}
 
 
-def _point(run: Run, x: s.Point) -> None:
+def _point(run: Interpretation, x: s.Point) -> None:
     run.addresses[x.alias] = run.addresses[x.at]
 
 
-def _point_into(run: Run, x: s.PointInto) -> None:
+def _point_into(run: Interpretation, x: s.PointInto) -> None:
     view = x.place
     inside = run.addresses[view.memory] + run.number(view.offset) + (
         run.number(view.element) * view.dtype.itemsize)
     run.addresses[x.alias] = inside if run.value(x.condition) else run.addresses[x.orelse]
 
 
-def _is_at(run: Run, x: s.IsAt) -> None:
+def _is_at(run: Interpretation, x: s.IsAt) -> None:
     lies = run.addresses[x.memory] in [run.addresses[m] for m in x.others]
     run.put(x.result, lies != x.elsewhere)
 
 
-def _nonzero(run: Run, x: s.Nonzero) -> None:
+def _nonzero(run: Interpretation, x: s.Nonzero) -> None:
     (found,) = np.nonzero(run.array(x.source))
     run.put(x.count, len(found))
     part = View(x.indices.memory, (len(found),), x.indices.strides, I64)
     run.array(part)[...] = found
 
 
-def _run_kernel(run: Run, x: s.RunKernel) -> None:
+def _run_kernel(run: Interpretation, x: s.RunKernel) -> None:
     operands = [run.array(p) if isinstance(p, View) else np.array(run.value(p))
                 for p in x.operands]
     results = [run.array(r) if isinstance(r, View) else np.empty((), r.dtype) for r in x.results]
@@ -274,21 +274,21 @@ def _run_kernel(run: Run, x: s.RunKernel) -> None:
             run.put(register, result)
 
 
-def _check(run: Run, x: s.Check) -> None:
+def _check(run: Interpretation, x: s.Check) -> None:
     run.leave_unless(run.value(x.condition), x.exit, run.number(x.index), run.number(x.size))
 
 
-def _check_indices(run: Run, x: s.CheckIndices) -> None:
+def _check_indices(run: Interpretation, x: s.CheckIndices) -> None:
     size = run.number(x.size)
     for index in run.array(x.indices).ravel():
         run.leave_unless(-size <= index < size, x.exit, int(index), size)
 
 
-def _if(run: Run, x: s.If) -> None:
+def _if(run: Interpretation, x: s.If) -> None:
     run.block(x.then if run.value(x.condition) else x.orelse or ())
 
 
-def _while(run: Run, x: s.While) -> None:
+def _while(run: Interpretation, x: s.While) -> None:
     while True:
         run.block(x.test)
         if not run.value(x.condition):
@@ -296,12 +296,12 @@ def _while(run: Run, x: s.While) -> None:
         run.block(x.body)
 
 
-def _counted_loop(run: Run, x: s.CountedLoop) -> None:
+def _counted_loop(run: Interpretation, x: s.CountedLoop) -> None:
     while run.variables[x.variable] < run.number(x.limit):
         run.block(x.body)
 
 
-Rule = Callable[[Run, Any], None]
+Rule = Callable[[Interpretation, Any], None]
 RUN: dict[type, Rule] = {
     s.Number: lambda run, x: run.put(x.result, run.size(x.value)), s.Let: _let,
     s.Input: lambda run, x: run.put(x.result, run.operands[x.position]), s.Output: _output,

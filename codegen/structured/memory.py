@@ -108,7 +108,7 @@ def is_dense(shape: Sequence[int], strides: Strides, itemsize: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class LibraryView:
+class ShownAs:
     """``reference`` of an array, as NumPy has it, at attributes that may hold sizes."""
 
     reference: Callable[..., np.ndarray]
@@ -127,7 +127,7 @@ class ConstantView:
     """Views of a constant at sizes of arguments, for a library to read."""
 
     constant: Any
-    views: tuple[LibraryView, ...]
+    views: tuple[ShownAs, ...]
 
     def at_sizes(self, sizes: Callable[[Any], Any]) -> Any:
         """What they show, for a function that substitutes sizes in plain data."""
@@ -141,9 +141,9 @@ class ConstantView:
 class View:
     """An array as a view of memory, with byte strides.
 
-    Its first element lies at ``offset`` bytes plus ``element`` elements.  Or, in a plan that Python
-    runs, it is what ``views`` show, one after the other, of all of the memory: then only library
-    calls read it, and it has no strides.
+    Its first element lies at ``offset`` bytes plus ``element`` elements.  In a plan that Python
+    runs ``views`` may show a part of the memory, one after the other: then only library calls read
+    it, and it has no strides.
     """
 
     memory: Memory
@@ -152,7 +152,7 @@ class View:
     dtype: np.dtype
     offset: Operand = ZERO
     element: Operand = ZERO
-    views: tuple[LibraryView, ...] = ()
+    views: tuple[ShownAs, ...] = ()
 
     @property
     def key(self) -> tuple[str, int]:

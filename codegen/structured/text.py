@@ -10,7 +10,7 @@ from fusec.ir import dtype_name
 from ..kernels.loop_ir import INFIX
 from ..plan.control_program import ErrorExit
 from . import statements as s
-from .call_statements import CallLibrary, NodeCall, Return, RunProgram
+from .calls.call_statements import CallLibrary, NodeCall, Return, RunProgram
 from .memory import Memory, Register, Variable, View, is_zero
 
 

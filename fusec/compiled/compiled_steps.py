@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fusec.codegen.kernels.loop_ir import LEAVES, walk
 from fusec.codegen.machine_code.native_nest import NativeNest
+from fusec.codegen.plan.call_plan import CallPlan
 from fusec.codegen.plan.control_program import ControlCode
-from fusec.codegen.plan.schedule import Schedule
-from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.ir import Loc, dtype_name
 from fusec.ir.sizes.dims import Dim
@@ -249,12 +249,12 @@ class CompiledControl:
         return f"<{self.name}: {self.reason}>"
 
 
-def library_steps(schedule: Schedule) -> list[CompiledExtern]:
+def library_steps(call_plan: CallPlan) -> list[CompiledExtern]:
     """The library calls among the steps."""
-    return [CompiledExtern(s) for s in schedule.externs
+    return [CompiledExtern(s) for s in call_plan.externs
             if s.run is None and not is_check(s.node)]
 
 
-def control_steps(schedule: Schedule) -> list[CompiledControl]:
+def control_steps(call_plan: CallPlan) -> list[CompiledControl]:
     """The branches and loops among the steps."""
-    return [CompiledControl(s) for s in schedule.externs if s.run is not None]
+    return [CompiledControl(s) for s in call_plan.externs if s.run is not None]

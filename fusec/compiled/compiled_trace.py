@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusec import config
 from fusec.codegen.machine_code.native_nest import CompileStats
-from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.plan.call_plan import CallPlan
 from fusec.core.records import dataclass, field
 from fusec.errors import user_error
 from fusec.ir import Graph
@@ -43,7 +43,7 @@ class Build:
     optimized: Graph
     fused: Graph
     records: list[PassRecord]
-    schedule: Schedule
+    call_plan: CallPlan
     stats: CompileStats
     times: dict[str, float]
     placed: Placed | None = None  # which device does what, where there are several
@@ -78,7 +78,7 @@ class CompiledTrace:
     def devices(self) -> str:
         """The devices that share its steps, as ``CPU:0, CPU:1``; "" where the calling thread does
         them all."""
-        return ", ".join(sorted(name.short for name in self.build.schedule.devices))
+        return ", ".join(sorted(name.short for name in self.build.call_plan.devices))
 
     @property
     def passes(self) -> list[PassRecord]:
@@ -87,11 +87,11 @@ class CompiledTrace:
 
     @property
     def kernels(self) -> list[CompiledKernel]:
-        return [CompiledKernel(s) for s in self.build.schedule.kernels]
+        return [CompiledKernel(s) for s in self.build.call_plan.kernels]
 
     @property
     def externs(self) -> list[CompiledExtern]:
-        return library_steps(self.build.schedule)
+        return library_steps(self.build.call_plan)
 
     @property
     def partitions(self) -> dict[str, Graph]:
@@ -103,7 +103,7 @@ class CompiledTrace:
     @property
     def control(self) -> list[CompiledControl]:
         """The branches and loops that data decides."""
-        return control_steps(self.build.schedule)
+        return control_steps(self.build.call_plan)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -168,7 +168,7 @@ class CompiledTrace:
         """How calls with CuPy's arrays run."""
         # Few programs have such arrays.
         calls: Any = importlib.import_module("fusec.runtime.resident.gpu_calls")
-        call: GpuCall = calls.gpu_call(self.build.schedule, self.executable.spec)
+        call: GpuCall = calls.gpu_call(self.build.call_plan, self.executable.spec)
         return call
 
     def _device_lines(self) -> list[str]:
@@ -179,18 +179,18 @@ class CompiledTrace:
         return [*lines, *report.refusal_lines(self.graph)]
 
     def _plan_lines(self) -> list[str]:
-        spec, schedule = self.executable.spec, self.build.schedule
+        spec, call_plan = self.executable.spec, self.build.call_plan
         times = ", ".join(f"{k} {v:.1f} ms" for k, v in self.times.items())
         how = "one native call" if self.executable.uses_native else (
             "kernels and library calls step by step")
-        if schedule.is_partitioned:
+        if call_plan.is_partitioned:
             how = "a step over several devices"
         placing = self.build.call.placing
         lines = [f"compiled in: {times}", f"runs as {how}",
                  *([f"in the device scope {placing.scope}"] if placing and placing.scope else []),
                  *([f"calls with arrays of the GPU: {self.gpu_call}"]
                    if placing and placing.residence else []),
-                 f"temporaries: {len(schedule.temps)}"]
+                 f"temporaries: {len(call_plan.temps)}"]
         if spec.updates:
             written = ", ".join(v.node.name for v in
                                 (self.graph.inputs[i] for i in spec.updates))

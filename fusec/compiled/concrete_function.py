@@ -43,8 +43,8 @@ class ConcreteFunction(CompiledTrace):
     """
 
     def __init__(self, build: Build) -> None:
-        kind = build.schedule.executable or Executable
-        super().__init__(build, kind(build.schedule, _call_spec(build)))
+        kind = build.call_plan.executable or Executable
+        super().__init__(build, kind(build.call_plan, _call_spec(build)))
         build.call = replace(build.call, leaves=())  # the first call's arrays are not ours to keep
         self.result_treespec = build.traced.treespec
         self._leaf_result = build.traced.treespec.is_leaf()
@@ -121,13 +121,13 @@ class ConcreteFunction(CompiledTrace):
             return self.executable.run(leaves)
         executable, times = self.executable, Times()
         results = executable.run(leaves, times)
-        if trial.note(executable.schedule, times):
+        if trial.note(executable.call_plan, times):
             anew = trial.decide(trial.least)
             if anew is not None:
-                schedule, self.build.placed = anew
-                kind = schedule.executable or Executable
-                self.executable = kind(schedule, self.executable.spec)
-                self.build.schedule = schedule
+                call_plan, self.build.placed = anew
+                kind = call_plan.executable or Executable
+                self.executable = kind(call_plan, self.executable.spec)
+                self.build.call_plan = call_plan
                 self.__dict__.pop("gpu_call", None)
             self.trial = None
         return results
@@ -185,7 +185,7 @@ class ConcreteFunction(CompiledTrace):
                 "call the jitted function itself: it traces new signatures",
                 values=[("difference", explain_miss(call.paths, self.build.call.key, call.key))],
             )
-        return run_with(options, self.build.schedule,
+        return run_with(options, self.build.call_plan,
                         lambda times: self.run_leaves(call.leaves, times), self.name)
 
     def _check_untraced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

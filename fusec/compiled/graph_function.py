@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.machine_code.native_nest import CompileStats
-from fusec.codegen.plan.plan_building import compile_schedule
-from fusec.codegen.plan.schedule import contiguous_strides
+from fusec.codegen.plan.call_plan import contiguous_strides
+from fusec.codegen.plan.plan_building import compile_plan
 from fusec.core import locks
 from fusec.errors import overlap_error, unsupported, user_error
 from fusec.ir.graph import Graph, Loc, Value
@@ -22,7 +22,7 @@ from fusec.ir.types import TensorType
 from fusec.ops.calls.host_calls import host_objects
 from fusec.ops.graphs.carve import carve
 from fusec.passes.defined_memory import defined_memory
-from fusec.placement.placers import optimized, scheduled
+from fusec.placement.placers import optimized, plan_of
 from fusec.runtime.call_spec import spec_of
 from fusec.runtime.executor import Executable
 from fusec.trace.call.placement_settings import Placing, placing_in
@@ -77,7 +77,7 @@ class GraphFunction:
         if self._is_open:
             raise unsupported(f"the optimised graph of {self!r}, which differs by size",
                               cure="graph.at_sizes(s0=...).function().optimized_graph")
-        return self._compiled().schedule.graph
+        return self._compiled().call_plan.graph
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self._call(args, named)
@@ -89,7 +89,7 @@ class GraphFunction:
         or ``named``, as in `ConcreteFunction.run`."""
         given = self._bound(args, named)
         function = self._for_sizes_of(given)
-        return run_with(options, function._compiled().schedule,
+        return run_with(options, function._compiled().call_plan,
                         lambda times: function._answer(given, times), self.name)
 
     def _call(self, args: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -193,10 +193,10 @@ def _executable(graph: Graph, fp: str) -> Executable:
     inputs, outputs = (
         [contiguous_strides(v.shape, v.dtype.itemsize) for v in values]
         for values in (fused.inputs, fused.outputs))
-    schedule = scheduled(fused, placed, inputs, outputs, graph)
-    compile_schedule(schedule, CompileStats())
-    kind: type[Executable] = schedule.executable or Executable
-    return kind(schedule, spec_of(graph))
+    call_plan = plan_of(fused, placed, inputs, outputs, graph)
+    compile_plan(call_plan, CompileStats())
+    kind: type[Executable] = call_plan.executable or Executable
+    return kind(call_plan, spec_of(graph))
 
 
 def _check_runnable(graph: Graph) -> None:

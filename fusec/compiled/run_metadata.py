@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from fusec.codegen.plan.schedule import Schedule
-from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.plan.call_plan import CallPlan
+from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.core.process.deadline import within
 from fusec.core.records import dataclass, field
@@ -92,7 +92,7 @@ class RunMetadata:
 
 
 def run_with(
-    options: RunOptions | None, schedule: Schedule, run: Callable[[Times | None], T], name: str
+    options: RunOptions | None, call_plan: CallPlan, run: Callable[[Times | None], T], name: str
 ) -> tuple[T, RunMetadata]:
     """The result of ``run``, which takes a list for the times of steps, and its report."""
     options = RunOptions() if options is None else options
@@ -101,13 +101,13 @@ def run_with(
                          "run(x, options=fusec.RunOptions(trace=True))")
     times: Times | None = [] if options.trace else None
     result, seconds = within(options.timeout, lambda: run(times), name)
-    nodes = [] if times is None else _stats(schedule, times)
-    return result, RunMetadata(1e6 * seconds, nodes, (schedule.graph,))
+    nodes = [] if times is None else _stats(call_plan, times)
+    return result, RunMetadata(1e6 * seconds, nodes, (call_plan.graph,))
 
 
-def _stats(schedule: Schedule, times: Times) -> list[NodeStats]:
-    return [_kernel(schedule.graph, step, us) if isinstance(step, RunKernel) else _call(step, us)
-            for step, (_, us) in zip(schedule.steps, times, strict=True)]
+def _stats(call_plan: CallPlan, times: Times) -> list[NodeStats]:
+    return [_kernel(call_plan.graph, step, us) if isinstance(step, RunKernel) else _call(step, us)
+            for step, (_, us) in zip(call_plan.steps, times, strict=True)]
 
 
 def _kernel(graph: Graph, step: RunKernel, us: float) -> NodeStats:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from fusec import config
 from fusec.codegen.machine_code.native_nest import CompileStats
-from fusec.codegen.plan.plan_building import compile_schedule
-from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.plan.call_plan import CallPlan
+from fusec.codegen.plan.plan_building import compile_plan
 from fusec.core import timeline
 from fusec.core.records import dataclass, field, replace
 from fusec.ir import Graph
 from fusec.ir.lazy_values import lazy
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import PassRecord
-from fusec.placement.placers import optimized, scheduled
+from fusec.placement.placers import optimized, plan_of
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.tracer import Traced
 
@@ -69,7 +69,7 @@ class OptimizedStage:
     graph: Graph
     passes: list[PassRecord]
     ms: float
-    planned: Planner | None = None  # what knows schedules of this graph at other sizes
+    planned: Planner | None = None  # what knows plans of this graph at other sizes
     placed: Placed | None = None  # which device does what, where there are several
 
     def as_text(self) -> str:
@@ -81,18 +81,18 @@ class OptimizedStage:
     def lower(self) -> LoweredStage:
         """Lower every fusion group to loop IR and decide where values live."""
         start, stats = time.perf_counter(), CompileStats()
-        schedule = None if self.planned is None else self.planned(self.without_arguments(), stats)
-        if schedule is None:
-            schedule = self.schedule()
-        schedule.states = self.before.traced.states or None
+        call_plan = None if self.planned is None else self.planned(self.without_arguments(), stats)
+        if call_plan is None:
+            call_plan = self.call_plan()
+        call_plan.states = self.before.traced.states or None
         if timeline.on:
             timeline.since("codegen", f"lowering of {self.before.name}", start)
-        return LoweredStage(self, schedule, 1e3 * (time.perf_counter() - start), stats)
+        return LoweredStage(self, call_plan, 1e3 * (time.perf_counter() - start), stats)
 
-    def schedule(self) -> Schedule:
-        """The schedule of the graph itself."""
+    def call_plan(self) -> CallPlan:
+        """The plan of the graph itself."""
         traced = self.before.traced
-        return scheduled(self.graph.made, self.placed, traced.input_strides,
+        return plan_of(self.graph.made, self.placed, traced.input_strides,
                          traced.output_strides, traced.graph)
 
     def without_arguments(self) -> OptimizedStage:
@@ -100,12 +100,12 @@ class OptimizedStage:
         stage = self.before
         return replace(self, before=replace(stage, call=replace(stage.call, leaves=())))
 
-    def placed_anew(self, placed: Placed) -> Schedule:
-        """The compiled schedule of another placement."""
-        schedule = replace(self, placed=placed).schedule()
-        schedule.states = self.before.traced.states or None
-        compile_schedule(schedule, CompileStats())
-        return schedule
+    def placed_anew(self, placed: Placed) -> CallPlan:
+        """The compiled plan of another placement."""
+        call_plan = replace(self, placed=placed).call_plan()
+        call_plan.states = self.before.traced.states or None
+        compile_plan(call_plan, CompileStats())
+        return call_plan
 
 
 @dataclass
@@ -113,19 +113,19 @@ class LoweredStage:
     """Kernels in loop IR and library calls, in order."""
 
     before: OptimizedStage
-    schedule: Schedule
+    call_plan: CallPlan
     ms: float
     stats: CompileStats = field(default_factory=CompileStats)
 
     @lazy
     def kernels(self) -> list[CompiledKernel]:
         """The kernels, with ``.loops``, ``.source``, ``.lines`` and bytes; no machine code yet."""
-        return [CompiledKernel(s) for s in self.schedule.kernels]
+        return [CompiledKernel(s) for s in self.call_plan.kernels]
 
     @lazy
     def externs(self) -> list[CompiledExtern]:
         """The library calls between them."""
-        return library_steps(self.schedule)
+        return library_steps(self.call_plan)
 
     def as_text(self) -> str:
         """Every kernel's loop nests."""
@@ -136,7 +136,7 @@ class LoweredStage:
     def compile(self) -> ConcreteFunction:
         """Generate machine code for nests not yet known to this process."""
         stats, start = self.stats, time.perf_counter()
-        compile_schedule(self.schedule, stats)
+        compile_plan(self.call_plan, stats)
         if timeline.on:
             timeline.since("codegen", f"code of {self.before.before.name}", start)
         total, compilers = 1e3 * (time.perf_counter() - start), stats.others_ms
@@ -148,14 +148,14 @@ class LoweredStage:
         }
         concrete = ConcreteFunction(Build(
             traced.name, traced.call, traced.traced, optimized.graph, optimized.graph,
-            optimized.passes, self.schedule, stats, times, optimized.placed,
+            optimized.passes, self.call_plan, stats, times, optimized.placed,
         ))
         if optimized.placed is not None:
             concrete.trial = optimized.placed.trial(optimized.without_arguments().placed_anew)
         return concrete
 
 
-Planner = Callable[[OptimizedStage, CompileStats], Schedule | None]
+Planner = Callable[[OptimizedStage, CompileStats], CallPlan | None]
 
 
 def pass_options(fp: str, check_indices: bool) -> PassOptions:

@@ -173,7 +173,7 @@ _NOTHING = _Cost(0, 0)
 def _cost(group: list[ConcreteFunction]) -> _Cost:
     plans = [c for c in group if c.build.traced.symbolic is not None]
     return _Cost(len(group) - len(plans), sum(
-        PLAN_BYTES + STEP_BYTES * len(c.build.schedule.steps) + c.build.traced.own_bytes
+        PLAN_BYTES + STEP_BYTES * len(c.build.call_plan.steps) + c.build.traced.own_bytes
         for c in plans))
 
 

@@ -1,4 +1,4 @@
-"""A fused graph over several devices: placed, divided, and scheduled for each."""
+"""A fused graph over several devices: placed, divided, and planned for each."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-from fusec.codegen.plan.partitioned_schedule import PartitionedSchedule, partitioned_schedule
-from fusec.codegen.plan.schedule import Divide, Schedule, Strides
+from fusec.codegen.plan.call_plan import CallPlan, Divide, Strides
+from fusec.codegen.plan.plan_over_devices import PlanOverDevices, plan_over_devices
 from fusec.core.records import dataclass, replace
 from fusec.ir import Graph
 from fusec.passes.pipeline import PassRecord
@@ -48,17 +48,17 @@ class Placed:
 
     @property
     def divide(self) -> Divide:
-        """Schedules sub-graphs that several devices have a part in, for the same devices: when one
+        """Plans sub-graphs that several devices have a part in, for the same devices: when one
         first runs there may be others."""
         on_host = replace(self.machine, residence=None)  # where what contains them runs
         return partial(divide, on_host, self.devices)
 
-    def trial(self, scheduled: Callable[[Placed], Schedule]) -> Trial | None:
+    def trial(self, planned: Callable[[Placed], CallPlan]) -> Trial | None:
         """The timing of the first calls, where this may have been decided by wrong estimates."""
         def decide(observed: Mapping[str, float]) -> Anew | None:
             node_times.add(self.devices, observed)
             anew = self.again(observed)
-            return None if anew is None else (scheduled(anew), anew)
+            return None if anew is None else (planned(anew), anew)
 
         return Trial(self.fused.nodes, self.machine, self.placement, decide) if (
             self.placement.is_doubtful) else None
@@ -83,26 +83,26 @@ class Placed:
         parts = partition(self.graph, self.machine)
         return order_receives(parts, self.placement.simulation, self.machine)
 
-    def schedule(
+    def call_plan(
         self, input_strides: Sequence[Strides], output_strides: Sequence[Strides],
         traced: Graph | None,
-    ) -> PartitionedSchedule:
-        schedule = partitioned_schedule(
+    ) -> PlanOverDevices:
+        call_plan = plan_over_devices(
             self.partition(), input_strides, output_strides, traced, self.divide)
-        schedule.placement, schedule.executable = self.placement, PartitionedExecutable
-        schedule.runners = {device.name: device for device in self.devices}
-        return schedule
+        call_plan.placement, call_plan.executable = self.placement, PartitionedExecutable
+        call_plan.runners = {device.name: device for device in self.devices}
+        return call_plan
 
 
 def divide(
     machine: Machine, devices: Sequence[Device], graph: Graph, input_strides: Sequence[Strides],
     output_strides: Sequence[Strides],
-) -> Schedule | None:
-    """The schedule of a fused sub-graph; None where one device, the first, does it all."""
+) -> CallPlan | None:
+    """The plan of a fused sub-graph; None where one device, the first, does it all."""
     placed = _placed(graph, machine, devices, [])
     if placed is None or not placed.is_divided:
         return None
-    return placed.schedule(input_strides, output_strides, None)
+    return placed.call_plan(input_strides, output_strides, None)
 
 
 def constrain(graph: Graph, residence: str = "") -> Graph:

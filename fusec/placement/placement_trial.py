@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.plan.call_plan import CallPlan
 from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.core import locks
 from fusec.ir import Node
@@ -21,7 +21,7 @@ from fusec.passes.placement.schedule_simulation import is_placed
 
 CALLS = 5
 LEAST_GAIN = 0.2  # of the time: measurements differ by that much
-Anew = tuple[Schedule, Any]  # what runs from now on, and the `Placed` that it was made from
+Anew = tuple[CallPlan, Any]  # what runs from now on, and the `Placed` that it was made from
 
 
 class Trial:
@@ -42,10 +42,10 @@ class Trial:
         self._left = CALLS
         self._lock = locks.Lock()
 
-    def note(self, schedule: Schedule, times: Sequence[tuple[str, float]]) -> bool:
+    def note(self, call_plan: CallPlan, times: Sequence[tuple[str, float]]) -> bool:
         """Enter the microseconds of the steps of a call; whether it was the last one."""
         with self._lock:
-            for step, (_, us) in zip(schedule.steps, times, strict=True):
+            for step, (_, us) in zip(call_plan.steps, times, strict=True):
                 name = step.kernel.name if isinstance(step, RunKernel) else step.node.name
                 if name in self.nodes:
                     entry, ns = self._measured(self.nodes[name], 1e3 * us)

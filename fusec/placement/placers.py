@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fusec import config
-from fusec.codegen.plan.plan_building import make_schedule
-from fusec.codegen.plan.schedule import Schedule, Strides
+from fusec.codegen.plan.call_plan import CallPlan, Strides
+from fusec.codegen.plan.plan_building import make_plan
 from fusec.core.records import replace
 from fusec.ir import Graph
 from fusec.ir.lazy_values import asked_once
@@ -46,17 +46,17 @@ def optimized(
     return fused, placer.place_on(fused, records, residence)
 
 
-def scheduled(
+def plan_of(
     graph: Graph, placed: Placed | None, input_strides: Sequence[Strides],
     output_strides: Sequence[Strides], traced: Graph,
-) -> Schedule:
-    """The schedule of the result of `optimized`, over the devices that it is placed on."""
+) -> CallPlan:
+    """The plan of the result of `optimized`, over the devices that it is placed on."""
     if placed is not None and placed.is_divided:
-        schedule: Schedule = placed.schedule(input_strides, output_strides, traced)
-        return schedule
-    schedule = make_schedule(graph, input_strides, output_strides, traced)
-    schedule.divide = None if placed is None else placed.divide
-    return schedule
+        call_plan: CallPlan = placed.call_plan(input_strides, output_strides, traced)
+        return call_plan
+    call_plan = make_plan(graph, input_strides, output_strides, traced)
+    call_plan.divide = None if placed is None else placed.divide
+    return call_plan
 
 
 @asked_once

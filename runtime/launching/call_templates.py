@@ -12,7 +12,7 @@ import numpy as np
 
 from fusec.codegen.machine_code.native_backend import NativeBackend
 from fusec.codegen.machine_code.native_nest import NONE, NestBlock
-from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.plan.call_plan import CallPlan
 from fusec.core.records import dataclass, replace
 from fusec.ir import TensorType
 from fusec.ir.regions import byte_extent
@@ -24,7 +24,7 @@ from ..plan.segments_at_sizes import OpenNest, nests_of, share_of
 from . import launch, launch_spec
 from .whole_call import RELEASE_GIL_NS, Cells, arguments_of, out_of
 
-MOST_PATTERNS = 8  # of one schedule: of other objects among the arguments
+MOST_PATTERNS = 8  # of one plan: of other objects among the arguments
 _FLAGS = records.PLAN.index("flags")
 
 
@@ -32,7 +32,7 @@ _FLAGS = records.PLAN.index("flags")
 class _Call:
     """A plan, from which the open words of its template are filled in."""
 
-    schedule: Schedule
+    call_plan: CallPlan
     spec: CallSpec
     blocks: Sequence[NestBlock]
 
@@ -42,23 +42,23 @@ class CallPattern:
     arguments, and run nothing."""
 
     def __init__(
-        self, schedule: Schedule, spec: CallSpec, nests: Sequence[OpenNest] | None
+        self, call_plan: CallPlan, spec: CallSpec, nests: Sequence[OpenNest] | None
     ) -> None:
-        self.runs, self.nests, self._schedule = nests is not None, nests or (), schedule.open
+        self.runs, self.nests, self._open_plan = nests is not None, nests or (), call_plan.open
         self._variables = dict(spec.variables)
-        cells = schedule.cells if self.runs else cell_count(spec.input_types)
+        cells = call_plan.cells if self.runs else cell_count(spec.input_types)
         blocks = [*(nest.block.block.words for nest in self.nests),
                   np.zeros(max(cells, 1), np.int64)]
         self._template = PlanTemplate(blocks, lambda starts, opened: self._made(
             _opened(spec, opened), starts, opened))
 
-    def call(self, schedule: Schedule, spec: CallSpec) -> Callable[..., Any] | None:
+    def call(self, call_plan: CallPlan, spec: CallSpec) -> Callable[..., Any] | None:
         """The native call of a plan; None where a kernel of it has nothing to do."""
-        blocks = self._blocks(schedule)
+        blocks = self._blocks(call_plan)
         if not all(block.tasks for block in blocks):
             return None
         template = self._template
-        table, address = template.table_of(_Call(schedule, spec, blocks))
+        table, address = template.table_of(_Call(call_plan, spec, blocks))
         self._write_blocks(table, address, spec, blocks)
         work = sum(block.ns * block.points for block in blocks)
         table[template.plan + _FLAGS] = (
@@ -67,12 +67,12 @@ class CallPattern:
             | (records.FLAG_PARALLEL if any(share_of(block)[2] for block in blocks) else 0))
         slots = [start + block.status for start, block in zip(template.starts, blocks, strict=False)
                  if block.status != NONE]
-        return launch.call_of(table, address, template.plan, slots, (template, schedule, spec))
+        return launch.call_of(table, address, template.plan, slots, (template, call_plan, spec))
 
-    def _blocks(self, schedule: Schedule) -> list[NestBlock]:
+    def _blocks(self, call_plan: CallPlan) -> list[NestBlock]:
         if not self.runs:
             return []
-        steps = [step for step in schedule.kernels for _ in step.code]
+        steps = [step for step in call_plan.kernels for _ in step.code]
         return [step.filled(nest.block) for step, nest in zip(steps, self.nests, strict=True)]
 
     def _write_blocks(
@@ -106,7 +106,7 @@ class CallPattern:
             steps += nest.steps(start, opened.some(3, _share(number)))
             if nest.has_partials:
                 temps.append(nest.partial_temp(start, opened.one(_partial_bytes(number))))
-        outs = [_out(self._schedule, spec, r, stores, cells, opened)
+        outs = [_out(self._open_plan, spec, r, stores, cells, opened)
                 for r in spec.results] if self.runs else [launch_spec.ObjectOut(None)]
         return launch_spec.PlanSpec(
             outs=tuple(outs), steps=tuple(steps), temps=tuple(temps), name=spec.name,
@@ -145,23 +145,23 @@ def _nbytes(place: Any) -> int:
 def _temp(
     number: int, stores: tuple[launch_spec.WordStore, ...], opened: Opened
 ) -> launch_spec.Temp:
-    return launch_spec.Temp(opened.one(lambda call: _nbytes(call.schedule.temps[number])), stores)
+    return launch_spec.Temp(opened.one(lambda call: _nbytes(call.call_plan.temps[number])), stores)
 
 
 def _out(
-    schedule: Schedule, spec: CallSpec, result: ResultSpec, stores: Any, cells: Cells,
+    call_plan: CallPlan, spec: CallSpec, result: ResultSpec, stores: Any, cells: Cells,
     opened: Opened,
 ) -> Any:
-    out, number = out_of(schedule, spec, result, stores, cells), result.index
+    out, number = out_of(call_plan, spec, result, stores, cells), result.index
     if isinstance(out, launch_spec.ObjectOut) and result.kind == "graph":  # a constant
-        return launch_spec.ObjectOut(opened.one(lambda call: id(call.schedule.outputs[number])))
+        return launch_spec.ObjectOut(opened.one(lambda call: id(call.call_plan.outputs[number])))
     if not isinstance(out, launch_spec.ArrayOut):
         return out
     rank = len(out.shape)
     return replace(
-        out, shape=opened.some(rank, lambda call: call.schedule.outputs[number].shape),
-        strides=opened.some(rank, lambda call: call.schedule.outputs[number].strides),
-        nbytes=opened.one(lambda call: _nbytes(call.schedule.outputs[number])))
+        out, shape=opened.some(rank, lambda call: call.call_plan.outputs[number].shape),
+        strides=opened.some(rank, lambda call: call.call_plan.outputs[number].strides),
+        nbytes=opened.one(lambda call: _nbytes(call.call_plan.outputs[number])))
 
 
 def _apart(arguments: dict[str, Any], spec: CallSpec, opened: Opened) -> dict[str, Any]:
@@ -226,13 +226,13 @@ def _open_result(number: int, result: ResultSpec, opened: Opened) -> ResultSpec:
     return replace(result, value=opened.one(lambda call: id(call.spec.results[number].value)))
 
 
-# -- the patterns of a schedule
+# -- the patterns of a plan
 
-def native_call(schedule: Schedule, spec: CallSpec, runs: bool) -> Callable[..., Any] | None:
+def native_call(call_plan: CallPlan, spec: CallSpec, runs: bool) -> Callable[..., Any] | None:
     """The native call of a plan that is one of several sizes, or the comparison of its arguments
     where it does not run them; None where it has to be made by itself."""
-    open_, form = schedule.open, (runs, _form(spec))
-    if open_ is schedule:
+    open_, form = call_plan.open, (runs, _form(spec))
+    if open_ is call_plan:
         return None
     patterns: dict[Any, CallPattern] = vars(open_).setdefault("patterns", {})
     pattern = patterns.get(form)
@@ -240,13 +240,13 @@ def native_call(schedule: Schedule, spec: CallSpec, runs: bool) -> Callable[...,
         if len(patterns) >= MOST_PATTERNS:
             return None
         pattern = patterns.setdefault(form, CallPattern(
-            schedule, spec, _native_nests(open_) if runs else None))
-    return pattern.call(schedule, spec)
+            call_plan, spec, _native_nests(open_) if runs else None))
+    return pattern.call(call_plan, spec)
 
 
-def _native_nests(schedule: Schedule) -> list[OpenNest]:
-    assert isinstance(schedule.backend, NativeBackend)
-    return nests_of(schedule.kernels, schedule.backend)
+def _native_nests(call_plan: CallPlan) -> list[OpenNest]:
+    assert isinstance(call_plan.backend, NativeBackend)
+    return nests_of(call_plan.kernels, call_plan.backend)
 
 
 def _form(spec: CallSpec) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import words_of
+from fusec.codegen.plan.call_plan import words_of
 
 T = TypeVar("T")
 

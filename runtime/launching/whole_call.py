@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import Schedule, words_of
+from fusec.codegen.plan.call_plan import CallPlan, words_of
 from fusec.codegen.structured.memory import View
 from fusec.ir.types import RUN_TIME_INT
 
@@ -67,28 +67,28 @@ def _address_of(cells: np.ndarray) -> Cells:
 class WholeCall:
     """A whole call as one native plan."""
 
-    def __init__(self, schedule: Schedule, spec: CallSpec) -> None:
-        self.cells = np.zeros(max(schedule.cells, 1), np.int64)
-        blocks, work = make_blocks(schedule.kernels, self.cells, schedule.backend)
+    def __init__(self, call_plan: CallPlan, spec: CallSpec) -> None:
+        self.cells = np.zeros(max(call_plan.cells, 1), np.int64)
+        blocks, work = make_blocks(call_plan.kernels, self.cells, call_plan.backend)
         stores = stores_by_place(blocks.pointers)
         cells = _address_of(self.cells)
-        outs = [out_of(schedule, spec, r, stores, cells) for r in spec.results]
+        outs = [out_of(call_plan, spec, r, stores, cells) for r in spec.results]
         _store_fixed(spec, stores)
         hidden = [
             launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape), stores["temp", i])
-            for i, p in enumerate(schedule.temps) if ("temp", i) in stores
+            for i, p in enumerate(call_plan.temps) if ("temp", i) in stores
         ]
         self.plan = launch.NativePlan(launch_spec.PlanSpec(
             **arguments_of(spec, stores, cells), outs=tuple(outs), steps=native_steps(blocks),
             temps=tuple(hidden + partial_temps(blocks)),
             status_slots=status_slots(blocks), release_gil=work > RELEASE_GIL_NS,
             as_tuple=not spec.bare, holds=spec.holds,
-            keep=(self.cells, blocks, schedule, spec), name=spec.name,
+            keep=(self.cells, blocks, call_plan, spec), name=spec.name,
         ))
 
 
 def out_of(
-    schedule: Schedule, spec: CallSpec, result: ResultSpec, stores: _Stores, cells: Cells
+    call_plan: CallPlan, spec: CallSpec, result: ResultSpec, stores: _Stores, cells: Cells
 ) -> Any:
     """A result of the native plan."""
     if result.kind == "const":
@@ -97,7 +97,7 @@ def out_of(
         index = next(i for i, leaf in enumerate(spec.native_leaves)
                      if leaf.input == result.index)
         return launch_spec.ArgOut(index)
-    place = schedule.outputs[result.index]
+    place = call_plan.outputs[result.index]
     type_ = spec.output_types[result.index]
     if not isinstance(place, View):
         return launch_spec.ObjectOut(place)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.partitioned_schedule import PartitionedSchedule
-from fusec.codegen.plan.schedule import may_fail
+from fusec.codegen.plan.call_plan import may_fail
+from fusec.codegen.plan.plan_over_devices import PlanOverDevices
 from fusec.core import timeline
 from fusec.core.occupancy import HoldOfPlan
 from fusec.ir import Node
@@ -36,22 +36,22 @@ FAR = 1 << 62
 class PartitionedExecutable(Executable):
     """A graph compiled for several devices, ready to be called with leaves."""
 
-    def __init__(self, schedule: PartitionedSchedule, spec: CallSpec) -> None:
-        self.program = step_program(schedule, spec)
-        super().__init__(schedule, spec)
+    def __init__(self, call_plan: PlanOverDevices, spec: CallSpec) -> None:
+        self.program = step_program(call_plan, spec)
+        super().__init__(call_plan, spec)
         self._one_by_one = self._idle  # a step is told each time whether to time its tasks
 
     @staticmethod
-    def of_graph(schedule: PartitionedSchedule) -> PartitionedPlan:
+    def of_graph(call_plan: PlanOverDevices) -> PartitionedPlan:
         """The plan of a sub-graph, whose inputs are its leaves: its steps are frames of another."""
         return PartitionedPlan(
-            schedule, spec := spec_of(schedule.graph), step_program(schedule, spec),
-            schedule.graph.name)
+            call_plan, spec := spec_of(call_plan.graph), step_program(call_plan, spec),
+            call_plan.graph.name)
 
     def _hold(self) -> contextlib.AbstractContextManager[None]:
         """Where arguments are a device's, values of Variables stay there."""
-        assert isinstance(self.schedule, PartitionedSchedule)
-        stays_away = self.schedule.residents is not None
+        assert isinstance(self.call_plan, PlanOverDevices)
+        stays_away = self.call_plan.residents is not None
         return HoldOfPlan(self.spec.holds, stays_away) if self.spec.variables else super()._hold()
 
     def _run_recorded(self, leaves: Sequence[Any]) -> list[Any]:
@@ -60,38 +60,38 @@ class PartitionedExecutable(Executable):
             return self._run_steps(leaves)
 
     def _new_instance(self, one_by_one: bool = False) -> Any:
-        assert isinstance(self.schedule, PartitionedSchedule)
-        return PartitionedPlan(self.schedule, self.spec, self.program)
+        assert isinstance(self.call_plan, PlanOverDevices)
+        return PartitionedPlan(self.call_plan, self.spec, self.program)
 
     def _run_spanned(self, leaves: Sequence[Any]) -> list[Any]:
         """Tasks put their steps on the timeline themselves, in the threads of their devices."""
         return self._run_steps(leaves)
 
 
-def step_program(schedule: PartitionedSchedule, spec: CallSpec) -> StepProgram:
-    """The tables of all steps of the schedule: its tasks ready to run, who waits for whom."""
-    actions = schedule.actions
+def step_program(call_plan: PlanOverDevices, spec: CallSpec) -> StepProgram:
+    """The tables of all steps of the plan: its tasks ready to run, who waits for whom."""
+    actions = call_plan.actions
     followers: list[list[int]] = [[] for _ in actions]
     for action in actions:
         for before in action.after:
             followers[before].append(action.number)
-    uses = [0] * schedule.values
-    kept = [n for n in schedule.results if n is not None] + [n for _, n in schedule.writes]
+    uses = [0] * call_plan.values
+    kept = [n for n in call_plan.results if n is not None] + [n for _, n in call_plan.writes]
     for number in (*(n for a in actions for n in a.reads), *kept, *range(
-            len(schedule.graph.inputs))):
+            len(call_plan.graph.inputs))):
         uses[number] += 1
     return StepProgram(
-        actions, [schedule.runners[a.device] for a in actions],
-        [len(a.after) for a in actions], followers, _positions(schedule), uses,
-        [TaskRun(a, schedule.graph.name) if a.kind == "task" else None for a in actions],
-        partial(_position_of, schedule),
-        {name: knowing(arrays, spec) for name, arrays in schedule.memories.items()})
+        actions, [call_plan.runners[a.device] for a in actions],
+        [len(a.after) for a in actions], followers, _positions(call_plan), uses,
+        [TaskRun(a, call_plan.graph.name) if a.kind == "task" else None for a in actions],
+        partial(_position_of, call_plan),
+        {name: knowing(arrays, spec) for name, arrays in call_plan.memories.items()})
 
 
-def _positions(schedule: PartitionedSchedule) -> list[int]:
+def _positions(call_plan: PlanOverDevices) -> list[int]:
     """Where the first node is that each action computes, or that waits for it."""
-    positions = [a.position if a.kind == "task" else FAR for a in schedule.actions]
-    before = _before(schedule)
+    positions = [a.position if a.kind == "task" else FAR for a in call_plan.actions]
+    before = _before(call_plan)
     waiting = [0] * len(before)
     for number in (n for each in before for n in each):
         waiting[number] += 1
@@ -106,46 +106,46 @@ def _positions(schedule: PartitionedSchedule) -> list[int]:
     return positions
 
 
-def _before(schedule: PartitionedSchedule) -> list[set[int]]:
+def _before(call_plan: PlanOverDevices) -> list[set[int]]:
     """The predecessors of each action; a receive also for the send of its value."""
     sends = {(a.node.attrs["key"], str(a.device), a.node.attrs["target"]): a.number
-             for a in schedule.actions if a.kind == "send" and a.node is not None}
+             for a in call_plan.actions if a.kind == "send" and a.node is not None}
     return [{*a.after, sends[a.node.attrs["key"], a.node.attrs["source"], str(a.device)]}
-            if a.kind == "recv" and a.node is not None else a.after for a in schedule.actions]
+            if a.kind == "recv" and a.node is not None else a.after for a in call_plan.actions]
 
 
-def _position_of(schedule: PartitionedSchedule, error: BaseException, number: int) -> int:
+def _position_of(call_plan: PlanOverDevices, error: BaseException, number: int) -> int:
     """Where in the program's order an action has failed."""
-    node = _whole_node(schedule, error)
-    return schedule.actions[number].position if node is None else node.id
+    node = _whole_node(call_plan, error)
+    return call_plan.actions[number].position if node is None else node.id
 
 
-def _whole_node(schedule: PartitionedSchedule, error: BaseException) -> Node | None:
+def _whole_node(call_plan: PlanOverDevices, error: BaseException) -> Node | None:
     """The node of the whole graph whose library call has failed."""
     node = error.node if isinstance(error, TaskError) else None
     return None if node is None else next(
-        (n for n in schedule.graph.nodes if n.name == node.name), None)
+        (n for n in call_plan.graph.nodes if n.name == node.name), None)
 
 
 class PartitionedPlan(CallEndings):
     """One call at a time of a plan over several devices."""
 
-    schedule: PartitionedSchedule
+    call_plan: PlanOverDevices
 
     def __init__(
-        self, schedule: PartitionedSchedule, spec: CallSpec, program: StepProgram, frame: str = "",
+        self, call_plan: PlanOverDevices, spec: CallSpec, program: StepProgram, frame: str = "",
     ) -> None:
-        super().__init__(schedule, spec)
+        super().__init__(call_plan, spec)
         self.program, self.frame = program, frame
         self.iterations = itertools.count()
-        is_repeated = schedule.states is not None or any(map(may_fail, schedule.graph.nodes))
-        self.objects = host_objects(schedule.graph) if is_repeated else None
-        self.residents: Any = knowing(schedule.residents, spec)  # `ResidentArrays`, or None
+        is_repeated = call_plan.states is not None or any(map(may_fail, call_plan.graph.nodes))
+        self.objects = host_objects(call_plan.graph) if is_repeated else None
+        self.residents: Any = knowing(call_plan.residents, spec)  # `ResidentArrays`, or None
         self.variables = dict(spec.variables)
-        is_alone = self.residents is not None and [a.kind for a in schedule.actions] == ["task"]
-        self.alone = is_alone and not schedule.actions[0].is_on_caller
+        is_alone = self.residents is not None and [a.kind for a in call_plan.actions] == ["task"]
+        self.alone = is_alone and not call_plan.actions[0].is_on_caller
         self.last_step: Step | None = None
-        self.open_shapes = [(i, v.shape) for i, v in enumerate(schedule.graph.inputs)
+        self.open_shapes = [(i, v.shape) for i, v in enumerate(call_plan.graph.inputs)
                             if v.type.kind == "array" and not v.type.is_static]
         self.made_ms = 0.0
 
@@ -176,7 +176,7 @@ class PartitionedPlan(CallEndings):
             raise self._explained(failure.error, leaves, captured) from None
         self._write(values, inputs)
         outputs = [place if number is None else values[number] for place, number in zip(
-            self.schedule.outputs, self.schedule.results, strict=True)]
+            self.call_plan.outputs, self.call_plan.results, strict=True)]
         return self.results_of(outputs, leaves, captured, sizes)
 
     def _run_step(
@@ -188,14 +188,14 @@ class PartitionedPlan(CallEndings):
         failure, values = step.failure, step.values
         step.close()
         if failure is None and times is not None and step.times is not None:
-            times += [each for action in self.schedule.tasks for each in step.times[action.number]]
+            times += [each for action in self.call_plan.tasks for each in step.times[action.number]]
         return failure, values
 
     def _run_alone(
         self, inputs: Sequence[Any], sizes: dict[str, int]
     ) -> tuple[Failure | None, list[Any]]:
         """The same where one task is all that there is: on this thread, which need not wait."""
-        action = self.schedule.actions[0]
+        action = self.call_plan.actions[0]
         run = self.program.runs[0]
         assert run is not None
         values = [*inputs, *[None] * (len(self.program.uses) - len(inputs))]
@@ -255,7 +255,7 @@ class PartitionedPlan(CallEndings):
     def _repeated_error(
         self, error: TaskError, leaves: Sequence[Any], captured: Sequence[Any]
     ) -> BaseException:
-        node = _whole_node(self.schedule, error)
+        node = _whole_node(self.call_plan, error)
         if error.error is None or node is None:
             find: Callable[..., Any] = check_error
             explained: BaseException = self.repeated(find, leaves, captured)
@@ -264,12 +264,12 @@ class PartitionedPlan(CallEndings):
 
     def _write(self, values: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Make the program's assignments to arguments and Variables."""
-        written = [(inputs[i], values[number]) for i, number in self.schedule.writes]
+        written = [(inputs[i], values[number]) for i, number in self.call_plan.writes]
         for at, (_, value) in enumerate(written):
             if any(np.may_share_memory(value, array) for array, _ in written):
                 written[at] = written[at][0], self._copied(value)
         first = self.spec.first_captured
-        for (i, _), (array, value) in zip(self.schedule.writes, written, strict=True):
+        for (i, _), (array, value) in zip(self.call_plan.writes, written, strict=True):
             if self.residents is None:
                 if i in self.variables:
                     self.variables[i].copies.clear()  # some may be of this call
@@ -283,7 +283,7 @@ class PartitionedPlan(CallEndings):
 
     def _own(self, value: Any, values: Sequence[Any]) -> Any:
         """The array that a Variable is to keep: a copy of one that is a result or input, too."""
-        known = [values[n] for n in self.schedule.results if n is not None]
+        known = [values[n] for n in self.call_plan.results if n is not None]
         known += values[: len(self.spec.input_types)]
         shared = any(isinstance(x, np.ndarray) and np.may_share_memory(x, value) for x in known)
         return self._copied(value) if shared else value

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.partitioned_schedule import Action
+from fusec.codegen.plan.plan_over_devices import Action
 from fusec.core import locks, timeline
 from fusec.errors import InternalError, unsupported
 from fusec.runtime.devices.device import Device
@@ -369,7 +369,7 @@ class Step:
 
     def _record(self, action: Action, start: int) -> None:
         kind = {"task": "task", "send": "copy", "recv": "copy"}[action.kind]
-        node = action.node if action.schedule is None else action.schedule.graph.nodes[-1]
+        node = action.node if action.call_plan is None else action.call_plan.graph.nodes[-1]
         timeline.span(str(action.device), kind, action.name, start, timeline.now(),
                       None if node is None else node.loc)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fusec.codegen.backend import DeviceArrays
-from fusec.codegen.plan.partitioned_schedule import Action
+from fusec.codegen.plan.plan_over_devices import Action
 from fusec.core.records import dataclass
 from fusec.ir.lazy_values import lazy
 from fusec.runtime.devices.device import Device

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fusec.codegen.plan.partitioned_schedule import Action
-from fusec.codegen.plan.schedule import Schedule
+from fusec.codegen.plan.call_plan import CallPlan
+from fusec.codegen.plan.plan_over_devices import Action
 from fusec.core import timeline
 from fusec.core.records import replace
 from fusec.ir import Node
@@ -34,11 +34,11 @@ class _TaskPlan(StepByStep):
     """The steps of a task.  Its errors are explained by the plan that it is a part of."""
 
     @staticmethod
-    def of_graph(schedule: Schedule) -> Any:
+    def of_graph(call_plan: CallPlan) -> Any:
         """A task on a device's arrays cannot be repeated by itself either."""
-        if schedule.arrays is not None:
-            return _InnerPlan(schedule, spec_of(schedule.graph))
-        return StepByStep.of_graph(schedule)
+        if call_plan.arrays is not None:
+            return _InnerPlan(call_plan, spec_of(call_plan.graph))
+        return StepByStep.of_graph(call_plan)
 
     def failure(
         self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
@@ -64,7 +64,7 @@ class _NativeTask(Executable):
     """A task of kernels whose sizes are known: one native call."""
 
     def _new_instance(self, one_by_one: bool = False) -> StepByStep:
-        return _TaskPlan(self.schedule, self.spec, one_by_one)
+        return _TaskPlan(self.call_plan, self.spec, one_by_one)
 
 
 class TaskRun:
@@ -72,14 +72,14 @@ class TaskRun:
 
     def __init__(self, action: Action, name: str) -> None:
         """``name``: of the function that it is a task of, for warnings of its callees."""
-        assert action.schedule is not None
-        self.schedule = schedule = action.schedule
-        graph = schedule.graph
+        assert action.call_plan is not None
+        self.call_plan = call_plan = action.call_plan
+        graph = call_plan.graph
         self.spec = replace(
             spec_of(graph), name=name, input_strides=tuple(action.layouts))
         has_symbols = any(symbols_of(v.type) for n in graph.nodes for v in n.outputs)
-        is_native = schedule.backend.is_native and not schedule.externs and not has_symbols
-        self._native = _NativeTask(schedule, self.spec) if is_native else None
+        is_native = call_plan.backend.is_native and not call_plan.externs and not has_symbols
+        self._native = _NativeTask(call_plan, self.spec) if is_native else None
         self._idle: list[_TaskPlan] = []
         self._one_by_one: list[_TaskPlan] = []  # those whose steps are timed
 
@@ -94,7 +94,7 @@ class TaskRun:
             return self._native.run(operands)
         if timeline.on:
             return self._run_timed(operands, sizes, StepSpans(self._notes))
-        instance = idle_or_new(self._idle, lambda: _TaskPlan(self.schedule, self.spec))
+        instance = idle_or_new(self._idle, lambda: _TaskPlan(self.call_plan, self.spec))
         try:
             return instance.call(operands, sizes)
         finally:
@@ -105,7 +105,7 @@ class TaskRun:
     ) -> Sequence[Any]:
         """The same, each kernel by itself."""
         instance = idle_or_new(
-            self._one_by_one, lambda: _TaskPlan(self.schedule, self.spec, one_by_one=True))
+            self._one_by_one, lambda: _TaskPlan(self.call_plan, self.spec, one_by_one=True))
         try:
             return instance.call(operands, sizes, times)
         finally:
@@ -113,4 +113,4 @@ class TaskRun:
 
     @lazy
     def _notes(self) -> list[StepNote]:
-        return notes_of(self.schedule)
+        return notes_of(self.call_plan)

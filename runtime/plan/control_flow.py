@@ -24,7 +24,7 @@ from fusec.codegen.plan.control_program import (
     ErrorExit,
     LoopNest,
 )
-from fusec.codegen.plan.schedule import ControlRun
+from fusec.codegen.plan.control_runs import ControlRun
 from fusec.core.process import stack
 from fusec.errors import InternalError, located
 from fusec.ir import Node

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.memory import View
 from fusec.errors import UnsupportedError
 from fusec.ir import Node

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import Schedule
-from fusec.codegen.structured.call_statements import CallStatement, NodeCall
+from fusec.codegen.plan.call_plan import CallPlan
+from fusec.codegen.structured.calls.call_statements import CallStatement, NodeCall
 from fusec.codegen.structured.memory import View
 from fusec.codegen.structured.text_writer import code_of, indented
 from fusec.ir import TensorType
@@ -43,7 +43,7 @@ class PlanSource(PlanText):
     """
 
     def __init__(self, plan: Plan, timed: bool = False) -> None:
-        super().__init__(plan.schedule.open, plan.spec, plan.schedule.at)
+        super().__init__(plan.call_plan.open, plan.spec, plan.call_plan.at)
         self.timed = timed
         # Whether host calls may ask what the call's leaves are, or what others have done.
         self.needs_context = plan.objects is not None
@@ -85,15 +85,15 @@ class PlanSource(PlanText):
     def _write(self, plan: Plan) -> None:
         if plan.objects is not None:
             self.line("plan.begin()")
-        self.saves = any(step.saved for step in self.schedule.externs)
+        self.saves = any(step.saved for step in self.call_plan.externs)
         if self.saves:
             self.line("plan.saved = ()")
         self._load()
-        for place in _fresh(self.schedule):
+        for place in _fresh(self.call_plan):
             key = place.key
             self._assign(key, self._new(place))
         self.first_step = len(self.lines)
-        steps = self.schedule.steps
+        steps = self.call_plan.steps
         groups = [[step] for step in steps] if self.timed else runs_of(steps)
         for number, (segment, group) in enumerate(zip(plan.segments, groups, strict=True)):
             if self.timed:
@@ -184,7 +184,7 @@ class PlanSource(PlanText):
         if step.run is None:
             operands = [self._operand(p, t) for p, t in zip(step.operands, types, strict=True)]
             is_of_numbers = all(t.kind != "array" for t in (*types, *step.kinds.types))
-            if self.schedule.arrays is not None and not is_of_numbers:
+            if self.call_plan.arrays is not None and not is_of_numbers:
                 self._device_call(step, operands)
             elif step.kinds.op == "MatMul":
                 self._product(step, operands)
@@ -200,7 +200,7 @@ class PlanSource(PlanText):
 
     def _device_call(self, step: NodeCall, operands: list[str]) -> None:
         """A call whose arrays are a device's; numbers are in cells, as ever."""
-        call = self.bind("call", self.schedule.backend.library_call(step.node))
+        call = self.bind("call", self.call_plan.backend.library_call(step.node))
         memory = ", ".join(self._device_memory(place) for place in step.results)
         self.line(f"results = {call}([{', '.join(operands)}], [{memory}])")
         for number, place in enumerate(step.results):
@@ -291,7 +291,7 @@ class PlanSource(PlanText):
         from .control_flow import run_of  # few plans have branches or loops
 
         self.needs_context |= self.spec.calls_host
-        arrays = self.schedule.arrays
+        arrays = self.call_plan.arrays
         name = self._bind_made("step", lambda plan: run_of(
             plan.segments[number].run, plan.of_graph, arrays))
         maker = self._target_maker if arrays is None else self._device_memory
@@ -320,7 +320,7 @@ class PlanSource(PlanText):
         if self.saves:
             self.line("plan.saved = ()")
         outputs = [self._output(p, t) for p, t in zip(
-            self.schedule.outputs, spec.output_types, strict=True)]
+            self.call_plan.outputs, spec.output_types, strict=True)]
         plain = [self._plain_result(number, r, outputs) for number, r in enumerate(spec.results)]
         if all(text is not None for text in plain):
             self.line(f"return [{', '.join(map(str, plain))}]")
@@ -343,23 +343,23 @@ class PlanSource(PlanText):
 
 
 def source_of(plan: Plan, timed: bool) -> PlanSource:
-    """The text of a plan; those that differ in sizes alone share one, which their schedule with
+    """The text of a plan; those that differ in sizes alone share one, which their plan with
     symbols keeps."""
-    schedule, spec = plan.schedule.open, plan.spec
-    if schedule is plan.schedule:
+    call_plan, spec = plan.call_plan.open, plan.spec
+    if call_plan is plan.call_plan:
         return PlanSource(plan, timed)
     form = (timed, plan.objects is None, spec.name, spec.calls_host,
             tuple([leaf.input for leaf in spec.leaves]), tuple(map(callable, spec.captured)),
             tuple([(r.kind, r.index, bool(r.views)) for r in spec.results]))
-    texts: dict[Any, PlanSource] = vars(schedule).setdefault("texts", {})
+    texts: dict[Any, PlanSource] = vars(call_plan).setdefault("texts", {})
     return texts.get(form) or texts.setdefault(form, PlanSource(plan, timed))
 
 
-def _fresh(schedule: Schedule) -> list[View]:
+def _fresh(call_plan: CallPlan) -> list[View]:
     """The places that a call allocates at its start, for kernels; libraries allocate theirs."""
-    places = [p for p in schedule.outputs if isinstance(p, View) and p.memory.origin == "target"]
-    called = {p.key for s in schedule.externs for p in s.results}
-    fresh = {p.key: p for p in (*places, *schedule.temps) if p.is_static}
+    places = [p for p in call_plan.outputs if isinstance(p, View) and p.memory.origin == "target"]
+    called = {p.key for s in call_plan.externs for p in s.results}
+    fresh = {p.key: p for p in (*places, *call_plan.temps) if p.is_static}
     return [p for key, p in fresh.items() if key not in called]
 
 

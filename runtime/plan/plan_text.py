@@ -1,6 +1,6 @@
 """The text of a plan: objects by name, and expressions of the values in its places.
 
-Plans that differ in sizes alone share their text, which is written from the schedule with symbols.
+Plans that differ in sizes alone share their text, which is written from the plan with symbols.
 Objects of one plan, or of its sizes, are made for its names by functions of the plan.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import AtItsSizes, Schedule
+from fusec.codegen.plan.call_plan import AtItsSizes, CallPlan
 from fusec.codegen.structured.memory import View
 from fusec.codegen.structured.text_writer import TextWriter
 from fusec.ir import TensorType
@@ -37,14 +37,14 @@ _STEMS = {"operand": "arg", "target": "out", "temp": "temp"}  # of the variables
 class Plan(Protocol):
     """What names of a text are made from; the text names the plan itself too."""
 
-    schedule: Schedule
+    call_plan: CallPlan
     spec: CallSpec
     cells: Cells
     segments: list[Any]
     objects: list[HostObject] | None
 
     @staticmethod
-    def of_graph(schedule: Schedule) -> GraphPlan: ...
+    def of_graph(call_plan: CallPlan) -> GraphPlan: ...
     def results_of(self, graph_outputs: list[Any], leaves: Sequence[Any], captured: Sequence[Any],
                    sizes: Bindings) -> list[Any]: ...
 
@@ -59,8 +59,8 @@ class PlanText(TextWriter):
     ``spec`` and ``at`` are those of the first plan that has the text.
     """
 
-    def __init__(self, schedule: Schedule, spec: CallSpec, at: AtItsSizes) -> None:
-        self.schedule, self.spec, self.at = schedule, spec, at
+    def __init__(self, call_plan: CallPlan, spec: CallSpec, at: AtItsSizes) -> None:
+        self.call_plan, self.spec, self.at = call_plan, spec, at
         super().__init__({
             "ndarray": np.ndarray, "asarray": np.asarray, "matmul": np.matmul, "bind": bind,
             "partial": functools.partial, "itself": itself, "leaves_of": leaves_of,
@@ -77,13 +77,13 @@ class PlanText(TextWriter):
         """A name for what is made of data, at the sizes of each plan if these are in it."""
         if self.at.data(data) is data:
             return self.bind(stem, of(data))
-        return self._bind_made(stem, lambda plan: of(plan.schedule.at.data(data)))
+        return self._bind_made(stem, lambda plan: of(plan.call_plan.at.data(data)))
 
     def _bind_source(self, stem: str, source: Any, of: Callable[[Any], Any] = itself) -> str:
         """The same of a place, or of a constant that a step has in the stead of one."""
         if self.at.source(source) is source:
             return self.bind(stem, of(source))
-        return self._bind_made(stem, lambda plan: of(plan.schedule.at.source(source)))
+        return self._bind_made(stem, lambda plan: of(plan.call_plan.at.source(source)))
 
     def new_name(self, stem: str) -> str:
         return f"{stem}_{len(self.names) + len(self.made)}"
@@ -135,7 +135,7 @@ class PlanText(TextWriter):
 
     def _taken(self, place: View) -> list[Shown]:
         """What makes a number of the array of rank 0 that a place's views show."""
-        arrays = self.schedule.arrays
+        arrays = self.call_plan.arrays
         views: list[Shown] = [lambda array, sizes: array[()]]
         if arrays is not None and not place.is_cell:
             fetch = arrays.fetch
@@ -160,7 +160,7 @@ class PlanText(TextWriter):
 
     def _new(self, place: View) -> str:
         """Fresh memory in the place's layout, where the plan's kernels read it."""
-        arrays = self.schedule.arrays
+        arrays = self.call_plan.arrays
         if arrays is not None:
             return f"{self.bind('new', sized_allocator(place, arrays.empty))}(sizes)"
         if place.is_static:

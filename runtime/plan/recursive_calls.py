@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import ControlRun
+from fusec.codegen.plan.control_runs import ControlRun
 from fusec.core.process import stack
 from fusec.core.records import dataclass
 from fusec.errors import located

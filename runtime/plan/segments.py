@@ -14,7 +14,7 @@ import numpy as np
 from fusec.codegen import backends
 from fusec.codegen.machine_code.native_backend import NativeBackend
 from fusec.codegen.machine_code.native_nest import NEST_SIGNATURE
-from fusec.codegen.structured.call_statements import CallStatement
+from fusec.codegen.structured.calls.call_statements import CallStatement
 from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.codegen.structured.memory import View
 from fusec.ir.sizes.bindings import Bindings, evaluator, resolve, typical

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from fusec.codegen.plan.schedule import Schedule
-from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.plan.call_plan import CallPlan
+from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.ops.calls.host_calls import host_objects
 
 from ..call_endings import CallEndings
@@ -21,34 +21,34 @@ from .segments_at_sizes import OpenSegment
 class StepByStep(CallEndings):
     """Blocks and cells for one call at a time, and the function that runs the steps on them."""
 
-    def __init__(self, schedule: Schedule, spec: CallSpec, one_by_one: bool = False) -> None:
+    def __init__(self, call_plan: CallPlan, spec: CallSpec, one_by_one: bool = False) -> None:
         start = time.perf_counter()
-        super().__init__(schedule, spec)
-        self.cells = Cells(schedule.cells)
+        super().__init__(call_plan, spec)
+        self.cells = Cells(call_plan.cells)
         self.segments = [self._segment(s) for s in (
-            [[s] for s in schedule.steps] if one_by_one else runs_of(schedule.steps))]
-        is_repeated = schedule.may_fail or schedule.states is not None
-        self.objects = host_objects(schedule.pattern) if is_repeated else None
+            [[s] for s in call_plan.steps] if one_by_one else runs_of(call_plan.steps))]
+        is_repeated = call_plan.may_fail or call_plan.states is not None
+        self.objects = host_objects(call_plan.pattern) if is_repeated else None
         self.source = source_of(self, timed=one_by_one)
         self.call = self.source.function(self)
         self._made_ms = 1e3 * (time.perf_counter() - start)
 
     @staticmethod
-    def of_graph(schedule: Schedule) -> Any:
+    def of_graph(call_plan: CallPlan) -> Any:
         """The plan of a sub-graph, whose inputs are its leaves."""
-        if schedule.executable is not None:
-            return schedule.executable.of_graph(schedule)
-        return StepByStep(schedule, spec_of(schedule.graph))
+        if call_plan.executable is not None:
+            return call_plan.executable.of_graph(call_plan)
+        return StepByStep(call_plan, spec_of(call_plan.graph))
 
     def _segment(self, steps: list[Any]) -> Segment | SizedSegment | NodeCall:
         if isinstance(steps[0], NodeCall):
             return steps[0]
-        if not self.schedule.backend.is_native:
+        if not self.call_plan.backend.is_native:
             return CalledSegment(steps, self.cells)
         kind: Any = Segment if all(step.is_static for step in steps) else SizedSegment
         if kind is Segment and all(step.pattern is not None for step in steps):
             kind = OpenSegment
-        return kind(steps, self.cells.words, self.schedule.backend)
+        return kind(steps, self.cells.words, self.call_plan.backend)
 
     @property
     def needs_context(self) -> bool:

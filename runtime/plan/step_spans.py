@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fusec.codegen.plan.schedule import Schedule
-from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.plan.call_plan import CallPlan
+from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.core import timeline
 from fusec.ir.graph import Loc
@@ -26,10 +26,10 @@ class StepNote(NamedTuple):
     args: dict[str, Any]
 
 
-def notes_of(schedule: Schedule) -> list[StepNote]:
+def notes_of(call_plan: CallPlan) -> list[StepNote]:
     """One for each step, in order."""
     return [_kernel(step) if isinstance(step, RunKernel) else _extern(step)
-            for step in schedule.steps]
+            for step in call_plan.steps]
 
 
 def _kernel(step: RunKernel) -> StepNote:

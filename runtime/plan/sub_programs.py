@@ -8,8 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from fusec.codegen.backend import DeviceArrays
+from fusec.codegen.plan.call_plan import CallPlan
 from fusec.codegen.plan.control_program import ControlCode, ControlProgram
-from fusec.codegen.plan.schedule import Schedule, SubPlan
+from fusec.codegen.plan.control_runs import BodyPlan
 from fusec.ir import TensorType
 
 from ..launching.cells import idle_or_new
@@ -23,18 +24,18 @@ class GraphPlan(Protocol):
     def run(self, leaves: Sequence[Any], *, sizes: Mapping[str, int]) -> list[Any]: ...
 
 
-Planner = Callable[[Schedule], GraphPlan]
+Planner = Callable[[CallPlan], GraphPlan]
 
 
 class SubProgram:
     """Runs a sub-graph: its updates change the arrays passed in, its outputs are returned."""
 
-    def __init__(self, plan: SubPlan, planner: Planner) -> None:
+    def __init__(self, plan: BodyPlan, planner: Planner) -> None:
         self.plan, self.planner = plan, planner
         self._idle: list[GraphPlan] = []  # a call in another thread takes another one
 
     def _new(self) -> GraphPlan:
-        return self.planner(self.plan.schedule)
+        return self.planner(self.plan.call_plan)
 
     def run(self, operands: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
         stepper = idle_or_new(self._idle, self._new)
@@ -44,7 +45,7 @@ class SubProgram:
             self._idle.append(stepper)
 
 
-def shared(plan: SubPlan, planner: Planner) -> SubProgram:
+def shared(plan: BodyPlan, planner: Planner) -> SubProgram:
     """The program of a plan that many steps run."""
     program: SubProgram = plan.__dict__.setdefault("program", SubProgram(plan, planner))
     return program

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import Schedule
-from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.plan.call_plan import CallPlan
+from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.memory import View
 from fusec.codegen.structured.text_writer import TextWriter, indented
 from fusec.core.occupancy import HoldOfPlan
@@ -49,10 +49,10 @@ class GpuCall:
             self._kernels.text)
 
 
-def gpu_call(schedule: Any, spec: CallSpec) -> GpuCall:
+def gpu_call(call_plan: Any, spec: CallSpec) -> GpuCall:
     """How calls of this plan run."""
     try:
-        text = _Text(schedule, spec)
+        text = _Text(call_plan, spec)
     except NotPreparedError as error:
         return GpuCall(None, None, str(error))
     return GpuCall(text.function(), text.prepared, "")
@@ -61,12 +61,12 @@ def gpu_call(schedule: Any, spec: CallSpec) -> GpuCall:
 class _Text(TextWriter):
     """The text for one plan and the objects that it names."""
 
-    def __init__(self, schedule: Any, spec: CallSpec) -> None:
-        self.spec, self.whole = spec, schedule
-        self.task = _only_task(schedule, spec)
-        self.action = schedule.actions[0]
+    def __init__(self, call_plan: Any, spec: CallSpec) -> None:
+        self.spec, self.whole = spec, call_plan
+        self.task = _only_task(call_plan, spec)
+        self.action = call_plan.actions[0]
         numbers = cell_count(tuple(v.type for v in self.task.graph.inputs))
-        prepared = schedule.residents.prepared(self.task, numbers)
+        prepared = call_plan.residents.prepared(self.task, numbers)
         if isinstance(prepared, str):
             raise NotPreparedError(prepared)
         self.prepared: PreparedKernels = prepared
@@ -380,15 +380,15 @@ class _Text(TextWriter):
         return f"{element}.item()" if type_.is_weak else element
 
 
-def _only_task(schedule: Any, spec: CallSpec) -> Schedule:
+def _only_task(call_plan: Any, spec: CallSpec) -> CallPlan:
     """The task of a plan that one GPU runs alone."""
-    if getattr(schedule, "residents", None) is None:
+    if getattr(call_plan, "residents", None) is None:
         raise NotPreparedError("its arrays are not a GPU's")
-    if [a.kind for a in schedule.actions] != ["task"] or schedule.actions[0].is_on_caller:
+    if [a.kind for a in call_plan.actions] != ["task"] or call_plan.actions[0].is_on_caller:
         raise NotPreparedError("the GPU does not do all of it")
     if spec.calls_host:
         raise NotPreparedError("it calls objects of the program")
     if any(t.kind == "array" and 0 in t.shape for t in spec.input_types):
         raise NotPreparedError("an argument has no elements")
-    task: Schedule = schedule.actions[0].schedule
+    task: CallPlan = call_plan.actions[0].call_plan
     return task

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.schedule import Schedule, contiguous_strides
-from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.plan.call_plan import CallPlan, contiguous_strides
+from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.memory import Memory, View
 from fusec.core.records import replace
 from fusec.ir.regions import byte_extent
@@ -33,7 +33,7 @@ class LibraryText:
     ``leaf`` the name of an argument that is CuPy's array already, or nothing."""
 
     def __init__(
-        self, task: Schedule, layouts: Sequence[Any], prepared: PreparedKernels,
+        self, task: CallPlan, layouts: Sequence[Any], prepared: PreparedKernels,
         bind: Callable[[str, Any], str], pointer: Callable[[Base], str],
         leaf: Callable[[Base], str],
     ) -> None:
@@ -118,7 +118,7 @@ class LibraryText:
 
 
 
-def _targets(task: Schedule) -> list[View]:
+def _targets(task: CallPlan) -> list[View]:
     return [place for step in task.externs for place in step.results]
 
 

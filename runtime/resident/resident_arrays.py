@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import numpy as np
 
-    from fusec.codegen.plan.schedule import Schedule
+    from fusec.codegen.plan.call_plan import CallPlan
     from fusec.ir import Node
 
 
@@ -38,7 +38,7 @@ class ResidentArrays(Protocol):
     def call(self) -> AbstractContextManager[None]:
         """What is around a call."""
 
-    def prepared(self, schedule: Schedule, numbers: int) -> PreparedKernels | str:
+    def prepared(self, call_plan: CallPlan, numbers: int) -> PreparedKernels | str:
         """The kernels of a plan that has nothing else; or why they cannot be prepared.
 
         ``numbers``: how many of its cells are numbers that calls give.

@@ -91,7 +91,7 @@ def test_the_reference_runs_whole_programs(f: Callable[..., Any], args: tuple[An
         jitted = fusec.jit(f)
         for _ in range(2):
             assert_outcomes(run(jitted, args), run(f, args), NEAR, what=f.__name__)
-    assert {t.build.schedule.backend.name for t in jitted.traces} == {"reference"}
+    assert {t.build.call_plan.backend.name for t in jitted.traces} == {"reference"}
     for kernel in jitted.traces[-1].kernels:
         with pytest.raises(AttributeError, match="no machine code"):
             _ = kernel.asm

@@ -1,5 +1,5 @@
-"""Plans of calls as statements: the interpreter gives what the graph says, the verifier finds what
-a planner may get wrong."""
+"""Plans of calls as statements: the interpreter agrees with the graph, the verifier finds mistakes
+of a planner."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen.plan.schedule import Schedule
-from fusec.codegen.structured.call_interpreter import interpret_call
-from fusec.codegen.structured.call_statements import CallLibrary
+from fusec.codegen.plan.call_plan import CallPlan
+from fusec.codegen.structured.calls.call_interpreter import interpret_call
+from fusec.codegen.structured.calls.call_statements import CallLibrary
+from fusec.codegen.structured.calls.verify_call import StructureError, verify_call
 from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.codegen.structured.memory import View
-from fusec.codegen.structured.verify_call import StructureError, verify_call
 from fusec.compiled.concrete_function import ConcreteFunction
 from fusec.ops.graphs.evaluate import evaluate_all
 from tests.programs.corpus import programs
@@ -22,14 +22,14 @@ from tests.programs.corpus import programs
 PROGRAMS = {program.name: program for program in programs()}
 
 
-def plan_and_inputs(concrete: ConcreteFunction, args: Any) -> tuple[Schedule, list[Any]]:
+def plan_and_inputs(concrete: ConcreteFunction, args: Any) -> tuple[CallPlan, list[Any]]:
     """The plan of a call, and the inputs of its graph as they are for these arguments."""
     spec = concrete.executable.spec
     leaves = concrete.call_of(tuple(args), {}).leaves
     leaf_of = {leaf.input: x for leaf, x in zip(spec.leaves, leaves, strict=True)}
     inputs = [leaf_of.get(i) for i in range(spec.first_captured)]
     inputs += [c() if callable(c) else c for c in spec.captured]
-    return concrete.build.schedule, inputs
+    return concrete.build.call_plan, inputs
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -60,8 +60,8 @@ def smooth(x: Any, y: Any) -> Any:
     return np.sort(z)[::-1], x @ y
 
 
-def a_plan() -> Schedule:
-    return fusec.jit(smooth).concrete(np.arange(9.0), np.ones(9)).build.schedule
+def a_plan() -> CallPlan:
+    return fusec.jit(smooth).concrete(np.arange(9.0), np.ones(9)).build.call_plan
 
 
 def test_a_plan_reads_as_statements() -> None:
@@ -95,7 +95,7 @@ def test_no_check_comes_after_a_write_to_an_argument() -> None:
         x[:] = 3 * x
         return y
 
-    plan = fusec.jit(picked).concrete(np.arange(9.0), np.arange(4)).build.schedule
+    plan = fusec.jit(picked).concrete(np.arange(9.0), np.arange(4)).build.call_plan
     verify_call(plan)
     plan.steps.append(plan.steps.pop(0))
     with pytest.raises(StructureError, match="a check after an argument was written"):
@@ -110,7 +110,7 @@ def test_temporaries_lie_in_place_of_what_nothing_reads_any_more() -> None:
         return np.sort(w)
 
     x = np.arange(1.0, 9.0)
-    plan = fusec.jit(chain).concrete(x).build.schedule
+    plan = fusec.jit(chain).concrete(x).build.call_plan
     assert len(plan.temps) == 1
     np.testing.assert_array_equal(interpret_call(plan, [x])[0], chain(x))
 

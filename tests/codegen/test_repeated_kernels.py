@@ -39,7 +39,7 @@ def test_steps_of_an_unrolled_loop_are_lowered_once(monkeypatch: pytest.MonkeyPa
     factors = [rng.normal(size=(3, 3)) for _ in range(STEPS)]
     trace, count = lowered(monkeypatch, f, factors, np.ones((3, 3)))
     assert len(trace.kernels) == STEPS and count == 1
-    nests = {id(step.kernel.nests) for step in trace.build.schedule.kernels}
+    nests = {id(step.kernel.nests) for step in trace.build.call_plan.kernels}
     assert len(nests) == 1
 
 
@@ -78,7 +78,7 @@ def test_types_shapes_and_operations_are_told_apart(monkeypatch: pytest.MonkeyPa
         return a @ (s + s[::-1]) + 1.0
 
     trace, count = lowered(monkeypatch, f, np.eye(3) * 2, np.ones((3, 3)))
-    kernels = [step.kernel for step in trace.build.schedule.kernels]
+    kernels = [step.kernel for step in trace.build.call_plan.kernels]
     different = {(k.nests, k.params, *((b.dtype, b.shape) for b in k.buffers)) for k in kernels}
     assert count == len(different) == len(kernels) == 4
 

@@ -104,7 +104,7 @@ class Placements:
         with nullcontext() if choose is None else choosing(choose):
             lowered = stage.optimize().lower()
         concrete = lowered.compile()
-        self.divided += lowered.schedule.is_partitioned
+        self.divided += lowered.call_plan.is_partitioned
         return concrete.run_leaves(stage.call.leaves)
 
 
@@ -128,7 +128,7 @@ class StatefulPlacements(Placements):
                     return seen, error
                 seen.append((bits((result, args)), sorted(
                     (path, bits(value)) for path, value in state_of(module))))
-        self.divided += sum(t.build.schedule.is_partitioned for t in jitted.traces)
+        self.divided += sum(t.build.call_plan.is_partitioned for t in jitted.traces)
         return seen, None
 
 

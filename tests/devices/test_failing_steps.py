@@ -42,7 +42,7 @@ class Compiled:
             else:
                 with choosing(lambda node, feasible: random.choice(feasible)):
                     lowered = traced.optimize().lower()
-        self.is_divided = lowered.schedule.is_partitioned
+        self.is_divided = lowered.call_plan.is_partitioned
         self.function = lowered.compile()
 
     def outcome(self, bad: tuple[int, ...]) -> list[Any]:

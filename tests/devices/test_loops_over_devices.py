@@ -19,7 +19,7 @@ def two_devices() -> Any:
 
 def devices_of(function: Any) -> list[str]:
     """Of the tasks, in the order of the plan."""
-    return [a.device.short for a in function.traces[-1].build.schedule.tasks]
+    return [a.device.short for a in function.traces[-1].build.call_plan.tasks]
 
 
 def test_a_loop_is_placed_where_all_that_is_in_it_is() -> None:
@@ -55,9 +55,9 @@ def test_a_loop_over_two_devices_runs_each_iteration_as_a_step() -> None:
     x, y = random.normal(size=300), random.normal(size=(30, 30))
     for got, want in zip(f(x, y, 1000.0), power_iteration(x, y, 1000.0), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-9)
-    loop = f.traces[-1].build.schedule.externs[0].run
+    loop = f.traces[-1].build.call_plan.externs[0].run
     assert loop.reason == "several devices have a part in it"
-    body = loop.plans["body"].schedule
+    body = loop.plans["body"].call_plan
     assert {a.device.short for a in body.actions} == {"CPU:0", "CPU:1"}
     assert sum(a.kind == "send" for a in body.actions) == 1
 

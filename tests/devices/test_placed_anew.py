@@ -48,7 +48,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 
 def is_divided(f: Any) -> bool:
-    return f.traces[-1].build.schedule.is_partitioned
+    return f.traces[-1].build.call_plan.is_partitioned
 
 
 def called(f: Any, args: Any, count: int) -> set[str]:

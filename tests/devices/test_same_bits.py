@@ -91,7 +91,7 @@ def conjugate_gradients(x, y):
 
 def is_divided(trace: Any) -> bool:
     """Whether several devices have a part in it, or in a loop of it."""
-    return trace.build.schedule.is_partitioned or any(
+    return trace.build.call_plan.is_partitioned or any(
         "several devices" in loop.reason for loop in trace.control)
 
 

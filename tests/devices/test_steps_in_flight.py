@@ -57,7 +57,7 @@ class Caller:
     def __init__(self, k: float = 1.0, variable: fusec.Variable | None = None) -> None:
         self.function = divided(k, variable)
         self.want = self.function(X, M)
-        assert self.function.traces[-1].build.schedule.is_partitioned
+        assert self.function.traces[-1].build.call_plan.is_partitioned
 
     def is_right(self) -> bool:
         return bool(np.array_equal(self.function(X, M), self.want))
@@ -244,7 +244,7 @@ BIG = np.full(40, 1e200)
 def test_devices_see_the_callers_errstate() -> None:
     squares(X, X)
     squares(X[:40], X[:40])
-    assert squares.traces[-1].build.schedule.is_partitioned
+    assert squares.traces[-1].build.call_plan.is_partitioned
     with np.errstate(over="ignore"), warnings.catch_warnings():
         warnings.simplefilter("error")
         assert squares(BIG, BIG).tolist() == [np.inf] * 2
@@ -315,7 +315,7 @@ def test_prints_warnings_and_draws_are_those_of_the_program(m: np.ndarray) -> No
                 raised = str(error).splitlines()[0]
         ends.append((out.getvalue(), [(str(w.message), w.lineno) for w in seen], raised,
                      rng.bit_generator.state["state"]))
-    assert f.traces[-1].build.schedule.is_partitioned
+    assert f.traces[-1].build.call_plan.is_partitioned
     assert ends[0] == ends[1] == ends[2]
 
 

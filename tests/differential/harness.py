@@ -21,7 +21,7 @@ from tolerance import EXACT, Tolerance
 
 import fusec
 from fusec.codegen.kernels.complex_pairs import as_pairs
-from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.codegen.structured.memory import View
 from fusec.compiled.concrete_function import ConcreteFunction
@@ -218,7 +218,7 @@ def check(
 def is_of_one_device(concrete: ConcreteFunction) -> bool:
     """Whether the plan is one device's: assertions of kernels, library calls and native loops
     hold there, and not where a device has a part in it (``--on-device``)."""
-    return not concrete.build.schedule.is_partitioned
+    return not concrete.build.call_plan.is_partitioned
 
 
 def assert_engines(
@@ -263,10 +263,10 @@ class _EngineRun(StepByStep):
 
     def __init__(self, concrete: ConcreteFunction, engine: Engine) -> None:
         self.engine = engine
-        schedule = concrete.build.schedule
-        self.planned = {p.key: p for p in (*schedule.outputs, *schedule.temps)
+        call_plan = concrete.build.call_plan
+        self.planned = {p.key: p for p in (*call_plan.outputs, *call_plan.temps)
                         if isinstance(p, View) and not p.views}
-        super().__init__(schedule, concrete.executable.spec)
+        super().__init__(call_plan, concrete.executable.spec)
 
     def _fresh(self) -> list[View]:
         return []

@@ -66,7 +66,7 @@ def _factors_on_gpu(graph: Graph) -> bool:
 
 def settled(function: Function, tolerance: Tolerance) -> Tolerance:
     """The tolerance for a function that has run: laxer where its device has an order of its own."""
-    elsewhere = [t.optimized_graph for t in function.traces if t.build.schedule.is_partitioned]
+    elsewhere = [t.optimized_graph for t in function.traces if t.build.call_plan.is_partitioned]
     if any(map(_factors_on_gpu, elsewhere)):
         return OtherFactors()
     is_lax = isinstance(tolerance, OwnOrder) or not any(map(has_own_order, elsewhere))

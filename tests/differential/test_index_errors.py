@@ -12,7 +12,7 @@ import pytest
 from harness import is_of_one_device
 
 import fusec
-from fusec.codegen.plan.schedule import ControlRun
+from fusec.codegen.plan.control_runs import ControlRun
 
 X, NEAR = np.arange(1.0, 201.0), np.array([0, 3, 5])
 MANY = np.array([4, -7, 0, 2, 9, 1, -3, 8, 6])
@@ -220,7 +220,7 @@ def test_loops_raise_as_numpy_does(f: Callable[..., Any], args: tuple[Any, ...])
             for a, b in zip(args if before else numpys, mine, strict=True):
                 np.testing.assert_array_equal(a, b)
     if is_one:
-        runs = [s.run for s in jitted.traces[-1].build.schedule.externs]
+        runs = [s.run for s in jitted.traces[-1].build.call_plan.externs]
         reasons = {r.reason for r in runs if isinstance(r, ControlRun) and f is not put}
         assert reasons <= {""}
 

@@ -289,7 +289,7 @@ def test_programs_of_the_corpus_travel(name: str) -> None:
     found, expected = _answer(function, given), _answer(concrete.graph.function(), there)
     np.testing.assert_equal(found, expected)
     np.testing.assert_equal(given, there)
-    native = [step.run.is_native for step in function._compiled().schedule.externs
+    native = [step.run.is_native for step in function._compiled().call_plan.externs
               if step.run is not None]
     assert native == [control.is_native for control in concrete.control]
 

@@ -118,7 +118,7 @@ def test_an_update_in_parts_is_done_in_place():
     jitted = fusec.jit(in_place)
     p, want = POINTS.copy(), POINTS.copy()
     concrete = jitted.concrete(p, WEIGHTS)
-    (step,) = concrete.build.schedule.kernels
+    (step,) = concrete.build.call_plan.kernels
     assert [place.memory.origin for place in step.places] == ["operand", "operand"]
     jitted(p, WEIGHTS)
     in_place(want, WEIGHTS)

@@ -19,7 +19,7 @@ from harness import check
 
 def plan_of(function: Any, *args: Any) -> StepByStep:
     concrete = fusec.jit(function).concrete(*args)
-    return StepByStep(concrete.build.schedule, concrete.executable.spec)
+    return StepByStep(concrete.build.call_plan, concrete.executable.spec)
 
 
 def test_a_kernel_and_a_call_are_a_few_lines() -> None:

@@ -12,7 +12,7 @@ import fusec
 from fusec.codegen import backends
 from fusec.codegen.kernels.specialise import LoopForm
 from fusec.codegen.machine_code.native_nest import NONE
-from fusec.codegen.plan.schedule_at_sizes import StepAtSizes
+from fusec.codegen.plan.call_plan_at_sizes import StepAtSizes
 from fusec.core.records import replace
 from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.symbolic_numbers import Symbolic, stored
@@ -65,8 +65,8 @@ def test_plans_from_templates_compute_what_plans_made_alone_do(compiled: Any):
 def test_blocks_are_filled_as_the_back_end_fills_them(compiled: Any):
     backend = backends.current()
     for n in (9, 40, 70_000):
-        schedule = compiled.concrete(batch(n)).build.schedule
-        for step in schedule.kernels if n != 9 else ():
+        call_plan = compiled.concrete(batch(n)).build.call_plan
+        for step in call_plan.kernels if n != 9 else ():
             assert isinstance(step, StepAtSizes)
             for form, open_ in zip(step.forms, step.pattern.forms, strict=True):
                 got = backend.open_block(open_, step.pattern.params).at_sizes(step.at.to)

@@ -16,8 +16,8 @@ import numpy as np
 from fusec.errors import user_error
 from fusec.ir import Node
 
-from ...plan.schedule import Schedule
-from ...structured.call_statements import NodeCall
+from ...plan.call_plan import CallPlan
+from ...structured.calls.call_statements import NodeCall
 from ..launch_segments import Prepared, why_not
 from ..library_functions import function_of, may_refuse, raising
 from .arrays import DriverArrays
@@ -94,9 +94,9 @@ class CupyArrays(DriverArrays):
         """A function that gives a copy of an array that nobody changes."""
         return ConstantArray(self.driver, self.brought, array)
 
-    def prepared(self, schedule: Schedule, numbers: int) -> GpuKernels | str:
+    def prepared(self, call_plan: CallPlan, numbers: int) -> GpuKernels | str:
         """The kernels of a plan, or why it has something else than such of known sizes."""
-        return why_not(schedule) or GpuKernels(schedule, numbers, self)
+        return why_not(call_plan) or GpuKernels(call_plan, numbers, self)
 
     def call(self) -> AbstractContextManager[None]:
         """Around a call: work goes to CuPy's current stream."""
@@ -113,8 +113,8 @@ class GpuKernels(Prepared):
     program's error for one.  A library call that raises one of ``refused`` makes the call a MISS.
     """
 
-    def __init__(self, schedule: Schedule, numbers: int, arrays: CupyArrays) -> None:
-        super().__init__(schedule, numbers)
+    def __init__(self, call_plan: CallPlan, numbers: int, arrays: CupyArrays) -> None:
+        super().__init__(call_plan, numbers)
         self._arrays, driver = arrays, arrays.driver
         self._cupy = driver.cupy
         cuda, blocks = driver.cupy.cuda, NumberBlocks(driver)

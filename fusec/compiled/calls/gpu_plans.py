@@ -32,7 +32,7 @@ class GpuPlans:
     def promote(self, call: FlatCall, concrete: ConcreteFunction, most: int) -> None:
         """Try this trace first from now on, for calls with all arguments by position."""
         fast, is_usual = concrete.executable.fast, call.paths == self._signature.order
-        residents = getattr(concrete.build.schedule, "residents", None)
+        residents = getattr(concrete.build.call_plan, "residents", None)
         if fast is None or residents is None or not is_usual or self._signature.positional < 0 or (
                 call.form != (self._signature.arity,)):
             return

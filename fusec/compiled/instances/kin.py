@@ -79,7 +79,7 @@ class KinOfInstance:
         """Let other instances have a new trace, if nothing in it is this one's alone; ``trace``:
         the one with symbols, which it is a plan of."""
         kin, seen, build = self._kin, self._seen(call), concrete.build
-        is_usual = build.placed is None and build.schedule.executable is None
+        is_usual = build.placed is None and build.call_plan.executable is None
         if seen is None or not is_usual or build.traced.created:
             return
         try:
@@ -174,10 +174,10 @@ def _with_key(traced: Any, key: tuple[Any, ...]) -> Any:
 
 
 def _of_instance(build: Build, call: FlatCall, traced: Any) -> Build:
-    schedule = build.schedule
+    call_plan = build.call_plan
     if traced.states:  # with places of the instance's
-        schedule = replace(schedule, states=traced.states)
-    return replace(build, call=call, traced=traced, schedule=schedule,
+        call_plan = replace(call_plan, states=traced.states)
+    return replace(build, call=call, traced=traced, call_plan=call_plan,
                    times={"bind": traced.ms})
 
 

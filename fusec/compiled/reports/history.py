@@ -152,11 +152,11 @@ def record(
 
 def record_call(name: str, trace: CompiledTrace, build_ms: float, run_us: float) -> None:
     """Append a call of a trace, which was made for it where ``build_ms`` is not 0."""
-    schedule = trace.build.schedule
-    traffic = schedule.traffic
+    call_plan = trace.build.call_plan
+    traffic = call_plan.traffic
     record(name, elements=max(traffic.points, default=1), ops=traffic.operations,
            hit=build_ms == 0.0, build_ms=build_ms, run_us=run_us, nbytes=sum(traffic.nbytes),
-           work=sum(traffic.work), has_calls=bool(schedule.externs),
+           work=sum(traffic.work), has_calls=bool(call_plan.externs),
            device=trace.devices or timeline.device_here().rpartition("device:")[2])
 
 

@@ -42,7 +42,7 @@ from .outside_sizes import (
     varying_attributes,
 )
 from .size_families import MOST_SEEN, MOST_TRACES, Family
-from .symbolic_schedules import OpenSchedules
+from .symbolic_plans import OpenPlans
 
 if TYPE_CHECKING:
     from fusec.trace.tracer import Traced
@@ -61,7 +61,7 @@ class _Optimised:
     questions: dict[Question, str]
     graph: Graph
     records: list[PassRecord]
-    schedules: OpenSchedules
+    plans: OpenPlans
 
 
 @dataclass
@@ -112,7 +112,7 @@ class SymbolicTrace:
             return stage.optimize()
         graph = GraphAtSizes(optimised.graph, instantiation, before=stage.graph)
         return OptimizedStage(stage, graph, optimised.records, 0.0,
-                              partial(optimised.schedules.at_sizes, instantiation))
+                              partial(optimised.plans.at_sizes, instantiation))
 
     def optimised_for(self, sizes: _Sized) -> Graph | None:
         """The graph with symbols after the passes, as it is for these sizes."""
@@ -146,8 +146,8 @@ def _run_passes(trace: Traced, hints: _Sized, options: PassOptions) -> _Optimise
     with sizes.asked_by_passes() as questions:
         graph = Instantiation(sizes.symbols()).graph(trace.graph)
         fused = run_pipeline(graph, options, records)
-    schedules = OpenSchedules(fused, trace.input_strides, trace.output_strides)
-    return _Optimised(questions, fused, records, schedules)
+    plans = OpenPlans(fused, trace.input_strides, trace.output_strides)
+    return _Optimised(questions, fused, records, plans)
 
 
 def _reason(error: Exception) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -298,13 +298,6 @@ def is_plain_number(x: Any) -> bool:
     """Whether it is a number that is known while tracing: Python's, NumPy's or symbolic."""
     kind = type(x)  # not __class__: a traced number claims to be of the class that it stands for
     return kind is Symbolic or kind in _PLAIN or kind is Dim or issubclass(kind, np.generic)
-
-
-def are_the_same(shape: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two shapes are equal by what they are computed from, which asks nothing."""
-    return len(shape) == len(other) and all(
-        a is b or (type(a) is type(b) is int and a == b)
-        for a, b in zip(map(stored, shape), map(stored, other), strict=True))
 
 
 def dim_of(x: Any) -> Size | None:

@@ -4,7 +4,7 @@ A loop of T iterations becomes a loop over segments of L iterations.  The forwar
 carried values at the beginning of each segment; the backward pass runs each segment again, keeps
 its iterations' values in memory that the next segment uses again, and goes back.  So T / L + L
 entries are kept, not T, for one more run; where that is too much still, segments have segments
-(Griewank and Walther, *Evaluating Derivatives*, 2nd edition, section 12.3: multi-level schedules).
+(Griewank and Walther, *Evaluating Derivatives*, 2nd edition, section 12.3: multi-level plans).
 """
 
 from __future__ import annotations

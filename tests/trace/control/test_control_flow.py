@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen.plan.schedule import ControlRun
+from fusec.codegen.plan.control_runs import ControlRun
 from fusec.ops.graphs.evaluate import evaluate
 from tests import control_samples
 from tests.control_samples import SAMPLES
@@ -21,7 +21,7 @@ IDS = [f"{f.__name__}{i}" for i, (f, _) in enumerate(SAMPLES)]
 def runs_of(jitted: Any) -> list[ControlRun]:
     """The branches and loops of the newest trace."""
     concrete = jitted.traces[-1]
-    return [s.run for s in concrete.build.schedule.externs if isinstance(s.run, ControlRun)]
+    return [s.run for s in concrete.build.call_plan.externs if isinstance(s.run, ControlRun)]
 
 
 def same(a: Any, b: Any) -> bool:

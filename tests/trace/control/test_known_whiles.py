@@ -13,8 +13,8 @@ from tests.programs.spectral import haar
 
 def loops(jitted: Any, *args: Any) -> list[bool]:
     """The loops of a call's plan: whether each is native."""
-    schedule = jitted.concrete(*args).build.schedule
-    return [s.run.is_native for s in schedule.externs if s.run is not None]
+    call_plan = jitted.concrete(*args).build.call_plan
+    return [s.run.is_native for s in call_plan.externs if s.run is not None]
 
 
 def test_haars_transform_is_one_trace_for_all_sizes() -> None:

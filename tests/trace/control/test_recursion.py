@@ -22,7 +22,7 @@ def check(jitted, *calls, native: bool | None = True) -> None:
         same(found, expected)
     (trace,) = jitted.traces
     assert "Call" in trace.graph.ops
-    (step,) = [s.run for s in trace.build.schedule.externs if s.run is not None]
+    (step,) = [s.run for s in trace.build.call_plan.externs if s.run is not None]
     assert native is None or step.is_native is native, step.reason
 
 
@@ -269,7 +269,7 @@ def test_adaptive_quadrature() -> None:
     for tolerance in (1e-3, 1e-9):
         args = (f8(-1.0), f8(3.0), f8(tolerance))
         np.testing.assert_allclose(integral(*args), python(integral, *args), rtol=1e-12)
-    (step,) = [s.run for s in integral.traces[-1].build.schedule.externs]
+    (step,) = [s.run for s in integral.traces[-1].build.call_plan.externs]
     assert step.is_native
 
 

@@ -35,7 +35,7 @@ def test_a_strict_function_is_strict_in_one_that_is_not() -> None:
     assert not np.array_equal(contracted, a * b + c)  # rounded once
     (call,) = [n for n in f.traces[0].graph.nodes if n.op == "Call"]
     assert call.attrs["fp"] == "strict"
-    assert all(s.run.is_native for s in f.traces[0].build.schedule.externs)
+    assert all(s.run.is_native for s in f.traces[0].build.call_plan.externs)
     again = fusec.admit(f.traces[0].graph.to_json()).function()
     np.testing.assert_array_equal(again(a, b, c)[0], a * b + c)
 
@@ -66,7 +66,7 @@ def test_a_strict_function_in_a_loop_and_a_free_one_in_it() -> None:
     for _ in range(100):
         expected = (expected * b + c) * 0.5
     np.testing.assert_array_equal(f(a, b, c, 100), expected)
-    (step_,) = f.traces[0].build.schedule.externs
+    (step_,) = f.traces[0].build.call_plan.externs
     assert step_.run.is_native
 
 

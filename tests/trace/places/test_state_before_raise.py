@@ -156,7 +156,7 @@ def test_what_was_assigned_stays(program):
 def test_programs_without_state_note_nothing():
     f = fusec.jit(lambda x: x / (x.sum() > 0) if x[0] < 5 else x)
     f(np.ones(2))
-    assert all(c.build.schedule.states is None for c in f.traces)
+    assert all(c.build.call_plan.states is None for c in f.traces)
 
 
 def drawn_into(x, r):

@@ -12,16 +12,16 @@ from fusec.ir.sizes.bindings import bind, resolve
 from fusec.ir.sizes.dims import symbols_of
 from fusec.ops.graphs.evaluate import apply
 
+from ..interpreter import RUN, Interpretation, array_at
+from ..kernel_statements import RunKernel
+from ..memory import ConstantView, Memory, View
 from .call_statements import CallLibrary, NodeCall, Return, RunProgram
-from .interpreter import RUN, Run, array_at
-from .kernel_statements import RunKernel
-from .memory import ConstantView, Memory, View
 
 if TYPE_CHECKING:
-    from ..plan.schedule import Schedule
+    from ...plan.call_plan import CallPlan
 
 
-def interpret_call(plan: Schedule, inputs: Sequence[Any]) -> list[Any]:
+def interpret_call(plan: CallPlan, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of the plan's graph for these inputs, of which arrays are written as it says.
 
     Raises what kernels and libraries raise; a check that fails is an `IndexError` or a
@@ -35,10 +35,10 @@ def interpret_call(plan: Schedule, inputs: Sequence[Any]) -> list[Any]:
     return run.results
 
 
-class _CallRun(Run):
+class _CallRun(Interpretation):
     """``whole``: how the array lies that was written to a memory, for views of it."""
 
-    def __init__(self, plan: Schedule, inputs: Sequence[Any], sizes: dict[str, int]) -> None:
+    def __init__(self, plan: CallPlan, inputs: Sequence[Any], sizes: dict[str, int]) -> None:
         super().__init__(plan.graph.name, (), inputs, [], sizes, RUN | _OF_CALLS)
         self.types = [v.type for v in plan.graph.outputs]
         self.whole: dict[Memory, View] = {}

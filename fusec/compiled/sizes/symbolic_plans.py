@@ -1,4 +1,4 @@
-"""Schedules of a graph of symbolic sizes: lowered once, then substituted for each call's sizes."""
+"""Plans of a graph of symbolic sizes: lowered once, then substituted for each call's sizes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from fusec.codegen import backends
 from fusec.codegen.machine_code.native_nest import CompileStats
-from fusec.codegen.plan.plan_building import compile_schedule, make_schedule
-from fusec.codegen.plan.schedule import Schedule, Strides
-from fusec.codegen.plan.schedule_at_sizes import ScheduleAtSizes, is_open
+from fusec.codegen.plan.call_plan import CallPlan, Strides
+from fusec.codegen.plan.call_plan_at_sizes import CallPlanAtSizes, is_open
+from fusec.codegen.plan.plan_building import compile_plan, make_plan
 from fusec.core.records import dataclass
 from fusec.ir import Graph
 from fusec.ir.sizes.instantiate import Instantiation
@@ -23,13 +23,13 @@ _TOO_MANY = f"{MOST_SCHEDULES} ways to order its loops are known"
 
 @dataclass(frozen=True)
 class _Lowered:
-    """A schedule with symbols, for sizes of which these questions have these answers."""
+    """A plan with symbols, for sizes of which these questions have these answers."""
 
     questions: dict[Question, str]
-    schedule: Schedule
+    call_plan: CallPlan
 
 
-class OpenSchedules:
+class OpenPlans:
     """Those of one optimised graph."""
 
     def __init__(
@@ -41,8 +41,8 @@ class OpenSchedules:
 
     def at_sizes(
         self, instantiation: Instantiation, stage: OptimizedStage, stats: CompileStats
-    ) -> Schedule | None:
-        """The schedule of this stage, of these sizes; None where it has to be made from its graph.
+    ) -> CallPlan | None:
+        """The plan of this stage, of these sizes; None where it has to be made from its graph.
         """
         if not backends.current().is_native:
             return None
@@ -53,13 +53,13 @@ class OpenSchedules:
         if lowered is None:
             traced.notes = [*traced.notes, f"lowered for each size: {self.refusal or _TOO_MANY}"]
             return None
-        return ScheduleAtSizes(
-            lowered.schedule, instantiation, stage.graph, traced.graph, stage.schedule)
+        return CallPlanAtSizes(
+            lowered.call_plan, instantiation, stage.graph, traced.graph, stage.call_plan)
 
     def _find(self, instantiation: Instantiation) -> _Lowered | None:
         backend = backends.current()
         for lowered in self._lowered:
-            if lowered.schedule.backend is backend and all(
+            if lowered.call_plan.backend is backend and all(
                     question.holds(instantiation.sizes) for question in lowered.questions):
                 return lowered
         return None
@@ -72,7 +72,7 @@ class OpenSchedules:
             return None
         constants = set().union(
             *(question.decides(instantiation.sizes) for question in lowered.questions))
-        if not is_open(lowered.schedule):
+        if not is_open(lowered.call_plan):
             self.refusal = "it has branches or loops that run step by step"
         elif constants >= set(instantiation.sizes):
             self.refusal = f"its kernels depend on {', '.join(sorted(constants))}"
@@ -85,8 +85,8 @@ class OpenSchedules:
         with sizes.asked_by_passes() as questions:
             instantiation = Instantiation(sizes.symbols())
             inputs, outputs = ([instantiation.data(row) for row in rows] for rows in self._strides)
-            schedule = make_schedule(instantiation.graph(self._graph), inputs, outputs)
-            compile_schedule(schedule, stats)
-            if is_open(schedule):
-                schedule.traffic  # noqa: B018
-        return _Lowered(questions, schedule)
+            call_plan = make_plan(instantiation.graph(self._graph), inputs, outputs)
+            compile_plan(call_plan, stats)
+            if is_open(call_plan):
+                call_plan.traffic  # noqa: B018
+        return _Lowered(questions, call_plan)

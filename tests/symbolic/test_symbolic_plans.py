@@ -1,4 +1,4 @@
-"""Schedules are lowered once with symbols; at the sizes of a call they are the lowered
+"""Plans are lowered once with symbols; at the sizes of a call they are the lowered
 graph of these sizes."""
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import fusec
 from fusec.codegen import backends
 from fusec.codegen.kernels.specialise import LoopForm, structure_key
 from fusec.codegen.machine_code.native_nest import CompileStats
-from fusec.codegen.plan.plan_building import compile_schedule
-from fusec.codegen.plan.schedule import ControlRun, Schedule
-from fusec.codegen.plan.schedule_at_sizes import ScheduleAtSizes
-from fusec.codegen.structured.call_statements import NodeCall
+from fusec.codegen.plan.call_plan import CallPlan
+from fusec.codegen.plan.call_plan_at_sizes import CallPlanAtSizes
+from fusec.codegen.plan.control_runs import ControlRun
+from fusec.codegen.plan.plan_building import compile_plan
+from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.memory import View
 from fusec.compiled.concrete_function import ConcreteFunction
-from fusec.compiled.sizes.symbolic_schedules import OpenSchedules
+from fusec.compiled.sizes.symbolic_plans import OpenPlans
 from fusec.ir import Graph
 from tests.programs.corpus import programs
 from tests.programs.measure import difference, outcome
@@ -79,15 +80,16 @@ FUNCTIONS = (smoothed, standardised, interior, in_place, several, ranks)
 SIZES = (40, 57, 64, 9, 83, 3, 100, 500, 2, 1200)
 
 
-def described(schedule: Schedule) -> list[Any]:
+def described(call_plan: CallPlan) -> list[Any]:
     """Everything that running it depends on."""
     steps = [
         ([_place(p) for p in step.places], step.not_empty, list(map(_form, step.forms)),
          list(map(id, step.code)), [(p.dtype, repr(p.value)) for p in step.params])
-        for step in schedule.kernels
+        for step in call_plan.kernels
     ]
-    return [list(map(_place, schedule.temps)), schedule.cells, list(map(_place, schedule.outputs)),
-            steps, list(map(_call, schedule.externs)), schedule.traffic]
+    return [list(map(_place, call_plan.temps)), call_plan.cells,
+            list(map(_place, call_plan.outputs)), steps, list(map(_call, call_plan.externs)),
+            call_plan.traffic]
 
 
 def _place(place: Any) -> Any:
@@ -127,20 +129,20 @@ def _form(form: LoopForm) -> Any:
 
 
 def check(concrete: ConcreteFunction) -> bool:
-    """Whether the schedule was substituted, and then it is the one that lowering makes."""
-    schedule = concrete.build.schedule
-    if not isinstance(schedule, ScheduleAtSizes):
+    """Whether the plan was substituted, and then it is the one that lowering makes."""
+    call_plan = concrete.build.call_plan
+    if not isinstance(call_plan, CallPlanAtSizes):
         return False
-    lowered = schedule._lowered
-    compile_schedule(lowered, CompileStats())
-    assert described(schedule) == described(lowered)
+    lowered = call_plan._lowered
+    compile_plan(lowered, CompileStats())
+    assert described(call_plan) == described(lowered)
     assert [k.boundaries for k in concrete.kernels] == [k.boundaries for k in lowered.kernels]
     return True
 
 
 @pytest.mark.parametrize("inputs", [vectors, matrices, blocks])
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_schedules_at_sizes_are_those_of_lowering(function: Callable[..., Any], inputs: Inputs):
+def test_plans_at_sizes_are_those_of_lowering(function: Callable[..., Any], inputs: Inputs):
     compiled = fusec.jit(function)
     substituted = 0
     for n in SIZES:
@@ -324,11 +326,11 @@ def test_programs_without_library_calls_are_lowered_once(name: str):
             assert check(compiled.concrete(*program.inputs(n)))
 
 
-def schedules_of(function: fusec.Function) -> OpenSchedules:
+def plans_of(function: fusec.Function) -> OpenPlans:
     (family,) = function._dispatching().compiler.symbolic._families.values()
     ((trace,),) = family.traces.values()
     (optimised,) = trace.optimised
-    return optimised.schedules
+    return optimised.plans
 
 
 def test_a_new_size_makes_no_graph_and_lowers_nothing(monkeypatch: pytest.MonkeyPatch):
@@ -414,25 +416,25 @@ def test_explain_says_why_sizes_are_lowered_one_by_one():
         fusec.explain(compiled, np.arange(32.0)))
 
 
-def test_each_back_end_has_schedules_of_its_own():
+def test_each_back_end_has_plans_of_its_own():
     compiled = fusec.jit(smoothed)
     for n in (40, 41, 50):
         compiled(*matrices(n))
     with backends.using("reference"):
         assert not difference(compiled(*matrices(60)), smoothed(*matrices(60)))
         assert not isinstance(
-            compiled.concrete(*matrices(60)).build.schedule, ScheduleAtSizes)
+            compiled.concrete(*matrices(60)).build.call_plan, CallPlanAtSizes)
     compiled(*matrices(70))
     assert check(compiled.concrete(*matrices(70)))
 
 
-def test_a_changed_order_of_loops_is_another_schedule():
+def test_a_changed_order_of_loops_is_another_plan():
     compiled = fusec.jit(lambda x: x.sum(axis=0))
     for n in (40, 41, 50, 2000, 2001):
         x = np.random.default_rng(n).normal(size=(7, n))
         np.testing.assert_array_equal(
             compiled(x), fusec.jit(lambda x: x.sum(axis=0), reduce_retracing=False)(x))
         assert n == 40 or check(compiled.concrete(x))
-    assert len(schedules_of(compiled)._lowered) >= 1
+    assert len(plans_of(compiled)._lowered) >= 1
 
 

@@ -1,4 +1,4 @@
-"""Schedules of symbolic sizes at the sizes of a call: places and loop forms have their symbols
+"""Plans of symbolic sizes at the sizes of a call: places and loop forms have their symbols
 substituted, machine code is the same.
 
 What lowering and specialisation asked of the symbols must have the same answers (see
@@ -19,18 +19,19 @@ from fusec.ir.sizes.instantiate import Instantiation
 
 from ..kernels.loop_ir import Kernel, Param
 from ..machine_code.native_nest import CompileStats, NestBlock
-from ..structured.call_statements import NodeCall
+from ..structured.calls.call_statements import NodeCall
 from ..structured.kernel_statements import NestUse, RunKernel, uses_of
-from ..structured.memory import ConstantView, LibraryView, View
+from ..structured.memory import ConstantView, ShownAs, View
 from .block_templates import OpenBlock, form_at, params_at
+from .call_plan import AtItsSizes, CallPlan, Traffic
 from .control_program import ControlProgram, StructuredText
-from .plan_building import compile_schedule
+from .control_runs import ControlRun
+from .plan_building import compile_plan
 from .programs_at_sizes import ProgramAtSizes, StepNodes
-from .schedule import AtItsSizes, ControlRun, Schedule, Traffic
 
 
 class Substitution(AtItsSizes):
-    """The sizes of one schedule, and what was made for them."""
+    """The sizes of one plan, and what was made for them."""
 
     def __init__(self, to: Instantiation) -> None:
         self.to, self.nodes = to, StepNodes(to)
@@ -48,10 +49,10 @@ class Substitution(AtItsSizes):
                 views=tuple(map(self.view, place.views)))
         return new
 
-    def view(self, view: LibraryView) -> LibraryView:
+    def view(self, view: ShownAs) -> ShownAs:
         attrs = {name: self.data(value) for name, value in view.attrs.items()}
         is_same = all(value is view.attrs[name] for name, value in attrs.items())
-        return view if is_same else LibraryView(view.reference, attrs)
+        return view if is_same else ShownAs(view.reference, attrs)
 
     def source(self, source: Any) -> Any:
         if isinstance(source, View):
@@ -181,12 +182,12 @@ class RunAtSizes(ControlRun):
         return self._step.node
 
 
-class ScheduleAtSizes(Schedule):
+class CallPlanAtSizes(CallPlan):
     """``of``, whose branches and loops are native, at other sizes."""
 
     def __init__(
-        self, of: Schedule, instantiation: Instantiation, graph: Graph, traced: Graph,
-        lowered: Callable[[], Schedule],
+        self, of: CallPlan, instantiation: Instantiation, graph: Graph, traced: Graph,
+        lowered: Callable[[], CallPlan],
     ) -> None:
         self._of, self._found, self._lower = of, instantiation, lowered
         kernels, at = itertools.count(), Substitution(instantiation)
@@ -204,18 +205,18 @@ class ScheduleAtSizes(Schedule):
         return self._of.graph
 
     @property
-    def open(self) -> Schedule:
+    def open(self) -> CallPlan:
         return self._of
 
     @property
     def at(self) -> AtItsSizes:
         return self._at
 
-    def by_backend(self) -> list[Schedule]:
+    def by_backend(self) -> list[CallPlan]:
         return []  # the pattern's code is its own
 
     @lazy
-    def _lowered(self) -> Schedule:
+    def _lowered(self) -> CallPlan:
         return self._lower()
 
     def _lowered_step(self, number: int) -> RunKernel:
@@ -223,7 +224,7 @@ class ScheduleAtSizes(Schedule):
 
     def _structured(self, name: str) -> StructuredText:
         """The statements of a branch or loop, by the name of its node."""
-        compile_schedule(self._lowered, CompileStats())
+        compile_plan(self._lowered, CompileStats())
         program = next(step.run.program for step in self._lowered.externs
                        if step.run is not None and step.name == name)
         assert program is not None
@@ -234,12 +235,12 @@ class ScheduleAtSizes(Schedule):
         return Traffic(*map(self._found.data, self._of.traffic))
 
 
-def is_open(schedule: Schedule) -> bool:
+def is_open(call_plan: CallPlan) -> bool:
     """Whether it can be made for other sizes: branches and loops that run step by step, or may,
     have plans of their own sizes."""
-    places = [*schedule.temps, *(p for step in schedule.kernels for p in step.places),
-              *(x for x in schedule.outputs if isinstance(x, View))]
-    return schedule.backend.is_native and all(
+    places = [*call_plan.temps, *(p for step in call_plan.kernels for p in step.places),
+              *(x for x in call_plan.outputs if isinstance(x, View))]
+    return call_plan.backend.is_native and all(
         step.run is None or (
             isinstance(step.run.program, ControlProgram) and not step.run.may_outgrow)
-        for step in schedule.externs) and all(place.is_static for place in places)
+        for step in call_plan.externs) and all(place.is_static for place in places)

@@ -1,7 +1,7 @@
 """The plan of a compiled graph on one device: where every value lives and what runs in order.
 
-`plan_building` makes schedules; the runtime runs them.  Kernels are compiled by the
-schedule's back end; everything else in a schedule is the same for all.
+`plan_building` makes plans; the runtime runs them.  Kernels are compiled by the
+plan's back end; everything else in a plan is the same for all.
 """
 
 from __future__ import annotations
@@ -19,19 +19,16 @@ from fusec.ir.lazy_values import asked_once, lazy
 from fusec.ir.sizes.bindings import typical
 from fusec.ir.sizes.dims import Size, maximum, symbols_of
 from fusec.ops import get
-from fusec.ops.calls.subgraph_ops import has_placed_parts
-from fusec.passes.pipeline import BodyPasses, Pass, PassRecord, run_passes
 
 from ..backend import Backend, DeviceArrays, Strides
-from ..structured.call_statements import CallLibrary, CallStatement, Return, RunProgram
+from ..structured.calls.call_statements import CallLibrary, CallStatement, Return, RunProgram
 from ..structured.kernel_statements import RunKernel
 from ..structured.memory import View
 from ..structured.statements import Block
 from ..structured.text import print_blocks
-from .control_program import ControlCode, ControlProgram
 
 if TYPE_CHECKING:
-    from ..machine_code.llvm import NativeCode
+    pass
 
 
 class AtItsSizes:
@@ -52,7 +49,7 @@ _ITSELF = AtItsSizes()
 
 
 class Traffic(NamedTuple):
-    """What the kernels of a schedule do, as far as their sizes are known: the points of each nest,
+    """What the kernels of a plan do, as far as their sizes are known: the points of each nest,
     the scalar operations for a point of all of them, the bytes that each reads and writes, the
     scalar operations of each kernel."""
 
@@ -62,81 +59,8 @@ class Traffic(NamedTuple):
     work: tuple[Size, ...]
 
 
-class SubPlan:
-    """A sub-graph as a schedule of its own, made and compiled when it is first needed."""
-
-    def __init__(
-        self, graph: Graph, passes: Sequence[Pass],
-        make: Callable[[Graph, Sequence[Pass]], Schedule],
-    ) -> None:
-        self.graph, self._passes, self._make = graph, passes, make
-
-    @lazy
-    def schedule(self) -> Schedule:
-        return self._make(self.graph, self._passes)
-
-    @property
-    def passes(self) -> BodyPasses:
-        """What the sub-graph goes through, which nothing keeps."""
-        log: list[PassRecord] = []
-        run_passes(self._passes, self.graph, log=log)
-        return BodyPasses(self.graph.name, log)
-
-
 @dataclass
-class ControlRun:
-    """How a branch or loop runs: as one native function, or step by step, with the reason.
-
-    ``strides`` are those of its operands; ``reused`` are results that are an operand's own memory.
-    """
-
-    node: Node
-    strides: list[Strides]
-    reused: Collection[int]
-    program: ControlProgram | ControlCode | None = None
-    reason: str = ""  # why it is not native
-    # Of its sub-graphs by attr, where it may run step by step.
-    plans: dict[str, SubPlan] = field(default_factory=dict)
-
-    @property
-    def is_native(self) -> bool:
-        return self.program is not None
-
-    @property
-    def may_outgrow(self) -> bool:
-        """Whether it may turn out to have no room for a result: it runs again then, from Python."""
-        return isinstance(self.program, ControlProgram) and self.program.may_outgrow
-
-    @property
-    def is_divided(self) -> bool:
-        """Whether what is in it has to run on several devices."""
-        return has_placed_parts(self.node)
-
-    @property
-    def nests(self) -> int:
-        """How many nests of fused loops the native function calls."""
-        return len(self.program.nests) if self.program is not None else 0
-
-    @property
-    def calls(self) -> list[str]:
-        """What of Python's the native function calls, as far as its runs show, with reasons."""
-        calls = self.program.python_calls if isinstance(self.program, ControlProgram) else {}
-        return [f"{name} ({why})" if why else name for name, why in calls.items()]
-
-    @property
-    def passes(self) -> Sequence[BodyPasses]:
-        """What its sub-graphs went through when it was lowered."""
-        if self.program is not None:
-            return self.program.structured().passes
-        return [plan.passes for plan in self.plans.values()]
-
-    @property
-    def code(self) -> NativeCode | None:
-        return self.program.code if isinstance(self.program, ControlProgram) else None
-
-
-@dataclass
-class Schedule:
+class CallPlan:
     """Steps in order and the places they use."""
 
     is_partitioned: ClassVar[bool] = False  # over several devices
@@ -152,7 +76,7 @@ class Schedule:
     states: Any = None  # what the program has assigned where it may raise
     executable: Any = None  # the class that runs it, where that is not the usual one
     arrays: DeviceArrays | None = None  # of a device's own memory, where its kernels run there
-    divide: Divide | None = None  # schedules sub-graphs that several devices have a part in
+    divide: Divide | None = None  # plans sub-graphs that several devices have a part in
 
     @property
     def body(self) -> Block:
@@ -181,7 +105,7 @@ class Schedule:
         return self.graph
 
     @property
-    def open(self) -> Schedule:
+    def open(self) -> CallPlan:
         """The same with symbols where it is one of several sizes; else itself."""
         return self
 
@@ -195,7 +119,7 @@ class Schedule:
         """Whether a kernel may find that an index or a size is wrong."""
         return _may_fail(self.pattern)
 
-    def by_backend(self) -> list[Schedule]:
+    def by_backend(self) -> list[CallPlan]:
         """What each back end compiles."""
         return [self]
 
@@ -210,7 +134,7 @@ class Schedule:
             tuple(size for s in static if isinstance(size := s.kernel.work, int)))
 
 
-Divide = Callable[[Graph, Sequence[Strides], Sequence[Strides]], "Schedule | None"]
+Divide = Callable[[Graph, Sequence[Strides], Sequence[Strides]], "CallPlan | None"]
 
 
 def contiguous_strides(shape: Sequence[Size], itemsize: int) -> Strides:

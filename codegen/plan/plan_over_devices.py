@@ -1,7 +1,7 @@
 """From a partition to its executor's actions: tasks, sends and receives, and their order.
 
 Nodes of one device that wait for the same receives become one task: a graph of its own, with a
-schedule of its own.  A task ends with a value that is sent, so that the other device need not wait
+plan of its own.  A task ends with a value that is sent, so that the other device need not wait
 for more.  (To contract nodes with the same receives makes no circle: where a path left a task and
 came back, it would come back through a receive that the task's first node waits for too.)  A size
 that another device learns is such a receive: nothing is sent, but who needs it waits.
@@ -25,8 +25,8 @@ from fusec.passes.placement.schedule_simulation import is_placed, is_view
 
 from .. import backends
 from ..backend import DeviceArrays, Strides
+from .call_plan import CallPlan, Divide, Traffic, contiguous_strides, may_fail, packed_strides
 from .call_planner import CallPlanner
-from .schedule import Divide, Schedule, Traffic, contiguous_strides, may_fail, packed_strides
 from .sizes_of_tasks import learners_of, tellers
 
 
@@ -45,7 +45,7 @@ class Action:
     writes: tuple[int, ...] = ()
     after: set[int] = field(default_factory=set)
     node: Node | None = None  # of a send or receive
-    schedule: Schedule | None = None  # of a task
+    call_plan: CallPlan | None = None  # of a task
     layouts: tuple[Strides, ...] = ()  # of what a task reads
     position: int = 0  # in the program's order: where the first node is that it computes
     is_on_caller: bool = False  # it calls the program's own objects, in the calling thread
@@ -59,12 +59,12 @@ class Action:
     def name(self) -> str:
         if self.node is not None:
             return f"{self.kind} {self.node.attrs['key']}"
-        assert self.schedule is not None
-        return self.schedule.graph.name
+        assert self.call_plan is not None
+        return self.call_plan.graph.name
 
 
 @dataclass
-class PartitionedSchedule(Schedule):
+class PlanOverDevices(CallPlan):
     """The plan of a graph over several devices.
 
     ``results`` and ``updates`` say which of the step's values they are; a constant result stands
@@ -89,7 +89,7 @@ class PartitionedSchedule(Schedule):
 
     @lazy
     def traffic(self) -> Traffic:
-        every = [action.schedule.traffic for action in self.tasks if action.schedule is not None]
+        every = [action.call_plan.traffic for action in self.tasks if action.call_plan is not None]
         return Traffic(
             tuple(n for t in every for n in t.points), sum(t.operations for t in every),
             tuple(n for t in every for n in t.nbytes), tuple(n for t in every for n in t.work))
@@ -98,26 +98,26 @@ class PartitionedSchedule(Schedule):
     def tasks(self) -> list[Action]:
         return [a for a in self.actions if a.kind == "task"]
 
-    def by_backend(self) -> list[Schedule]:
-        """The tasks of each back end as one schedule."""
-        merged: dict[str, Schedule] = {}
+    def by_backend(self) -> list[CallPlan]:
+        """The tasks of each back end as one plan."""
+        merged: dict[str, CallPlan] = {}
         for action in self.tasks:
-            assert action.schedule is not None
-            part = action.schedule
-            whole = merged.setdefault(part.backend.name, Schedule(
+            assert action.call_plan is not None
+            part = action.call_plan
+            whole = merged.setdefault(part.backend.name, CallPlan(
                 [], [], 0, [], self.graph, part.backend, arrays=part.arrays, divide=self.divide))
             whole.steps.extend(part.steps)
         return [*merged.values()]
 
 
-def partitioned_schedule(
+def plan_over_devices(
     partition: Partition, input_strides: Sequence[Strides], output_strides: Sequence[Strides],
     traced: Graph | None, divide: Divide | None = None,
-) -> PartitionedSchedule:
+) -> PlanOverDevices:
     """See the module docstring."""
-    schedule = _Maker(partition, input_strides, output_strides).run(traced)
-    schedule.divide = divide
-    return schedule
+    call_plan = _Maker(partition, input_strides, output_strides).run(traced)
+    call_plan.divide = divide
+    return call_plan
 
 
 def _memories(partition: Partition) -> dict[str, DeviceArrays]:
@@ -168,7 +168,7 @@ class _Maker:
                 if value.node.op == "Input" and here.node.op == "Input":
                     self.numbers[here] = numbers[value.node.name]
 
-    def run(self, traced: Graph | None) -> PartitionedSchedule:
+    def run(self, traced: Graph | None) -> PlanOverDevices:
         self._readers = _readers(self.partition)
         self._learners = learners_of(self.partition)
         units = [unit for part in self.partition.parts.values()
@@ -185,10 +185,10 @@ class _Maker:
         backend, memories = backends.backend(first.backend), _memories(self.partition)
         results = [None if v.node.op == "Const" else self._result(v) for v in self.whole.outputs]
         writes = [(i, self._result(v)) for i, v in self.whole.updates]
-        schedules = [a.schedule for a in self.actions if a.schedule is not None]
-        return PartitionedSchedule(
-            [s for each in schedules for s in each.steps],
-            [t for each in schedules for t in each.temps], 0,
+        plans = [a.call_plan for a in self.actions if a.call_plan is not None]
+        return PlanOverDevices(
+            [s for each in plans for s in each.steps],
+            [t for each in plans for t in each.temps], 0,
             [v.node.attrs["value"] if v.node.op == "Const" else None for v in self.whole.outputs],
             self.whole, backend, traced, partition=self.partition, actions=self.actions,
             values=self.count, results=results, writes=writes, memories=memories,
@@ -243,9 +243,9 @@ class _Maker:
                 action.after.add(self.action_of[node.id])
         backend = backends.backend(self._part_of(action).device.backend)
         action.layouts = tuple(map(self._layout, reads))
-        action.schedule = CallPlanner(
+        action.call_plan = CallPlanner(
             graph, action.layouts, [*map(self._layout, writes)]).run(backend, None)
-        action.schedule.arrays = backend.arrays
+        action.call_plan.arrays = backend.arrays
 
     def _part_of(self, action: Action) -> Part:
         return next(p for p in self.partition.parts.values() if p.device.name == action.device)
@@ -261,8 +261,8 @@ class _Maker:
     def _tell_sizes(self) -> None:
         """A task whose operands do not show a size that it needs waits for what learns it."""
         for action in self.actions:
-            if action.schedule is not None:
-                told = told_symbols(action.schedule.graph).intersection(self._learners)
+            if action.call_plan is not None:
+                told = told_symbols(action.call_plan.graph).intersection(self._learners)
                 action.after |= {self.action_of[self._learners[s].id] for s in told}
                 action.after.discard(action.number)
 

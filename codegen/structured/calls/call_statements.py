@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fusec.core.records import Record, dataclass
 from fusec.ir import Node
 
-from .kernel_statements import RunKernel
-from .memory import View
+from ..kernel_statements import RunKernel
+from ..memory import View
 
 if TYPE_CHECKING:
-    from ..plan.schedule import ControlRun
+    from ...plan.control_runs import ControlRun
 
 
 @dataclass(eq=False)

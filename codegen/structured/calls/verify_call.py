@@ -1,4 +1,4 @@
-"""Checks that the plan of a call means something, and leaves alone what it has to.
+"""Checks that the plan of a call means something, and leaves arguments alone.
 
 Beyond what holds for every program: memory is read after something was written there, arguments are
 written only where the graph updates them, and after that no check fails any more.
@@ -13,16 +13,16 @@ from fusec.core.records import dataclass, field
 from fusec.ir import Graph
 from fusec.ir.sizes.dims import symbols_of
 
+from ..kernel_statements import RunKernel
+from ..memory import Memory, View
+from ..verify import RULES, StructureError, Things, Verifier
 from .call_statements import CallLibrary, NodeCall, Return, RunProgram
-from .kernel_statements import RunKernel
-from .memory import Memory, View
-from .verify import RULES, StructureError, Things, Verifier
 
 if TYPE_CHECKING:
-    from ..plan.schedule import Schedule
+    from ...plan.call_plan import CallPlan
 
 
-def verify_call(plan: Schedule) -> None:
+def verify_call(plan: CallPlan) -> None:
     """Raise `StructureError`, with the statement, where a rule is broken."""
     verifier = _CallVerifier(0, 0, rules=RULES | _OF_CALLS, graph=plan.graph)
     shapes = tuple(v.shape for v in plan.graph.inputs)

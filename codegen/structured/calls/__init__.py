@@ -1,0 +1,1 @@
+"""Statements of whole calls: their verifier and interpreter."""
