@@ -37,7 +37,8 @@ class AtItsSizes:
     def data(self, data: Any) -> Any:
         return data
 
-    def place(self, place: View) -> View:
+    def place(self, place: Any) -> Any:
+        """A view of memory."""
         return place
 
     def source(self, source: Any) -> Any:

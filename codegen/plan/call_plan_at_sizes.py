@@ -38,7 +38,7 @@ class Substitution(AtItsSizes):
         self.data = to.data  # type: ignore[method-assign]
         self._places: dict[int, View] = {}
 
-    def place(self, place: View) -> View:
+    def place(self, place: Any) -> Any:
         if not has_sizes(place):
             return place
         new = self._places.get(id(place))

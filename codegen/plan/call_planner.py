@@ -100,7 +100,7 @@ class CallPlanner(GraphBuilder):
                 continue
             if source.node.op == "Fused" and source.type.is_static and _is_dense(place) and (
                     source.type.kind == "array"):
-                self.places[source] = self._in(*place.key, source, _dense(source))
+                self.places[source] = View(place.memory, source.shape, _dense(source), source.dtype)
 
     def _find_homes(self) -> None:
         for argument, value in self.graph.updates:
@@ -248,7 +248,8 @@ class CallPlanner(GraphBuilder):
         the output.
         """
         source, place = self.graph.inputs[argument], results[value.index]
-        home, out = self.env[source], len(node.inputs) + value.index
+        home: Any = self.env[source]
+        out = len(node.inputs) + value.index
         if place == home:
             return kernel
         stored = whole
@@ -346,7 +347,7 @@ class CallPlanner(GraphBuilder):
                 saved += [source] * (self.position < self.last_fallible)
             else:
                 place = self._filled(value, moved)
-                if _is_own(source) and source.strides == place.strides:
+                if source is not None and _is_own(source) and source.strides == place.strides:
                     reused.add(number)
             results.append(place)
             self._copy_back(value, place)

@@ -19,6 +19,7 @@ from fusec.passes.pipeline import BodyPasses
 
 from ..plan.control_program import ErrorExit, HostSite
 from .bounds import ROOM, bound_of, guessed
+from .calls.call_statements import NodeCall
 from .memory import (
     BOOL,
     I64,
@@ -82,18 +83,18 @@ class Builder:
     shared: Shared
     function: Function | None = None
     called: str = ""
-    statements: list[Statement] = field(default_factory=list)
+    statements: list[Statement | NodeCall] = field(default_factory=list)
     sizes: set[str] = field(default_factory=set)
 
     @property
     def limits(self) -> dict[str, int]:
         return self.shared.limits
 
-    def add(self, statement: Statement) -> None:
+    def add(self, statement: Statement | NodeCall) -> None:
         self.statements.append(statement)
 
     @contextmanager
-    def block(self) -> Iterator[list[Statement]]:
+    def block(self) -> Iterator[list[Statement | NodeCall]]:
         """What is added inside goes into a block of its own."""
         before, self.statements = self.statements, []
         try:

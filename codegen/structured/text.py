@@ -117,7 +117,9 @@ def _node_call(kind: str, call: NodeCall) -> Iterator[str]:
 
 
 def _run_program(program: RunProgram) -> Iterator[str]:
-    yield from _node_call("native" if program.run.is_native else "step by step", program)
+    run = program.run
+    yield from _node_call(
+        "native" if run is not None and run.is_native else "step by step", program)
     yield from (f"  restore {view_text(place)} if a later step fails" for place in program.saved)
 
 

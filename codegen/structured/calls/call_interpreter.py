@@ -12,7 +12,7 @@ from fusec.ir.sizes.bindings import bind, resolve
 from fusec.ir.sizes.dims import symbols_of
 from fusec.ops.graphs.evaluate import apply
 
-from ..interpreter import RUN, Interpretation, array_at
+from ..interpreter import RUN, Interpretation, Rule, array_at
 from ..kernel_statements import RunKernel
 from ..memory import ConstantView, Memory, View
 from .call_statements import CallLibrary, NodeCall, Return, RunProgram
@@ -97,7 +97,7 @@ def _return(run: Any, x: Return) -> None:
     run.results += [np.array(run.operand(r, t)) for r, t in zip(x.results, run.types, strict=True)]
 
 
-_OF_CALLS = {RunKernel: _run_kernel, CallLibrary: _node_call, RunProgram: _node_call,
+_OF_CALLS: dict[type, Rule] = {RunKernel: _run_kernel, CallLibrary: _node_call, RunProgram: _node_call,
              Return: _return}
 
 __all__ = ["interpret_call"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from fusec.core.records import Record, dataclass
 from fusec.ir import Node
@@ -19,17 +19,16 @@ if TYPE_CHECKING:
 class NodeCall:
     """A node that no kernel computes: its results are written to views.
 
-    An operand is a view, or a constant itself.
+    An operand is a view, or a constant itself.  ``run`` says how a branch or loop runs.  ``saved``
+    are operands, arguments that it changes, of which there have to be copies from before it until
+    the call ends: a step after it may fail, and the program is repeated then.
     """
 
     node: Node
     operands: Sequence[View | Any]
     results: Sequence[View]
-
-    @property
-    def saved(self) -> Sequence[View]:
-        """The operands that are kept from before it, see `RunProgram`."""
-        return ()
+    run: ControlRun | None = None
+    saved: Sequence[View] = ()
 
     @property
     def name(self) -> str:
@@ -41,30 +40,15 @@ class NodeCall:
         return self.node
 
 
-@dataclass(eq=False)
 class CallLibrary(NodeCall):
     """A library call.
 
     A fresh array of the library's own that lies as a result does stands in its place.
     """
 
-    run: ClassVar[None] = None
 
-
-@dataclass(eq=False)
 class RunProgram(NodeCall):
-    """A branch or loop, as its ``run`` says.
-
-    ``kept``: the operands, arguments that it changes, of which there have to be copies from before
-    it until the call ends: a step after it may fail, and the program is repeated then.
-    """
-
-    run: ControlRun
-    kept: Sequence[View] = ()
-
-    @property
-    def saved(self) -> Sequence[View]:
-        return self.kept
+    """A branch or loop."""
 
 
 class Return(Record):

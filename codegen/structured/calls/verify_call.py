@@ -15,7 +15,7 @@ from fusec.ir.sizes.dims import symbols_of
 
 from ..kernel_statements import RunKernel
 from ..memory import Memory, View
-from ..verify import RULES, StructureError, Things, Verifier
+from ..verify import RULES, Rule, StructureError, Things, Verifier
 from .call_statements import CallLibrary, NodeCall, Return, RunProgram
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _return(v: Any, x: Return, known: Things) -> None:
     v.holds_something(x.results)
 
 
-_OF_CALLS = {RunKernel: _run_kernel, CallLibrary: _node_call, RunProgram: _node_call,
+_OF_CALLS: dict[type, Rule] = {RunKernel: _run_kernel, CallLibrary: _node_call, RunProgram: _node_call,
              Return: _return}
 
 __all__ = ["StructureError", "verify_call"]
