@@ -159,7 +159,7 @@ class CallAtSizes(NodeCall):
         return list(map(self.at.place, self.pattern.results))
 
     @property
-    def saved(self) -> list[View]:
+    def saved(self) -> list[View]:  # type: ignore[override]
         return list(map(self.at.place, self.pattern.saved))
 
     @lazy

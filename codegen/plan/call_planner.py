@@ -340,14 +340,15 @@ class CallPlanner(GraphBuilder):
         saved: list[View] = []
         for number, (value, changed) in enumerate(zip(
                 node.outputs, changed_operands(node), strict=True)):
-            source = operands[changed] if changed >= 0 and self._dies(node, changed) else None
+            source = operands[changed] if self._dies(node, changed) else None
             if source is not None and self._may_stay(value, node.inputs[changed], source):
                 place = source
                 reused.add(number)
                 saved += [source] * (self.position < self.last_fallible)
             else:
                 place = self._filled(value, moved)
-                if source is not None and _is_own(source) and source.strides == place.strides:
+                if isinstance(source, View) and source.key[0] == "temp" and not source.views and (
+                        source.strides == place.strides):  # fresh memory, seen as a whole
                     reused.add(number)
             results.append(place)
             self._copy_back(value, place)
@@ -373,10 +374,10 @@ class CallPlanner(GraphBuilder):
             self.late.append(copy_of(value, place, home))
 
     def _dies(self, node: Node, operand: int) -> bool:
-        """Whether the node is the last to read an operand, and reads it once, in one way."""
-        value = node.inputs[operand]
-        view = self.env.get(value)
-        return isinstance(view, View) and node.inputs.count(value) == 1 and (
+        """Whether the node is the last to read an operand, and reads it once, in one way; -1: none.
+        """
+        view = self.env.get(value := node.inputs[operand])
+        return operand >= 0 and isinstance(view, View) and node.inputs.count(value) == 1 and (
             not self.is_read_later(view.memory, (value,)))
 
     def _may_stay(self, value: Value, operand: Value, place: View) -> bool:
@@ -394,8 +395,3 @@ def _is_dense(place: View) -> bool:
 
 def _reshaped(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return array.reshape(shape)
-
-
-def _is_own(place: Any) -> bool:
-    """Whether it is fresh memory, seen as a whole."""
-    return isinstance(place, View) and place.memory.origin == "temp" and not place.views

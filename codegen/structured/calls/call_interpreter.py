@@ -97,7 +97,7 @@ def _return(run: Any, x: Return) -> None:
     run.results += [np.array(run.operand(r, t)) for r, t in zip(x.results, run.types, strict=True)]
 
 
-_OF_CALLS: dict[type, Rule] = {RunKernel: _run_kernel, CallLibrary: _node_call, RunProgram: _node_call,
-             Return: _return}
+_OF_CALLS: dict[type, Rule] = {
+    RunKernel: _run_kernel, CallLibrary: _node_call, RunProgram: _node_call, Return: _return}
 
 __all__ = ["interpret_call"]

@@ -78,7 +78,7 @@ def _return(v: Any, x: Return, known: Things) -> None:
     v.holds_something(x.results)
 
 
-_OF_CALLS: dict[type, Rule] = {RunKernel: _run_kernel, CallLibrary: _node_call, RunProgram: _node_call,
-             Return: _return}
+_OF_CALLS: dict[type, Rule] = {
+    RunKernel: _run_kernel, CallLibrary: _node_call, RunProgram: _node_call, Return: _return}
 
 __all__ = ["StructureError", "verify_call"]

@@ -11,6 +11,7 @@ points into the larger array, since nothing else in the iteration reads or write
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from fusec.core.records import dataclass, field
 from fusec.ir import Node, Value
@@ -21,7 +22,7 @@ from fusec.ops.regions.loop_numbers import TAPE, writes_part
 
 from ..builder import Builder
 from ..memory import BOOL, I64, Constant, Memory, Operand, Strides, Variable, View, contiguous
-from ..statements import If, IsAt, Point, PointInto, Statement
+from ..statements import If, IsAt, Point, PointInto
 from ..steps.picks import part
 from .counted import Counted, grows
 from .graph_builder import GraphBuilder, Slot
@@ -56,7 +57,7 @@ class Entries:
     inner: GraphBuilder
     states: list[_State] = field(default_factory=list)
     computed: list[tuple[Node, Slot]] = field(default_factory=list)
-    before: list[Statement] = field(default_factory=list)  # what comes before the loop
+    before: list[Any] = field(default_factory=list)  # what comes before the loop
 
     @property
     def builder(self) -> Builder:
