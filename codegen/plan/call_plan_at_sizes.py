@@ -21,7 +21,8 @@ from ..kernels.loop_ir import Kernel, Param
 from ..machine_code.native_nest import CompileStats, NestBlock
 from ..structured.calls.call_statements import NodeCall
 from ..structured.kernel_statements import NestUse, RunKernel, uses_of
-from ..structured.memory import ConstantView, ShownAs, View
+from ..structured.memory import ConstantView, Memory, ShownAs, View
+from ..structured.statements import Block, Declare
 from .block_templates import OpenBlock, form_at, params_at
 from .call_plan import AtItsSizes, CallPlan, Traffic
 from .control_program import ControlProgram, StructuredText
@@ -37,6 +38,15 @@ class Substitution(AtItsSizes):
         self.to, self.nodes = to, StepNodes(to)
         self.data = to.data  # type: ignore[method-assign]
         self._places: dict[int, View] = {}
+        self._memories: dict[Memory, Memory] = {}
+
+    def memory(self, memory: Memory) -> Memory:
+        """The same memory, of so many bytes."""
+        nbytes = self.data(memory.nbytes)
+        if nbytes is memory.nbytes:
+            return memory
+        return self._memories.setdefault(memory, Memory(
+            memory.number, nbytes, memory.dtype, memory.origin, memory.position))
 
     def place(self, place: Any) -> Any:
         if not has_sizes(place):
@@ -45,14 +55,14 @@ class Substitution(AtItsSizes):
         if new is None:
             data = self.data
             new = self._places[id(place)] = View(
-                place.memory, data(place.shape), data(place.strides), place.dtype,
+                self.memory(place.memory), data(place.shape), data(place.strides), place.dtype,
                 views=tuple(map(self.view, place.views)))
         return new
 
     def view(self, view: ShownAs) -> ShownAs:
         attrs = {name: self.data(value) for name, value in view.attrs.items()}
         is_same = all(value is view.attrs[name] for name, value in attrs.items())
-        return view if is_same else ShownAs(view.reference, attrs)
+        return view if is_same else ShownAs(view.reference, attrs, view.op)
 
     def source(self, source: Any) -> Any:
         if isinstance(source, View):
@@ -199,6 +209,12 @@ class CallPlanAtSizes(CallPlan):
         super().__init__(
             steps, list(map(at.place, of.temps)), of.cells, list(map(at.source, of.outputs)), graph,
             of.backend, traced)
+
+    @property
+    def body(self) -> Block:
+        self.head = [Declare(self._at.memory(x.thing)) if isinstance(x, Declare) else x
+                     for x in self._of.head]
+        return super().body
 
     @property
     def pattern(self) -> Graph:

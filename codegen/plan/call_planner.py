@@ -276,7 +276,7 @@ class CallPlanner(GraphBuilder):
             self.constants[value] = view_of_constant(self.constants[source], node)
         else:
             attrs = {k: x for k, x in node.attrs.items() if k != "kind"}
-            self._show(value, source, (), ShownAs(get(node.op).reference, attrs))
+            self._show(value, source, (), ShownAs(get(node.op).reference, attrs, node.op))
 
     def _show(self, value: Value, source: Value, strides: Strides, view: ShownAs) -> None:
         place = self.env[source]
@@ -293,7 +293,7 @@ class CallPlanner(GraphBuilder):
     def _unset(self, value: Value) -> None:
         """What stands for memory until something writes to it: see `is_unset`."""
         zero, shape = np.zeros((), value.dtype), tuple(value.shape)
-        at_shape = ShownAs(np.broadcast_to, {"shape": shape})
+        at_shape = ShownAs(np.broadcast_to, {"shape": shape}, "BroadcastTo")
         self.constants[value] = ConstantView(zero, (at_shape,)) if is_symbolic(shape) else (
             np.broadcast_to(zero, shape))
 
@@ -311,7 +311,7 @@ class CallPlanner(GraphBuilder):
         if is_unknown or value in self.places or not _is_dense(source):
             self._library(node)
         else:
-            shown = ShownAs(_reshaped, {"shape": value.shape})
+            shown = ShownAs(_reshaped, {"shape": value.shape}, "Reshape")
             self.env[value] = View(source.memory, value.shape, _dense(value), value.dtype,
                                    views=(shown,))
 

@@ -32,9 +32,9 @@ def view_of_constant(constant: Any, node: Node) -> Any:
     """The constant as a view node shows it; open where that depends on sizes of arguments."""
     attrs, reference = dict(node.attrs), get(node.op).reference
     if type(constant) is ConstantView:
-        return ConstantView(constant.constant, (*constant.views, ShownAs(reference, attrs)))
+        return ConstantView(constant.constant, (*constant.views, ShownAs(reference, attrs, node.op)))
     if is_symbolic(tuple(attrs.values())):
-        return ConstantView(constant, (ShownAs(reference, attrs),))
+        return ConstantView(constant, (ShownAs(reference, attrs, node.op),))
     return reference(constant, **attrs)
 
 

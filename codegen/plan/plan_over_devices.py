@@ -55,6 +55,10 @@ class Action:
         """Whether it cuts the values that it sends."""
         return self.node is not None and bool(self.node.attrs.get("lossy"))
 
+    def __str__(self) -> str:
+        after = f", after {', '.join(map(str, sorted(self.after)))}" if self.after else ""
+        return f"{self.name}{after}" if self.call_plan is None else f"{self.call_plan}{after}"
+
     @property
     def name(self) -> str:
         if self.node is not None:
@@ -82,6 +86,9 @@ class PlanOverDevices(CallPlan):
     runners: Mapping[DeviceName, Any] = field(default_factory=dict)  # the devices of then
     memories: Mapping[str, DeviceArrays] = field(default_factory=dict)  # by their names
     residents: Any = None  # `ResidentArrays`, where arguments and results are such
+
+    def __str__(self) -> str:
+        return "\n".join(f"{action.number}: on {action.device} {action}" for action in self.actions)
 
     @property
     def devices(self) -> Collection[DeviceName]:

@@ -109,10 +109,12 @@ def is_dense(shape: Sequence[int], strides: Strides, itemsize: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ShownAs:
-    """``reference`` of an array, as NumPy has it, at attributes that may hold sizes."""
+    """``reference`` of an array, as NumPy has it, at attributes that may hold sizes; ``op``: its
+    name."""
 
     reference: Callable[..., np.ndarray]
     attrs: Mapping[str, Any]
+    op: str
 
     @lazy
     def _attrs_at(self) -> Callable[[Bindings], dict[str, Any]]:

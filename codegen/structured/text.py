@@ -10,7 +10,7 @@ from fusec.ir import dtype_name
 from ..kernels.loop_ir import INFIX
 from ..plan.control_program import ErrorExit
 from . import statements as s
-from .calls.call_statements import CallLibrary, NodeCall, Return, RunProgram
+from .calls.call_statements import NodeCall, Return
 from .memory import Memory, Register, Variable, View, is_zero
 
 
@@ -46,8 +46,8 @@ def view_text(view: View) -> str:
     """``m0 + r1 [r2]: f64[10 by 80, 10 by 8]``: memory, bytes, elements; sizes by strides."""
     text = repr(view.memory)
     if view.views:
-        seen = ".".join(each.reference.__name__ for each in view.views)
-        return f"{text}.{seen}: {dtype_name(view.dtype)}[{', '.join(map(str, view.shape))}]"
+        seen = " and ".join(each.op for each in view.views)
+        return f"{text} through {seen}: {dtype_name(view.dtype)}[{', '.join(map(str, view.shape))}]"
     if not is_zero(view.offset):
         text += f" + {view.offset!r}"
     if not is_zero(view.element):
@@ -111,16 +111,11 @@ def _call_python(statement: s.CallPython) -> Iterator[str]:
            f"{' into ' if into else ''}{' and '.join(into)} else exit {statement.exit}")
 
 
-def _node_call(kind: str, call: NodeCall) -> Iterator[str]:
+def _node_call(call: NodeCall) -> Iterator[str]:
+    kind = "library" if call.run is None else "native" if call.run.is_native else "step by step"
     into = " and ".join(map(view_text, call.results))
     yield f"{kind} {call.kinds.op} {call.name}({_operands(call.operands)}) into {into}"
-
-
-def _run_program(program: RunProgram) -> Iterator[str]:
-    run = program.run
-    yield from _node_call(
-        "native" if run is not None and run.is_native else "step by step", program)
-    yield from (f"  restore {view_text(place)} if a later step fails" for place in program.saved)
+    yield from (f"  restore {view_text(place)} if a later step fails" for place in call.saved)
 
 
 def _draw(statement: s.Draw) -> str:
@@ -212,6 +207,6 @@ _TEXT: dict[type, Text] = {
         f"check each ({view_text(x.indices)}) within {x.size!r} else exit {x.exit}"],
     s.If: _if, s.While: _while, s.CountedLoop: _counted_loop,
     s.Poll: lambda x: [f"poll {x.cost} ns"],
-    CallLibrary: lambda x: _node_call("library", x), RunProgram: _run_program,
+    NodeCall: _node_call,
     Return: lambda x: [f"return {_operands(x.results)}"],
 }

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from fusec.runtime.resident.gpu_calls import GpuCall
 
 
+MOST_STATEMENTS = 40  # of a plan, in the report
+
+
 @dataclass
 class Build:
     """Everything the stages produced for one signature."""
@@ -198,7 +201,8 @@ class CompiledTrace:
         if self.build.traced.assignments:
             effects = dict.fromkeys(str(effect) for effect, _ in self.build.traced.assignments)
             lines.append(f"after the call: {', '.join(effects)}")
-        return [*lines, *self._size_lines(), *(f"note: {n}" for n in self.build.traced.notes)]
+        notes = (f"note: {n}" for n in self.build.traced.notes)
+        return [*lines, *self._size_lines(), *notes, *_shortened(str(call_plan).splitlines())]
 
     def _size_lines(self) -> list[str]:
         """The symbols of a trace that serves several sizes, and where it does."""
@@ -212,3 +216,10 @@ class CompiledTrace:
         return [f"traced once for sizes {', '.join([*shapes, *ints])}",
                 *(f"where {question}{f', asked at {where}' if where else ''}"
                   for question, where in symbolic.sizes.questions.items())]
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    """The first statements of a long plan."""
+    more = len(lines) - MOST_STATEMENTS
+    return lines if more <= 0 else [
+        *lines[:MOST_STATEMENTS], f"  and {more} more, which FUSEC_DUMP writes to plan.txt"]

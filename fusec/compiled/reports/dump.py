@@ -114,5 +114,6 @@ def dump(trace: CompiledTrace, directory: str) -> Path:
             files[f"{name}.structured"] = control.structured
             files |= {f"{name}.{kind}": text for kind, text in control.asm.items()
                       if kind != "opt"}
+    files["plan.txt"] = str(trace.build.call_plan)
     files["explain.txt"] = trace.as_text()
     return dump_artifacts(directory, trace.name, files)
