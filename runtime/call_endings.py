@@ -101,8 +101,9 @@ class CallEndings:
         return error
 
     def _restore(self) -> None:
+        arrays = self.call_plan.arrays
         for array, before in self.saved:
-            np.copyto(array, before)
+            np.copyto(array, before) if arrays is None else arrays.write(array, before)
         self.saved = ()
 
     def _searched(self, find: Find, inputs: list[Any]) -> Any:

@@ -70,6 +70,8 @@ class CallPlanner(GraphBuilder):
         self.copied_results: dict[Value, View] = {}
         self.lowered = RepeatedKernels()
         self.updated = {v for _, v in graph.updates}
+        self.reshaped: set[Value] = set()
+        self.updates_by: dict[Node, list[tuple[int, Value]]] = {}
         self.update_counts = Counter(v for _, v in graph.updates)
         self.results = {*graph.outputs}
         self.last_fallible = last_fallible(graph)  # a call that raises leaves its arguments alone
@@ -100,10 +102,12 @@ class CallPlanner(GraphBuilder):
                 continue
             if source.node.op == "Fused" and source.type.is_static and _is_dense(place) and (
                     source.type.kind == "array"):
+                self.reshaped.add(source)
                 self.places[source] = View(place.memory, source.shape, _dense(source), source.dtype)
 
     def _find_homes(self) -> None:
         for argument, value in self.graph.updates:
+            self.updates_by.setdefault(value.node, []).append((argument, value))
             source = self.graph.inputs[argument]
             if value not in self.results and isinstance(view := self.env[source], View):
                 self.homes.setdefault(value, source)
@@ -230,9 +234,8 @@ class CallPlanner(GraphBuilder):
     def _kernel(self, node: Node) -> None:
         whole = self.kernel(node)
         kernel, results = results_of(self, node, whole)
-        for argument, value in self.graph.updates:
-            if value.node is node:
-                kernel = self._written_back(node, whole, kernel, argument, value, results)
+        for argument, value in self.updates_by.get(node, ()):
+            kernel = self._written_back(node, whole, kernel, argument, value, results)
         operands: list[Any] = [self.env[v] for v in node.inputs]
         self.builder.add(RunKernel(
             kernel, (), operands, results, node.attrs["boundaries"], sizes_of_extrema(node)))
@@ -302,7 +305,7 @@ class CallPlanner(GraphBuilder):
         if operand.node.op == "Const" or operand in self.constants:
             self._library(node)
             return
-        if operand in self.places and value in self.places:
+        if operand in self.reshaped:
             self.env[value] = self.places[value]
             return
         source = self.env[operand]

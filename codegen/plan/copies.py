@@ -31,10 +31,11 @@ def copy_of(value: Value, source: View, target: View) -> RunKernel:
 def view_of_constant(constant: Any, node: Node) -> Any:
     """The constant as a view node shows it; open where that depends on sizes of arguments."""
     attrs, reference = dict(node.attrs), get(node.op).reference
+    shown = ShownAs(reference, attrs, node.op)
     if type(constant) is ConstantView:
-        return ConstantView(constant.constant, (*constant.views, ShownAs(reference, attrs, node.op)))
+        return ConstantView(constant.constant, (*constant.views, shown))
     if is_symbolic(tuple(attrs.values())):
-        return ConstantView(constant, (ShownAs(reference, attrs, node.op),))
+        return ConstantView(constant, (shown,))
     return reference(constant, **attrs)
 
 

@@ -29,7 +29,7 @@ from .draw_text import draw_text
 from .library_calls import LibraryRun, call_expression, is_unshared
 from .plan_text import Plan, PlanText
 from .segments import Segment, SizedSegment, runs_of
-from .sub_programs import on_host
+from .sub_programs import copy_maker, on_host
 
 # Of arrays a method does the same, without the microsecond that the function's dispatch takes.
 _METHODS = {"Nonzero": ".nonzero()", "Flatnonzero": ".ravel().nonzero()"}
@@ -298,7 +298,8 @@ class PlanSource(PlanText):
         memory = ", ".join(map(maker, step.results))
         saved = [self.assigned[place.key] for place in step.saved]
         for array in saved:
-            self.line(f"before_{array} = {array}.copy()")
+            copied = self.once("copied", copy_maker(self.call_plan.arrays))
+            self.line(f"before_{array} = {copied}({array})")
         self.line(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
         if saved:
             pairs = "".join(f"({array}, before_{array}), " for array in saved)

@@ -86,6 +86,19 @@ def on_host(arrays: DeviceArrays, value: Any) -> Any:
     return arrays.fetch(value) if is_there else value
 
 
+def copy_maker(arrays: DeviceArrays | None) -> Callable[[np.ndarray], np.ndarray]:
+    """A function that copies an array, in the memory where it is."""
+    if arrays is None:
+        return np.copy
+
+    def copied(array: np.ndarray) -> np.ndarray:
+        made: np.ndarray = arrays.empty(array.shape, array.dtype, "C")
+        arrays.write(made, array)
+        return made
+
+    return copied
+
+
 def as_array(value: Any, type_: TensorType) -> np.ndarray:
     return value if type_.kind == "array" else np.asarray(value, type_.dtype)
 
