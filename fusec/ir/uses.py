@@ -1,4 +1,4 @@
-"""Uses of values: the nodes that read one, how often, where for the last time.
+"""Uses of values: the nodes that read one, and how often.
 
 A node that names an operand twice reads it twice.  Roots are results and updates of a graph.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
 
-from .graph import Graph, Node, Value
+from .graph import Node, Value
 from .walks import nodes_behind
 
 _inputs = attrgetter("inputs")
@@ -43,24 +43,6 @@ def readers_of_memory(
 def use_counts(nodes: Iterable[Node], roots: Iterable[Value] = ()) -> Counter[Value]:
     """How many operands are each value; each time that it is a root counts as well."""
     return Counter(chain(roots, chain.from_iterable(map(_inputs, nodes))))
-
-
-def last_uses(graph: Graph, is_view: Callable[[Node], bool]) -> dict[Value, int]:
-    """Position of the last node that reads each value; results are read at the very end.
-
-    Views share memory with what they show, so reading one reads that too.
-    """
-    last: dict[Value, int] = {}
-    for position, node in enumerate(graph.nodes):
-        for value in node.inputs:
-            last[value] = position
-    for value in graph.outputs:
-        last[value] = len(graph.nodes)
-    for node in reversed(graph.nodes):
-        if is_view(node):
-            source = node.inputs[0]
-            last[source] = max(last[source], last.get(node.out(), -1))
-    return last
 
 
 def values_read(

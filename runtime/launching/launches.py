@@ -51,10 +51,6 @@ class ArgumentBlocks:
     partials: list[tuple[np.ndarray, int, int]] = field(default_factory=list)  # block, slot, bytes
     status: list[tuple[np.ndarray, int]] = field(default_factory=list)  # words for its address
 
-    @property
-    def work(self) -> float:
-        return sum(1.0 for _ in self.launches)
-
 
 def make_blocks(
     steps: Sequence[RunKernel], cells: np.ndarray, backend: Backend

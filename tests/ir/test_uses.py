@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusec.ir.text.parse import parse_graph
-from fusec.ir.uses import last_uses, readers, readers_of_memory, use_counts, values_read
+from fusec.ir.uses import readers, readers_of_memory, use_counts, values_read
 
 GRAPH = parse_graph("""graph main(x: f64[3,2]) {
   %t = Transpose(%x) {axes=(1, 0)} : f64[2,3]
@@ -38,11 +38,6 @@ def test_counts_are_of_operands_and_of_roots() -> None:
     assert use_counts(GRAPH.nodes) == {X: 4, T: 1, A: 1, U: 1}
     assert use_counts(GRAPH.nodes, GRAPH.roots) == {X: 4, T: 1, A: 1, U: 1, B: 2}
     assert use_counts(GRAPH.nodes)[B] == 0
-
-
-def test_a_view_is_a_use_until_its_own_last_use() -> None:
-    assert last_uses(GRAPH, is_view) == {X: 5, T: 4, U: 4, A: 4, B: 6}
-    assert last_uses(GRAPH, lambda node: False)[T] == 2
 
 
 def test_values_read_end_where_they_are_known() -> None:
