@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from ..structured.kernel_statements import RunKernel
 from ..structured.memory import View
 from ..structured.statements import Block
 from ..structured.text import print_blocks
-
-if TYPE_CHECKING:
-    pass
 
 
 class AtItsSizes:
@@ -62,7 +59,8 @@ class Traffic(NamedTuple):
 
 @dataclass
 class CallPlan:
-    """Steps in order and the places they use."""
+    """Statements in order: ``head`` declares memory and takes numbers, ``steps`` are kernels,
+    library calls, branches and loops; ``outputs`` are views of memory, or constants."""
 
     is_partitioned: ClassVar[bool] = False  # over several devices
 
@@ -73,7 +71,7 @@ class CallPlan:
     graph: Graph
     backend: Backend
     traced: Graph | None = None  # the program's own order of what may raise, before the passes
-    head: list[Any] = field(default_factory=list)  # its memory, and numbers put into cells
+    head: list[Any] = field(default_factory=list)
     states: Any = None  # what the program has assigned where it may raise
     executable: Any = None  # the class that runs it, where that is not the usual one
     arrays: DeviceArrays | None = None  # of a device's own memory, where its kernels run there

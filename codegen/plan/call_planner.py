@@ -54,7 +54,7 @@ class CallPlanner(GraphBuilder):
     """Plans one graph, see the module docstring.
 
     ``places``: of results, and of values that a reshape makes results of; ``constants``: views of
-    constants, which libraries read; ``copied``: results that are a copy of what a loop left.
+    constants, which libraries read; ``copied_results``: those that are copies of a loop's.
     """
 
     def __init__(
