@@ -37,7 +37,6 @@ from ..kernels.loop_ir import Kernel
 from ..kernels.repeated_kernels import RepeatedKernels
 from ..structured.builder import Builder, Shared
 from ..structured.calls.call_statements import CallLibrary, RunProgram
-from ..structured.calls.verify_call import verify_call
 from ..structured.kernel_statements import RunKernel
 from ..structured.loops.graph_builder import END, GraphBuilder
 from ..structured.loops.locations import Locations
@@ -46,7 +45,7 @@ from ..structured.statements import Declare, Input, Store
 from ..structured.steps.result_memory import results_of
 from .call_plan import CallPlan, Strides, contiguous_strides, sizes_of_extrema, words_of
 from .control_runs import ControlRun
-from .copies import copy_of, operand_strides, view_of_constant
+from .copies import copy_of, operand_strides, reshaped, view_of_constant
 from .last_fallible import last_fallible
 
 
@@ -124,6 +123,8 @@ class CallPlanner(GraphBuilder):
         head = [*map(Declare, self.memories.values()), *self.given]
         plan = CallPlan(steps, self.temps, self.cells, outputs, self.graph, backend, traced, head)
         if config.verify:
+            from ..structured.calls.verify_call import verify_call  # what loops are made of
+
             verify_call(plan)
         return plan
 
@@ -314,7 +315,7 @@ class CallPlanner(GraphBuilder):
         if is_unknown or value in self.places or not _is_dense(source):
             self._library(node)
         else:
-            shown = ShownAs(_reshaped, {"shape": value.shape}, "Reshape")
+            shown = ShownAs(reshaped, {"shape": value.shape}, "Reshape")
             self.env[value] = View(source.memory, value.shape, _dense(value), value.dtype,
                                    views=(shown,))
 
@@ -394,7 +395,3 @@ def _dense(value: Value) -> Strides:
 
 def _is_dense(place: View) -> bool:
     return place.strides == contiguous_strides(place.shape, place.dtype.itemsize)
-
-
-def _reshaped(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    return array.reshape(shape)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fusec.ir import Graph, Node, Value
 from fusec.ir.sizes.symbolic_sizes import is_symbolic
 from fusec.ops import get
@@ -46,3 +48,8 @@ def operand_strides(node: Node, sources: Sequence[Any]) -> list[Strides]:
         else contiguous_strides(v.shape, v.dtype.itemsize)
         for p, v in zip(sources, node.inputs, strict=True)
     ]
+
+
+def reshaped(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """In another shape, as its sizes come."""
+    return array.reshape(shape)
