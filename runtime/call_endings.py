@@ -13,7 +13,6 @@ from fusec.codegen.plan.call_plan import CallPlan
 from fusec.errors import located
 from fusec.ir import Node
 from fusec.ir.sizes.bindings import Bindings
-from fusec.ops import get
 from fusec.ops.calls.host_calls import HostObject, Mark, host_calls
 from fusec.ops.rows.picking import PickView
 from fusec.ops.rows.windows import WindowView
@@ -21,6 +20,7 @@ from fusec.ops.rows.windows import WindowView
 from .call_spec import CallSpec, ResultSpec
 from .failed_checks import do_before, do_before_call, earlier_error
 from .launching.constant_copies import copy_of
+from .plan.sub_programs import copy_maker
 
 # The error of a plan's call on these inputs, where an enclosing plan has bound these sizes.
 Find = Callable[[CallPlan, Sequence[Any], Bindings], Any]
@@ -66,16 +66,19 @@ class CallEndings:
         self.mark = Mark(self.objects)
 
     def failure(
-        self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
+        self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any],
+        changed: Sequence[np.ndarray] = (),
     ) -> Exception:
-        """The error of a library call, or an earlier one of the program."""
-        if get(node.op).is_control:  # shows what it has changed until then
-            self.saved = ()
+        """The error of a library call, or an earlier one of the program; of a branch or loop that
+        raises what it has ``changed`` until then stays."""
         if self.spec.calls_host and self.mark is None:  # it cannot be repeated
             return located(error, node.loc)
+        partly = [(array, self._copied(array)) for array in changed]
         earlier = self.repeated(partial(earlier_error, node), leaves, captured)
         if earlier is None:
             self._do_before(node, self._inputs(leaves, captured))
+            self.saved = partly
+            self._restore()
         return earlier or located(error, node.loc)
 
     def _do_before(self, node: Node, inputs: list[Any]) -> None:
@@ -99,6 +102,9 @@ class CallEndings:
         if error is not None:
             do_before(error, self.call_plan, inputs)
         return error
+
+    def _copied(self, array: np.ndarray) -> np.ndarray:
+        return copy_maker(self.call_plan.arrays)(array)
 
     def _restore(self) -> None:
         arrays = self.call_plan.arrays

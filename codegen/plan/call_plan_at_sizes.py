@@ -212,8 +212,8 @@ class CallPlanAtSizes(CallPlan):
 
     @property
     def body(self) -> Block:
-        self.head = [Declare(self._at.memory(x.thing)) if isinstance(x, Declare) else x
-                     for x in self._of.head]
+        self.head = [Declare(self._at.memory(x.thing)) if isinstance(x, Declare) and isinstance(
+            x.thing, Memory) else x for x in self._of.head]
         return super().body
 
     @property

@@ -37,6 +37,7 @@ from ..kernels.loop_ir import Kernel
 from ..kernels.repeated_kernels import RepeatedKernels
 from ..structured.builder import Builder, Shared
 from ..structured.calls.call_statements import CallLibrary, RunProgram
+from ..structured.exits import may_leave
 from ..structured.kernel_statements import RunKernel
 from ..structured.loops.graph_builder import END, GraphBuilder
 from ..structured.loops.locations import Locations
@@ -188,8 +189,7 @@ class CallPlanner(GraphBuilder):
 
     def memory_for(self, value: Value) -> View:
         place = self._new(value)
-        if place.memory.origin == "temp":
-            self.owned.add(place.memory)
+        self.owned |= {place.memory} if place.memory.origin == "temp" else set()
         return place
 
     def number_for(self, value: Value) -> Register | View:
@@ -216,8 +216,7 @@ class CallPlanner(GraphBuilder):
 
     @property
     def shows_exits(self) -> bool:
-        """No: a call that fails is repeated by the program itself, which sees arguments alone."""
-        return False
+        return False  # a call that fails is repeated by the program, which sees arguments alone
 
     def may_write(self, view: View, kernel: Kernel, out: int) -> bool:
         return view.memory.origin != "operand" or (
@@ -254,9 +253,9 @@ class CallPlanner(GraphBuilder):
         source, place = self.graph.inputs[argument], results[value.index]
         home: Any = self.env[source]
         out = len(node.inputs) + value.index
+        stored = whole
         if place == home:
             return kernel
-        stored = whole
         if source in node.inputs and not stores_at_computed(whole, out):
             stored = drop_unchanged(whole, out, node.inputs.index(source))
             if value not in self.read and self.update_counts[value] == 1:
@@ -348,7 +347,7 @@ class CallPlanner(GraphBuilder):
             if source is not None and self._may_stay(value, node.inputs[changed], source):
                 place = source
                 reused.add(number)
-                saved += [source] * (self.position < self.last_fallible)
+                saved += [source] * self._may_be_repeated(node)
             else:
                 place = self._filled(value, moved)
                 if isinstance(source, View) and source.key[0] == "temp" and not source.views and (
@@ -360,6 +359,10 @@ class CallPlanner(GraphBuilder):
         run = ControlRun(node, operand_strides(node, operands), reused)
         self.builder.add(RunProgram(node, operands, results, run, saved))
         self.builder.statements += moved
+
+    def _may_be_repeated(self, node: Node) -> bool:
+        """Whether NumPy may repeat the program after the node has changed an argument."""
+        return self.position < self.last_fallible or len(self.updated) > 1 and may_leave(node)
 
     def _filled(self, value: Value, moved: list[RunKernel]) -> View:
         """The place of a result, in C order: one that lies otherwise is a copy of it."""

@@ -299,11 +299,8 @@ class PlanSource(PlanText):
         saved = [self.assigned[place.key] for place in step.saved]
         for array in saved:
             copied = self.once("copied", copy_maker(self.call_plan.arrays))
-            self.line(f"before_{array} = {copied}({array})")
+            self.line(f"plan.saved = (*plan.saved, ({array}, {copied}({array})))")
         self.line(f"results = {name}([{', '.join(operands)}], [{memory}], sizes)")
-        if saved:
-            pairs = "".join(f"({array}, before_{array}), " for array in saved)
-            self.line(f"plan.saved = (*plan.saved, {pairs})")
         for index, place in enumerate(step.results):
             if not place.is_cell:
                 self._assign(place.key, f"results[{index}]")

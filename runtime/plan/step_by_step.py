@@ -68,5 +68,10 @@ class StepByStep(CallEndings):
         assert error.__traceback__ is not None
         number = self.source.call_at(error.__traceback__.tb_lineno)
         step = None if number is None else self.segments[number]
-        return self.failure(error, step.node, leaves, captured) if isinstance(
-            step, NodeCall) else None
+        if not isinstance(step, NodeCall):
+            return None
+        inputs = self._inputs(leaves, captured)
+        changed = [inputs[step.results[number].memory.position]
+                   for number in (() if step.run is None else step.run.reused)
+                   if step.results[number].memory.origin == "operand"]
+        return self.failure(error, step.node, leaves, captured, changed)

@@ -40,7 +40,8 @@ class State:
 
     def apply(self, read: Read, inputs: Sequence[Any]) -> None:
         """Carry out the assignments; ``read`` gives a graph value's content in this call."""
-        content = [(inputs[number], read(value)) for number, value in self.written]
+        # Copies: one argument may be assigned what another one was.
+        content = [(inputs[number], np.array(read(value))) for number, value in self.written]
         assigned = [(assignment, tree.unflatten([_leaf(x, read) for x in leaves]))
                     for assignment, tree, leaves in self.assigned]
         for array, value in content:
