@@ -362,7 +362,7 @@ class CallPlanner(GraphBuilder):
 
     def _may_be_repeated(self, node: Node) -> bool:
         """Whether NumPy may repeat the program after the node has changed an argument."""
-        return self.position < self.last_fallible or len(self.updated) > 1 and may_leave(node)
+        return self.position < self.last_fallible or (len(self.updated) > 1 and may_leave(node))
 
     def _filled(self, value: Value, moved: list[RunKernel]) -> View:
         """The place of a result, in C order: one that lies otherwise is a copy of it."""
