@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fusec.codegen.plan.call_plan import CallPlan
 from fusec.codegen.plan.plan_over_devices import Action
 from fusec.core import timeline
@@ -41,7 +43,8 @@ class _TaskPlan(StepByStep):
         return StepByStep.of_graph(call_plan)
 
     def failure(
-        self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
+        self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any],
+        changed: Sequence[np.ndarray] = (),
     ) -> Exception:
         return error if isinstance(error, TaskError) else TaskError(error, node)
 
@@ -55,7 +58,8 @@ class _InnerPlan(_TaskPlan):
     """The steps of a branch or loop in a task, whose nodes the whole graph has not."""
 
     def failure(
-        self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any]
+        self, error: Exception, node: Node, leaves: Sequence[Any], captured: Sequence[Any],
+        changed: Sequence[np.ndarray] = (),
     ) -> Exception:
         return TaskError()
 
