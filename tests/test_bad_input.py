@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import random
@@ -753,20 +752,3 @@ def test_super_in_a_branch_on_data() -> None:
 
     for x in (X, -X):
         np.testing.assert_array_equal(fusec.jit(Derived().f)(x), Derived().f(x))
-
-
-def test_an_argument_that_a_loop_has_changed_is_changed_once_where_a_later_index_is_wrong() -> None:
-    def grown(c: Any, x: Any, i: Any) -> Any:
-        k = 0
-        while k < 50 and c[0] < 1e9:
-            c[k % 4] += 1.0
-            k += 1
-        return x[i] * 2, k
-
-    jitted, x, wrong = fusec.jit(grown), np.arange(5.0), np.array([1, 7])
-    for index in (np.array([1, 2]), wrong, np.array([1, 3])):
-        plain, compiled = np.ones(4), np.ones(4)
-        for function, c in ((grown, plain), (jitted, compiled)):
-            with pytest.raises(IndexError) if index is wrong else contextlib.nullcontext():
-                function(c, x, index)
-        np.testing.assert_array_equal(compiled, plain)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# What codegen hands the runtime: plans and their statements, the writer of text, what back ends
-# make, and the assembler of its own parts.
+# Modules of codegen that the runtime is handed: plans and their statements, the writer of text, the
+# products of back ends, and the assembler of its own parts.
 HANDED = {f"fusec.codegen.{name}" for name in (
     "backend", "backends", "machine_code.llvm", "machine_code.native_backend",
     "machine_code.native_nest", "plan.call_plan", "plan.control_program", "plan.control_runs",

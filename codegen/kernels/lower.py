@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from fusec.ir import Graph, Loc, Node, Value
+from fusec.ir import Graph, Loc, Node, TensorType, Value
 from fusec.ir.sizes.dims import is_static
 from fusec.ops.regions.cones import has_unit_region, is_piecewise
 
@@ -126,3 +126,13 @@ def _is_positive(limit: Expr) -> bool:
 
 def _without_checks(nest: Nest) -> Nest:
     return replace(nest, stages=tuple(replace(s, checks=()) for s in nest.stages))
+
+
+def lower_copy(name: str, type_: TensorType, loc: Loc | None, source: str) -> Kernel:
+    """The kernel ``name`` that copies an array, called ``source``."""
+    attrs = {"index": 0, "path": source, "type": type_}
+    operand = Node("Input", (), (type_,), attrs, name=source).out()
+    result = Node("Copy", [operand], (type_,), name="Copy", loc=loc).out()
+    body = Graph.build([operand], [result], name=name)
+    fused = {"body": body, "domain": type_.shape, "axes": (), "boundaries": ()}
+    return lower(Node("Fused", [operand], (type_,), fused, name=name, loc=loc))

@@ -21,7 +21,7 @@ from fusec.ir.sizes.dims import Size, maximum, symbols_of
 from fusec.ops import get
 
 from ..backend import Backend, DeviceArrays, Strides
-from ..structured.calls.call_statements import CallLibrary, CallStatement, Return, RunProgram
+from ..structured.calls.call_statements import CallStatement, NodeCall, Return
 from ..structured.kernel_statements import RunKernel
 from ..structured.memory import View
 from ..structured.statements import Block
@@ -80,7 +80,11 @@ class CallPlan:
     @property
     def body(self) -> Block:
         """All its statements."""
-        return (*self.head, *self.steps, Return(tuple(self.outputs)))
+        return (*self.declared(), *self.steps, Return(tuple(self.outputs)))
+
+    def declared(self) -> list[Any]:
+        """The head, for the plan's own sizes."""
+        return self.head
 
     def __str__(self) -> str:
         return "\n".join([f"plan {self.graph.name}:", *print_blocks(self.body, ())])
@@ -95,7 +99,7 @@ class CallPlan:
         return [s for s in self.steps if isinstance(s, RunKernel)]
 
     @property
-    def externs(self) -> list[CallLibrary | RunProgram]:
+    def externs(self) -> list[NodeCall]:
         return [s for s in self.steps if not isinstance(s, RunKernel)]
 
     @property

@@ -22,7 +22,7 @@ from ..machine_code.native_nest import CompileStats, NestBlock
 from ..structured.calls.call_statements import NodeCall
 from ..structured.kernel_statements import NestUse, RunKernel, uses_of
 from ..structured.memory import ConstantView, Memory, ShownAs, View
-from ..structured.statements import Block, Declare
+from ..structured.statements import Declare
 from .block_templates import OpenBlock, form_at, params_at
 from .call_plan import AtItsSizes, CallPlan, Traffic
 from .control_program import ControlProgram, StructuredText
@@ -210,11 +210,9 @@ class CallPlanAtSizes(CallPlan):
             steps, list(map(at.place, of.temps)), of.cells, list(map(at.source, of.outputs)), graph,
             of.backend, traced)
 
-    @property
-    def body(self) -> Block:
-        self.head = [Declare(self._at.memory(x.thing)) if isinstance(x, Declare) and isinstance(
+    def declared(self) -> list[Any]:
+        return [Declare(self._at.memory(x.thing)) if isinstance(x, Declare) and isinstance(
             x.thing, Memory) else x for x in self._of.head]
-        return super().body
 
     @property
     def pattern(self) -> Graph:

@@ -36,10 +36,10 @@ from ..kernels.in_place_updates import (
 from ..kernels.loop_ir import Kernel
 from ..kernels.repeated_kernels import RepeatedKernels
 from ..structured.builder import Builder, Shared
-from ..structured.calls.call_statements import CallLibrary, RunProgram
+from ..structured.calls.call_statements import NodeCall
 from ..structured.exits import may_leave
 from ..structured.kernel_statements import RunKernel
-from ..structured.loops.graph_builder import END, GraphBuilder
+from ..structured.loops.graph_builder import GraphBuilder
 from ..structured.loops.locations import Locations
 from ..structured.memory import ConstantView, Memory, Origin, Register, ShownAs, View
 from ..structured.statements import Declare, Input, Store
@@ -75,7 +75,9 @@ class CallPlanner(GraphBuilder):
         self.update_counts = Counter(v for _, v in graph.updates)
         self.results = {*graph.outputs}
         self.last_fallible = last_fallible(graph)  # a call that raises leaves its arguments alone
-        self._note_reads()
+        self.note_readers({*self.results, *self.updated})
+        inside = {v for node in self.nodes for v in node.inputs}
+        self.read = inside | self.results  # by anything but the copy to an argument
         for number, (value, strides) in enumerate(zip(graph.inputs, input_strides, strict=True)):
             self.env[value] = self._in("operand", number, value, strides) if (
                 value.type.kind == "array") else self._given(number, value)
@@ -84,14 +86,6 @@ class CallPlanner(GraphBuilder):
                 self.places[value] = self._in("target", number, value, strides)
         self._place_reshaped()
         self._find_homes()
-
-    def _note_reads(self) -> None:
-        for position, node in enumerate(self.nodes):
-            for value in node.inputs:
-                self.readers.setdefault(value, []).append(position)
-        self.read = {*self.readers, *self.results}  # by anything but the copy to an argument
-        for value in (*self.results, *self.updated):
-            self.readers.setdefault(value, []).append(END)
 
     def _place_reshaped(self) -> None:
         """Values whose only reader is a reshape to a result are computed in its memory."""
@@ -278,14 +272,12 @@ class CallPlanner(GraphBuilder):
         elif source in self.constants:
             self.constants[value] = view_of_constant(self.constants[source], node)
         else:
+            place = self.env[source]
+            assert isinstance(place, View)
             attrs = {k: x for k, x in node.attrs.items() if k != "kind"}
-            self._show(value, source, (), ShownAs(get(node.op).reference, attrs, node.op))
-
-    def _show(self, value: Value, source: Value, strides: Strides, view: ShownAs) -> None:
-        place = self.env[source]
-        assert isinstance(place, View)
-        self.env[value] = View(place.memory, value.shape, strides, value.dtype,
-                               views=(*place.views, view))
+            shown = ShownAs(get(node.op).reference, attrs, node.op)
+            self.env[value] = View(place.memory, value.shape, (), value.dtype,
+                                   views=(*place.views, shown))
 
     def _is_only_written(self, node: Node) -> bool:
         """Whether nobody reads the node's array before it is written, here or elsewhere: a value
@@ -332,7 +324,7 @@ class CallPlanner(GraphBuilder):
         self.owned -= {x.memory for x in operands if isinstance(x, View) and x.key[0] == "temp"}
         results = [self._new(v) for v in node.outputs]
         self.env.add(zip(node.outputs, results, strict=True))
-        self.builder.add(CallLibrary(node, operands, results))
+        self.builder.add(NodeCall(node, operands, results))
 
     def _control(self, node: Node) -> None:
         """A branch or loop: arrays that it changes change where they lie, if nothing minds."""
@@ -357,12 +349,13 @@ class CallPlanner(GraphBuilder):
             self._copy_back(value, place)
         self.env.add(zip(node.outputs, results, strict=True))
         run = ControlRun(node, operand_strides(node, operands), reused)
-        self.builder.add(RunProgram(node, operands, results, run, saved))
+        self.builder.add(NodeCall(node, operands, results, run, saved))
         self.builder.statements += moved
 
     def _may_be_repeated(self, node: Node) -> bool:
         """Whether NumPy may repeat the program after the node has changed an argument."""
-        return self.position < self.last_fallible or (len(self.updated) > 1 and may_leave(node))
+        return self.position < self.last_fallible or (
+            may_leave(node) and any(value.node is not node for value in self.updated))
 
     def _filled(self, value: Value, moved: list[RunKernel]) -> View:
         """The place of a result, in C order: one that lies otherwise is a copy of it."""
@@ -383,8 +376,10 @@ class CallPlanner(GraphBuilder):
     def _dies(self, node: Node, operand: int) -> bool:
         """Whether the node is the last to read an operand, and reads it once, in one way; -1: none.
         """
+        if operand < 0:
+            return False
         view = self.env.get(value := node.inputs[operand])
-        return operand >= 0 and isinstance(view, View) and node.inputs.count(value) == 1 and (
+        return isinstance(view, View) and node.inputs.count(value) == 1 and (
             not self.is_read_later(view.memory, (value,)))
 
     def _may_stay(self, value: Value, operand: Value, place: View) -> bool:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Graph, Node, Value
+from fusec.ir import Node, Value
 from fusec.ir.sizes.symbolic_sizes import is_symbolic
 from fusec.ops import get
 
 from ..backend import Strides
-from ..kernels.lower import lower
+from ..kernels.lower import lower_copy
 from ..structured.kernel_statements import RunKernel
 from ..structured.memory import ConstantView, ShownAs, View
 from .call_plan import contiguous_strides
@@ -20,13 +20,8 @@ from .call_plan import contiguous_strides
 
 def copy_of(value: Value, source: View, target: View) -> RunKernel:
     """A kernel that copies an array."""
-    attrs = {"index": 0, "path": value.node.name, "type": value.type}
-    operand = Node("Input", (), (value.type,), attrs, name=value.node.name).out()
-    result = Node("Copy", [operand], (value.type,), name="Copy", loc=value.node.loc).out()
-    name = f"{value.node.name}_writeback"
-    body = Graph.build([operand], [result], name=name)
-    fused = {"body": body, "domain": value.shape, "axes": (), "boundaries": ()}
-    kernel = lower(Node("Fused", [value], (value.type,), fused, name=name, loc=value.node.loc))
+    name = value.node.name
+    kernel = lower_copy(f"{name}_writeback", value.type, value.node.loc, name)
     return RunKernel(kernel, (), [source], [target])
 
 

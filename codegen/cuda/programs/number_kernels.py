@@ -9,11 +9,11 @@ import numpy as np
 from fusec.codegen.structured.memory import Register
 from fusec.codegen.structured.statements import CallScalar, Let
 from fusec.core.records import dataclass
-from fusec.ir import Graph, Loc, Node, TensorType
+from fusec.ir import Loc, TensorType
 from fusec.ops.calls.scalar_calls import CALLS
 
 from ...kernels.loop_ir import Access, Buffer, Expr, Kernel, Nest, Stage, Store, expr
-from ...kernels.lower import lower
+from ...kernels.lower import lower_copy
 from ...kernels.scalar_rules import Constants
 
 
@@ -67,10 +67,4 @@ def _buffer(register: Register, role: str) -> Buffer:
 
 def copy_kernel(name: str, shape: tuple[int, ...], dtype: np.dtype, loc: Loc | None) -> Kernel:
     """A kernel that copies an array."""
-    type_ = TensorType(dtype, shape)
-    attrs = {"index": 0, "path": "source", "type": type_}
-    operand = Node("Input", (), (type_,), attrs, name="source").out()
-    result = Node("Copy", [operand], (type_,), name="Copy", loc=loc).out()
-    body = Graph.build([operand], [result], name=name)
-    fused = {"body": body, "domain": shape, "axes": (), "boundaries": ()}
-    return lower(Node("Fused", [operand], (type_,), fused, name=name, loc=loc))
+    return lower_copy(name, TensorType(dtype, shape), loc, "source")

@@ -15,7 +15,7 @@ from fusec.ops.graphs.evaluate import apply
 from ..interpreter import RUN, Interpretation, Rule, array_at
 from ..kernel_statements import RunKernel
 from ..memory import ConstantView, Memory, View
-from .call_statements import CallLibrary, NodeCall, Return, RunProgram
+from .call_statements import NodeCall, Return
 
 if TYPE_CHECKING:
     from ...plan.call_plan import CallPlan
@@ -98,6 +98,6 @@ def _return(run: Any, x: Return) -> None:
 
 
 _OF_CALLS: dict[type, Rule] = {
-    RunKernel: _run_kernel, CallLibrary: _node_call, RunProgram: _node_call, Return: _return}
+    RunKernel: _run_kernel, NodeCall: _node_call, Return: _return}
 
 __all__ = ["interpret_call"]

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 class NodeCall:
     """A node that no kernel computes: its results are written to views.
 
-    An operand is a view, or a constant itself.  ``run`` says how a branch or loop runs.  ``saved``
-    are operands, arguments that it changes, of which there have to be copies from before it until
-    the call ends: a step after it may fail, and the program is repeated then.
+    An operand is a view, or a constant itself.  ``run`` says how a branch or loop runs; without it
+    this is a library call, and a fresh array of the library's own that lies as a result does stands
+    in its place.  ``saved`` are operands, arguments that it changes, of which there have to be
+    copies from before it until the call ends: a step after it may fail, and the program is repeated
+    then.
     """
 
     node: Node
@@ -40,21 +42,10 @@ class NodeCall:
         return self.node
 
 
-class CallLibrary(NodeCall):
-    """A library call.
-
-    A fresh array of the library's own that lies as a result does stands in its place.
-    """
-
-
-class RunProgram(NodeCall):
-    """A branch or loop."""
-
-
 class Return(Record):
     """The results of the call: views, or constants."""
 
     results: tuple[View | Any, ...]
 
 
-CallStatement = RunKernel | CallLibrary | RunProgram
+CallStatement = RunKernel | NodeCall

@@ -16,7 +16,7 @@ from fusec.ir.sizes.dims import symbols_of
 from ..kernel_statements import RunKernel
 from ..memory import Memory, View
 from ..verify import RULES, Rule, StructureError, Things, Verifier
-from .call_statements import CallLibrary, NodeCall, Return, RunProgram
+from .call_statements import NodeCall, Return
 
 if TYPE_CHECKING:
     from ...plan.call_plan import CallPlan
@@ -79,6 +79,6 @@ def _return(v: Any, x: Return, known: Things) -> None:
 
 
 _OF_CALLS: dict[type, Rule] = {
-    RunKernel: _run_kernel, CallLibrary: _node_call, RunProgram: _node_call, Return: _return}
+    RunKernel: _run_kernel, NodeCall: _node_call, Return: _return}
 
 __all__ = ["StructureError", "verify_call"]

@@ -92,17 +92,21 @@ class GraphBuilder:
         made.nodes = ordered(fused)
         made.frames = frames(made.nodes)
         made._join_kernels()
-        for position, node in enumerate(made.nodes):
-            for value in node.inputs:
-                made.readers.setdefault(value, []).append(position)
-            if node.op == "Reserve":
-                made.reserved[node.inputs[0]] = node.attrs["shape"]
+        made.reserved = {node.inputs[0]: node.attrs["shape"] for node in made.nodes
+                         if node.op == "Reserve"}
         updated = {i for i, _ in fused.updates}
         made.unchanged = frozenset(
             v for i, v in enumerate(fused.inputs[:changed]) if i not in updated)
-        for value in (*fused.roots, *made.unchanged):
-            made.readers.setdefault(value, []).append(END)
+        made.note_readers((*fused.roots, *made.unchanged))
         return made
+
+    def note_readers(self, live: Iterable[Value]) -> None:
+        """The positions of the steps that read each value; those that are live at the end, too."""
+        for position, node in enumerate(self.nodes):
+            for value in node.inputs:
+                self.readers.setdefault(value, []).append(position)
+        for value in live:
+            self.readers.setdefault(value, []).append(END)
 
     def _join_kernels(self) -> None:
         """Two kernels become one node where one nest can be of both.

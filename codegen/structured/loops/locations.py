@@ -9,21 +9,27 @@ from fusec.ir import Value
 from ..memory import Location, Memory, View
 
 
-class Locations(dict[Value, Location]):
-    """A table of locations that knows the values of each memory too."""
+class Locations:
+    """The location of each value, and the views of each memory."""
 
     def __init__(self, pairs: Iterable[tuple[Value, Location]] = ()) -> None:
-        super().__init__()
-        self._values: dict[Memory, dict[Value, None]] = {}
+        self._locations: dict[Value, Location] = {}
+        self._views: dict[Memory, dict[Value, View]] = {}
         self.add(pairs)
+
+    def __getitem__(self, value: Value) -> Location:
+        return self._locations[value]
+
+    def get(self, value: Value) -> Location | None:
+        return self._locations.get(value)
 
     def __setitem__(self, value: Value, location: Location) -> None:
         before = self.get(value)
         if isinstance(before, View):
-            del self._values[before.memory][value]
+            del self._views[before.memory][value]
         if isinstance(location, View):
-            self._values.setdefault(location.memory, {})[value] = None
-        super().__setitem__(value, location)
+            self._views.setdefault(location.memory, {})[value] = location
+        self._locations[value] = location
 
     def add(self, pairs: Iterable[tuple[Value, Location]]) -> None:
         """Several at once."""
@@ -32,7 +38,4 @@ class Locations(dict[Value, Location]):
 
     def values_in(self, memory: Memory) -> Iterator[tuple[Value, View]]:
         """The values that live there, with the views that show them."""
-        for value in self._values.get(memory, ()):
-            location = self[value]
-            if isinstance(location, View):
-                yield value, location
+        yield from self._views.get(memory, {}).items()

@@ -48,9 +48,8 @@ def _is_kept(graph: GraphBuilder, value: Value, slot: Slot | None) -> bool:
     if slot.taken and graph.location(value) == slot.view:
         return True
     slot.taken = True
-    for other, location in [*graph.env.items()]:
-        if isinstance(location, View) and location.memory is slot.view.memory and any(
-                p > graph.position for p in graph.readers.get(other, ())):
+    for other, location in [*graph.env.values_in(slot.view.memory)]:
+        if any(p > graph.position for p in graph.readers.get(other, ())):
             graph.env[other] = graph.temporary(location.shape, location.dtype)
             graph.builder.copy(graph.array(other), location)
     return False
