@@ -89,3 +89,28 @@ def test_arguments_are_as_numpy_leaves_them(program: Callable[..., Any]) -> None
         assert str(found.value) == str(expected.value)
         for got, want in zip(compiled, plain, strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+def adds_at_indices(x: Any, y: Any, z: Any, k: Any) -> Any:
+    x += 1
+    np.add.at(y, np.array([1, 700]) * k, 0.5)  # by NumPy: products of float32 and a float
+    return x.sum()
+
+
+def puts_at_indices(x: Any, y: Any, z: Any, k: Any) -> None:
+    x *= 2
+    y[np.array([1, 700]) * k, ...] = z[:2]
+    np.copyto(x, y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("program", [adds_at_indices, puts_at_indices])
+def test_library_calls_that_write(program: Callable[..., Any], dtype: str) -> None:
+    """The arguments' state at such a call is the one before what it writes itself."""
+    jitted, k = fusec.jit(program), np.int64(1)
+    plain, compiled = ([a.astype(dtype) for a in arguments()] for _ in range(2))
+    for function, arrays in ((program, plain), (jitted, compiled)):
+        with pytest.raises(IndexError, match="700 is out of bounds"):
+            function(*arrays, k)
+    for got, want in zip(compiled, plain, strict=True):
+        np.testing.assert_array_equal(got, want)

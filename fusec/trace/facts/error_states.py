@@ -75,7 +75,6 @@ class States:
                 latest = state
         return latest
 
-
     def at(self, node: Node) -> State | None:
         """The state noted for the node itself."""
         return next((state for at, state in self.noted if at is node), None)

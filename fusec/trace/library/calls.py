@@ -232,8 +232,10 @@ def _write(
     if not asked:
         ask(trace, call, operands, form, named)
     results = (TensorType(target.dtype, target.shape),)
-    target.write(trace.emit(call.op, *(x.value for x in operands), form=form, named=named,
-                            results=results))
+    written = trace.emit(call.op, *(x.value for x in operands), form=form, named=named,
+                         results=results)
+    OPERATIONS.note_state(trace, written.node)
+    target.write(written)
 
 
 _WRITING: dict[Any, str] = {np.copyto: "Copyto"}

@@ -21,7 +21,7 @@ from fusec.ir.sizes.symbolic_numbers import applied, stored
 from fusec.ops.calls.index_checks import IndexUse, Use, bounds_check, kept, may_raise_unread
 from fusec.ops.rows.picking import PICKS, picked_axes
 
-from ..facts.error_states import States
+from ..facts.error_states import State, States
 from ..values.array import TracedArray
 from ..values.exception_handlers import check_decided
 from ..values.operations import OPERATIONS
@@ -38,27 +38,32 @@ def note_pick(
     for axis, index in zip(axes, indices, strict=True):
         size = shape[axis]
         if axis not in safe and (index.node.op != "Const" or isinstance(size, Dim)):
-            _note(trace, IndexUse(index, size, axis, trace.loc, _limit(trace, size)))
+            _note(trace, IndexUse(index, size, axis, trace.loc, _limit(trace, size)),
+                  _state_before(trace))
 
 
 def note_checked(trace: Trace, checked: Value) -> Value:
     """Note the use of a `CheckIndex` node, which is returned."""
     index, limit = checked.node.inputs
-    _note(trace, IndexUse(index, 0, checked.node.attrs["axis"], trace.loc, limit, checked))
+    use = IndexUse(index, 0, checked.node.attrs["axis"], trace.loc, limit, checked)
+    _note(trace, use, _state_before(trace))
     return checked
 
 
-def _note(trace: Trace, use: IndexUse) -> None:
-    """Note the use; of one in a branch or loop the state before that is noted."""
+def _state_before(trace: Trace) -> State | None:
+    """The state by now; of a use in a branch or loop it is that of the outermost one."""
+    return None if trace.in_region else OPERATIONS.state_now(trace)
+
+
+def _note(trace: Trace, use: IndexUse, state: State | None) -> None:
     check_decided(trace, IndexError(), use.index, use.limit)
     if not trace.in_region:
-        use = replace(use, is_outermost=True, state=OPERATIONS.state_now(trace))
+        use = replace(use, is_outermost=True, state=state)
     trace.record.index_uses.append(use)
 
 
 def written_indices(array: Any, key: Any) -> list[Value]:
     """The indices of a key at which a library call will write, as int64."""
-
     keys = key if isinstance(key, tuple) else (key,)
     if type(array) is not TracedArray or not array.is_array or array.steps or (
             len(keys) > array.ndim or not all(map(_is_index, keys))):
@@ -68,11 +73,13 @@ def written_indices(array: Any, key: Any) -> list[Value]:
 
 
 def note_written(array: Any, indices: Sequence[Value]) -> None:
-    """Note the indices of a library call that writes; it checks them, if the graph keeps it."""
+    """Note the indices of the library call that has written the array last; it checks them, if the
+    graph keeps it.  The state is that before the call: it does not write where it raises."""
+    trace, written = array.trace, array.storage.value
+    state = trace.part(States).at(written.node)
     for axis, index in enumerate(indices):
-        trace = array.trace
-        _note(trace, IndexUse(
-            index, 0, axis, trace.loc, _limit(trace, array.shape[axis]), array.storage.value))
+        use = IndexUse(index, 0, axis, trace.loc, _limit(trace, array.shape[axis]), written)
+        _note(trace, use, state)
 
 
 def _is_index(key: Any) -> bool:
