@@ -264,7 +264,20 @@ def _graph(trace: Trace, values: list[Value]) -> Graph:
     updates: Any = [(s.origin, s.value) for s in storages if s is not None and s.version > 0]
     needed = [*values, *(v for _, v in updates), *(n.out() for n in checks)]
     checks += lost_checks(trace, trace.record.index_uses, [v.node for v in needed])
-    return Graph.build(trace.feeds.inputs, values, updates, trace.name, checks)
+    graph = Graph.build(trace.feeds.inputs, values, updates, trace.name, checks)
+    _refuse_parameters_of_loops(graph)
+    return graph
+
+
+def _refuse_parameters_of_loops(graph: Graph) -> None:
+    """Values of an iteration that a function keeps, say, have no meaning after the loop."""
+    own = set(graph.inputs)
+    for node in graph.nodes:
+        if node.op == "Input" and node.out() not in own:
+            raise unsupported(
+                f"using {node.attrs['path']!r} of an iteration after its loop, which a function "
+                "that the iteration made keeps,", loc=node.loc,
+                cure="bind what is needed later to a variable, as an array or number")
 
 
 def _guards(trace: Trace, hooks: TracingHooks, graph: Graph) -> list[Any]:

@@ -92,3 +92,20 @@ def test_attempts_settle(program: Callable[..., Any], monkeypatch: pytest.Monkey
     for factor in (1.0, -1.0, 4.0):
         x = np.arange(1.0, 11) / 3 * factor
         assert np.array_equal(jitted(x, 2.0), program(x, 2.0))
+
+
+def test_a_closure_of_an_iteration_is_refused_after_the_loop() -> None:
+    """Its variables are those of one iteration: the fuzzer met an internal error."""
+    def program(x: Any, s: Any) -> Any:
+        left = 3
+        while left > 0 and s < 100.0:
+            left -= 1
+            add = adder(x[left])
+            s = add(s)
+        return s, add(1.0)
+
+    with pytest.raises(fusec.errors.UnsupportedError) as refusal:
+        fusec.jit(program)(np.arange(1.0, 11), 2.0)
+    assert "using 'left' of an iteration after its loop" in str(refusal.value)
+    assert "while left > 0" in str(refusal.value)
+    assert "cure: bind what is needed later to a variable" in str(refusal.value)
