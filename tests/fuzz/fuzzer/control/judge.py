@@ -232,12 +232,21 @@ def rebinds_arrays(source: str) -> bool:
 def chosen_by_data(source: str) -> bool:
     """Whether branches or loops decide which arrays are returned: then they are copies of them,
     which `docs/ir.md` says."""
-    tree = ast.parse(source)
-    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
+    nodes = list(ast.walk(ast.parse(source)))
+    loops = [n for n in nodes if isinstance(n, ast.For | ast.While)]
     inside = [n for loop in loops for n in ast.walk(loop)]
-    return any(isinstance(n, ast.Return) or (
+    return _returns_differ(nodes) or any(isinstance(n, ast.Return) or (
         isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in ("v", "x", "y"))
         for n in inside)
+
+
+def _returns_differ(nodes: list[ast.AST]) -> bool:
+    """Whether one place of the result is another array for another ``return``."""
+    results = [n.value.elts for n in nodes
+               if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
+    named = [[e.id if isinstance(e, ast.Name) and e.id in ("v", "x", "y") else "" for e in elements]
+             for elements in results]
+    return any(len(set(place)) > 1 for place in itertools.zip_longest(*named))
 
 
 def unshared(result: Any) -> Any:
