@@ -15,14 +15,15 @@ LARGE = 1 << 18  # elements of an array that a kernel of a branch or loop reads 
 
 
 def is_of_kernels(node: Node) -> bool:
-    """Whether the node is a kernel's or will be a part of one; not a copy or a call of
-    NumPy's, nor a branch or loop."""
+    """Whether the node is a kernel's or will be a part of one, or a view of what lies in C order;
+    not a copy or a call of NumPy's, nor a branch or loop."""
     if node.op == "Fused":
         return True
+    if node.op == "Reshape":
+        return all(t.is_static for t in (*node.types, *(v.type for v in node.inputs)))
     row = get(node.op)
     is_computed = row.lowering == "fused" or (row.kind == "source" and not row.is_given)
-    return is_computed and not row.is_control and node.op != "Reshape" and (
-        not is_copied_whole(node))
+    return is_computed and not row.is_control and not is_copied_whole(node)
 
 
 def is_control_of(node: Node, has_kernel: Callable[[Node], bool]) -> bool:

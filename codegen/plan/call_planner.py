@@ -44,9 +44,17 @@ from ..structured.loops.locations import Locations
 from ..structured.memory import ConstantView, Memory, Origin, Register, ShownAs, View
 from ..structured.statements import Declare, Input, Store
 from ..structured.steps.result_memory import results_of
-from .call_plan import CallPlan, Strides, contiguous_strides, sizes_of_extrema, words_of
+from .call_plan import CallPlan, Strides, sizes_of_extrema, words_of
 from .control_runs import ControlRun
-from .copies import copy_of, operand_strides, reshaped, view_of_constant
+from .copies import (
+    copy_of,
+    dense_strides,
+    is_dense,
+    operand_strides,
+    reshaped,
+    seen_as,
+    view_of_constant,
+)
 from .last_fallible import last_fallible
 
 
@@ -94,10 +102,10 @@ class CallPlanner(GraphBuilder):
             source = value.node.inputs[0] if value.node.op == "Reshape" else None
             if source is None or source in self.graph.roots or counts[source] != 1:
                 continue
-            if source.node.op == "Fused" and source.type.is_static and _is_dense(place) and (
+            if source.node.op == "Fused" and source.type.is_static and is_dense(place) and (
                     source.type.kind == "array"):
                 self.reshaped.add(source)
-                self.places[source] = View(place.memory, source.shape, _dense(source), source.dtype)
+                self.places[source] = seen_as(place, source)
 
     def _find_homes(self) -> None:
         for argument, value in self.graph.updates:
@@ -108,6 +116,7 @@ class CallPlanner(GraphBuilder):
                 self.owned.add(view.memory)
 
     def run(self, backend: Backend, traced: Graph | None) -> CallPlan:
+        self.has_library = backend.is_native
         progress.stage("kernels", 0, len(self.nodes))
         for position, node in enumerate(self.nodes):
             progress.at(position)
@@ -164,7 +173,7 @@ class CallPlanner(GraphBuilder):
         return cell
 
     def _temp(self, value: Value) -> View:
-        place = self._in("temp", len(self.temps), value, _dense(value))
+        place = self._in("temp", len(self.temps), value, dense_strides(value))
         self.temps.append(place)
         return place
 
@@ -303,12 +312,15 @@ class CallPlanner(GraphBuilder):
         source = self.env[operand]
         assert isinstance(source, View)
         is_unknown = source.views and not source.strides  # a view that only libraries can read
-        if is_unknown or value in self.places or not _is_dense(source):
+        if not is_unknown and value not in self.places and is_dense(source):
+            self.env[value] = reshaped(source, value)
+        elif self.has_library or is_unknown:
             self._library(node)
-        else:
-            shown = ShownAs(reshaped, {"shape": value.shape}, "Reshape")
-            self.env[value] = View(source.memory, value.shape, _dense(value), value.dtype,
-                                   views=(shown,))
+        else:  # on a device: a kernel copies the operand in C order
+            moved: list[RunKernel] = []
+            self.env[value] = place = self._filled(value, moved)
+            self.builder.statements += [
+                copy_of(operand, source, seen_as(place, operand)), *moved]
 
     # -- calls
 
@@ -360,7 +372,7 @@ class CallPlanner(GraphBuilder):
     def _filled(self, value: Value, moved: list[RunKernel]) -> View:
         """The place of a result, in C order: one that lies otherwise is a copy of it."""
         place = self._new(value)
-        if _is_dense(place):
+        if is_dense(place):
             return place
         dense = self._temp(value)
         moved.append(copy_of(value, dense, place))
@@ -384,12 +396,5 @@ class CallPlanner(GraphBuilder):
 
     def _may_stay(self, value: Value, operand: Value, place: View) -> bool:
         """Whether an argument is updated by changing it directly."""
-        return self.homes.get(value) == operand and value not in self.read and _is_dense(place)
+        return self.homes.get(value) == operand and value not in self.read and is_dense(place)
 
-
-def _dense(value: Value) -> Strides:
-    return contiguous_strides(value.shape, value.dtype.itemsize)
-
-
-def _is_dense(place: View) -> bool:
-    return place.strides == contiguous_strides(place.shape, place.dtype.itemsize)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.records import replace
 from fusec.ir import Node, Value
 from fusec.ir.sizes.symbolic_sizes import is_symbolic
 from fusec.ops import get
@@ -45,6 +46,26 @@ def operand_strides(node: Node, sources: Sequence[Any]) -> list[Strides]:
     ]
 
 
-def reshaped(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """In another shape, as its sizes come."""
+def reshaped(dense: View, value: Value) -> View:
+    """Memory in C order in another shape; libraries see it so as its sizes come."""
+    shown = ShownAs(_reshaped, {"shape": value.shape}, "Reshape")
+    return replace(seen_as(dense, value), views=(shown,))
+
+
+def _reshaped(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return array.reshape(shape)
+
+
+def dense_strides(value: Value) -> Strides:
+    """Those of the value's array in C order, in bytes."""
+    return contiguous_strides(value.shape, value.dtype.itemsize)
+
+
+def is_dense(view: View) -> bool:
+    """Whether it lies in C order, without gaps."""
+    return view.strides == contiguous_strides(view.shape, view.dtype.itemsize)
+
+
+def seen_as(dense: View, value: Value) -> View:
+    """Memory in C order as the value, another one of as many elements."""
+    return View(dense.memory, value.shape, dense_strides(value), value.dtype)

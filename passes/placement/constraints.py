@@ -26,6 +26,7 @@ from fusec.ir.uses import readers
 from fusec.ops import get
 
 from .machine import DeviceModel, Machine
+from .reshaped_views import copy_reshaped_views
 from .schedule_simulation import is_view
 
 
@@ -54,7 +55,9 @@ def constrained(graph: Graph) -> bool:
 
 def resolve_constraints(graph: Graph, machine: Machine) -> Graph:
     """See the module docstring.  Raises ``ValueError`` for constraints that no device can meet."""
-    return _resolved(graph, machine) if constrained(graph) else graph
+    if not constrained(graph):
+        return graph
+    return copy_reshaped_views(_resolved(graph, machine), machine)
 
 
 def _resolved(graph: Graph, machine: Machine) -> Graph:

@@ -155,6 +155,6 @@ def test_a_loop_that_calls_a_library_runs_step_by_step() -> None:
 @pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_nvrtc_compiles_loops(architecture: str) -> None:
     for f, args in PROGRAMS[2:5]:
-        for nest in control_of(f, *args).run.program.code.nests:
-            usage = nvrtc.compile(nest.asm.module, architecture).usage
+        for module in control_of(f, *args).asm.modules:
+            usage = nvrtc.compile(module, architecture).usage
             assert all(0 < kernel.registers <= 255 for kernel in usage.values())
