@@ -1,11 +1,12 @@
 """Library calls on the GPU: CuPy's functions of NumPy's names, so cuBLAS, cuSOLVER and cuFFT.
 
-Results are copied to where the plan has them.
+Results are copied to where the plan has them; those of sizes that the call decides are CuPy's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -18,9 +19,10 @@ from fusec.ops.calls.library import LIBRARY, LibraryCall, leaves_of, run_call
 from .driver.cupy_arrays import CupyArrays
 from .driver.cupy_driver import Lent
 from .driver.number_blocks import ConstantArray
-from .library_functions import function_of, may_refuse, raising
+from .library_functions import REFUSALS, function_of, may_refuse, raising
 
-Made = Sequence[Callable[[], np.ndarray]]  # the memory of each result, made when it is needed
+# The memory of each result, made when it is needed; None: the array that the library makes.
+Made = Sequence[Callable[[], np.ndarray | None]]
 
 
 class GpuLibraryCall:
@@ -28,7 +30,7 @@ class GpuLibraryCall:
 
     def __init__(self, node: Node, arrays: CupyArrays) -> None:
         self.node, self.arrays, self.cupy = node, arrays, arrays.driver.cupy
-        self._nbytes = sum(int(t.nbytes) for t in node.types)
+        self._nbytes = sum(int(t.nbytes) for t in node.types if t.is_static)
         self._constants: dict[int, ConstantArray] = {}  # by number of the operand
 
     def __call__(self, operands: Sequence[Any], made: Made) -> list[np.ndarray]:
@@ -36,7 +38,8 @@ class GpuLibraryCall:
         given = [self._given(number, x) for number, x in enumerate(operands)]
         with driver.faults.naming(), driver.device, driver.stream:
             results = leaves_of(driver.with_room(self._nbytes, lambda: self._called(given)))
-            return [self._kept(r, memory()) for r, memory in zip(results, made, strict=True)]
+            return [self._kept(r, memory(), number)
+                    for number, (r, memory) in enumerate(zip(results, made, strict=True))]
 
     def _given(self, number: int, x: Any) -> Any:
         if self._is_array(x):
@@ -56,21 +59,23 @@ class GpuLibraryCall:
         if row is None:
             return function(*operands)
         call, attrs = replace(row, function=function), self.node.attrs
-        if not may_refuse(self.node):
-            return run_call(call, operands, attrs["form"], attrs["named"])
         try:
-            with raising():
+            with raising() if may_refuse(self.node) else nullcontext():
                 return run_call(call, operands, attrs["form"], attrs["named"])
-        except np.linalg.LinAlgError:
+        except REFUSALS:
             return self._judged_by_numpy(row, operands)
 
     def _judged_by_numpy(self, row: LibraryCall, operands: Sequence[Any]) -> Any:
-        """NumPy's answer for operands that cuSOLVER refuses: its error, in its words."""
+        """NumPy's answer for operands that CuPy refuses: its error, in its words."""
         host = [x.get() if isinstance(x, self.cupy.ndarray) else x for x in operands]
         results = run_call(row, host, self.node.attrs["form"], self.node.attrs["named"])
         return [self.cupy.asarray(r) for r in leaves_of(results)]
 
-    def _kept(self, result: Any, memory: np.ndarray) -> np.ndarray:
+    def _kept(self, result: Any, memory: np.ndarray | None, number: int) -> np.ndarray:
+        if memory is None:
+            dtype = self.node.types[number].dtype
+            own = self.cupy.ascontiguousarray(result, dtype=dtype)
+            return self.arrays.lent(own)
         if self._is_array(memory):
             self.arrays.over(memory)[...] = result
         else:  # a number, which the plan has on the host

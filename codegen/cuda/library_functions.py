@@ -5,35 +5,71 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+import numpy as np
+
 from fusec.ir import Node
-from fusec.ops.calls.library import LIBRARY, has_operands
+from fusec.ops.calls.library import LIBRARY, LibraryCall, has_operands
 
 # What these parameters say CuPy understands as NumPy does.
-_PARAMETERS = ("axis", "axes", "n", "s", "norm", "full_matrices", "compute_uv", "UPLO", "mode")
+_PARAMETERS = ("axis", "axes", "n", "s", "norm", "full_matrices", "compute_uv", "UPLO", "mode",
+               "side", "minlength", "return_index", "return_inverse", "return_counts", "equal_nan")
+# CuPy's exceptions for operands that NumPy may refuse, too, or take.
+REFUSALS = (np.linalg.LinAlgError, ValueError, TypeError, IndexError, NotImplementedError)
+_MASKED = ("tuple", ("operand", 0), ("operand", 1))  # the form of ``x[mask]``
 
 
 def is_called_on_gpu(node: Node) -> bool:
-    """Whether CuPy computes the node: its row says that CuPy's function does the same, its sizes
-    are known, and its numbers are floats or complex."""
-    if node.op != "MatMul":
-        row = LIBRARY.get(node.op)
-        if row is None or not row.gpu or not _is_understood(row.function, node):
-            return False
-    types = [*(v.type for v in node.inputs), *node.types]
-    return all(t.is_static and 0 not in t.shape for t in types) and all(
-        t.dtype.kind in "fc" and t.dtype.itemsize > 2 for t in types)
+    """Whether CuPy computes the node: its row says that CuPy's function does the same for numbers
+    of these kinds, and its sizes are known but for those of results that the call decides."""
+    if node.op == "MatMul":
+        return _has_types(node, "fc")
+    row = LIBRARY.get(node.op)
+    if row is None or not row.gpu or not _has_types(node, row.gpu):
+        return False
+    if row.op == "GetItem":
+        return _is_masked(node)
+    return _is_understood(row, node) and _is_same(row, node)
 
 
-def _is_understood(function: Callable[..., Any], node: Node) -> bool:
+def _has_types(node: Node, kinds: str) -> bool:
+    """Whether its arrays are of these kinds; CuPy's libraries take no float16."""
+    row = LIBRARY.get(node.op)
+    known = [v.type for v in node.inputs]
+    known += [] if row is not None and row.sized else node.types
+    return bool(node.inputs) and all(t.is_static and 0 not in t.shape for t in known) and all(
+        v.dtype.kind in kinds and (v.dtype.kind != "f" or v.dtype.itemsize > 2)
+        for v in node.inputs)
+
+
+def _is_masked(node: Node) -> bool:
+    """An integer array of indices is none of these: CuPy lets those out of range wrap around."""
+    array, *keys = node.inputs
+    return node.attrs["form"] == _MASKED and len(keys) == 1 and keys[0].dtype.kind == "b" and (
+        array.type.kind == "array")
+
+
+def _is_understood(row: LibraryCall, node: Node) -> bool:
     """Whether CuPy has the parameters of all arguments but operands, by position and by name."""
-    named = [pair[1] for pair in node.attrs["named"][1:]]
-    by_position = zip(_parameters(function), node.attrs["form"][1:], strict=False)
-    named += [name for name, form in by_position if not has_operands(form)]
-    return all(name in _PARAMETERS for name in named)
+    return all(name in _PARAMETERS or form is None or (name == "kind" and form == "stable")
+               for name, form in _arguments(row, node) if not has_operands(form))
+
+
+def _arguments(row: LibraryCall, node: Node) -> Iterator[tuple[str, Any]]:
+    """The arguments' forms, with the names of the parameters as far as NumPy tells them."""
+    yield from zip(_parameters(row.function), node.attrs["form"][1:], strict=False)
+    yield from ((pair[1], pair[2]) for pair in node.attrs["named"][1:])
+
+
+def _is_same(row: LibraryCall, node: Node) -> bool:
+    """Whether CuPy's results are those of NumPy: its weighted counts add in any order, and unique
+    elements' places have another shape of more axes than one."""
+    if row.op == "Bincount":
+        return len(node.inputs) == 1
+    return row.op != "Unique" or len(node.inputs[0].shape) == 1
 
 
 @functools.cache
@@ -51,8 +87,11 @@ def function_of(node: Node, cupy: Any) -> Any:
     row = LIBRARY.get(node.op)
     if row is None:
         return cupy.matmul
+    module = row.function.__module__ or "numpy"
+    if not module.startswith("numpy"):
+        return row.function  # Python's own, of any arrays
     own = cupy
-    for part in [*(row.function.__module__ or "").split(".")[1:], row.function.__name__]:
+    for part in [*module.split(".")[1:], row.function.__name__]:
         own = getattr(own, part)
     return own
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,6 +58,7 @@ class TextWriter:
 
     def compiled(self, head: str, title: str) -> Callable[..., Any]:
         """The function, compiled; ``title`` stands for a file's name in tracebacks."""
+        self.names.setdefault("__builtins__", builtins)  # for what C code imports on its behalf
         return FunctionType(code_of(self.source_text(head), title), self.names)
 
 

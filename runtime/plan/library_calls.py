@@ -80,7 +80,7 @@ class LibraryRun:
         place, strides_at = self.places[number]
         if isinstance(result, (tuple, list)):
             (result,) = leaves_of(result)
-        _check_result(self.node, result, place, sizes)
+        check_result(self.node, result, place, sizes)
         if type(result) is np.ndarray and result.strides == strides_at(sizes) and (
                 result.flags.writeable and self._is_its_own(result, operands)):
             return result
@@ -108,7 +108,11 @@ def is_unshared(view: np.ndarray, *operands: Any) -> bool:
     return True
 
 
-def _check_result(node: Node, result: Any, out: View, sizes: dict[str, int]) -> None:
+def nothing() -> None:
+    """Memory of a result whose size the call decides: the library makes it."""
+
+
+def check_result(node: Node, result: Any, out: View, sizes: dict[str, int]) -> None:
     """Also binds the symbols that the result's sizes define."""
     if not isinstance(result, (np.ndarray, np.generic)):
         result = np.asarray(result)

@@ -26,7 +26,7 @@ from fusec.ops.calls.library import decode
 from ..call_spec import ResultSpec, cells_of
 from ..failed_checks import check_error, numpy_error
 from .draw_text import draw_text
-from .library_calls import LibraryRun, call_expression, is_unshared
+from .library_calls import LibraryRun, call_expression, check_result, is_unshared, nothing
 from .plan_text import Plan, PlanText
 from .segments import Segment, SizedSegment, runs_of
 from .sub_programs import copy_maker, on_host
@@ -201,9 +201,13 @@ class PlanSource(PlanText):
     def _device_call(self, step: NodeCall, operands: list[str]) -> None:
         """A call whose arrays are a device's; numbers are in cells, as ever."""
         call = self.bind("call", self.call_plan.backend.library_call(step.node))
-        memory = ", ".join(self._device_memory(place) for place in step.results)
+        memory = ", ".join(self._device_memory(place) if place.is_static else (
+            self.once("nothing", nothing)) for place in step.results)
         self.line(f"results = {call}([{', '.join(operands)}], [{memory}])")
         for number, place in enumerate(step.results):
+            if not place.is_static:
+                check = self.bind("check", functools.partial(check_result, step.node))
+                self.line(f"{check}(results[{number}], {self.bind('place', place)}, sizes)")
             if not place.is_cell:
                 self._assign(place.key, f"results[{number}]")
 

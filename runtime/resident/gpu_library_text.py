@@ -56,9 +56,10 @@ class LibraryText:
             before.append(f"{name} = {self._operand(step, place)}")
             operands.append(name)
         results = [f"r{number}" for number in range(len(step.results))]
-        made = f"{results[0]} = {self._call(step, operands)}" if len(results) == 1 else (
-            f"{', '.join(results)} = {self.bind('leaves', leaves_of)}"
-            f"({self._call(step, operands)})")
+        made = f"{results[0]} = {self._call(step, operands)}"
+        if len(results) > 1 or not step.results[0].is_static:  # which may be a tuple of one
+            made = (f"{''.join(f'{r}, ' for r in results)}= {self.bind('leaves', leaves_of)}"
+                    f"({self._call(step, operands)})")
         around = self.prepared.around(step.node)
         if around is not None:
             made = f"with {self.bind('around', around)}(): {made}"
@@ -108,6 +109,8 @@ class LibraryText:
             return [f"if {name}.dtype != {dtype}: return MISS",
                     f"copy(block.ptr + {offset}, {name}.data.ptr, {place.dtype.itemsize})"]
         target = f"{place.memory.origin}{place.memory.position}"
+        if not place.is_static:  # CuPy has made it
+            return [f"{target} = contiguous({name}, {dtype})"]
         is_own = " and ".join([
             f"{name}.strides == {place.strides}", f"{name}.dtype == {dtype}",
             *(f"{name}.data.mem is not {operand}.data.mem" for operand in operands)])
@@ -115,7 +118,6 @@ class LibraryText:
                 f"    try: {target} = {new_text(place, dtype)}",
                 "    except full: return MISS",
                 f"    {target}[...] = {name}"]
-
 
 
 def _targets(task: CallPlan) -> list[View]:

@@ -58,6 +58,11 @@ class FakeArray:
         return type(self)(seen.shape, seen.dtype, MemoryPointer(
             UnownedMemory(seen.ctypes.data, seen.nbytes, self), 0), seen.strides)
 
+    def __getitem__(self, mask: Any) -> Any:
+        """The elements where a mask is true; it waits."""
+        self.pool.streams.calls.append("masked")
+        return as_array(type(self), self.get()[mask.get()])
+
     def get(self) -> np.ndarray:
         self.pool.streams.current.synchronize()
         return self._seen().copy()

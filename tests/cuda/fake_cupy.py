@@ -67,7 +67,9 @@ class FakeCupy:
         self.ndarray = arrays_of(self.pool)
         self.linalg, self.fft, of_numpy = (
             Functions(self.ndarray, m, self.calls) for m in (np.linalg, np.fft, np))
-        for name in ("matmul", "dot", "einsum", "sort"):
+        for name in ("matmul", "dot", "einsum", "sort", "argsort", "searchsorted", "interp",
+                     "nonzero", "flatnonzero", "argwhere", "unique", "bincount",
+                     "ascontiguousarray"):
             setattr(self, name, getattr(of_numpy, name))
 
     def asarray(self, x: Any) -> Any:

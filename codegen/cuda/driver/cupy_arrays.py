@@ -19,7 +19,7 @@ from fusec.ir import Node
 from ...plan.call_plan import CallPlan
 from ...structured.calls.call_statements import NodeCall
 from ..launch_segments import Prepared, why_not
-from ..library_functions import function_of, may_refuse, raising
+from ..library_functions import REFUSALS, function_of, may_refuse, raising
 from .arrays import DriverArrays
 from .cupy_driver import CupyDriver, Lent
 from .number_blocks import ArrayFromOutside, ConstantArray, NumberBlocks
@@ -108,9 +108,10 @@ class GpuKernels(Prepared):
 
     ``launch0(*addresses)`` and so on of each segment, ``given(bytes)``, ``clear(address, nbytes)``,
     ``computed(address, words)`` and ``copy(to, of, nbytes)``; of CuPy's ``kind`` (of arrays),
-    ``stream_now()``, ``alloc`` and ``full`` (its exception); where there are several GPUs,
-    ``device_now()`` and ``device``; ``faults``, CUDA's exceptions, and ``told(error)``, the
-    program's error for one.  A library call that raises one of ``refused`` makes the call a MISS.
+    ``stream_now()``, ``contiguous``, ``alloc`` and ``full`` (its exception); where there are
+    several GPUs, ``device_now()`` and ``device``; ``faults``, CUDA's exceptions, and
+    ``told(error)``, the program's error for one.  A library call that raises one of ``refused``
+    makes the call a MISS.
     """
 
     def __init__(self, call_plan: CallPlan, numbers: int, arrays: CupyArrays) -> None:
@@ -123,7 +124,8 @@ class GpuKernels(Prepared):
             "given": blocks.given, "clear": blocks.clear, "computed": blocks.computed,
             "copy": driver.copy_there, "kind": driver.cupy.ndarray, "alloc": cuda.alloc,
             "full": cuda.memory.OutOfMemoryError, "stream_now": driver.current_stream,
-            "refused": (np.linalg.LinAlgError, cuda.memory.OutOfMemoryError),
+            "refused": (*REFUSALS, cuda.memory.OutOfMemoryError),
+            "contiguous": driver.cupy.ascontiguousarray,
             "faults": driver.faults.kinds, "told": driver.faults.told}
         self.names |= {f"launch{n}": replay for n, replay in enumerate(self.replays)}
         if not driver.is_only:

@@ -52,7 +52,7 @@ class LibraryCall:
     tried_on: Literal["", "ones", "points", "square tensors"] = ""
     called: str = ""
     takes: str | tuple[str, ...] = REAL + "c"
-    gpu: bool = False
+    gpu: str = ""
 
     @property
     def is_named(self) -> bool:
@@ -218,9 +218,9 @@ _LINALG, _FFT = np.linalg, np.fft
 _OF_ANY_SIZE = ("a", "x", "ar", "ar1", "ar2", "condition", "weights", "arr", "obj")
 _TABLE: tuple[LibraryCall, ...] = (
     # products
-    _row(np.einsum, "operands", gpu=True), _row(np.dot, "a", "b", gpu=True),
+    _row(np.einsum, "operands", gpu="fc"), _row(np.dot, "a", "b", gpu="fc"),
     # linear algebra
-    *(_row(f, gpu=True) for f in (
+    *(_row(f, gpu="fc") for f in (
         _LINALG.solve, _LINALG.inv, _LINALG.det, _LINALG.slogdet, _LINALG.cholesky, _LINALG.qr,
         _LINALG.svd, _LINALG.eigh, _LINALG.eigvalsh)),
     _row(_LINALG.svdvals), _row(_LINALG.lstsq, "rcond"),
@@ -232,9 +232,9 @@ _TABLE: tuple[LibraryCall, ...] = (
     LibraryCall("Cofactors", cofactors, raises="often", called="the cofactors of np.linalg.det",
                 takes=("f4", "f8", "c8", "c16")),
     # order
-    _row(np.sort, raises="never", gpu=True), _row(np.argsort, raises="never"), _row(np.lexsort),
-    _row(np.partition, "kth"),
-    _row(np.argpartition, "kth"), _row(np.searchsorted, "v"),
+    _row(np.sort, raises="never", gpu="iuf"), _row(np.argsort, raises="never", gpu="iuf"),
+    _row(np.lexsort), _row(np.partition, "kth"), _row(np.argpartition, "kth"),
+    _row(np.searchsorted, "v", gpu="iuf"),
     LibraryCall("SortInPlace", np.ndarray.sort, (), True, called="ndarray.sort"),
     LibraryCall("PartitionInPlace", np.ndarray.partition, ("kth",), True,
                 called="ndarray.partition"),
@@ -247,13 +247,13 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.nanmedian, "a"), _row(np.nanpercentile, "a", "q"), _row(np.nanquantile, "a", "q"),
     _row(np.histogram, "range"), _row(np.histogram2d, "range", takes=("f4", "f8")),
     _row(np.digitize, "x"), _row(np.histogram_bin_edges, "range", sized=True),
-    _row(np.interp, "x", "xp", "fp", "left", "right", "period", tried_on="ones"),
+    _row(np.interp, "x", "xp", "fp", "left", "right", "period", tried_on="ones", gpu="f"),
     # signals and polynomials
     _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit, tried_on="points"),
     _row(np.poly, takes=REAL),
     _row(np.sort_complex, takes=("c8", "c16")),
     # Fourier transforms
-    *(_row(f, gpu=True) for f in (
+    *(_row(f, gpu="fc") for f in (
         _FFT.fft, _FFT.ifft, _FFT.fft2, _FFT.ifft2, _FFT.fftn, _FFT.ifftn, _FFT.rfft, _FFT.irfft,
         _FFT.rfft2, _FFT.irfft2, _FFT.rfftn, _FFT.irfftn, _FFT.hfft, _FFT.ihfft)),
     # indices
@@ -266,16 +266,22 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.vander), _row(np.geomspace, "start", "stop", tried_on="ones"),
     _row(np.histogramdd, "range"), _row(np.packbits), _row(np.unpackbits),
     # results of data-dependent size
+    *(_row(f, *_OF_ANY_SIZE, sized=True, selects=True, raises="never", gpu="biufc") for f in (
+        np.nonzero, np.flatnonzero)),
     *(_row(f, *_OF_ANY_SIZE, sized=True, selects=True, raises="never") for f in (
-        np.nonzero, np.flatnonzero, np.extract, np.compress, np.unique)),
-    *(_row(f, *_OF_ANY_SIZE, sized=True, selects=True) for f in (np.argwhere, np.setdiff1d)),
+        np.extract, np.compress)),
+    _row(np.unique, *_OF_ANY_SIZE, sized=True, selects=True, raises="never", gpu="iuf"),
+    _row(np.argwhere, *_OF_ANY_SIZE, sized=True, selects=True, gpu="biufc"),
+    _row(np.setdiff1d, *_OF_ANY_SIZE, sized=True, selects=True),
     *(_row(f, *_OF_ANY_SIZE, sized=True) for f in (
         np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d,
-        np.intersect1d, np.setxor1d, np.bincount, np.polymul)),
+        np.intersect1d, np.setxor1d, np.polymul)),
+    _row(np.bincount, *_OF_ANY_SIZE, sized=True, gpu="iu"),
     LibraryCall("Numpy", call_by_name, ("args",), False, True, raises="often"),
     LibraryCall("Method", call_method, ("args",), False, True),
     LibraryCall("CallInto", call_into, (), True),
-    LibraryCall("GetItem", operator.getitem, ("a", "b"), False, True, True, called="x[...]"),
+    LibraryCall("GetItem", operator.getitem, ("a", "b"), False, True, True, called="x[...]",
+                gpu="biufc"),
     LibraryCall("SetItem", _set_item, ("key", "value"), True, called="x[...] = ..."),
     # ufuncs without a row of their own, and methods of any
     LibraryCall("Ufunc", _ufunc_method, ("args",)),
