@@ -31,8 +31,8 @@ from .tiles import TileKernel, tiles_of
 
 @dataclass(frozen=True)
 class WrittenKernel:
-    """A kernel's text, the functions that it calls (fusec's own, the user's), its arguments,
-    its layout."""
+    """A kernel's text, the functions that it calls (fusec's own, the user's), its arguments, its
+    layout, the elements that a thread computes at once."""
 
     text: str
     kernel: CudaKernel
@@ -40,6 +40,7 @@ class WrittenKernel:
     functions: tuple[ScalarText, ...]
     slots: tuple[Slot, ...]
     geometry: Geometry
+    lanes: int
 
 
 _MODES: dict[str, tuple[type[KernelWriter], ...]] = {
@@ -67,7 +68,7 @@ def _written(writer: KernelWriter) -> WrittenKernel:
     text, kernel = writer.write()
     return WrittenKernel(text, kernel, tuple(writer.em.math),
                          tuple(map(definition, writer.em.functions)), tuple(writer.slots),
-                         writer.geometry())
+                         writer.geometry(), writer.lanes)
 
 
 @functools.cache

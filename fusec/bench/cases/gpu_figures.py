@@ -2,13 +2,13 @@
 
 For each kernel of the benchmark programs: registers of a thread, shared memory of a block, bytes of
 registers spilled, the share of a multiprocessor's threads that run at once, loads and stores of
-several elements, and bytes that each point reads and writes.
+several elements, bytes that each point reads and writes, and machine instructions for each element.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import fusec
@@ -20,6 +20,7 @@ from fusec.codegen.kernels.specialise import LoopForm, specialise
 from fusec.core.records import dataclass
 
 from ..measuring.program import Program
+from . import gpu_kernels, sass
 
 _WIDE = re.compile(r"\b(ld|st)\.global(?:\.nc)?\.v[248]\.")
 _ANY = re.compile(r"\b(ld|st)\.global(?:\.nc)?\.")
@@ -41,13 +42,27 @@ class Figures:
     accesses: int
     wide: int  # of the accesses, those of several elements
     bytes_per_point: float
+    instructions: Mapping[str, float]  # for an element, by class; none without a disassembler
+
+    @property
+    def instructions_in_all(self) -> float:
+        return sum(self.instructions.values())
 
 
 def figures_of(
     program: Program, size: int, dtype: str, architecture: str = "sm_90"
 ) -> Iterator[Figures]:
     """The kernels of a program; raises `NoNvrtcError` where NVRTC is missing."""
-    lowered = fusec.jit(program.function).lower(*program.make_args(size, dtype, 0))
+    return figures_of_call(
+        program.name, program.function, program.make_args(size, dtype, 0), dtype, architecture)
+
+
+def figures_of_call(
+    name: str, function: Callable[..., Any], args: Sequence[Any], dtype: str,
+    architecture: str = "sm_90",
+) -> Iterator[Figures]:
+    """The kernels of a function of these arguments; raises `NoNvrtcError`."""
+    lowered = fusec.jit(function).lower(*args)
     for kernel in lowered.kernels:
         step = kernel.step
         strides = [buffer_strides(p.dtype, p.strides) for p in step.places]
@@ -57,7 +72,7 @@ def figures_of(
             form = specialise(step.kernel, nest, strides)
             for written in write_form(form, "i32", f"{_word(kernel.name)}_{number}"):
                 compiled = nvrtc.compile(module_of([written]), architecture)
-                yield _figures(program.name, dtype, form, written, compiled, moved / points)
+                yield _figures(name, dtype, form, written, compiled, moved / points)
 
 
 def _points(extents: Sequence[int]) -> int:
@@ -81,11 +96,18 @@ def _figures(
         program, dtype, written.kernel.name, form.mode, threads, usage.registers,
         usage.shared_bytes + layout.shared, usage.spill_stores + usage.spill_loads,
         usage.occupancy(threads, layout.shared), len(_ANY.findall(compiled.ptx)),
-        len(_WIDE.findall(compiled.ptx)), bytes_per_point)
+        len(_WIDE.findall(compiled.ptx)), bytes_per_point, _instructions(written, compiled))
+
+
+def _instructions(written: WrittenKernel, compiled: Compiled) -> Mapping[str, float]:
+    if sass.disassembler() is None:
+        return {}
+    counted = sass.instructions(compiled.cubin)
+    return {kind: count / written.lanes for kind, count in counted.items()}
 
 
 _HEAD = ("program", "kernel", "dtype", "threads", "registers", "shared B", "spilled B", "occupancy",
-         "wide / all accesses", "B / point")
+         "wide / all accesses", "B / point", "instructions / element", *sass.CLASSES)
 
 
 def markdown(rows: Sequence[Figures]) -> str:
@@ -98,7 +120,13 @@ def markdown(rows: Sequence[Figures]) -> str:
 def _cells(f: Figures) -> list[Any]:
     return [f.program, f"`{f.kernel}`", f.dtype, f.threads, f.registers, f.shared_bytes,
             f.spilled_bytes, f"{f.occupancy:.0%}", f"{f.wide} / {f.accesses}",
-            f"{f.bytes_per_point:.1f}"]
+            f"{f.bytes_per_point:.1f}", *_counts(f)]
+
+
+def _counts(f: Figures) -> list[str]:
+    if not f.instructions:
+        return ["-"] * (1 + len(sass.CLASSES))
+    return [f"{n:.1f}" for n in (f.instructions_in_all, *f.instructions.values())]
 
 
 def _row(cells: Sequence[Any]) -> str:
@@ -106,6 +134,15 @@ def _row(cells: Sequence[Any]) -> str:
 
 
 def table(programs: Sequence[Program], dtypes: Sequence[str]) -> str:
-    """The figures of these programs at their largest sizes; raises `NoNvrtcError`."""
-    return markdown([
-        f for p in programs for dtype in dtypes for f in figures_of(p, p.sizes[-1], dtype)])
+    """The figures of these programs at their largest sizes, and of the kernels that were profiled;
+    raises `NoNvrtcError`."""
+    return markdown([*every_kernel(programs, dtypes)])
+
+
+def every_kernel(programs: Sequence[Program], dtypes: Sequence[str]) -> Iterator[Figures]:
+    """The rows of `table`."""
+    for dtype in dtypes:
+        for program in programs:
+            yield from figures_of(program, program.sizes[-1], dtype)
+        for case in gpu_kernels.CASES:
+            yield from figures_of_call(case.name, case.function, case.args(dtype), dtype)
