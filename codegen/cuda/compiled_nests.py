@@ -17,6 +17,7 @@ from ..kernels.loop_ir import Kernel, Param
 from ..kernels.specialise import LoopForm, structure_key
 from .driver.device_memory import DeviceMemory
 from .driver.driver import Driver
+from .kernels.column_parts import parts_of
 from .kernels.full_reductions import chunks_of
 from .kernels.kernel_sources import WrittenKernel, module_of
 from .kernels.kernel_texts import KernelTexts
@@ -59,7 +60,7 @@ def code_key(form: CudaForm) -> tuple:
     """
     loops = form.loops
     return (form.index, is_on_chip(loops), tiles_of(loops), chunks_of(loops) > 1,
-            structure_key(loops))
+            parts_of(loops) > 1, structure_key(loops))
 
 
 def _fits(form: LoopForm) -> bool:

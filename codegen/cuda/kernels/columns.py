@@ -7,7 +7,8 @@ them: row r of the first reduced loop goes to group ``r % groups``, and groups a
 from __future__ import annotations
 
 import math
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from .rows import ON_CHIP_BYTES, RowKernel, inner_points, joined
 COLUMNS = WARP  # of a block
 MAX_GROUPS = 16
 MAX_SCRATCH_BLOCKS = 512
+ROWS_AT_ONCE = 4  # whose loads a thread has in flight
 
 
 class ColumnKernel(RowKernel):
@@ -38,24 +40,38 @@ class ColumnKernel(RowKernel):
         self._declare_scratch()
         columns = self.param(("work",), self.index_kind, "columns")
         pointers = [self.pointer(n) for n in range(len(form.operands))]
-        loop = (f"for ({index} base = {index}(blockIdx.x) * {COLUMNS}; base < {columns}; "
-                f"base += {index}(gridDim.x) * {COLUMNS})")
-        with em.block(loop):
+        with self.column_blocks(columns):
             at = em.named(index, f"base + {index}(threadIdx.x)", "at")
             self.valid = em.named("bool", f"{at} < {columns}", "valid")
-            column = em.named(index, f"{self.valid} ? {at} : {columns} - 1", "column")
-            counters = self.decoded(column, list(range(form.outer)))
+            self.column = em.named(index, f"{self.valid} ? {at} : {columns} - 1", "column")
+            counters = self.decoded(self.column, list(range(form.outer)))
             here = self.moved(pointers, counters)
-            for stage in form.nest.stages:
-                self._stage(stage, here, counters)
+            for number, stage in enumerate(form.nest.stages):
+                self.stage(number, stage, here, counters)
         self.shared_bytes = self.columns_bytes
 
-    def _stage(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
-        em, form = self.em, self.form
-        if not stage.inner:
-            place = ThreadPoint(counters, pointers, valid=self.valid, is_along=False)
+    @contextmanager
+    def column_blocks(self, columns: str) -> Iterator[None]:
+        """Columns of this block, the first of which is ``base``."""
+        index = self.index
+        loop = (f"for ({index} base = {index}(blockIdx.x) * {COLUMNS}; base < {columns}; "
+                f"base += {index}(gridDim.x) * {COLUMNS})")
+        with self.em.block(loop):
+            yield
+
+    def stage(self, number: int, stage: Stage, pointers: list[str], at: dict[int, str]) -> None:
+        """One of the form's, for the column whose counters are ``at``."""
+        if stage.inner:
+            self.inner_stage(stage, pointers, at)
+        else:
+            place = ThreadPoint(at, pointers, valid=self.valid, is_along=False)
             self.run_stage(stage, place, only="threadIdx.y == 0")
-            return
+
+    def inner_stage(
+        self, stage: Stage, pointers: list[str], counters: dict[int, str]
+    ) -> None:
+        """A stage of the rows."""
+        em, form = self.em, self.form
         accs = {r.number: declare(em, r) for r in stage.reductions}
         self._start_scans(stage)
         loops = range(form.outer, len(form.extents))
@@ -64,11 +80,12 @@ class ColumnKernel(RowKernel):
             linear = "0"
             for loop in loops:
                 first = loop == loops[0]
-                start, step = ("threadIdx.y", "blockDim.y") if first else ("0", "1")
+                start, end, step = self.rows(loop) if first else ("0", self.extent(loop), "1")
                 name = em.fresh("i")
+                if loop == loops[-1] and accs:
+                    em.line(f"#pragma unroll {ROWS_AT_ONCE}")
                 stack.enter_context(em.block(
-                    f"for ({self.index} {name} = {start}; {name} < {self.extent(loop)}; "
-                    f"{name} += {step})"))
+                    f"for ({self.index} {name} = {start}; {name} < {end}; {name} += {step})"))
                 inner[loop] = name
                 linear = name if first else em.named(
                     "i64", f"i64({linear}) * {self.extent(loop)} + {name}", "linear")
@@ -76,13 +93,21 @@ class ColumnKernel(RowKernel):
                                 valid=self.valid, is_along=False)
             self.run_stage(stage, place, lambda r, value, at: accumulate(
                 em, accs[r.number], value, at.linear, ""))
-        self._join_groups(list(accs.values()))
-        for number, acc in accs.items():
-            self.reduced[number] = acc.result(em)
+        self.join_groups([*accs.values()])
+        self.finish([*accs.values()])
+
+    def rows(self, loop: int) -> tuple[str, str, str]:
+        """The first row of this thread, the end, and the step."""
+        return "threadIdx.y", self.extent(loop), "blockDim.y"
+
+    def finish(self, accs: list[CudaAccumulator]) -> None:
+        """The results of a column, for later stages."""
+        for acc in accs:
+            self.reduced[acc.reduction.number] = acc.result(self.em)
 
     # -- joining groups
 
-    def _join_groups(self, accs: list[CudaAccumulator]) -> None:
+    def join_groups(self, accs: list[CudaAccumulator]) -> None:
         em = self.em
         if not accs or not may_share_rows(self.form):
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from ...kernels.specialise import LoopForm
 from ..module import CudaKernel, CudaModule
 from ..scalars.math_builder import definitions
 from ..scalars.scalar_functions import ScalarText, definition
+from .column_parts import part_kernels, parts_of
 from .columns import ColumnKernel
 from .elementwise_kernels import MapKernel
 from .full_reductions import (
@@ -56,11 +57,13 @@ def write_form(form: LoopForm, index: str, name: str) -> list[WrittenKernel]:
     return [_written(writer) for writer in writers]
 
 
-def _kinds(form: LoopForm) -> tuple[type[KernelWriter], ...]:
+def _kinds(form: LoopForm) -> Sequence[Callable[[LoopForm, str, str], KernelWriter]]:
     if form.nest.sequential:
         return (way_of(form),)
     if chunks_of(form) > 1:
         return RowPartialKernel, RowFinishKernel
+    if parts_of(form) > 1:
+        return part_kernels(form)
     return (TileKernel,) if tiles_of(form) is not None else _MODES[form.mode]
 
 
