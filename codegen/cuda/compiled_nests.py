@@ -18,10 +18,12 @@ from ..kernels.specialise import LoopForm, structure_key
 from .driver.device_memory import DeviceMemory
 from .driver.driver import Driver
 from .kernels.column_parts import parts_of
+from .kernels.elementwise_kernels import is_aligned
 from .kernels.full_reductions import chunks_of
+from .kernels.kernel_frame import constants_of_code
 from .kernels.kernel_sources import WrittenKernel, module_of
 from .kernels.kernel_texts import KernelTexts
-from .kernels.launch_plan import Layout, Slot
+from .kernels.launch_plan import Layout, Slot, reciprocal
 from .kernels.rows import is_on_chip
 from .kernels.tiles import tiles_of
 from .module import CudaKernel
@@ -56,11 +58,11 @@ class CudaForm:
 
 
 def code_key(form: CudaForm) -> tuple:
-    """All that the code depends on: of sizes only whether values fit on the chip, and the tiling.
-    """
+    """All that the code depends on: of sizes only whether values fit on the chip, the tiling, and
+    whether neighbours lie at aligned addresses; of constants those of a form with many."""
     loops = form.loops
     return (form.index, is_on_chip(loops), tiles_of(loops), chunks_of(loops) > 1,
-            parts_of(loops) > 1, structure_key(loops))
+            parts_of(loops) > 1, is_aligned(loops), constants_of_code(loops), structure_key(loops))
 
 
 def _fits(form: LoopForm) -> bool:
@@ -177,5 +179,19 @@ def fixed_argument(slot: Slot, form: LoopForm, params: Sequence[int], layout: La
         "row_points": lambda: layout.row_points,
         "row_bytes": lambda: layout.row_bytes,
         "chunks": lambda: layout.chunks,
+        "divide_magic": lambda: _signed(reciprocal(max(1, form.extents[numbers[0]]))[0]),
+        "divide_shift": lambda: reciprocal(max(1, form.extents[numbers[0]]))[1],
+        "divide_packs_magic": lambda: _signed(reciprocal(_packs(form, numbers[0]))[0]),
+        "divide_packs_shift": lambda: reciprocal(_packs(form, numbers[0]))[1],
     }
     return of_kind[kind]()
+
+
+def _packs(form: LoopForm, lanes: int) -> int:
+    """Packs of a row."""
+    return max(1, -(-form.extents[form.axis] // lanes))
+
+
+def _signed(word: int) -> int:
+    """The int32 with the bits of a word."""
+    return word - (1 << 32) if word >= 1 << 31 else word

@@ -10,9 +10,11 @@ from cuda_harness import Case, assert_same_bits, run_program
 from kernel_harness import build, kernels_of
 from test_cpu_ops import emit_all, operands_of, takes
 
+import fusec
 from fusec.codegen import backends
 from fusec.codegen.cuda.compiled_nests import CudaForm
 from fusec.codegen.cuda.kernels.kernel_sources import module_of, write_form
+from fusec.codegen.cuda.kernels.launch_plan import reciprocal
 from fusec.codegen.cuda.kernels.tiles import Tiles, tiles_of
 from fusec.codegen.cuda.scalars.emitter import CudaEmitter
 from fusec.codegen.cuda.scalars.scalar_ops import supports
@@ -102,7 +104,7 @@ def test_indices_are_narrow_where_all_fit() -> None:
     assert far.index == "i64"
     (written,) = write_form(form.loops, form.index, "k")
     assert "int n0" in written.text and "long long" not in written.text
-    assert "load_some<f64, 2>" in written.text, "16 bytes at once"
+    assert "load_pack<f64, 2>" in written.text, "16 bytes at once"
 
 
 def test_the_source_is_the_same_for_all_sizes() -> None:
@@ -147,3 +149,26 @@ def test_names_hide_no_types() -> None:
     got = run_program(lambda x: (x.argmax(0), x.argmin(1), x.T.argmax(0)), grid)
     assert [r.tolist() for r in got] == [
         grid.argmax(0).tolist(), [0, 32], [32, 0]]
+
+
+def test_numbers_are_divided_by_reciprocals() -> None:
+    rng = np.random.default_rng(0)
+    divisors = [*range(1, 300), *(1 << k for k in range(31)), *((1 << k) - 1 for k in range(2, 32)),
+                *rng.integers(1, 2**31, 300)]
+    for d in map(int, divisors):
+        magic, shift = reciprocal(d)
+        assert 0 <= magic < 2**32
+        near = [k * d + e for k in rng.integers(0, 2**31 // d + 1, 50) for e in (-1, 0, 1)]
+        for n in (0, 1, d - 1, d, 2**31 - 1, *(int(n) for n in near if 0 <= n < 2**31)):
+            assert ((magic * n >> 32) + n) >> shift == n // d, (n, d)
+            assert (magic * n >> 32) + n < 2**32
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 5, 1001])
+def test_addresses_that_are_not_aligned(lanes: int) -> None:
+    """A pack at an odd address, and the end of a row, go element by element."""
+    x, y = (np.arange(4011.0, dtype="float32").reshape(3, -1) * k for k in (1, 2))
+    for f in (lambda x, y: x[:, 1:lanes + 1] * 2 + y[:, 2:lanes + 2],
+              lambda x, y: x[1:, :lanes] * y[:-1, :lanes] + y[0, :lanes]):
+        np.testing.assert_array_equal(
+            fusec.jit(f, device="/device:CUDAHOST:0", fp="strict")(x, y), f(x, y))

@@ -1,12 +1,18 @@
-"""Elementwise kernels: a grid-stride loop over packs of neighbours along the vector axis."""
+"""Elementwise kernels: each thread does one pack of neighbours along the vector axis."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
+from fusec.core.records import replace
+
+from ...kernels.loop_ir import Stage
 from ...kernels.specialise import LoopForm
 from .launch_plan import Geometry, Layout, blocks_for
-from .nest_kernel import KernelWriter
+from .nest_kernel import KernelWriter, ThreadPoint, pack_lanes
+
+MOST_BLOCKS = (1 << 31) - 1  # of a grid
 
 
 def packs_of(form: LoopForm, lanes: int, loops: range | None = None) -> int:
@@ -25,21 +31,67 @@ def grid_start(index: str) -> tuple[str, str]:
 class MapKernel(KernelWriter):
     """See the module docstring."""
 
+    least_blocks = 4  # half of the threads that a multiprocessor can have
+
     def body(self) -> None:
-        form = self.form
+        form, em = self.form, self.em
         (stage,) = form.nest.stages
-        start, step = grid_start(self.index)
+        start, _ = grid_start(self.index)
         work = self.param(("work",), self.index_kind, "work")
         loops = [loop for loop in range(len(form.extents)) if loop != form.axis] + [form.axis]
         pointers = [self.pointer(n) for n in range(len(form.operands))]
-        with self.packs(loops, start, step, work, pointers, {}) as place:
-            self.run_stage(stage, place)
+        number = em.named(self.index, start, "id")
+        with em.block(f"if ({number} < {work})"):
+            place = self.pack_at(number, loops, pointers, {})
+            if place.lanes == 1:
+                self.run_stage(stage, place)
+            else:
+                self._run_pack(stage, place)
+
+    def _run_pack(self, stage: Stage, place: ThreadPoint) -> None:
+        """All elements at once, or one by one at the end of a row, and where addresses are not as
+        the form has them."""
+        em, axis = self.em, self.form.axis
+        aligned = is_aligned(self.form)
+        conditions = [f"{place.count} == {place.lanes}", *(self._aligned(place) if aligned else ())]
+        with em.block(f"if ({' && '.join(conditions)})"):
+            self.run_stage(stage, replace(place, whole="aligned" if aligned else "any", memo={}))
+        em.line("else")
+        em.line("#pragma unroll 1")
+        with em.block(f"for (int j = 0; j < {place.count}; ++j)"):
+            counters = {**place.counters, axis: f"({place.counters[axis]} + j)"}
+            self.run_stage(stage, replace(
+                place, counters=counters, linear=f"({place.linear} + j)", lanes=1, count="1",
+                memo={}))
+
+    def _aligned(self, place: ThreadPoint) -> Iterator[str]:
+        """Conditions that packs lie where one access reads or writes them."""
+        by_bytes: dict[int, list[str]] = {}
+        for number, operand in enumerate(self.form.operands):
+            if self.form.stride_class(operand) == "unit":
+                by_bytes.setdefault(operand.dtype.itemsize * place.lanes, []).append(
+                    f"u64({place.pointers[number]})")
+        for nbytes, addresses in by_bytes.items():
+            yield f"(({' | '.join(addresses)}) & {nbytes - 1}) == 0"
 
     def geometry(self) -> Geometry:
         lanes, threads = self.lanes, self.max_threads
 
         def layout(form: LoopForm) -> Layout:
             work = packs_of(form, lanes)
-            return Layout(blocks_for(work, threads), (threads, 1), work)
+            return Layout(blocks_for(work, threads, MOST_BLOCKS), (threads, 1), work)
 
         return layout
+
+
+def is_aligned(form: LoopForm) -> bool:
+    """Whether packs of neighbours lie at multiples of their sizes, as far as offsets and strides
+    say; memory that is given may lie otherwise."""
+    lanes = pack_lanes(form)
+    for operand in form.operands:
+        if form.stride_class(operand) == "unit":
+            steps = (operand.offset, *(s for loop, s in enumerate(operand.strides)
+                                       if loop != form.axis))
+            if any(isinstance(s, int) and s % (lanes * operand.dtype.itemsize) for s in steps):
+                return False
+    return True

@@ -20,7 +20,7 @@ from ..module import CudaKernel, CudaModule, CudaParam
 from .kernel_sources import WrittenKernel, source_of, write_form
 
 NAME = "joined"
-_HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\(')
+_HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+, \d+\) (\w+)\(')
 _WORDS = {"blockIdx.x": "my_block", "gridDim.x": "all_blocks"}
 
 

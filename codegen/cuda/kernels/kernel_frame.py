@@ -8,8 +8,10 @@ import numpy as np
 
 from ...kernels.specialise import LoopForm
 from ..module import CudaKernel, CudaParam, ParamKind
-from ..scalars.emitter import BOOL, CudaEmitter, type_name
+from ..scalars.emitter import BOOL, CudaEmitter, literal, type_name
 from .launch_plan import Geometry, Slot
+
+SHARED_CONSTANTS = 6
 
 
 class KernelFrame:
@@ -17,6 +19,7 @@ class KernelFrame:
 
     has_barriers = False
     max_threads = 256
+    least_blocks = 1  # of a multiprocessor at once, for which registers have to do
 
     def __init__(self, form: LoopForm, name: str, index: str) -> None:
         self.form, self.name, self.index = form, name, index
@@ -49,9 +52,9 @@ class KernelFrame:
                 self.em.line(f"atomicOr(reinterpret_cast<unsigned *>({status}), 1u);")
             self.head.append("bool failed = false;")
         params = ", ".join(f"{_PARAM_TYPES[p.kind, p.is_written]}{p.name}" for p in self.params)
+        bounds = f"__launch_bounds__({self.max_threads}, {self.least_blocks})"
         text = "\n".join([
-            f'extern "C" __global__ void __launch_bounds__({self.max_threads}) '
-            f"{self.name}({params}) {{",
+            f'extern "C" __global__ void {bounds} {self.name}({params}) {{',
             *(f"  {line}" for line in self.head), *self.em.lines, "}"])
         return text, CudaKernel(self.name, tuple(self.params), self.max_threads,
                                 self.has_barriers, self.shared_bytes)
@@ -84,7 +87,9 @@ class KernelFrame:
         return self.param(("stride", number, loop), self.index_kind, f"s{number}_{loop}")
 
     def constant(self, number: int, dtype: np.dtype) -> str:
-        """A constant of the program, from its bits."""
+        """A constant of the program: part of the code, or made of the bits that a launch gives."""
+        if constants_of_code(self.form):
+            return literal(dtype, self.form.params[number])
         bits = self.param(("param", number), "int64", f"c{number}")
         if dtype.kind == "f":
             whole = f"u{8 * dtype.itemsize}({bits})"
@@ -100,9 +105,21 @@ class KernelFrame:
             if loop == loops[0]:
                 counters[loop] = number
                 break
-            counters[loop] = em.named(self.index, f"{number} % {self.extent(loop)}", "i")
-            number = em.named(self.index, f"{number} / {self.extent(loop)}", "q")
+            rest = self.quotient(number, self.extent(loop), ("divide", loop))
+            counters[loop] = em.named(self.index, f"{number} - {rest} * {self.extent(loop)}", "i")
+            number = rest
         return counters
+
+    def quotient(self, number: str, divisor: str, slot: Slot) -> str:
+        """A number divided by a size: of 32 bits by a product with its reciprocal, which the launch
+        is given at this slot."""
+        if self.index != "i32":
+            return self.em.named(self.index, f"{number} / {divisor}", "q")
+        suffix = "_".join(map(str, slot[1:]))
+        magic, shift = (
+            self.param((f"{slot[0]}_{part}", *slot[1:]), "int32", f"{part}_{slot[0]}{suffix}")
+            for part in ("magic", "shift"))
+        return self.em.named(self.index, f"quotient({number}, {magic}, {shift})", "q")
 
     def moved(self, pointers: Sequence[str], counters: dict[int, str]) -> list[str]:
         """Pointers advanced by these counters."""
@@ -118,6 +135,15 @@ class KernelFrame:
                 pointer = name
             result.append(pointer)
         return result
+
+
+def constants_of_code(form: LoopForm) -> tuple[bytes, ...]:
+    """The constants of a form that has many: as arguments each of them would be loaded for each
+    pack.  Kernels that differ in a few share their code."""
+    if len(form.params) <= SHARED_CONSTANTS or not all(
+            isinstance(value, int | float | np.number | np.bool_) for value in form.params):
+        return ()
+    return tuple(np.asarray(value).tobytes() for value in form.params)
 
 
 _PARAM_TYPES = {

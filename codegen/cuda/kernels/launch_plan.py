@@ -10,8 +10,9 @@ from ...kernels.specialise import LoopForm
 
 # What a parameter is given: ("operand", number), ("extent", loop), ("stride", number, loop),
 # ("gathered", number, position), ("param", number), ("work",), ("status",), ("partials",),
-# ("scratch", number), ("row_packs",), ("row_points",),
-# ("row_bytes",), ("chunks",).
+# ("scratch", number), ("row_packs",), ("row_points",), ("row_bytes",), ("chunks",); and reciprocals
+# of an extent, or of its packs: ("divide_magic", loop), ("divide_shift", loop),
+# ("divide_packs_magic", lanes), ("divide_packs_shift", lanes).
 Slot = tuple[str | int, ...]
 
 
@@ -42,3 +43,11 @@ MAX_BLOCKS = 1 << 14  # threads go on with a grid's stride after these
 def blocks_for(work: int, threads: int, limit: int = MAX_BLOCKS) -> int:
     """Enough blocks for a thread for each piece of work, up to a limit."""
     return max(1, min(limit, -(-work // threads)))
+
+
+def reciprocal(divisor: int) -> tuple[int, int]:
+    """A factor of 32 bits and a shift, by which numbers from 0 to 2**31 - 1 are divided: see
+    ``quotient`` of the prelude.  After T. Granlund and P. L. Montgomery, "Division by invariant
+    integers using multiplication", PLDI 1994, figure 4.1."""
+    shift = (divisor - 1).bit_length()
+    return (((1 << shift) - divisor) << 32) // divisor + 1, shift

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from .kernel_frame import KernelFrame
 ACCESS_BYTES = 16  # of the widest load or store
 MANY_LANES = 8
 MANY_OPERATIONS = 200  # of a body that is not repeated more than twice
+_ACCESS = {"": "some", "aligned": "pack", "any": "whole"}  # of neighbours, by `ThreadPoint.whole`
 
 
 @dataclass
@@ -33,7 +35,8 @@ class ThreadPoint:
     moved along all loops but the axis, the first lane's number within the inner loops.
 
     ``count`` of the ``lanes`` hold elements; ``valid``, where given, is false in threads that hold
-    none.  ``is_along``: pointers are still to be moved along the axis.
+    none.  ``is_along``: pointers are still to be moved along the axis.  ``whole``: all lanes hold
+    elements, which are "aligned" where they are neighbours, or may lie at "any" address.
     """
 
     counters: dict[int, str]
@@ -43,6 +46,7 @@ class ThreadPoint:
     count: str = "1"
     valid: str = ""
     is_along: bool = True
+    whole: Literal["", "aligned", "any"] = ""
     memo: dict[int, CudaValue] = field(default_factory=dict)
 
 
@@ -63,22 +67,28 @@ class KernelWriter(KernelFrame):
         counters: dict[int, str],
     ) -> Iterator[ThreadPoint]:
         """Each pack of these loops (the axis is the last) whose number is ``start + k*step``."""
+        with self.em.block(f"for ({self.index} id = {start}; id < {count}; id += {step})"):
+            yield self.pack_at("id", loops, pointers, counters)
+
+    def pack_at(
+        self, number: str, loops: Sequence[int], pointers: list[str], counters: dict[int, str]
+    ) -> ThreadPoint:
+        """The pack of that number."""
         em, axis, lanes = self.em, self.form.axis, self.lanes
         n, index = self.extent(axis), self.index
-        with em.block(f"for ({index} id = {start}; id < {count}; id += {step})"):
-            before = [loop for loop in loops if loop != axis]
-            if before:
-                each = em.named(index, f"({n} + {lanes - 1}) / {lanes}", "packs")
-                pack = em.named(index, f"id % {each}", "pack")
-                outer = self.decoded(em.named(index, f"id / {each}", "q"), before)
-            else:
-                pack, outer = "id", {}
-            first = em.named(index, f"{pack} * {lanes}", "first") if lanes > 1 else pack
-            left = "1" if lanes == 1 else em.named(
-                "int", f"{n} - {first} < {lanes} ? int({n} - {first}) : {lanes}", "count")
-            linear = first if not before else f"id / {each} * {n} + {first}"
-            yield ThreadPoint({**counters, **outer, axis: first}, self.moved(pointers, outer),
-                              linear, lanes, left)
+        before = [loop for loop in loops if loop != axis]
+        pack, rows = number, "0"
+        if before:
+            each = em.named(index, f"({n} + {lanes - 1}) / {lanes}", "packs") if lanes > 1 else n
+            rows = self.quotient(number, each, ("divide_packs", lanes))
+            pack = em.named(index, f"{number} - {rows} * {each}", "pack")
+        outer = self.decoded(rows, before) if before else {}
+        first = em.named(index, f"{pack} * {lanes}", "first") if lanes > 1 else pack
+        left = "1" if lanes == 1 else em.named(
+            "int", f"{n} - {first} < {lanes} ? int({n} - {first}) : {lanes}", "count")
+        linear = f"{rows} * {n} + {first}" if before else first
+        return ThreadPoint({**counters, **outer, axis: first}, self.moved(pointers, outer),
+                           linear, lanes, left)
 
     # -- a stage
 
@@ -128,6 +138,9 @@ class KernelWriter(KernelFrame):
         axis = self.form.axis
         if place.lanes == 1:
             return replace(place, memo={})
+        if place.whole:
+            counters = {**place.counters, axis: f"({place.counters[axis]} + k)"}
+            return replace(place, counters=counters, linear=f"({place.linear} + k)", memo={})
         lane = f"(k < {place.count} ? k : {place.count} - 1)"
         counters = {**place.counters, axis: f"({place.counters[axis]} + {lane})"}
         return replace(place, counters=counters, linear=f"({place.linear} + {lane})", memo={},
@@ -146,8 +159,9 @@ class KernelWriter(KernelFrame):
                 texts[e.attr] = name
             elif form.stride_class(operand) == "unit" and place.lanes > 1:
                 at = f"{pointer} + {place.counters[form.axis]} * {operand.dtype.itemsize}"
+                of, count = _ACCESS[place.whole], "" if place.whole else f", {place.count}"
                 em.line(f"const Pack<{kind}, {place.lanes}> {name} = "
-                        f"load_some<{kind}, {place.lanes}>({at}, {place.count});")
+                        f"load_{of}<{kind}, {place.lanes}>({at}{count});")
                 texts[e.attr] = f"{name}.v[%]"
         return texts
 
@@ -169,14 +183,16 @@ class KernelWriter(KernelFrame):
             self._store_if(only, f"store<{kind}>({pointer}, {pack}.v[0]);")
         elif self.form.stride_class(operand) == "unit" and place.lanes > 1:
             at = f"{pointer} + {place.counters[axis]} * {operand.dtype.itemsize}"
-            self._store_if(only, f"store_some<{kind}, {place.lanes}>({at}, {pack}, {place.count});")
+            of, count = _ACCESS[place.whole], "" if place.whole else f", {place.count}"
+            self._store_if(only, f"store_{of}<{kind}, {place.lanes}>({at}, {pack}{count});")
         elif place.lanes == 1:
             at = f"{pointer} + {place.counters[axis]} * {self.stride(number, axis)}"
             self._store_if(only, f"store<{kind}>({at}, {pack}.v[0]);")
         else:
             at = f"{pointer} + ({place.counters[axis]} + k) * {self.stride(number, axis)}"
             with em.block(self._lane_loop(place.lanes)):
-                held = " && ".join(filter(None, (only, f"k < {place.count}")))
+                held = " && ".join(filter(None, (
+                    only, "" if place.whole else f"k < {place.count}")))
                 self._store_if(held, f"store<{kind}>({at}, {pack}.v[k]);")
 
     def _store_if(self, condition: str, text: str) -> None:

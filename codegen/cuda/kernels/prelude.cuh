@@ -234,6 +234,11 @@ template <class T> FUSEC_INLINE T floor_div(T a, T b) {
   return b == T(0) ? quotient : result;
 }
 
+// n / d for 0 <= n < 2**31, by d's reciprocal: see launch_plan.reciprocal.
+FUSEC_INLINE i32 quotient(i32 n, i32 magic, i32 shift) {
+  return i32((__umulhi(u32(n), u32(magic)) + u32(n)) >> shift);
+}
+
 // ---- several elements of a row at once
 
 // Elements `first` to `first + count - 1` of neighbours at p; lanes from count on repeat the last
@@ -253,6 +258,23 @@ template <class T, int N> FUSEC_INLINE void store_some(char *p, Pack<T, N> x, in
 #pragma unroll
   for (int k = 0; k < N; ++k)
     if (k < count) store<T>(p + k * sizeof(T), x.v[k]);
+}
+
+// N neighbours at any address.
+template <class T, int N> FUSEC_INLINE Pack<T, N> load_whole(const char *p) {
+  if ((u64(p) & (N * sizeof(T) - 1)) == 0) return load_pack<T, N>(p);
+  Pack<T, N> x;
+#pragma unroll
+  for (int k = 0; k < N; ++k) x.v[k] = load<T>(p + k * sizeof(T));
+  return x;
+}
+template <class T, int N> FUSEC_INLINE void store_whole(char *p, Pack<T, N> x) {
+  if ((u64(p) & (N * sizeof(T) - 1)) == 0) {
+    store_pack<T, N>(p, x);
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < N; ++k) store<T>(p + k * sizeof(T), x.v[k]);
 }
 
 // ---- values of other threads of a warp: all of its threads ask at once

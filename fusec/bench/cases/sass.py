@@ -99,6 +99,8 @@ def disassembled(cubin: bytes) -> str:
 def class_of(opcode: str) -> str:
     """One of `CLASSES`."""
     name = opcode.partition(".")[0]
+    if name in ("LDC", "ULDC"):  # of an argument
+        return "other"
     for kind, heads in _OF_CLASS.items():
         if any(name.startswith(head) for head in heads) and name not in ("F2F", "I2I"):
             return kind
