@@ -9,6 +9,7 @@ from types import FunctionType, MethodType
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from fusec.errors import short_errors, users_own
+from fusec.trace.library.callees import callee_name
 
 from .function import Function
 
@@ -38,7 +39,9 @@ def _check_compilable(fn: Any) -> None:
             inspect.getattr_static(type(fn), "__call__"), (FunctionType, Function)):
         name = getattr(fn, "__name__", fn)
         behind = getattr(fn, "__wrapped__", None)  # of functools.cache
-        cure = "it is no Python code; call it from a jitted function" if behind is None else (
+        called = callee_name(fn) if hasattr(fn, "__name__") else "f"
+        cure = f"it is no Python code; wrap it in a function, lambda x: {called}(x)" if (
+            behind is None or type(fn).__module__.startswith("numpy")) else (
             f"jit the function that it calls, {name}.__wrapped__, or put @fusec.jit alone above "
             f"the function: what was compiled for arguments is kept")
         raise _misuse(f"fusec.jit needs a Python function, got the {kind} {name!r}: {cure}")

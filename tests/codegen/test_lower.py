@@ -232,4 +232,6 @@ def test_region_of_zero_elements_is_empty() -> None:
 def test_operations_per_element(function: Any, count: int) -> None:
     compiled = fusec.jit(function)
     compiled(np.arange(100.0))
-    assert compiled.traces[0].kernels[0].ops == count
+    kernel = compiled.traces[0].kernels[0]
+    assert kernel.ops == count
+    assert repr(kernel).endswith(f": {count} operation{'s' * (count > 1)}, 1 nest>")
