@@ -89,5 +89,14 @@ def test_input_signatures() -> None:
     spec = fusec.TensorSpec([None])
     shown = str(failure(lambda a: a, X, input_signature=[spec]))
     assert "expected: TensorSpec([?], float64)\n  given:    f64[3,4]" in shown
-    assert "has 1 entries, the call has 2 arguments" in str(
+    assert "has 1 entry, the call has 2 arguments" in str(
         failure(lambda a, b: a, X, X, input_signature=[spec]))
+
+
+@pytest.mark.parametrize(("function", "cure"), [
+    (np.sort, "lambda x: np.sort(x)"), (np.linalg.inv, "lambda x: np.linalg.inv(x)"),
+    (np.sin, "lambda x: np.sin(x)"), (functools.cache(generator), "generator.__wrapped__")])
+def test_functions_without_python_code(function: Any, cure: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        fusec.benchmark(function, X)
+    assert cure in str(caught.value)

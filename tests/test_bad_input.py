@@ -67,6 +67,12 @@ NUMPYS_ERRORS: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
     "index": (lambda x: x[5], X),
     "indices": (lambda x: x[0, 0, 0], X),
     "index type": (lambda x: x[1.5], X),
+    "bound": (lambda x: x[:1.0], X),
+    "bound of data": (lambda x: x[x.sum():], X),
+    "step": (lambda x: x[::np.float64(2)], X),
+    "step of data": (lambda x: x[::x[0, 0]], X),
+    "array as a bound": (lambda x: x[:x[0]], X),
+    "bound in a store": (lambda x: x.__setitem__(slice(1.0), 0), X),
     "ellipses": (lambda x: x[..., ...], X),
     "axis": (lambda x: x.sum(axis=3), X),
     "axes twice": (lambda x: x.sum(axis=(0, 0)), X),
@@ -219,6 +225,16 @@ def test_a_value_that_python_needs(name: str) -> None:
         "is needed while <lambda> is traced, but this value is only known when the compiled code "
         "runs")
     assert cure in str(error) and "^^^" in str(error)
+
+
+def test_a_length_of_data_has_arrays_of_that_length_as_its_cure() -> None:
+    error = failure(lambda x: np.broadcast_to(x[0], (int((x > 1).sum()), 4)), X)
+    assert "np.broadcast_to needs a length while" in str(error)
+    assert "cure: make an array of the length: np.full(n, number), or np.ones((n, 1)) * row" in str(
+        error)
+    x = np.arange(4.0)
+    got = fusec.jit(lambda x: np.ones((int((x > 1).sum()), 1)) * x)(x)
+    np.testing.assert_array_equal(got, [x, x])
 
 
 def test_the_way_out_names_the_argument() -> None:

@@ -190,7 +190,7 @@ def test_parameters_with_defaults_may_lack_a_spec() -> None:
     f = fusec.jit(lambda x, by=2: x * by, input_signature=(TensorSpec([None]),))
     assert f([1, 2]).tolist() == [2.0, 4.0] and f([1, 2], 3).tolist() == [3.0, 6.0]
     g = fusec.jit(lambda x, by: x * by, input_signature=(TensorSpec([None]),))
-    assert "has 1 entries, the call has 2 arguments" in refusal(g, [1, 2], 3)
+    assert "has 1 entry, the call has 2 arguments" in refusal(g, [1, 2], 3)
     h = fusec.jit(lambda x, *, by: x * by, input_signature=(TensorSpec([None]),))
     assert h([1, 2], by=3).tolist() == [3.0, 6.0]
     v = fusec.jit(lambda *xs: xs[0] + xs[1], input_signature=(TensorSpec([None]),) * 2)

@@ -205,6 +205,12 @@ def test_in_a_native_loop(function: Callable[..., Any]) -> None:
     assert control.is_native
 
 
+def test_reasons_are_without_lines_of_the_file() -> None:
+    with pytest.raises(UnsupportedError) as found:
+        fusec.vectorize(lambda s: s.upper())(np.ones(3))
+    assert found.value.diagnostic.notes == ("Unknown attribute 'upper' of type float64",)
+
+
 def test_an_exception_in_a_native_loop() -> None:
     f = fusec.vectorize(inverse)
 

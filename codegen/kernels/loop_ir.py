@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any, Literal
 
@@ -137,6 +137,11 @@ class Stage:
             r.value for r in self.reductions
         ] + list(self.checks) + [i for s in self.stores for i in s.index]
 
+    def operations(self, computed: Iterable[Expr]) -> int:
+        """Scalar operations of these expressions and of its reductions."""
+        return len(self.reductions) + sum(
+            1 + (e.op == "fma") for e in computed if e.op not in LEAVES)
+
 
 @dataclass(frozen=True)
 class Nest:
@@ -158,6 +163,17 @@ class Nest:
     @property
     def roots(self) -> list[Expr]:
         return [e for stage in self.stages for e in stage.roots]
+
+    def moving_in(self, stage: Stage) -> Iterator[Expr]:
+        """The stage's expressions that depend on its loops; without loops, all of them."""
+        loops = {*range(self.outer if stage.inner else 0, len(self.extents))}
+        moving: set[int] = set()
+        for e in walk(stage.roots):
+            read = self.accesses[e.attr].index if e.op == "load" else ()
+            if (not loops or e.op in ("scratch", "scan") or moving.intersection(map(id, e.args))
+                    or (e.op == "index" and e.attr in loops) or any(i.loop in loops for i in read)):
+                moving.add(id(e))
+                yield e
 
     @property
     def has_reductions(self) -> bool:
@@ -207,8 +223,9 @@ class Kernel:
 
     @property
     def operations(self) -> int:
-        """Scalar operations per element, summed over nests."""
-        return sum(1 for n in self.nests for e in walk(n.roots) if e.op not in LEAVES)
+        """Scalar operations per element, but for those done once for a row or for the call."""
+        return sum(stage.operations(n.moving_in(stage)) for n in self.nests for stage in n.stages
+                   if stage.inner or n.outer == len(n.extents))
 
     @property
     def work(self) -> int:
@@ -218,9 +235,8 @@ class Kernel:
         op that joins an element to a reduction as one.
         """
         return sum(
-            (sum(1 + (e.op == "fma") for e in walk(stage.roots) if e.op not in LEAVES)
-             + len(stage.reductions)) * math.prod(
-                 n.extents if stage.inner else n.extents[:n.outer])
+            stage.operations(walk(stage.roots)) * math.prod(
+                n.extents if stage.inner else n.extents[:n.outer])
             for n in self.nests for stage in n.stages)
 
     def bytes_of(self, buffer: int) -> int:
@@ -234,9 +250,9 @@ class Kernel:
             return 0
         info = self.buffers[buffer]
         if info.role == "out":
-            count = sum(_box_size(box) for box in boxes)
+            count = sum(math.prod(axis[2] for axis in box) for box in boxes)
         else:
-            count = _box_size([_hull(axis) for axis in zip(*boxes, strict=True)])
+            count = math.prod(_hull(axis)[2] for axis in zip(*boxes, strict=True))
         return count * info.dtype.itemsize
 
     @property
@@ -278,13 +294,6 @@ def _hull(spans: Sequence[Span]) -> Span:
     low, high = reduce(minimum, (s[0] for s in spans)), reduce(maximum, (s[1] for s in spans))
     same = len({(s[0], s[1], s[2]) for s in spans}) == 1
     return (low, high, spans[0][2] if same else minimum(high - low + 1, sum(s[2] for s in spans)))
-
-
-def _box_size(box: Sequence[Span]) -> int:
-    size = 1
-    for _, _, count in box:
-        size *= count
-    return size
 
 
 # ---------------------------------------------------------------------------------------- printing

@@ -27,7 +27,9 @@ from fusec.ops.calls.scalar_calls import ScalarFunction
 from .llvm import target_machine
 from .scalar_ir import defined
 
-_NOISE = re.compile(r"\x1b\[\d*m|^(?:Failed in|During:|File \"|This error|For more|<source|$)")
+# What Numba shows of a file, up to the carets: lines before the one that is meant, too.
+_EXCERPT = re.compile(r"^File \"[^\n]*\n(?!<source missing).*?^ *\^+ *$", re.DOTALL | re.MULTILINE)
+_NOISE = re.compile(r"(?:Failed in|During:|File \"|This error|For more|<source|$)")
 
 
 def compile_scalar(
@@ -91,8 +93,8 @@ def _refused(python: Callable[..., Any], error: NumbaError, loc: Loc) -> Unsuppo
     at: Any = getattr(error, "loc", None)
     is_users = getattr(at, "filename", "") == python.__code__.co_filename
     place = Loc(loc.file, at.line if is_users else loc.line, -1, python.__name__)
-    lines = [re.sub(r"\x1b\[\d*m", "", text).strip() for text in str(error).splitlines()]
-    reasons = [text for text in lines if text and not _NOISE.match(text)]
+    text = _EXCERPT.sub("", re.sub(r"\x1b\[\d*m", "", str(error)))
+    reasons = [line.strip() for line in text.splitlines() if not _NOISE.match(line.strip())]
     return UnsupportedError(
         f"fusec.vectorize cannot compile {python.__name__}", loc=place, notes=reasons[:3],
         cure="use numbers, math functions, if and loops; helpers under numba.njit")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fusec.codegen.kernels.loop_ir import LEAVES, walk
 from fusec.codegen.machine_code.native_nest import NativeNest
 from fusec.codegen.plan.call_plan import CallPlan
 from fusec.codegen.plan.control_program import ControlCode
 from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.kernel_statements import RunKernel
+from fusec.core.display.amounts import count_text
 from fusec.ir import Loc, dtype_name
 from fusec.ir.sizes.dims import Dim
 from fusec.ops import get
@@ -111,8 +111,8 @@ class CompiledKernel:
         return "+".join(dict.fromkeys(f.mode for f in self.step.forms))
 
     def __repr__(self) -> str:
-        count = sum(1 for n in self.kernel.nests for e in walk(n.roots) if e.op not in LEAVES)
-        return f"<kernel {self.name}: {count} operations, {len(self.kernel.nests)} nests>"
+        return (f"<kernel {self.name}: {count_text(self.ops, 'operation')}, "
+                f"{count_text(len(self.kernel.nests), 'nest')}>")
 
 
 class _Joined(Mapping[str, str]):
@@ -219,7 +219,8 @@ class CompiledControl:
             return self.run.program.kind
         if self.run.is_native:
             count = self.run.nests
-            text = "one native function" + (f" with {count} fused nests" if count else "")
+            fused = f" with {count_text(count, 'fused nest')}" if count else ""
+            text = f"one native function{fused}"
             return text + (f", which calls Python: {', '.join(self.calls)}" if self.calls else "")
         return f"step by step from Python: {self.run.reason}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, Literal, ParamSpec, TypeVar, overload
@@ -23,6 +24,13 @@ def _misuse(message: str) -> Exception:
     return users_own(TypeError(message))
 
 
+def _spelt(fn: Any) -> str:
+    """``np.sort``: a function without Python code as programs write it; ``f`` if it has no name."""
+    module = getattr(fn, "__module__", None) or type(fn).__module__
+    prefix = "" if module == "builtins" else re.sub("^numpy", "np", module) + "."
+    return prefix + fn.__name__ if hasattr(fn, "__name__") else "f"
+
+
 def _check_compilable(fn: Any) -> None:
     """Raise ``TypeError`` for anything but a Python function or method."""
     while isinstance(fn, functools.partial):
@@ -38,7 +46,8 @@ def _check_compilable(fn: Any) -> None:
             inspect.getattr_static(type(fn), "__call__"), (FunctionType, Function)):
         name = getattr(fn, "__name__", fn)
         behind = getattr(fn, "__wrapped__", None)  # of functools.cache
-        cure = "it is no Python code; call it from a jitted function" if behind is None else (
+        cure = f"it is no Python code; wrap it in a function, lambda x: {_spelt(fn)}(x)" if (
+            behind is None or type(fn).__module__.startswith("numpy")) else (
             f"jit the function that it calls, {name}.__wrapped__, or put @fusec.jit alone above "
             f"the function: what was compiled for arguments is kept")
         raise _misuse(f"fusec.jit needs a Python function, got the {kind} {name!r}: {cure}")

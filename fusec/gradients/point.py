@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from fusec.core.display.amounts import count_text
 from fusec.core.records import dataclass
 from fusec.errors import user_error
 from fusec.ir import Value
@@ -158,7 +159,7 @@ def _chosen(
     if wrong or not numbers:
         raise user_error(
             TypeError, f"{name} by argument {wrong[0] if wrong else '()'} of a call with "
-            f"{len(args)} positional arguments", trace.loc,
+            f"{count_text(len(args), 'positional argument')}", trace.loc,
             "argnums counts positional arguments from 0; keyword arguments are constants")
     positions = [n % len(args) for n in numbers]
     if len(set(positions)) < len(positions):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fusec.core.display.amounts import count_text
 from fusec.core.records import dataclass, field
 from fusec.errors import unsupported, user_error
 from fusec.ir import Graph, Node, TensorType, Value
@@ -58,7 +59,8 @@ class RuleCall:
         if wrong:
             raise user_error(
                 TypeError, f"{name}: nondiff_argnums has {wrong[0]}, and the call "
-                f"{len(args)} arguments", trace.loc, "count positional arguments from 0")
+                f"{count_text(len(args), 'argument')}", trace.loc,
+                "count positional arguments from 0")
         self.trace, self.name, self.args = trace, name, list(args)
         constant = {n % len(args) for n in nondiff_argnums}
         self.given: dict[int, list[Storage]] = {}  # by the id of a storage what it stands for

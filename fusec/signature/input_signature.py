@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.display.amounts import count_text
 from fusec.errors import user_error
 from fusec.ir import Loc, is_supported_dtype
 from fusec.trace.call.flat_call import describe_part
@@ -40,8 +41,10 @@ class InputSignature:
         if count + len(others) != len(args) or not all(
                 name in self._signature.defaults for name in others):
             raise fit.error(
-                f"the input_signature of {self._name} has {count} entries, the call has "
-                f"{len(args)} arguments", "give one TensorSpec for each positional argument")
+                f"the input_signature of {self._name} has "
+                f"{count_text(count, 'entry', 'entries')}, the call has "
+                f"{count_text(len(args), 'argument')}",
+                "give one TensorSpec for each positional argument")
         return (*(fit.fitted(spec, arg, self._signature.path_of(position))
                   for position, (spec, arg) in enumerate(zip(self.specs, args, strict=False))),
                 *args[count:])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from kernel_harness import build, check, kernels_of
 
+import fusec
 from fusec.ops import Builder
 from fusec.ops.rows.views import region, slice_update_reference
 
@@ -220,3 +223,15 @@ def test_broadcasting_over_every_axis() -> None:
 
 def test_region_of_zero_elements_is_empty() -> None:
     assert np.zeros(5)[region((4,), (-1,), (0,))].size == 0
+
+
+@pytest.mark.parametrize(("function", "count"), [
+    (lambda x: x.sum(), 1), (lambda x: x.sum() > 1, 1), (lambda x: x.mean(), 1),
+    (lambda x: x * 2 + 1, 2), (lambda x: (x - x[0]).max(), 2), (lambda x: x[0] * 2 + 1, 2),
+    (lambda x: x.cumsum(), 1), (lambda x: x * np.sqrt(x[0]), 1)])
+def test_operations_per_element(function: Any, count: int) -> None:
+    compiled = fusec.jit(function)
+    compiled(np.arange(100.0))
+    kernel = compiled.traces[0].kernels[0]
+    assert kernel.ops == count
+    assert repr(kernel).endswith(f": {count} operation{'s' * (count > 1)}, 1 nest>")

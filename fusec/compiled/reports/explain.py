@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple, Protocol
 
-from fusec.core.display.amounts import bytes_text
+from fusec.core.display.amounts import bytes_text, count_text
 from fusec.core.display.notebook import Shown, folded, headline
 from fusec.core.records import dataclass
 from fusec.ir.graph import Loc
@@ -118,9 +118,9 @@ def explain_text(parts: Explanation) -> str:
 def _sections(parts: Explanation) -> list[str]:
     """Title and lines of each part; the first is the summary, empty ones are left out."""
     kernels, externs = len(parts.kernels), len(parts.externs)
-    summary = f"{_count(kernels, 'kernel')}, {_count(externs, 'library call')}"
+    summary = f"{count_text(kernels, 'kernel')}, {count_text(externs, 'library call')}"
     if parts.control:
-        summary += f", {_count(len(parts.control), 'branch or loop', 'branches and loops')}"
+        summary += f", {count_text(len(parts.control), 'branch or loop', 'branches and loops')}"
     place = f" ({parts.loc})" if parts.loc else ""
     sections = [
         _section(f"{parts.function}{place}: {summary}", []),
@@ -152,10 +152,6 @@ def _lines(*texts: str) -> list[str]:
     return [line for text in texts for line in text.splitlines()]
 
 
-def _count(number: int, what: str, many: str = "") -> str:
-    return f"{number} {what if number == 1 else many or what + 's'}"
-
-
 def _kernels(kernels: Sequence[KernelInfo], in_control: bool = False) -> list[str]:
     if not kernels and in_control:
         return ["none outside branches and loops"]
@@ -168,7 +164,7 @@ def kernel_lines(kernel: KernelInfo) -> list[str]:
     """A kernel: operations, bytes per operand with totals, and the user's lines it fuses."""
     loaded = sum(o.nbytes for o in kernel.operands if o.direction != "out")
     stored = sum(o.nbytes for o in kernel.operands if o.direction != "in")
-    head = (f"{kernel.name}: {_count(kernel.ops, 'operation')} per element, "
+    head = (f"{kernel.name}: {count_text(kernel.ops, 'operation')} per element, "
             f"{bytes_text(loaded)} in, {bytes_text(stored)} out")
     return [head, f"  fuses {_places(kernel.lines)}", *_operands(kernel.operands)]
 

@@ -14,3 +14,8 @@ def bytes_text(count: Any) -> str:
     power = min(int(digits) // 3, 4)
     places = max(0, 2 - (int(digits) - 3 * power))
     return f"{count / 10 ** (3 * power):.{places}f} {('kB', 'MB', 'GB', 'TB')[power - 1]}"
+
+
+def count_text(number: int, noun: str, many: str = "") -> str:
+    """A number with its noun, whose plural may be given: ``1 nest``, ``2 nests``."""
+    return f"{number} {noun if number == 1 else many or noun + 's'}"

@@ -29,6 +29,7 @@ from ..values.selected_arrays import with_one_layout
 from ..values.trace import Trace
 
 _NO_FIT = "cannot reshape array into {shape}: its size, which the run decides, differs"
+_FILLED = "make an array of the length: np.full(n, number), or np.ones((n, 1)) * row"
 _NEGATIVE_BROADCAST = "all elements of broadcast shape must be non-negative"
 
 
@@ -44,11 +45,11 @@ def stand_in(x: TracedArray) -> np.ndarray:
     return np.broadcast_to(np.zeros((), x.dtype), tuple(map(int, x.shape)))
 
 
-def _shape(trace: Trace, shape: Any) -> tuple[Size, ...]:
+def _shape(trace: Trace, shape: Any, otherwise: str = "") -> tuple[Size, ...]:
     check_no_truth(trace, shape)
     if isinstance(shape, (int, np.integer)) or is_number(shape):
-        return (as_size(shape),)
-    return tuple(as_size(d) for d in shape)
+        return (as_size(shape, otherwise),)
+    return tuple(as_size(d, otherwise) for d in shape)
 
 
 @entry(np.reshape)
@@ -264,7 +265,8 @@ def _is_single(x: TracedArray, axis: int) -> bool:
 def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
     """``np.broadcast_to``: a read-only view."""
     x = spread_scalar(as_traced(trace, a))
-    target = tuple(not_negative(trace, d, _NEGATIVE_BROADCAST) for d in _shape(trace, shape))
+    target = tuple(not_negative(trace, d, _NEGATIVE_BROADCAST)
+                   for d in _shape(trace, shape, _FILLED))
     pairs = zip(x.shape, target[max(len(target) - x.ndim, 0):], strict=False)
     try:
         fits = len(target) >= x.ndim and all(d == t or equal(d, 1) or equal(d, t) for d, t in pairs)

@@ -315,5 +315,6 @@ def find_in_world(hooks: TracingHooks, where: Where, item: Any, container: Any) 
     hooks.took(item)
     if type(container) is ENVIRONMENT:
         return hooks.call(where, container.__contains__, item)
-    note_compared(hooks, "eq", item, container)
+    if method_of(container, "__contains__") is None:
+        note_compared(hooks, "eq", item, container)
     return UNHANDLED

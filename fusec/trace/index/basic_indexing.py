@@ -11,7 +11,7 @@ from fusec.errors import unsupported
 from fusec.ir.sizes.dims import Size, is_static, maximum, minimum
 from fusec.ir.sizes.symbolic_sizes import length_of_range, plain_int, position, slice_indices
 
-from ..operands.sizes import as_size
+from ..operands.sizes import as_size, check_bounds
 from ..values.array import TracedArray
 
 
@@ -96,6 +96,7 @@ def _length(start: Size, stop: Size, step: int, size: Size) -> Size:
 
 
 def _slice_indices(array: TracedArray, entry: slice, size: Size) -> tuple[Size, Size, int]:
+    check_bounds(array.trace, entry)
     try:
         bounds = [None if b is None else as_size(b) for b in (entry.start, entry.stop)]
         if not is_static((size, *bounds)):

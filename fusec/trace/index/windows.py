@@ -20,6 +20,7 @@ from ..operands.operands import as_traced, is_run_time_int
 from ..operands.python_numbers import from_ints, interval, weak
 from ..operands.sizes import (
     as_size,
+    check_bounds,
     check_no_truth,
     define,
     new_size,
@@ -36,7 +37,7 @@ Bound = Value | None
 LONGEST = 1 << 62  # no array is
 _NO_STEP = "slice step cannot be zero"
 _NEGATIVE_STEP = ("a slice with a negative step that is only known when the code runs is not "
-                  "supported")
+                  "supported: pass the step as a Python int, or write x[::-1][::k] for x[::-k]")
 _NEGATIVE = "negative dimensions are not allowed"
 
 
@@ -78,6 +79,7 @@ def window(array: TracedArray, entries: Sequence[Any]) -> TracedArray:
     by_axis = [e for e in entries if e is not None]
     for axis, entry in enumerate(by_axis):
         if isinstance(entry, slice) and is_open(array, entry):
+            check_bounds(array.trace, entry)
             make = _stepped if _is_open_bound(entry.step) else _part
             parts.append(make(array.trace, axis, entry, array.shape[axis]))
     strides = list(array.strides)

@@ -32,9 +32,10 @@ from fusec.ir.sizes.symbolic_sizes import plain_int
 from fusec.ops.rows.sizes import SIZE_ARITHMETIC
 
 from ..facts.constant_values import constant_value, is_constant, number_of_sizes
+from ..facts.refusals import is_index
 from ..values.array import TracedArray
 from ..values.trace import Trace
-from .python_numbers import Intervals
+from .python_numbers import Intervals, is_truth
 
 # Bounds of a size as a Python int.
 _INTERVAL = (0, (1 << 31) - 1)
@@ -99,8 +100,11 @@ def size_of(value: Value) -> Size | None:
     return SIZE_ARITHMETIC[node.op](*operands)
 
 
-def as_size(x: Any) -> Size:
-    """An argument that is a size: an int, or an expression over sizes; raises as ``index`` does."""
+def as_size(x: Any, otherwise: str = "") -> Size:
+    """An argument that is a size: an int, or an expression over sizes; raises as ``index`` does.
+
+    ``otherwise``: the cure for a length that only the run knows.
+    """
     if type(x) is Dim:
         return x
     if type(x) is Symbolic:
@@ -112,7 +116,20 @@ def as_size(x: Any) -> Size:
         number = number_of_sizes(x.value) if x.dtype.kind == "i" else None
         if number is not None:
             return applied(int, number)
+        if otherwise and is_index(x):
+            return int(x.concrete("a length", otherwise))
     return operator.index(x)
+
+
+def check_bounds(trace: Trace, entry: slice) -> None:
+    """Refuse what is no bound or step of a slice, in Python's words."""
+    for x in (entry.start, entry.stop, entry.step):
+        is_traced = type(x) is TracedArray
+        if x is not None and not (x.is_array or is_index(x) or is_truth(x) if is_traced else
+                                  type(x) in (Dim, Symbolic) or hasattr(x, "__index__")):
+            raise trace.error(TypeError(
+                "slice indices must be integers or None or have an __index__ method"),
+                [x.value] if is_traced else [])
 
 
 def check_no_truth(trace: Trace, shape: Any) -> None:

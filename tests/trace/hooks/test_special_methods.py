@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from harness import check
 
+import fusec
+
 HALF = 0.5
 
 
@@ -161,3 +163,28 @@ def test_membership() -> None:
     for seed in range(4):
         check(membership, np.random.default_rng(seed).random(6))
     check(lambda x: not x[0] > 0.5, np.ones(2))
+
+
+class Tally:
+    """A container with an equality that ``in`` does not ask for."""
+
+    def __init__(self) -> None:
+        self.last, self.count = 0.0, 0
+
+    def __eq__(self, other: Any) -> bool:
+        return self.count == other
+
+    __hash__ = None
+
+    def __contains__(self, v: Any) -> Any:
+        return v == self.count or v == self.last
+
+
+def test_a_container_is_not_compared() -> None:
+    def f(tally: Tally, x: Any) -> Any:
+        tally.last = x.sum()
+        return x + (2.0 in tally) + (0 in tally)
+
+    compiled = fusec.jit(f)
+    for x in (np.ones(2), np.ones(3), np.array([1.5, 0.5])):
+        np.testing.assert_array_equal(compiled(Tally(), x), f(Tally(), x))
