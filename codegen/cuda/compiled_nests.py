@@ -24,6 +24,7 @@ from .kernels.kernel_frame import constants_of_code
 from .kernels.kernel_sources import WrittenKernel, module_of
 from .kernels.kernel_texts import KernelTexts
 from .kernels.launch_plan import Layout, Slot, reciprocal
+from .kernels.partitioned_stores import is_partitioned
 from .kernels.rows import is_on_chip
 from .kernels.tiles import tiles_of
 from .module import CudaKernel
@@ -62,7 +63,8 @@ def code_key(form: CudaForm) -> tuple:
     whether neighbours lie at aligned addresses; of constants those of a form with many."""
     loops = form.loops
     return (form.index, is_on_chip(loops), tiles_of(loops), chunks_of(loops) > 1,
-            parts_of(loops) > 1, is_aligned(loops), constants_of_code(loops), structure_key(loops))
+            parts_of(loops) > 1, is_aligned(loops), constants_of_code(loops),
+            is_partitioned(loops), structure_key(loops))
 
 
 def _fits(form: LoopForm) -> bool:

@@ -26,6 +26,7 @@ from .full_reductions import (
 from .launch_plan import Geometry, Slot
 from .nest_kernel import KernelWriter
 from .ordered_stores import way_of
+from .partitioned_stores import SORTED, is_partitioned
 from .rows import RowKernel
 from .tiles import TileKernel, tiles_of
 
@@ -59,7 +60,7 @@ def write_form(form: LoopForm, index: str, name: str) -> list[WrittenKernel]:
 
 def _kinds(form: LoopForm) -> Sequence[Callable[[LoopForm, str, str], KernelWriter]]:
     if form.nest.sequential:
-        return (way_of(form),)
+        return SORTED if is_partitioned(form) else (way_of(form),)
     if chunks_of(form) > 1:
         return RowPartialKernel, RowFinishKernel
     if parts_of(form) > 1:

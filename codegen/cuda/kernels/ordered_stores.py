@@ -15,7 +15,7 @@ from fusec.core.records import replace
 
 from ...kernels.loop_ir import Nest, Stage, Store, walk
 from ...kernels.specialise import LoopForm
-from ..scalars.emitter import BOOL, CudaValue, memory_type, type_name, unsigned_type
+from ..scalars.emitter import BOOL, CudaEmitter, CudaValue, memory_type, type_name, unsigned_type
 from ..scalars.scalar_ops import emit_operation, operation_text
 from .elementwise_kernels import MapKernel
 from .launch_plan import Geometry, Layout, blocks_for
@@ -129,9 +129,8 @@ class OwnerKernel(KernelWriter):
         first = stage.stores[0].access
         size = self.form.operands[first].dtype.itemsize
         key = em.named("u64", f"reinterpret_cast<u64>({addresses[first]})", "key")
-        mixed = em.named("u32", f"u32({key} / {size}) * 2654435761u", "mixed")
-        mine = em.named("bool", f"{place.valid} && u32((u64({mixed}) * gridDim.x) >> 32) == "
-                                f"blockIdx.x", "mine")
+        owner = owner_of(em, key, size, "gridDim.x")
+        mine = em.named("bool", f"{place.valid} && {owner} == blockIdx.x", "mine")
         em.line("__syncthreads();")
         em.line(f"shared_store(&keys[threadIdx.x], {mine} ? {key} : u64(0));")
         with em.block(f"if ({mine})"):
@@ -172,6 +171,12 @@ class OwnerKernel(KernelWriter):
             return Layout(blocks, (OWNER_THREADS, 1), form.points)
 
         return layout
+
+
+def owner_of(em: CudaEmitter, key: str, size: int, owners: str) -> str:
+    """The number of the owner of an element of so many bytes, by its address."""
+    mixed = em.named("u32", f"u32({key} / {size}) * 2654435761u", "mixed")
+    return f"u32((u64({mixed}) * {owners}) >> 32)"
 
 
 def _held(dtype: np.dtype, text: str) -> str:

@@ -239,6 +239,26 @@ FUSEC_INLINE i32 quotient(i32 n, i32 magic, i32 shift) {
   return i32((__umulhi(u32(n), u32(magic)) + u32(n)) >> shift);
 }
 
+// The sums of N words of shared memory up to each, by a block of T threads, which all ask at once.
+template <int N, int T> FUSEC_INLINE void scan_words(i32 *words) {
+  i32 before[N / T];
+  for (int d = 1; d < N; d <<= 1) {
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < N / T; ++k) {
+      const int i = int(threadIdx.x) + k * T;
+      before[k] = i >= d ? shared_load(&words[i - d]) : 0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < N / T; ++k) {
+      const int i = int(threadIdx.x) + k * T;
+      shared_store(&words[i], shared_load(&words[i]) + before[k]);
+    }
+  }
+  __syncthreads();
+}
+
 // ---- several elements of a row at once
 
 // Elements `first` to `first + count - 1` of neighbours at p; lanes from count on repeat the last
