@@ -17,15 +17,15 @@ from ..kernels.loop_ir import Kernel, Param
 from ..kernels.specialise import LoopForm, structure_key
 from .driver.device_memory import DeviceMemory
 from .driver.driver import Driver
-from .kernels.column_parts import parts_of
 from .kernels.elementwise_kernels import is_aligned
-from .kernels.full_reductions import chunks_of
 from .kernels.kernel_frame import constants_of_code
 from .kernels.kernel_sources import WrittenKernel, module_of
 from .kernels.kernel_texts import KernelTexts
 from .kernels.launch_plan import Layout, Slot, reciprocal
 from .kernels.partitioned_stores import is_partitioned
-from .kernels.rows import is_on_chip
+from .kernels.reductions.column_parts import parts_of
+from .kernels.reductions.full_reductions import chunks_of
+from .kernels.reductions.rows import is_on_chip
 from .kernels.tiles import tiles_of
 from .module import CudaKernel
 

@@ -12,7 +12,7 @@ from fake_cupy import as_gpu
 
 import fusec
 from fusec import config
-from fusec.codegen.cuda.kernels.column_parts import parts_of
+from fusec.codegen.cuda.kernels.reductions.column_parts import parts_of
 from fusec.codegen.kernels.specialise import LoopForm, specialise
 
 HOST = "/device:CUDAHOST:0"

@@ -13,21 +13,21 @@ from ...kernels.specialise import LoopForm
 from ..module import CudaKernel, CudaModule
 from ..scalars.math_builder import definitions
 from ..scalars.scalar_functions import ScalarText, definition
-from .column_parts import part_kernels, parts_of
-from .columns import ColumnKernel
 from .elementwise_kernels import MapKernel
-from .full_reductions import (
+from .launch_plan import Geometry, Slot
+from .nest_kernel import KernelWriter
+from .ordered_stores import way_of
+from .partitioned_stores import SORTED, is_partitioned
+from .reductions.column_parts import part_kernels, parts_of
+from .reductions.columns import ColumnKernel
+from .reductions.full_reductions import (
     FinishKernel,
     PartialKernel,
     RowFinishKernel,
     RowPartialKernel,
     chunks_of,
 )
-from .launch_plan import Geometry, Slot
-from .nest_kernel import KernelWriter
-from .ordered_stores import way_of
-from .partitioned_stores import SORTED, is_partitioned
-from .rows import RowKernel
+from .reductions.rows import RowKernel
 from .tiles import TileKernel, tiles_of
 
 

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 
 from fusec.core.records import replace
 
-from ...kernels.loop_ir import Reduction, Stage
-from ...kernels.specialise import LoopForm
-from ..scalars.emitter import BOOL, memory_type, type_name
+from ....kernels.loop_ir import Reduction, Stage
+from ....kernels.specialise import LoopForm
+from ...scalars.emitter import BOOL, memory_type, type_name
+from ..elementwise_kernels import grid_start, packs_of
+from ..launch_plan import Geometry, Layout, blocks_for
+from ..nest_kernel import KernelWriter, ThreadPoint
 from .accumulators import CudaAccumulator, TeamReduction, accumulate, declare, join
-from .elementwise_kernels import grid_start, packs_of
-from .launch_plan import Geometry, Layout, blocks_for
-from .nest_kernel import KernelWriter, ThreadPoint
 
 PACKS_OF_A_THREAD = 8
 MAX_PARTIALS = 1024

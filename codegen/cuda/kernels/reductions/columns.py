@@ -12,13 +12,13 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from ...kernels.loop_ir import Expr, Stage
-from ...kernels.specialise import LoopForm
-from ..module import WARP
-from ..scalars.emitter import BOOL, CudaValue, memory_type, type_name
+from ....kernels.loop_ir import Expr, Stage
+from ....kernels.specialise import LoopForm
+from ...module import WARP
+from ...scalars.emitter import BOOL, CudaValue, memory_type, type_name
+from ..launch_plan import Geometry, Layout, blocks_for
+from ..nest_kernel import ThreadPoint, in_memory
 from .accumulators import CudaAccumulator, accumulate, declare, is_indexed, join
-from .launch_plan import Geometry, Layout, blocks_for
-from .nest_kernel import ThreadPoint, in_memory
 from .rows import ON_CHIP_BYTES, RowKernel, inner_points, joined
 
 COLUMNS = WARP  # of a block

@@ -15,16 +15,16 @@ import numpy as np
 from fusec.ops import get
 from fusec.ops.rows.scans import start_of
 
-from ...kernels.loop_ir import Expr, Stage, walk
-from ...kernels.scalar_rules import boolean_op
-from ...kernels.specialise import LoopForm
-from ..module import WARP
-from ..scalars.emitter import BOOL, CudaValue, literal, memory_type, type_name
-from ..scalars.scalar_ops import emit_operation
+from ....kernels.loop_ir import Expr, Stage, walk
+from ....kernels.scalar_rules import boolean_op
+from ....kernels.specialise import LoopForm
+from ...module import WARP
+from ...scalars.emitter import BOOL, CudaValue, literal, memory_type, type_name
+from ...scalars.scalar_ops import emit_operation
+from ..elementwise_kernels import packs_of
+from ..launch_plan import Geometry, Layout, blocks_for
+from ..nest_kernel import KernelWriter, ThreadPoint, in_memory
 from .accumulators import TeamReduction, accumulate, declare
-from .elementwise_kernels import packs_of
-from .launch_plan import Geometry, Layout, blocks_for
-from .nest_kernel import KernelWriter, ThreadPoint, in_memory
 
 SHORT_ROW = 64  # packs of a row that one warp does
 ROWS_OF_A_BLOCK = 8

@@ -12,11 +12,11 @@ import numpy as np
 
 from fusec.core.records import dataclass
 
-from ...kernels.loop_ir import Reduction
-from ...kernels.scalar_rules import boolean_op
-from ..module import WARP
-from ..scalars.emitter import BOOL, I64, CudaEmitter, CudaValue, literal, memory_type, type_name
-from ..scalars.scalar_ops import emit_operation
+from ....kernels.loop_ir import Reduction
+from ....kernels.scalar_rules import boolean_op
+from ...module import WARP
+from ...scalars.emitter import BOOL, I64, CudaEmitter, CudaValue, literal, memory_type, type_name
+from ...scalars.scalar_ops import emit_operation
 
 NO_INDEX = 2**63 - 1
 MAX_WARPS = 32

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from ...kernels.loop_ir import Reduction, Stage, walk
-from ...kernels.specialise import LoopForm
-from ..scalars.emitter import BOOL, CudaValue, memory_type, type_name
+from ....kernels.loop_ir import Reduction, Stage, walk
+from ....kernels.specialise import LoopForm
+from ...scalars.emitter import BOOL, CudaValue, memory_type, type_name
+from ..launch_plan import Geometry, Layout
+from ..nest_kernel import ThreadPoint, in_memory
 from .accumulators import CudaAccumulator, declare, join
 from .columns import COLUMNS, MAX_GROUPS, ColumnKernel, may_share_rows
 from .full_reductions import BYTES_OF_A_PARTIAL
-from .launch_plan import Geometry, Layout
-from .nest_kernel import ThreadPoint, in_memory
 
 MANY_BLOCKS = 1024  # several for each multiprocessor of any GPU
 MOST_PARTS = 128  # where each of them joins those of an earlier stage
