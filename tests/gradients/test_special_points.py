@@ -68,3 +68,22 @@ def test_the_root_of_a_sum_of_squares_is_a_norm(norm: Any) -> None:
     lambda x: np.sqrt(1 / x**2 - 1 / x**2 + x).sum()])
 def test_other_roots_have_their_slope(root: Any) -> None:
     assert not np.isfinite(fusec.grad(root)(np.zeros(2))).any()
+
+
+PRODUCTS: dict[str, Any] = {
+    "of a new first axis": lambda x: np.prod(x[None], 0).sum(),
+    "of a new last axis": lambda x: np.prod(x.reshape(x.size, 1), 1).sum(),
+    "of two axes": lambda x: np.prod(x[None, :, None], (0, 2)).sum(),
+    "of columns": lambda x: np.prod(np.outer(x, x), 0).sum(),
+    "of rows": lambda x: np.prod(np.outer(x, x), 1).sum(),
+    "of all": lambda x: np.prod(np.outer(x, x)),
+    "cumulated": lambda x: (np.cumprod(x[:, None], 1)[:, 0] * np.cumprod(x[None], 0)[0]).sum(),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+def test_products_along_axes_of_any_length(name: str, size: int) -> None:
+    """Of one element the others' product is a scan that was read outside of its loop."""
+    f, x = PRODUCTS[name], np.linspace(0.5, 1.5, size)
+    np.testing.assert_allclose(fusec.grad(f)(x), differences(f, (x,)), rtol=1e-8, atol=1e-9)
