@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gradients.differences import differences
 from rule_harness import judge
 
 import fusec
@@ -132,3 +133,24 @@ def test_sums_of_slices_of_any_number(starts: list[int]) -> None:
                 np.zeros(3))
     found = fusec.grad(lambda x, at: np.add.reduceat(x, at).sum())(x, at)
     np.testing.assert_array_equal(found, right)
+
+
+SELECTED: dict[str, Callable[[Any], Any]] = {
+    "compress": lambda x: np.compress(x > 0, x).sum(),
+    "extract": lambda x: np.extract(x > 0, x).sum(),
+    "method": lambda x: x.compress(x > 0).sum(),
+    "of rows": lambda x: np.compress(x > 0, np.outer(x, x), axis=0).sum(),
+    "cumulated": lambda x: np.cumsum(x.compress(x > 0)).sum(),
+    "several, each by a number": lambda x: sum(
+        np.compress(x > i / 3, x).sum() * x[i] for i in range(x.size)) + 0 * x.sum(),
+    "broadcast": lambda x: np.broadcast_to(x.sum() ** 2, x[x > 0].shape).sum(),
+    "broadcast rows": lambda x: (np.broadcast_to(x, (*x[x > 0].shape, x.size)) * x).sum(),
+}
+
+
+@pytest.mark.parametrize("name", SELECTED)
+@pytest.mark.parametrize("size", [0, 1, 2, 7])
+def test_sums_of_selections(name: str, size: int) -> None:
+    """The way back needs the selection's size and not its elements: it was a ``KeyError``."""
+    f, x = SELECTED[name], 1.3 - 0.7 * np.arange(size)
+    np.testing.assert_allclose(fusec.grad(f)(x), differences(f, (x,)), rtol=1e-8, atol=1e-9)
