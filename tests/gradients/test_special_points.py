@@ -87,3 +87,22 @@ def test_products_along_axes_of_any_length(name: str, size: int) -> None:
     """Of one element the others' product is a scan that was read outside of its loop."""
     f, x = PRODUCTS[name], np.linspace(0.5, 1.5, size)
     np.testing.assert_allclose(fusec.grad(f)(x), differences(f, (x,)), rtol=1e-8, atol=1e-9)
+
+
+PARTS: dict[str, Any] = {
+    "of a mask": lambda x: x[x > 0.6].prod(),
+    "of a slice": lambda x: x[:int(np.abs(x).sum())].prod(),
+    "of a call": lambda x: np.compress(x > 0.6, x).prod(),
+    "of rows": lambda x: np.outer(x, x)[x > 0.6].prod(0).sum(),
+    "of columns": lambda x: np.outer(x, x)[x > 0.6][:, x > 0.8].prod(1).sum(),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("x", [[], [0.5], [0.7], [0.5, 0.3], [0.5, 0.9], [1.0, 0.9], [0.5] * 5,
+                               [0.7, 0.2, 0.9, 1.1]], ids=str)
+def test_products_of_parts_that_data_decide(name: str, x: list[float]) -> None:
+    """Of an empty one: of the products before each element there was one too many."""
+    f, given = PARTS[name], np.array(x)
+    np.testing.assert_allclose(
+        fusec.grad(f)(given), differences(f, (given,)), rtol=1e-8, atol=1e-9)
