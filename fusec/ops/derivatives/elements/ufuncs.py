@@ -299,9 +299,14 @@ def _of_slices(ct: Term, x: Term, starts: Any, axis: int) -> Term:
     element = counter(ct, x.shape[axis])
     before = call(ct, "Searchsorted", starts, element, side="right",
                   results=[TensorType(_INT64, element.shape)])[0]
-    none = ct.number(0).emit("BroadcastTo", shape=tuple(
-        1 if d == axis else n for d, n in enumerate(ct.shape)))  # also where there is no slice
-    return none.emit("Concat", ct, axis=axis).emit("Gather", before, axes=(axis,), at=axis)
+    return _zero(ct, axis).emit("Concat", ct, axis=axis).emit(
+        "Gather", before, axes=(axis,), at=axis)  # also where there is no slice
+
+
+def _zero(like: Term, axis: int) -> Term:
+    """One layer of zeros along an axis."""
+    return like.number(0).emit("BroadcastTo", shape=tuple(
+        1 if d == axis else n for d, n in enumerate(like.shape)))
 
 
 def _between_ends(ct: Term, x: Term, starts: Term, axis: int) -> Term:
@@ -309,9 +314,7 @@ def _between_ends(ct: Term, x: Term, starts: Term, axis: int) -> Term:
     following = _following(starts, length(x, axis))
     ends = where(following > starts, following, starts + 1)
     room = x.filled(0).cast(ct.dtype)
-    last = room.emit("Slice", starts=(0,) * x.rank, steps=(1,) * x.rank, sizes=tuple(
-        1 if d == axis else n for d, n in enumerate(x.shape)))
-    edges = room.emit("Concat", last, axis=axis).emit("Scatter", ct, starts, **at)
+    edges = room.emit("Concat", _zero(room, axis), axis=axis).emit("Scatter", ct, starts, **at)
     counted = edges.emit("Scatter", -ct, ends, **at).emit("Scan", combine="Add", axes=(axis,))
     return counted.emit("Slice", starts=(0,) * x.rank, steps=(1,) * x.rank, sizes=tuple(
         size if d == axis else n for d, n in enumerate(x.shape)))
