@@ -46,6 +46,7 @@ from .rules.powers import expand_powers
 from .rules.short_axes import short_axes
 from .rules.simplify import simplify
 from .rules.unchecked_indices import unchecked_indices
+from .size_order import size_order
 from .subgraphs import optimise_subgraphs
 from .twins import merge_twins
 
@@ -83,6 +84,8 @@ CLEAN_UP = Repeat((
     Pass("prune", prune),
 ))
 
+SIZE_ORDER = Pass("size_order", size_order)
+
 
 def pipeline(options: PassOptions) -> list[Pass | Repeat]:
     """The passes of a traced graph before it is lowered.
@@ -102,6 +105,7 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
         Pass("kernel_checks", kernel_checks),
         *placed,
         *fusion,
+        SIZE_ORDER,
     ]
 
 
@@ -163,7 +167,8 @@ def body_passes(
     of_plan = [] if in_registers else [Pass("separate_results", separate_results)]
     elements = [Pass("element_kernels", element_kernels)] if kernels_alone else []
     return [Pass("open_products", open_products), *of_way_back, Pass("short_axes", short_axes),
-            *elements, *of_plan, Pass("fusion", partial(fuse, has_registers=in_registers))]
+            *elements, *of_plan, Pass("fusion", partial(fuse, has_registers=in_registers)),
+            SIZE_ORDER]
 
 
 def _simplified(

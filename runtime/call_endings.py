@@ -15,6 +15,7 @@ from fusec.ir import Node
 from fusec.ir.sizes.bindings import Bindings
 from fusec.ops.calls.host_calls import HostObject, Mark, host_calls
 from fusec.ops.rows.picking import PickView
+from fusec.ops.rows.sizes import SpreadView
 from fusec.ops.rows.windows import WindowView
 
 from .call_spec import CallSpec, ResultSpec
@@ -24,7 +25,8 @@ from .plan.sub_programs import copy_maker
 
 # The error of a plan's call on these inputs, where an enclosing plan has bound these sizes.
 Find = Callable[[CallPlan, Sequence[Any], Bindings], Any]
-BY_OUTPUTS = (PickView, WindowView)  # views of results at indices that are outputs of the graph
+# Views of results at indices, or of sizes, that are outputs of the graph.
+BY_OUTPUTS = (PickView, SpreadView, WindowView)
 
 
 class CallEndings:

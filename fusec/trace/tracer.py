@@ -42,6 +42,7 @@ from .boundary.bundles import bundled
 from .boundary.leftovers import check_containers, check_kept
 from .boundary.one_moment import of_one_moment
 from .boundary.results import ResultLeaf, outputs_of
+from .boundary.size_order import is_tied
 from .boundary.sized_results import output_at
 from .call.flat_call import FlatCall
 from .call.foreign_arrays import check_names
@@ -74,7 +75,7 @@ from .objects.recursion import numbers_vary
 from .objects.tracing_hooks import TracingHooks
 from .objects.variables import Created, Met, TraceVariables
 from .operands.index_uses import lost_checks
-from .operands.sizes import undecided
+from .operands.sizes import SizeTable, undecided
 from .operands.texts import without_values
 from .places.outside_memory import apart_guards
 from .places.shared_results import linked
@@ -265,6 +266,8 @@ def _graph(trace: Trace, values: list[Value]) -> Graph:
     needed = [*values, *(v for _, v in updates), *(n.out() for n in checks)]
     checks += lost_checks(trace, trace.record.index_uses, [v.node for v in needed])
     graph = Graph.build(trace.feeds.inputs, values, updates, trace.name, checks)
+    while is_tied(graph, trace.part(SizeTable).definers):
+        graph = Graph.build(trace.feeds.inputs, values, updates, trace.name, checks)
     _refuse_parameters_of_loops(graph)
     return graph
 

@@ -334,7 +334,8 @@ def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
             if is_piecewise(value.node) and not has_unit_region(value.node):
                 return f"{value.name} is written in strided pieces"
             if value.shape == unit.domain and not _is_reduction(value):
-                if index != identity(unit.domain):
+                # Of an axis of size 1 one element is the whole; a scan is in its loop alone.
+                if index != identity(unit.domain) or (_accumulates(value) and not is_full):
                     return f"{value.name} is read at other indices than it is computed at"
             elif is_full and unit.axes is not None and not unit.outer:
                 return f"{value.name} needs the whole domain before its first use"

@@ -47,6 +47,11 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "stack": lambda x, m, w: np.stack([x[m], w[m]], axis=1).T,
     "where": lambda x, m, w: np.where(x[m] > 0.5, w[m], 0.0),
     "new": lambda x, m, w: (np.zeros(len(x[m])), np.ones((len(x[m]), 2)), np.arange(len(x[m]))),
+    "broadcast": lambda x, m, w: (
+        np.broadcast_to(x[0], x[m].shape), np.broadcast_to(x[:1], x[m].shape) * 2,
+        np.broadcast_to(w.sum(), x[m].shape).min(initial=9.0) + w[m], np.broadcast_to(3, len(x[m])),
+        np.broadcast_to(w[:2], (*x[m].shape, 2))[1:, ::-1], np.broadcast_to(
+            x[m][:, None], (*x[m].shape, *w[~m].shape)) * w[~m]),
     "rows": lambda x, m, w: x.reshape(-1, 2)[m[: x.size // 2]].sum(axis=0),
     "row sums": lambda x, m, w: x.reshape(-1, 2)[m[: x.size // 2]].sum(axis=1),
     "columns": lambda x, m, w: x.reshape(-1, 2)[m[: x.size // 2], 1],
@@ -171,6 +176,24 @@ def test_a_view_of_a_selection_is_written_through() -> None:
         return v
 
     check(f, RNG.random(20), np.arange(10) % 3 == 0)
+
+
+def test_a_broadcast_view_shows_what_is_written_later() -> None:
+    """Of a size that nothing else of the graph needed it was a ``KeyError``."""
+    def program(x: Any, m: Any) -> Any:
+        y = x * 2
+        shown = np.broadcast_to(y[:1], x[m].shape)
+        before = shown + 1
+        y[0] = 7
+        return shown, before, shown.sum(), y
+
+    for mask in masks(9):
+        check(program, np.arange(9.0), mask)
+    x = np.arange(3.0)
+    shown = fusec.jit(lambda x: np.broadcast_to(x[:1], x[x > 0].shape))(x)
+    assert np.shares_memory(shown, x) and shown.strides == (0,) and not shown.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        fusec.jit(lambda x: np.broadcast_to(x[0], x[x > 0].shape).fill(1))(x)
 
 
 def test_graphs_parse_back() -> None:

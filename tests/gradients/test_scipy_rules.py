@@ -88,6 +88,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "convolutions": (lambda x, y: [f(a, b, mode=mode) for f in (
         signal.convolve, signal.fftconvolve, signal.correlate) for mode in MODES for a, b in (
         (x, y), (x[1:], y))], (LINE, SHORT)),
+    "convolutions of nothing": (lambda x, y: (
+        signal.fftconvolve(x, y), signal.fftconvolve(x, x), signal.convolve2d(
+            x[:, None], y[:, None])), (LINE[:0], SHORT)),
     "convolutions of planes": (lambda x, y: [f(x, y, mode=mode) for f in (
         signal.convolve2d, signal.convolve, signal.correlate2d, signal.correlate)
         for mode in MODES], (PICTURE, STENCIL)),

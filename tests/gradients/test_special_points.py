@@ -68,3 +68,41 @@ def test_the_root_of_a_sum_of_squares_is_a_norm(norm: Any) -> None:
     lambda x: np.sqrt(1 / x**2 - 1 / x**2 + x).sum()])
 def test_other_roots_have_their_slope(root: Any) -> None:
     assert not np.isfinite(fusec.grad(root)(np.zeros(2))).any()
+
+
+PRODUCTS: dict[str, Any] = {
+    "of a new first axis": lambda x: np.prod(x[None], 0).sum(),
+    "of a new last axis": lambda x: np.prod(x.reshape(x.size, 1), 1).sum(),
+    "of two axes": lambda x: np.prod(x[None, :, None], (0, 2)).sum(),
+    "of columns": lambda x: np.prod(np.outer(x, x), 0).sum(),
+    "of rows": lambda x: np.prod(np.outer(x, x), 1).sum(),
+    "of all": lambda x: np.prod(np.outer(x, x)),
+    "cumulated": lambda x: (np.cumprod(x[:, None], 1)[:, 0] * np.cumprod(x[None], 0)[0]).sum(),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+def test_products_along_axes_of_any_length(name: str, size: int) -> None:
+    """Of one element the others' product is a scan that was read outside of its loop."""
+    f, x = PRODUCTS[name], np.linspace(0.5, 1.5, size)
+    np.testing.assert_allclose(fusec.grad(f)(x), differences(f, (x,)), rtol=1e-8, atol=1e-9)
+
+
+PARTS: dict[str, Any] = {
+    "of a mask": lambda x: x[x > 0.6].prod(),
+    "of a slice": lambda x: x[:int(np.abs(x).sum())].prod(),
+    "of a call": lambda x: np.compress(x > 0.6, x).prod(),
+    "of rows": lambda x: np.outer(x, x)[x > 0.6].prod(0).sum(),
+    "of columns": lambda x: np.outer(x, x)[x > 0.6][:, x > 0.8].prod(1).sum(),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("x", [[], [0.5], [0.7], [0.5, 0.3], [0.5, 0.9], [1.0, 0.9], [0.5] * 5,
+                               [0.7, 0.2, 0.9, 1.1]], ids=str)
+def test_products_of_parts_that_data_decide(name: str, x: list[float]) -> None:
+    """Of an empty one: of the products before each element there was one too many."""
+    f, given = PARTS[name], np.array(x)
+    np.testing.assert_allclose(
+        fusec.grad(f)(given), differences(f, (given,)), rtol=1e-8, atol=1e-9)

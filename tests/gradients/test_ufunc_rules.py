@@ -75,6 +75,8 @@ def test_sums_of_slices() -> None:
     judge(lambda x: (np.add.reduceat(x, [0, 1, 4], axis=1), np.add.reduceat(x, [1])), x)
     for starts in ([0, 2, 5], [3, 1, 4, 4]):  # those that do not grow overlap
         judge(lambda x, i: np.add.reduceat(x, i, -1), x, np.array(starts))
+    for size in range(3):  # no slice, of nothing too
+        judge(lambda x, i: np.add.reduceat(x, i, -1), x[:, :size], np.zeros(0, int))
 
 
 def test_sums_of_slices_that_are_refused() -> None:

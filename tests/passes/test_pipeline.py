@@ -51,7 +51,7 @@ def test_log_links_graphs_and_counts_rewrites() -> None:
         "cse": 1, "decompose": 1, "outer_products": 0, "powers": 0, "repeated_calls": 0, "fma": 0,
         "padded_slices": 0, "short_axes": 0,
         "subgraphs": 0,
-        "separate_results": 0, "kernel_checks": 0,
+        "separate_results": 0, "kernel_checks": 0, "size_order": 0,
     }
     assert all(record.changed == bool(record.rewrites) for record in log)
     assert all(record.ms >= 0 for record in log)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from fusec.core.records import replace
 from fusec.ir import Graph, Loc
 from fusec.ir.text.compare import assert_same_graph
 from fusec.ir.text.parse import parse_graph
@@ -15,6 +16,7 @@ from fusec.passes.prune import prune
 from fusec.passes.rewrite import rewrite
 from fusec.passes.rules.constant_folding import constant_folding
 from fusec.passes.rules.decompose import decompose
+from fusec.passes.size_order import size_order
 
 
 def graph_of(body: str, parameters: str = "x: f64[3], y: f64[3]") -> Graph:
@@ -29,6 +31,26 @@ def check(run: Callable[[Graph], Graph], before: str, expected: str) -> Graph:
     assert_same_graph(after, graph_of(expected))
     assert run(after) is after
     return after
+
+
+# --- size order
+
+
+def test_a_size_is_learnt_before_it_is_needed() -> None:
+    """Whatever needs the node that waits waits too; others stay as they were."""
+    learner = ("        %a = Nonzero(%x) {form=(\"tuple\", (\"operand\", 0)), named=(\"tuple\",), "
+               "results=(type(i64[n]),)} : i64[n]")
+    waiting = """
+        %c = Const {value=f64(1)} : f64
+        %b = BroadcastTo(%c) {shape=(size("n"),)} : f64[n]
+        %s = Sum(%b) {axes=(0,)} : f64"""
+    rest = "\n        %e = Exp(%y) : f64[3]"
+    after = "\n        return %s, %e, %a"
+    right = graph_of(learner + waiting + rest + after)
+    assert size_order(right) is right
+    nodes = {node.name: node for node in right.nodes}
+    wrong = replace(right, nodes=tuple(nodes[n] for n in "xycbsea"))
+    assert [n.name for n in size_order(wrong).nodes] == [*"xyceabs"]
 
 
 # --- prune

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, TensorType, Value
 from fusec.ir.sizes.dims import Dim, maximum, minimum, symbols_of
 
@@ -90,6 +91,17 @@ def infer_fill(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 def fill_reference(value: Any, *dims: Any, shape: Any) -> np.ndarray:
     return np.array(np.broadcast_to(value, dims))
+
+
+@dataclass(frozen=True)
+class SpreadView:
+    """The view of a result that is broadcast to sizes which outputs of the graph hold, by their
+    ``numbers``."""
+
+    numbers: tuple[int, ...]
+
+    def __call__(self, array: np.ndarray, outputs: Sequence[Any]) -> np.ndarray:
+        return np.broadcast_to(array, tuple(int(outputs[n]) for n in self.numbers))
 
 
 register(Op(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
-from fusec.ir.sizes.dims import Dim, Size, UndecidedSizeError, equal, is_static
+from fusec.ir.sizes.dims import Dim, Size, UndecidedSizeError, equal, is_static, symbols_of
 from fusec.ops.shapes import normalise_axes, normalise_axis
 
 from ..facts.layout import (
@@ -20,7 +20,7 @@ from ..facts.layout import (
     reshape_strides,
 )
 from ..index.equal_parts import is_decided_by_the_run, of_length
-from ..operands.operands import as_traced, spread_scalar
+from ..operands.operands import as_traced, dims_of, spread_scalar
 from ..operands.sizes import as_size, check_axis_is_int, check_no_truth, is_number, not_negative
 from ..values.array import TracedArray, copy_of, from_value
 from ..values.handlers import entry
@@ -281,7 +281,8 @@ def broadcast_to(trace: Trace, a: Any, shape: Any, subok: bool = False) -> Any:
             f"operands could not be broadcast together with remapped shapes [original->remapped]: "
             f"{given}  and requested shape {wanted}"), [x.value])
     strides = broadcast_strides(x.shape, x.strides, target)
-    return x.view_through("BroadcastTo", strides, shape=target)
+    told = dims_of(trace, target) if symbols_of(target) - symbols_of(x.shape) else ()
+    return x.view_through("Fill" if told else "BroadcastTo", strides, *told, shape=target)
 
 
 def is_same_view(a: TracedArray, b: Any) -> bool:

@@ -189,9 +189,13 @@ def spread(trace: Trace, value: Value, shape: tuple[int, ...]) -> Value:
 
 def _fill(trace: Trace, value: Value, shape: tuple[Size, ...]) -> Value:
     """`spread` where the shape has symbols that the value's has not: it takes them as operands."""
-    dims = [cast(trace, as_traced(trace, number(trace, s)).value, np.dtype(np.int64), "weak")
+    return trace.emit("Fill", value, *dims_of(trace, shape), shape=shape)
+
+
+def dims_of(trace: Trace, shape: tuple[Size, ...]) -> list[Value]:
+    """Sizes as operands of `Fill`."""
+    return [cast(trace, as_traced(trace, number(trace, s)).value, np.dtype(np.int64), "weak")
             for s in shape]
-    return trace.emit("Fill", value, *dims, shape=shape)
 
 
 def spread_scalar(x: TracedArray) -> TracedArray:

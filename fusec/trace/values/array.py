@@ -280,7 +280,7 @@ class TracedArray:
     def is_writeable(self) -> bool:
         """NumPy's flag; a scalar is not."""
         return self.storage is not None and self.storage.writeable and not any(
-            step.op in ("BroadcastTo", "Diagonal", "ReadOnly", "Windows") for step in self.steps)
+            s.op in ("BroadcastTo", "Diagonal", "Fill", "ReadOnly", "Windows") for s in self.steps)
 
     def check_writeable(self) -> None:
         """Raise NumPy's error for writing to a scalar or into read-only memory."""

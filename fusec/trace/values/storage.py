@@ -22,6 +22,7 @@ from fusec.ir.sizes.symbolic_numbers import expressions
 from fusec.ops import Builder
 from fusec.ops.complex_parts import PARTS
 from fusec.ops.rows.picking import PickView
+from fusec.ops.rows.sizes import SpreadView
 from fusec.ops.rows.views import region
 from fusec.ops.rows.windows import WindowView
 
@@ -98,6 +99,8 @@ class ViewStep:
         if self.op == "Pick":
             axes = dict(self.attrs)["axes"]
             return PickView(axes, tuple(next(numbers) for _ in self.operands))
+        if self.op == "Fill":
+            return SpreadView(tuple(next(numbers) for _ in self.operands))
         if self.op == "Window":
             attrs = dict(self.attrs)
             return WindowView(attrs["axes"], attrs["steps"],

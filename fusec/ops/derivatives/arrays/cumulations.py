@@ -9,9 +9,9 @@ from fusec.ir import Value
 from ..calls import arguments, array, by_values, call
 from ..elements.widening_calls import widely
 from ..matrices.matrices import as_like
-from ..protocol import Cotangents, Rule, Site, Tangents, declare, linear, sum_to
+from ..protocol import DIFFERENTIABLE, Cotangents, Rule, Site, Tangents, declare, linear, sum_to
 from ..terms import Term, where
-from .indices import counter
+from .indices import counter, length
 from .scans import backward_sum, product_back, product_tangent, scan
 
 
@@ -136,14 +136,21 @@ declare("Vander", vjp=_vander_wide, jvp=_vander_wide_jvp)
 # ------------------------------------------------------------------------------------------ Interp
 
 
+_FLOAT64 = np.dtype(np.float64)
+
+
 class _Interpolation:
-    """One call of `np.interp`: at a knot the slope is that of the piece behind it."""
+    """One call of `np.interp`: at a knot the slope is that of the piece behind it.
+
+    A single knot is both ends of its piece.  As at equal knots the values jump there, or stay: the
+    slope is 0.
+    """
 
     def __init__(self, site: Site) -> None:
         given = arguments(site, "x xp fp left right period")
         x, self.xp, self.fp = (given[k] for k in ("x", "xp", "fp"))
         if isinstance(x, int | float) and isinstance(self.xp, Term):
-            x = self.xp.number(x)
+            x = self.xp.cast(_FLOAT64).number(x)
         if not all(isinstance(v, Term) for v in (x, self.xp, self.fp)):
             site.refuse("an operand is a list or a number: make it an array")
         if any(given.get(k) is not None for k in ("left", "right", "period")):
@@ -151,27 +158,33 @@ class _Interpolation:
         if site.results[0].dtype.kind == "c":
             site.refuse("the values are complex: interpolate both parts")
         self.x: Term = x
-        last = self.xp.shape[0] - 2
-        behind = _searched(self.xp, self.x)
-        self.at = (behind - 1).emit("Maximum", 0).emit("Minimum", last)
-        self.ends = tuple(self.read(self.xp, k) for k in (0, 1))
-        low, high = self.ends
-        width = high - low
-        self.slope = (self.read(self.fp, 1) - self.read(self.fp, 0)) / width
-        part = (self.x - low) / width
+        self._find(self.xp.cast(_FLOAT64), x.cast(_FLOAT64))
+
+    def _find(self, knots: Term, x: Term) -> None:
+        """The pieces in which the queries lie; integers are compared as floats, as by NumPy."""
+        last = length(knots, 0) - 1
+        before = (_searched(knots, x) - 1).emit("Minimum", last - 1).emit("Maximum", 0)
+        after = (before + 1).emit("Minimum", last)
+        self.ends = before, after
+        low, high = (self.read(knots, k) for k in (0, 1))
+        width = where(before.equals(after), 0, high - low)  # also of an infinite knot
+        none = width.equals(0)
+        width = where(none, 1, width)
+        self.slope = where(none, 0, (self.read(self.fp, 1) - self.read(self.fp, 0)) / width)
+        part = where(none, (x >= low).cast(x.dtype), (x - low) / width)
         self.part = part.emit("Maximum", 0).emit("Minimum", 1)
         self.inside = part.equals(self.part)
 
-    def read(self, line: Term, after: int) -> Term:
-        at = self.at + after if after else self.at
-        return line.emit("Gather", at, axes=(0,), at=0).cast(self.x.dtype)
+    def read(self, line: Term, end: int) -> Term:
+        """The elements of a line of knots or values at one end of the pieces, as floats."""
+        found = line.emit("Gather", self.ends[end], axes=(0,), at=0)
+        return found.cast(_FLOAT64)
 
     def added(self, line: Term, low: Term, high: Term) -> Term:
         """A cotangent of a line of knots or values, given those of both ends of the pieces."""
-        whole = line.filled(0)
-        for after, part in enumerate((low, high)):
-            at = self.at + after if after else self.at
-            whole = whole.emit("Scatter", part.cast(line.dtype), at, axes=(0,), at=0, combine="Add")
+        whole = line.filled(0).cast(low.dtype)
+        for at, part in zip(self.ends, (low, high), strict=True):
+            whole = whole.emit("Scatter", part, at, axes=(0,), at=0, combine="Add")
         return whole
 
 
@@ -189,15 +202,17 @@ def _interp(site: Site, cotangents: Tangents) -> Cotangents:
             (at.x, sum_to(by_x, at.x.shape)),
             (at.xp, at.added(at.xp, -by_x * (1 - at.part), -by_x * at.part)),
             (at.fp, at.added(at.fp, ct * (1 - at.part), ct * at.part))):
-        found[term.value] = found[term.value] + part if term.value in found else part
+        if term.dtype.kind in DIFFERENTIABLE:
+            found[term.value] = found[term.value] + part if term.value in found else part
     return by_values(site, found)
 
 
 def _interp_jvp(site: Site, tangents: Tangents) -> Tangents:
     at = _Interpolation(site)
     given = {x.value: t for x, t in zip(site.operands, tangents, strict=True)}
-    by_x, by_xp, by_fp = (v.filled(0) if given.get(v.value) is None else given[v.value]
-                          for v in (at.x, at.xp, at.fp))
+    by_x, by_xp, by_fp = (
+        v.cast(_FLOAT64).filled(0) if given.get(v.value) is None else given[v.value]
+        for v in (at.x, at.xp, at.fp))
 
     def between(line: Term) -> Term:
         return at.read(line, 0) * (1 - at.part) + at.read(line, 1) * at.part

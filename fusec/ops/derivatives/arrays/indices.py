@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir.sizes.dims import maximum
+from fusec.ir.sizes.dims import Dim, maximum
 
+from ...rows.sizes import size_value
 from ...shapes import broadcast
 from ..protocol import Addend, Cotangents, Site, Tangents, declare, linear, sum_to, zero_by_nature
 from ..terms import Term, where
@@ -22,6 +23,14 @@ _EXTREMA = ("Maximum", "Minimum", "Fmax", "Fmin")
 def counter(like: Term, size: Any) -> Term:
     """0, 1, 2, … of that length, int64."""
     return Term(like.builder, like.builder.emit("Iota", size=size, dtype=INT64))
+
+
+def length(term: Term, axis: int) -> Term:
+    """The length of an axis, int64."""
+    builder, size = term.builder, term.shape[axis]
+    if isinstance(size, Dim):
+        return Term(builder, size_value(builder, size, [term.value])).cast(INT64)
+    return Term(builder, builder.const(INT64.type(size)))
 
 
 # ------------------------------------------------------------------------------ Gather and Scatter

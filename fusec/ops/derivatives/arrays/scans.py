@@ -39,6 +39,8 @@ def shifted(x: Term, axis: int, by: int, fill: float) -> Term:
     if not isinstance(size, Dim) and by >= size:
         return x.filled(fill)
     first = _part(x, axis, 0, by).filled(fill)
+    if isinstance(size, Dim):  # maybe less than that
+        return _part(first.emit("Concat", x, axis=axis), axis, 0, size)
     return first.emit("Concat", _part(x, axis, 0, size - by), axis=axis)
 
 

@@ -17,9 +17,8 @@ from fusec.ir import TensorType
 from fusec.ir.sizes.dims import Dim
 
 from ...calls.library import called_name, decode
-from ...rows.sizes import size_value
 from ...shapes import broadcast
-from ..arrays.indices import counter
+from ..arrays.indices import counter, length
 from ..arrays.reductions import expanded, total
 from ..calls import call
 from ..formulas import SLOPES, power_of_two, share
@@ -300,18 +299,22 @@ def _of_slices(ct: Term, x: Term, starts: Any, axis: int) -> Term:
     element = counter(ct, x.shape[axis])
     before = call(ct, "Searchsorted", starts, element, side="right",
                   results=[TensorType(_INT64, element.shape)])[0]
-    found = ct.emit("Gather", (before - 1).emit("Maximum", before.number(0)), axes=(axis,), at=axis)
-    return where(_along(before, axis, found) > 0, found, 0)
+    return _zero(ct, axis).emit("Concat", ct, axis=axis).emit(
+        "Gather", before, axes=(axis,), at=axis)  # also where there is no slice
+
+
+def _zero(like: Term, axis: int) -> Term:
+    """One layer of zeros along an axis."""
+    return like.number(0).emit("BroadcastTo", shape=tuple(
+        1 if d == axis else n for d, n in enumerate(like.shape)))
 
 
 def _between_ends(ct: Term, x: Term, starts: Term, axis: int) -> Term:
     size, at = x.shape[axis], {"axes": (axis,), "at": axis, "combine": "Add"}
-    following = _following(starts, _length(x, axis))
+    following = _following(starts, length(x, axis))
     ends = where(following > starts, following, starts + 1)
     room = x.filled(0).cast(ct.dtype)
-    last = room.emit("Slice", starts=(0,) * x.rank, steps=(1,) * x.rank, sizes=tuple(
-        1 if d == axis else n for d, n in enumerate(x.shape)))
-    edges = room.emit("Concat", last, axis=axis).emit("Scatter", ct, starts, **at)
+    edges = room.emit("Concat", _zero(room, axis), axis=axis).emit("Scatter", ct, starts, **at)
     counted = edges.emit("Scatter", -ct, ends, **at).emit("Scan", combine="Add", axes=(axis,))
     return counted.emit("Slice", starts=(0,) * x.rank, steps=(1,) * x.rank, sizes=tuple(
         size if d == axis else n for d, n in enumerate(x.shape)))
@@ -319,20 +322,13 @@ def _between_ends(ct: Term, x: Term, starts: Term, axis: int) -> Term:
 
 def _following(starts: Term, last: Term) -> Term:
     """The next of each."""
-    count: Any = starts.shape[0]
-    rest = starts.emit("Slice", starts=(1,), steps=(1,), sizes=(count - 1,))
-    return rest.emit("Concat", last.emit("Reshape", shape=(1,)), axis=0)
+    ends = starts.emit("Concat", last.emit("Reshape", shape=(1,)), axis=0)
+    return ends.emit("Slice", starts=(1,), steps=(1,), sizes=starts.shape)
 
 
 def _grows(starts: Term) -> Term:
     largest = starts.number(np.iinfo(_INT64).max)
     return (_following(starts, largest) > starts).emit("All", axes=(0,))
-
-
-def _along(line: Term, axis: int, like: Term) -> Term:
-    """A line of numbers along an axis of another term."""
-    shape = tuple(n if d == axis else 1 for d, n in enumerate(like.shape))
-    return line.emit("Reshape", shape=shape).emit("BroadcastTo", shape=like.shape)
 
 
 declare("Ufunc", vjp=_ufunc, jvp=_ufunc_jvp)
@@ -349,19 +345,11 @@ def _ufunc_at(site: Site, cotangents: Tangents) -> Cotangents:
     value = rest[0]
     if not isinstance(key, Term) or key.rank != 1 or key.dtype.kind == "b":
         site.refuse("the indices are not one array of integers of one axis")
-    index = key.cast(_INT64).emit("CheckIndex", _length(ct, 0), axis=0)  # wraps negative ones
+    index = key.cast(_INT64).emit("CheckIndex", length(ct, 0), axis=0)  # wraps negative ones
     found = ct.emit("Gather", index, axes=(0,), at=0)
     found = _sum_to_operand(site, found if name == "add" else -found, value)
     return [ct if k == 0 else found if x.value == value.value else None
             for k, x in enumerate(site.operands)]
-
-
-def _length(term: Term, axis: int) -> Term:
-    """The length of an axis, int64."""
-    builder, size = term.builder, term.shape[axis]
-    if isinstance(size, Dim):
-        return Term(builder, size_value(builder, size, [term.value])).cast(_INT64)
-    return Term(builder, builder.const(_INT64.type(size)))
 
 
 def _sum_to_operand(site: Site, term: Term, operand: Term) -> Term:
@@ -377,7 +365,7 @@ def _sum_to_operand(site: Site, term: Term, operand: Term) -> Term:
     (axis,) = unclear
     summed = sum_to(term, (*operand.shape[:axis], term.shape[added + axis],
                            *operand.shape[axis + 1:]))
-    place = counter(term, summed.shape[axis]).emit("Minimum", _length(operand, axis) - 1)
+    place = counter(term, summed.shape[axis]).emit("Minimum", length(operand, axis) - 1)
     return operand.filled(0).emit("Scatter", summed, place, axes=(axis,), at=axis, combine="Add")
 
 

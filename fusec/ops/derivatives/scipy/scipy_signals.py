@@ -65,6 +65,8 @@ def _starts(mode: str, a: Term, b: Term, rounds_up: bool) -> tuple[int, ...]:
 
 def _by_factors(a: Term, b: Term, ct: Term, starts: tuple[int, ...]) -> tuple[Term, Term]:
     """The cotangents of both factors of a convolution whose result begins there."""
+    if 0 in (*a.shape, *b.shape):
+        return a.filled(0), b.filled(0)
     shape = tuple(n + m - 1 for n, m in zip(a.shape, b.shape, strict=True))
     whole = ct.number(0).emit("BroadcastTo", shape=shape).emit(
         "SliceUpdate", ct, starts=starts, steps=(1,) * ct.rank, sizes=ct.shape)
