@@ -19,7 +19,10 @@
 #                      the differential suite, programs of the corpus and random ones on the emulated
 #                      CUDA device (docs/cuda.md), which needs g++ or ziglang; PROGRAMS=2000
 #   make test-gpu      the same on the first GPU, some of it under NVIDIA's compute-sanitizer; it needs
-#                      a GPU with its driver, and compute-sanitizer (of the CUDA toolkit) on PATH
+#                      a GPU with its driver, and compute-sanitizer (of the CUDA toolkit) on PATH.
+#                      In parts, of at most 8 minutes on 16 cores, with a summary: test-gpu-programs,
+#                      -random, -differential-1, -differential-2, -cuda, -sanitizers
+#   make bench-gpu     times on the first GPU, beside CuPy, JAX and torch where they are installed
 #   make clean         remove the environments
 #
 # PYTHON=/path/to/python picks the interpreter, VENV=dir the environment's folder.
@@ -49,8 +52,8 @@ GPU := /device:GPU:0
 SANITIZER := compute-sanitizer --error-exitcode 1 --tool
 PROGRAMS ?= 2000
 
-.PHONY: demo env test test-all test-versions test-cuda-host test-gpu lint style types \
-        types-install types-check fuzz clean
+.PHONY: demo env test test-all test-versions test-cuda-host test-gpu bench-gpu gpu-is-there lint \
+        style types types-install types-check fuzz clean
 .DELETE_ON_ERROR:
 
 # Child processes of tests and the second worker read the bytecode that the first one has written.
@@ -77,16 +80,42 @@ test-cuda-host: $(VENV)/stamp-test
 	$(BIN) -m pytest -n auto --maxprocesses 8 $(CUDA_HOST)
 	$(BIN) -m pytest tests/cuda tests/devices/test_cuda_host.py tests/devices/test_own_memory.py
 
+# Each part takes at most some 8 minutes on 16 cores; tests of kernels share the GPU.
+GPU_PARTS := programs random differential-1 differential-2 cuda sanitizers
+GPU_TESTS := $(BIN) -m pytest -n auto --maxprocesses 12
+
 test-gpu: $(VENV)/stamp-gpu
-	@$(BIN) -c 'import sys; from fusec.core import gpus; sys.exit(gpus.missing() or 0)'
+	@$(foreach part,$(GPU_PARTS),begin=$$(date +%s); \
+	  $(MAKE) --no-print-directory test-gpu-$(part) && said=passed || { said=FAILED; bad=1; }; \
+	  summary="$$summary$(part): $$said in $$(( $$(date +%s) - begin )) s\n"; ) \
+	  printf "\n$$summary"; exit $${bad:-0}
+
+test-gpu-programs: gpu-is-there
+	$(BIN) tests/cuda/emulated_campaign.py --device $(GPU) --published
+
+test-gpu-random: gpu-is-there
+	$(BIN) tests/cuda/emulated_campaign.py --device $(GPU) -n $(PROGRAMS) --seed $(SEED)
+
+test-gpu-differential-1: gpu-is-there
+	$(GPU_TESTS) --on-device $(GPU) -m "not alone" $(wildcard tests/differential/test_[a-l]*.py)
+
+test-gpu-differential-2: gpu-is-there
+	$(GPU_TESTS) --on-device $(GPU) -m "not alone" $(wildcard tests/differential/test_[m-z]*.py)
+
+test-gpu-cuda: gpu-is-there
+	$(GPU_TESTS) tests/cuda tests/devices/test_own_memory.py
+
+test-gpu-sanitizers: gpu-is-there
 	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not on PATH: it is a" \
 	  "part of NVIDIA's CUDA toolkit" >&2; exit 1; }
-	$(BIN) tests/cuda/emulated_campaign.py --device $(GPU) --published
-	$(BIN) tests/cuda/emulated_campaign.py --device $(GPU) -n $(PROGRAMS) --seed $(SEED)
-	$(BIN) -m pytest -n auto --maxprocesses 12 --on-device $(GPU) -m "not alone" tests/differential
-	$(BIN) -m pytest -n auto --maxprocesses 12 tests/cuda tests/devices/test_own_memory.py
 	for tool in memcheck racecheck synccheck; do $(SANITIZER) $$tool \
 	  $(BIN) tests/cuda/emulated_campaign.py --device $(GPU) -n 40 --seed $(SEED) || exit 1; done
+
+bench-gpu: gpu-is-there
+	$(BIN) -m fusec bench --suite gpu
+
+gpu-is-there: $(VENV)/stamp-gpu
+	@$(BIN) -c 'import sys; from fusec.core import gpus; sys.exit(gpus.missing() or 0)'
 
 # TESTED=python names an interpreter that has just run the whole suite.
 test-versions: $(VENV)/stamp-venv

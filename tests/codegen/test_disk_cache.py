@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forks import does_well
 
 from fusec import config
 from fusec.codegen.machine_code import disk_cache, llvm
@@ -204,11 +205,7 @@ def test_a_child_forked_while_another_thread_compiles_can_compile() -> None:
     thread.start()
     held.wait(10)
     threading.Timer(0.1, release.set).start()
-    child = os.fork()
-    if child == 0:
-        good = run(llvm.compile_ir(IR.format(factor=8.0)), 64.0) == 16.0
-        os._exit(0 if good else 1)
-    assert os.waitpid(child, 0)[1] == 0
+    assert does_well(lambda: run(llvm.compile_ir(IR.format(factor=8.0)), 64.0) == 16.0)
     thread.join()
 
 

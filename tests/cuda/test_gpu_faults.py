@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from fake_cupy import FakeCupy, as_gpu
 from fake_streams import Streams
+from forks import does_well
 
 import fusec
 from fusec.codegen import backends
@@ -153,15 +154,14 @@ def test_a_forked_child(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None
     assert backend.arrays is not None
     x = cupy.asarray(X)
     kept = [*(f(x) for _ in range(4)), backend.arrays.bring(MANY)]
-    child = os.fork()
-    if not child:
+
+    def in_child() -> bool:
         kept.clear()
         gc.collect()
-        asked, said = cupy.streams.is_broken, ""
-        try:
+        asked = cupy.streams.is_broken
+        with pytest.raises(RuntimeError) as refusal:
             f(x)
-        except RuntimeError as error:
-            said = str(error)
-        os._exit(0 if "get_context('spawn')" in said and not asked else 1)
-    assert os.waitpid(child, 0)[1] == 0
+        return "get_context('spawn')" in str(refusal.value) and not asked
+
+    assert does_well(in_child)
     np.testing.assert_allclose(f(x).get(), np.sin(X) * MANY)

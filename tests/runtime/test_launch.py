@@ -14,6 +14,7 @@ import timeit
 
 import numpy as np
 import pytest
+from forks import does_well
 
 from fusec.codegen.machine_code.llvm import NativeCode, compile_ir
 from fusec.runtime import memory
@@ -452,11 +453,8 @@ def test_a_forked_child_launches_in_parallel() -> None:
     plan = add_plan(100_000, parallel=True, release_gil=True)
     x = np.ones(100_000)
     assert plan.call(x, x).sum() == 200_000
-    pid = os.fork()
-    if pid == 0:
-        good = plan.call(x, x).sum() == 200_000 and len(threads._workers.threads) == 1
-        os._exit(0 if good else 3)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert does_well(lambda: plan.call(x, x).sum() == 200_000 and (
+        len(threads._workers.threads) == 1))
 
 
 @pytest.mark.alone

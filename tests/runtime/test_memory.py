@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from forks import does_well
 
 from fusec import config
 from fusec.runtime import memory
@@ -216,12 +216,13 @@ def test_nothing_leaks() -> None:
 def test_forked_child() -> None:
     array = memory.empty((100_000,))
     array[...] = 3.0
-    pid = os.fork()
-    if pid == 0:
+
+    def in_child() -> bool:
         other = memory.empty((100_000,))
         other[...] = 4.0
-        os._exit(0 if array.sum() == 300_000.0 and other.sum() == 400_000.0 else 3)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        return bool(array.sum() == 300_000.0 and other.sum() == 400_000.0)
+
+    assert does_well(in_child)
 
 
 def test_arrays_may_die_with_the_interpreter() -> None:

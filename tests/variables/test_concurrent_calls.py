@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forks import ends_well
 
 import fusec
 from fusec.core.occupancy import Hold
@@ -237,9 +238,7 @@ def test_a_forked_child_finds_them_free() -> None:
     thread = threading.Thread(target=hold)
     thread.start()
     started.wait()
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if float(step()) == 2.0 else 1)
+    child = ends_well(lambda: float(step()) == 2.0)
     stop.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
