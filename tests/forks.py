@@ -1,4 +1,4 @@
-"""Forked children of tests: whatever a child raises, it ends there and is no second test process."""
+"""Forked children of tests: whatever one raises, it ends there and is no second test process."""
 
 from __future__ import annotations
 

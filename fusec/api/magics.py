@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.bench.gpu_benchmark import GpuReport
 from fusec.bench.measure import benchmark
 from fusec.bench.reports.report import Report
 from fusec.core.display.notebook import Shown, escape, preformatted
@@ -32,7 +33,7 @@ Calls = dict[Function, tuple[Any, ...]]
 class CellTimes(Shown):
     """The result of ``%%fusec``: a report for each jitted function that the cell called."""
 
-    reports: tuple[Report, ...]
+    reports: tuple[Report | GpuReport, ...]
 
     def __str__(self) -> str:
         return "\n\n".join(f"{r.name}: {r}" for r in self.reports) or _NOTHING

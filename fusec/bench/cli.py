@@ -136,6 +136,7 @@ def measure(row: TableRow, args: argparse.Namespace, backend: MeasuredBackend) -
         row.program.function, *checks[0], checks=checks, threads=counts, repeats=args.repeats,
         time_budget_s=QUICK_BUDGET if args.quick else args.budget, backend=backend,
         peers=peers.for_program(row.program) if args.peers else None)
+    assert isinstance(report, Report)  # of NumPy's arrays
     return dataclasses.replace(
         report, program=row.program.name, size=row.size, dtype=row.dtype)
 

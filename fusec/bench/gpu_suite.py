@@ -97,7 +97,7 @@ class Suite:
         with np.errstate(all="ignore"):
             wanted = optree.tree_leaves(case.function(*args))
         pairs = zip(optree.tree_leaves(result), wanted, strict=True)
-        return "" if all(_is_near(got, want, near) for got, want in pairs) else (
+        return "" if all(is_near(got, want, near) for got, want in pairs) else (
             "other results than NumPy's")
 
     def _rival(self, name: str, case: GpuCase, args: Sequence[Any]) -> float | str:
@@ -110,7 +110,8 @@ class Suite:
             return f"{type(error).__name__}: {first_line(error)}"
 
 
-def _is_near(got: Any, want: Any, near: float) -> bool:
+def is_near(got: Any, want: Any, near: float) -> bool:
+    """Whether a result, of a GPU or of the host, is another one but for rounding."""
     own = got.get() if hasattr(got, "get") else got
     scale = float(np.abs(want).max(initial=1))
     return np.allclose(own, want, rtol=near, atol=near * scale, equal_nan=True)

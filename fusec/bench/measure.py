@@ -14,6 +14,7 @@ import numpy as np
 from fusec import config
 from fusec.inspect.conditions import counters, remarks
 
+from .gpu_benchmark import GpuReport, benchmark_on_gpu, is_of_gpu
 from .measuring import equality, timing
 from .measuring.adapter import FusecBackend, MeasuredBackend
 from .measuring.inputs import Inputs, copied, nbytes, varying
@@ -37,7 +38,7 @@ def benchmark(
     threads: Sequence[int] | None = None,
     peers: Mapping[str, Any] | None = None,
     backend: MeasuredBackend | None = None,
-) -> Report:
+) -> Report | GpuReport:
     """Measure ``f``, a fusec function (or a plain one, compiled here), against eager NumPy.
 
     Equality is checked first, on ``args`` or on every set in ``checks``; see
@@ -51,9 +52,14 @@ def benchmark(
     function's state (Variables, attributes, arrays from outside, generators) is put back before
     each batch of calls and at the end.  ``backend`` compiles and counts, by default fusec's.
 
+    With arrays of a GPU the report is another (`GpuReport`): against the function on CuPy's arrays,
+    timed by the GPU; of the other arguments only the budget counts.
+
     Raises whatever the function raises on these arguments, eager or compiled.
     """
     backend = backend or FusecBackend()
+    if isinstance(backend, FusecBackend) and is_of_gpu(args):
+        return benchmark_on_gpu(f, args, time_budget_s, backend)
     compiled = f if backend.is_function(f) else backend.jit(f)
     eager = backend.eager(compiled)
     counts = tuple(sorted(set(threads or (backend.max_threads(),))))
