@@ -17,9 +17,8 @@ from fusec.core import gpus
 from fusec.core.display.notebook import Shown
 from fusec.core.records import dataclass
 
-from .gpu_suite import bytes_of, is_near
 from .measuring.adapter import FusecBackend
-from .peers.peers import TOLERANCE, first_line
+from .measuring.other_results import TOLERANCE, bytes_of, first_line, is_near
 
 BATCHES, MOST_CALLS = 7, 1000
 COPY_BYTES = 1 << 28

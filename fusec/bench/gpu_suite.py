@@ -26,9 +26,10 @@ from fusec.core.records import dataclass, field
 
 from .cases import gpu_cases
 from .cases.gpu_cases import GpuCase
+from .measuring.other_results import TOLERANCE, bytes_of, first_line, is_near
 from .measuring.program import Program
 from .peers.other_numpy import with_numpy
-from .peers.peers import TOLERANCE, first_line, installed
+from .peers.peers import installed
 
 COPY_BYTES = 1 << 28
 BATCHES, BATCH_SECONDS, MOST_CALLS = 5, 0.02, 1000
@@ -110,13 +111,6 @@ class Suite:
             return f"{type(error).__name__}: {first_line(error)}"
 
 
-def is_near(got: Any, want: Any, near: float) -> bool:
-    """Whether a result, of a GPU or of the host, is another one but for rounding."""
-    own = got.get() if hasattr(got, "get") else got
-    scale = float(np.abs(want).max(initial=1))
-    return np.allclose(own, want, rtol=near, atol=near * scale, equal_nan=True)
-
-
 def least(call: Call, wait: Callable[[], None]) -> float:
     """Seconds a call."""
     call()
@@ -135,13 +129,6 @@ def _batch(call: Call, wait: Callable[[], None], count: int) -> float:
         call()
     wait()
     return time.perf_counter() - start
-
-
-def bytes_of(concrete: Any) -> int:
-    """Bytes that its kernels read and write, each element once; 0 where the run decides that."""
-    sizes = [n for k in concrete.kernels for n in (
-        *k.bytes_loaded.values(), *k.bytes_stored.values())]
-    return sum(sizes) if all(isinstance(n, int) for n in sizes) else 0
 
 
 # ------------------------------------------------------------------------------------------- rivals

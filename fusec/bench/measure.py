@@ -51,10 +51,7 @@ def benchmark(
     names to `Peer`.  The arguments themselves are never written to; the
     function's state (Variables, attributes, arrays from outside, generators) is put back before
     each batch of calls and at the end.  ``backend`` compiles and counts, by default fusec's.
-
-    With arrays of a GPU the report is another (`GpuReport`): against the function on CuPy's arrays,
-    timed by the GPU; of the other arguments only the budget counts.
-
+    With arrays of a GPU it is timed by the GPU, against CuPy (`GpuReport`), within the budget.
     Raises whatever the function raises on these arguments, eager or compiled.
     """
     backend = backend or FusecBackend()

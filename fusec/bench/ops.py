@@ -21,8 +21,9 @@ import fusec
 
 from .cases.op_cases import OpCase, all_cases
 from .measuring import host, timing
+from .measuring.other_results import first_line
 from .measuring.stats import digits
-from .peers.peers import disagreement, first_line, installed
+from .peers.peers import disagreement, installed
 
 SIZES = (1_000, 1_000_000)
 BUDGET = 0.06  # seconds for an op, dtype and size

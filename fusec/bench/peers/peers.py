@@ -21,14 +21,13 @@ import numpy as np
 import optree
 
 from ..measuring.inputs import copied
+from ..measuring.other_results import TOLERANCE, first_line
 from ..measuring.program import Program
 from ..reports.report import PeerResult
 from . import peer_jax, peer_numba, peer_numexpr
 from .other_numpy import with_numpy
 
 NAMES = ("jax", "torch", "numexpr", "numba")
-# A peer's arithmetic is its own affair; these only tell a wrong program from a rounded one.
-TOLERANCE = {4: 2e-3, 8: 1e-7}
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,6 @@ class Peer:
         wrong = disagreement(leaves, want)
         return PeerResult(self.version, None, wrong, error_ulp(leaves, want), first_ms)
 
-
-def first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:80] if lines else "no message"
 
 
 def disagreement(got: Sequence[np.ndarray], want: Sequence[Any]) -> str:
