@@ -41,16 +41,15 @@ def benchmark(
 ) -> Report | GpuReport:
     """Measure ``f``, a fusec function (or a plain one, compiled here), against eager NumPy.
 
-    Equality is checked first, on ``args`` or on every set in ``checks``; see
-    `equality` for the tolerances.  Then eager and compiled calls are timed in
-    turn, in random order, on inputs that differ between repeats: ``inputs(k)`` makes the k-th set,
-    by default ``args`` with its float arrays scaled by ``1 + k * 2**-12``.  Copies are not timed.
+    Equality is checked first, on ``args`` or on every set in ``checks``; see `equality` for the
+    tolerances.  Then eager and compiled calls are timed in turn, in random order, on inputs that
+    differ between repeats: ``inputs(k)`` makes the k-th set, by default ``args`` with its float
+    arrays scaled by ``1 + k * 2**-12``.  Copies are not timed.
 
     ``repeats`` rounds are run, or as many as fit in ``time_budget_s`` seconds (at least seven).
     ``threads`` are the thread counts to measure, by default the current setting.  ``peers`` maps
-    names to `Peer`.  The arguments themselves are never written to; the
-    function's state (Variables, attributes, arrays from outside, generators) is put back before
-    each batch of calls and at the end.  ``backend`` compiles and counts, by default fusec's.
+    names to `Peer`.  The arguments themselves are never written to; the function's state is put
+    back before each batch of calls and at the end.  ``backend`` compiles, by default fusec's.
     With arrays of a GPU it is timed by the GPU, against CuPy (`GpuReport`), within the budget.
     Raises whatever the function raises on these arguments, eager or compiled.
     """
