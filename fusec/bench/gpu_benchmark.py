@@ -70,7 +70,8 @@ class GpuReport(Shown):
 
 def is_of_gpu(args: Sequence[Any]) -> bool:
     """Whether arrays among the arguments are on a GPU."""
-    return any(map(gpus.is_on_gpu, optree.tree_leaves(tuple(args))))
+    tree: Any = tuple(args)
+    return any(map(gpus.is_on_gpu, optree.tree_leaves(tree)))
 
 
 def benchmark_on_gpu(
@@ -78,7 +79,7 @@ def benchmark_on_gpu(
 ) -> GpuReport:
     """Measure; arrays that the function writes to are copies."""
     cupy = gpus.cupy()
-    compiled = f if backend.is_function(f) else backend.jit(f)
+    compiled: Any = f if backend.is_function(f) else backend.jit(f)
     eager, own = backend.eager(compiled), _copied(cupy, args)
     start = time.perf_counter()
     result = compiled(*own)
@@ -97,8 +98,9 @@ def benchmark_on_gpu(
 
 def _copied(cupy: Any, args: Sequence[Any]) -> tuple[Any, ...]:
     """The arguments with copies of the GPU's arrays."""
-    return optree.tree_map(
-        lambda x: cupy.array(x) if gpus.is_on_gpu(x) else x, tuple(args))
+    tree: Any = tuple(args)
+    copies: Any = optree.tree_map(lambda x: cupy.array(x) if gpus.is_on_gpu(x) else x, tree)
+    return tuple(copies)
 
 
 def _tried(eager: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, str]:
