@@ -397,4 +397,3 @@ class CallPlanner(GraphBuilder):
     def _may_stay(self, value: Value, operand: Value, place: View) -> bool:
         """Whether an argument is updated by changing it directly."""
         return self.homes.get(value) == operand and value not in self.read and is_dense(place)
-
