@@ -119,10 +119,13 @@ def _better(em: CudaEmitter, acc: CudaAccumulator, value: str, at: str) -> str:
 
 
 class TeamReduction:
-    """Joins the accumulators of a team's threads; ``bytes`` of shared memory are declared."""
+    """Joins the accumulators of a team's threads; ``bytes`` of shared memory are declared.
 
-    def __init__(self, em: CudaEmitter, head: list[str]) -> None:
-        self.em, self.head, self.bytes = em, head, 0
+    ``shares_warps``: teams are parts of warps, of 2**k threads.
+    """
+
+    def __init__(self, em: CudaEmitter, head: list[str], shares_warps: bool = False) -> None:
+        self.em, self.head, self.bytes, self.shares_warps = em, head, 0, shares_warps
         self._arrays: dict[str, str] = {}
 
     def array(self, dtype: np.dtype, number: int) -> str:
@@ -139,18 +142,23 @@ class TeamReduction:
         """All threads of the team have every total afterwards."""
         for acc in accs:
             self._join_warp(acc)
+        if self.shares_warps:
+            return
         with self.em.block(f"if (blockDim.x > {WARP})"):
             self._join_warps(accs)
 
     def _join_warp(self, acc: CudaAccumulator) -> None:
         """By halves; the first lane's total is everybody's."""
-        em = self.em
-        with em.block(f"for (int d = {WARP // 2}; d > 0; d >>= 1)"):
+        em, first, leader = self.em, str(WARP // 2), "0"
+        if self.shares_warps:
+            lane = f"int(threadIdx.y * blockDim.x + threadIdx.x) % {WARP}"
+            first, leader = "int(blockDim.x) / 2", f"{lane} - int(threadIdx.x)"
+        with em.block(f"for (int d = {first}; d > 0; d >>= 1)"):
             others = [em.named(type_name(dtype), f"shuffle_xor({name}, d)", "other")
                       for name, dtype in acc.variables]
             join(em, acc, *others)
         for name, _ in acc.variables:
-            em.line(f"{name} = shuffle_from({name}, 0);")
+            em.line(f"{name} = shuffle_from({name}, {leader});")
 
     def _join_warps(self, accs: list[CudaAccumulator]) -> None:
         """One warp's total after the other."""

@@ -1,4 +1,5 @@
-"""Reductions and scans along inner loops: a team of threads for each row, a warp for short ones.
+"""Reductions and scans along inner loops: a team of threads for each row, a warp for short ones,
+a part of one where that has more threads than the row packs.
 
 Values that later stages need again stay on chip where a row fits there, else in global memory: each
 thread reads back its own values.
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from fusec.core.records import replace
 from fusec.ops import get
 from fusec.ops.rows.scans import start_of
 
@@ -23,10 +25,12 @@ from ...scalars.emitter import BOOL, CudaValue, literal, memory_type, type_name
 from ...scalars.scalar_ops import emit_operation
 from ..elementwise_kernels import packs_of
 from ..launch_plan import Geometry, Layout, blocks_for
-from ..nest_kernel import KernelWriter, ThreadPoint, in_memory
+from ..nest_kernel import KernelWriter, ThreadPoint, in_memory, pack_lanes
 from .accumulators import TeamReduction, accumulate, declare
 
 SHORT_ROW = 64  # packs of a row that one warp does
+SHORTEST_ROW = WARP // 2  # packs of a row that a part of a warp does
+THREADS_OF_PARTS = 256
 ROWS_OF_A_BLOCK = 8
 MAX_TEAM = 512
 ON_CHIP_BYTES = 40 << 10  # of the 48 KiB that a block has without asking for more
@@ -47,6 +51,12 @@ def _row_bytes(form: LoopForm) -> int:
     return sum(-(-points * d.itemsize // 8) * 8 for d in form.nest.scratch)
 
 
+def has_parts_of_warps(form: LoopForm) -> bool:
+    """Whether several rows share a warp, whose threads then go over rows together."""
+    return form.mode == "row" and form.is_static and not form.nest.has_scans and (
+        0 < packs_of(form, pack_lanes(form), range(form.outer, len(form.extents))) <= SHORTEST_ROW)
+
+
 class RowKernel(KernelWriter):
     """See the module docstring."""
 
@@ -55,15 +65,13 @@ class RowKernel(KernelWriter):
 
     def body(self) -> None:
         form, em = self.form, self.em
-        self.team = TeamReduction(em, self.head)
+        self.shares_warps = has_parts_of_warps(form)
+        self.team = TeamReduction(em, self.head, self.shares_warps)
         self.carries: dict[int, str] = {}
         self._declare_scratch()
         pointers = [self.pointer(n) for n in range(len(form.operands))]
         rows = self.param(("work",), self.index_kind, "rows")
-        index = self.index
-        start = f"{index}(blockIdx.x) * {index}(blockDim.y) + {index}(threadIdx.y)"
-        step = f"{index}(gridDim.x) * {index}(blockDim.y)"
-        with em.block(f"for ({index} row = {start}; row < {rows}; row += {step})"):
+        with self._rows(rows):
             outer = list(range(form.outer))
             counters = self.decoded("row", outer) if outer else {}
             here = self.moved(pointers, counters)
@@ -71,8 +79,28 @@ class RowKernel(KernelWriter):
                 if stage.inner:
                     self._inner(stage, here, counters)
                 else:
-                    self.run_stage(stage, ThreadPoint(counters, here), only="threadIdx.x == 0")
+                    self.run_stage(stage, ThreadPoint(counters, here, valid=self.valid),
+                                   only="threadIdx.x == 0")
         self.shared_bytes = self.team.bytes
+
+    @contextmanager
+    def _rows(self, rows: str) -> Iterator[None]:
+        """Each ``row`` of this team; teams that share a warp repeat the last one until all have
+        done theirs."""
+        em, index = self.em, self.index
+        first, step = f"{index}(blockIdx.x) * {index}(blockDim.y)", (
+            f"{index}(gridDim.x) * {index}(blockDim.y)")
+        self.valid = ""
+        if not self.shares_warps:
+            start = f"{first} + {index}(threadIdx.y)"
+            with em.block(f"for ({index} row = {start}; row < {rows}; row += {step})"):
+                yield
+            return
+        with em.block(f"for ({index} base = {first}; base < {rows}; base += {step})"):
+            own = em.named(index, f"base + {index}(threadIdx.y)", "own")
+            self.valid = em.named("bool", f"{own} < {rows}", "valid")
+            em.line(f"const {index} row = {self.valid} ? {own} : {rows} - 1;")
+            yield
 
     def _inner(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
         em = self.em
@@ -97,7 +125,7 @@ class RowKernel(KernelWriter):
         lane, step = f"{self.index}(threadIdx.x)", f"{self.index}(blockDim.x)"
         if not any(e.op == "scan" for e in walk(stage.roots)):
             with self.packs(loops, lane, step, count, pointers, counters) as place:
-                yield place
+                yield replace(place, valid=self.valid)
             return
         em, index = self.em, self.index
         with em.block(f"for ({index} base = 0; base < {count}; base += {step})"):
@@ -205,9 +233,14 @@ def row_layout(form: LoopForm, lanes: int, on_chip: bool) -> Layout:
     team = min(MAX_TEAM, max(WARP, -(-packs // (2 * WARP)) * WARP))
     if packs <= SHORT_ROW:
         team, together = WARP, min(ROWS_OF_A_BLOCK, max(1, rows))
+    if has_parts_of_warps(form):
+        team = 1 << (packs - 1).bit_length()
+        together = THREADS_OF_PARTS // team
     scratch = _row_bytes(form)
     if on_chip:
         together = max(1, min(together, ON_CHIP_BYTES // max(scratch, 1)))
+    if team < WARP:  # warps are whole
+        together = max(together * team // WARP, 1) * WARP // team
     limit = MAX_SCRATCH_BLOCKS if scratch and not on_chip else 1 << 16
     blocks = blocks_for(rows, together, limit)
     points = inner_points(form)
