@@ -163,11 +163,11 @@ $(VENV)/stamp-bench: pyproject.toml $(VENV)/stamp-venv
 	@touch $@
 
 $(VENV)/stamp-test: pyproject.toml $(VENV)/stamp-venv
-	$(BIN) -m pip install $(PIP_FLAGS) -e '.[test,bench,packages]'
+	$(BIN) -m pip install $(PIP_FLAGS) -e '.[test,test-cuda,bench,packages]'
 	@touch $@ $(VENV)/stamp-bench
 
 $(VENV)/stamp-gpu: pyproject.toml $(VENV)/stamp-test
-	$(BIN) -m pip install $(PIP_FLAGS) -e '.[test,bench,packages,cuda]'
+	$(BIN) -m pip install $(PIP_FLAGS) -e '.[test,test-cuda,bench,packages,cuda]'
 	@touch $@
 
 $(TYPES_VENV)/stamp-dev: pyproject.toml $(TYPES_VENV)/stamp-venv

@@ -46,7 +46,7 @@ LOOP = """
 
 
 @pytest.mark.skipif(sass.disassembler() is None or not nvrtc.is_available(),
-                    reason="NVRTC and nvdisasm: of the extra test")
+                    reason="NVRTC and nvdisasm: of the extra test-cuda")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_no_kernel_grows(dtype: str) -> None:
     """Where a change is meant to: ``python tests/cuda/record_instructions.py``."""

@@ -20,7 +20,7 @@ from fusec.codegen.cuda.kernels.kernel_sources import module_of, write_form
 from fusec.codegen.kernels.loop_ir import Kernel
 from fusec.codegen.kernels.specialise import specialise
 
-pytestmark = pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra test")
+pytestmark = pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra test-cuda")
 HUGE = 2.0**20  # sines of more go through functions of their own, which are not interpreted
 
 
