@@ -16,6 +16,8 @@ from fusec.ops.rows.sizes import learnt_symbols, needed_symbols
 def size_order(graph: Graph) -> Graph:
     """The graph in that order; itself where it is in it."""
     order = _Order(graph)
+    if not order.unlearnt:
+        return graph
     for node in graph.nodes:
         order.add(node)
     nodes = (*order.nodes, *order.waiting)  # these wait for each other: no order helps

@@ -17,6 +17,8 @@ def is_tied(graph: Graph, definers: Mapping[str, Value]) -> bool:
 
     Definers are older than what needs their sizes, so the numbers of nodes stay an order.
     """
+    if not definers:  # data decide none, as in most graphs
+        return False
     own, ties = set(graph.inputs), 0
     known: frozenset[str] = frozenset()
     for node in graph.nodes:
