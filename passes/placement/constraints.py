@@ -55,9 +55,7 @@ def constrained(graph: Graph) -> bool:
 
 def resolve_constraints(graph: Graph, machine: Machine) -> Graph:
     """See the module docstring.  Raises ``ValueError`` for constraints that no device can meet."""
-    if not constrained(graph):
-        return graph
-    return copy_reshaped_views(_resolved(graph, machine), machine)
+    return _resolved(graph, machine) if constrained(graph) else graph
 
 
 def _resolved(graph: Graph, machine: Machine) -> Graph:
@@ -76,10 +74,11 @@ def _resolved(graph: Graph, machine: Machine) -> Graph:
         changed = node.with_(inputs=inputs, attrs=attrs, control_inputs=control, device=device)
         nodes[node.id] = changed
         replaced.update(zip(node.outputs, changed.outputs, strict=True))
-    return Graph(
+    placed = Graph(
         tuple(replaced[v] for v in graph.inputs), tuple(replaced[v] for v in graph.outputs),
         tuple((i, replaced[v]) for i, v in graph.updates), tuple(nodes.values()), graph.name,
         graph.assumed)
+    return copy_reshaped_views(placed, machine)
 
 
 def _stripped(graph: Graph) -> Graph:

@@ -13,8 +13,8 @@ from .machine import Machine
 
 
 def copy_reshaped_views(graph: Graph, machine: Machine) -> Graph:
-    """The graph, whose nodes have canonical constraints; the graphs of its branches and loops stay,
-    since their reshapes copy by themselves."""
+    """The graph, whose nodes have canonical constraints; those of branches and loops that run on
+    one device as a whole have none, for their reshapes copy by themselves."""
     devices = [d for d in machine.devices if d.runs_kernels_alone]
     builder = Builder(Namer(n.name for n in graph.nodes))
     nodes: list[Node] = []

@@ -127,3 +127,17 @@ def test_in_loops(cupy: FakeCupy) -> None:
         cupy.calls.clear()
         same(jitted(there), loop(X))
     assert not TRANSFERS.intersection(cupy.calls)
+
+
+def of_rows(x: Any) -> Any:
+    """A loop whose rows are sorted by the CPU: its body is divided, step by step."""
+    total = x[0] * 0
+    for row in x:
+        total = np.sort(row.reshape(10, 3).T.reshape(-1)) + row.reshape(3, 10)[::-1].reshape(-1)
+        total = total * 0.5
+    return total
+
+
+def test_in_the_body_of_a_divided_loop() -> None:
+    """The fuzzer's c626: the device was asked for a library."""
+    same(fusec.jit(of_rows, device="/device:CUDAHOST:0")(X), of_rows(X))
