@@ -297,3 +297,19 @@ def test_small_loops_leave_elements_to_the_cpu() -> None:
     wide = np.zeros((700, 700))
     control, *_ = fusec.jit(written, device=DEVICE).concrete(wide, np.int64(3)).control
     assert is_program(control)
+
+
+def sums_of_nothing(x: Any) -> Any:
+    total, q = np.zeros(3), 1.0
+    for _ in range(30):
+        q = q * 0.5 + x[12:].sum()
+        total = total * 0.5 + x.reshape(3, 4)[:, 4:].sum(1) + x.reshape(4, 3)[4:].prod(0)
+    return q, total
+
+
+def test_a_reduction_of_no_elements_stores_its_start() -> None:
+    """The fuzzer's w9367: no kernel was launched, and the word was what memory held."""
+    x = np.arange(12.0)
+    q, total = fusec.jit(sums_of_nothing, device="/device:CUDAHOST:0")(x)
+    assert q == sums_of_nothing(x)[0]
+    np.testing.assert_array_equal(total, sums_of_nothing(x)[1])

@@ -7,6 +7,7 @@ of single elements, and for results.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -135,12 +136,12 @@ class ProgramText(TextWriter):
                         for nest in kernel.nests], addresses)
 
     def run_nests(self, forms: Sequence[CudaForm], addresses: Sequence[str]) -> str:
-        """Launch nests, but for those of no points: the name of the site, or nothing."""
+        """Launch nests, but for those that store nothing: the name of the site, or nothing."""
         if any(not form.is_static and (form.mode != "map" or form.loops.nest.scratch)
                for form in forms):
             raise NotNativeError(
                 "a kernel that goes over a size that only the run knows, on a CUDA device")
-        forms = [form for form in forms if not form.is_static or form.points]
+        forms = [form for form in forms if not form.is_static or _stores(form)]
         if not forms:
             return ""
         name = f"launch{len(self.sites)}"
@@ -197,3 +198,10 @@ def still(view: View) -> tuple[Any, Any, np.dtype]:
             isinstance(step, Register) for step in view.strides):
         raise NotNativeError("an array of a size that only the run knows, on a CUDA device")
     return view.shape, view.strides, view.dtype
+
+
+def _stores(form: CudaForm) -> bool:
+    """Whether it has points, or is a reduction of none: the sum of no elements is 0."""
+    loops = form.loops
+    return form.points > 0 or (
+        form.mode != "map" and math.prod(loops.extents[:loops.outer]) > 0)
