@@ -84,10 +84,10 @@ test-cuda-host: $(VENV)/stamp-test
 GPU_PARTS := programs random differential-1 differential-2 cuda sanitizers
 GPU_TESTS := $(BIN) -m pytest -n auto --maxprocesses 12
 
-test-gpu: $(VENV)/stamp-gpu
+test-gpu: gpu-is-there
 	@$(foreach part,$(GPU_PARTS),begin=$$(date +%s); \
 	  $(MAKE) --no-print-directory test-gpu-$(part) && said=passed || { said=FAILED; bad=1; }; \
-	  summary="$$summary$(part): $$said in $$(( $$(date +%s) - begin )) s\n"; ) \
+	  summary="$${summary}$(part): $$said in $$(( $$(date +%s) - begin )) s\n"; ) \
 	  printf "\n$$summary"; exit $${bad:-0}
 
 test-gpu-programs: gpu-is-there

@@ -63,8 +63,9 @@ def code_key(form: CudaForm) -> tuple:
     whether neighbours lie at aligned addresses; of constants those of a form with many."""
     loops = form.loops
     return (form.index, is_on_chip(loops), tiles_of(loops), chunks_of(loops) > 1,
-            parts_of(loops) > 1, is_aligned(loops), constants_of_code(loops),
-            is_partitioned(loops), has_parts_of_warps(loops), structure_key(loops))
+            parts_of(loops) > 1, loops.mode == "map" and is_aligned(loops),
+            constants_of_code(loops), is_partitioned(loops), has_parts_of_warps(loops),
+            structure_key(loops))
 
 
 def _fits(form: LoopForm) -> bool:

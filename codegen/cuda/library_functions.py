@@ -17,8 +17,9 @@ from fusec.ops.calls.library import LIBRARY, LibraryCall, has_operands
 # What these parameters say CuPy understands as NumPy does.
 _PARAMETERS = ("axis", "axes", "n", "s", "norm", "full_matrices", "compute_uv", "UPLO", "mode",
                "side", "minlength", "return_index", "return_inverse", "return_counts", "equal_nan")
-# CuPy's exceptions for operands that NumPy may refuse, too, or take.
-REFUSALS = (np.linalg.LinAlgError, ValueError, TypeError, IndexError, NotImplementedError)
+# CuPy's exceptions for contents and shapes that NumPy may refuse, too.  A TypeError is none: an
+# array of the host that was given to CuPy is a defect of ours.
+REFUSALS = (np.linalg.LinAlgError, ValueError, IndexError)
 _MASKED = ("tuple", ("operand", 0), ("operand", 1))  # the form of ``x[mask]``
 
 

@@ -102,16 +102,14 @@ def class_of(opcode: str) -> str:
     if name in ("LDC", "ULDC"):  # of an argument
         return "other"
     for kind, heads in _OF_CLASS.items():
-        if any(name.startswith(head) for head in heads) and name not in ("F2F", "I2I"):
+        if name.startswith(heads):
             return kind
-    return "float" if name == "F2F" else "other"
+    return "other"
 
 
 def _access_bytes(opcode: str) -> int:
     found = _WIDTH.match(opcode)
-    if found is None or opcode.startswith(("LDGSTS", "LDL", "STL", "LDS", "STS", "LDC")):
-        return 0
-    return int(found["bits"] or 32) // 8
+    return 0 if found is None else int(found["bits"] or 32) // 8
 
 
 # --------------------------------------------------------------------------------- control flow
