@@ -8,16 +8,21 @@ for modules of a trace that another thread is importing, whose locks Python does
 
 from __future__ import annotations
 
+import _imp
 import _thread
 import contextlib
 import importlib
 import os
 import sys
 import threading
+import time
 import weakref
 from typing import Any
 
-_IMPORTED = ("fusec", "llvmlite", "numpy", "optree")  # whose modules a trace imports
+_IMPORTED = sys.stdlib_module_names | {"fusec", "llvmlite", "numpy", "optree"}  # by a trace
+_PATIENCE = 5.0  # seconds: an import may wait for the very thread that forks
+_module_locks: dict[str, Any] = getattr(  # names to weak references; Python has no public view
+    importlib._bootstrap, "_module_locks", {})  # type: ignore[attr-defined]
 
 
 class Lock(_thread.RLock):  # type: ignore[misc]  # final in the stubs alone
@@ -64,18 +69,41 @@ def every_lock() -> list[Lock]:
 
 
 def _before_fork() -> None:
-    _wait_for_imports()
-    _held.stack = stack = contextlib.ExitStack()
-    for lock in _quiet:
-        stack.enter_context(lock)
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        _wait_for_imports(deadline)
+        _held.stack = stack = contextlib.ExitStack()
+        for lock in _quiet:
+            stack.enter_context(lock)
+        _imp.acquire_lock()  # no import begins until the fork is over
+        stack.callback(_imp.release_lock)
+        if not _is_imported_elsewhere() or time.monotonic() > deadline:
+            return
+        stack.close()
 
 
-def _wait_for_imports() -> None:
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in _IMPORTED and getattr(
-                getattr(module, "__spec__", None), "_initializing", False):
-            with contextlib.suppress(Exception):  # the importing thread's to raise
-                importlib.import_module(name)
+def _wait_for_imports(deadline: float) -> None:
+    """They may need the locks that a fork holds, and so are waited for without those."""
+    while _is_imported_elsewhere() and time.monotonic() < deadline:
+        time.sleep(0.0005)
+
+
+def _is_imported_elsewhere() -> bool:
+    """Whether another thread holds the lock of a module that a trace may import."""
+    me = threading.get_ident()
+    for name, reference in list(_module_locks.items()):
+        owner = getattr(reference(), "owner", None)
+        if owner not in (None, me) and name.partition(".")[0] in _IMPORTED:
+            return True
+    return False
+
+
+def _drop_locks_of_modules() -> None:
+    """Those that a lost thread took without having begun its import."""
+    me = threading.get_ident()
+    for name, reference in list(_module_locks.items()):
+        if getattr(reference(), "owner", None) != me:
+            _module_locks.pop(name, None)
 
 
 def _after_fork() -> None:
@@ -84,6 +112,7 @@ def _after_fork() -> None:
 
 def _after_fork_in_child() -> None:
     _after_fork()
+    _drop_locks_of_modules()
     for lock in list(_all):
         lock.renew()
 

@@ -127,6 +127,38 @@ def test_a_child_forked_while_another_thread_imports_the_compiler_works(
     run(WHILE_TRACING.format(warm="", times=2, seed=seed, pause=0.2), tmp_path)
 
 
+SLOW_IMPORT = HEAD + """
+import importlib.machinery
+
+class Slow:
+    def find_spec(name, path, target=None):
+        if name != {module!r}:
+            return None
+        looking.set()
+        time.sleep(0.3)
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        run = spec.loader.exec_module
+        spec.loader.exec_module = lambda module: (time.sleep(0.3), run(module))
+        return spec
+
+assert {module!r} not in sys.modules
+looking = threading.Event()
+sys.meta_path.insert(0, Slow)
+thread = threading.Thread(target=__import__, args=({module!r},))
+thread.start()
+looking.wait()
+assert forked(lambda: check(1, 1001)) == 0
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("module", ["resource", "fusec.dispatch.dispatcher"])
+def test_a_fork_waits_for_an_import_that_still_looks_for_its_file(
+    tmp_path: Path, module: str,
+) -> None:
+    run(SLOW_IMPORT.format(module=module), tmp_path)
+
+
 def test_a_plan_that_a_lost_thread_was_inside_of_is_free_in_the_child(
     tmp_path: Path,
 ) -> None:
