@@ -28,6 +28,7 @@ from .driver.driver import Driver
 from .joined_call import JoinedCall
 from .kernels.joined_nests import write_joined
 from .kernels.kernel_sources import WrittenKernel, module_of, write_form
+from .persistent.program import persistent_program
 from .programs.program import launched_program
 from .scalars.scalar_functions import refusal as scalar_refusal
 from .scalars.scalar_ops import supports
@@ -35,6 +36,8 @@ from .scalars.scalar_ops import supports
 
 class CudaBackend(Backend):
     """Kernels for the devices of one driver, which is made when something is first compiled."""
+
+    allows_persistent = True  # kernels that do all iterations of a loop
 
     def __init__(self, name: str, make_driver: Callable[[], Driver]) -> None:
         self.name, self._make_driver = name, make_driver
@@ -97,10 +100,15 @@ class CudaBackend(Backend):
     def compile_control(
         self, node: Node, strides: Sequence[Strides], stats: CompileStats
     ) -> ControlCode:
-        """Text that launches its kernels."""
+        """One kernel that does all of it, or text that launches its kernels."""
         program = build_program(node, strides)
         if program.may_outgrow:
             raise NotNativeError("a result of any size, on a CUDA device")
+        if self.allows_persistent:
+            try:
+                return persistent_program(program, strides, self, stats)
+            except NotNativeError as error:
+                reason = str(error)
         return launched_program(program, strides, self, stats)
 
     def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]:

@@ -11,7 +11,7 @@ Guarantees for a driver (see `driver`):
   have ``blockDim.x`` and ``blockDim.y`` threads.
 - Of CUDA it uses nothing but: ``threadIdx``, ``blockIdx``, ``blockDim``, ``gridDim``;
   ``__shared__`` arrays, and one ``extern __shared__`` array of ``unsigned long long``;
-  ``__syncthreads``; ``__shfl_sync``, ``__shfl_up_sync``, ``__shfl_down_sync`` and
+  ``__syncthreads``, ``__barrier_sync_count``, ``__threadfence``; ``__shfl_sync``, ``__shfl_up_sync``, ``__shfl_down_sync`` and
   ``__shfl_xor_sync`` of 32- and 64-bit integers; ``__ballot_sync``, ``__any_sync``;
   ``atomicAdd``, ``atomicMax``, ``atomicMin``, ``atomicOr``, ``atomicAnd``, ``atomicExch`` and
   ``atomicCAS`` of ``int``, ``unsigned`` and ``unsigned long long``;
@@ -52,6 +52,7 @@ class CudaKernel:
     ``max_threads``: the most threads of a block (its ``__launch_bounds__``).  ``has_barriers``:
     whether its threads wait for each other in a block or a warp; without, they may run one after
     the other.  ``static_shared``: bytes of its ``__shared__`` arrays; more come with a launch.
+    ``is_cooperative``: whether its blocks wait for each other, and so have to be there at once.
     """
 
     name: str
@@ -59,6 +60,7 @@ class CudaKernel:
     max_threads: int = MAX_BLOCK
     has_barriers: bool = False
     static_shared: int = 0
+    is_cooperative: bool = False
 
 
 @dataclass(frozen=True, slots=True)

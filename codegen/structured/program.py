@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, Value
@@ -13,22 +12,12 @@ from fusec.ops.rows.windows import is_unset
 from fusec.passes.pipeline import BodyPasses
 
 from ..plan.control_program import ErrorExit, HostSite
+from .aliases import Aliases
 from .builder import Builder, Shared
 from .loops.graph_builder import GraphBuilder
 from .memory import BOOL, Constant, Location, Memory, Strides, View, contiguous
 from .outer_sizes import outer_limits, outer_sizes
-from .statements import (
-    Block,
-    DefineFunction,
-    Exchange,
-    If,
-    Input,
-    IsAt,
-    Output,
-    Point,
-    PointInto,
-    blocks_of,
-)
+from .statements import Block, If, Input, IsAt, Output, Point
 from .steps import steps
 from .text import print_blocks
 
@@ -130,46 +119,6 @@ def _operand(
 # -- moving the results to their targets: loops may have swapped the memory of several
 
 
-class _Moves:
-    """Which memories may have each other's addresses: those that are exchanged, or pointed to.
-
-    A gradient keeps a hundred arrays of one size, each in a place of its own: to ask of each if it
-    is where any other one belongs was most of the loop's code.
-    """
-
-    def __init__(self, statements: Iterable[Any]) -> None:
-        self._above: dict[Any, Any] = {}
-        self._has_functions = False  # whose parameters are memories of any caller's
-        self._note(statements)
-
-    def _note(self, statements: Iterable[Any]) -> None:
-        for x in statements:
-            self._has_functions |= isinstance(x, DefineFunction)
-            for one, other in _met(x):
-                self._above[self._set_of(one)] = self._set_of(other)
-            for block in blocks_of(x):
-                self._note(block)
-
-    def may_meet(self, one: Memory, other: Memory) -> bool:
-        return self._has_functions or self._set_of(one) == self._set_of(other)
-
-    def _set_of(self, memory: Memory) -> Any:
-        key: Any = ("target", memory.position) if memory.origin == "target" else memory.number
-        while (above := self._above.get(key, key)) != key:
-            key = above
-        return key
-
-
-def _met(statement: Any) -> Iterable[tuple[Memory, Memory]]:
-    if isinstance(statement, Exchange):
-        return statement.pairs
-    if isinstance(statement, Point):
-        return [(statement.alias, statement.at)]
-    if isinstance(statement, PointInto):
-        return [(statement.alias, statement.orelse), (statement.alias, statement.place.memory)]
-    return ()
-
-
 def _finish(graph: GraphBuilder) -> None:
     builder, arrays = graph.builder, {}
     for number, value in enumerate(graph.graph.outputs):
@@ -180,12 +129,12 @@ def _finish(graph: GraphBuilder) -> None:
             builder.add(Output(number, location))
     targets = {number: builder.memory(array.memory.nbytes, array.dtype, "target", number)
                for number, array in arrays.items()}
-    moves = _Moves(builder.statements)
+    aliases = Aliases(builder.statements)
     sources = {
         number: _set_aside(builder, array, tuple(
             targets[n] for n, other in arrays.items()
             if n != number and other.memory.nbytes == array.memory.nbytes
-            and moves.may_meet(array.memory, targets[n])))
+            and aliases.may_meet(array.memory, targets[n])))
         for number, array in arrays.items()}
     for number, source in sources.items():
         _deliver(builder, source, targets[number])

@@ -25,6 +25,7 @@ from fusec.codegen import backends
 from fusec.codegen.cuda.driver import nvrtc
 from fusec.codegen.cuda.driver.nvrtc import Compiled
 from fusec.codegen.cuda.emulation.driver import EmulatedDriver
+from fusec.codegen.cuda.emulation.launches import MOST_RESIDENT, MOST_THREADS
 from fusec.codegen.cuda.gpu_backend import GpuBackend
 from fusec.codegen.cuda.module import CudaModule
 from fusec.core import gpus
@@ -45,7 +46,7 @@ class FakeCupy:
         self.driver, self.cached, self.calls = EmulatedDriver(seed), 0, list[str]()
         self.streams = Streams(self.driver, self.calls)
         self.pool = Pool(self.driver, self.streams, room)
-        self.pinned = PinnedPool()
+        self.pinned = PinnedPool(self.driver.mapped)
         self.modules: dict[bytes, CudaModule] = {}
         self.capability, self.count = capability, count
         runtime = types.SimpleNamespace(
@@ -59,7 +60,10 @@ class FakeCupy:
             Event=lambda disable_timing=False: Event(self.streams),
             Stream=NewStream(self.streams),
             memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
-            driver=types.SimpleNamespace(CUDADriverError=CUDADriverError),
+            driver=types.SimpleNamespace(
+                CUDADriverError=CUDADriverError,
+                occupancyMaxActiveBlocksPerMultiprocessor=lambda ptr, threads, shared: min(
+                    MOST_RESIDENT, MOST_THREADS // threads)),
             function=types.SimpleNamespace(Module=lambda: Module(self)),
             UnownedMemory=UnownedMemory, MemoryPointer=MemoryPointer,
             get_current_stream=lambda: self.streams.current)
@@ -122,7 +126,8 @@ class FakeCupy:
         self.streams.of(stream).does(lambda: ctypes.memset(to, value, nbytes))
 
     def _device(self, number: int) -> Any:
-        return Context(compute_capability=self.capability)
+        return Context(compute_capability=self.capability,
+                       attributes={"MultiProcessorCount": 1})
 
 
 class Context(types.SimpleNamespace):
@@ -146,10 +151,10 @@ class NewStream:
 
 
 class PinnedPool:
-    """Pinned memory of the host; ``room`` bytes of it."""
+    """Pinned memory of the host; ``room`` bytes of it, ``mapped`` for kernels."""
 
-    def __init__(self) -> None:
-        self.room, self.used = 1 << 30, 0
+    def __init__(self, mapped: dict[int, int]) -> None:
+        self.room, self.used, self.mapped = 1 << 30, 0, mapped
         self._every: list[tuple[int, int]] = []
 
     def alloc(self, nbytes: int) -> Any:
@@ -160,6 +165,7 @@ class PinnedPool:
         memory.ptr = ctypes.addressof(memory)
         self.used += nbytes
         self._every.append((memory.ptr, memory.ptr + nbytes))
+        self.mapped[memory.ptr] = memory.ptr + nbytes
         return memory
 
     def has(self, address: int) -> bool:
@@ -180,8 +186,10 @@ class Module:
         kernel = self.module.kernel(name)
 
         def call(
-            grid: Any, block: Any, args: Any, shared_mem: int = 0, stream: Any = None
+            grid: Any, block: Any, args: Any, shared_mem: int = 0, stream: Any = None,
+            enable_cooperative_groups: bool = False,
         ) -> None:
+            assert enable_cooperative_groups == (kernel.is_cooperative and grid[0] > 1)
             kinds = {"pointer": np.uint64, "int32": np.int32, "int64": np.int64}
             assert [type(a) for a in args] == [kinds[p.kind] for p in kernel.params]
             self.cupy.calls.append(name)
@@ -189,6 +197,7 @@ class Module:
             (stream or self.cupy.streams.current).ask(lambda queue: driver.launch(
                 self.loaded, kernel, grid, block, shared_mem, words, queue))
 
+        call.ptr = id(call)  # type: ignore[attr-defined]
         return call
 
 

@@ -8,6 +8,7 @@ waits.  Large arrays are copied beside them (`pinned_buffers`), small ones in th
 from __future__ import annotations
 
 import bisect
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,12 +28,14 @@ from ..module import CudaKernel, CudaModule
 from . import nvrtc
 from .arriving_memory import ArrivingMemory
 from .bound_launches import BoundLaunch, JoinedLaunch
-from .driver import Dim3
+from .driver import Dim3, Flag
 from .gpu_faults import Faults
 from .pinned_buffers import TO_DEVICE, TO_HOST, PinnedCopies
+from .stop_flags import StopFlags
 
 R = TypeVar("R")
 _ON_DEVICE = 3  # cudaMemcpyKind
+_IMPATIENT = 2e-4  # seconds of asking whether work is over before others get time
 _LEGACY = 1  # the largest handle of the stream that all others wait for
 _WORDS: dict[str, Callable[[int], Any]] = {
     "pointer": np.uint64, "int32": np.int32, "int64": np.int64}
@@ -92,6 +95,7 @@ class CupyDriver:
         self.faults = Faults(
             number, (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError))
         self.copies, self.arriving = PinnedCopies(self), ArrivingMemory(self)
+        self.flags = StopFlags(self)
         self._readers: dict[int, Any] = {}  # of arriving memory: the stream whose kernels read it
         self._unfilled: set[int] = set()  # arriving memory that nothing was copied to yet
 
@@ -137,8 +141,23 @@ class CupyDriver:
         """See `Driver.bound`: arguments are as CuPy takes them."""
         words = tuple(_WORDS[param.kind](arg) for param, arg in zip(
             kernel.params, args, strict=True))
-        return BoundLaunch(self, Filled(
-            loaded.functions[kernel.name], grid, block, words, shared_bytes))
+        function = loaded.functions[kernel.name]
+        if kernel.is_cooperative and grid[0] > 1:
+            function = partial(function, enable_cooperative_groups=True)
+        return BoundLaunch(self, Filled(function, grid, block, words, shared_bytes))
+
+    def resident_blocks(
+        self, loaded: LoadedModule, kernel: CudaKernel, threads: int, shared_bytes: int
+    ) -> int:
+        """See `Driver.resident_blocks`."""
+        with self.device:
+            of_each = self.cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
+                loaded.functions[kernel.name].ptr, threads, shared_bytes)
+        return int(of_each) * int(self.device.attributes["MultiProcessorCount"])
+
+    def flag(self) -> Flag:
+        """See `Driver.flag`."""
+        return self.flags.take()
 
     def joined(self, launches: Sequence[Any]) -> Callable[[], None] | None:
         """See `Driver.joined`: a CUDA graph, where CuPy makes one of these."""
@@ -291,6 +310,17 @@ class CupyDriver:
         with self.device, self.faults.naming():
             self.cupy.cuda.runtime.memcpyAsync(
                 array.ctypes.data, address, array.nbytes, TO_HOST, self.stream.ptr)
+        self.synchronize()
+
+    def wait(self) -> None:
+        """See `Driver.wait`: Python is asked again and again, at first without a pause."""
+        with self.device, self.faults.naming():
+            passed = self.cupy.cuda.Event(disable_timing=True)
+            passed.record(self.stream)
+            start = time.perf_counter()
+            while not passed.done:
+                if time.perf_counter() - start > _IMPATIENT:
+                    time.sleep(_IMPATIENT / 4)
         self.synchronize()
 
     def synchronize(self) -> None:

@@ -12,6 +12,18 @@ from ..module import CudaKernel, CudaModule
 Dim3 = tuple[int, int, int]
 
 
+class Flag(Protocol):
+    """A word that a kernel reads while it runs, at ``address``."""
+
+    address: int
+
+    def raise_it(self) -> None:
+        """It is 1, at once."""
+
+    def give_back(self) -> None:
+        """No kernel reads it any more."""
+
+
 class Driver(Protocol):
     """Compiles modules, launches their kernels, and owns the device's memory.
 
@@ -69,6 +81,17 @@ class Driver(Protocol):
 
     def synchronize(self) -> None:
         """Wait for all that has been asked for; raises faults of meanwhile."""
+
+    def wait(self) -> None:
+        """The same, while Python's handlers of signals run: for what may take long."""
+
+    def resident_blocks(
+        self, loaded: Any, kernel: CudaKernel, threads: int, shared_bytes: int
+    ) -> int:
+        """How many blocks of a kernel the device has room for at once."""
+
+    def flag(self) -> Flag:
+        """A word of the host's, which is 0, for one kernel."""
 
 
 class GpuDriver(Protocol):

@@ -50,6 +50,7 @@ struct Launch {
   void *shadow;  // zeros at first, then kept from launch to launch: a `Shadow` for each shared byte
   u64 shadow_bytes;
   u64 seed;  // 0: blocks and threads in order
+  u64 is_cooperative;  // its blocks wait for each other
   u64 phase;  // a `Phase`
   Report report;  // of the fault that ended it; its kind is 0 where there was none
 };
@@ -66,7 +67,7 @@ HIDDEN char _end[];
 // ---- the state: one launch at a time -------------------------------------------------------------------
 
 enum State : u8 { FRESH, READY, WAITING, LEFT };
-enum What { SYNC, BALLOT, IDX, UP, DOWN, XOR, BLOCK = 100 };
+enum What { SYNC, BALLOT, IDX, UP, DOWN, XOR, BLOCK = 100, GRID };
 struct Thread {
   void *stack_pointer;
   char *stack;
@@ -366,11 +367,26 @@ static void wait(int line, int what) {
 
 HIDDEN int fusec_host_block_count(int line, int predicate) {
   current->is_counted = predicate != 0;
+  current->number = (int)thread_count;
   wait(line, BLOCK);
   return (int)current->answer;
 }
 
 HIDDEN void fusec_host_block_barrier(int line) { fusec_host_block_count(line, 0); }
+
+// Of the first threads of a block, as many as that.
+HIDDEN void fusec_host_team_barrier(int line, u32 count) {
+  current->number = (int)count;
+  if (!count || count % WARP || count > thread_count || current->linear >= count)
+    fail(DIVERGED, line);
+  wait(line, BLOCK);
+}
+
+HIDDEN void fusec_host_grid_barrier(int line) {
+  current->number = (int)thread_count;
+  if (!launch->is_cooperative) fail(DIVERGED, line);
+  wait(line, GRID);
+}
 
 HIDDEN void fusec_host_trap(int line) { fail(TRAPPED, line); }
 
@@ -445,7 +461,7 @@ static bool release_warps() {
     Thread *warp = threads + first;
     u32 count = lanes(first);
     for (u32 i = 0; i < count; i++)
-      if (warp[i].state == WAITING && warp[i].what != BLOCK && is_met(warp, count, warp + i)) {
+      if (warp[i].state == WAITING && warp[i].what < BLOCK && is_met(warp, count, warp + i)) {
         meet(warp, count, warp[i].mask, warp[i].what, first / WARP);
         any = true;
       }
@@ -462,25 +478,27 @@ static void diverge(const Thread *waiting, const Thread *other) {
   report.other_line = (u32)other->line;
 }
 
+// The first thread that waits says for how many: those of a team are the first of their block.
 static bool release_block() {
   const Thread *first = 0;
   for (u32 i = 0; i < thread_count && !first; i++)
     if (threads[i].state == WAITING) first = threads + i;
-  u32 count = 0;
-  for (u32 i = 0; i < thread_count; i++) {
+  u32 count = 0, all = first->what < BLOCK ? thread_count : (u32)first->number;
+  for (u32 i = 0; i < all; i++) {
     const Thread *thread = threads + i;
-    if (thread->state == LEFT || thread->what != first->what || thread->line != first->line) {
+    if (thread->state == LEFT || thread->what != first->what || thread->line != first->line ||
+        (u32)thread->number != all) {
       diverge(first, thread);
       return false;
     }
     count += thread->is_counted;
   }
   if (first->what != BLOCK) {  // all of a line, and yet some mask is not met
-    diverge(first, first);
+    if (first->what != GRID) diverge(first, first);
     return false;
   }
   epoch++;
-  for (u32 i = 0; i < thread_count; i++) {
+  for (u32 i = 0; i < all; i++) {
     threads[i].answer = count;
     threads[i].state = READY;
   }
@@ -506,7 +524,7 @@ static void shuffle_order() {
 }
 
 // Shared memory holds garbage when a block begins.
-static void begin_block() {
+static void begin_block(u64 first_stack) {
   u8 garbage = launch->seed ? (u8)(0x80 | drawn(128)) : 0xa5;
   char *at = __start_fusec_shared;
   __builtin_memset(at, garbage, (u64)(__stop_fusec_shared - at));
@@ -515,12 +533,12 @@ static void begin_block() {
   free_count = 0;
   for (u32 i = 0; i < thread_count; i++) {
     threads[i].state = FRESH;
-    free_stacks[free_count++] = launch->stacks + i * launch->stack_bytes;
+    free_stacks[free_count++] = launch->stacks + (first_stack + i) * launch->stack_bytes;
   }
 }
 
-static bool run_block() {
-  begin_block();
+// Until all its threads have left, or wait for the other blocks.
+static bool run_threads() {
   while (!has_failed) {
     bool is_over = true;
     shuffle_order();
@@ -528,9 +546,14 @@ static bool run_block() {
       if (threads[order[i]].state <= READY) run(threads + order[i]);
     for (u32 i = 0; i < thread_count; i++) is_over &= threads[i].state == LEFT;
     if (is_over) return true;
-    if (!has_failed && !release_warps()) release_block();
+    if (!has_failed && !release_warps() && !release_block()) return false;
   }
   return false;
+}
+
+static bool run_block() {
+  begin_block(0);
+  return run_threads();
 }
 
 // The n-th block in the launch's order: an affine permutation of all of them.
@@ -546,6 +569,83 @@ static Blocks blocks_in_order() {
   do blocks.factor = 1 + drawn(count < 1u << 31 ? count : 1u << 31);
   while (greatest_divisor(count, blocks.factor) != 1);
   return blocks;
+}
+
+// ---- blocks that wait for each other: each has the state above in its turn --------------------------
+
+struct Kept {
+  Thread threads[MOST_THREADS];
+  u32 warp_epochs[MOST_THREADS / WARP], free_count;
+  char *free_stacks[MOST_THREADS];
+  char statics[MOST_SHARED], dynamic[MOST_SHARED];
+  bool is_over;
+};
+static const u32 MOST_RESIDENT = 4;
+static Kept kept[MOST_RESIDENT];
+
+static void copy(void *to, const void *from, u64 size) { __builtin_memcpy(to, from, size); }
+
+static u64 static_bytes() { return (u64)(__stop_fusec_shared - __start_fusec_shared); }
+
+static void put_aside(Kept *block) {
+  copy(block->threads, threads, sizeof(Thread) * thread_count);
+  copy(block->warp_epochs, warp_epochs, sizeof warp_epochs);
+  copy(block->free_stacks, free_stacks, sizeof free_stacks);
+  copy(block->statics, __start_fusec_shared, static_bytes());
+  copy(block->dynamic, fusec_host_dynamic_shared, launch->shared_bytes);
+  block->free_count = free_count;
+}
+
+static void take_up(const Kept *block) {
+  copy(threads, block->threads, sizeof(Thread) * thread_count);
+  copy(warp_epochs, block->warp_epochs, sizeof warp_epochs);
+  copy(free_stacks, block->free_stacks, sizeof free_stacks);
+  copy(__start_fusec_shared, block->statics, static_bytes());
+  copy(fusec_host_dynamic_shared, block->dynamic, launch->shared_bytes);
+  free_count = block->free_count;
+  epoch++;
+}
+
+// One round: every block until it waits for the others.  How many are over.
+static u32 run_round(u32 count) {
+  u32 over = 0, first = launch->seed ? (u32)drawn(count) : 0;
+  for (u32 n = 0; n < count && !has_failed; n++) {
+    u32 number = (first + n) % count;
+    block_index = {number, 0, 0};
+    take_up(kept + number);
+    kept[number].is_over = kept[number].is_over || run_threads();
+    put_aside(kept + number);
+    over += kept[number].is_over;
+  }
+  return over;
+}
+
+// All of them wait at one line.
+static void release_grid(u32 count) {
+  for (u32 n = 0; n < count; n++)
+    for (u32 i = 0; i < thread_count; i++) {
+      Thread *thread = kept[n].threads + i;
+      if (thread->state != WAITING || thread->what != GRID || thread->line != kept->threads->line) {
+        block_index = {n, 0, 0};
+        copy(threads, kept[n].threads, sizeof(Thread) * thread_count);
+        return diverge(threads + i, threads);
+      }
+      thread->state = READY;
+    }
+}
+
+static void run_together() {
+  u32 count = launch->grid[0];
+  for (u32 n = 0; n < count; n++) {
+    begin_block((u64)n * thread_count);
+    put_aside(kept + n);
+    kept[n].is_over = false;
+  }
+  while (!has_failed) {
+    u32 over = run_round(count);
+    if (has_failed || over == count) return;
+    release_grid(count);
+  }
 }
 
 static void begin_launch() {
@@ -571,6 +671,7 @@ static void begin_launch() {
 }
 
 static void run_blocks() {
+  if (launch->is_cooperative && launch->grid[0] > 1) return run_together();
   Blocks blocks = blocks_in_order();
   for (u64 n = 0, at = blocks.first; n < blocks.count; n++) {
     block_index = {(u32)(at % launch->grid[0]), (u32)(at / launch->grid[0] % launch->grid[1]),
@@ -582,7 +683,9 @@ static void run_blocks() {
 
 HIDDEN void fusec_host_schedule() {
   u64 threads_asked = (u64)launch->block[0] * launch->block[1] * launch->block[2];
-  if (!launch->grid[0] || launch->shared_bytes > MOST_SHARED || threads_asked > launch->stack_count) {
+  if (launch->is_cooperative) threads_asked *= launch->grid[0];
+  if (!launch->grid[0] || launch->shared_bytes > MOST_SHARED || threads_asked > launch->stack_count ||
+      (launch->is_cooperative && launch->grid[0] > MOST_RESIDENT)) {
     report = {};
     current = 0;
     note(TOO_LARGE, 0);

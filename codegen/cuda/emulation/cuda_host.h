@@ -18,7 +18,7 @@
 // Bodies of these words are no accesses of the kernel's: they say themselves what they access.
 #define FUSEC_WORD static __attribute__((noinline, unused, no_sanitize("thread", "undefined")))
 
-// ---- shared memory: one copy, because blocks run one after another --------------------------------
+// ---- shared memory: one copy, because blocks run one after another, or take turns with it ----------
 // Each array has a gap before it, whose address is noted: what runs over the end of one is found.
 
 #define FUSEC_SHARED __attribute__((section("fusec_shared"), used, no_reorder))
@@ -75,12 +75,16 @@ FUSEC_HOST __attribute__((const)) uint3 fusec_host_grid_size();
 
 enum { FUSEC_SYNC, FUSEC_BALLOT, FUSEC_IDX, FUSEC_UP, FUSEC_DOWN, FUSEC_XOR };
 FUSEC_HOST void fusec_host_block_barrier(int line);
+FUSEC_HOST void fusec_host_team_barrier(int line, unsigned count);  // of the first threads
+FUSEC_HOST void fusec_host_grid_barrier(int line);
 FUSEC_HOST int fusec_host_block_count(int line, int predicate);  // of threads with a true predicate
 FUSEC_HOST unsigned fusec_host_warp(
     int line, int what, unsigned mask, int number, int width, const void *in, void *out, int size);
 FUSEC_HOST void fusec_host_trap(int line);
 
 #define __syncthreads() fusec_host_block_barrier(__LINE__)
+#define __barrier_sync_count(number, count) fusec_host_team_barrier(__LINE__, count)
+#define fusec_grid_barrier(arrived) fusec_host_grid_barrier(((void)(arrived), __LINE__))
 #define __syncthreads_count(p) fusec_host_block_count(__LINE__, (p))
 #define __syncthreads_or(p) (fusec_host_block_count(__LINE__, (p)) > 0)
 #define __syncthreads_and(p) (fusec_host_block_count(__LINE__, !(p)) == 0)
@@ -93,7 +97,7 @@ FUSEC_HOST void fusec_host_trap(int line);
 #define __shfl_down_sync(...) fusec_host_shuffle(__LINE__, FUSEC_DOWN, __VA_ARGS__)
 #define __shfl_xor_sync(...) fusec_host_shuffle(__LINE__, FUSEC_XOR, __VA_ARGS__)
 #define __trap() fusec_host_trap(__LINE__)
-#define __threadfence() ((void)0)  // blocks run one after another
+#define __threadfence() ((void)0)  // threads run one at a time
 #define __threadfence_block() ((void)0)
 
 FUSEC_WORD void fusec_host_sync_warp(int line, unsigned mask = 0xffffffffu) {

@@ -50,6 +50,7 @@ class EmulatedDriver:
         self.arena = Arena(machine.emulated_memory() or sys.maxsize if limit is None else limit)
         self.streams = Streams(seed)
         self.launched = 0
+        self.mapped: dict[int, int] = {}  # the host's memory that kernels may read: start and end
         self._faults = EmulatedFaults()
         self._loaded: weakref.WeakValueDictionary[str, EmulatedModule] = (
             weakref.WeakValueDictionary())
@@ -94,7 +95,8 @@ class EmulatedDriver:
         follow it: the first of no elements lies anywhere."""
         block = self.arena.block_at(address)
         if block is None:
-            return MemoryRange(address, address, number, param.is_written)
+            end = next((e for s, e in self.mapped.items() if s <= address < e), address)
+            return MemoryRange(address, end, number, param.is_written)
         return MemoryRange(block.start, block.end, number, param.is_written)
 
     # -- memory
@@ -155,6 +157,35 @@ class EmulatedDriver:
         error = self._faults.first_untold()
         if error is not None:
             raise error
+
+    wait = synchronize  # between slices of a kernel handlers run
+
+    def resident_blocks(
+        self, loaded: EmulatedModule, kernel: CudaKernel, threads: int, shared_bytes: int
+    ) -> int:
+        """As many as there are stacks for, and not too many."""
+        return max(1, min(launches.MOST_RESIDENT, launches.MOST_THREADS // threads))
+
+    def flag(self) -> EmulatedFlag:
+        return EmulatedFlag(self.arena)
+
+
+class EmulatedFlag:
+    """See `Flag`: a word of the device's, which is this machine's memory."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+        self.address = arena.allocate(8)
+        self._word = ctypes.c_uint32.from_address(self.address)
+        self._word.value = 0
+
+    def raise_it(self) -> None:
+        self._word.value = 1
+
+    def give_back(self) -> None:
+        block = self._arena.block_at(self.address)
+        if block is not None:
+            self._arena.free(block)
 
 
 def _words(kernel: CudaKernel, args: Sequence[int]) -> list[Any]:

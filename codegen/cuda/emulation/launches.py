@@ -16,6 +16,7 @@ Dim3 = tuple[int, int, int]
 STACK_BYTES = 1 << 16
 _BELOW = 1 << 20  # of the lowest stack: it takes what overruns that, until the launch says so
 MOST_THREADS = 1024
+MOST_RESIDENT = 4  # blocks that wait for each other
 MOST_BLOCK: Dim3 = (1024, 1024, 64)
 MOST_GRID: Dim3 = ((1 << 31) - 1, 65_535, 65_535)
 MOST_SHARED = 232_448  # bytes of a block, on sm_90; static and dynamic together
@@ -36,7 +37,8 @@ class _Launch(ctypes.Structure):
         ("ranges", ctypes.c_void_p), ("range_count", ctypes.c_uint64),
         ("stacks", ctypes.c_void_p), ("stack_bytes", ctypes.c_uint64),
         ("stack_count", ctypes.c_uint64), ("shadow", ctypes.c_void_p),
-        ("shadow_bytes", ctypes.c_uint64), ("seed", ctypes.c_uint64), ("phase", ctypes.c_uint64),
+        ("shadow_bytes", ctypes.c_uint64), ("seed", ctypes.c_uint64),
+        ("is_cooperative", ctypes.c_uint64), ("phase", ctypes.c_uint64),
         ("report", FaultReport))
     kept: Any = None  # what it points to
 
@@ -97,7 +99,7 @@ class EmulatedLaunch:
             self.loaded.address(self.kernel.name), ctypes.addressof(pointers), self._grid,
             self._block, self._shared_bytes, ctypes.addressof(ranges), len(operands),
             stacks.address, STACK_BYTES, MOST_THREADS, ctypes.addressof(shadow), len(shadow),
-            self._seed)
+            self._seed, self.kernel.is_cooperative)
         launch.kept = pointers, ranges, shadow
         return launch
 

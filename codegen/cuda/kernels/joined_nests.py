@@ -6,7 +6,6 @@ after it.  Each was a launch; a short one costs as much as a long one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -17,10 +16,10 @@ from ...kernels.in_place_updates import written_boxes
 from ...kernels.loop_ir import Kernel, walk
 from ...kernels.specialise import LoopForm
 from ..module import CudaKernel, CudaModule, CudaParam
+from .kernel_functions import as_function
 from .kernel_sources import WrittenKernel, source_of, write_form
 
 NAME = "joined"
-_HEAD = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+, \d+\) (\w+)\(')
 _WORDS = {"blockIdx.x": "my_block", "gridDim.x": "all_blocks"}
 
 
@@ -65,21 +64,12 @@ def write_joined(forms: Sequence[LoopForm], index: str) -> JoinedKernel:
            for n, part in enumerate(parts)]
     kernel = CudaKernel(NAME, (*counts, *(p for each in own for p in each)),
                         max(part.kernel.max_threads for part in parts))
-    texts = [*map(_as_function, parts), _text(kernel, parts, own)]
+    functions = [as_function(part.text, "const int my_block, const int all_blocks", _WORDS)
+                 for part in parts]
+    texts = [*functions, _text(kernel, parts, own)]
     source = source_of([m for part in parts for m in part.math], texts,
                        [f for part in parts for f in part.functions])
     return JoinedKernel(parts, CudaModule(source, (kernel,)))
-
-
-def _as_function(part: WrittenKernel) -> str:
-    """A kernel's text as a function of the number of its block and of its blocks."""
-    text = _HEAD.sub(
-        r"__device__ __forceinline__ void \1(const int my_block, const int all_blocks, ",
-        part.text, count=1)
-    head, brace, body = text.partition("{\n")
-    for word, name in _WORDS.items():
-        body = body.replace(word, name)
-    return head + brace + body
 
 
 _TYPES = {"int32": "const i32 ", "int64": "const i64 "}

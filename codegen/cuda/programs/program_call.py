@@ -17,6 +17,7 @@ from ..driver.driver import Driver
 from .device_numbers import DeviceNumbers, host_number
 from .launch_queue import JoinedLaunches, LaunchQueue
 from .launch_sites import STATUS, LaunchSite
+from .settled import settle
 
 
 class ExitTakenError(Exception):
@@ -88,14 +89,7 @@ class ProgramCall:
         """Put what an unfinished program has computed where it belongs: loops exchange addresses.
         """
         self.queue.flush()
-        moved = {}
-        for number, address in self.left.items():
-            array = self.results[number]
-            if address != self.address("target", number) and array.size:
-                moved[number] = np.empty(array.shape, array.dtype)
-                self.driver.copy_out(moved[number], address)
-        for number, contents in moved.items():
-            self.driver.copy_in(self.address("target", number), contents)
+        settle(self.driver, self.results, self._places, self.left)
 
 
 class LaunchedProgram:

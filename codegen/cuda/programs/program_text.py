@@ -141,7 +141,7 @@ class ProgramText(TextWriter):
                for form in forms):
             raise NotNativeError(
                 "a kernel that goes over a size that only the run knows, on a CUDA device")
-        forms = [form for form in forms if not form.is_static or _stores(form)]
+        forms = [form for form in forms if not form.is_static or stores(form)]
         if not forms:
             return ""
         name = f"launch{len(self.sites)}"
@@ -200,7 +200,7 @@ def still(view: View) -> tuple[Any, Any, np.dtype]:
     return view.shape, view.strides, view.dtype
 
 
-def _stores(form: CudaForm) -> bool:
+def stores(form: CudaForm) -> bool:
     """Whether it has points, or is a reduction of none: the sum of no elements is 0."""
     loops = form.loops
     return form.points > 0 or (

@@ -1,0 +1,73 @@
+"""Where the threads of a persistent kernel have to wait for each other.
+
+A barrier is needed before what reads memory that was written since the last one, and before what
+writes memory that was read or written.  What a loop's iteration begins with is what the last one
+ended with, too, so that is found by printing the program until nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fusec.core.records import dataclass
+
+Key = Any  # of memory: equal where two may be the same
+ON_CHIP: Key = "shared memory"  # of a block, whose threads alone have to wait
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What was read and written since the last barrier."""
+
+    read: frozenset[Key] = frozenset()
+    written: frozenset[Key] = frozenset()
+
+    def __or__(self, other: Pending) -> Pending:
+        return Pending(self.read | other.read, self.written | other.written)
+
+    def conflicts(self, read: Iterable[Key], written: Iterable[Key]) -> set[Key]:
+        """The memory because of which an access with these has to wait."""
+        written = set(written)
+        return (self.written & {*read, *written}) | (self.read & written)
+
+
+NOTHING = Pending()
+
+
+class Hazards:
+    """What is pending while a program is printed; ``entries``: what loops begin with, by their
+    order in the text; ``is_stable``: whether those were right."""
+
+    def __init__(self, entries: dict[int, Pending] | None = None) -> None:
+        self.now = NOTHING
+        self.entries = {} if entries is None else entries
+        self.is_stable = True
+        self.barriers = 0
+        self.suspended = False  # accesses that are known to be apart
+        self._loops = 0
+
+    def wait_for(self, read: Iterable[Key], written: Iterable[Key]) -> str:
+        """Before an access: "" where nobody has to wait, else "block" or "grid"."""
+        read, written = frozenset(read), frozenset(written)
+        found: set[Key] = set() if self.suspended else self.now.conflicts(read, written)
+        scope = "" if not found else "block" if found == {ON_CHIP} else "grid"
+        if scope == "grid":
+            self.now = NOTHING
+        elif scope:
+            self.now = Pending(self.now.read - {ON_CHIP}, self.now.written - {ON_CHIP})
+        self.barriers += bool(scope)
+        self.now |= Pending(read, written)
+        return scope
+
+    def begin_loop(self) -> int:
+        """Its number, for `end_loop`."""
+        number, self._loops = self._loops, self._loops + 1
+        self.now = self.entries[number] = self.entries.get(number, NOTHING) | self.now
+        return number
+
+    def end_loop(self, number: int) -> None:
+        """An iteration is over."""
+        known = self.entries[number] | self.now
+        self.is_stable &= known == self.entries[number]
+        self.entries[number] = known

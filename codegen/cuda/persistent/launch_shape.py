@@ -1,0 +1,55 @@
+"""How many blocks and threads a persistent kernel is launched with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fusec.ir.sizes.bindings import resolve
+from fusec.ir.sizes.dims import Size
+
+from ..module import CudaKernel
+from .program_kernel import MOST_THREADS, ProgramKernel
+
+# Threads that the largest nest may have for one block to do all: by hand a step of 1,000 elements
+# takes 0.29 us in one block and 1.15 in all, one of 10,000 2.0 and 1.27 (H200).
+MOST_IN_ONE_BLOCK = 4096
+LEAST_THREADS = 256  # of elementwise kernels
+
+
+class LaunchShape:
+    """``at(sizes)``: blocks, threads of each, bytes of dynamic shared memory."""
+
+    def __init__(self, made: ProgramKernel, driver: Any, loaded: Any, kernel: CudaKernel) -> None:
+        self.made, self.driver, self.loaded, self.kernel = made, driver, loaded, kernel
+        self._known: dict[tuple[int, ...], tuple[int, int, int]] = {}
+
+    def size(self, size: Size, sizes: Mapping[str, int]) -> int:
+        return int(resolve(size, sizes))
+
+    def at(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
+        key = tuple(sizes[name] for name in sorted(sizes))
+        if key not in self._known:
+            self._known.clear()
+            self._known[key] = self._made(sizes)
+        return self._known[key]
+
+    def _made(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
+        layouts = [(grid.layout(sizes), grid.function.has_barriers) for grid in self.made.grids]
+        shared = max((layout.shared for layout, _ in layouts), default=0)
+        teams = [layout.threads[0] * layout.threads[1] for layout, waits in layouts if waits]
+        work = max((layout.blocks * layout.threads[0] * layout.threads[1]
+                    for layout, _ in layouts), default=1)
+        threads = _power_of_two(max([*teams, LEAST_THREADS]))
+        if work <= MOST_IN_ONE_BLOCK:
+            return 1, max(threads, min(MOST_THREADS, _power_of_two(work))), shared
+        if not teams:
+            threads = MOST_THREADS
+        wanted = max(layout.blocks if waits else -(-layout.blocks * layout.threads[0] // threads)
+                     for layout, waits in layouts)
+        most = self.driver.resident_blocks(self.loaded, self.kernel, threads, shared)
+        return max(1, min(wanted, most)), threads, shared
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << max(n - 1, 0).bit_length()

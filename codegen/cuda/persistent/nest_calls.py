@@ -1,0 +1,92 @@
+"""Nests as functions of a persistent kernel: texts, arguments, the grids of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fusec.codegen.structured.not_native import NotNativeError
+from fusec.core.records import dataclass
+from fusec.ir.sizes.bindings import Bindings
+
+from ...kernels.specialise import LoopForm
+from ..compiled_nests import CudaForm, code_key, fixed_argument, raw_bits
+from ..kernels.kernel_functions import as_function
+from ..kernels.kernel_sources import WrittenKernel, write_form
+from ..kernels.launch_plan import Layout, Slot
+from ..kernels.partitioned_stores import is_partitioned
+from ..module import WARP
+
+_HERE = {
+    "threadIdx.x": "here.x", "threadIdx.y": "here.y", "blockIdx.x": "here.block",
+    "gridDim.x": "here.blocks", "blockDim.x": "here.size_x", "blockDim.y": "here.size_y",
+    "__syncthreads()": "__barrier_sync_count(1, here.size_x * here.size_y)"}
+
+
+@dataclass(frozen=True)
+class NestFunction:
+    """A kernel of a nest as a function."""
+
+    written: WrittenKernel
+
+    @property
+    def name(self) -> str:
+        return self.written.kernel.name
+
+    @property
+    def text(self) -> str:
+        return as_function(self.written.text, "const Here here", _HERE)
+
+    @property
+    def has_barriers(self) -> bool:
+        return self.written.kernel.has_barriers
+
+
+class NestFunctions:
+    """The functions of a program's nests; nests of one structure share theirs."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple, list[NestFunction]] = {}
+
+    def of(self, form: CudaForm) -> list[NestFunction]:
+        """Those of a nest, in their order; raises `NotNativeError` for kernels that have to be
+        launched."""
+        if is_partitioned(form.loops):
+            raise NotNativeError("stores that are sorted first")
+        key = code_key(form)
+        if key not in self._known:
+            self._known[key] = [NestFunction(written) for written in write_form(
+                form.loops, form.index, f"nest_{len(self._known)}")]
+        return self._known[key]
+
+    def __iter__(self) -> Any:
+        return (function for each in self._known.values() for function in each)
+
+
+class NestGrid:
+    """The grid of a nest's function, and its arguments that are numbers, at sizes."""
+
+    def __init__(self, form: CudaForm, function: NestFunction) -> None:
+        self.form, self.function = form, function
+        self._last: tuple[LoopForm, Layout] | None = None
+
+    def layout(self, sizes: Bindings) -> Layout:
+        """How a launch of its own would be laid out."""
+        if self.form.is_static and self._last is not None:
+            return self._last[1]
+        loops = self.form.loops if self.form.is_static else self.form.loops.at_sizes(sizes)
+        layout = self.function.written.geometry(loops)
+        threads = layout.threads[0] * layout.threads[1]
+        if self.function.has_barriers and threads % WARP:
+            raise NotNativeError("a kernel with barriers of parts of warps")
+        self._last = loops, layout
+        return layout
+
+    def argument(self, slot: Slot, sizes: Bindings) -> int:
+        """The number for a slot."""
+        layout = self.layout(sizes)
+        assert self._last is not None
+        return fixed_argument(slot, self._last[0], self._params(sizes), layout)
+
+    def _params(self, sizes: Bindings) -> Sequence[int]:
+        return [raw_bits(param, sizes) for param in self.form.kernel.params]

@@ -1,0 +1,53 @@
+// What a kernel needs that goes through all iterations of a loop, behind prelude.cuh.
+
+// Where a thread is in a block of a nest's own grid, which one of the launch's blocks plays.
+struct Here {
+  u32 x, y, block, size_x, size_y, blocks;
+};
+
+// The first block of a nest without barriers that this thread plays in, and how many are played at
+// once: a block of the launch has the threads of several of them.
+FUSEC_INLINE Here first_here(u32 size_x, u32 size_y, u32 blocks) {
+  const u32 size = size_x * size_y, place = threadIdx.x % size;
+  return {place % size_x, place / size_x,
+          blockIdx.x * (blockDim.x / size) + threadIdx.x / size, size_x, size_y, blocks};
+}
+FUSEC_INLINE u32 played(u32 size_x, u32 size_y) {
+  return gridDim.x * (blockDim.x / (size_x * size_y));
+}
+
+// The same for a nest with barriers: the first threads of a block play one of its blocks.
+FUSEC_INLINE Here first_team(u32 size_x, u32 size_y, u32 blocks) {
+  return {threadIdx.x % size_x, threadIdx.x / size_x, blockIdx.x, size_x, size_y, blocks};
+}
+
+// All blocks of the launch, which are on the device at once, wait for each other.  Each adds one,
+// the first one what is left to the highest bit: that changes when all are here, so the word needs
+// no reset.  What each has written before the others read after.
+#ifndef fusec_grid_barrier
+FUSEC_INLINE void fusec_grid_barrier(u32 *arrived) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const u32 mine = blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1u;
+    __threadfence();
+    const u32 before = atomicAdd(arrived, mine);
+    while (((before ^ *static_cast<volatile u32 *>(arrived)) & 0x80000000u) == 0) {
+    }
+    __threadfence();
+  }
+  __syncthreads();
+}
+#endif
+
+FUSEC_INLINE bool is_leader() { return blockIdx.x == 0 && threadIdx.x == 0; }
+
+// Whether the host wants the kernel to end: it writes to this word of its own memory at any time.
+FUSEC_INLINE u32 asked_to_stop(const char *flag) {
+  return *reinterpret_cast<const volatile u32 *>(flag);
+}
+
+FUSEC_INLINE void fill_with_zeros(char *p, i64 words) {
+  const i64 all = i64(gridDim.x) * blockDim.x;
+  for (i64 n = i64(blockIdx.x) * blockDim.x + threadIdx.x; n < words; n += all)
+    store<u64>(p + 8 * n, 0);
+}

@@ -1,0 +1,163 @@
+"""One call of a persistent kernel: its arguments, its launch, what it leaves for the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.structured.interpreter import array_at
+from fusec.codegen.structured.memory import View
+from fusec.codegen.structured.program import StructuredProgram
+from fusec.core import locks
+
+from ...plan.control_program import EarlyExit
+from ..driver.arrays import DriverArrays
+from ..driver.device_memory import DeviceMemory
+from ..module import CudaKernel
+from ..programs.device_numbers import host_number
+from ..programs.program_text import still
+from ..programs.settled import settle
+from .launch_shape import LaunchShape
+from .program_kernel import EXIT, FIRST, INDEX, INTERRUPTED, SIZE, Argument, ProgramKernel
+
+_ARRAYS = ("operand", "target")
+
+
+class PersistentProgram:
+    """``program(operands, results, sizes)``: see `ControlCode`."""
+
+    def __init__(
+        self, program: StructuredProgram, made: ProgramKernel, kernel: CudaKernel, loaded: Any,
+        driver: Any, waits: bool,
+    ) -> None:
+        """``waits``: whether a call is over when it returns."""
+        self.made, self.kernel, self.loaded, self.driver = made, kernel, loaded, driver
+        self.exits, self.waits = program.exits, waits
+        self.shape = LaunchShape(made, driver, loaded, kernel)
+        self.arrays = [a.source for a in made.arguments.values() if a.source[0] in _ARRAYS]
+        self._arrived: dict[Any, int] = {}
+        self._lock = locks.Lock()
+
+    def __call__(
+        self, operands: Sequence[Any], results: list[Any], sizes: Mapping[str, int]
+    ) -> EarlyExit | None:
+        memory = DeviceMemory(self.driver)
+        try:
+            call = _Call(self, memory, operands, results, sizes)
+            call.launch()
+            try:
+                return call.outcome() if self.waits else None
+            finally:
+                memory.copy_back({n for n, (kind, _) in enumerate(self.arrays)
+                                  if kind == "target"})
+        finally:
+            memory.release()
+
+    def arrived(self) -> int:
+        """The word of barriers, one for each stream: the kernels of a stream do not overlap."""
+        stream = getattr(getattr(self.driver, "stream", None), "ptr", 0)
+        with self._lock:
+            if stream not in self._arrived:
+                address = self.driver.allocate(256)
+                self.driver.copy_in(address, np.zeros(256, np.uint8))
+                self._arrived[stream] = address
+            return self._arrived[stream]
+
+
+class _Call:
+    """A call while it runs."""
+
+    def __init__(
+        self, program: PersistentProgram, memory: DeviceMemory, operands: Sequence[Any],
+        results: list[Any], sizes: Mapping[str, int],
+    ) -> None:
+        self.program, self.memory, self.results = program, memory, results
+        self.operands, self.sizes = operands, sizes
+        self.driver, self.made = program.driver, program.made
+        of_kind = {"operand": operands, "target": results}
+        found = memory.addresses_of([of_kind[kind][k] for kind, k in program.arrays])
+        self.places = dict(zip(program.arrays, found, strict=True))
+        self.words = self.made.first_left + len(self.made.left)
+        self.state = 0
+        self.flag: Any = None
+
+    def launch(self) -> None:
+        program = self.program
+        grid, threads, shared = program.shape.at(self.sizes)
+        values = [self._value(argument) for argument in self.made.arguments.values()]
+        self.driver.launch(program.loaded, program.kernel, (grid, 1, 1), (threads, 1, 1), shared,
+                           values)
+
+    def _value(self, argument: Argument) -> int:
+        """What a parameter is given."""
+        source = argument.source
+        match source[0]:
+            case "operand" | "target":
+                return self.places[source]
+            case "input":
+                bits = np.asarray(self.operands[source[1]], source[2]).tobytes()
+                return int.from_bytes(bits.ljust(8, b"\0"), "little", signed=True)
+            case "fresh":
+                return self.memory.fresh(self.program.shape.size(source[2], self.sizes))
+            case "scratch":
+                return self.memory.fresh(self.made.scratch_bytes)
+            case "state":
+                self.state = self.memory.fresh(8 * self.words)
+                return self.state
+            case "arrived":
+                return self.program.arrived()
+            case "flag":
+                self.flag = self.driver.flag()
+                return self.flag.address
+        assert argument.of is not None
+        value = argument.of(self.sizes)
+        return self.memory.fresh(value) if source[0] == "lent" else value
+
+    # -- what it leaves
+
+    def outcome(self) -> EarlyExit | None:
+        """Wait for the end: numbers that are results, or the exit."""
+        state = self._waited_for()
+        left = {number: int(state[self.made.first_left + n])
+                for n, number in enumerate(self.made.left)}
+        taken = int(state[EXIT])
+        if taken == 0:
+            for n, (position, dtype, _) in enumerate(self.made.results):
+                self.results[position] = dtype.type(_number(state, self.made.first_result + n, dtype))
+            return None
+        settle(self.driver, self.results, self.places, left)
+        if taken == INTERRUPTED:
+            raise KeyboardInterrupt
+        number = taken - 1
+        arguments = tuple(self._shown(operand, state, FIRST + n)
+                          for n, operand in enumerate(self.made.exits[number]))
+        return EarlyExit(self.program.exits[number], int(state[INDEX]), int(state[SIZE]), arguments)
+
+    def _waited_for(self) -> np.ndarray:
+        """The state; where Ctrl-C comes meanwhile the kernel is asked to end first."""
+        state = np.zeros(max(self.words, 1), np.int64)
+        try:
+            self.driver.wait()
+        except KeyboardInterrupt:
+            if self.flag is None:
+                raise
+            self.flag.raise_it()
+            self.driver.wait()
+        finally:
+            if self.flag is not None:
+                self.flag.give_back()
+        if self.state:
+            self.driver.copy_out(state, self.state)
+        return state
+
+    def _shown(self, operand: Any, state: np.ndarray, word: int) -> Any:
+        """An operand of an exit, on the host."""
+        if isinstance(operand, View):
+            return DriverArrays(self.driver).fetch(array_at(int(state[word]), *still(operand)))
+        return _number(state, word, operand.dtype)
+
+
+def _number(state: np.ndarray, word: int, dtype: np.dtype) -> Any:
+    return host_number(state[word:word + 1].view(np.uint8)[:dtype.itemsize].view(dtype)[0], dtype)

@@ -1,0 +1,108 @@
+"""A structured program as one kernel: made of its statements, compiled, and what people see of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from fusec import config
+from fusec.codegen.backend import Strides
+from fusec.codegen.structured import statements as s
+from fusec.codegen.structured.not_native import NotNativeError
+from fusec.codegen.structured.program import StructuredProgram, build_program
+from fusec.codegen.structured.verify import verify
+from fusec.ir import Loc
+
+from ...kernels.loop_ir import Kernel
+from ...machine_code.native_nest import CompileStats
+from ...plan.control_program import ControlCode
+from ..driver.driver import Driver
+from ..kernels.kernel_sources import source_of
+from ..kernels.kernel_texts import KernelTexts
+from ..module import CudaKernel, CudaModule
+from ..programs.residence import walk
+from ..scalars.scalar_functions import definition
+from .hazards import Hazards, Pending
+from .persistent_call import PersistentProgram
+from .printer import print_block
+from .program_kernel import MOST_THREADS, ProgramKernel
+
+NAME = "persistent"
+MOST_STATIC_SHARED = 48 << 10  # bytes that a block has without asking for more
+
+
+class PersistentCompiler(Protocol):
+    """The parts of `CudaBackend` that persistent kernels are made with."""
+
+    @property
+    def driver(self) -> Driver: ...
+    def driver_for(self, kernel: Kernel) -> Any: ...
+
+
+def persistent_program(
+    program: StructuredProgram, strides: Sequence[Strides], compiler: PersistentCompiler,
+    stats: CompileStats,
+) -> ControlCode:
+    """Raises `NotNativeError` for what has to be launched."""
+    if config.verify:
+        verify(program)
+    start, driver = time.perf_counter(), compiler.driver
+    made = printed(program)
+    module = _module(made)
+    (kernel,) = module.kernels
+    emitted = time.perf_counter()
+    loaded = driver.compile(module)
+    stats.codegen_ms += 1e3 * (emitted - start)
+    stats.add(driver.compiler, 1e3 * (time.perf_counter() - emitted))
+    stats.compiled += 1
+    node = program.node
+    whole = Kernel(node.name, (), (), (), tuple(dict.fromkeys(_locs(program))))
+    run = PersistentProgram(program, made, kernel, loaded, compiler.driver_for(whole),
+                            waits=bool(made.exits or made.results))
+    return ControlCode(node, run, [grid.form.loops for grid in made.grids], program.copied,
+                       KernelTexts(module), lambda: build_program(node, strides),
+                       f"one kernel that does all iterations, with {made.hazards.barriers} "
+                       f"barriers in its text")
+
+
+def printed(program: StructuredProgram) -> ProgramKernel:
+    """The kernel with all statements, and barriers where loops need them."""
+    entries: dict[int, Pending] = {}
+    while True:
+        hazards = Hazards(entries)
+        made = ProgramKernel(program, hazards)
+        print_block(made, program.body)
+        if hazards.is_stable:
+            return made
+        entries = hazards.entries
+
+
+def _module(made: ProgramKernel) -> CudaModule:
+    text = made.text(NAME)
+    functions = list(made.functions)
+    static = sum(made.shared.values())
+    if static > MOST_STATIC_SHARED:
+        raise NotNativeError("more shared memory than a block has")
+    called = [*made.em.functions, *(f for one in functions for f in one.written.functions)]
+    texts = [definition(f) if isinstance(f, str) else f for f in called]
+    math = [*made.em.math, *(m for one in functions for m in one.written.math)]
+    source = source_of(math, [_helpers(), *(f.text for f in functions), text], texts)
+    params = tuple(argument.param for argument in made.arguments.values())
+    return CudaModule(source, (CudaKernel(
+        NAME, params, MOST_THREADS, True, static, is_cooperative=True),))
+
+
+@cache
+def _helpers() -> str:
+    text = (Path(__file__).parent / "persistent.cuh").read_text()
+    return f"namespace fusec {{\n{text}}}  // namespace fusec"
+
+
+def _locs(program: StructuredProgram) -> Iterator[Loc]:
+    for x in walk(program.body):
+        if isinstance(x, s.RunKernel):
+            yield from x.kernel.locs

@@ -1,0 +1,411 @@
+"""The text of a persistent kernel as it grows: parameters, memory and numbers of the program.
+
+Every thread of every block has all numbers and addresses of the program, computes them alike, and
+takes the same branches.  What a nest leaves is in memory, behind a barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.structured.aliases import Aliases
+from fusec.codegen.structured.memory import (
+    Constant,
+    Memory,
+    Operand,
+    Register,
+    Variable,
+    View,
+    is_zero,
+)
+from fusec.codegen.structured.not_native import NotNativeError
+from fusec.codegen.structured.program import StructuredProgram
+from fusec.core.records import dataclass
+from fusec.ir.sizes.bindings import Bindings, resolve
+from fusec.ir.sizes.dims import Size, is_static, symbols_of
+
+from ..compiled_nests import CudaForm, raw_bits
+from ..kernels.nest_kernel import in_memory
+from ..module import CudaParam, ParamKind
+from ..programs.residence import reads, walk
+from ..scalars.emitter import BOOL, CudaEmitter, CudaValue, literal, memory_type, type_name
+from .hazards import ON_CHIP, Hazards
+from .nest_calls import NestFunction, NestFunctions, NestGrid
+
+WORD = 8
+MOST_PARAMS = 400  # of 4 KiB that a launch's arguments may take
+# Words of the state, which the kernel leaves for the host: the exit that was taken plus one (or
+# `INTERRUPTED`), its index and size, a word for checks of kernels, one for the wish to stop.
+EXIT, INDEX, SIZE, STATUS, STOP, FIRST = range(6)
+INTERRUPTED = -1
+MOST_THREADS = 1024
+_LEFT = "@left@"  # replaced by the addresses of what an exit leaves, when these are known
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A parameter and what it is given: ``of`` the call's sizes, where ``kind`` is "number"; else
+    ("operand" or "target", position), ("input", position, dtype), ("fresh", size), ("scratch",),
+    ("state",), ("arrived",), ("flag",)."""
+
+    param: CudaParam
+    source: tuple[Any, ...]
+    of: Callable[[Bindings], int] | None = None
+
+
+_OWN = frozenset({"partials", "scratch"})  # memory of a nest beside its operands
+_SPENT = "u32 spent = 0;"
+
+
+class ProgramKernel:
+    """See the module docstring; `hazards` says where barriers are."""
+
+    def __init__(self, program: StructuredProgram, hazards: Hazards) -> None:
+        self.program, self.node, self.hazards = program, program.node, hazards
+        self.em = CudaEmitter()
+        self.functions = NestFunctions()
+        self.aliases = Aliases(program.body)
+        self.head: list[str] = []
+        self.arguments: dict[tuple[Any, ...], Argument] = {}
+        self.grids: list[NestGrid] = []
+        self.shared: dict[str, int] = {}  # bytes of the static shared memory of each function
+        self.scratch_bytes = 0
+        self.zeros: list[tuple[str, str]] = []  # memory that begins as zeros, and its 64-bit words
+        self.words: dict[Register, int] = {}  # of numbers that nests leave: offsets in the scratch
+        self.unread: list[Register] = []  # of these, those that no thread has read yet
+        self.readers = {r for x in walk(program.body) for r in reads(x)}
+        self.left: dict[int, Memory] = {}
+        self.results: list[tuple[int, np.dtype, str]] = []  # numbers, and how each is stored
+        self.exits: dict[int, list[Operand | View]] = {}
+        self.kept: dict[int, Operand] = {}  # arguments of calls that may raise, by ``host`` word
+        self.has_checks = self.has_loops = False
+        self._nests = 0
+        self._declared: set[Any] = set()
+        self._offsets: dict[Any, int | None] = {}
+
+    # -- parameters
+
+    def argument(
+        self, source: tuple[Any, ...], kind: ParamKind = "pointer", is_written: bool = True,
+        of: Callable[[Bindings], int] | None = None,
+    ) -> str:
+        """The parameter with this source."""
+        if source not in self.arguments:
+            if len(self.arguments) >= MOST_PARAMS:
+                raise NotNativeError(f"more than {MOST_PARAMS} numbers and arrays")
+            name = f"a{len(self.arguments)}"
+            self.arguments[source] = Argument(CudaParam(name, kind, is_written), source, of)
+        return self.arguments[source].param.name
+
+    def number_of(self, source: tuple[Any, ...], of: Callable[[Bindings], int]) -> str:
+        """An integer that a launch gives."""
+        return self.argument(("number", *source), "int64", False, of)
+
+    def size(self, size: Size) -> str:
+        """A size as an int64."""
+        if is_static((size,)):
+            return literal(np.dtype(np.int64), size)
+        self.require_outer(size)
+        return self.number_of(("size", size), lambda sizes: int(resolve(size, sizes)))
+
+    def require_outer(self, *sizes: Any) -> None:
+        """Sizes that are known when the program begins."""
+        if not symbols_of(sizes) <= self.program.outer:
+            raise NotNativeError("a size that only the run knows")
+
+    # -- numbers
+
+    def declare_number(self, thing: Register | Variable) -> str:
+        """The name of a number, which all of the kernel knows."""
+        if thing.dtype.kind == "c":
+            raise NotNativeError("complex numbers beside arrays")
+        if thing not in self._declared:
+            self._declared.add(thing)
+            self.head.append(f"{type_name(thing.dtype)} {thing!r};")
+        return repr(thing)
+
+    def define(self, register: Register, text: str) -> None:
+        self.em.line(f"{self.declare_number(register)} = {text};")
+
+    def value(self, operand: Operand) -> CudaValue:
+        if operand.dtype.kind == "c":
+            raise NotNativeError("complex numbers beside arrays")
+        if isinstance(operand, Constant):
+            return CudaValue(literal(operand.dtype, operand.value), operand.dtype)
+        return CudaValue(repr(operand), operand.dtype)
+
+    def bits(self, value: CudaValue) -> str:
+        """The store of a number into a word of the state, at a place: of ``{}``."""
+        kind = memory_type(value.dtype)
+        return f"store<{kind}>({{}}, {in_memory(value)})"
+
+    def read(self, dtype: np.dtype, at: str) -> str:
+        text = f"load<{memory_type(dtype)}>({at})"
+        return f"{text} != 0" if dtype == BOOL else text
+
+    def word(self, register: Register) -> str:
+        """Where a nest leaves a number."""
+        if register not in self.words:
+            self.declare_number(register)
+            self.words[register] = self.reserve(WORD)
+        return self.in_scratch(self.words[register])
+
+    def fetch_numbers(self) -> None:
+        """Read what nests have left in words."""
+        waiting, self.unread = [r for r in self.unread if r in self.readers], []
+        if waiting:
+            self.wait_for([("word", r) for r in waiting], ())
+        for register in waiting:
+            self.define(register, self.read(register.dtype, self.word(register)))
+
+    # -- memory
+
+    def reserve(self, nbytes: int) -> int:
+        """An offset in the scratch memory of a call."""
+        offset = self.scratch_bytes
+        self.scratch_bytes += -(-nbytes // 256) * 256
+        return offset
+
+    def in_scratch(self, offset: int) -> str:
+        return f"{self.argument(('scratch',))} + {offset}"
+
+    def memory_of(self, size: Size) -> str:
+        """Memory of the call's own."""
+        if is_static((size,)):
+            return self.in_scratch(self.reserve(int(size)))
+        self.require_outer(size)
+        return self.argument(("fresh", len(self.arguments), size))
+
+    def declare_memory(self, memory: Memory) -> None:
+        if memory.left >= 0:
+            self.left[memory.left] = memory
+        if memory.origin in ("operand", "target"):
+            start = self.argument((memory.origin, memory.position),
+                                  is_written=memory.origin == "target")
+        elif memory.origin == "alias":
+            start = "nullptr"
+        elif memory.origin in ("temp", "zeros"):
+            start = self.memory_of(memory.nbytes)
+        else:
+            raise NotNativeError("a function that calls itself")
+        if memory.origin == "operand":  # of one type, so that aliases may be at any
+            start = f"const_cast<char *>({start})"
+        self.head.append(f"char *{memory!r} = {start};")
+        if memory.origin == "zeros":
+            self.zeros.append((repr(memory), f"({self.size(memory.nbytes)} + 7) / 8"))
+
+    def place(self, view: View) -> str:
+        """The address of an array's first element."""
+        text = repr(view.memory)
+        if not is_zero(view.offset):
+            text += f" + {self.value(view.offset)}"
+        if not is_zero(view.element):
+            text += f" + {self.value(view.element)} * {view.dtype.itemsize}"
+        return text
+
+    # -- waiting
+
+    def wait_for(self, read: Iterable[Any], written: Iterable[Any]) -> None:
+        """A barrier, where an access to this memory needs one."""
+        scope = self.hazards.wait_for(read, written)
+        if scope == "block":
+            self.em.line("__syncthreads();")
+        elif scope:
+            self.barrier()
+
+    def barrier(self) -> None:
+        self.em.line("if (gridDim.x == 1) __syncthreads(); else "
+                     f"fusec_grid_barrier(reinterpret_cast<u32 *>({self.argument(('arrived',))}));")
+
+    # -- nests
+
+    def call_nest(
+        self, form: CudaForm, places: Sequence[str], read: Iterable[Any], written: Iterable[Any]
+    ) -> None:
+        """All blocks of a nest's functions; ``places``: the addresses of the kernel's buffers."""
+        if not form.is_static:
+            loops = form.loops
+            self.require_outer(loops.extents, *((o.offset, o.strides, o.gathered)
+                                                for o in loops.operands))
+        read, written, own = set(read), set(written), self._nests
+        self._nests += 1
+        for function in self.functions.of(form):
+            grid = NestGrid(form, function)
+            self.grids.append(grid)
+            slots = function.written.slots
+            extra = {("own", own, slot[0]) for slot in slots if slot[0] in _OWN}
+            if ("status",) in slots:
+                written.add(STATUS)
+            on_chip = {ON_CHIP} if function.has_barriers else set()
+            self.wait_for(read | extra, written | extra | on_chip)
+            self.shared[function.name] = function.written.kernel.static_shared
+            values = [self._slot(slot, grid, places, own) for slot in slots]
+            self._call(function, grid, values, len(self.grids) - 1)
+
+    def _slot(
+        self, slot: Any, grid: NestGrid, places: Sequence[str], own: int
+    ) -> str:
+        """The argument of a nest's function."""
+        match slot[0]:
+            case "operand":
+                operand = grid.form.loops.operands[int(slot[1])]
+                offset = "" if operand.offset == 0 else f" + {self.size(operand.offset)}"
+                return places[operand.buffer] + offset
+            case "status":
+                self.has_checks = True
+                return f"{self.argument(('state',))} + {WORD * STATUS}"
+            case "partials":
+                return self._borrowed(("partials", own), lambda sizes: grid.layout(sizes).partials,
+                                      grid)
+            case "scratch":
+                itemsize = grid.form.loops.nest.scratch[int(slot[1])].itemsize
+                return self._borrowed(
+                    ("scratch", own, slot[1]),
+                    lambda sizes: max(grid.layout(sizes).scratch, 1) * itemsize, grid)
+        if slot[0] == "param":
+            param = grid.form.kernel.params[int(slot[1])]
+            return self.number_of(("constant", param.dtype, repr(param.value)),
+                                  lambda sizes: raw_bits(param, sizes))
+        return self._integer(slot, grid, lambda sizes: grid.argument(slot, sizes))
+
+    def _borrowed(
+        self, key: tuple[Any, ...], nbytes: Callable[[Bindings], int], grid: NestGrid
+    ) -> str:
+        """Memory of a nest's own; its two kernels have one."""
+        if key not in self.arguments:
+            if grid.form.is_static:
+                offset = self._offsets.setdefault(key, None)
+                if offset is None:
+                    offset = self._offsets[key] = self.reserve(nbytes({}))
+                return self.in_scratch(offset)
+            return self.argument(("lent", *key), of=nbytes)
+        return self.arguments[key].param.name
+
+    def _integer(
+        self, key: Any, grid: NestGrid, of: Callable[[Bindings], int]
+    ) -> str:
+        """An integer of a nest: part of the code where its sizes are."""
+        if grid.form.is_static:
+            return str(of({}))
+        return self.number_of(("grid", self.grids.index(grid), *key), of)
+
+    def _call(
+        self, function: NestFunction, grid: NestGrid, values: Sequence[str], number: int
+    ) -> None:
+        sizes = [self._integer(("threads", axis), grid, lambda at, axis=axis: (
+            grid.layout(at).threads[axis])) for axis in (0, 1)]
+        blocks = self._integer(("blocks",), grid, lambda at: grid.layout(at).blocks)
+        size_x, size_y = (f"u32({text})" for text in sizes)
+        call = f"{function.name}(here, {', '.join(values)});"
+        em = self.em
+        if not function.has_barriers:
+            with em.block(f"for (Here here = first_here({size_x}, {size_y}, u32({blocks})); "
+                          f"here.block < here.blocks; here.block += played({size_x}, {size_y}))"):
+                em.line(call)
+            return
+        with em.block(f"if (threadIdx.x < {size_x} * {size_y})"), em.block(
+                f"for (Here here = first_team({size_x}, {size_y}, u32({blocks})); "
+                "here.block < here.blocks; here.block += gridDim.x)"):
+            em.line(call)
+            em.line("__barrier_sync_count(1, here.size_x * here.size_y);")
+
+    # -- the host
+
+    def in_memory_of_threads(self, operand: Operand) -> str:
+        """The address of a number that each thread has for itself."""
+        kind, name = memory_type(operand.dtype), self.em.fresh("own")
+        self.em.line(f"const {kind} {name} = {in_memory(self.value(operand))};")
+        return f"reinterpret_cast<const char *>(&{name})"
+
+    def state(self, word: int | str) -> str:
+        """Where a word of the state is."""
+        return f"{self.argument(('state',))} + {WORD} * {word}"
+
+    def leave(
+        self, exit_: int, operands: Sequence[Operand | View] = (), index: str = "0",
+        size: str = "0",
+    ) -> None:
+        """End the kernel at an exit; all threads come here."""
+        self.exits[exit_] = list(operands)
+        em = self.em
+        with em.block("if (is_leader())"):
+            for word, text in ((EXIT, str(exit_ + 1)), (INDEX, index), (SIZE, size)):
+                em.line(f"store<i64>({self.state(word)}, i64({text}));")
+            for n, operand in enumerate(operands):
+                em.line(self._stored(operand).format(self.state(FIRST + n)))
+            em.line(_LEFT)
+        em.line("return;")
+
+    def _stored(self, operand: Operand | View) -> str:
+        if isinstance(operand, View):
+            return f"store<u64>({{}}, u64({self.place(operand)}));"
+        return self.bits(self.value(operand)) + ";"
+
+    def leave_where_a_check_failed(self, exit_: int, operands: Sequence[Operand | View]) -> None:
+        """After a nest that checks."""
+        self.wait_for([STATUS], ())
+        with self.em.block(f"if (load<u32>({self.state(STATUS)}) != 0)"):
+            self.leave(exit_, operands)
+
+    def poll(self, cost: int, most: int) -> None:
+        """Between two iterations: now and then see whether the host wants the kernel to end."""
+        em = self.em
+        if _SPENT not in self.head:
+            self.head.append(_SPENT)
+        em.line(f"spent += {cost};")
+        with em.block(f"if (spent >= {most})"):
+            em.line("spent = 0;")
+            self.barrier()
+            em.line(f"if (is_leader()) store<u32>({self.state(STOP)}, "
+                    f"asked_to_stop({self.argument(('flag',), is_written=False)}));")
+            self.barrier()
+            with em.block(f"if (load<u32>({self.state(STOP)}) != 0)"):
+                self.leave(INTERRUPTED - 1)
+
+    @property
+    def first_result(self) -> int:
+        """The word of the state where numbers are, behind the operands of exits."""
+        return FIRST + max(map(len, self.exits.values()), default=0)
+
+    @property
+    def first_left(self) -> int:
+        """The word where addresses of results are that an exit leaves."""
+        return self.first_result + len(self.results)
+
+    def text(self, name: str) -> str:
+        """The kernel, when all statements are printed."""
+        left = [f"store<u64>({self.state(self.first_left + n)}, u64({memory!r}));"
+                for n, memory in enumerate(self.left.values())]
+        lines = [" ".join(left).join(line.split(_LEFT)) for line in self.em.lines]
+        body = [*(f"  {line}" for line in self.head), *self._start(), *lines, *self._end()]
+        kinds = {"int64": "i64 ", "int32": "i32 "}
+        params = ", ".join(
+            kinds.get(a.param.kind, "char *" if a.param.is_written else "const char *")
+            + a.param.name for a in self.arguments.values())
+        bounds = f"__launch_bounds__({MOST_THREADS})"
+        return "\n".join([f'extern "C" __global__ void {bounds} {name}({params}) {{', *body, "}"])
+
+    def _start(self) -> list[str]:
+        """What is 0 when the statements begin."""
+        lines = [f"  fill_with_zeros({memory}, {words});" for memory, words in self.zeros]
+        if self.has_checks:
+            lines.append(f"  if (is_leader()) store<u32>({self.state(STATUS)}, 0);")
+        return lines + self._printed_barrier() if lines else []
+
+    def _printed_barrier(self) -> list[str]:
+        before, self.em.lines = self.em.lines, []
+        self.barrier()
+        lines, self.em.lines = self.em.lines, before
+        return lines
+
+    def _end(self) -> list[str]:
+        """The numbers that are results."""
+        lines = [f"    {text.format(self.state(self.first_result + n))};"
+                 for n, (_, _, text) in enumerate(self.results)]
+        if not lines and not self.exits:
+            return []
+        lines.append(f"    store<i64>({self.state(EXIT)}, 0);")
+        return ["  if (is_leader()) {", *lines, "  }"]
