@@ -28,6 +28,7 @@ from .driver.driver import Driver
 from .joined_call import JoinedCall
 from .kernels.joined_nests import write_joined
 from .kernels.kernel_sources import WrittenKernel, module_of, write_form
+from .persistent import choice
 from .persistent.program import persistent_program
 from .programs.program import launched_program
 from .scalars.scalar_functions import refusal as scalar_refusal
@@ -36,8 +37,6 @@ from .scalars.scalar_ops import supports
 
 class CudaBackend(Backend):
     """Kernels for the devices of one driver, which is made when something is first compiled."""
-
-    allows_persistent = True  # kernels that do all iterations of a loop
 
     def __init__(self, name: str, make_driver: Callable[[], Driver]) -> None:
         self.name, self._make_driver = name, make_driver
@@ -104,12 +103,13 @@ class CudaBackend(Backend):
         program = build_program(node, strides)
         if program.may_outgrow:
             raise NotNativeError("a result of any size, on a CUDA device")
-        if self.allows_persistent:
+        reason = ""
+        if choice.forced != "launched":
             try:
                 return persistent_program(program, strides, self, stats)
             except NotNativeError as error:
                 reason = str(error)
-        return launched_program(program, strides, self, stats)
+        return launched_program(program, strides, self, stats, reason)
 
     def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]:
         """The device's function for a library call in a program: see `ProgramText`."""

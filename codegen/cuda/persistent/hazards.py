@@ -43,7 +43,6 @@ class Hazards:
         self.now = NOTHING
         self.entries = {} if entries is None else entries
         self.is_stable = True
-        self.barriers = 0
         self.suspended = False  # accesses that are known to be apart
         self._loops = 0
 
@@ -56,7 +55,6 @@ class Hazards:
             self.now = NOTHING
         elif scope:
             self.now = Pending(self.now.read - {ON_CHIP}, self.now.written - {ON_CHIP})
-        self.barriers += bool(scope)
         self.now |= Pending(read, written)
         return scope
 

@@ -189,6 +189,7 @@ def _run_kernel(kernel: ProgramKernel, x: s.RunKernel) -> None:
             together, reads, writes = False, set(keys), {keys[n] for n in _outs(x.kernel)}
             kernel.wait_for(reads, writes)
             kernel.hazards.suspended = True
+            kernel.note_launch(1)
         kernel.call_nest(form, places, reads, writes)
     kernel.hazards.suspended = False
     kernel.unread += [r for r in x.results if isinstance(r, Register)]
@@ -256,7 +257,7 @@ def _if(kernel: ProgramKernel, x: s.If) -> None:
 
 
 def _while(kernel: ProgramKernel, x: s.While) -> None:
-    kernel.has_loops = True
+    kernel.loops += 1
     number = kernel.hazards.begin_loop()
     with kernel.em.block("while (true)"):
         print_block(kernel, x.test)
@@ -265,11 +266,12 @@ def _while(kernel: ProgramKernel, x: s.While) -> None:
         print_block(kernel, x.body)
         kernel.hazards.end_loop(number)
     kernel.hazards.now = after
+    kernel.loops -= 1
 
 
 def _counted_loop(kernel: ProgramKernel, x: s.CountedLoop) -> None:
     """Its body adds one to the variable."""
-    kernel.has_loops = True
+    kernel.loops += 1
     number = kernel.hazards.begin_loop()
     with kernel.em.block(f"while ({x.variable!r} < {kernel.value(x.limit)})"):
         after = kernel.hazards.now
@@ -277,6 +279,7 @@ def _counted_loop(kernel: ProgramKernel, x: s.CountedLoop) -> None:
         _poll(kernel, s.Poll(x.cost))
         kernel.hazards.end_loop(number)
     kernel.hazards.now |= after
+    kernel.loops -= 1
 
 
 def _poll(kernel: ProgramKernel, x: s.Poll) -> None:

@@ -26,6 +26,8 @@ from ..kernels.kernel_texts import KernelTexts
 from ..module import CudaKernel, CudaModule
 from ..programs.residence import walk
 from ..scalars.scalar_functions import definition
+from . import choice as choices
+from .choice import choose
 from .hazards import Hazards, Pending
 from .persistent_call import PersistentProgram
 from .printer import print_block
@@ -47,11 +49,14 @@ def persistent_program(
     program: StructuredProgram, strides: Sequence[Strides], compiler: PersistentCompiler,
     stats: CompileStats,
 ) -> ControlCode:
-    """Raises `NotNativeError` for what has to be launched."""
+    """Raises `NotNativeError` for what has to be launched, or is better so."""
     if config.verify:
         verify(program)
     start, driver = time.perf_counter(), compiler.driver
     made = printed(program)
+    choice = choose(program, made)
+    if not choice.is_persistent and choices.forced != "persistent":
+        raise NotNativeError(str(choice))
     module = _module(made)
     (kernel,) = module.kernels
     emitted = time.perf_counter()
@@ -65,8 +70,7 @@ def persistent_program(
                             waits=bool(made.exits or made.results))
     return ControlCode(node, run, [grid.form.loops for grid in made.grids], program.copied,
                        KernelTexts(module), lambda: build_program(node, strides),
-                       f"one kernel that does all iterations, with {made.hazards.barriers} "
-                       f"barriers in its text")
+                       f"one kernel that does all of it; {choice}")
 
 
 def printed(program: StructuredProgram) -> ProgramKernel:

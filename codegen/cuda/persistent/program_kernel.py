@@ -81,7 +81,9 @@ class ProgramKernel:
         self.results: list[tuple[int, np.dtype, str]] = []  # numbers, and how each is stored
         self.exits: dict[int, list[Operand | View]] = {}
         self.kept: dict[int, Operand] = {}  # arguments of calls that may raise, by ``host`` word
-        self.has_checks = self.has_loops = False
+        self.has_checks = False
+        self.launches = self.barriers = 0  # of an iteration of all loops; launches: if there were
+        self.loops = 0  # around the statement that is printed
         self._nests = 0
         self._declared: set[Any] = set()
         self._offsets: dict[Any, int | None] = {}
@@ -211,10 +213,15 @@ class ProgramKernel:
     def wait_for(self, read: Iterable[Any], written: Iterable[Any]) -> None:
         """A barrier, where an access to this memory needs one."""
         scope = self.hazards.wait_for(read, written)
+        self.barriers += bool(scope and self.loops)
         if scope == "block":
             self.em.line("__syncthreads();")
         elif scope:
             self.barrier()
+
+    def note_launch(self, count: int) -> None:
+        if self.loops:
+            self.launches += count
 
     def barrier(self) -> None:
         self.em.line("if (gridDim.x == 1) __syncthreads(); else "
@@ -235,6 +242,7 @@ class ProgramKernel:
         for function in self.functions.of(form):
             grid = NestGrid(form, function)
             self.grids.append(grid)
+            self.note_launch(not self.hazards.suspended)
             slots = function.written.slots
             extra = {("own", own, slot[0]) for slot in slots if slot[0] in _OWN}
             if ("status",) in slots:
@@ -252,7 +260,7 @@ class ProgramKernel:
         match slot[0]:
             case "operand":
                 operand = grid.form.loops.operands[int(slot[1])]
-                offset = "" if operand.offset == 0 else f" + {self.size(operand.offset)}"
+                offset = "" if type(operand.offset) is int and not operand.offset else f" + {self.size(operand.offset)}"
                 return places[operand.buffer] + offset
             case "status":
                 self.has_checks = True

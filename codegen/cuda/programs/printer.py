@@ -172,7 +172,8 @@ def _argument(text: ProgramText, x: Operand | View) -> str:
 
 def _check(text: ProgramText, x: s.Check) -> None:
     exit_ = text.program.exits[x.exit]
-    size = text.host(x.size) if is_static((exit_.size,)) else text.size(exit_.size or 0)
+    size = text.host(x.size) if is_static((exit_.size,)) else text.size(
+        0 if exit_.size is None else exit_.size)
     operands = "".join(f"{text.kept[word]}, " for word, _ in exit_.call[1]) if exit_.call else ""
     text.line(f"if not {text.host(x.condition)}: raise ExitTakenError("
               f"{x.exit}, int({text.host(x.index)}), int({size}), ({operands}))")

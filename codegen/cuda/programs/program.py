@@ -40,9 +40,10 @@ class CudaCompiler(Protocol):
 
 def launched_program(
     program: StructuredProgram, strides: Sequence[Strides], compiler: CudaCompiler,
-    stats: CompileStats,
+    stats: CompileStats, reason: str = "",
 ) -> ControlCode:
-    """Raises `NotNativeError` for what only runs step by step."""
+    """Raises `NotNativeError` for what only runs step by step; ``reason``: why all of it is not
+    one kernel."""
     if config.verify:
         verify(program)
     text = ProgramText(program, compiler.library_at)
@@ -57,7 +58,8 @@ def launched_program(
     node, forms = program.node, [form.loops for site in text.sites.values() for form in site]
     return ControlCode(node, run, forms, program.copied, texts,
                        lambda: build_program(node, strides),
-                       f"text that launches {len(text.sites)} kernels")
+                       f"text that launches {len(text.sites)} kernels"
+                       f"{f' (not one for all iterations: {reason})' if reason else ''}")
 
 
 def _sites(

@@ -1,0 +1,100 @@
+"""One kernel for all iterations, or launches of kernels: which costs less.
+
+Figures are those of kernels written by hand for an H200: a step of a loop as a launch in a CUDA
+graph, as a barrier of one block, as one of all blocks; what memory gives to a grid of any size, to
+blocks that stay, and to one block; what the host takes to look at a number and ask again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from fusec.codegen.structured import statements as s
+from fusec.codegen.structured.program import StructuredProgram
+from fusec.core.records import dataclass
+
+from ..compiled_nests import CudaForm
+from ..programs.residence import Residence
+from .launch_shape import MOST_IN_ONE_BLOCK
+from .program_kernel import ProgramKernel
+
+LAUNCH_US, BLOCK_BARRIER_US, GRID_BARRIER_US, LOOK_US = 1.0, 0.2, 0.85, 20.0
+_WORTH = 1.25  # of which the time of Python is part that launches each iteration
+GRID_GBS, STAYING_GBS, BLOCK_GBS = 4000.0, 3400.0, 80.0
+
+Way = Literal["", "persistent", "launched"]
+forced: Way = ""  # by tests
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Estimated times of an iteration of all loops; ``looks``: how often the host has to wait for a
+    number in it."""
+
+    persistent_us: float
+    launched_us: float
+    launches: int
+    looks: int
+
+    @property
+    def is_persistent(self) -> bool:
+        return self.persistent_us <= _WORTH * self.launched_us
+
+    def __str__(self) -> str:
+        looks = f", {self.looks} of which the host waits for" if self.looks else ""
+        return (f"an iteration is estimated at {self.persistent_us:.2g} us, and at "
+                f"{self.launched_us:.2g} us as {self.launches} launches in CUDA graphs{looks}")
+
+
+def choose(program: StructuredProgram, made: ProgramKernel) -> Choice:
+    """Of a program, by its kernel; sizes that calls give count as those of large arrays."""
+    static = [grid for grid in made.grids if grid.form.is_static]
+    work = max(map(_threads, static), default=1)
+    in_one = work <= MOST_IN_ONE_BLOCK and len(static) == len(made.grids)
+    barrier, rate = (BLOCK_BARRIER_US, BLOCK_GBS) if in_one else (GRID_BARRIER_US, STAYING_GBS)
+    moved, looks = sum(_bytes(grid.form) for grid in static), _looks(program)
+    return Choice(made.barriers * barrier + moved / (1e3 * rate),
+                  max(LAUNCH_US * made.launches, moved / (1e3 * GRID_GBS)) + looks * LOOK_US,
+                  made.launches, looks)
+
+
+def _threads(grid: Any) -> int:
+    layout = grid.layout({})
+    return int(layout.blocks * layout.threads[0] * layout.threads[1])
+
+
+def _bytes(form: CudaForm) -> int:
+    """What a nest moves, if nothing is read twice."""
+    loops, moved = form.loops, dict[int, int]()
+    for operand in loops.operands:
+        points = math.prod(n for n, step in zip(loops.extents, operand.strides, strict=True)
+                           if step != 0)
+        moved[operand.buffer] = max(moved.get(operand.buffer, 0), points * operand.dtype.itemsize)
+    return sum(moved.values())
+
+
+def _looks(program: StructuredProgram) -> int:
+    """Conditions and indices that follow from what kernels compute."""
+    residence = Residence(program.body)
+    inside = [*_inside_loops(program.body)]
+    checks = sum(isinstance(x, s.RunKernel) and any(use.exit >= 0 for use in x.nests)
+                 for x in inside)
+    return checks + sum(residence.is_there(number) for x in inside for number in _waited_for(x))
+
+
+def _waited_for(x: Any) -> Iterator[Any]:
+    if isinstance(x, (s.If, s.While, s.Check, s.PointInto)):
+        yield x.condition
+    elif isinstance(x, (s.Load, s.Store)):
+        yield x.place.element
+
+
+def _inside_loops(block: s.Block, inside: bool = False) -> Iterator[Any]:
+    for x in block:
+        in_loop = inside or isinstance(x, (s.While, s.CountedLoop))
+        if in_loop:
+            yield x
+        for inner in s.blocks_of(x):
+            yield from _inside_loops(inner, in_loop)
