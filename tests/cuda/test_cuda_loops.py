@@ -12,6 +12,7 @@ from cuda_harness import assert_equal_bits, run_program
 import fusec
 from fusec.codegen import backends
 from fusec.codegen.cuda.driver import nvrtc
+from fusec.codegen.cuda.persistent import choice
 
 RNG = np.random.default_rng(3)
 
@@ -97,7 +98,9 @@ def test_results_have_the_bits_of_the_cpu(f: Callable, args: tuple[Any, ...]) ->
             assert_equal_bits(np.asarray(one), np.asarray(other), f.__name__)
 
 
-def test_a_loop_shows_its_source() -> None:
+def test_a_loop_shows_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "persistent(" in control_of(relaxed, RNG.uniform(0, 1, 300), np.int64(5)).asm["cu"]
+    monkeypatch.setattr(choice, "forced", "launched")
     control = control_of(relaxed, RNG.uniform(0, 1, 300), np.int64(5))
     assert "__global__ void" in control.asm["cu"]
     assert "launch0(call, m0" in control.asm["py"]

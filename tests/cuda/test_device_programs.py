@@ -15,6 +15,7 @@ from fake_cupy import as_gpu
 import fusec
 from fusec.codegen import backends
 from fusec.codegen.cuda.emulated_backend import DRIVER
+from fusec.codegen.cuda.persistent import choice
 from fusec.codegen.kernels import kernel_nodes
 
 DEVICE = "/device:CUDAHOST:0"
@@ -23,9 +24,10 @@ X = RNG.uniform(0, 1, (12, 10))
 
 
 @pytest.fixture(autouse=True)
-def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Elements are beside large arrays."""
+def launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elements are beside large arrays; loops are not one kernel."""
     monkeypatch.setattr(kernel_nodes, "LARGE", 0)
+    monkeypatch.setattr(choice, "forced", "launched")
 
 
 def copied(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -141,13 +143,17 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (conjugate_gradients, (*SYSTEM, np.int64(6))), (heat, (RNG.uniform(0, 1, 300), np.int64(9)))]
 
 
+@pytest.mark.parametrize("way", ["persistent", "launched"])
 @pytest.mark.parametrize("seed", [0, 5])
 @pytest.mark.parametrize(("f", "args"), PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
 def test_results_are_those_of_the_cpu(
-    f: Callable[..., Any], args: tuple[Any, ...], seed: int
+    f: Callable[..., Any], args: tuple[Any, ...], seed: int, way: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(choice, "forced", way)
     there, here = fusec.jit(f, device=DEVICE), fusec.jit(f)
-    assert any("text that launches" in c.reason for c in there.concrete(*copied(args)).control)
+    kind = "one kernel" if way == "persistent" and f is not turning else "text that launches"
+    assert any(kind in c.reason for c in there.concrete(*copied(args)).control)
     with fusec.config.override(cuda_host_seed=seed, verify=True):
         got, want = there(*copied(args)), here(*copied(args))
     for one, other in zip(*map(optree.tree_leaves, (got, want)), strict=True):

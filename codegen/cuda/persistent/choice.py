@@ -37,6 +37,7 @@ class Choice:
     launched_us: float
     launches: int
     looks: int
+    has_loops: bool = True
 
     @property
     def is_persistent(self) -> bool:
@@ -44,8 +45,10 @@ class Choice:
 
     def __str__(self) -> str:
         looks = f", {self.looks} of which the host waits for" if self.looks else ""
-        return (f"an iteration is estimated at {self.persistent_us:.2g} us, and at "
-                f"{self.launched_us:.2g} us as {self.launches} launches in CUDA graphs{looks}")
+        of = "an iteration" if self.has_loops else "it"
+        return (f"{of} is estimated at {self.persistent_us:.2g} us, and at "
+                f"{self.launched_us:.2g} us as {self.launches} "
+                f"{'launch' if self.launches == 1 else 'launches'}{looks}")
 
 
 def choose(program: StructuredProgram, made: ProgramKernel) -> Choice:
@@ -57,7 +60,7 @@ def choose(program: StructuredProgram, made: ProgramKernel) -> Choice:
     moved, looks = sum(_bytes(grid.form) for grid in static), _looks(program)
     return Choice(made.barriers * barrier + moved / (1e3 * rate),
                   max(LAUNCH_US * made.launches, moved / (1e3 * GRID_GBS)) + looks * LOOK_US,
-                  made.launches, looks)
+                  made.launches, looks, program.has_loops)
 
 
 def _threads(grid: Any) -> int:
@@ -78,7 +81,7 @@ def _bytes(form: CudaForm) -> int:
 def _looks(program: StructuredProgram) -> int:
     """Conditions and indices that follow from what kernels compute."""
     residence = Residence(program.body)
-    inside = [*_inside_loops(program.body)]
+    inside = [*_inside_loops(program.body, not program.has_loops)]
     checks = sum(isinstance(x, s.RunKernel) and any(use.exit >= 0 for use in x.nests)
                  for x in inside)
     return checks + sum(residence.is_there(number) for x in inside for number in _waited_for(x))

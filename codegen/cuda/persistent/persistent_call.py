@@ -23,6 +23,7 @@ from .launch_shape import LaunchShape
 from .program_kernel import EXIT, FIRST, INDEX, INTERRUPTED, SIZE, Argument, ProgramKernel
 
 _ARRAYS = ("operand", "target")
+MOST_INTERRUPTS = 100  # while one is being ended
 
 
 class PersistentProgram:
@@ -60,8 +61,8 @@ class PersistentProgram:
         stream = getattr(getattr(self.driver, "stream", None), "ptr", 0)
         with self._lock:
             if stream not in self._arrived:
-                address = self.driver.allocate(256)
-                self.driver.copy_in(address, np.zeros(256, np.uint8))
+                address = self.driver.allocate(4)
+                self.driver.copy_in(address, np.zeros(4, np.uint8))
                 self._arrived[stream] = address
             return self._arrived[stream]
 
@@ -119,38 +120,51 @@ class _Call:
 
     def outcome(self) -> EarlyExit | None:
         """Wait for the end: numbers that are results, or the exit."""
-        state = self._waited_for()
-        left = {number: int(state[self.made.first_left + n])
-                for n, number in enumerate(self.made.left)}
+        try:
+            self.driver.wait()
+        except BaseException:  # Ctrl-C, a time-out, a step that is cancelled; a fault
+            self._end()
+            raise
+        finally:
+            if self.flag is not None:
+                self.flag.give_back()
+        state = self._state()
         taken = int(state[EXIT])
         if taken == 0:
             for n, (position, dtype, _) in enumerate(self.made.results):
-                self.results[position] = dtype.type(_number(state, self.made.first_result + n, dtype))
+                word = self.made.first_result + n
+                self.results[position] = dtype.type(_number(state, word, dtype))
             return None
-        settle(self.driver, self.results, self.places, left)
-        if taken == INTERRUPTED:
-            raise KeyboardInterrupt
+        self._settle(state)
         number = taken - 1
         arguments = tuple(self._shown(operand, state, FIRST + n)
                           for n, operand in enumerate(self.made.exits[number]))
         return EarlyExit(self.program.exits[number], int(state[INDEX]), int(state[SIZE]), arguments)
 
-    def _waited_for(self) -> np.ndarray:
-        """The state; where Ctrl-C comes meanwhile the kernel is asked to end first."""
+    def _end(self) -> None:
+        """Have the kernel end, and leave what it has computed; more interrupts change nothing."""
+        for _ in range(MOST_INTERRUPTS):
+            try:
+                if self.flag is not None:
+                    self.flag.raise_it()
+                self.driver.wait()
+                state = self._state()
+                if state[EXIT] == INTERRUPTED:
+                    self._settle(state)
+                return
+            except BaseException:
+                continue
+
+    def _state(self) -> np.ndarray:
         state = np.zeros(max(self.words, 1), np.int64)
-        try:
-            self.driver.wait()
-        except KeyboardInterrupt:
-            if self.flag is None:
-                raise
-            self.flag.raise_it()
-            self.driver.wait()
-        finally:
-            if self.flag is not None:
-                self.flag.give_back()
         if self.state:
             self.driver.copy_out(state, self.state)
         return state
+
+    def _settle(self, state: np.ndarray) -> None:
+        left = {number: int(state[self.made.first_left + n])
+                for n, number in enumerate(self.made.left)}
+        settle(self.driver, self.results, self.places, left)
 
     def _shown(self, operand: Any, state: np.ndarray, word: int) -> Any:
         """An operand of an exit, on the host."""

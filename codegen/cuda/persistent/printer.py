@@ -118,11 +118,13 @@ def _set(kernel: ProgramKernel, x: s.Set) -> None:
 
 
 def _load(kernel: ProgramKernel, x: s.Load) -> None:
+    kernel.note_launch(1)
     kernel.wait_for([kernel.aliases.class_of(x.place.memory)], ())
     kernel.define(x.result, kernel.read(x.result.dtype, kernel.place(x.place)))
 
 
 def _store(kernel: ProgramKernel, x: s.Store) -> None:
+    kernel.note_launch(1)
     kernel.wait_for((), [kernel.aliases.class_of(x.place.memory)])
     text = kernel.bits(kernel.value(x.value)).format(kernel.place(x.place))
     kernel.em.line(f"if (is_leader()) {text};")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fusec.codegen.structured.aliases import Aliases
+from fusec.codegen.structured.iteration_counts import iterations
 from fusec.codegen.structured.memory import (
     Constant,
     Memory,
@@ -42,6 +43,7 @@ MOST_PARAMS = 400  # of 4 KiB that a launch's arguments may take
 EXIT, INDEX, SIZE, STATUS, STOP, FIRST = range(6)
 INTERRUPTED = -1
 MOST_THREADS = 1024
+MOST_UNWATCHED = 4096  # iterations, in some 10 ms: nobody has to be able to end that
 _LEFT = "@left@"  # replaced by the addresses of what an exit leaves, when these are known
 
 
@@ -83,7 +85,10 @@ class ProgramKernel:
         self.kept: dict[int, Operand] = {}  # arguments of calls that may raise, by ``host`` word
         self.has_checks = False
         self.launches = self.barriers = 0  # of an iteration of all loops; launches: if there were
-        self.loops = 0  # around the statement that is printed
+        # Around the statement that is printed; one where there is none, so that all is counted.
+        self.loops = int(not program.has_loops)
+        times = iterations(program.body)
+        self.polls = times is None or times > MOST_UNWATCHED
         self._nests = 0
         self._declared: set[Any] = set()
         self._offsets: dict[Any, int | None] = {}
@@ -360,6 +365,8 @@ class ProgramKernel:
 
     def poll(self, cost: int, most: int) -> None:
         """Between two iterations: now and then see whether the host wants the kernel to end."""
+        if not self.polls:
+            return
         em = self.em
         if _SPENT not in self.head:
             self.head.append(_SPENT)

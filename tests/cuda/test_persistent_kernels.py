@@ -1,0 +1,305 @@
+"""Loops as one kernel: what is launched, where threads wait, who may end it, what it leaves."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from emulated import Run
+from fake_cupy import as_gpu
+
+import fusec
+from fusec.codegen.cuda.emulated_backend import DRIVER
+from fusec.codegen.cuda.emulation.faults import KernelFault
+from fusec.codegen.cuda.persistent import choice
+from fusec.codegen.cuda.persistent.hazards import ON_CHIP, Hazards, Pending
+from fusec.codegen.kernels import kernel_nodes
+
+DEVICE = "/device:CUDAHOST:0"
+RNG = np.random.default_rng(3)
+
+
+@pytest.fixture(autouse=True)
+def persistent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "forced", "persistent")
+    monkeypatch.setattr(kernel_nodes, "LARGE", 0)
+
+
+def heat(u: Any, n: Any) -> Any:
+    for _ in range(n):
+        u[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return u
+
+
+def solved(a: Any, b: Any, least: Any) -> Any:
+    """Conjugate gradients, until the residual is small."""
+    x, r = np.zeros(len(b)), b.copy()
+    p, rr, count = r.copy(), (r * r).sum(), 0
+    while rr > least:
+        q = (a * p).sum(1)
+        alpha = rr / (p * q).sum()
+        x = x + alpha * p
+        r = r - alpha * q
+        new = (r * r).sum()
+        p = r + (new / rr) * p
+        rr, count = new, count + 1
+    return x, count
+
+
+def system(n: int) -> tuple[np.ndarray, np.ndarray]:
+    a = RNG.uniform(0, 1, (n, n))
+    return a @ a.T + n * np.eye(n), RNG.uniform(0, 1, n)
+
+
+# ----------------------------------------------------------------------- what the driver is asked
+
+
+@pytest.mark.parametrize("steps", [3, 1000])
+def test_a_loop_is_one_launch(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    u = RNG.uniform(0, 1, 300)
+    with as_gpu(monkeypatch) as cupy:
+        g = fusec.jit(heat)
+        g(cupy.asarray(u), np.int64(5))
+        cupy.calls.clear()
+        got = g(cupy.asarray(u), np.int64(steps)).get()
+        assert cupy.calls.count("persistent") == 1 and "graph" not in cupy.calls
+        assert "to device" not in cupy.calls
+    np.testing.assert_array_equal(got, fusec.jit(heat)(u.copy(), np.int64(steps)))
+
+
+def test_iterations_cost_no_python() -> None:
+    """As many calls of Python's for 10 iterations as for 10,000."""
+    def calls(n: int) -> int:
+        count = 0
+
+        def note(frame: Any, event: str, arg: Any) -> None:
+            nonlocal count
+            count += event == "call" and "emulation" not in frame.f_code.co_filename
+
+        g(u.copy(), np.int64(n))
+        sys.setprofile(note)
+        try:
+            g(u.copy(), np.int64(n))
+        finally:
+            sys.setprofile(None)
+        return count
+
+    g, u = fusec.jit(heat, device=DEVICE), RNG.uniform(0, 1, 40)
+    assert abs(calls(10) - calls(10_000)) < 20
+
+
+@pytest.mark.parametrize("seed", [0, 3, 8])
+@pytest.mark.parametrize("n", [12, 40_000])
+def test_one_block_and_several_have_the_bits_of_the_cpu(n: int, seed: int) -> None:
+    u = RNG.uniform(0, 1, n)
+    with fusec.config.override(cuda_host_seed=seed):
+        got = fusec.jit(heat, device=DEVICE)(u.copy(), np.int64(7))
+    np.testing.assert_array_equal(got, fusec.jit(heat)(u.copy(), np.int64(7)))
+
+
+@pytest.mark.parametrize("n", [9, 300])
+def test_a_condition_on_data_is_the_kernels_own(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = system(n)
+    with as_gpu(monkeypatch, seed=4) as cupy:
+        g = fusec.jit(solved)
+        arrays = cupy.asarray(a), cupy.asarray(b)
+        g(*arrays, 1e-16)
+        cupy.calls.clear()
+        x, count = g(*arrays, 1e-16)
+        assert cupy.calls.count("persistent") == 1 and cupy.calls.count("to host") <= 2
+    np.testing.assert_allclose(x.get(), np.linalg.solve(a, b), rtol=1e-7, atol=1e-9)
+    assert 1 < count < 40
+
+
+def test_sizes_of_calls_need_no_other_kernel() -> None:
+    g = fusec.jit(heat, device=DEVICE)
+    for n in (50, 60, 70, 9000):
+        u = RNG.uniform(0, 1, n)
+        np.testing.assert_array_equal(g(u.copy(), np.int64(4)),
+                                      fusec.jit(heat)(u.copy(), np.int64(4)))
+    assert g.trace_count <= 2
+
+
+def test_the_gradient_of_a_loop_is_two_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def energy(u: Any) -> Any:
+        v = u * 1.0
+        for _ in range(20):
+            v[1:-1] = v[1:-1] * v[2:] + 0.1 * v[:-2]
+        return (v * v).sum()
+
+    u = RNG.uniform(0, 1, 200)
+    want = fusec.jit(fusec.grad(energy))(u)
+    with as_gpu(monkeypatch) as cupy:
+        g, there = fusec.jit(fusec.grad(energy)), cupy.asarray(u)
+        g(there)
+        cupy.calls.clear()
+        np.testing.assert_allclose(g(there).get(), want, rtol=1e-13)
+        assert cupy.calls.count("persistent") == 2
+
+
+# ---------------------------------------------------------------------------------- its end
+
+
+def endless(x: Any) -> Any:
+    while x.sum() > -1.0:
+        x = x * 0.5 + 0.25
+    return x
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+@pytest.mark.parametrize("n", [12, 20_000])
+def test_ctrl_c_ends_a_kernel(n: int, gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raised.append(time.perf_counter())
+        raise KeyboardInterrupt
+
+    raised: list[float] = []
+    x = RNG.uniform(0, 1, n)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        if gpu:
+            with as_gpu(monkeypatch) as cupy:
+                _interrupted(fusec.jit(endless), cupy.asarray(x))
+        else:
+            _interrupted(fusec.jit(endless, device=DEVICE), x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.perf_counter() - raised[0] < 5.0  # of the emulated device; a GPU is a thousandth
+
+
+def _interrupted(g: Any, x: Any) -> None:
+    g.concrete(x)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    with pytest.raises(KeyboardInterrupt):
+        g(x)
+
+
+def test_an_interrupted_loop_leaves_no_half_of_an_iteration() -> None:
+    def counted(x: Any) -> None:
+        while x[0] >= 0:
+            x[1:] = x[1:] + 1
+            x[0] = x[0] + 1
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    x, g = np.zeros(40), fusec.jit(counted, device=DEVICE)
+    try:
+        _interrupted(g, x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    np.testing.assert_array_equal(x, x[0])
+
+
+def test_without_pinned_memory_a_loop_runs_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    with as_gpu(monkeypatch) as cupy:
+        cupy.pinned.room = 0
+        x = RNG.uniform(0, 1, 30)
+        got = fusec.jit(heat)(cupy.asarray(x), np.int64(70)).get()
+    np.testing.assert_array_equal(got, fusec.jit(heat)(x, np.int64(70)))
+
+
+def test_memory_and_flags_are_given_back() -> None:
+    g, u = fusec.jit(heat, device=DEVICE), RNG.uniform(0, 1, 30)
+    g(u, np.int64(3))
+    before = DRIVER.arena.used
+    for _ in range(3):
+        g(u, np.int64(40))
+    DRIVER.synchronize()
+    assert DRIVER.arena.used <= before
+
+
+# ------------------------------------------------------------------------------------ explained
+
+
+def test_explain_says_what_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "forced", "")
+    u = np.zeros(1000)
+    text = str(fusec.explain(fusec.jit(heat, device=DEVICE), u, np.int64(3)))
+    assert "one kernel that does all of it; an iteration is estimated at" in text
+    monkeypatch.setattr(choice, "GRID_BARRIER_US", 1e6)
+    monkeypatch.setattr(choice, "BLOCK_BARRIER_US", 1e6)
+    text = str(fusec.explain(fusec.jit(heat, device=DEVICE), u, np.int64(3)))
+    assert "text that launches" in text and "not one for all iterations: an iteration is" in text
+
+
+# ------------------------------------------------------------------------------------- barriers
+
+
+def test_what_is_read_waits_for_what_is_written() -> None:
+    hazards = Hazards()
+    assert not hazards.wait_for(["a"], ["b"])
+    assert not hazards.wait_for(["a"], ["c"])
+    assert hazards.wait_for(["b"], ["d"]) == "grid"
+    assert not hazards.wait_for(["c"], ["e"])  # behind the same barrier
+    assert hazards.wait_for([], ["c"]) == "grid"  # which was read
+    assert not hazards.wait_for([], ["f", ON_CHIP])
+    assert hazards.wait_for(["f"], [ON_CHIP]) == "grid"
+    assert hazards.wait_for(["g"], [ON_CHIP]) == "block"
+
+
+def test_an_iteration_begins_with_what_the_last_one_left() -> None:
+    entries: dict[int, Pending] = {}
+    scopes: list[str] = []
+    for _ in range(2):
+        hazards = Hazards(entries)
+        number = hazards.begin_loop()
+        scopes.append(hazards.wait_for(["a"], []))
+        hazards.wait_for([], ["b"])
+        hazards.wait_for([], ["a"])
+        hazards.end_loop(number)
+        entries = hazards.entries
+    assert scopes == ["", "grid"]
+
+
+_GRID = """
+#ifndef fusec_grid_barrier
+#define fusec_grid_barrier(arrived) ((void)(arrived))
+#endif
+extern "C" __global__ void __launch_bounds__(64) k(int *a, int *out) {
+  __shared__ int mine[64];
+  mine[threadIdx.x] = int(blockIdx.x * 64 + threadIdx.x);
+  a[blockIdx.x * 64 + threadIdx.x] = int(blockIdx.x) + 1;
+  LEAVE
+  fusec_grid_barrier(0);
+  const int from = (blockIdx.x + 1) % gridDim.x;
+  if (threadIdx.x < 32) {
+    __barrier_sync_count(1, 32);
+    out[blockIdx.x * 64 + threadIdx.x] = a[from * 64 + threadIdx.x] + 10 * mine[threadIdx.x];
+  }
+  fusec_grid_barrier(0);
+  a[blockIdx.x * 64 + threadIdx.x] = 0;
+}
+"""
+
+
+def grid_run(source: str, seed: int) -> Callable[..., Any]:
+    run = Run(source, seed)
+    kernels = tuple(fusec.core.records.replace(k, is_cooperative=True) for k in run.module.kernels)
+    object.__setattr__(run.module, "kernels", kernels)
+    return run
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_blocks_of_the_emulated_device_wait_for_each_other(seed: int) -> None:
+    run = grid_run(_GRID.replace("LEAVE", ""), seed)
+    a, out = run("k", 3, 64, np.zeros(192, np.int32), np.zeros(192, np.int32))
+    want = np.zeros((3, 64), np.int32)
+    want[:, :32] = np.array([[2], [3], [1]]) + 10 * np.arange(192).reshape(3, 64)[:, :32]
+    np.testing.assert_array_equal(out, want.reshape(-1))
+    assert not a.any()
+
+
+@pytest.mark.parametrize("leaves", ["blockIdx.x == 1", "threadIdx.x == 7"])
+def test_a_block_that_leaves_others_waiting_is_found(leaves: str) -> None:
+    run = grid_run(_GRID.replace("LEAVE", f"if ({leaves}) return;"), 0)
+    with pytest.raises(KernelFault, match="barrier|wait"):
+        run("k", 3, 64, np.zeros(192, np.int32), np.zeros(192, np.int32))
