@@ -11,8 +11,9 @@ Guarantees for a driver (see `driver`):
   have ``blockDim.x`` and ``blockDim.y`` threads.
 - Of CUDA it uses nothing but: ``threadIdx``, ``blockIdx``, ``blockDim``, ``gridDim``;
   ``__shared__`` arrays, and one ``extern __shared__`` array of ``unsigned long long``;
-  ``__syncthreads``, ``__barrier_sync_count``, ``__threadfence``; ``__shfl_sync``, ``__shfl_up_sync``, ``__shfl_down_sync`` and
-  ``__shfl_xor_sync`` of 32- and 64-bit integers; ``__ballot_sync``, ``__any_sync``;
+  ``__syncthreads``, ``__barrier_sync_count``, ``__threadfence``; ``__shfl_sync``,
+  ``__shfl_up_sync``, ``__shfl_down_sync`` and ``__shfl_xor_sync`` of 32- and 64-bit integers;
+  ``__ballot_sync``, ``__any_sync``;
   ``atomicAdd``, ``atomicMax``, ``atomicMin``, ``atomicOr``, ``atomicAnd``, ``atomicExch`` and
   ``atomicCAS`` of ``int``, ``unsigned`` and ``unsigned long long``;
   ``fma``, ``sqrt``, ``fabs``, ``floor``, ``ceil``, ``trunc``, ``rint``, ``copysign``, ``fmod`` of

@@ -18,7 +18,7 @@ from fusec.ops.rows.windows import UNLIMITED
 from fusec.passes.pipeline import BodyPasses
 
 from ..plan.control_program import ErrorExit, HostSite
-from .bounds import ROOM, bound_of, guessed
+from .analyses.bounds import ROOM, bound_of, guessed
 from .calls.call_statements import NodeCall
 from .memory import (
     BOOL,

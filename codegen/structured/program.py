@@ -12,11 +12,11 @@ from fusec.ops.rows.windows import is_unset
 from fusec.passes.pipeline import BodyPasses
 
 from ..plan.control_program import ErrorExit, HostSite
-from .aliases import Aliases
+from .analyses.aliases import Aliases
+from .analyses.outer_sizes import outer_limits, outer_sizes
 from .builder import Builder, Shared
 from .loops.graph_builder import GraphBuilder
 from .memory import BOOL, Constant, Location, Memory, Strides, View, contiguous
-from .outer_sizes import outer_limits, outer_sizes
 from .statements import Block, If, Input, IsAt, Output, Point
 from .steps import steps
 from .text import print_blocks

@@ -1,4 +1,4 @@
-"""Loops as one kernel: what is launched, where threads wait, who may end it, what it leaves."""
+"""Loops as one kernel: its launches, where threads wait, who may end it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import fusec
 from fusec.codegen.cuda.emulated_backend import DRIVER
 from fusec.codegen.cuda.emulation.faults import KernelFault
 from fusec.codegen.cuda.persistent import choice
-from fusec.codegen.cuda.persistent.hazards import ON_CHIP, Hazards, Pending
+from fusec.codegen.cuda.persistent.hazards import ON_CHIP, Hazards, PendingAccesses
 from fusec.codegen.kernels import kernel_nodes
 
 DEVICE = "/device:CUDAHOST:0"
@@ -247,7 +247,7 @@ def test_what_is_read_waits_for_what_is_written() -> None:
 
 
 def test_an_iteration_begins_with_what_the_last_one_left() -> None:
-    entries: dict[int, Pending] = {}
+    entries: dict[int, PendingAccesses] = {}
     scopes: list[str] = []
     for _ in range(2):
         hazards = Hazards(entries)
@@ -301,5 +301,5 @@ def test_blocks_of_the_emulated_device_wait_for_each_other(seed: int) -> None:
 @pytest.mark.parametrize("leaves", ["blockIdx.x == 1", "threadIdx.x == 7"])
 def test_a_block_that_leaves_others_waiting_is_found(leaves: str) -> None:
     run = grid_run(_GRID.replace("LEAVE", f"if ({leaves}) return;"), 0)
-    with pytest.raises(KernelFault, match="barrier|wait"):
+    with pytest.raises(KernelFault, match=r"barrier|wait"):
         run("k", 3, 64, np.zeros(192, np.int32), np.zeros(192, np.int32))

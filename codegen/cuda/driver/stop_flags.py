@@ -1,4 +1,4 @@
-"""Words of the host's that kernels of a GPU read while they run: whether somebody wants them to end.
+"""Words of the host's that kernels of a GPU read while they run: whether they are to end.
 
 They are pinned memory, which the GPU reads over the bus whenever it looks.
 """

@@ -1,8 +1,8 @@
 """One kernel for all iterations, or launches of kernels: which costs less.
 
 Figures are those of kernels written by hand for an H200: a step of a loop as a launch in a CUDA
-graph, as a barrier of one block, as one of all blocks; what memory gives to a grid of any size, to
-blocks that stay, and to one block; what the host takes to look at a number and ask again.
+graph, as a barrier of one block, as one of all blocks; the rate of memory for a grid of any size,
+for blocks that stay, and for one block; the time of a look of the host at a number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ forced: Way = ""  # by tests
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenWay:
     """Estimated times of an iteration of all loops; ``looks``: how often the host has to wait for a
     number in it."""
 
@@ -51,14 +51,14 @@ class Choice:
                 f"{'launch' if self.launches == 1 else 'launches'}{looks}")
 
 
-def choose(program: StructuredProgram, made: ProgramKernel) -> Choice:
+def choose(program: StructuredProgram, made: ProgramKernel) -> ChosenWay:
     """Of a program, by its kernel; sizes that calls give count as those of large arrays."""
     static = [grid for grid in made.grids if grid.form.is_static]
     work = max(map(_threads, static), default=1)
     in_one = work <= MOST_IN_ONE_BLOCK and len(static) == len(made.grids)
     barrier, rate = (BLOCK_BARRIER_US, BLOCK_GBS) if in_one else (GRID_BARRIER_US, STAYING_GBS)
     moved, looks = sum(_bytes(grid.form) for grid in static), _looks(program)
-    return Choice(made.barriers * barrier + moved / (1e3 * rate),
+    return ChosenWay(made.barriers * barrier + moved / (1e3 * rate),
                   max(LAUNCH_US * made.launches, moved / (1e3 * GRID_GBS)) + looks * LOOK_US,
                   made.launches, looks, program.has_loops)
 

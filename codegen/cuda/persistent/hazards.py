@@ -1,8 +1,8 @@
 """Where the threads of a persistent kernel have to wait for each other.
 
-A barrier is needed before what reads memory that was written since the last one, and before what
-writes memory that was read or written.  What a loop's iteration begins with is what the last one
-ended with, too, so that is found by printing the program until nothing changes.
+A barrier is needed before a read of memory that was written since the last one, and before a write
+to memory that was read or written.  A loop's iteration begins with the accesses that the last one
+ended with, too: these are found by printing the program until nothing changes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ ON_CHIP: Key = "shared memory"  # of a block, whose threads alone have to wait
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingAccesses:
     """What was read and written since the last barrier."""
 
     read: frozenset[Key] = frozenset()
     written: frozenset[Key] = frozenset()
 
-    def __or__(self, other: Pending) -> Pending:
-        return Pending(self.read | other.read, self.written | other.written)
+    def __or__(self, other: PendingAccesses) -> PendingAccesses:
+        return PendingAccesses(self.read | other.read, self.written | other.written)
 
     def conflicts(self, read: Iterable[Key], written: Iterable[Key]) -> set[Key]:
         """The memory because of which an access with these has to wait."""
@@ -32,14 +32,14 @@ class Pending:
         return (self.written & {*read, *written}) | (self.read & written)
 
 
-NOTHING = Pending()
+NOTHING = PendingAccesses()
 
 
 class Hazards:
-    """What is pending while a program is printed; ``entries``: what loops begin with, by their
-    order in the text; ``is_stable``: whether those were right."""
+    """The accesses since a barrier, while a program is printed; ``entries``: those that loops begin
+    with, by their order in the text; ``is_stable``: whether those were right."""
 
-    def __init__(self, entries: dict[int, Pending] | None = None) -> None:
+    def __init__(self, entries: dict[int, PendingAccesses] | None = None) -> None:
         self.now = NOTHING
         self.entries = {} if entries is None else entries
         self.is_stable = True
@@ -54,8 +54,8 @@ class Hazards:
         if scope == "grid":
             self.now = NOTHING
         elif scope:
-            self.now = Pending(self.now.read - {ON_CHIP}, self.now.written - {ON_CHIP})
-        self.now |= Pending(read, written)
+            self.now = PendingAccesses(self.now.read - {ON_CHIP}, self.now.written - {ON_CHIP})
+        self.now |= PendingAccesses(read, written)
         return scope
 
     def begin_loop(self) -> int:

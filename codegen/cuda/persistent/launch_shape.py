@@ -36,7 +36,7 @@ class LaunchShape:
 
     def _made(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
         layouts = [(grid.layout(sizes), grid.function.has_barriers) for grid in self.made.grids]
-        shared = max((layout.shared for layout, _ in layouts), default=0)
+        shared = max((grid.shared_bytes(sizes) for grid in self.made.grids), default=0)
         teams = [layout.threads[0] * layout.threads[1] for layout, waits in layouts if waits]
         work = max((layout.blocks * layout.threads[0] * layout.threads[1]
                     for layout, _ in layouts), default=1)

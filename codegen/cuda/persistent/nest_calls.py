@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from fusec.codegen.structured.not_native import NotNativeError
 from fusec.core.records import dataclass
+from fusec.ir.lazy_values import lazy
 from fusec.ir.sizes.bindings import Bindings
 
 from ...kernels.specialise import LoopForm
@@ -22,6 +24,9 @@ _HERE = {
     "gridDim.x": "here.blocks", "blockDim.x": "here.size_x", "blockDim.y": "here.size_y",
     "__syncthreads()": "__barrier_sync_count(1, here.size_x * here.size_y)"}
 
+_ARRAY = re.compile(r"__shared__ (\w+) (\w+)\[(\d+)\];")
+_SIZES = {f"{kind}{bits}": bits // 8 for kind in "iuf" for bits in (8, 16, 32, 64)}
+
 
 @dataclass(frozen=True)
 class NestFunction:
@@ -35,7 +40,28 @@ class NestFunction:
 
     @property
     def text(self) -> str:
-        return as_function(self.written.text, "const Here here", _HERE)
+        return self._placed[0]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of its arrays in shared memory; behind them lies what a launch would say."""
+        return self._placed[1]
+
+    @lazy
+    def _placed(self) -> tuple[str, int]:
+        """The text, whose arrays in shared memory lie where those of other nests lie."""
+        text = as_function(self.written.text, "const Here here", _HERE)
+        end = 0
+
+        def placed(found: re.Match[str]) -> str:
+            nonlocal end
+            kind, name, count = found.groups()
+            start, end = end, end + -(-int(count) * _SIZES[kind] // 16) * 16
+            return f"{kind} *const {name} = in_shared<{kind}>({start});"
+
+        text = _ARRAY.sub(placed, text)
+        return text.replace("extern __shared__ unsigned long long on_chip[];",
+                            f"u64 *const on_chip = in_shared<u64>({end});"), end
 
     @property
     def has_barriers(self) -> bool:
@@ -81,6 +107,10 @@ class NestGrid:
             raise NotNativeError("a kernel with barriers of parts of warps")
         self._last = loops, layout
         return layout
+
+    def shared_bytes(self, sizes: Bindings) -> int:
+        """Shared memory that a block needs."""
+        return self.function.shared_bytes + self.layout(sizes).shared
 
     def argument(self, slot: Slot, sizes: Bindings) -> int:
         """The number for a slot."""

@@ -21,6 +21,12 @@ FUSEC_INLINE Here first_team(u32 size_x, u32 size_y, u32 blocks) {
   return {threadIdx.x % size_x, threadIdx.x / size_x, blockIdx.x, size_x, size_y, blocks};
 }
 
+// Shared memory, in which the arrays of all nests lie at the same places, one after the other.
+extern __shared__ unsigned long long persistent_shared[];
+template <class T> FUSEC_INLINE T *in_shared(int offset) {
+  return reinterpret_cast<T *>(reinterpret_cast<char *>(persistent_shared) + offset);
+}
+
 // All blocks of the launch, which are on the device at once, wait for each other.  Each adds one,
 // the first one what is left to the highest bit: that changes when all are here, so the word needs
 // no reset.  What each has written before the others read after.

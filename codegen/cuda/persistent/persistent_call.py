@@ -20,7 +20,7 @@ from ..programs.device_numbers import host_number
 from ..programs.program_text import still
 from ..programs.settled import settle
 from .launch_shape import LaunchShape
-from .program_kernel import EXIT, FIRST, INDEX, INTERRUPTED, SIZE, Argument, ProgramKernel
+from .program_kernel import EXIT, FIRST, INDEX, INTERRUPTED, SIZE, KernelArgument, ProgramKernel
 
 _ARRAYS = ("operand", "target")
 MOST_INTERRUPTS = 100  # while one is being ended
@@ -91,7 +91,7 @@ class _Call:
         self.driver.launch(program.loaded, program.kernel, (grid, 1, 1), (threads, 1, 1), shared,
                            values)
 
-    def _value(self, argument: Argument) -> int:
+    def _value(self, argument: KernelArgument) -> int:
         """What a parameter is given."""
         source = argument.source
         match source[0]:

@@ -18,8 +18,10 @@ from ..programs.number_kernels import copy_kernel
 from ..programs.program_text import stores
 from ..programs.residence import reads
 from ..programs.residence import walk as statements_of
+from ..scalars.emitter import type_name
 from ..scalars.scalar_functions import call_scalar, refusal
 from ..scalars.scalar_ops import emit_operation
+from .nest_printer import call_nest
 from .program_kernel import ProgramKernel
 
 MOST_SPENT = 2_000_000  # ns of work between two looks at the host's wish, in a CPU's time
@@ -95,7 +97,7 @@ def from_bits(kernel: ProgramKernel, register: Register, bits: str) -> str:
     if dtype.kind == "f":
         whole = f"u{8 * dtype.itemsize}({bits})"
         return f"half_of_bits({whole})" if dtype.itemsize == 2 else f"from_bits({whole})"
-    return f"({bits} & 1) != 0" if dtype.kind == "b" else f"{dtype.kind}{8 * dtype.itemsize}({bits})"
+    return f"({bits} & 1) != 0" if dtype.kind == "b" else f"{type_name(dtype)}({bits})"
 
 
 def _output(kernel: ProgramKernel, x: s.Output) -> None:
@@ -173,7 +175,7 @@ def _copied(kernel: ProgramKernel, target: Any, source: Any, like: View) -> None
     for nest in made.nests:
         form = CudaForm(specialise(made, nest, strides), made)
         if not form.is_static or stores(form):
-            kernel.call_nest(form, [source[0], target[0]], [source[2]], [target[2]])
+            call_nest(kernel, form, [source[0], target[0]], [source[2]], [target[2]])
 
 
 def _run_kernel(kernel: ProgramKernel, x: s.RunKernel) -> None:
@@ -192,7 +194,7 @@ def _run_kernel(kernel: ProgramKernel, x: s.RunKernel) -> None:
             kernel.wait_for(reads, writes)
             kernel.hazards.suspended = True
             kernel.note_launch(1)
-        kernel.call_nest(form, places, reads, writes)
+        call_nest(kernel, form, places, reads, writes)
     kernel.hazards.suspended = False
     kernel.unread += [r for r in x.results if isinstance(r, Register)]
     if exits and forms:

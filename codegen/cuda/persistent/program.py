@@ -28,13 +28,12 @@ from ..programs.residence import walk
 from ..scalars.scalar_functions import definition
 from . import choice as choices
 from .choice import choose
-from .hazards import Hazards, Pending
+from .hazards import Hazards, PendingAccesses
 from .persistent_call import PersistentProgram
 from .printer import print_block
 from .program_kernel import MOST_THREADS, ProgramKernel
 
 NAME = "persistent"
-MOST_STATIC_SHARED = 48 << 10  # bytes that a block has without asking for more
 
 
 class PersistentCompiler(Protocol):
@@ -75,7 +74,7 @@ def persistent_program(
 
 def printed(program: StructuredProgram) -> ProgramKernel:
     """The kernel with all statements, and barriers where loops need them."""
-    entries: dict[int, Pending] = {}
+    entries: dict[int, PendingAccesses] = {}
     while True:
         hazards = Hazards(entries)
         made = ProgramKernel(program, hazards)
@@ -88,16 +87,13 @@ def printed(program: StructuredProgram) -> ProgramKernel:
 def _module(made: ProgramKernel) -> CudaModule:
     text = made.text(NAME)
     functions = list(made.functions)
-    static = sum(made.shared.values())
-    if static > MOST_STATIC_SHARED:
-        raise NotNativeError("more shared memory than a block has")
     called = [*made.em.functions, *(f for one in functions for f in one.written.functions)]
     texts = [definition(f) if isinstance(f, str) else f for f in called]
     math = [*made.em.math, *(m for one in functions for m in one.written.math)]
     source = source_of(math, [_helpers(), *(f.text for f in functions), text], texts)
     params = tuple(argument.param for argument in made.arguments.values())
     return CudaModule(source, (CudaKernel(
-        NAME, params, MOST_THREADS, True, static, is_cooperative=True),))
+        NAME, params, MOST_THREADS, True, is_cooperative=True),))
 
 
 @cache

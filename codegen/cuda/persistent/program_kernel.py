@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.structured.aliases import Aliases
-from fusec.codegen.structured.iteration_counts import iterations
+from fusec.codegen.structured.analyses.aliases import Aliases
+from fusec.codegen.structured.analyses.iteration_counts import iterations
 from fusec.codegen.structured.memory import (
     Constant,
     Memory,
@@ -28,13 +28,12 @@ from fusec.core.records import dataclass
 from fusec.ir.sizes.bindings import Bindings, resolve
 from fusec.ir.sizes.dims import Size, is_static, symbols_of
 
-from ..compiled_nests import CudaForm, raw_bits
 from ..kernels.nest_kernel import in_memory
 from ..module import CudaParam, ParamKind
 from ..programs.residence import reads, walk
 from ..scalars.emitter import BOOL, CudaEmitter, CudaValue, literal, memory_type, type_name
-from .hazards import ON_CHIP, Hazards
-from .nest_calls import NestFunction, NestFunctions, NestGrid
+from .hazards import Hazards
+from .nest_calls import NestFunctions, NestGrid
 
 WORD = 8
 MOST_PARAMS = 400  # of 4 KiB that a launch's arguments may take
@@ -48,7 +47,7 @@ _LEFT = "@left@"  # replaced by the addresses of what an exit leaves, when these
 
 
 @dataclass(frozen=True)
-class Argument:
+class KernelArgument:
     """A parameter and what it is given: ``of`` the call's sizes, where ``kind`` is "number"; else
     ("operand" or "target", position), ("input", position, dtype), ("fresh", size), ("scratch",),
     ("state",), ("arrived",), ("flag",)."""
@@ -58,7 +57,6 @@ class Argument:
     of: Callable[[Bindings], int] | None = None
 
 
-_OWN = frozenset({"partials", "scratch"})  # memory of a nest beside its operands
 _SPENT = "u32 spent = 0;"
 
 
@@ -71,9 +69,8 @@ class ProgramKernel:
         self.functions = NestFunctions()
         self.aliases = Aliases(program.body)
         self.head: list[str] = []
-        self.arguments: dict[tuple[Any, ...], Argument] = {}
+        self.arguments: dict[tuple[Any, ...], KernelArgument] = {}
         self.grids: list[NestGrid] = []
-        self.shared: dict[str, int] = {}  # bytes of the static shared memory of each function
         self.scratch_bytes = 0
         self.zeros: list[tuple[str, str]] = []  # memory that begins as zeros, and its 64-bit words
         self.words: dict[Register, int] = {}  # of numbers that nests leave: offsets in the scratch
@@ -89,9 +86,9 @@ class ProgramKernel:
         self.loops = int(not program.has_loops)
         times = iterations(program.body)
         self.polls = times is None or times > MOST_UNWATCHED
-        self._nests = 0
+        self.nests = 0  # that are printed; ``offsets`` of their memory in the scratch, by use
         self._declared: set[Any] = set()
-        self._offsets: dict[Any, int | None] = {}
+        self.offsets: dict[Any, int] = {}
 
     # -- parameters
 
@@ -104,7 +101,7 @@ class ProgramKernel:
             if len(self.arguments) >= MOST_PARAMS:
                 raise NotNativeError(f"more than {MOST_PARAMS} numbers and arrays")
             name = f"a{len(self.arguments)}"
-            self.arguments[source] = Argument(CudaParam(name, kind, is_written), source, of)
+            self.arguments[source] = KernelArgument(CudaParam(name, kind, is_written), source, of)
         return self.arguments[source].param.name
 
     def number_of(self, source: tuple[Any, ...], of: Callable[[Bindings], int]) -> str:
@@ -231,99 +228,6 @@ class ProgramKernel:
     def barrier(self) -> None:
         self.em.line("if (gridDim.x == 1) __syncthreads(); else "
                      f"fusec_grid_barrier(reinterpret_cast<u32 *>({self.argument(('arrived',))}));")
-
-    # -- nests
-
-    def call_nest(
-        self, form: CudaForm, places: Sequence[str], read: Iterable[Any], written: Iterable[Any]
-    ) -> None:
-        """All blocks of a nest's functions; ``places``: the addresses of the kernel's buffers."""
-        if not form.is_static:
-            loops = form.loops
-            self.require_outer(loops.extents, *((o.offset, o.strides, o.gathered)
-                                                for o in loops.operands))
-        read, written, own = set(read), set(written), self._nests
-        self._nests += 1
-        for function in self.functions.of(form):
-            grid = NestGrid(form, function)
-            self.grids.append(grid)
-            self.note_launch(not self.hazards.suspended)
-            slots = function.written.slots
-            extra = {("own", own, slot[0]) for slot in slots if slot[0] in _OWN}
-            if ("status",) in slots:
-                written.add(STATUS)
-            on_chip = {ON_CHIP} if function.has_barriers else set()
-            self.wait_for(read | extra, written | extra | on_chip)
-            self.shared[function.name] = function.written.kernel.static_shared
-            values = [self._slot(slot, grid, places, own) for slot in slots]
-            self._call(function, grid, values, len(self.grids) - 1)
-
-    def _slot(
-        self, slot: Any, grid: NestGrid, places: Sequence[str], own: int
-    ) -> str:
-        """The argument of a nest's function."""
-        match slot[0]:
-            case "operand":
-                operand = grid.form.loops.operands[int(slot[1])]
-                offset = "" if type(operand.offset) is int and not operand.offset else f" + {self.size(operand.offset)}"
-                return places[operand.buffer] + offset
-            case "status":
-                self.has_checks = True
-                return f"{self.argument(('state',))} + {WORD * STATUS}"
-            case "partials":
-                return self._borrowed(("partials", own), lambda sizes: grid.layout(sizes).partials,
-                                      grid)
-            case "scratch":
-                itemsize = grid.form.loops.nest.scratch[int(slot[1])].itemsize
-                return self._borrowed(
-                    ("scratch", own, slot[1]),
-                    lambda sizes: max(grid.layout(sizes).scratch, 1) * itemsize, grid)
-        if slot[0] == "param":
-            param = grid.form.kernel.params[int(slot[1])]
-            return self.number_of(("constant", param.dtype, repr(param.value)),
-                                  lambda sizes: raw_bits(param, sizes))
-        return self._integer(slot, grid, lambda sizes: grid.argument(slot, sizes))
-
-    def _borrowed(
-        self, key: tuple[Any, ...], nbytes: Callable[[Bindings], int], grid: NestGrid
-    ) -> str:
-        """Memory of a nest's own; its two kernels have one."""
-        if key not in self.arguments:
-            if grid.form.is_static:
-                offset = self._offsets.setdefault(key, None)
-                if offset is None:
-                    offset = self._offsets[key] = self.reserve(nbytes({}))
-                return self.in_scratch(offset)
-            return self.argument(("lent", *key), of=nbytes)
-        return self.arguments[key].param.name
-
-    def _integer(
-        self, key: Any, grid: NestGrid, of: Callable[[Bindings], int]
-    ) -> str:
-        """An integer of a nest: part of the code where its sizes are."""
-        if grid.form.is_static:
-            return str(of({}))
-        return self.number_of(("grid", self.grids.index(grid), *key), of)
-
-    def _call(
-        self, function: NestFunction, grid: NestGrid, values: Sequence[str], number: int
-    ) -> None:
-        sizes = [self._integer(("threads", axis), grid, lambda at, axis=axis: (
-            grid.layout(at).threads[axis])) for axis in (0, 1)]
-        blocks = self._integer(("blocks",), grid, lambda at: grid.layout(at).blocks)
-        size_x, size_y = (f"u32({text})" for text in sizes)
-        call = f"{function.name}(here, {', '.join(values)});"
-        em = self.em
-        if not function.has_barriers:
-            with em.block(f"for (Here here = first_here({size_x}, {size_y}, u32({blocks})); "
-                          f"here.block < here.blocks; here.block += played({size_x}, {size_y}))"):
-                em.line(call)
-            return
-        with em.block(f"if (threadIdx.x < {size_x} * {size_y})"), em.block(
-                f"for (Here here = first_team({size_x}, {size_y}, u32({blocks})); "
-                "here.block < here.blocks; here.block += gridDim.x)"):
-            em.line(call)
-            em.line("__barrier_sync_count(1, here.size_x * here.size_y);")
 
     # -- the host
 

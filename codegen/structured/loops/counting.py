@@ -6,7 +6,7 @@ from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir import Node
 
 from ...plan.control_program import OF_NUMBERS, ErrorExit
-from ..bounds import ROOM
+from ..analyses.bounds import ROOM
 from ..memory import BOOL, I64, ZERO, Constant, View
 from .graph_builder import GraphBuilder
 

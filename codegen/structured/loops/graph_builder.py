@@ -21,7 +21,7 @@ from ...kernels.in_place_updates import checks_come_first, reads_apart, stores_a
 from ...kernels.joined_kernels import joined
 from ...kernels.loop_ir import Kernel
 from ...kernels.lower import lower
-from ..bounds import bound_of
+from ..analyses.bounds import bound_of
 from ..builder import Builder
 from ..exits import may_leave
 from ..memory import I64, Location, Memory, Operand, Origin, Register, View

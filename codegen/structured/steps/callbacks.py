@@ -17,7 +17,7 @@ from fusec.ops.calls.library import LIBRARY, called_name, selects
 from fusec.ops.rows.sizes import operand_symbols
 
 from ...plan.control_program import ErrorExit, HostSite, HostSize, HostValue
-from ..bounds import bound_of
+from ..analyses.bounds import bound_of
 from ..builder import Builder
 from ..loops.graph_builder import GraphBuilder
 from ..memory import BOOL, Location, Operand, Register, Variable, View

@@ -21,7 +21,7 @@ from ...kernels.complex_pairs import buffer_strides
 from ...kernels.loop_ir import LEAVES, Access, Expr, Kernel, Nest, walk
 from ...kernels.specialise import LoopForm, specialise
 from ...plan.control_program import OF_NOTHING, ErrorExit
-from ..bounds import bound_of
+from ..analyses.bounds import bound_of
 from ..builder import Builder
 from ..kernel_statements import NestUse, RunKernel
 from ..loops.frames import border_of, part_of_frame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusec.ir import Node
 
-from ..bounds import bound_of
+from ..analyses.bounds import bound_of
 from ..loops.graph_builder import GraphBuilder
 from ..memory import I64
 from ..statements import Nonzero

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir import Node, Value
 
-from ..bounds import bound_of
+from ..analyses.bounds import bound_of
 from ..loops.graph_builder import GraphBuilder
 from ..memory import BOOL, I64, ZERO, Constant, Operand, Register, View, contiguous, is_zero
 from .views import broadcast_strides, slice_of

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fusec
-from fusec.codegen.structured.bounds import ROOM
+from fusec.codegen.structured.analyses.bounds import ROOM
 from fusec.runtime.plan.control_flow import NO_ROOM
 
 RNG = np.random.default_rng(35)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .memory import Memory
-from .statements import DefineFunction, Exchange, Point, PointInto, blocks_of
+from ..memory import Memory
+from ..statements import DefineFunction, Exchange, Point, PointInto, blocks_of
 
 
 class Aliases:

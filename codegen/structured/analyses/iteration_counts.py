@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .memory import Constant, Operand, Register, Variable
-from .statements import Block, CountedLoop, Get, Let, Number, Set, While, blocks_of
+from ..memory import Constant, Operand, Register, Variable
+from ..statements import Block, CountedLoop, Get, Let, Number, Set, While, blocks_of
 
 
 def iterations(body: Block) -> int | None:

@@ -1,0 +1,1 @@
+"""What is known of a structured program before it is printed."""
