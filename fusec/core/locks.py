@@ -22,7 +22,7 @@ from typing import Any
 _IMPORTED = sys.stdlib_module_names | {"fusec", "llvmlite", "numpy", "optree"}  # by a trace
 _PATIENCE = 5.0  # seconds: an import may wait for the very thread that forks
 _module_locks: dict[str, Any] = getattr(  # names to weak references; Python has no public view
-    importlib._bootstrap, "_module_locks", {})  # type: ignore[attr-defined]
+    importlib._bootstrap, "_module_locks", {})
 
 
 class Lock(_thread.RLock):  # type: ignore[misc]  # final in the stubs alone

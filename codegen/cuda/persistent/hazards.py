@@ -28,8 +28,8 @@ class PendingAccesses:
 
     def conflicts(self, read: Iterable[Key], written: Iterable[Key]) -> set[Key]:
         """The memory because of which an access with these has to wait."""
-        written = set(written)
-        return (self.written & {*read, *written}) | (self.read & written)
+        writes = set(written)
+        return {*(self.written & {*read, *writes}), *(self.read & writes)}
 
 
 NOTHING = PendingAccesses()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from fusec.codegen.structured.not_native import NotNativeError
@@ -92,13 +93,17 @@ def _integer(
     return kernel.number_of(("grid", kernel.grids.index(grid), *key), of)
 
 
+def _threads_along(grid: NestGrid, axis: int, sizes: Bindings) -> int:
+    return grid.layout(sizes).threads[axis]
+
+
 def _call(
     kernel: ProgramKernel, function: NestFunction, grid: NestGrid, values: Sequence[str]
 ) -> None:
-    sizes = [_integer(kernel, ("threads", axis), grid, lambda at, axis=axis: (
-        grid.layout(at).threads[axis])) for axis in (0, 1)]
+    size_x, size_y = (
+        f"u32({_integer(kernel, ('threads', axis), grid, partial(_threads_along, grid, axis))})"
+        for axis in (0, 1))
     blocks = _integer(kernel, ("blocks",), grid, lambda at: grid.layout(at).blocks)
-    size_x, size_y = (f"u32({text})" for text in sizes)
     call = f"{function.name}(here, {', '.join(values)});"
     em = kernel.em
     if not function.has_barriers:

@@ -219,6 +219,7 @@ def _buffers(kernel: ProgramKernel, x: s.RunKernel) -> tuple[list[str], list[Any
             places.append(kernel.in_memory_of_threads(o))
             keys.append(("own", len(keys)))
         else:
+            assert isinstance(o, Register)
             places.append(kernel.word(o))
             keys.append(("word", o))
     return places, keys
