@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ from ..structured.kernel_statements import RunKernel
 from ..structured.memory import View
 from .compiled_nests import LoadedKernel, NestCall
 from .kernels.launch_plan import Layout, Slot
+from .module import CudaKernel
+from .persistent.prepared_loops import PreparedLoop, prepared_loop
 
 Base = tuple[str, int]  # the kind of a place and its number; "block" and "numbers"
 BLOCK: Base = ("block", 0)
@@ -56,23 +59,49 @@ class Segment:
         self.bases: list[Base] = [*dict.fromkeys(used)]
 
 
+class CopyPart(NamedTuple):
+    """Bytes that are copied before a loop, which changes the copy: of memory, or a constant."""
+
+    to: Address
+    of: Address | np.ndarray
+    nbytes: int
+
+    @property
+    def bases(self) -> list[Base]:
+        return [at.base for at in (self.to, self.of) if isinstance(at, Address)]
+
+
 class Prepared:
     """See the module docstring.
 
-    ``parts`` are segments and library calls in order, ``called`` the arrays that the latter make.
-    ``nbytes`` is what the block takes.  ``status`` is where in it the word of checks is, which a
-    call has to set to 0 before; -1: there are none.
+    ``parts`` are segments, copies and library calls in order, ``called`` the arrays that the latter
+    make.  ``nbytes`` is what the block takes.  ``status`` is where in it the word of checks is; -1:
+    there are none.  ``cleared``: from where to where a call has to set it to 0 before.
     """
+
+    @property
+    def flag(self) -> int:
+        """The address of the word of the host's that ends loops."""
+        return 0
 
     def __init__(self, call_plan: CallPlan, numbers: int) -> None:
         """``numbers``: how many cells, the first, are numbers that a call is given."""
         self.numbers = numbers
-        has_checks = any(call.has_checks for step in call_plan.kernels for call in step.code)
+        self.loops = {id(step): loop for step in call_plan.externs
+                      if isinstance(loop := prepared_loop(step), PreparedLoop)}
+        has_checks = any(call.has_checks for step in call_plan.kernels for call in step.code) or (
+            any(loop.may_leave for loop in self.loops.values()))
         self.status = WORD * call_plan.cells if has_checks else -1
         self.called = {p.key for step in call_plan.externs for p in step.results
-                       if not p.is_cell}
+                       if id(step) not in self.loops and not p.is_cell}
         self._temps: dict[int, int] = {}
-        end = _aligned(WORD * (call_plan.cells + has_checks))
+        end = WORD * (call_plan.cells + has_checks)
+        start, self._states = self.status if has_checks else end, dict[int, int]()
+        for key, loop in self.loops.items():
+            self._states[key] = end
+            end += loop.state
+        self.cleared = start, end
+        end = _aligned(end)
         for number, place in enumerate(call_plan.temps):
             if ("temp", number) not in self.called:
                 self._temps[number] = end
@@ -84,22 +113,43 @@ class Prepared:
     def segments(self) -> list[Segment]:
         return [part for part in self.parts if isinstance(part, Segment)]
 
-    def _parts(self, steps: Sequence[CallStatement]) -> Iterator[Segment | NodeCall]:
-        kernels: list[RunKernel] = []
+    def _parts(self, steps: Sequence[CallStatement]) -> Iterator[Segment | NodeCall | CopyPart]:
+        waiting: list[CallStatement] = []
+        for step in steps:
+            loop = self.loops.get(id(step))
+            if isinstance(step, RunKernel) or (loop is not None and not loop.copies):
+                waiting.append(step)
+                continue
+            if waiting:
+                yield self._segment(waiting)
+            waiting = [] if loop is None else [step]
+            if loop is None:
+                yield step
+            else:
+                yield from (CopyPart(
+                    self.address(to), of if isinstance(of, np.ndarray) else self.address(of),
+                    _nbytes(to)) for to, of in loop.copies)
+        if waiting:
+            yield self._segment(waiting)
+
+    def _segment(self, steps: Sequence[CallStatement]) -> Segment:
+        launches, kernels = [], []
         for step in steps:
             if isinstance(step, RunKernel):
-                kernels.append(step)
-                continue
-            if kernels:
-                yield self._segment(kernels)
-            kernels = []
-            yield step
-        if kernels:
-            yield self._segment(kernels)
+                launches += [launch for call in step.code for launch in self._nest(step, call)]
+                kernels.append(step.kernel)
+            else:
+                launches.append(self._loop(self.loops[id(step)]))
+                kernels.append(self.loops[id(step)].program.whole)
+        return Segment(launches, kernels)
 
-    def _segment(self, steps: Sequence[RunKernel]) -> Segment:
-        return Segment([launch for step in steps for call in step.code
-                        for launch in self._nest(step, call)], [step.kernel for step in steps])
+    def _loop(self, loop: PreparedLoop) -> Launch:
+        """The launch of a persistent kernel."""
+        self.nbytes = max(self.nbytes, self._own + loop.scratch)
+        own = {"state": Address(BLOCK, self._states[id(loop.step)]),
+               "exit": Address(BLOCK, self.status), "scratch": Address(BLOCK, self._own)}
+        return Launch(loop.one, loop.layout, tuple(loop.arguments(
+            self.address, lambda kind: self.flag if kind == "flag" else own[kind])))
 
     def _nest(self, step: RunKernel, call: NestCall) -> list[Launch]:
         """The launches of one nest."""
@@ -133,6 +183,10 @@ class Prepared:
         return Address(place.key, offset)
 
 
+def _nbytes(place: View) -> int:
+    return math.prod(place.shape) * place.dtype.itemsize
+
+
 def _aligned(nbytes: int) -> int:
     return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
 
@@ -142,7 +196,10 @@ def why_not(call_plan: CallPlan) -> str:
     for step in call_plan.steps:
         if not isinstance(step, RunKernel):
             if step.run is not None:
-                return f"{step.node.op} is a program of its own"
+                loop = prepared_loop(step)
+                if isinstance(loop, str):
+                    return loop
+                continue
             if not call_plan.backend.has_kernel(step.node):
                 return f"{step.node.op} is no kernel"
             continue
@@ -166,13 +223,21 @@ class Filled(NamedTuple):
     shared: int
 
 
+def function_for(function: Any, kernel: CudaKernel, blocks: int) -> Any:
+    """CuPy's function for a launch of so many blocks, which may have to wait for each other."""
+    if kernel.is_cooperative and blocks > 1:
+        return partial(function, enable_cooperative_groups=True)
+    return function
+
+
 _WORDS: dict[str, Any] = {"pointer": np.uint64, "int32": np.int32, "int64": np.int64}
 
 
 def filled(launches: Sequence[Launch], where: dict[Base, int]) -> list[Filled]:
     """Launches at these addresses."""
     return [Filled(
-        one.loaded.functions[one.kernel.name], (layout.blocks, 1, 1), (*layout.threads, 1),
+        function_for(one.loaded.functions[one.kernel.name], one.kernel, layout.blocks),
+        (layout.blocks, 1, 1), (*layout.threads, 1),
         tuple(_WORDS[param.kind](_value(arg, where))
               for param, arg in zip(one.kernel.params, args, strict=True)),
         layout.shared) for one, layout, args in launches]

@@ -28,6 +28,7 @@ from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
 from ..launching.outcomes import MISS
 from .gpu_library_text import LibraryText, NotPreparedError, new_text
 from .gpu_numbers import is_such, packed
+from .gpu_tasks import only_task
 from .gpu_views import NotStillError, still_view
 from .resident_arrays import PreparedKernels
 from .variable_values import reader, writer
@@ -63,7 +64,7 @@ class _Text(TextWriter):
 
     def __init__(self, call_plan: Any, spec: CallSpec) -> None:
         self.spec, self.whole = spec, call_plan
-        self.task = _only_task(call_plan, spec)
+        self.task = only_task(call_plan, spec)
         self.action = call_plan.actions[0]
         numbers = cell_count(tuple(v.type for v in self.task.graph.inputs))
         prepared = call_plan.residents.prepared(self.task, numbers)
@@ -236,8 +237,9 @@ class _Text(TextWriter):
             lines.append(f"numbers = given({packed(numbers, self.bind)})")
         if lines:
             self.line("try:", *indented(lines), "except full: return MISS")
-        if self.prepared.status >= 0:
-            self.line(f"clear(block.ptr + {self.prepared.status}, {_WORD})")
+        start, end = self.prepared.cleared
+        if start < end:
+            self.line(f"clear(block.ptr + {start}, {end - start})")
 
     def _bases(self) -> set[tuple[str, int]]:
         """All that kernels get addresses of."""
@@ -250,9 +252,17 @@ class _Text(TextWriter):
         for part in self.prepared.parts:
             if isinstance(part, NodeCall):
                 yield from self.library.lines(part)
+            elif not hasattr(part, "launches"):
+                yield f"copy({self._at(part.to)}, {self._at(part.of)}, {part.nbytes})"
             else:
                 yield f"launch{segments}({', '.join(map(self._base, part.bases))})"
                 segments += 1
+
+    def _at(self, place: Any) -> str:
+        """The address of bytes after the beginning of an array or block, or of a constant."""
+        if isinstance(place, np.ndarray):
+            return f"{self.bind('constant', self.prepared.constant(place))}().data.ptr"
+        return f"{self._base(place.base)} + {place.offset}"
 
     def _base(self, base: tuple[str, int]) -> str:
         """The address of an array or block."""
@@ -290,6 +300,8 @@ class _Text(TextWriter):
 
     def _look(self) -> None:
         """Bring to the host what kernels have computed beside arrays."""
+        if self.prepared.is_watched:
+            self.line("wait()")
         status, cells = self.prepared.status, self.task.cells
         words = cells + (status >= 0)
         self.line(f"words = computed(block.ptr, {words})")
@@ -378,17 +390,3 @@ class _Text(TextWriter):
         element = f"words[{begin}:{begin + place.dtype.itemsize}].view(" + (
             f"{self.bind('dtype', place.dtype)})[0]")
         return f"{element}.item()" if type_.is_weak else element
-
-
-def _only_task(call_plan: Any, spec: CallSpec) -> CallPlan:
-    """The task of a plan that one GPU runs alone."""
-    if getattr(call_plan, "residents", None) is None:
-        raise NotPreparedError("its arrays are not a GPU's")
-    if [a.kind for a in call_plan.actions] != ["task"] or call_plan.actions[0].is_on_caller:
-        raise NotPreparedError("the GPU does not do all of it")
-    if spec.calls_host:
-        raise NotPreparedError("it calls objects of the program")
-    if any(t.kind == "array" and 0 in t.shape for t in spec.input_types):
-        raise NotPreparedError("an argument has no elements")
-    task: CallPlan = call_plan.actions[0].call_plan
-    return task

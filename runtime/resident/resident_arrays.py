@@ -50,10 +50,11 @@ class PreparedKernels(Protocol):
     names.
 
     ``names``: see `cupy_arrays`.  ``parts`` are segments of kernels, whose
-    ``bases`` are the arrays and blocks whose addresses a launch takes, and library calls, which
-    make the arrays ``called``; ``nbytes`` is the block that a call borrows, ``numbers`` how many
-    cells hold numbers that it gives, ``status`` where in the block checks note that they failed, or
-    -1.  ``text`` says for people how they are launched.
+    ``bases`` are the arrays and blocks whose addresses a launch takes, copies, and library calls,
+    which make the arrays ``called``; ``nbytes`` is the block that a call borrows, ``numbers`` how
+    many cells hold numbers that it gives, ``status`` where in the block checks note that they
+    failed, or -1, ``cleared`` from where to where it is to be 0.  ``is_watched``: ``wait()`` is for
+    a loop that may run long.  ``text`` says for people how they are launched.
     """
 
     names: dict[str, Any]
@@ -62,6 +63,10 @@ class PreparedKernels(Protocol):
     nbytes: int
     numbers: int
     status: int
+    cleared: tuple[int, int]
+
+    @property
+    def is_watched(self) -> bool: ...
 
     def address(self, place: Any) -> tuple[tuple[str, int], int]:
         """The base of a value that kernels read or write, and the bytes after its address."""

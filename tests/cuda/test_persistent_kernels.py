@@ -68,7 +68,7 @@ def test_a_loop_is_one_launch(steps: int, monkeypatch: pytest.MonkeyPatch) -> No
         cupy.calls.clear()
         got = g(cupy.asarray(u), np.int64(steps)).get()
         assert cupy.calls.count("persistent") == 1 and "graph" not in cupy.calls
-        assert "to device" not in cupy.calls
+        assert cupy.calls.count("to device") <= 1  # the number of steps
     np.testing.assert_array_equal(got, fusec.jit(heat)(u.copy(), np.int64(steps)))
 
 
@@ -142,6 +142,47 @@ def test_the_gradient_of_a_loop_is_two_kernels(monkeypatch: pytest.MonkeyPatch) 
         assert cupy.calls.count("persistent") == 2
 
 
+def test_a_loop_is_a_part_of_a_prepared_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels before and after it are in one graph with it; its number goes on by the GPU."""
+    def f(u: Any, w: Any) -> Any:
+        u, total = u * 2, 0.0
+        for _ in range(6):
+            u[1:-1] = u[2:] * 0.5 + u[:-2]
+            total = total + u.max()
+        return u + total, np.sqrt(w)
+
+    u, w = RNG.uniform(0, 1, 50), RNG.uniform(0, 1, 9)
+    with as_gpu(monkeypatch) as cupy:
+        cupy.pool.keeps = True
+        g, args = fusec.jit(f), (cupy.asarray(u), cupy.asarray(w))
+        for _ in range(6):
+            one, other = g(*args)
+            np.testing.assert_allclose(one.get(), f(u.copy(), w)[0], rtol=1e-14)
+            np.testing.assert_array_equal(other.get(), np.sqrt(w))
+            cupy.calls.clear()
+            del one, other
+        results = g(*args)
+        assert len(results) == 2 and cupy.calls == ["graph"]
+        assert "one CUDA graph" in str(fusec.explain(g, *args))
+
+
+def test_a_wrong_index_in_a_prepared_loop_is_numpys_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any, i: Any) -> Any:
+        for k in range(5):
+            x = x[i + k] * 2
+        return x
+
+    x, i = np.arange(12.0), np.arange(12)[::-1].copy() % 8
+    with as_gpu(monkeypatch) as cupy:
+        g, there = fusec.jit(f), cupy.asarray(x)
+        for _ in range(3):
+            np.testing.assert_array_equal(g(there, cupy.asarray(i)).get(), f(x, i))
+        with pytest.raises(IndexError, match="index 12 is out of bounds for axis 0") as raised:
+            g(there, cupy.asarray(i + 4))
+        assert "x = x[i + k] * 2" in raised.value.__notes__[0]
+        np.testing.assert_array_equal(g(there, cupy.asarray(i)).get(), f(x, i))
+
+
 # ---------------------------------------------------------------------------------- its end
 
 
@@ -174,7 +215,13 @@ def test_ctrl_c_ends_a_kernel(n: int, gpu: bool, monkeypatch: pytest.MonkeyPatch
 
 
 def _interrupted(g: Any, x: Any) -> None:
+    """The second time the call is prepared, on a GPU."""
     g.concrete(x)
+    for _ in range(2):
+        _interrupted_once(g, x)
+
+
+def _interrupted_once(g: Any, x: Any) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.5)
     with pytest.raises(KeyboardInterrupt):
         g(x)

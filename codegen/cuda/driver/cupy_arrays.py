@@ -8,6 +8,7 @@ before and after needs no waiting.
 
 from __future__ import annotations
 
+import weakref
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -115,8 +116,9 @@ class GpuKernels(Prepared):
     """
 
     def __init__(self, call_plan: CallPlan, numbers: int, arrays: CupyArrays) -> None:
-        super().__init__(call_plan, numbers)
+        self._stop: Any = None  # the flag that ends loops
         self._arrays, driver = arrays, arrays.driver
+        super().__init__(call_plan, numbers)
         self._cupy = driver.cupy
         cuda, blocks = driver.cupy.cuda, NumberBlocks(driver)
         self.replays = [Replays(segment, driver) for segment in self.segments]
@@ -126,10 +128,35 @@ class GpuKernels(Prepared):
             "full": cuda.memory.OutOfMemoryError, "stream_now": driver.current_stream,
             "refused": (*REFUSALS, cuda.memory.OutOfMemoryError),
             "contiguous": driver.cupy.ascontiguousarray,
-            "faults": driver.faults.kinds, "told": driver.faults.told}
+            "faults": driver.faults.kinds, "told": driver.faults.told, "wait": self._wait}
         self.names |= {f"launch{n}": replay for n, replay in enumerate(self.replays)}
         if not driver.is_only:
             self.names |= {"device_now": cuda.runtime.getDevice, "device": driver.number}
+
+    @property
+    def flag(self) -> int:
+        if self._stop is None:
+            self._stop = self._arrays.driver.flag()
+            weakref.finalize(self, self._stop.give_back).atexit = False
+        return int(self._stop.address)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a loop may run long, and looks at the flag."""
+        return any(loop.is_watched for loop in self.loops.values())
+
+    def _wait(self) -> None:
+        """For all that was asked for; who is interrupted ends the loops first."""
+        with self._arrays.driver.on_current_stream():
+            try:
+                self._arrays.driver.wait()
+            except BaseException:
+                self._stop.raise_it()
+                try:
+                    self._arrays.driver.wait()
+                finally:
+                    self._stop.lower()
+                raise
 
     def function(self, node: Node) -> Any:
         """CuPy's function for a library call."""

@@ -23,7 +23,7 @@ from fusec.core.records import dataclass
 from fusec.errors import FusecError, user_error
 
 from ...kernels.loop_ir import Kernel
-from ..launch_segments import Filled
+from ..launch_segments import Filled, function_for
 from ..module import CudaKernel, CudaModule
 from . import nvrtc
 from .arriving_memory import ArrivingMemory
@@ -141,9 +141,7 @@ class CupyDriver:
         """See `Driver.bound`: arguments are as CuPy takes them."""
         words = tuple(_WORDS[param.kind](arg) for param, arg in zip(
             kernel.params, args, strict=True))
-        function = loaded.functions[kernel.name]
-        if kernel.is_cooperative and grid[0] > 1:
-            function = partial(function, enable_cooperative_groups=True)
+        function = function_for(loaded.functions[kernel.name], kernel, grid[0])
         return BoundLaunch(self, Filled(function, grid, block, words, shared_bytes))
 
     def resident_blocks(

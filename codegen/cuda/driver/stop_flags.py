@@ -25,8 +25,11 @@ class PinnedFlag:
     def raise_it(self) -> None:
         self._word[0] = 1
 
-    def give_back(self) -> None:
+    def lower(self) -> None:
         self._word[0] = 0
+
+    def give_back(self) -> None:
+        self.lower()
         self._flags.free.append(self)
 
 
@@ -40,6 +43,8 @@ class Unseen:
 
     def raise_it(self) -> None:
         pass
+
+    lower = raise_it
 
     def give_back(self) -> None:
         self._driver.free(self.address)

@@ -29,7 +29,7 @@ _SIZES = {f"{kind}{bits}": bits // 8 for kind in "iuf" for bits in (8, 16, 32, 6
 
 
 @dataclass(frozen=True)
-class NestFunction:
+class DeviceNest:
     """A kernel of a nest as a function."""
 
     written: WrittenKernel
@@ -72,16 +72,16 @@ class NestFunctions:
     """The functions of a program's nests; nests of one structure share theirs."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple, list[NestFunction]] = {}
+        self._known: dict[tuple, list[DeviceNest]] = {}
 
-    def of(self, form: CudaForm) -> list[NestFunction]:
+    def of(self, form: CudaForm) -> list[DeviceNest]:
         """Those of a nest, in their order; raises `NotNativeError` for kernels that have to be
         launched."""
         if is_partitioned(form.loops):
             raise NotNativeError("stores that are sorted first")
         key = code_key(form)
         if key not in self._known:
-            self._known[key] = [NestFunction(written) for written in write_form(
+            self._known[key] = [DeviceNest(written) for written in write_form(
                 form.loops, form.index, f"nest_{len(self._known)}")]
         return self._known[key]
 
@@ -92,7 +92,7 @@ class NestFunctions:
 class NestGrid:
     """The grid of a nest's function, and its arguments that are numbers, at sizes."""
 
-    def __init__(self, form: CudaForm, function: NestFunction) -> None:
+    def __init__(self, form: CudaForm, function: DeviceNest) -> None:
         self.form, self.function = form, function
         self._last: tuple[LoopForm, Layout] | None = None
 

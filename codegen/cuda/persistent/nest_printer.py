@@ -11,8 +11,8 @@ from fusec.ir.sizes.bindings import Bindings
 
 from ..compiled_nests import CudaForm, raw_bits
 from .hazards import ON_CHIP
-from .nest_calls import NestFunction, NestGrid
-from .program_kernel import STATUS, WORD, ProgramKernel
+from .nest_calls import DeviceNest, NestGrid
+from .program_kernel import STATUS, ProgramKernel
 
 MOST_SHARED = 48 << 10  # bytes that a block has without asking for more
 _OWN = frozenset({"partials", "scratch"})  # memory of a nest beside its operands
@@ -56,8 +56,7 @@ def _slot(
             is_first = type(offset) is int and offset == 0
             return place if is_first else f"{place} + {kernel.size(offset)}"
         case "status":
-            kernel.has_checks = True
-            return f"{kernel.argument(('state',))} + {WORD * STATUS}"
+            return kernel.state(STATUS)
         case "partials":
             return _borrowed(
                 kernel, ("partials", own), lambda sizes: grid.layout(sizes).partials, grid)
@@ -98,7 +97,7 @@ def _threads_along(grid: NestGrid, axis: int, sizes: Bindings) -> int:
 
 
 def _call(
-    kernel: ProgramKernel, function: NestFunction, grid: NestGrid, values: Sequence[str]
+    kernel: ProgramKernel, function: DeviceNest, grid: NestGrid, values: Sequence[str]
 ) -> None:
     size_x, size_y = (
         f"u32({_integer(kernel, ('threads', axis), grid, partial(_threads_along, grid, axis))})"

@@ -10,8 +10,8 @@ import numpy as np
 from fusec.codegen.structured.interpreter import array_at
 from fusec.codegen.structured.memory import View
 from fusec.codegen.structured.program import StructuredProgram
-from fusec.core import locks
 
+from ...kernels.loop_ir import Kernel
 from ...plan.control_program import EarlyExit
 from ..driver.arrays import DriverArrays
 from ..driver.device_memory import DeviceMemory
@@ -31,15 +31,22 @@ class PersistentProgram:
 
     def __init__(
         self, program: StructuredProgram, made: ProgramKernel, kernel: CudaKernel, loaded: Any,
-        driver: Any, waits: bool,
+        driver: Any, whole: Kernel,
     ) -> None:
-        """``waits``: whether a call is over when it returns."""
+        """``whole`` names it, and its lines, where it fails."""
         self.made, self.kernel, self.loaded, self.driver = made, kernel, loaded, driver
-        self.exits, self.waits = program.exits, waits
+        self.exits = program.exits
+        self.waits = bool(made.exits or made.results)  # whether a call is over when it returns
         self.shape = LaunchShape(made, driver, loaded, kernel)
         self.arrays = [a.source for a in made.arguments.values() if a.source[0] in _ARRAYS]
-        self._arrived: dict[Any, int] = {}
-        self._lock = locks.Lock()
+        self.copied, self.whole = program.copied, whole
+        numbers = [*(("input", n) for n in made.numbers), *(("result", n) for n in made.results)]
+        # Behind the state are numbers: operands, then results.
+        self.words = {key: made.state_words + n for n, key in enumerate(numbers)}
+
+    def empty_state(self) -> np.ndarray:
+        """The state and the numbers as words, all 0."""
+        return np.zeros(self.made.state_words + len(self.words), np.int64)
 
     def __call__(
         self, operands: Sequence[Any], results: list[Any], sizes: Mapping[str, int]
@@ -56,16 +63,6 @@ class PersistentProgram:
         finally:
             memory.release()
 
-    def arrived(self) -> int:
-        """The word of barriers, one for each stream: the kernels of a stream do not overlap."""
-        stream = getattr(getattr(self.driver, "stream", None), "ptr", 0)
-        with self._lock:
-            if stream not in self._arrived:
-                address = self.driver.allocate(4)
-                self.driver.copy_in(address, np.zeros(4, np.uint8))
-                self._arrived[stream] = address
-            return self._arrived[stream]
-
 
 class _Call:
     """A call while it runs."""
@@ -80,7 +77,6 @@ class _Call:
         of_kind = {"operand": operands, "target": results}
         found = memory.addresses_of([of_kind[kind][k] for kind, k in program.arrays])
         self.places = dict(zip(program.arrays, found, strict=True))
-        self.words = self.made.first_left + len(self.made.left)
         self.state = 0
         self.flag: Any = None
 
@@ -97,24 +93,34 @@ class _Call:
         match source[0]:
             case "operand" | "target":
                 return self.places[source]
-            case "input":
-                bits = np.asarray(self.operands[source[1]], source[2]).tobytes()
-                return int.from_bytes(bits.ljust(8, b"\0"), "little", signed=True)
+            case "input" | "result":
+                return self._state_at() + 8 * self.program.words[source]
             case "fresh":
                 return self.memory.fresh(self.program.shape.size(source[2], self.sizes))
             case "scratch":
                 return self.memory.fresh(self.made.scratch_bytes)
             case "state":
-                self.state = self.memory.fresh(8 * self.words)
-                return self.state
-            case "arrived":
-                return self.program.arrived()
+                return self._state_at()
+            case "exit":
+                return self._state_at() + 8 * EXIT
             case "flag":
                 self.flag = self.driver.flag()
                 return self.flag.address
         assert argument.of is not None
         value = argument.of(self.sizes)
         return self.memory.fresh(value) if source[0] == "lent" else value
+
+    def _state_at(self) -> int:
+        """The state and the numbers, which a copy begins."""
+        if not self.state:
+            state = self.program.empty_state()
+            for position, dtype in self.made.numbers.items():
+                word = self.program.words["input", position]
+                state[word:word + 1].view(np.uint8)[:dtype.itemsize].view(dtype)[0] = (
+                    self.operands[position])
+            self.state = self.memory.fresh(state.nbytes)
+            self.driver.copy_in(self.state, state)
+        return self.state
 
     # -- what it leaves
 
@@ -131,8 +137,8 @@ class _Call:
         state = self._state()
         taken = int(state[EXIT])
         if taken == 0:
-            for n, (position, dtype, _) in enumerate(self.made.results):
-                word = self.made.first_result + n
+            for position, (dtype, _) in self.made.results.items():
+                word = self.program.words["result", position]
                 self.results[position] = dtype.type(_number(state, word, dtype))
             return None
         self._settle(state)
@@ -156,7 +162,7 @@ class _Call:
                 continue
 
     def _state(self) -> np.ndarray:
-        state = np.zeros(max(self.words, 1), np.int64)
+        state = self.program.empty_state()
         if self.state:
             self.driver.copy_out(state, self.state)
         return state

@@ -18,7 +18,6 @@ from ..programs.number_kernels import copy_kernel
 from ..programs.program_text import stores
 from ..programs.residence import reads
 from ..programs.residence import walk as statements_of
-from ..scalars.emitter import type_name
 from ..scalars.scalar_functions import call_scalar, refusal
 from ..scalars.scalar_ops import emit_operation
 from .nest_printer import call_nest
@@ -85,23 +84,14 @@ def _call_scalar(kernel: ProgramKernel, x: s.CallScalar) -> None:
 
 
 def _input(kernel: ProgramKernel, x: s.Input) -> None:
-    dtype = x.result.dtype
-    bits = kernel.argument(("input", x.position, dtype), "int64", False)
-    kernel.define(x.result, from_bits(kernel, x.result, bits))
-
-
-def from_bits(kernel: ProgramKernel, register: Register, bits: str) -> str:
-    """The number of an argument's bits."""
-    dtype = register.dtype
-    kernel.declare_number(register)
-    if dtype.kind == "f":
-        whole = f"u{8 * dtype.itemsize}({bits})"
-        return f"half_of_bits({whole})" if dtype.itemsize == 2 else f"from_bits({whole})"
-    return f"({bits} & 1) != 0" if dtype.kind == "b" else f"{type_name(dtype)}({bits})"
+    kernel.numbers[x.position] = x.result.dtype
+    at = kernel.argument(("input", x.position), is_written=False)
+    kernel.define(x.result, kernel.read(x.result.dtype, at))
 
 
 def _output(kernel: ProgramKernel, x: s.Output) -> None:
-    kernel.results.append((x.position, x.value.dtype, kernel.bits(kernel.value(x.value))))
+    at = kernel.argument(("result", x.position))
+    kernel.results[x.position] = x.value.dtype, kernel.bits(kernel.value(x.value)).format(at)
 
 
 def _declare(kernel: ProgramKernel, x: s.Declare) -> None:

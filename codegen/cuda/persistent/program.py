@@ -65,8 +65,7 @@ def persistent_program(
     stats.compiled += 1
     node = program.node
     whole = Kernel(node.name, (), (), (), tuple(dict.fromkeys(_locs(program))))
-    run = PersistentProgram(program, made, kernel, loaded, compiler.driver_for(whole),
-                            waits=bool(made.exits or made.results))
+    run = PersistentProgram(program, made, kernel, loaded, compiler.driver_for(whole), whole)
     return ControlCode(node, run, [grid.form.loops for grid in made.grids], program.copied,
                        KernelTexts(module), lambda: build_program(node, strides),
                        f"one kernel that does all of it; {choice}")

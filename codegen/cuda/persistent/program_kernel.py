@@ -37,9 +37,10 @@ from .nest_calls import NestFunctions, NestGrid
 
 WORD = 8
 MOST_PARAMS = 400  # of 4 KiB that a launch's arguments may take
-# Words of the state, which the kernel leaves for the host: the exit that was taken plus one (or
-# `INTERRUPTED`), its index and size, a word for checks of kernels, one for the wish to stop.
-EXIT, INDEX, SIZE, STATUS, STOP, FIRST = range(6)
+# Words of the state, which are 0 when the kernel begins: the exit that was taken plus one (or
+# `INTERRUPTED`), its index and size, a word for checks of kernels, one for the wish to stop, that
+# of barriers; then operands of the exit, addresses of what it leaves.
+EXIT, INDEX, SIZE, STATUS, STOP, ARRIVED, FIRST = range(7)
 INTERRUPTED = -1
 MOST_THREADS = 1024
 MOST_UNWATCHED = 4096  # iterations, in some 10 ms: nobody has to be able to end that
@@ -49,8 +50,8 @@ _LEFT = "@left@"  # replaced by the addresses of what an exit leaves, when these
 @dataclass(frozen=True)
 class KernelArgument:
     """A parameter and what it is given: ``of`` the call's sizes, where ``kind`` is "number"; else
-    ("operand" or "target", position), ("input", position, dtype), ("fresh", size), ("scratch",),
-    ("state",), ("arrived",), ("flag",)."""
+    ("operand" or "target", position), ("input" or "result", position) of a number, ("fresh", size),
+    ("scratch",), ("state",), ("exit",), ("flag",)."""
 
     param: CudaParam
     source: tuple[Any, ...]
@@ -77,10 +78,10 @@ class ProgramKernel:
         self.unread: list[Register] = []  # of these, those that no thread has read yet
         self.readers = {r for x in walk(program.body) for r in reads(x)}
         self.left: dict[int, Memory] = {}
-        self.results: list[tuple[int, np.dtype, str]] = []  # numbers, and how each is stored
+        self.numbers: dict[int, np.dtype] = {}  # that are operands, by position
+        self.results: dict[int, tuple[np.dtype, str]] = {}  # numbers, and how each is stored
         self.exits: dict[int, list[Operand | View]] = {}
         self.kept: dict[int, Operand] = {}  # arguments of calls that may raise, by ``host`` word
-        self.has_checks = False
         self.launches = self.barriers = 0  # of an iteration of all loops; launches: if there were
         # Around the statement that is printed; one where there is none, so that all is counted.
         self.loops = int(not program.has_loops)
@@ -227,7 +228,7 @@ class ProgramKernel:
 
     def barrier(self) -> None:
         self.em.line("if (gridDim.x == 1) __syncthreads(); else "
-                     f"fusec_grid_barrier(reinterpret_cast<u32 *>({self.argument(('arrived',))}));")
+                     f"fusec_grid_barrier(reinterpret_cast<u32 *>({self.state(ARRIVED)}));")
 
     # -- the host
 
@@ -249,7 +250,8 @@ class ProgramKernel:
         self.exits[exit_] = list(operands)
         em = self.em
         with em.block("if (is_leader())"):
-            for word, text in ((EXIT, str(exit_ + 1)), (INDEX, index), (SIZE, size)):
+            em.line(f"store<i64>({self.argument(('exit',))}, {exit_ + 1});")
+            for word, text in ((INDEX, index), (SIZE, size)):
                 em.line(f"store<i64>({self.state(word)}, i64({text}));")
             for n, operand in enumerate(operands):
                 em.line(self._stored(operand).format(self.state(FIRST + n)))
@@ -285,14 +287,13 @@ class ProgramKernel:
                 self.leave(INTERRUPTED - 1)
 
     @property
-    def first_result(self) -> int:
-        """The word of the state where numbers are, behind the operands of exits."""
+    def first_left(self) -> int:
+        """The word of the state where addresses of results are that an exit leaves."""
         return FIRST + max(map(len, self.exits.values()), default=0)
 
     @property
-    def first_left(self) -> int:
-        """The word where addresses of results are that an exit leaves."""
-        return self.first_result + len(self.results)
+    def state_words(self) -> int:
+        return self.first_left + len(self.left)
 
     def text(self, name: str) -> str:
         """The kernel, when all statements are printed."""
@@ -310,8 +311,6 @@ class ProgramKernel:
     def _start(self) -> list[str]:
         """What is 0 when the statements begin."""
         lines = [f"  fill_with_zeros({memory}, {words});" for memory, words in self.zeros]
-        if self.has_checks:
-            lines.append(f"  if (is_leader()) store<u32>({self.state(STATUS)}, 0);")
         return lines + self._printed_barrier() if lines else []
 
     def _printed_barrier(self) -> list[str]:
@@ -322,9 +321,5 @@ class ProgramKernel:
 
     def _end(self) -> list[str]:
         """The numbers that are results."""
-        lines = [f"    {text.format(self.state(self.first_result + n))};"
-                 for n, (_, _, text) in enumerate(self.results)]
-        if not lines and not self.exits:
-            return []
-        lines.append(f"    store<i64>({self.state(EXIT)}, 0);")
-        return ["  if (is_leader()) {", *lines, "  }"]
+        lines = [f"    {text};" for _, text in self.results.values()]
+        return ["  if (is_leader()) {", *lines, "  }"] if lines else []
