@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.call_plan import CallPlan
 from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.memory import View
 from fusec.codegen.structured.text_writer import TextWriter, indented

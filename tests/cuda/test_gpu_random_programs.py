@@ -36,9 +36,9 @@ def called(function: Any, args: list[Any]) -> tuple[Any, type | None]:
         return None, type(error)
 
 
-def check(cupy: FakeCupy, seed: int) -> int:
+def check(cupy: FakeCupy, seed: str) -> int:
     """One program; how many of its traces were prepared."""
-    program = program_of(str(seed))
+    program = program_of(seed)
     args = program.make()
     here, there = (fusec.jit(program.function(), fp=program.fp) for _ in range(2))
     for _ in range(CALLS):
@@ -62,11 +62,12 @@ def compare(got: Any, want: Any, within_rounding: bool) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-def test_random_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["", "c"])  # straight lines; branches and loops
+def test_random_programs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = 0
     with as_gpu(monkeypatch) as cupy, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cupy.pool.keeps = True
         for seed in range(FIRST, FIRST + COUNT):
-            prepared += check(cupy, seed)
+            prepared += check(cupy, f"{kind}{seed}")
     assert prepared >= COUNT // 10  # what a seed means changes with the ops: 5 to 9 of 30
