@@ -18,6 +18,7 @@ import fusec
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
 
 from fuzzer.child import program_of
+from fuzzer.control.program import ControlProgram
 from own_order import has_own_order
 
 CALLS = 5  # the second is looked up, the third prepared, the fifth may be a graph
@@ -39,8 +40,10 @@ def called(function: Any, args: list[Any]) -> tuple[Any, type | None]:
 def check(cupy: FakeCupy, seed: str) -> int:
     """One program; how many of its traces were prepared."""
     program = program_of(seed)
-    args = program.make()
-    here, there = (fusec.jit(program.function(), fp=program.fp) for _ in range(2))
+    has_control = isinstance(program, ControlProgram)
+    args = program.make(0) if has_control else program.make()
+    options = {} if has_control else {"fp": program.fp}
+    here, there = (fusec.jit(program.function(), **options) for _ in range(2))
     for _ in range(CALLS):
         mine = [np.array(a, order="C") if isinstance(a, np.ndarray) else a for a in args]
         given = [cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in mine]
