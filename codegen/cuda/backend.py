@@ -17,7 +17,7 @@ from fusec.ir.lazy_values import lazy
 from fusec.ops import get
 from fusec.ops.calls.scalar_calls import CALLS
 
-from ..kernels.kernel_nodes import is_control_of, is_of_kernels
+from ..kernels.kernel_nodes import is_control_of, is_of_kernels, why_not_control
 from ..kernels.loop_ir import Kernel
 from ..kernels.specialise import specialise
 from ..machine_code.code_cache import CodeCache
@@ -58,6 +58,8 @@ class CudaBackend(Backend):
         return is_one or is_control_of(node, self.has_kernel)
 
     def refusal(self, node: Node) -> str:
+        if get(node.op).is_control:
+            return why_not_control(node, self.has_kernel)
         inside = node.attrs["body"].nodes if node.op == "Fused" else (node,)
         called = (n.attrs["function"] for n in inside if get(n.op).scalar in CALLS)
         return next(filter(None, map(scalar_refusal, called)), "")

@@ -36,6 +36,19 @@ def is_control_of(node: Node, has_kernel: Callable[[Node], bool]) -> bool:
         not any(n.op in PICKS for n in _all_inside(node)) or _most_points(node) >= LARGE)
 
 
+def why_not_control(node: Node, has_kernel: Callable[[Node], bool]) -> str:
+    """Why a branch or loop is not one of kernels, so that the CPU runs it; "": it is one."""
+    if is_control_of(node, has_kernel):
+        return ""
+    if not all(t.is_static for n in (node, *_all_inside(node)) for t in n.types):
+        return "it has arrays of sizes that calls or the run decide"
+    missing = next((n for n in _all_inside(node) if not _is_inside(n, has_kernel)), None)
+    if missing is not None:
+        return f"{missing.op}{f' at {missing.loc}' if missing.loc else ''} inside has none"
+    return (f"it goes through elements one by one, beside arrays of fewer than {LARGE:,}: a CPU "
+            f"takes some nanoseconds for each, a device some hundred")
+
+
 def _is_inside(node: Node, has_kernel: Callable[[Node], bool]) -> bool:
     if not all(t.is_static for t in node.types):
         return False

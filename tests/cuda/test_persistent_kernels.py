@@ -166,6 +166,46 @@ def test_a_loop_is_a_part_of_a_prepared_call(monkeypatch: pytest.MonkeyPatch) ->
         assert "one CUDA graph" in str(fusec.explain(g, *args))
 
 
+def changed_copy(a: Any) -> Any:
+    b = a * 2
+    for k in range(5):
+        b[k % 3] = b[k % 3 - 1] + 1
+    return b
+
+
+def changed_argument(a: Any) -> Any:
+    for k in range(5):
+        a[k % 3] = a[k % 3 - 1] + 1
+    return a[1:], a.sum()
+
+
+def changed_constant(a: Any) -> Any:
+    b = np.zeros(a.shape)
+    for k in range(5):
+        b[k % 3] = b[k % 3 - 1] + a[k % 3]
+    return b
+
+
+@pytest.mark.parametrize("f", [changed_copy, changed_argument, changed_constant])
+def test_prepared_loops_begin_with_what_they_change(
+    f: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fuzzer's c1269: the result is the operand's own memory where a step runs it, and not
+    where a call is prepared."""
+    a = RNG.uniform(0, 1, (3, 4))
+    with as_gpu(monkeypatch) as cupy:
+        cupy.pool.keeps, g = True, fusec.jit(f)
+        for _ in range(5):
+            given, mine = cupy.asarray(a.copy()), a.copy()
+            got, want = g(given), f(mine)
+            for one, other in zip(*(r if isinstance(r, tuple) else (r,) for r in (got, want)),
+                                  strict=True):
+                one = one.get() if hasattr(one, "get") else one
+                np.testing.assert_allclose(one, other, rtol=1e-14)
+            np.testing.assert_array_equal(given.get(), mine)
+        assert g.traces[0].gpu_call.function is not None
+
+
 def test_a_wrong_index_in_a_prepared_loop_is_numpys_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def f(x: Any, i: Any) -> Any:
         for k in range(5):

@@ -9,7 +9,7 @@ from fusec.ir.sizes.bindings import resolve
 from fusec.ir.sizes.dims import Size
 
 from ..module import CudaKernel
-from .program_kernel import MOST_THREADS, ProgramKernel
+from .program_kernel import ProgramKernel
 
 # Threads that the largest nest may have for one block to do all: by hand a step of 1,000 elements
 # takes 0.29 us in one block and 1.15 in all, one of 10,000 2.0 and 1.27 (H200).
@@ -42,9 +42,9 @@ class LaunchShape:
                     for layout, _ in layouts), default=1)
         threads = _power_of_two(max([*teams, LEAST_THREADS]))
         if work <= MOST_IN_ONE_BLOCK:
-            return 1, max(threads, min(MOST_THREADS, _power_of_two(work))), shared
+            return 1, max(threads, min(self.made.most_threads, _power_of_two(work))), shared
         if not teams:
-            threads = MOST_THREADS
+            threads = self.made.most_threads
         wanted = max(layout.blocks if waits else -(-layout.blocks * layout.threads[0] // threads)
                      for layout, waits in layouts)
         most = self.driver.resident_blocks(self.loaded, self.kernel, threads, shared)

@@ -29,6 +29,7 @@ def call_nest(
             loops.extents, *((o.offset, o.strides, o.gathered) for o in loops.operands))
     read, written, own = set(read), set(written), kernel.nests
     kernel.nests += 1
+    kernel.operations = max(kernel.operations, form.kernel.operations)
     for function in kernel.functions.of(form):
         grid = NestGrid(form, function)
         kernel.grids.append(grid)

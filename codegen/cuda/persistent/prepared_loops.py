@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.structured.memory import View
+from fusec.codegen.structured.memory import View, is_zero
 from fusec.core.records import dataclass
 
 from ...structured.calls.call_statements import NodeCall
@@ -69,6 +69,11 @@ class PreparedLoop:
         return own(kind) if argument.of is None else argument.of({})
 
 
+def _begins_its_memory(place: Any) -> bool:
+    return isinstance(place, View) and not place.views and (
+        is_zero(place.offset) and is_zero(place.element))
+
+
 def _is_copied(operand: Any) -> bool:
     """Whether it lies as its copy."""
     return isinstance(operand, View) and not operand.views and not operand.is_cell and (
@@ -85,19 +90,22 @@ def prepared_loop(step: NodeCall) -> PreparedLoop | str:
     if any(source[0] in _OF_CALLS for source in made.arguments) or not all(
             grid.form.is_static for grid in made.grids):
         return f"sizes of {name} are known when it runs"
-    if step.saved or not all(isinstance(o, View) and not o.views for n, o in enumerate(
-            step.operands) if ("operand", n) in made.arguments or n in made.numbers):
-        return f"{name} changes what a call has to keep"
+    read = [o for n, o in enumerate(step.operands)
+            if ("operand", n) in made.arguments or n in made.numbers]
+    if step.saved or not all(_begins_its_memory(o) for o in (*read, *step.results)):
+        return f"{name} changes what a call has to keep, or reads a part of an array"
     copies = []
     for number, source in enumerate(program.copied):
         target = step.results[number]
-        if source < 0 or target.is_cell or number in run.reused:
+        if source < 0 or target.is_cell:
             continue
         operand = step.operands[source]
+        if isinstance(operand, View) and operand.key == target.key:
+            continue  # in place
         if not target.is_dense or not (isinstance(operand, np.ndarray) or _is_copied(operand)):
             return f"{name} begins with a copy of elements that lie apart"
         copies.append((target, operand))
-    if any(step.results[n].memory.origin == "operand" for n in run.reused):
+    if any(target.memory.origin == "operand" for target in step.results):
         return f"{name} changes what a call has to keep"
     blocks, threads, shared = program.shape.at({})
     layout = Layout(blocks, (threads, 1), 0, shared=shared)

@@ -31,7 +31,7 @@ from .choice import choose
 from .hazards import Hazards, PendingAccesses
 from .persistent_call import PersistentProgram
 from .printer import print_block
-from .program_kernel import MOST_THREADS, ProgramKernel
+from .program_kernel import ProgramKernel
 
 NAME = "persistent"
 
@@ -92,7 +92,7 @@ def _module(made: ProgramKernel) -> CudaModule:
     source = source_of(math, [_helpers(), *(f.text for f in functions), text], texts)
     params = tuple(argument.param for argument in made.arguments.values())
     return CudaModule(source, (CudaKernel(
-        NAME, params, MOST_THREADS, True, is_cooperative=True),))
+        NAME, params, made.most_threads, True, is_cooperative=True),))
 
 
 @cache

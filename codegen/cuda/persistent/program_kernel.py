@@ -43,6 +43,7 @@ MOST_PARAMS = 400  # of 4 KiB that a launch's arguments may take
 EXIT, INDEX, SIZE, STATUS, STOP, ARRIVED, FIRST = range(7)
 INTERRUPTED = -1
 MOST_THREADS = 1024
+FEW_OPERATIONS = 64  # for which 64 registers do
 MOST_UNWATCHED = 4096  # iterations, in some 10 ms: nobody has to be able to end that
 _LEFT = "@left@"  # replaced by the addresses of what an exit leaves, when these are known
 
@@ -77,6 +78,7 @@ class ProgramKernel:
         self.words: dict[Register, int] = {}  # of numbers that nests leave: offsets in the scratch
         self.unread: list[Register] = []  # of these, those that no thread has read yet
         self.readers = {r for x in walk(program.body) for r in reads(x)}
+        self.operations = 0  # of an element, in the largest kernel
         self.left: dict[int, Memory] = {}
         self.numbers: dict[int, np.dtype] = {}  # that are operands, by position
         self.results: dict[int, tuple[np.dtype, str]] = {}  # numbers, and how each is stored
@@ -295,6 +297,11 @@ class ProgramKernel:
     def state_words(self) -> int:
         return self.first_left + len(self.left)
 
+    @property
+    def most_threads(self) -> int:
+        """Of a block: with fewer, each has more registers."""
+        return MOST_THREADS if self.operations <= FEW_OPERATIONS else MOST_THREADS // 2
+
     def text(self, name: str) -> str:
         """The kernel, when all statements are printed."""
         left = [f"store<u64>({self.state(self.first_left + n)}, u64({memory!r}));"
@@ -305,7 +312,7 @@ class ProgramKernel:
         params = ", ".join(
             kinds.get(a.param.kind, "char *" if a.param.is_written else "const char *")
             + a.param.name for a in self.arguments.values())
-        bounds = f"__launch_bounds__({MOST_THREADS})"
+        bounds = f"__launch_bounds__({self.most_threads})"
         return "\n".join([f'extern "C" __global__ void {bounds} {name}({params}) {{', *body, "}"])
 
     def _start(self) -> list[str]:
