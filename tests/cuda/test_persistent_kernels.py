@@ -14,6 +14,7 @@ from emulated import Run
 from fake_cupy import as_gpu
 
 import fusec
+from fusec.codegen.cuda.driver import nvrtc
 from fusec.codegen.cuda.emulated_backend import DRIVER
 from fusec.codegen.cuda.emulation.faults import KernelFault
 from fusec.codegen.cuda.persistent import choice
@@ -316,6 +317,20 @@ def test_explain_says_what_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "BLOCK_BARRIER_US", 1e6)
     text = str(fusec.explain(fusec.jit(heat, device=DEVICE), u, np.int64(3)))
     assert "text that launches" in text and "not one for all iterations: an iteration is" in text
+
+
+@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra cuda")
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
+def test_no_load_goes_through_the_cache_that_is_not_coherent(architecture: str) -> None:
+    """What a kernel writes before a barrier it may read after it."""
+    a, b = system(40)
+    for g, args in ((fusec.jit(heat, device=DEVICE), (np.zeros(90), np.int64(3))),
+                    (fusec.jit(solved, device=DEVICE), (a, b, 1e-9))):
+        (control, *_) = g.concrete(*args).control
+        (module,) = control.asm.modules
+        ptx = nvrtc.compile(module, architecture).ptx
+        assert "ld.global.nc" not in ptx
+        assert "bar.sync" in ptx and "membar.gl" in ptx
 
 
 # ------------------------------------------------------------------------------------- barriers
