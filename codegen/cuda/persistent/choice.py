@@ -20,9 +20,9 @@ from ..programs.residence import Residence
 from .launch_shape import MOST_IN_ONE_BLOCK
 from .program_kernel import ProgramKernel
 
-LAUNCH_US, BLOCK_BARRIER_US, GRID_BARRIER_US, LOOK_US = 1.0, 0.2, 0.85, 20.0
+LAUNCH_US, BLOCK_BARRIER_US, GRID_BARRIER_US, LOOK_US = 0.98, 0.2, 1.15, 20.0
 _WORTH = 1.25  # of which the time of Python is part that launches each iteration
-GRID_GBS, STAYING_GBS, BLOCK_GBS = 4000.0, 3400.0, 80.0
+GRID_GBS, STAYING_GBS, BLOCK_GBS = 4100.0, 3800.0, 80.0
 
 Way = Literal["", "persistent", "launched"]
 forced: Way = ""  # by tests
@@ -59,7 +59,7 @@ def choose(program: StructuredProgram, made: ProgramKernel) -> ChosenWay:
     barrier, rate = (BLOCK_BARRIER_US, BLOCK_GBS) if in_one else (GRID_BARRIER_US, STAYING_GBS)
     moved, looks = sum(_bytes(grid.form) for grid in static), _looks(program)
     return ChosenWay(made.barriers * barrier + moved / (1e3 * rate),
-                  max(LAUNCH_US * made.launches, moved / (1e3 * GRID_GBS)) + looks * LOOK_US,
+                  LAUNCH_US * made.launches + moved / (1e3 * GRID_GBS) + looks * LOOK_US,
                   made.launches, looks, program.has_loops)
 
 
