@@ -34,6 +34,7 @@ from .cse import cse
 from .fusion.fusion import fuse
 from .fusion.kernel_checks import kernel_checks
 from .options import PassOptions
+from .placement.reshaped_views import copy_all_reshaped_views
 from .prune import prune
 from .rules.complex_calls import complex_calls
 from .rules.constant_folding import constant_folding
@@ -165,7 +166,8 @@ def body_passes(
                    Pass("contracted_additions", contracted_additions),
                    Pass("sums_in_parts", sums_in_parts)] if is_way_back else []
     of_plan = [] if in_registers else [Pass("separate_results", separate_results)]
-    elements = [Pass("element_kernels", element_kernels)] if kernels_alone else []
+    elements = [Pass("element_kernels", element_kernels),
+                Pass("reshaped_views", copy_all_reshaped_views)] if kernels_alone else []
     return [Pass("open_products", open_products), *of_way_back, Pass("short_axes", short_axes),
             *elements, *of_plan, Pass("fusion", partial(fuse, has_registers=in_registers)),
             SIZE_ORDER]

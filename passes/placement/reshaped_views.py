@@ -5,6 +5,8 @@ A reshape of values in C order is a view, for which nothing runs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fusec.ir import Graph, Node, Value
 from fusec.ir.device_names import DeviceName
 from fusec.ops import Builder, Namer, get
@@ -16,13 +18,22 @@ def copy_reshaped_views(graph: Graph, machine: Machine) -> Graph:
     """The graph, whose nodes have canonical constraints; those of branches and loops that run on
     one device as a whole have none, for their reshapes copy by themselves."""
     devices = [d for d in machine.devices if d.runs_kernels_alone]
+    return _copied(graph, lambda node: any(_may_be_on(d.name, node) for d in devices))
+
+
+def copy_all_reshaped_views(graph: Graph) -> Graph:
+    """The same of a sub-graph that such a device runs step by step."""
+    return _copied(graph, lambda node: True)
+
+
+def _copied(graph: Graph, is_there: Callable[[Node], bool]) -> Graph:
     builder = Builder(Namer(n.name for n in graph.nodes))
     nodes: list[Node] = []
     replaced: dict[Value, Value] = {}
     copies: dict[int, Node] = {}
     for node in graph.nodes:
         inputs = [replaced.get(v, v) for v in node.inputs]
-        if _is_of_view(node) and any(_may_be_on(d.name, node) for d in devices):
+        if _is_of_view(node) and is_there(node):
             builder.loc, builder.device = node.loc, node.device
             inputs = [builder.emit("Copy", inputs[0])]
             nodes.append(inputs[0].node)

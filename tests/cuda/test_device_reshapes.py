@@ -141,3 +141,37 @@ def of_rows(x: Any) -> Any:
 def test_in_the_body_of_a_divided_loop() -> None:
     """The fuzzer's c626: the device was asked for a library."""
     same(fusec.jit(of_rows, device="/device:CUDAHOST:0")(X), of_rows(X))
+
+
+def of_one_memory(x: Any, y: Any, rows: Any, bound: Any) -> Any:
+    """The fuzzer's c60870: a branch that runs step by step, whose arguments lie in one array."""
+    s, t, q = 0.0, bound, 1.0
+    if not -2.0 <= bound:
+        return s, t, q, x, y
+    q -= (s if (t < 5 or s >= q) else (s * q) * 0.5)
+    t = y[:2].sum()
+    rows += rows[::-1]
+    y[[0, 5]] = 0.5
+    for k in range(10, 1, -3):
+        x, y = y, x
+        if not -1.0 < t < q:
+            q = abs(rows[1, -(k % 8)])
+        elif t > 0:
+            rows[1, 0] = t
+            q = rows[1, 1]
+        else:
+            rows[1, -1] += 0.5
+            q = t
+    return t, s, q, y, x
+
+
+@pytest.mark.parametrize("bound", [-3.0, 1.0])
+def test_reshapes_of_views_in_branches_that_run_step_by_step(bound: float) -> None:
+    def args() -> tuple[Any, ...]:
+        z = np.arange(40.0) / 8 - 2
+        return z[16:28], np.arange(12.0) / 4 - 1, z[:32].reshape(4, 8), bound
+
+    given, mine = args(), args()
+    got, want = fusec.jit(of_one_memory, device="/device:CUDAHOST:0")(*given), of_one_memory(*mine)
+    for one, other in zip((*got, *given), (*want, *mine), strict=True):
+        np.testing.assert_array_equal(one, other)

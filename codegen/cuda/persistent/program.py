@@ -34,6 +34,7 @@ from .printer import print_block
 from .program_kernel import ProgramKernel
 
 NAME = "persistent"
+MOST_LINES = 3000  # of the kernel, beside its nests
 
 
 class PersistentCompiler(Protocol):
@@ -72,12 +73,18 @@ def persistent_program(
 
 
 def printed(program: StructuredProgram) -> ProgramKernel:
-    """The kernel with all statements, and barriers where loops need them."""
+    """The kernel with all statements, and barriers where loops need them.
+
+    Raises `NotNativeError` for one of which a compiler had too much: its time grows faster than the
+    text, and each number of each iteration is a variable.
+    """
     entries: dict[int, PendingAccesses] = {}
     while True:
         hazards = Hazards(entries)
         made = ProgramKernel(program, hazards)
         print_block(made, program.body)
+        if len(made.em.lines) > MOST_LINES:
+            raise NotNativeError(f"{len(made.em.lines)} lines of code, of at most {MOST_LINES}")
         if hazards.is_stable:
             return made
         entries = hazards.entries
