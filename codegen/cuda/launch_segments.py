@@ -193,18 +193,23 @@ def _aligned(nbytes: int) -> int:
 
 def why_not(call_plan: CallPlan) -> str:
     """Why the kernels of a plan cannot be prepared; empty where they can."""
+    may_have_failed = False  # which is known after all of them: a loop could go on for ever
     for step in call_plan.steps:
         if not isinstance(step, RunKernel):
             if step.run is not None:
                 loop = prepared_loop(step)
                 if isinstance(loop, str):
                     return loop
+                if may_have_failed:
+                    return f"{step.node.op} comes after a check that may have failed"
+                may_have_failed |= loop.has_exits
                 continue
             if not call_plan.backend.has_kernel(step.node):
                 return f"{step.node.op} is no kernel"
             continue
         if not all(form.is_static for form in step.forms):
             return f"the sizes of {step.kernel.name} are known when it runs"
+        may_have_failed |= step.kernel.has_checks
         if step.kernel.has_checks and any(0 in place.shape for place in step.places):
             return f"{step.kernel.name} may not run where an index of an empty array is wrong"
     return ""

@@ -108,7 +108,11 @@ class _Text(TextWriter):
         self._read_variables()
         steps = [*self._steps()]
         self._borrow()
-        self.line(*steps)
+        if self.prepared.is_watched:
+            self.line("try:", *indented([*steps, "wait()"]), "except BaseException:",
+                      "    end_loops()", "    raise")
+        else:
+            self.line(*steps)
         if self.words or self.prepared.status >= 0:
             self._look()
         self._assign()
@@ -299,8 +303,6 @@ class _Text(TextWriter):
 
     def _look(self) -> None:
         """Bring to the host what kernels have computed beside arrays."""
-        if self.prepared.is_watched:
-            self.line("wait()")
         status, cells = self.prepared.status, self.task.cells
         words = cells + (status >= 0)
         self.line(f"words = computed(block.ptr, {words})")

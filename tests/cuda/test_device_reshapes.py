@@ -146,7 +146,7 @@ def test_in_the_body_of_a_divided_loop() -> None:
 def of_one_memory(x: Any, y: Any, rows: Any, bound: Any) -> Any:
     """The fuzzer's c60870: a branch that runs step by step, whose arguments lie in one array."""
     s, t, q = 0.0, bound, 1.0
-    if not -2.0 <= bound:
+    if bound < -2.0:
         return s, t, q, x, y
     q -= (s if (t < 5 or s >= q) else (s * q) * 0.5)
     t = y[:2].sum()

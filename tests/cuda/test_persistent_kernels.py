@@ -287,6 +287,51 @@ def test_an_interrupted_loop_leaves_no_half_of_an_iteration() -> None:
     np.testing.assert_array_equal(x, x[0])
 
 
+def test_a_counter_that_wraps_is_watched() -> None:
+    """126 + 2 is -128 in eight bits: the loop never ends."""
+    def wrapping(x: Any) -> Any:
+        i = np.int8(0)
+        while i < np.int8(127):
+            x = x * 0.5 + 0.1
+            i = i + np.int8(2)
+        return x
+
+    (control, *_) = fusec.jit(wrapping, device=DEVICE).concrete(np.zeros(9)).control
+    assert "asked_to_stop(a" in control.asm["cu"]
+
+
+def after_a_check(a: Any, x: Any, i: Any) -> Any:
+    t = x[i].sum()  # a wrong index reads the first element, 0
+    while a.sum() < 1000.0:
+        a = a + t * t
+    return a
+
+
+def after_a_loop_that_checks(a: Any, x: Any, i: Any) -> Any:
+    t = 0.5
+    for k in range(3):
+        t = x[i[k]]
+        a[1:] = a[:-1] * 0.5 + t
+    while a.sum() < 1000.0:
+        a = a + t
+    return a
+
+
+@pytest.mark.parametrize("f", [after_a_check, after_a_loop_that_checks])
+def test_a_loop_after_a_check_that_failed_ends(
+    f: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on with numbers of nobody, and the host looks at the end."""
+    x = np.r_[0.0, np.arange(1.0, 10.0)]
+    with as_gpu(monkeypatch, seed=1) as cupy:
+        cupy.pool.keeps, g = True, fusec.jit(f)
+        for _ in range(3):
+            args = np.ones(30), x, np.arange(1, 4)
+            np.testing.assert_allclose(g(*map(cupy.asarray, args)).get(), f(*args))
+            with pytest.raises(IndexError, match="index 11 is out of bounds"):
+                g(cupy.asarray(np.ones(30)), cupy.asarray(x), cupy.asarray(np.array([11, 0, 0])))
+
+
 def test_without_pinned_memory_a_loop_runs_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     with as_gpu(monkeypatch) as cupy:
         cupy.pinned.room = 0

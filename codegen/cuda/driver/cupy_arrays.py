@@ -21,6 +21,7 @@ from ...plan.call_plan import CallPlan
 from ...structured.calls.call_statements import NodeCall
 from ..launch_segments import Prepared, why_not
 from ..library_functions import REFUSALS, function_of, may_refuse, raising
+from ..persistent.persistent_call import MOST_INTERRUPTS
 from .arrays import DriverArrays
 from .cupy_driver import CupyDriver, Lent
 from .number_blocks import ArrayFromOutside, ConstantArray, NumberBlocks
@@ -128,7 +129,8 @@ class GpuKernels(Prepared):
             "full": cuda.memory.OutOfMemoryError, "stream_now": driver.current_stream,
             "refused": (*REFUSALS, cuda.memory.OutOfMemoryError),
             "contiguous": driver.cupy.ascontiguousarray,
-            "faults": driver.faults.kinds, "told": driver.faults.told, "wait": self._wait}
+            "faults": driver.faults.kinds, "told": driver.faults.told, "wait": self._wait,
+            "end_loops": self._end_loops}
         self.names |= {f"launch{n}": replay for n, replay in enumerate(self.replays)}
         if not driver.is_only:
             self.names |= {"device_now": cuda.runtime.getDevice, "device": driver.number}
@@ -146,17 +148,20 @@ class GpuKernels(Prepared):
         return any(loop.is_watched for loop in self.loops.values())
 
     def _wait(self) -> None:
-        """For all that was asked for; who is interrupted ends the loops first."""
+        """For all that was asked for."""
         with self._arrays.driver.on_current_stream():
+            self._arrays.driver.wait()
+
+    def _end_loops(self) -> None:
+        """Have loops that run end, whoever interrupts that; then others may run."""
+        for _ in range(MOST_INTERRUPTS):
             try:
-                self._arrays.driver.wait()
-            except BaseException:
                 self._stop.raise_it()
-                try:
-                    self._arrays.driver.wait()
-                finally:
-                    self._stop.lower()
-                raise
+                self._wait()
+                self._stop.lower()
+                return
+            except BaseException:
+                continue
 
     def function(self, node: Node) -> Any:
         """CuPy's function for a library call."""

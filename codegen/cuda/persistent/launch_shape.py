@@ -9,12 +9,12 @@ from fusec.ir.sizes.bindings import resolve
 from fusec.ir.sizes.dims import Size
 
 from ..module import CudaKernel
+from .nest_calls import LEAST_BLOCK
 from .program_kernel import ProgramKernel
 
 # Threads that the largest nest may have for one block to do all: by hand a step of 1,000 elements
 # takes 0.29 us in one block and 1.15 in all, one of 10,000 2.0 and 1.27 (H200).
 MOST_IN_ONE_BLOCK = 4096
-LEAST_THREADS = 256  # of elementwise kernels
 
 
 class LaunchShape:
@@ -40,7 +40,7 @@ class LaunchShape:
         teams = [layout.threads[0] * layout.threads[1] for layout, waits in layouts if waits]
         work = max((layout.blocks * layout.threads[0] * layout.threads[1]
                     for layout, _ in layouts), default=1)
-        threads = _power_of_two(max([*teams, LEAST_THREADS]))
+        threads = _power_of_two(max([*teams, LEAST_BLOCK]))
         if work <= MOST_IN_ONE_BLOCK:
             return 1, max(threads, min(self.made.most_threads, _power_of_two(work))), shared
         if not teams:

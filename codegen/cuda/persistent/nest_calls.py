@@ -24,6 +24,7 @@ _HERE = {
     "gridDim.x": "here.blocks", "blockDim.x": "here.size_x", "blockDim.y": "here.size_y",
     "__syncthreads()": "__barrier_sync_count(1, here.size_x * here.size_y)"}
 
+LEAST_BLOCK = 256  # threads of a launch's blocks
 _ARRAY = re.compile(r"__shared__ (\w+) (\w+)\[(\d+)\];")
 _SIZES = {f"{kind}{bits}": bits // 8 for kind in "iuf" for bits in (8, 16, 32, 64)}
 
@@ -111,6 +112,11 @@ class NestGrid:
     def shared_bytes(self, sizes: Bindings) -> int:
         """Shared memory that a block needs."""
         return self.function.shared_bytes + self.layout(sizes).shared
+
+    def divides_blocks(self, sizes: Bindings) -> bool:
+        """Whether blocks of any power of two have the threads of whole blocks of the nest's."""
+        threads = self.layout(sizes).threads
+        return LEAST_BLOCK % (threads[0] * threads[1]) == 0
 
     def argument(self, slot: Slot, sizes: Bindings) -> int:
         """The number for a slot."""

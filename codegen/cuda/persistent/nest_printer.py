@@ -35,6 +35,8 @@ def call_nest(
         kernel.grids.append(grid)
         if form.is_static and grid.shared_bytes({}) > MOST_SHARED:
             raise NotNativeError("more shared memory than a block has")
+        if form.is_static and not function.has_barriers and not grid.divides_blocks({}):
+            raise NotNativeError("a kernel whose blocks do not share another's threads")
         kernel.note_launch(not kernel.hazards.suspended)
         slots = function.written.slots
         extra = {("own", own, slot[0]) for slot in slots if slot[0] in _OWN}

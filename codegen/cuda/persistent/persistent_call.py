@@ -54,9 +54,8 @@ class PersistentProgram:
         memory = DeviceMemory(self.driver)
         try:
             call = _Call(self, memory, operands, results, sizes)
-            call.launch()
             try:
-                return call.outcome() if self.waits else None
+                return call.outcome() if self.waits else call.launch()
             finally:
                 memory.copy_back({n for n, (kind, _) in enumerate(self.arrays)
                                   if kind == "target"})
@@ -125,15 +124,14 @@ class _Call:
     # -- what it leaves
 
     def outcome(self) -> EarlyExit | None:
-        """Wait for the end: numbers that are results, or the exit."""
+        """Launch it, and wait for the end: numbers that are results, or the exit."""
         try:
+            self.launch()
             self.driver.wait()
         except BaseException:  # Ctrl-C, a time-out, a step that is cancelled; a fault
             self._end()
             raise
-        finally:
-            if self.flag is not None:
-                self.flag.give_back()
+        self._give_flag_back()
         state = self._state()
         taken = int(state[EXIT])
         if taken == 0:
@@ -154,12 +152,19 @@ class _Call:
                 if self.flag is not None:
                     self.flag.raise_it()
                 self.driver.wait()
+                self._give_flag_back()
                 state = self._state()
                 if state[EXIT] == INTERRUPTED:
                     self._settle(state)
                 return
             except BaseException:
                 continue
+
+    def _give_flag_back(self) -> None:
+        """When nothing looks at it any more."""
+        flag, self.flag = self.flag, None
+        if flag is not None:
+            flag.give_back()
 
     def _state(self) -> np.ndarray:
         state = self.program.empty_state()

@@ -47,6 +47,11 @@ class PreparedLoop:
         return bool(self.program.made.exits)
 
     @property
+    def has_exits(self) -> bool:
+        """Whether a check in it may fail."""
+        return any(number >= 0 for number in self.program.made.exits)
+
+    @property
     def is_watched(self) -> bool:
         return ("flag",) in self.program.made.arguments
 

@@ -151,7 +151,8 @@ def _copy(kernel: ProgramKernel, x: s.Copy) -> None:
     classes = [kernel.aliases.class_of(v.memory) for v in (x.target, x.source)]
     place = kernel.place(x.target), x.target.strides, classes[0]
     source = kernel.place(x.source), x.source.strides, classes[1]
-    if classes[0] == classes[1] and x.target.memory is x.source.memory:
+    is_aliased = "alias" in (x.target.memory.origin, x.source.memory.origin)
+    if classes[0] == classes[1] and (is_aliased or x.target.memory is x.source.memory):
         own = (kernel.memory_of(x.source.memory.nbytes),
                contiguous(x.source.shape, x.source.dtype.itemsize), ("copied", id(x)))
         _copied(kernel, own, source, x.source)
@@ -170,13 +171,13 @@ def _copied(kernel: ProgramKernel, target: Any, source: Any, like: View) -> None
 
 def _run_kernel(kernel: ProgramKernel, x: s.RunKernel) -> None:
     exits = [use.exit for use in x.nests if use.exit >= 0]
-    read = {o.memory for o in x.operands if isinstance(o, View)}
-    if exits and any(isinstance(r, View) and r.memory in read for r in x.results):
+    if exits and _may_overlap(kernel, x):
         raise NotNativeError("a kernel that checks and changes its operand")
     places, keys = _buffers(kernel, x)
     forms = [CudaForm(use.form, x.kernel) for use in x.nests]
     forms = [form for form in forms if not form.is_static or stores(form)]
-    together = _may_run_together(x, forms)
+    together = not _may_overlap(kernel, x) and may_be_joined(
+        x.kernel, [form.loops for form in forms])
     for form in forms:
         reads, writes = _accessed(x.kernel, form, keys)
         if together:  # as one access: these have nothing to wait for among themselves
@@ -191,10 +192,12 @@ def _run_kernel(kernel: ProgramKernel, x: s.RunKernel) -> None:
         kernel.leave_where_a_check_failed(exits[0], list(x.operands))
 
 
-def _may_run_together(x: s.RunKernel, forms: list[CudaForm]) -> bool:
+def _may_overlap(kernel: ProgramKernel, x: s.RunKernel) -> bool:
+    """Whether a result may be in the memory of an operand: the same, or one that an alias is at."""
+    read = [o.memory for o in x.operands if isinstance(o, View)]
     written = [r.memory for r in x.results if isinstance(r, View)]
-    read = {o.memory for o in x.operands if isinstance(o, View)}
-    return read.isdisjoint(written) and may_be_joined(x.kernel, [form.loops for form in forms])
+    return any(a is b or ("alias" in (a.origin, b.origin) and kernel.aliases.may_meet(a, b))
+               for a in read for b in written)
 
 
 def _buffers(kernel: ProgramKernel, x: s.RunKernel) -> tuple[list[str], list[Any]]:
@@ -278,7 +281,8 @@ def _counted_loop(kernel: ProgramKernel, x: s.CountedLoop) -> None:
 
 
 def _poll(kernel: ProgramKernel, x: s.Poll) -> None:
-    kernel.poll(max(x.cost // 8, _LEAST_SPENT), MOST_SPENT)
+    if not kernel.is_short(x.cost):
+        kernel.poll(max(x.cost // 8, _LEAST_SPENT), MOST_SPENT)
 
 
 def _point(kernel: ProgramKernel, x: s.Point) -> None:

@@ -45,6 +45,7 @@ INTERRUPTED = -1
 MOST_THREADS = 1024
 FEW_OPERATIONS = 64  # for which 64 registers do
 MOST_UNWATCHED = 4096  # iterations, in some 10 ms: nobody has to be able to end that
+MOST_WORK = 10**9  # ns of a CPU, of which a GPU takes a tenth or less
 _LEFT = "@left@"  # replaced by the addresses of what an exit leaves, when these are known
 
 
@@ -87,8 +88,7 @@ class ProgramKernel:
         self.launches = self.barriers = 0  # of an iteration of all loops; launches: if there were
         # Around the statement that is printed; one where there is none, so that all is counted.
         self.loops = int(not program.has_loops)
-        times = iterations(program.body)
-        self.polls = times is None or times > MOST_UNWATCHED
+        self.times = iterations(program.body)
         self.nests = 0  # that are printed; ``offsets`` of their memory in the scratch, by use
         self._declared: set[Any] = set()
         self.offsets: dict[Any, int] = {}
@@ -271,10 +271,14 @@ class ProgramKernel:
         with self.em.block(f"if (load<u32>({self.state(STATUS)}) != 0)"):
             self.leave(exit_, operands)
 
+    def is_short(self, work: int) -> bool:
+        """Whether nobody has to be able to end it: of iterations with so many ns of a CPU's work.
+        """
+        return self.times is not None and self.times <= MOST_UNWATCHED and (
+            self.times * work <= MOST_WORK)
+
     def poll(self, cost: int, most: int) -> None:
         """Between two iterations: now and then see whether the host wants the kernel to end."""
-        if not self.polls:
-            return
         em = self.em
         if _SPENT not in self.head:
             self.head.append(_SPENT)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from ..memory import Constant, Operand, Register, Variable
 from ..statements import Block, CountedLoop, Get, Let, Number, Set, While, blocks_of
 
@@ -40,6 +42,8 @@ class _Counts:
     def _statement(self, x: Any) -> int | None:
         if not isinstance(x, (While, CountedLoop)):
             counts = [self.block(inner) for inner in blocks_of(x)]
+            for variable in _set_in(x):  # in one branch, or another
+                self._values[variable] = None
             return None if None in counts else sum(filter(None, counts))
         if isinstance(x, CountedLoop):
             start, limit = self._values.get(x.variable), self._number(x.limit)
@@ -68,7 +72,9 @@ class _Counts:
         sign, extra = _LIMITS[test.op]
         if start is None or step is None or step * sign <= 0:
             return None
-        return -(-((limit - start) * sign + extra) // abs(step))
+        times = max(-(-((limit - start) * sign + extra) // abs(step)), 0)
+        bounds = np.iinfo(counter.variable.dtype)  # beyond which it begins at the other end
+        return times if bounds.min <= start + times * step <= bounds.max else None
 
     def _step(self, loop: While, variable: Variable) -> int | None:
         """What each iteration adds to it, once and unconditionally."""
