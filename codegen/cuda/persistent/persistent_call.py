@@ -55,7 +55,10 @@ class PersistentProgram:
         try:
             call = _Call(self, memory, operands, results, sizes)
             try:
-                return call.outcome() if self.waits else call.launch()
+                if self.waits:
+                    return call.outcome()
+                call.launch()
+                return None
             finally:
                 memory.copy_back({n for n, (kind, _) in enumerate(self.arrays)
                                   if kind == "target"})
