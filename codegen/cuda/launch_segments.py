@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ..plan.call_plan import CallPlan
 from ..structured.calls.call_statements import CallStatement, NodeCall
 from ..structured.kernel_statements import RunKernel
 from ..structured.memory import View
-from .compiled_nests import LoadedKernel, NestCall
+from .compiled_nests import NestCall
 from .kernels.launch_plan import Layout, Slot
 from .module import CudaKernel
 from .persistent.prepared_loops import PreparedLoop, prepared_loop
@@ -41,10 +41,19 @@ class Address(NamedTuple):
     offset: int
 
 
+class Launched(Protocol):
+    """Code that a driver has loaded, of a nest or of a loop."""
+
+    @property
+    def loaded(self) -> Any: ...
+    @property
+    def kernel(self) -> CudaKernel: ...
+
+
 class Launch(NamedTuple):
     """One launch; ``args`` are `Address` es and integers, one a parameter."""
 
-    one: LoadedKernel
+    one: Launched
     layout: Layout
     args: tuple[Address | int, ...]
 
@@ -148,7 +157,7 @@ class Prepared:
         self.nbytes = max(self.nbytes, self._own + loop.scratch)
         own = {"state": Address(BLOCK, self._states[id(loop.step)]),
                "exit": Address(BLOCK, self.status), "scratch": Address(BLOCK, self._own)}
-        return Launch(loop.one, loop.layout, tuple(loop.arguments(
+        return Launch(loop.program, loop.layout, tuple(loop.arguments(
             self.address, lambda kind: self.flag if kind == "flag" else own[kind])))
 
     def _nest(self, step: RunKernel, call: NestCall) -> list[Launch]:

@@ -175,7 +175,9 @@ def test_a_counter_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls["graph"] >= 6 and calls["to device"] < 10 and calls["to host"] < 4
 
 
-def test_every_word_and_array_is_given_back() -> None:
+@pytest.mark.parametrize("way", ["persistent", "launched"])
+def test_every_word_and_array_is_given_back(way: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "forced", way)
     g, x = fusec.jit(damped, device=DEVICE), X.copy()
     g(x, np.int64(3))
     before = DRIVER.arena.used

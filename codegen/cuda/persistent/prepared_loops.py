@@ -11,7 +11,6 @@ from fusec.codegen.structured.memory import View, is_zero
 from fusec.core.records import dataclass
 
 from ...structured.calls.call_statements import NodeCall
-from ..compiled_nests import LoadedKernel
 from ..kernels.launch_plan import Layout
 from .persistent_call import PersistentProgram
 from .program_kernel import KernelArgument
@@ -21,15 +20,14 @@ _OF_CALLS = frozenset({"fresh", "lent"})  # memory of sizes that only the call k
 
 @dataclass(frozen=True)
 class PreparedLoop:
-    """A branch or loop of a call: ``one`` as it is launched, with this ``layout``; ``copies``: the
-    results that begin as copies, with the operand of each.
+    """A branch or loop of a call, launched with this ``layout``; ``copies``: the results that begin
+    as copies, with the operand of each.
 
     ``state`` and ``scratch`` are bytes that it needs beside its arrays, the former 0 at first.
     """
 
     step: NodeCall
     program: PersistentProgram
-    one: LoadedKernel
     layout: Layout
     copies: tuple[tuple[View, View | np.ndarray], ...]
 
@@ -114,5 +112,4 @@ def prepared_loop(step: NodeCall) -> PreparedLoop | str:
         return f"{name} changes what a call has to keep"
     blocks, threads, shared = program.shape.at({})
     layout = Layout(blocks, (threads, 1), 0, shared=shared)
-    one: Any = LoadedKernel(program.loaded, program.kernel, None)  # type: ignore[arg-type]
-    return PreparedLoop(step, program, one, layout, tuple(copies))
+    return PreparedLoop(step, program, layout, tuple(copies))

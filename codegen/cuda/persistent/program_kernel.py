@@ -20,7 +20,6 @@ from fusec.codegen.structured.memory import (
     Register,
     Variable,
     View,
-    is_zero,
 )
 from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram
@@ -30,6 +29,7 @@ from fusec.ir.sizes.dims import Size, is_static, symbols_of
 
 from ..kernels.nest_kernel import in_memory
 from ..module import CudaParam, ParamKind
+from ..programs.program_text import address_text
 from ..programs.residence import reads, walk
 from ..scalars.emitter import BOOL, CudaEmitter, CudaValue, literal, memory_type, type_name
 from .hazards import Hazards
@@ -206,12 +206,7 @@ class ProgramKernel:
 
     def place(self, view: View) -> str:
         """The address of an array's first element."""
-        text = repr(view.memory)
-        if not is_zero(view.offset):
-            text += f" + {self.value(view.offset)}"
-        if not is_zero(view.element):
-            text += f" + {self.value(view.element)} * {view.dtype.itemsize}"
-        return text
+        return address_text(view, lambda operand: str(self.value(operand)))
 
     # -- waiting
 
@@ -240,7 +235,7 @@ class ProgramKernel:
         self.em.line(f"const {kind} {name} = {in_memory(self.value(operand))};")
         return f"reinterpret_cast<const char *>(&{name})"
 
-    def state(self, word: int | str) -> str:
+    def state(self, word: int) -> str:
         """Where a word of the state is."""
         return f"{self.argument(('state',))} + {WORD} * {word}"
 
@@ -310,7 +305,7 @@ class ProgramKernel:
         """The kernel, when all statements are printed."""
         left = [f"store<u64>({self.state(self.first_left + n)}, u64({memory!r}));"
                 for n, memory in enumerate(self.left.values())]
-        lines = [" ".join(left).join(line.split(_LEFT)) for line in self.em.lines]
+        lines = [line.replace(_LEFT, " ".join(left)) for line in self.em.lines]
         body = [*(f"  {line}" for line in self.head), *self._start(), *lines, *self._end()]
         kinds = {"int64": "i64 ", "int32": "i32 "}
         params = ", ".join(

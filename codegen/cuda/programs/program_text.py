@@ -113,12 +113,7 @@ class ProgramText(TextWriter):
 
     def place(self, view: View) -> str:
         """The address of an array's first element."""
-        text = repr(view.memory)
-        if not is_zero(view.offset):
-            text += f" + {self.host(view.offset)}"
-        if not is_zero(view.element):
-            text += f" + {self.host(view.element)} * {view.dtype.itemsize}"
-        return text
+        return address_text(view, self.host)
 
     def contents(self, operand: Operand | View) -> str:
         """A number or an array's elements, on the host."""
@@ -190,6 +185,16 @@ class ProgramText(TextWriter):
         kernel = copy_kernel(f"{self.node.name}_copy", like.shape, like.dtype, self.node.loc)
         self.launch(kernel, [buffer_strides(like.dtype, source[1]),
                              buffer_strides(like.dtype, target[1])], [source[0], target[0]])
+
+
+def address_text(view: View, number: Callable[[Operand], str]) -> str:
+    """The expression of the address of a view's first element, by those of numbers."""
+    text = repr(view.memory)
+    if not is_zero(view.offset):
+        text += f" + {number(view.offset)}"
+    if not is_zero(view.element):
+        text += f" + {number(view.element)} * {view.dtype.itemsize}"
+    return text
 
 
 def still(view: View) -> tuple[Any, Any, np.dtype]:
