@@ -6,7 +6,7 @@ Results are copied to where the plan has them; those of sizes that the call deci
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -16,10 +16,13 @@ from fusec.core.records import replace
 from fusec.ir import Node
 from fusec.ops.calls.library import LIBRARY, LibraryCall, leaves_of, run_call
 
+from ..plan.call_plan import contiguous_strides
 from .driver.cupy_arrays import CupyArrays
 from .driver.cupy_driver import Lent
 from .driver.number_blocks import ConstantArray
 from .library_functions import REFUSALS, function_of, may_refuse, raising
+from .products.cublas import CublasError
+from .products.matrix_product import Laid, MatrixProduct
 
 # The memory of each result, made when it is needed; None: the array that the library makes.
 Made = Sequence[Callable[[], np.ndarray | None]]
@@ -37,9 +40,36 @@ class GpuLibraryCall:
         driver = self.arrays.driver
         given = [self._given(number, x) for number, x in enumerate(operands)]
         with driver.faults.naming(), driver.device, driver.stream:
+            product = self._product(given)
+            if product is not None:
+                with suppress(CublasError):
+                    return [self._multiplied(product, given, made[0]())]
             results = leaves_of(driver.with_room(self._nbytes, lambda: self._called(given)))
             return [self._kept(r, memory(), number)
                     for number, (r, memory) in enumerate(zip(results, made, strict=True))]
+
+    def _product(self, given: Sequence[Any]) -> MatrixProduct | None:
+        """As in prepared calls, so that both have the same bits."""
+        (type_,) = self.node.types if self.node.op == "MatMul" else (None,)
+        if type_ is None or type_.kind != "array":
+            return None
+        laid = Laid(type_.shape, contiguous_strides(type_.shape, type_.dtype.itemsize))
+        left, right = (Laid(x.shape, x.strides) for x in given)
+        return self.arrays.driver.cublas.product(type_.dtype, left, right, laid)
+
+    def _multiplied(
+        self, product: MatrixProduct, given: Sequence[Any], memory: np.ndarray | None
+    ) -> np.ndarray:
+        driver, type_ = self.arrays.driver, self.node.types[0]
+
+        def multiplied() -> Any:
+            out = self.cupy.ndarray(type_.shape, type_.dtype)
+            room = self.cupy.cuda.alloc(driver.cublas.workspace)
+            left, right = (x.data.ptr for x in given)
+            driver.cublas.call(product, driver.stream.ptr, left, right, out.data.ptr, room.ptr)
+            return out
+
+        return self._kept(driver.with_room(self._nbytes, multiplied), memory, 0)
 
     def _given(self, number: int, x: Any) -> Any:
         if self._is_array(x):

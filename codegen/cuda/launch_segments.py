@@ -1,6 +1,7 @@
 """The kernels of a plan whose sizes are known, prepared once: a call fills in addresses alone.
 
-Kernels between two library calls are a segment.  A library's result is in an array of its own.
+Kernels and products by cuBLAS between two calls of CuPy are a segment; what CuPy makes is in an
+array of its own.
 
 Beside the arrays of a call kernels use a block of memory that the call borrows: first the cells
 (numbers that kernels compute) and the word that says whether a check has failed, then temporary
@@ -12,80 +13,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..kernels.loop_ir import Kernel
 from ..plan.call_plan import CallPlan
 from ..structured.calls.call_statements import CallStatement, NodeCall
 from ..structured.kernel_statements import RunKernel
 from ..structured.memory import View
 from .compiled_nests import NestCall
-from .kernels.launch_plan import Layout, Slot
-from .module import CudaKernel
+from .kernels.launch_plan import Slot
+from .launches import (
+    BLOCK,
+    NUMBERS,
+    Address,
+    AnyLaunch,
+    CopyPart,
+    Launch,
+    Named,
+    Segment,
+)
 from .persistent.prepared_loops import PreparedLoop, prepared_loop
+from .products.product_launch import PlacedProduct, Products
 
-Base = tuple[str, int]  # the kind of a place and its number; "block" and "numbers"
-BLOCK: Base = ("block", 0)
-NUMBERS: Base = ("numbers", 0)
 WORD = 8
 _ALIGNMENT = 256  # that of the driver's memory
-
-
-class Address(NamedTuple):
-    """An argument that only the call knows: bytes after the beginning of an array or block."""
-
-    base: Base
-    offset: int
-
-
-class Launched(Protocol):
-    """Code that a driver has loaded, of a nest or of a loop."""
-
-    @property
-    def loaded(self) -> Any: ...
-    @property
-    def kernel(self) -> CudaKernel: ...
-
-
-class Launch(NamedTuple):
-    """One launch; ``args`` are `Address` es and integers, one a parameter."""
-
-    one: Launched
-    layout: Layout
-    args: tuple[Address | int, ...]
-
-
-class Segment:
-    """Kernels that run one after another; ``bases`` are the arrays and blocks whose addresses a
-    call gives, in this order."""
-
-    def __init__(self, launches: Sequence[Launch], kernels: Sequence[Kernel]) -> None:
-        self.launches, self.kernels = launches, kernels
-        used = (arg.base for launch in launches for arg in launch.args if isinstance(arg, Address))
-        self.bases: list[Base] = [*dict.fromkeys(used)]
-
-
-class CopyPart(NamedTuple):
-    """Bytes that are copied before a loop, which changes the copy: of memory, or a constant."""
-
-    to: Address
-    of: Address | np.ndarray
-    nbytes: int
-
-    @property
-    def bases(self) -> list[Base]:
-        return [at.base for at in (self.to, self.of) if isinstance(at, Address)]
 
 
 class Prepared:
     """See the module docstring.
 
     ``parts`` are segments, copies and library calls in order, ``called`` the arrays that the latter
-    make.  ``nbytes`` is what the block takes.  ``status`` is where in it the word of checks is; -1:
-    there are none.  ``cleared``: from where to where a call has to set it to 0 before.
+    make; ``constants`` are those that products read.  ``nbytes`` is what the block takes.
+    ``status`` is where in it the word of checks is; -1: there are none.  ``cleared``: from where to
+    where a call has to set it to 0 before.
     """
 
     @property
@@ -93,16 +53,18 @@ class Prepared:
         """The address of the word of the host's that ends loops."""
         return 0
 
-    def __init__(self, call_plan: CallPlan, numbers: int) -> None:
+    def __init__(self, call_plan: CallPlan, numbers: int, products: Products) -> None:
         """``numbers``: how many cells, the first, are numbers that a call is given."""
         self.numbers = numbers
+        self.products, self.constants = products.of(call_plan), list[np.ndarray]()
         self.loops = {id(step): loop for step in call_plan.externs
                       if isinstance(loop := prepared_loop(step), PreparedLoop)}
         has_checks = any(call.has_checks for step in call_plan.kernels for call in step.code) or (
             any(loop.may_leave for loop in self.loops.values()))
         self.status = WORD * call_plan.cells if has_checks else -1
         self.called = {p.key for step in call_plan.externs for p in step.results
-                       if id(step) not in self.loops and not p.is_cell}
+                       if id(step) not in self.loops and id(step) not in self.products
+                       and not p.is_cell}
         self._temps: dict[int, int] = {}
         end = WORD * (call_plan.cells + has_checks)
         start, self._states = self.status if has_checks else end, dict[int, int]()
@@ -126,7 +88,8 @@ class Prepared:
         waiting: list[CallStatement] = []
         for step in steps:
             loop = self.loops.get(id(step))
-            if isinstance(step, RunKernel) or (loop is not None and not loop.copies):
+            if isinstance(step, RunKernel) or id(step) in self.products or (
+                    loop is not None and not loop.copies):
                 waiting.append(step)
                 continue
             if waiting:
@@ -142,11 +105,14 @@ class Prepared:
             yield self._segment(waiting)
 
     def _segment(self, steps: Sequence[CallStatement]) -> Segment:
-        launches, kernels = [], []
+        launches, kernels = list[AnyLaunch](), list[Named]()
         for step in steps:
             if isinstance(step, RunKernel):
                 launches += [launch for call in step.code for launch in self._nest(step, call)]
                 kernels.append(step.kernel)
+            elif id(step) in self.products:
+                launches.append(self._product(self.products[id(step)]))
+                kernels.append(self.products[id(step)])
             else:
                 launches.append(self._loop(self.loops[id(step)]))
                 kernels.append(self.loops[id(step)].program.whole)
@@ -159,6 +125,17 @@ class Prepared:
                "exit": Address(BLOCK, self.status), "scratch": Address(BLOCK, self._own)}
         return Launch(loop.program, loop.layout, tuple(loop.arguments(
             self.address, lambda kind: self.flag if kind == "flag" else own[kind])))
+
+    def _product(self, product: PlacedProduct) -> AnyLaunch:
+        self.nbytes = max(self.nbytes, self._own + product.workspace)
+        return product.launch(self._operand, Address(BLOCK, self._own))
+
+    def _operand(self, place: View | np.ndarray, offset: int) -> Address:
+        """Where a product finds its operand."""
+        if isinstance(place, View):
+            return self.address(place, offset)
+        self.constants.append(place)
+        return Address(("constant", len(self.constants) - 1), offset)
 
     def _nest(self, step: RunKernel, call: NestCall) -> list[Launch]:
         """The launches of one nest."""
@@ -222,40 +199,3 @@ def why_not(call_plan: CallPlan) -> str:
         if step.kernel.has_checks and any(0 in place.shape for place in step.places):
             return f"{step.kernel.name} may not run where an index of an empty array is wrong"
     return ""
-
-
-Words = tuple[Any, ...]
-
-
-class Filled(NamedTuple):
-    """A launch with all arguments: what CuPy's functions are called with."""
-
-    function: Any
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    words: Words
-    shared: int
-
-
-def function_for(function: Any, kernel: CudaKernel, blocks: int) -> Any:
-    """CuPy's function for a launch of so many blocks, which may have to wait for each other."""
-    if kernel.is_cooperative and blocks > 1:
-        return partial(function, enable_cooperative_groups=True)
-    return function
-
-
-_WORDS: dict[str, Any] = {"pointer": np.uint64, "int32": np.int32, "int64": np.int64}
-
-
-def filled(launches: Sequence[Launch], where: dict[Base, int]) -> list[Filled]:
-    """Launches at these addresses."""
-    return [Filled(
-        function_for(one.loaded.functions[one.kernel.name], one.kernel, layout.blocks),
-        (layout.blocks, 1, 1), (*layout.threads, 1),
-        tuple(_WORDS[param.kind](_value(arg, where))
-              for param, arg in zip(one.kernel.params, args, strict=True)),
-        layout.shared) for one, layout, args in launches]
-
-
-def _value(arg: Address | int, where: dict[Base, int]) -> int:
-    return where[arg.base] + arg.offset if isinstance(arg, Address) else arg

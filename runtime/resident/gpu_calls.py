@@ -19,6 +19,7 @@ import numpy as np
 
 from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.memory import View
+from fusec.codegen.structured.still_views import NotStillError, PlacesOfCall, still_view
 from fusec.codegen.structured.text_writer import TextWriter, indented
 from fusec.core.occupancy import HoldOfPlan
 from fusec.ir.regions import byte_extent
@@ -28,7 +29,6 @@ from ..launching.outcomes import MISS
 from .gpu_library_text import LibraryText, NotPreparedError, new_text
 from .gpu_numbers import is_such, packed
 from .gpu_tasks import only_task
-from .gpu_views import NotStillError, still_view
 from .resident_arrays import PreparedKernels
 from .variable_values import reader, writer
 
@@ -66,7 +66,8 @@ class _Text(TextWriter):
         self.task = only_task(call_plan, spec)
         self.action = call_plan.actions[0]
         numbers = cell_count(tuple(v.type for v in self.task.graph.inputs))
-        prepared = call_plan.residents.prepared(self.task, numbers)
+        places = PlacesOfCall(self.task, self.action.layouts)
+        prepared = call_plan.residents.prepared(self.task, numbers, places)
         if isinstance(prepared, str):
             raise NotPreparedError(prepared)
         self.prepared: PreparedKernels = prepared
@@ -77,8 +78,7 @@ class _Text(TextWriter):
         self.outside = {number: captured for number, captured in spec.read_outside
                         if number in self.action.reads}
         self.words = False  # whether the host has to see the numbers that kernels compute
-        self.library = LibraryText(self.task, self.action.layouts, prepared, self.bind,
-                                   self._pointer, self._leaf)
+        self.library = LibraryText(places, prepared, self.bind, self._pointer, self._leaf)
         self._write()
 
     def function(self) -> Callable[..., Any]:
@@ -92,6 +92,7 @@ class _Text(TextWriter):
             self._guards()
             with self._held():
                 self._body(results)
+        self.line("except no_product: return MISS")
         self.line("except faults as error: raise told(error) from error")
 
     @contextmanager
@@ -264,12 +265,17 @@ class _Text(TextWriter):
     def _at(self, place: Any) -> str:
         """The address of bytes after the beginning of an array or block, or of a constant."""
         if isinstance(place, np.ndarray):
-            return f"{self.bind('constant', self.prepared.constant(place))}().data.ptr"
+            return self._constant(place)
         return f"{self._base(place.base)} + {place.offset}"
+
+    def _constant(self, array: np.ndarray) -> str:
+        return f"{self.bind('constant', self.prepared.constant(array))}().data.ptr"
 
     def _base(self, base: tuple[str, int]) -> str:
         """The address of an array or block."""
         kind, number = base
+        if kind == "constant":
+            return self._constant(self.prepared.constants[number])
         if kind == "operand":
             index = self.action.reads[number]
             if index in self.leaf_of:

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.call_plan import CallPlan, contiguous_strides
+from fusec.codegen.plan.call_plan import contiguous_strides
 from fusec.codegen.structured.calls.call_statements import NodeCall
-from fusec.codegen.structured.memory import Memory, View
+from fusec.codegen.structured.memory import View
+from fusec.codegen.structured.still_views import NotStillError, PlacesOfCall
 from fusec.core.records import replace
 from fusec.ir.regions import byte_extent
 from fusec.ops.calls.library import LIBRARY, call_text, leaves_of
 
-from .gpu_views import NotStillError, still_view
 from .resident_arrays import PreparedKernels
 
 Base = tuple[str, int]
@@ -33,18 +33,12 @@ class LibraryText:
     ``leaf`` the name of an argument that is CuPy's array already, or nothing."""
 
     def __init__(
-        self, task: CallPlan, layouts: Sequence[Any], prepared: PreparedKernels,
-        bind: Callable[[str, Any], str], pointer: Callable[[Base], str],
-        leaf: Callable[[Base], str],
+        self, places: PlacesOfCall, prepared: PreparedKernels, bind: Callable[[str, Any], str],
+        pointer: Callable[[Base], str], leaf: Callable[[Base], str],
     ) -> None:
         self.prepared, self.bind, self.pointer, self.leaf = prepared, bind, pointer, leaf
+        self.places = places
         self.uses_block = False
-        self._whole: dict[Base, View] = {  # the places that views are of
-            p.key: p for p in (*_targets(task), *task.temps, *task.outputs)
-            if isinstance(p, View) and not p.views}
-        for number, (value, strides) in enumerate(zip(task.graph.inputs, layouts, strict=True)):
-            memory = Memory(-1, value.type.nbytes, value.dtype, "operand", number)
-            self._whole[memory.key] = View(memory, value.shape, strides, value.dtype)
 
     def lines(self, step: NodeCall) -> list[str]:
         """The call, and what becomes of its results."""
@@ -84,11 +78,8 @@ class LibraryText:
         base = place.key
         if not place.views:
             return self.leaf(base) or self._array(base, place.shape, place.strides, place.dtype, 0)
-        whole = self._whole.get(base)
-        if whole is None:
-            raise NotPreparedError(f"{step.node.op} takes a view of what only the plan knows")
         try:
-            view = still_view(whole.shape, whole.strides, whole.dtype, place.views)
+            view = self.places.still(place)
         except NotStillError as error:
             raise NotPreparedError(f"{step.node.op} takes a view that moves") from error
         return self._array(base, view.shape, view.strides, view.dtype, view.offset)
@@ -118,10 +109,6 @@ class LibraryText:
                 f"    try: {target} = {new_text(place, dtype)}",
                 "    except full: return MISS",
                 f"    {target}[...] = {name}"]
-
-
-def _targets(task: CallPlan) -> list[View]:
-    return [place for step in task.externs for place in step.results]
 
 
 def new_text(place: View, dtype: str) -> str:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fusec.codegen.plan.call_plan import CallPlan
+    from fusec.codegen.structured.still_views import PlacesOfCall
     from fusec.ir import Node
 
 
@@ -38,7 +39,9 @@ class ResidentArrays(Protocol):
     def call(self) -> AbstractContextManager[None]:
         """What is around a call."""
 
-    def prepared(self, call_plan: CallPlan, numbers: int) -> PreparedKernels | str:
+    def prepared(
+        self, call_plan: CallPlan, numbers: int, places: PlacesOfCall
+    ) -> PreparedKernels | str:
         """The kernels of a plan that has nothing else; or why they cannot be prepared.
 
         ``numbers``: how many of its cells are numbers that calls give.
@@ -49,9 +52,10 @@ class PreparedKernels(Protocol):
     """The steps of a plan, kernels ready to be launched at addresses, and what text that does so
     names.
 
-    ``names``: see `cupy_arrays`.  ``parts`` are segments of kernels, whose
+    ``names``: see `cupy_arrays`.  ``parts`` are segments of launches, whose
     ``bases`` are the arrays and blocks whose addresses a launch takes, copies, and library calls,
-    which make the arrays ``called``; ``nbytes`` is the block that a call borrows, ``numbers`` how
+    which make the arrays ``called``; ``constants`` are those that a base may be; ``nbytes`` is the
+    block that a call borrows, ``numbers`` how
     many cells hold numbers that it gives, ``status`` where in the block checks note that they
     failed, or -1, ``cleared`` from where to where it is to be 0.  ``is_watched``: ``wait()`` is for
     a loop that may run long.  ``text`` says for people how they are launched.
@@ -60,6 +64,7 @@ class PreparedKernels(Protocol):
     names: dict[str, Any]
     parts: Sequence[Any]
     called: Collection[tuple[str, int]]
+    constants: Sequence[np.ndarray]
     nbytes: int
     numbers: int
     status: int

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from fake_arrays import Functions, UnownedMemory, arrays_of, as_array
+from fake_cublas import FakeCublas
 from fake_streams import (
     CUDARuntimeError,
     Event,
@@ -28,6 +29,7 @@ from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 from fusec.codegen.cuda.emulation.launches import MOST_RESIDENT, MOST_THREADS
 from fusec.codegen.cuda.gpu_backend import GpuBackend
 from fusec.codegen.cuda.module import CudaModule
+from fusec.codegen.cuda.products import cublas
 from fusec.core import gpus
 from fusec.runtime.devices import registry
 
@@ -45,6 +47,7 @@ class FakeCupy:
     ) -> None:
         self.driver, self.cached, self.calls = EmulatedDriver(seed), 0, list[str]()
         self.streams = Streams(self.driver, self.calls)
+        self.cublas = FakeCublas(self.streams, self.calls)
         self.pool = Pool(self.driver, self.streams, room)
         self.pinned = PinnedPool(self.driver.mapped)
         self.modules: dict[bytes, CudaModule] = {}
@@ -126,7 +129,7 @@ class FakeCupy:
         self.streams.of(stream).does(lambda: ctypes.memset(to, value, nbytes))
 
     def _device(self, number: int) -> Any:
-        return Context(compute_capability=self.capability,
+        return Context(compute_capability=self.capability, cublas_handle=1,
                        attributes={"MultiProcessorCount": 1})
 
 
@@ -207,6 +210,7 @@ def installed(fake: FakeCupy, monkeypatch: Any) -> Iterator[FakeCupy]:
     with monkeypatch.context() as patch:
         patch.setattr(gpus, "package", lambda: fake)
         patch.setattr(nvrtc, "compile", fake.compile)
+        patch.setattr(cublas, "loaded_library", lambda: fake.cublas)
         patch.setattr(gpus, "notes", [])
         cupyx: Any = types.ModuleType("cupyx")
         cupyx.errstate = lambda linalg: nullcontext(fake.calls.append(linalg))

@@ -250,8 +250,9 @@ def test_explain_says_how_calls_run(cupy: FakeCupy) -> None:
     for f, words in (
         (softmax, "prepared launches, one CUDA graph where memory is the same again"),
         (lambda x: x + 1, "1 prepared launch, no CUDA graph: one kernel is launched as quickly"),
-        (lambda x: x @ x.T, "MatMul of CuPy, 0 prepared launches"),
-        (lambda x: np.tanh(x @ x.T) * 2, "MatMul of CuPy, 1 prepared launch, no CUDA graph: one"),
+        (lambda x: np.sort(x), "Sort of CuPy, 0 prepared launches"),
+        (lambda x: np.tanh(np.sort(x)) * 2, "Sort of CuPy, 1 prepared launch, no CUDA graph: one"),
+        (lambda x: np.tanh(x @ x.T) * 2, "2 prepared launches, 1 of them by cuBLAS, one CUDA"),
         (lambda x: x * weights, "1 prepared launch, no CUDA graph"),
         (lambda x: np.partition(x, 3), "as the GPU does not do all of it"),
         (lambda x: x[x > 0] * 2, "as the"),

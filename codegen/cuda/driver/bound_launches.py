@@ -9,7 +9,7 @@ from fusec.core import timeline
 from fusec.core.records import dataclass
 
 from ...kernels.loop_ir import Kernel
-from ..launch_segments import Filled
+from ..launches import Filled
 from .driver import GpuDriver
 
 

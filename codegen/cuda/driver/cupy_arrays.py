@@ -19,9 +19,12 @@ from fusec.ir import Node
 
 from ...plan.call_plan import CallPlan
 from ...structured.calls.call_statements import NodeCall
+from ...structured.still_views import PlacesOfCall
 from ..launch_segments import Prepared, why_not
 from ..library_functions import REFUSALS, function_of, may_refuse, raising
 from ..persistent.persistent_call import MOST_INTERRUPTS
+from ..products.cublas import CublasError
+from ..products.product_launch import Products
 from .arrays import DriverArrays
 from .cupy_driver import CupyDriver, Lent
 from .number_blocks import ArrayFromOutside, ConstantArray, NumberBlocks
@@ -96,9 +99,11 @@ class CupyArrays(DriverArrays):
         """A function that gives a copy of an array that nobody changes."""
         return ConstantArray(self.driver, self.brought, array)
 
-    def prepared(self, call_plan: CallPlan, numbers: int) -> GpuKernels | str:
+    def prepared(
+        self, call_plan: CallPlan, numbers: int, places: PlacesOfCall
+    ) -> GpuKernels | str:
         """The kernels of a plan, or why it has something else than such of known sizes."""
-        return why_not(call_plan) or GpuKernels(call_plan, numbers, self)
+        return why_not(call_plan) or GpuKernels(call_plan, numbers, places, self)
 
     def call(self) -> AbstractContextManager[None]:
         """Around a call: work goes to CuPy's current stream."""
@@ -112,14 +117,16 @@ class GpuKernels(Prepared):
     ``computed(address, words)`` and ``copy(to, of, nbytes)``; of CuPy's ``kind`` (of arrays),
     ``stream_now()``, ``contiguous``, ``alloc`` and ``full`` (its exception); where there are
     several GPUs, ``device_now()`` and ``device``; ``faults``, CUDA's exceptions, and
-    ``told(error)``, the program's error for one.  A library call that raises one of ``refused``
-    makes the call a MISS.
+    ``told(error)``, the program's error for one.  A library call that raises one of ``refused``,
+    or a launch that raises ``no_product``, makes the call a MISS.
     """
 
-    def __init__(self, call_plan: CallPlan, numbers: int, arrays: CupyArrays) -> None:
+    def __init__(
+        self, call_plan: CallPlan, numbers: int, places: PlacesOfCall, arrays: CupyArrays
+    ) -> None:
         self._stop: Any = None  # the flag that ends loops
         self._arrays, driver = arrays, arrays.driver
-        super().__init__(call_plan, numbers)
+        super().__init__(call_plan, numbers, Products(driver.cublas, places))
         self._cupy = driver.cupy
         cuda, blocks = driver.cupy.cuda, NumberBlocks(driver)
         self.replays = [Replays(segment, driver) for segment in self.segments]
@@ -127,7 +134,7 @@ class GpuKernels(Prepared):
             "given": blocks.given, "clear": blocks.clear, "computed": blocks.computed,
             "copy": driver.copy_there, "kind": driver.cupy.ndarray, "alloc": cuda.alloc,
             "full": cuda.memory.OutOfMemoryError, "stream_now": driver.current_stream,
-            "refused": (*REFUSALS, cuda.memory.OutOfMemoryError),
+            "no_product": CublasError, "refused": (*REFUSALS, cuda.memory.OutOfMemoryError),
             "contiguous": driver.cupy.ascontiguousarray,
             "faults": driver.faults.kinds, "told": driver.faults.told, "wait": self._wait,
             "end_loops": self._end_loops}
@@ -197,7 +204,10 @@ class GpuKernels(Prepared):
         count = sum(len(segment.launches) for segment in self.segments)
         ops = [part.node.op for part in self.parts if isinstance(part, NodeCall)]
         calls = f"{', '.join(ops)} of CuPy, " if ops else ""
-        launches = f"{calls}{count} prepared launch{'' if count == 1 else 'es'}"
+        if "MatMul" in ops and (reason := self._arrays.driver.cublas.refused):
+            calls += f"as cuBLAS cannot be called ({reason}), "
+        by_blas = f", {len(self.products)} of them by cuBLAS" if self.products else ""
+        launches = f"{calls}{count} prepared launch{'' if count == 1 else 'es'}{by_blas}"
         graphs = sum(not replay.refused for replay in self.replays)
         if graphs:
             return (f"{launches}, {'one CUDA graph' if graphs == 1 else f'{graphs} CUDA graphs'} "

@@ -21,10 +21,11 @@ from fusec.core import locks
 from fusec.core.gpus import cupy
 from fusec.core.records import dataclass
 from fusec.errors import FusecError, user_error
+from fusec.ir.lazy_values import lazy
 
-from ...kernels.loop_ir import Kernel
-from ..launch_segments import Filled, function_for
+from ..launches import Filled, Named, function_for
 from ..module import CudaKernel, CudaModule
+from ..products.cublas import Cublas
 from . import nvrtc
 from .arriving_memory import ArrivingMemory
 from .bound_launches import BoundLaunch, JoinedLaunch
@@ -98,6 +99,11 @@ class CupyDriver:
         self.flags = StopFlags(self)
         self._readers: dict[int, Any] = {}  # of arriving memory: the stream whose kernels read it
         self._unfilled: set[int] = set()  # arriving memory that nothing was copied to yet
+
+    @lazy
+    def cublas(self) -> Cublas:
+        """Products of matrices."""
+        return Cublas(self)
 
     @property
     def stream(self) -> Any:
@@ -178,7 +184,7 @@ class CupyDriver:
         launched in it then.  The legacy stream, which CUDA may not be asked about, cannot."""
         return stream.ptr > _LEGACY and bool(stream.is_capturing())
 
-    def note(self, kernels: Sequence[Kernel], count: int) -> None:
+    def note(self, kernels: Sequence[Named], count: int) -> None:
         """These are launched, in so many launches."""
         self.launched += count
         self.faults.note(kernels)

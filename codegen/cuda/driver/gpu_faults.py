@@ -16,6 +16,7 @@ from fusec.core.records import replace
 from fusec.errors import FusecError, user_error
 
 from ...kernels.loop_ir import Kernel
+from ..launches import Named
 
 if TYPE_CHECKING:
     from .cupy_driver import CupyDriver
@@ -30,10 +31,10 @@ class Faults:
     def __init__(self, number: int, kinds: tuple[type[Exception], ...]) -> None:
         """``kinds`` are the classes of errors that CUDA raises."""
         self.number, self.kinds, self.asked = number, kinds, 0
-        self._latest: deque[tuple[int, Kernel]] = deque(maxlen=MOST_NAMED)
+        self._latest: deque[tuple[int, Named]] = deque(maxlen=MOST_NAMED)
         self._process = os.getpid()
 
-    def note(self, kernels: Iterable[Kernel]) -> None:
+    def note(self, kernels: Iterable[Named]) -> None:
         """These are asked for."""
         for kernel in kernels:
             self.asked += 1
@@ -70,7 +71,7 @@ class Faults:
         except self.kinds as error:
             raise self.of(error, [kernel]) from error
 
-    def of(self, error: Exception, kernels: Sequence[Kernel]) -> FusecError:
+    def of(self, error: Exception, kernels: Sequence[Named]) -> FusecError:
         """The program's error for one of CUDA that one of these kernels has caused."""
         named = dict.fromkeys(
             f"{k.name}{f', line {k.locs[0]}' if k.locs else ''}" for k in kernels)

@@ -3,8 +3,8 @@
 Programs that run in circles get the same memory from CuPy's pool again, so that nothing but
 addresses has to be looked up: the arguments of a launch are as CuPy takes them.  A launch at
 the same addresses again, of more than one kernel, is captured into a CUDA graph, which is
-launched from then on.  Captured are kernels and nothing else: no memory is allocated, nothing is
-copied, nobody waits.
+launched from then on.  Captured are kernels and products and nothing else: no memory is allocated,
+nothing is copied, nobody waits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..launch_segments import Filled, Segment, filled
+from ..launches import Filled, Segment
 
 if TYPE_CHECKING:
     from .cupy_driver import CupyDriver
@@ -63,7 +63,7 @@ class Replays:
             for oldest in [*self._known][:1]:
                 self._known.pop(oldest, None)  # another thread may have
         where = dict(zip(self.segment.bases, addresses, strict=True))
-        return _Known(filled(self.segment.launches, where))
+        return _Known([launch.filled(where) for launch in self.segment.launches])
 
     def _is_worth_a_graph(self, known: _Known) -> bool:
         """Whether these addresses have come again; then there is a graph."""
