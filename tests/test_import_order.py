@@ -18,7 +18,7 @@ HANDED = {f"fusec.codegen.{name}" for name in (
     "backend", "backends", "machine_code.llvm", "machine_code.native_backend",
     "machine_code.native_nest", "plan.call_plan", "plan.control_program", "plan.control_runs",
     "plan.plan_over_devices", "structured.calls.call_statements", "structured.kernel_statements",
-    "structured.memory", "structured.text_writer")}
+    "structured.memory", "structured.still_views", "structured.text_writer")}
 # Names of two classes: a protocol and the class that it is of, and what plans and statements share.
 TWICE = {"Builder", "Containers", "Function", "Guard", "OuterNames", "OwnArrays", "Segment",
          "Store", "Variable", "Watch"}

@@ -103,6 +103,7 @@ class Stream:
     def __init__(self, streams: Streams, ptr: int) -> None:
         self.streams, self.ptr = streams, ptr
         self.recorded: list[Ask] | None = None
+        self.capturing_thread = 0
 
     def __enter__(self) -> Stream:
         self.before, self.streams.current = self.streams.current, self
@@ -133,7 +134,7 @@ class Stream:
             raise RuntimeError("cannot capture on the default (legacy) stream")
         if self.is_capturing():
             raise CUDARuntimeError("cudaErrorIllegalState: the stream is capturing")
-        self.recorded = []
+        self.recorded, self.capturing_thread = [], threading.get_ident()
 
     def end_capture(self) -> Graph:
         if self.recorded is None:
@@ -191,7 +192,9 @@ class Streams:
 
     @property
     def is_capturing(self) -> bool:
-        return any(s.is_capturing() for s in self.every)
+        """Whether this thread captures; CuPy lets the others work."""
+        return any(s.is_capturing() and s.capturing_thread == threading.get_ident()
+                   for s in self.every)
 
 
 class Pool:

@@ -3,8 +3,8 @@ them; by CuPy where that cannot be."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -146,21 +146,16 @@ def test_a_training_step_is_one_graph(cupy: FakeCupy) -> None:
 def test_graphs_in_several_threads(cupy: FakeCupy) -> None:
     """One handle of cuBLAS; each call has its stream and its workspace."""
     f, args = fusec.jit(lambda a, b: np.tanh(a @ b) @ b), [numbers(20, 20), numbers(20, 20)]
-    want, wrong = np.tanh(args[0] @ args[1]) @ args[1], list[Any]()
+    want = np.tanh(args[0] @ args[1]) @ args[1]
 
-    def calls() -> None:
+    def calls(_: int) -> None:
         with cupy.cuda.Stream(non_blocking=True):
             there = [cupy.asarray(a) for a in args]
             for _ in range(20):
-                if not np.allclose(f(*there).get(), want):
-                    wrong.append(there)
+                np.testing.assert_allclose(f(*there).get(), want)
 
-    threads = [threading.Thread(target=calls) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(calls, range(4)))
 
 
 @pytest.mark.parametrize("what", ["no library", "no function", "status", "wrong numbers"])

@@ -23,7 +23,7 @@ class Laid(NamedTuple):
     strides: Sequence[int]
 
 
-class Side(NamedTuple):
+class ProductSide(NamedTuple):
     """An operand, column by column: whether that is its transpose, the elements from one column to
     the next, and from one matrix of the batch to the next."""
 
@@ -40,8 +40,8 @@ class MatrixProduct(NamedTuple):
     rows: int
     columns: int
     inner: int
-    first: Side
-    second: Side
+    first: ProductSide
+    second: ProductSide
     leading: int
     batch: int
     batch_stride: int
@@ -117,12 +117,12 @@ def _of_matrices(
                          count, of_c, made.is_transposed)
 
 
-def _side(m: _Matrices, batch_stride: int) -> Side | None:
+def _side(m: _Matrices, batch_stride: int) -> ProductSide | None:
     """How it lies column by column, by itself or transposed; None: neither."""
     for is_transposed, (rows, columns, step, leading, _) in enumerate((m, m.transposed)):
         leading = leading if columns > 1 else max(rows, 1)
         if (step == 1 or rows == 1) and max(rows, 1) <= leading <= _MOST and batch_stride >= 0:
-            return Side(bool(is_transposed), leading, batch_stride)
+            return ProductSide(bool(is_transposed), leading, batch_stride)
     return None
 
 
