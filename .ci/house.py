@@ -26,7 +26,8 @@ READ = (*PACKAGES, "tests", "examples")  # whose docstrings count
 ROOMS = (
     "core", "ir", "ops", "state", "trace", "passes", "codegen", "runtime", "placement", "signature",
     "compiled", "dispatch", "gradients", "inspect", "bench", "api")
-FLAT = {"config": "core", "errors": "core", "random": "api"}  # public modules that lie in `fusec`
+FLAT = {"config": "core", "errors": "core", "random": "api",
+        "inputs": "api"}  # public modules that lie in `fusec`
 TRACE = "fusec.trace"
 # The folders of that room, likewise; `tracer.py` and what else is flat stands above them.
 TRACE_FOLDERS = ("facts", "source", "rewrite", "convert", "values", "call", "operands", "guards",
@@ -38,7 +39,7 @@ CEILINGS = {
     "largest import circle in trace": 1, "largest import circle anywhere": 2,
     "late imports in trace": 0, "late imports of ours": 23,
     "files of trace in no folder": 1, "imports running back up in trace": 0,
-    "imports running back up": 0, "arrows between rooms": 82,
+    "imports running back up": 0, "arrows between rooms": 83,
     "files in one folder": 14,
     "files over 400 lines": 0,
     "functions, median": 6, "functions, 99th percentile": 26, "functions over 50 lines": 0,

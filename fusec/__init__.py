@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from fusec.api.magics import load_ipython_extension as load_ipython_extension
     from fusec.api.printing import check_numerics, print
     from fusec.api.profile import profile
+    from fusec.api.training.train import train
     from fusec.api.vectorize import vectorize
     from fusec.compiled.concrete_function import ConcreteFunction
     from fusec.compiled.graph_function import GraphFunction
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from fusec.state.containers import container
     from fusec.state.variable import Variable
 
+    from . import inputs as inputs
     from . import random as random
     from .bench.measure import benchmark
     from .gradients import (
@@ -107,7 +109,8 @@ _MODULES = {
     "api.control_functions": "cond switch while_loop fori_loop scan map",
     "api.printing": "print check_numerics", "api.vectorize": "vectorize",
     "api.explanation": "explain", "api.profile": "profile", "api.caches": "clear_caches",
-    "api.magics": "load_ipython_extension", "bench.measure": "benchmark",
+    "api.magics": "load_ipython_extension", "api.training.train": "train",
+    "bench.measure": "benchmark",
     "gradients": "grad value_and_grad vjp jvp jacobian hessian hvp stop_gradient check_grads "
                  "custom_jvp custom_vjp",
 }
@@ -158,6 +161,7 @@ __all__ = [
     "hessian",
     "history",
     "hvp",
+    "inputs",
     "jacobian",
     "jit",
     "jvp",
@@ -170,6 +174,7 @@ __all__ = [
     "scan",
     "stop_gradient",
     "switch",
+    "train",
     "value_and_grad",
     "vectorize",
     "vjp",
@@ -181,8 +186,8 @@ __all__ = [
 if not TYPE_CHECKING:  # checkers are to find names that are not there
 
     def __getattr__(name: str) -> Any:
-        if name == "random":
-            return importlib.import_module("fusec.random")
+        if name in ("inputs", "random"):
+            return importlib.import_module(f"fusec.{name}")
         module = _LAZY.get(name)
         if module is None:
             return _made_or_absent(name)

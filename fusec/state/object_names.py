@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from fusec.errors import user_error
 
 from .variable import Variable
 
+T = TypeVar("T")
 # What holds no Variables of the user's, or does not say in which order.
 _CLOSED = (str, bytes, bytearray, int, float, complex, type(None), np.ndarray, np.generic, range,
            type, ModuleType, FunctionType, MethodType)
@@ -21,7 +22,13 @@ _RESERVED = "__metadata__"  # of the format that values are kept in
 
 
 def named_variables(roots: Mapping[str, Any]) -> dict[str, Variable]:
-    """The Variables that attributes, lists, tuples and dicts reach, each by its first name.
+    """See `named_objects`."""
+    return named_objects(roots, Variable)
+
+
+def named_objects(roots: Mapping[str, Any], kind: type[T]) -> dict[str, T]:
+    """The objects of a class (Variables) that attributes, lists, tuples and dicts reach, each by
+    its first name.
 
     The first is the one that takes the fewest steps, then the first in the order of names; it does
     not depend on the order in which attributes were assigned.
@@ -29,7 +36,7 @@ def named_variables(roots: Mapping[str, Any]) -> dict[str, Variable]:
     Raises ``ValueError`` for Variables in sets and arrays of objects, under keys without a stable
     text, and for two of one name (an attribute ``d.y`` beside ``y`` of ``d``).
     """
-    names: dict[str, Variable] = {}
+    names: dict[str, T] = {}
     visited: dict[int, Any] = {}
     level = sorted(roots.items())
     while level:
@@ -39,10 +46,10 @@ def named_variables(roots: Mapping[str, Any]) -> dict[str, Variable]:
             if isinstance(value, _CLOSED) or id(value) in visited:
                 continue
             visited[id(value)] = value
-            if isinstance(value, Variable):
+            if isinstance(value, kind):
                 _check_name(name, names)
                 names[name] = value
-            else:
+            elif not isinstance(value, Variable):
                 following += _parts(name, value)
         level = following
     return names
@@ -91,7 +98,7 @@ def _items(name: str, value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
             raise _nameless(name, f"the key {key!r} of a dict", "use texts or numbers as keys")
 
 
-def _check_name(name: str, names: Mapping[str, Variable]) -> None:
+def _check_name(name: str, names: Mapping[str, Any]) -> None:
     is_text = not any("\ud800" <= c <= "\udfff" for c in name)  # which UTF-8 holds
     if name not in names and is_text and name != _RESERVED:
         return
@@ -106,4 +113,4 @@ def _nameless(name: str, where: str, cure: str) -> Exception:
                       values=[("in", name)])
 
 
-__all__ = ["named_variables"]
+__all__ = ["named_objects", "named_variables"]

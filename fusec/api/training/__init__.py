@@ -1,0 +1,1 @@
+"""Training that is watched, and how examples come to it."""
