@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from fusec.core.records import replace
 
 from ...kernels.loop_ir import Stage
 from ...kernels.specialise import LoopForm
+from ..scalars.emitter import CudaEmitter
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, ThreadPoint, pack_lanes
 
@@ -57,22 +59,13 @@ class MapKernel(KernelWriter):
         with em.block(f"if ({' && '.join(conditions)})"):
             self.run_stage(stage, replace(place, whole="aligned" if aligned else "any", memo={}))
         em.line("else")
-        em.line("#pragma unroll 1")
-        with em.block(f"for (int j = 0; j < {place.count}; ++j)"):
-            counters = {**place.counters, axis: f"({place.counters[axis]} + j)"}
-            self.run_stage(stage, replace(
-                place, counters=counters, linear=f"({place.linear} + j)", lanes=1, count="1",
-                memo={}))
+        with one_by_one(em, place, axis) as one:
+            self.run_stage(stage, one)
 
     def _aligned(self, place: ThreadPoint) -> Iterator[str]:
         """Conditions that packs lie where one access reads or writes them."""
-        by_bytes: dict[int, list[str]] = {}
-        for number, operand in enumerate(self.form.operands):
-            if self.form.stride_class(operand) == "unit":
-                by_bytes.setdefault(operand.dtype.itemsize * place.lanes, []).append(
-                    f"u64({place.pointers[number]})")
-        for nbytes, addresses in by_bytes.items():
-            yield f"(({' | '.join(addresses)}) & {nbytes - 1}) == 0"
+        return aligned(self.form, range(len(self.form.operands)), place.lanes, {
+            n: [place.pointers[n]] for n in range(len(self.form.operands))})
 
     def geometry(self) -> Geometry:
         lanes, threads = self.lanes, self.max_threads
@@ -82,6 +75,31 @@ class MapKernel(KernelWriter):
             return Layout(blocks_for(work, threads, MOST_BLOCKS), (threads, 1), work)
 
         return layout
+
+
+@contextmanager
+def one_by_one(em: CudaEmitter, place: ThreadPoint, axis: int) -> Iterator[ThreadPoint]:
+    """Each element of a pack."""
+    em.line("#pragma unroll 1")
+    with em.block(f"for (int j = 0; j < {place.count}; ++j)"):
+        counters = {**place.counters, axis: f"({place.counters[axis]} + j)"}
+        yield replace(place, counters=counters, linear=f"({place.linear} + j)", lanes=1, count="1",
+                      memo={})
+
+
+def aligned(
+    form: LoopForm, numbers: Iterable[int], lanes: int, words: Mapping[int, Sequence[str]]
+) -> Iterator[str]:
+    """Conditions that packs of neighbours of these operands lie where one access reads or writes
+    them: that ``words``, addresses and strides, are multiples of packs."""
+    by_bytes: dict[int, list[str]] = {}
+    for number in numbers:
+        operand = form.operands[number]
+        if form.stride_class(operand) == "unit":
+            by_bytes.setdefault(operand.dtype.itemsize * lanes, []).extend(
+                f"u64({word})" for word in words[number])
+    for nbytes, texts in by_bytes.items():
+        yield f"(({' | '.join(texts)}) & {nbytes - 1}) == 0"
 
 
 def is_aligned(form: LoopForm) -> bool:

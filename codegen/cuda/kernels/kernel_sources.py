@@ -34,7 +34,7 @@ from .tiles import TileKernel, tiles_of
 @dataclass(frozen=True)
 class WrittenKernel:
     """A kernel's text, the functions that it calls (fusec's own, the user's), its arguments, its
-    layout, the elements that a thread computes at once."""
+    layout, the elements that a thread computes in one turn of a loop."""
 
     text: str
     kernel: CudaKernel
@@ -42,7 +42,7 @@ class WrittenKernel:
     functions: tuple[ScalarText, ...]
     slots: tuple[Slot, ...]
     geometry: Geometry
-    lanes: int
+    elements: int
 
 
 _MODES: dict[str, tuple[type[KernelWriter], ...]] = {
@@ -72,7 +72,7 @@ def _written(writer: KernelWriter) -> WrittenKernel:
     text, kernel = writer.write()
     return WrittenKernel(text, kernel, tuple(writer.em.math),
                          tuple(map(definition, writer.em.functions)), tuple(writer.slots),
-                         writer.geometry(), writer.lanes)
+                         writer.geometry(), writer.elements)
 
 
 @functools.cache

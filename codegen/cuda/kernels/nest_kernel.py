@@ -61,6 +61,11 @@ class KernelWriter(KernelFrame):
         self.lanes = pack_lanes(form)
         self.reduced: dict[int, CudaValue] = {}
 
+    @property
+    def elements(self) -> int:
+        """That the text of a loop does at once."""
+        return self.lanes
+
     @contextmanager
     def packs(
         self, loops: Sequence[int], start: str, step: str, count: str, pointers: list[str],
@@ -71,9 +76,10 @@ class KernelWriter(KernelFrame):
             yield self.pack_at("id", loops, pointers, counters)
 
     def pack_at(
-        self, number: str, loops: Sequence[int], pointers: list[str], counters: dict[int, str]
+        self, number: str, loops: Sequence[int], pointers: list[str], counters: dict[int, str],
+        is_full: bool = False,
     ) -> ThreadPoint:
-        """The pack of that number."""
+        """The pack of that number; ``is_full``: it is known to have an element for each lane."""
         em, axis, lanes = self.em, self.form.axis, self.lanes
         n, index = self.extent(axis), self.index
         before = [loop for loop in loops if loop != axis]
@@ -84,7 +90,7 @@ class KernelWriter(KernelFrame):
             pack = em.named(index, f"{number} - {rows} * {each}", "pack")
         outer = self.decoded(rows, before) if before else {}
         first = em.named(index, f"{pack} * {lanes}", "first") if lanes > 1 else pack
-        left = "1" if lanes == 1 else em.named(
+        left = str(lanes) if lanes == 1 or is_full else em.named(
             "int", f"{n} - {first} < {lanes} ? int({n} - {first}) : {lanes}", "count")
         linear = f"{rows} * {n} + {first}" if before else first
         return ThreadPoint({**counters, **outer, axis: first}, self.moved(pointers, outer),
@@ -158,12 +164,19 @@ class KernelWriter(KernelFrame):
                 em.line(f"const {kind} {name} = load<{kind}>({pointer});")
                 texts[e.attr] = name
             elif form.stride_class(operand) == "unit" and place.lanes > 1:
-                at = f"{pointer} + {place.counters[form.axis]} * {operand.dtype.itemsize}"
+                at = self._pack_address(e.attr, place)
                 of, count = _ACCESS[place.whole], "" if place.whole else f", {place.count}"
                 em.line(f"const Pack<{kind}, {place.lanes}> {name} = "
                         f"load_{of}<{kind}, {place.lanes}>({at}{count});")
                 texts[e.attr] = f"{name}.v[%]"
         return texts
+
+    def _pack_address(self, number: int, place: ThreadPoint) -> str:
+        """Of aligned packs with a product of 64 bits, which one instruction adds to the pointer;
+        others have several addresses, for which those of 32 bits are shorter."""
+        counter, size = place.counters[self.form.axis], self.form.operands[number].dtype.itemsize
+        counter = f"i64({counter})" if place.whole == "aligned" else counter
+        return f"{place.pointers[number]} + {counter} * {size}"
 
     def moves(self, number: int, place: ThreadPoint) -> bool:
         """Whether an operand's address differs from lane to lane."""
@@ -182,7 +195,7 @@ class KernelWriter(KernelFrame):
         if not self.moves(number, place):
             self._store_if(only, f"store<{kind}>({pointer}, {pack}.v[0]);")
         elif self.form.stride_class(operand) == "unit" and place.lanes > 1:
-            at = f"{pointer} + {place.counters[axis]} * {operand.dtype.itemsize}"
+            at = self._pack_address(number, place)
             of, count = _ACCESS[place.whole], "" if place.whole else f", {place.count}"
             self._store_if(only, f"store_{of}<{kind}, {place.lanes}>({at}, {pack}{count});")
         elif place.lanes == 1:
@@ -333,5 +346,9 @@ def pack_lanes(form: LoopForm) -> int:
             "column", "tiled"):
         return 1
     lanes = min(ACCESS_BYTES // max(unit), MANY_LANES)
-    operations = sum(1 for e in walk(form.nest.roots) if e.op not in LEAVES)
-    return min(lanes, 2) if operations > MANY_OPERATIONS else lanes
+    return min(lanes, 2) if operations(form) > MANY_OPERATIONS else lanes
+
+
+def operations(form: LoopForm) -> int:
+    """How many a point takes."""
+    return sum(1 for e in walk(form.nest.roots) if e.op not in LEAVES)

@@ -17,6 +17,7 @@ from ..kernels.kernel_functions import as_function
 from ..kernels.kernel_sources import WrittenKernel, write_form
 from ..kernels.launch_plan import Layout, Slot
 from ..kernels.partitioned_stores import is_partitioned
+from ..kernels.reductions.rows import ON_CHIP
 from ..module import WARP
 
 _HERE = {
@@ -61,8 +62,7 @@ class DeviceNest:
             return f"{kind} *const {name} = in_shared<{kind}>({start});"
 
         text = _ARRAY.sub(placed, text)
-        return text.replace("extern __shared__ unsigned long long on_chip[];",
-                            f"u64 *const on_chip = in_shared<u64>({end});"), end
+        return text.replace(ON_CHIP, f"u64 *const on_chip = in_shared<u64>({end});"), end
 
     @property
     def has_barriers(self) -> bool:

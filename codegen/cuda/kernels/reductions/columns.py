@@ -31,10 +31,11 @@ class ColumnKernel(RowKernel):
     """See the module docstring; `blockDim.y` is the number of groups."""
 
     max_threads = COLUMNS * MAX_GROUPS
+    least_blocks = 1
 
     def body(self) -> None:
         form, em, index = self.form, self.em, self.index
-        self.carries, self.columns_bytes = {}, 0
+        self.carries, self.packs_of_scratch, self.columns_bytes = {}, {}, 0
         self.arrays: dict[str, int] = {}
         self.on_chip = False
         self._declare_scratch()

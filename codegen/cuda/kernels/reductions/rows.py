@@ -8,8 +8,9 @@ thread reads back its own values.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import numpy as np
 
@@ -21,20 +22,32 @@ from ....kernels.loop_ir import Expr, Stage, walk
 from ....kernels.scalar_rules import boolean_op
 from ....kernels.specialise import LoopForm
 from ...module import WARP
-from ...scalars.emitter import BOOL, CudaValue, literal, memory_type, type_name
+from ...scalars.emitter import BOOL, I64, CudaValue, literal, memory_type, type_name
 from ...scalars.scalar_ops import emit_operation
-from ..elementwise_kernels import packs_of
+from ..elementwise_kernels import aligned, is_aligned, one_by_one, packs_of
 from ..launch_plan import Geometry, Layout, blocks_for
-from ..nest_kernel import KernelWriter, ThreadPoint, in_memory, pack_lanes
-from .accumulators import TeamReduction, accumulate, declare
+from ..nest_kernel import (
+    ACCESS_BYTES,
+    MANY_OPERATIONS,
+    Accumulate,
+    KernelWriter,
+    ThreadPoint,
+    in_memory,
+    operations,
+    pack_lanes,
+)
+from .accumulators import I32, TeamReduction, accumulate, declare
 
-SHORT_ROW = 64  # packs of a row that one warp does
+PACKS_OF_A_WARP = 256  # of a row; longer rows have more warps
+PACKS_AT_ONCE = 2  # that a loop's text does, where it is short
 SHORTEST_ROW = WARP // 2  # packs of a row that a part of a warp does
 THREADS_OF_PARTS = 256
 ROWS_OF_A_BLOCK = 8
 MAX_TEAM = 512
 ON_CHIP_BYTES = 40 << 10  # of the 48 KiB that a block has without asking for more
 MAX_SCRATCH_BLOCKS = 1024
+# The shared memory of a launch, whose first byte lies where the widest access may.
+ON_CHIP = f"extern __shared__ __align__({ACCESS_BYTES}) unsigned long long on_chip[];"
 
 
 def inner_points(form: LoopForm) -> int:
@@ -48,7 +61,7 @@ def is_on_chip(form: LoopForm) -> bool:
 
 def _row_bytes(form: LoopForm) -> int:
     points = inner_points(form)
-    return sum(-(-points * d.itemsize // 8) * 8 for d in form.nest.scratch)
+    return sum(-(-points * d.itemsize // ACCESS_BYTES) * ACCESS_BYTES for d in form.nest.scratch)
 
 
 def has_parts_of_warps(form: LoopForm) -> bool:
@@ -57,17 +70,38 @@ def has_parts_of_warps(form: LoopForm) -> bool:
         0 < packs_of(form, pack_lanes(form), range(form.outer, len(form.extents))) <= SHORTEST_ROW)
 
 
+def are_aligned(form: LoopForm) -> bool:
+    """Whether packs of all rows are known to lie where one access reads or writes them, but for
+    where memory that is given begins."""
+    return form.is_static and is_aligned(form)
+
+
+def has_scans(stage: Stage) -> bool:
+    return any(e.op == "scan" for e in walk(stage.roots))
+
+
 class RowKernel(KernelWriter):
     """See the module docstring."""
 
     has_barriers = True
     max_threads = MAX_TEAM
+    least_blocks = 3
+
+    def __init__(self, form: LoopForm, name: str, index: str) -> None:
+        super().__init__(form, name, index)
+        self.packs_at_once = PACKS_AT_ONCE if self.lanes > 1 and (
+            operations(form) <= MANY_OPERATIONS // PACKS_AT_ONCE) else 1
+
+    @property
+    def elements(self) -> int:
+        return self.lanes * self.packs_at_once
 
     def body(self) -> None:
         form, em = self.form, self.em
         self.shares_warps = has_parts_of_warps(form)
         self.team = TeamReduction(em, self.head, self.shares_warps)
         self.carries: dict[int, str] = {}
+        self.packs_of_scratch: dict[int, str] = {}
         self._declare_scratch()
         pointers = [self.pointer(n) for n in range(len(form.operands))]
         rows = self.param(("work",), self.index_kind, "rows")
@@ -104,35 +138,86 @@ class RowKernel(KernelWriter):
 
     def _inner(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
         em = self.em
-        accs = {r.number: declare(em, r) for r in stage.reductions}
+        places = I32 if self.index == "i32" else I64
+        accs = {r.number: declare(em, r, places) for r in stage.reductions}
         self._start_scans(stage)
-        with self._row(stage, pointers, counters) as place:
+
+        def run(place: ThreadPoint) -> None:
+            # Teams that repeat a row have all of it: their sums are right, and nobody stores them.
+            is_part = place.lanes > 1 or has_scans(stage)
             self.run_stage(stage, place, lambda r, value, at: accumulate(
-                em, accs[r.number], value, at.linear, at.valid))
+                em, accs[r.number], value, at.linear, at.valid if is_part else ""))
+
+        if has_scans(stage):
+            with self._rounds(pointers, counters) as place:
+                run(place)
+        elif self.lanes == 1:
+            with self.packs(self.inner_loops, *self._own_packs, pointers, counters) as place:
+                run(replace(place, valid=self.valid))
+        else:
+            self._run_packs(stage, run, pointers, counters)
         if accs:
             self.team.join_all(list(accs.values()))
         for number, acc in accs.items():
             self.reduced[number] = acc.result(em)
 
+    @property
+    def inner_loops(self) -> range:
+        return range(self.form.outer, len(self.form.extents))
+
+    @property
+    def _own_packs(self) -> tuple[str, str, str]:
+        """The first pack of this thread, the step, and the number of packs of a row."""
+        return (f"{self.index}(threadIdx.x)", f"{self.index}(blockDim.x)",
+                self.param(("row_packs",), self.index_kind, "row_packs"))
+
+    def _run_packs(
+        self, stage: Stage, run: Callable[[ThreadPoint], None], pointers: list[str],
+        counters: dict[int, str],
+    ) -> None:
+        """The packs of this thread: whole ones, then what is left of them element by element."""
+        em, index, loops = self.em, self.index, self.inner_loops
+        first, step, count = self._own_packs
+        number, whole = em.fresh("id"), self._whole_packs(stage, pointers, count)
+        em.line(f"{index} {number} = {first};")
+        em.line(f"#pragma unroll {self.packs_at_once}")
+        with em.block(f"for (; {number} < {whole}; {number} += {step})"):
+            place = self.pack_at(number, loops, pointers, counters, is_full=True)
+            kind: Literal["aligned", "any"] = "aligned" if are_aligned(self.form) else "any"
+            run(replace(place, whole=kind, valid=self.valid))
+        em.line("#pragma unroll 1")
+        with em.block(f"for (; {number} < {count}; {number} += {step})"):
+            place = self.pack_at(number, loops, pointers, counters)
+            with one_by_one(em, place, self.form.axis) as one:
+                run(replace(one, valid=self.valid))
+
+    def _whole_packs(self, stage: Stage, pointers: list[str], count: str) -> str:
+        """How many packs of the row, from the first one, are whole and lie as the form has them."""
+        form, lanes, extent = self.form, self.lanes, self.extent(self.form.axis)
+        others = [loop for loop in self.inner_loops if loop != form.axis]
+        conditions = [f"{extent} % {lanes} == 0"] if others else []
+        if are_aligned(form):
+            used = dict.fromkeys([e.attr for e in walk(stage.roots) if e.op == "load"] + [
+                s.access for s in stage.stores])
+            words = {n: [pointers[n], *(
+                self.stride(n, loop) for loop in others if form.operands[n].strides[loop] != 0)]
+                for n in used}
+            conditions += aligned(form, used, lanes, words)
+        full = count if others else f"{extent} / {lanes}"
+        return self.em.named(self.index, (
+            f"{' && '.join(conditions)} ? {full} : 0" if conditions else full), "whole")
+
     @contextmanager
-    def _row(
-        self, stage: Stage, pointers: list[str], counters: dict[int, str]
-    ) -> Iterator[ThreadPoint]:
-        """The packs of this thread; in stages with scans all threads take part in every round."""
-        form = self.form
-        loops = range(form.outer, len(form.extents))
-        count = self.param(("row_packs",), self.index_kind, "row_packs")
-        lane, step = f"{self.index}(threadIdx.x)", f"{self.index}(blockDim.x)"
-        if not any(e.op == "scan" for e in walk(stage.roots)):
-            with self.packs(loops, lane, step, count, pointers, counters) as place:
-                yield replace(place, valid=self.valid)
-            return
-        em, index = self.em, self.index
+    def _rounds(self, pointers: list[str], counters: dict[int, str]) -> Iterator[ThreadPoint]:
+        """The elements of this thread, in stages with scans: all threads take part in each round.
+        """
+        form, em, index = self.form, self.em, self.index
+        lane, step, count = self._own_packs
         with em.block(f"for ({index} base = 0; base < {count}; base += {step})"):
             at = em.named(index, f"base + {lane}", "at")
             valid = em.named("bool", f"{at} < {count}", "valid")
             number = em.named(index, f"{valid} ? {at} : {count} - 1", "id")
-            inner = self.decoded(number, list(loops))
+            inner = self.decoded(number, list(self.inner_loops))
             before = {loop: c for loop, c in inner.items() if loop != form.axis}
             yield ThreadPoint(
                 {**counters, **inner}, self.moved(pointers, before), number, valid=valid)
@@ -188,13 +273,14 @@ class RowKernel(KernelWriter):
             return
         points = self.param(("row_points",), "int64", "row_points")
         if self.on_chip:
-            self.head.append("extern __shared__ unsigned long long on_chip[];")
+            self.head.append(ON_CHIP)
             offset = f"i64(threadIdx.y) * {self.param(('row_bytes',), 'int64', 'row_bytes')}"
             for number, dtype in enumerate(form.nest.scratch):
                 kind = memory_type(dtype)
                 em.line(f"{kind} *const scratch{number} = reinterpret_cast<{kind} *>("
                         f"reinterpret_cast<char *>(on_chip) + {offset});")
-                offset += f" + ({points} * {dtype.itemsize} + 7) / 8 * 8"
+                offset += (f" + ({points} * {dtype.itemsize} + {ACCESS_BYTES - 1}) / "
+                           f"{ACCESS_BYTES} * {ACCESS_BYTES}")
             return
         slot = em.named("i64", "i64(blockIdx.x) * blockDim.y + threadIdx.y", "slot")
         for number, dtype in enumerate(form.nest.scratch):
@@ -203,8 +289,45 @@ class RowKernel(KernelWriter):
             em.line(f"char *const scratch{number} = {base} + {slot} * {points} * "
                     f"{dtype.itemsize};")
 
+    def run_stage(
+        self, stage: Stage, place: ThreadPoint, accumulate: Accumulate | None = None,
+        only: str = "",
+    ) -> None:
+        """As of any kernel, with a whole pack of scratch read and written at once."""
+        if not place.whole:
+            super().run_stage(stage, place, accumulate, only)
+            return
+        em, numbers = self.em, self._wide_scratch(stage)
+        self.packs_of_scratch = {}
+        for number, written in numbers.items():
+            kind = memory_type(self.form.nest.scratch[number])
+            name = self.packs_of_scratch[number] = em.fresh("held")
+            em.line(f"Pack<{kind}, {place.lanes}> {name};" if written else
+                    f"const Pack<{kind}, {place.lanes}> {name} = load_wide<{kind}, "
+                    f"{place.lanes}>({self._wide_at(number, place)});")
+        super().run_stage(stage, place, accumulate, only)
+        for number, written in numbers.items():
+            if written:
+                kind = memory_type(self.form.nest.scratch[number])
+                em.line(f"store_wide<{kind}, {place.lanes}>({self._wide_at(number, place)}, "
+                        f"{self.packs_of_scratch[number]});")
+        self.packs_of_scratch = {}
+
+    def _wide_scratch(self, stage: Stage) -> dict[int, bool]:
+        """The scratch on chip that a stage reads, and (true) what it writes."""
+        if not self.on_chip:
+            return {}
+        read = {e.attr: False for e in walk(stage.roots) if e.op == "scratch"}
+        return read | {number: True for number, _ in stage.scratch}
+
+    def _wide_at(self, number: int, place: ThreadPoint) -> str:
+        return f"reinterpret_cast<char *>(scratch{number} + {place.linear})"
+
     def put_scratch(self, number: int, value: CudaValue, place: ThreadPoint) -> None:
         kind, text = memory_type(value.dtype), in_memory(value)
+        if number in self.packs_of_scratch:
+            self.em.line(f"{self.packs_of_scratch[number]}.v[k] = {text};")
+            return
         if self.on_chip:
             line = f"shared_store(&scratch{number}[{place.linear}], {text});"
         else:
@@ -213,7 +336,9 @@ class RowKernel(KernelWriter):
         self.em.line(f"if ({place.valid}) {line}" if place.valid else line)
 
     def get_scratch(self, number: int, dtype: np.dtype, place: ThreadPoint) -> CudaValue:
-        if self.on_chip:
+        if number in self.packs_of_scratch:
+            text = f"{self.packs_of_scratch[number]}.v[k]"
+        elif self.on_chip:
             text = f"shared_load(&scratch{number}[{place.linear}])"
         else:
             at = f"scratch{number} + i64({place.linear}) * {dtype.itemsize}"
@@ -229,10 +354,8 @@ def row_layout(form: LoopForm, lanes: int, on_chip: bool) -> Layout:
     """A warp for each short row, several rows in a block; else a block for each row."""
     rows = math.prod(form.extents[: form.outer])
     packs = packs_of(form, lanes, range(form.outer, len(form.extents)))
-    together = 1
-    team = min(MAX_TEAM, max(WARP, -(-packs // (2 * WARP)) * WARP))
-    if packs <= SHORT_ROW:
-        team, together = WARP, min(ROWS_OF_A_BLOCK, max(1, rows))
+    team = min(MAX_TEAM, max(1, -(-packs // PACKS_OF_A_WARP)) * WARP)
+    together = min(ROWS_OF_A_BLOCK, max(1, rows)) if team == WARP else 1
     if has_parts_of_warps(form):
         team = 1 << (packs - 1).bit_length()
         together = THREADS_OF_PARTS // team
