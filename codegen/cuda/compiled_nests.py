@@ -25,6 +25,7 @@ from .kernels.launch_plan import Layout, Slot, reciprocal
 from .kernels.partitioned_stores import is_partitioned
 from .kernels.reductions.column_parts import parts_of
 from .kernels.reductions.full_reductions import chunks_of
+from .kernels.reductions.long_scans import is_long_scan
 from .kernels.reductions.rows import are_aligned, has_parts_of_warps, is_on_chip
 from .kernels.tiles import tiles_of
 from .module import CudaKernel
@@ -65,7 +66,7 @@ def code_key(form: CudaForm) -> tuple:
     return (form.index, is_on_chip(loops), tiles_of(loops), chunks_of(loops) > 1,
             parts_of(loops) > 1, _is_aligned(loops),
             constants_of_code(loops), is_partitioned(loops), has_parts_of_warps(loops),
-            structure_key(loops))
+            is_long_scan(loops), structure_key(loops))
 
 
 def _is_aligned(form: LoopForm) -> bool:

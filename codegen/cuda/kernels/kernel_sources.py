@@ -27,6 +27,7 @@ from .reductions.full_reductions import (
     RowPartialKernel,
     chunks_of,
 )
+from .reductions.long_scans import ClearKernel, LongScanKernel, is_long_scan
 from .reductions.rows import RowKernel
 from .tiles import TileKernel, tiles_of
 
@@ -61,6 +62,8 @@ def write_form(form: LoopForm, index: str, name: str) -> list[WrittenKernel]:
 def _kinds(form: LoopForm) -> Sequence[Callable[[LoopForm, str, str], KernelWriter]]:
     if form.nest.sequential:
         return SORTED if is_partitioned(form) else (way_of(form),)
+    if is_long_scan(form):
+        return ClearKernel, LongScanKernel
     if chunks_of(form) > 1:
         return RowPartialKernel, RowFinishKernel
     if parts_of(form) > 1:

@@ -234,9 +234,8 @@ class KernelWriter(KernelFrame):
     ) -> dict[int, CudaValue]:
         """The values of expressions in one lane, by id; those of the place stay."""
         memo = place.memo
-        for e in walk(roots):
-            if id(e) not in memo:
-                memo[id(e)] = self._expression(e, place, loads, lane)
+        for e in walk(roots, memo):
+            memo[id(e)] = self._expression(e, place, loads, lane)
         return memo
 
     def _expression(
@@ -342,7 +341,7 @@ def in_memory(value: CudaValue) -> str:
 def pack_lanes(form: LoopForm) -> int:
     """Elements that a thread does at once: 16 bytes of the widest neighbours in memory."""
     unit = [o.dtype.itemsize for o in form.operands if form.stride_class(o) == "unit"]
-    if not unit or form.nest.has_scans or form.nest.sequential or form.mode in (
+    if not unit or form.nest.sequential or form.mode in (
             "column", "tiled"):
         return 1
     lanes = min(ACCESS_BYTES // max(unit), MANY_LANES)

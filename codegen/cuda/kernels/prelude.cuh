@@ -281,6 +281,17 @@ template <int N, int T> FUSEC_INLINE void scan_words(i32 *words) {
   __syncthreads();
 }
 
+// What a thread has stored is there for all who have waited for the flag.
+FUSEC_INLINE void publish(char *flag) {
+  __threadfence();
+  atomicExch(reinterpret_cast<unsigned *>(flag), 1u);
+}
+FUSEC_INLINE void wait_for(const char *flag) {
+  while (*reinterpret_cast<const volatile u32 *>(flag) == 0) {
+  }
+  __threadfence();
+}
+
 // ---- several elements of a row at once
 
 // Elements `first` to `first + count - 1` of neighbours at p; lanes from count on repeat the last

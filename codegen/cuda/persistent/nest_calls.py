@@ -17,6 +17,7 @@ from ..kernels.kernel_functions import as_function
 from ..kernels.kernel_sources import WrittenKernel, write_form
 from ..kernels.launch_plan import Layout, Slot
 from ..kernels.partitioned_stores import is_partitioned
+from ..kernels.reductions.long_scans import is_long_scan
 from ..kernels.reductions.rows import ON_CHIP
 from ..module import WARP
 
@@ -80,6 +81,8 @@ class NestFunctions:
         launched."""
         if is_partitioned(form.loops):
             raise NotNativeError("stores that are sorted first")
+        if is_long_scan(form.loops):
+            raise NotNativeError("long scans, whose blocks wait for each other")
         key = code_key(form)
         if key not in self._known:
             self._known[key] = [DeviceNest(written) for written in write_form(

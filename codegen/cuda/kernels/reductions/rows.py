@@ -15,28 +15,24 @@ from typing import Literal
 import numpy as np
 
 from fusec.core.records import replace
-from fusec.ops import get
-from fusec.ops.rows.scans import start_of
 
-from ....kernels.loop_ir import Expr, Stage, walk
-from ....kernels.scalar_rules import boolean_op
+from ....kernels.loop_ir import Stage, walk
 from ....kernels.specialise import LoopForm
 from ...module import WARP
-from ...scalars.emitter import BOOL, I64, CudaValue, literal, memory_type, type_name
-from ...scalars.scalar_ops import emit_operation
+from ...scalars.emitter import BOOL, I64, CudaValue, memory_type
 from ..elementwise_kernels import aligned, is_aligned, one_by_one, packs_of
 from ..launch_plan import Geometry, Layout, blocks_for
 from ..nest_kernel import (
     ACCESS_BYTES,
     MANY_OPERATIONS,
     Accumulate,
-    KernelWriter,
     ThreadPoint,
     in_memory,
     operations,
     pack_lanes,
 )
 from .accumulators import I32, TeamReduction, accumulate, declare
+from .scans import ScanWriter, has_scans
 
 PACKS_OF_A_WARP = 256  # of a row; longer rows have more warps
 PACKS_AT_ONCE = 2  # that a loop's text does, where it is short
@@ -76,11 +72,7 @@ def are_aligned(form: LoopForm) -> bool:
     return form.is_static and is_aligned(form)
 
 
-def has_scans(stage: Stage) -> bool:
-    return any(e.op == "scan" for e in walk(stage.roots))
-
-
-class RowKernel(KernelWriter):
+class RowKernel(ScanWriter):
     """See the module docstring."""
 
     has_barriers = True
@@ -89,7 +81,7 @@ class RowKernel(KernelWriter):
 
     def __init__(self, form: LoopForm, name: str, index: str) -> None:
         super().__init__(form, name, index)
-        self.packs_at_once = PACKS_AT_ONCE if self.lanes > 1 and (
+        self.packs_at_once = PACKS_AT_ONCE if self.lanes > 1 and not form.nest.has_scans and (
             operations(form) <= MANY_OPERATIONS // PACKS_AT_ONCE) else 1
 
     @property
@@ -100,7 +92,6 @@ class RowKernel(KernelWriter):
         form, em = self.form, self.em
         self.shares_warps = has_parts_of_warps(form)
         self.team = TeamReduction(em, self.head, self.shares_warps)
-        self.carries: dict[int, str] = {}
         self.packs_of_scratch: dict[int, str] = {}
         self._declare_scratch()
         pointers = [self.pointer(n) for n in range(len(form.operands))]
@@ -115,7 +106,7 @@ class RowKernel(KernelWriter):
                 else:
                     self.run_stage(stage, ThreadPoint(counters, here, valid=self.valid),
                                    only="threadIdx.x == 0")
-        self.shared_bytes = self.team.bytes
+        self.shared_bytes = self.team.bytes + self.scan_bytes
 
     @contextmanager
     def _rows(self, rows: str) -> Iterator[None]:
@@ -140,7 +131,7 @@ class RowKernel(KernelWriter):
         em = self.em
         places = I32 if self.index == "i32" else I64
         accs = {r.number: declare(em, r, places) for r in stage.reductions}
-        self._start_scans(stage)
+        self.start_scans(stage)
 
         def run(place: ThreadPoint) -> None:
             # Teams that repeat a row have all of it: their sums are right, and nobody stores them.
@@ -149,10 +140,11 @@ class RowKernel(KernelWriter):
                 em, accs[r.number], value, at.linear, at.valid if is_part else ""))
 
         if has_scans(stage):
-            with self._rounds(pointers, counters) as place:
-                run(place)
+            self._run_rounds(stage, run, pointers, counters)
         elif self.lanes == 1:
-            with self.packs(self.inner_loops, *self._own_packs, pointers, counters) as place:
+            begin, place_in_team, step, end = self.own_packs
+            start = place_in_team if begin == "0" else f"{begin} + {place_in_team}"
+            with self.packs(self.inner_loops, start, step, end, pointers, counters) as place:
                 run(replace(place, valid=self.valid))
         else:
             self._run_packs(stage, run, pointers, counters)
@@ -166,9 +158,9 @@ class RowKernel(KernelWriter):
         return range(self.form.outer, len(self.form.extents))
 
     @property
-    def _own_packs(self) -> tuple[str, str, str]:
-        """The first pack of this thread, the step, and the number of packs of a row."""
-        return (f"{self.index}(threadIdx.x)", f"{self.index}(blockDim.x)",
+    def own_packs(self) -> tuple[str, str, str, str]:
+        """The team's first pack, the thread's place after it, the step, and the end."""
+        return ("0", f"{self.index}(threadIdx.x)", f"{self.index}(blockDim.x)",
                 self.param(("row_packs",), self.index_kind, "row_packs"))
 
     def _run_packs(
@@ -177,19 +169,22 @@ class RowKernel(KernelWriter):
     ) -> None:
         """The packs of this thread: whole ones, then what is left of them element by element."""
         em, index, loops = self.em, self.index, self.inner_loops
-        first, step, count = self._own_packs
+        begin, mine, step, count = self.own_packs
         number, whole = em.fresh("id"), self._whole_packs(stage, pointers, count)
-        em.line(f"{index} {number} = {first};")
+        em.line(f"{index} {number} = {mine if begin == '0' else f'{begin} + {mine}'};")
         em.line(f"#pragma unroll {self.packs_at_once}")
         with em.block(f"for (; {number} < {whole}; {number} += {step})"):
             place = self.pack_at(number, loops, pointers, counters, is_full=True)
-            kind: Literal["aligned", "any"] = "aligned" if are_aligned(self.form) else "any"
-            run(replace(place, whole=kind, valid=self.valid))
+            run(replace(place, whole=self.kind_of_whole, valid=self.valid))
         em.line("#pragma unroll 1")
         with em.block(f"for (; {number} < {count}; {number} += {step})"):
             place = self.pack_at(number, loops, pointers, counters)
             with one_by_one(em, place, self.form.axis) as one:
                 run(replace(one, valid=self.valid))
+
+    @property
+    def kind_of_whole(self) -> Literal["aligned", "any"]:
+        return "aligned" if are_aligned(self.form) else "any"
 
     def _whole_packs(self, stage: Stage, pointers: list[str], count: str) -> str:
         """How many packs of the row, from the first one, are whole and lie as the form has them."""
@@ -204,65 +199,35 @@ class RowKernel(KernelWriter):
                 for n in used}
             conditions += aligned(form, used, lanes, words)
         full = count if others else f"{extent} / {lanes}"
+        if not others and self.own_packs[0] != "0":
+            full = f"({full} < {count} ? {full} : {count})"
         return self.em.named(self.index, (
             f"{' && '.join(conditions)} ? {full} : 0" if conditions else full), "whole")
 
-    @contextmanager
-    def _rounds(self, pointers: list[str], counters: dict[int, str]) -> Iterator[ThreadPoint]:
-        """The elements of this thread, in stages with scans: all threads take part in each round.
-        """
-        form, em, index = self.form, self.em, self.index
-        lane, step, count = self._own_packs
-        with em.block(f"for ({index} base = 0; base < {count}; base += {step})"):
-            at = em.named(index, f"base + {lane}", "at")
+    def _run_rounds(
+        self, stage: Stage, run: Callable[[ThreadPoint], None], pointers: list[str],
+        counters: dict[int, str],
+    ) -> None:
+        """The packs of this thread in a stage with scans: all threads take part in each round."""
+        em, index, loops = self.em, self.index, self.inner_loops
+        begin, first, step, count = self.own_packs
+        base = em.fresh("base")
+        em.line(f"{index} {base} = {begin};")
+        if self.lanes > 1:
+            whole = self._whole_packs(stage, pointers, count)
+            with em.block(f"for (; {base} + {step} <= {whole}; {base} += {step})"):
+                at = em.named(index, f"{base} + {first}", "id")
+                place = replace(self.pack_at(at, loops, pointers, counters, is_full=True),
+                                whole=self.kind_of_whole)
+                with self.round(stage, place):
+                    run(place)
+        with em.block(f"for (; {base} < {count}; {base} += {step})"):
+            at = em.named(index, f"{base} + {first}", "at")
             valid = em.named("bool", f"{at} < {count}", "valid")
             number = em.named(index, f"{valid} ? {at} : {count} - 1", "id")
-            inner = self.decoded(number, list(self.inner_loops))
-            before = {loop: c for loop, c in inner.items() if loop != form.axis}
-            yield ThreadPoint(
-                {**counters, **inner}, self.moved(pointers, before), number, valid=valid)
-
-    # -- scans
-
-    def _start_scans(self, stage: Stage) -> None:
-        for e in walk(stage.roots):
-            if e.op == "scan":
-                name = self.carries[id(e)] = self.em.fresh("carry")
-                start = literal(e.dtype, start_of(e.attr, e.dtype))
-                self.em.line(f"{type_name(e.dtype)} {name} = {start};")
-
-    def scan(self, e: Expr, value: CudaValue, place: ThreadPoint) -> CudaValue:
-        """By doubling distances in a warp, warp after warp, then after the total before."""
-        em, kind = self.em, type_name(e.dtype)
-        start, carry = literal(e.dtype, start_of(e.attr, e.dtype)), self.carries[id(e)]
-        part, total = em.fresh("part"), em.fresh("total")
-        em.line(f"{kind} {part} = {place.valid} ? {value} : {start};")
-        with em.block(f"for (int d = 1; d < {WARP}; d <<= 1)"):
-            other = em.named(kind, f"shuffle_up({part}, d)", "other")
-            after = joined(self, e, other, part)
-            em.line(f"if (int(threadIdx.x % {WARP}) >= d) {part} = {after};")
-        em.line(f"{kind} {total} = shuffle_from({part}, {WARP - 1});")
-        with em.block(f"if (blockDim.x > {WARP})"):
-            self._scan_warps(e, part, total, start)
-        result = joined(self, e, carry, part)
-        em.line(f"{carry} = {joined(self, e, carry, total)};")
-        return result
-
-    def _scan_warps(self, e: Expr, part: str, total: str, start: str) -> None:
-        em, kind, array = self.em, type_name(e.dtype), self.team.array(e.dtype, 0)
-        em.line("__syncthreads();")
-        em.line(f"if (threadIdx.x % {WARP} == 0) shared_store(&{array}[threadIdx.x / {WARP}], "
-                f"{in_memory(CudaValue(total, e.dtype))});")
-        em.line("__syncthreads();")
-        before = em.fresh("before")
-        em.line(f"{kind} {before} = {start};")
-        em.line(f"{total} = {start};")
-        with em.block(f"for (int w = 0; w < int(blockDim.x) / {WARP}; ++w)"):
-            em.line(f"if (w == int(threadIdx.x) / {WARP}) {before} = {total};")
-            read = f"shared_load(&{array}[w])" + (" != 0" if e.dtype == BOOL else "")
-            other = em.named(kind, read, "other")
-            em.line(f"{total} = {joined(self, e, total, other)};")
-        em.line(f"{part} = {joined(self, e, before, part)};")
+            place = replace(self.pack_at(number, loops, pointers, counters), valid=valid)
+            with self.round(stage, place):
+                run(place)
 
     # -- scratch
 
@@ -370,9 +335,3 @@ def row_layout(form: LoopForm, lanes: int, on_chip: bool) -> Layout:
     return Layout(blocks, (team, together), rows, shared=together * scratch if on_chip else 0,
                   scratch=0 if on_chip or not scratch else blocks * together * max(points, 1),
                   row_packs=packs, row_points=points, row_bytes=scratch)
-
-
-def joined(writer: KernelWriter, e: Expr, a: str, b: str) -> CudaValue:
-    scalar = get(e.attr).scalar or ""
-    op = boolean_op(scalar) if e.dtype == BOOL else scalar
-    return emit_operation(writer.em, op, e.dtype, [CudaValue(a, e.dtype), CudaValue(b, e.dtype)])
