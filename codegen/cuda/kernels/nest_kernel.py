@@ -18,6 +18,7 @@ from fusec.ops.calls.scalar_calls import CALLS, CHECKED
 
 from ...kernels.loop_ir import LEAVES, Expr, Reduction, Stage, Store, walk
 from ...kernels.specialise import LoopForm
+from ..module import WARP
 from ..scalars.emitter import BOOL, I64, CudaValue, literal, memory_type
 from ..scalars.scalar_functions import call_scalar
 from ..scalars.scalar_ops import emit_operation
@@ -36,7 +37,8 @@ class ThreadPoint:
 
     ``count`` of the ``lanes`` hold elements; ``valid``, where given, is false in threads that hold
     none.  ``is_along``: pointers are still to be moved along the axis.  ``whole``: all lanes hold
-    elements, which are "aligned" where they are neighbours, or may lie at "any" address.
+    elements, which are "aligned" where they are neighbours, or may lie at "any" address, or are a
+    warp "apart".
     """
 
     counters: dict[int, str]
@@ -46,7 +48,7 @@ class ThreadPoint:
     count: str = "1"
     valid: str = ""
     is_along: bool = True
-    whole: Literal["", "aligned", "any"] = ""
+    whole: Literal["", "aligned", "any", "apart"] = ""
     memo: dict[int, CudaValue] = field(default_factory=dict)
 
 
@@ -145,7 +147,8 @@ class KernelWriter(KernelFrame):
         if place.lanes == 1:
             return replace(place, memo={})
         if place.whole:
-            counters = {**place.counters, axis: f"({place.counters[axis]} + k)"}
+            step = f"k * {WARP}" if place.whole == "apart" else "k"
+            counters = {**place.counters, axis: f"({place.counters[axis]} + {step})"}
             return replace(place, counters=counters, linear=f"({place.linear} + k)", memo={})
         lane = f"(k < {place.count} ? k : {place.count} - 1)"
         counters = {**place.counters, axis: f"({place.counters[axis]} + {lane})"}
@@ -163,7 +166,8 @@ class KernelWriter(KernelFrame):
             if not self.moves(e.attr, place):
                 em.line(f"const {kind} {name} = load<{kind}>({pointer});")
                 texts[e.attr] = name
-            elif form.stride_class(operand) == "unit" and place.lanes > 1:
+            elif form.stride_class(operand) == "unit" and place.lanes > 1 and (
+                    place.whole != "apart"):
                 at = self._pack_address(e.attr, place)
                 of, count = _ACCESS[place.whole], "" if place.whole else f", {place.count}"
                 em.line(f"const Pack<{kind}, {place.lanes}> {name} = "
@@ -194,7 +198,8 @@ class KernelWriter(KernelFrame):
         only = " && ".join(filter(None, (only, place.valid)))
         if not self.moves(number, place):
             self._store_if(only, f"store<{kind}>({pointer}, {pack}.v[0]);")
-        elif self.form.stride_class(operand) == "unit" and place.lanes > 1:
+        elif self.form.stride_class(operand) == "unit" and place.lanes > 1 and (
+                place.whole != "apart"):
             at = self._pack_address(number, place)
             of, count = _ACCESS[place.whole], "" if place.whole else f", {place.count}"
             self._store_if(only, f"store_{of}<{kind}, {place.lanes}>({at}, {pack}{count});")
@@ -202,7 +207,8 @@ class KernelWriter(KernelFrame):
             at = f"{pointer} + {place.counters[axis]} * {self.stride(number, axis)}"
             self._store_if(only, f"store<{kind}>({at}, {pack}.v[0]);")
         else:
-            at = f"{pointer} + ({place.counters[axis]} + k) * {self.stride(number, axis)}"
+            at = self._element_address(
+                number, place, f"k * {WARP}" if place.whole == "apart" else "k")
             with em.block(self._lane_loop(place.lanes)):
                 held = " && ".join(filter(None, (
                     only, "" if place.whole else f"k < {place.count}")))
@@ -290,9 +296,15 @@ class KernelWriter(KernelFrame):
         if number in loads:
             text = loads[number].replace("%", lane)
             return self.em.value(e.dtype, f"{text} != 0" if e.dtype == BOOL else text)
-        axis = self.form.axis
-        at = f"{place.pointers[number]} + {place.counters[axis]} * {self.stride(number, axis)}"
-        return self._loaded(e.dtype, at)
+        return self._loaded(e.dtype, self._element_address(number, place, ""))
+
+    def _element_address(self, number: int, place: ThreadPoint, step: str) -> str:
+        """Of lane k, ``step`` after the counter; where lanes are apart one product of 64 bits serves
+        them all."""
+        counter = place.counters[self.form.axis]
+        counter = f"({counter} + {step})" if step else counter
+        counter = f"i64({counter})" if place.whole == "apart" else counter
+        return f"{place.pointers[number]} + {counter} * {self.stride(number, self.form.axis)}"
 
     def _loaded(self, dtype: np.dtype, address: str) -> CudaValue:
         text = f"load<{memory_type(dtype)}>({address})"
