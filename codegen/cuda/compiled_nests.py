@@ -17,7 +17,7 @@ from ..kernels.loop_ir import Kernel, Param
 from ..kernels.specialise import LoopForm, structure_key
 from .driver.device_memory import DeviceMemory
 from .driver.driver import Driver
-from .kernels.elementwise_kernels import is_aligned
+from .kernels.elementwise_kernels import are_lanes_apart, is_aligned
 from .kernels.kernel_frame import constants_of_code
 from .kernels.kernel_sources import WrittenKernel, module_of
 from .kernels.kernel_texts import KernelTexts
@@ -25,8 +25,9 @@ from .kernels.launch_plan import Layout, Slot, reciprocal
 from .kernels.partitioned_stores import is_partitioned
 from .kernels.reductions.column_parts import parts_of
 from .kernels.reductions.full_reductions import chunks_of
-from .kernels.reductions.rows import has_parts_of_warps, is_on_chip
-from .kernels.tiles import tiles_of
+from .kernels.reductions.long_scans import is_long_scan
+from .kernels.reductions.rows import are_aligned, has_parts_of_warps, is_on_chip
+from .kernels.tiles import SIDE, tiles_of
 from .module import CudaKernel
 
 _I32_LIMIT = (1 << 31) - (1 << 24)  # room for the stride of a whole grid
@@ -63,9 +64,13 @@ def code_key(form: CudaForm) -> tuple:
     whether neighbours lie at aligned addresses; of constants those of a form with many."""
     loops = form.loops
     return (form.index, is_on_chip(loops), tiles_of(loops), chunks_of(loops) > 1,
-            parts_of(loops) > 1, loops.mode == "map" and is_aligned(loops),
+            parts_of(loops) > 1, _is_aligned(loops),
             constants_of_code(loops), is_partitioned(loops), has_parts_of_warps(loops),
-            structure_key(loops))
+            is_long_scan(loops), are_lanes_apart(loops), structure_key(loops))
+
+
+def _is_aligned(form: LoopForm) -> bool:
+    return is_aligned(form) if form.mode == "map" else form.mode == "row" and are_aligned(form)
 
 
 def _fits(form: LoopForm) -> bool:
@@ -184,10 +189,16 @@ def fixed_argument(slot: Slot, form: LoopForm, params: Sequence[int], layout: La
         "chunks": lambda: layout.chunks,
         "divide_magic": lambda: _signed(reciprocal(max(1, form.extents[numbers[0]]))[0]),
         "divide_shift": lambda: reciprocal(max(1, form.extents[numbers[0]]))[1],
+        "divide_tiles_magic": lambda: _signed(reciprocal(_tiles(form, numbers[0]))[0]),
+        "divide_tiles_shift": lambda: reciprocal(_tiles(form, numbers[0]))[1],
         "divide_packs_magic": lambda: _signed(reciprocal(_packs(form, numbers[0]))[0]),
         "divide_packs_shift": lambda: reciprocal(_packs(form, numbers[0]))[1],
     }
     return of_kind[kind]()
+
+
+def _tiles(form: LoopForm, loop: int) -> int:
+    return max(1, -(-form.extents[loop] // SIDE))
 
 
 def _packs(form: LoopForm, lanes: int) -> int:

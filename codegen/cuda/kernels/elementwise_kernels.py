@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from fusec.core.records import replace
 
 from ...kernels.loop_ir import Stage
 from ...kernels.specialise import LoopForm
+from ..module import WARP
+from ..scalars.emitter import CudaEmitter
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, ThreadPoint, pack_lanes
 
@@ -42,11 +45,36 @@ class MapKernel(KernelWriter):
         pointers = [self.pointer(n) for n in range(len(form.operands))]
         number = em.named(self.index, start, "id")
         with em.block(f"if ({number} < {work})"):
+            if are_lanes_apart(form):
+                self._run_apart(stage, number, loops, pointers)
+                return
             place = self.pack_at(number, loops, pointers, {})
             if place.lanes == 1:
                 self.run_stage(stage, place)
             else:
                 self._run_pack(stage, place)
+
+    def _run_apart(
+        self, stage: Stage, number: str, loops: Sequence[int], pointers: list[str]
+    ) -> None:
+        """Elements a warp apart, so that what a warp asks for at once is one run, at any address.
+        """
+        em, index, n, axis = self.em, self.index, self.extent(self.form.axis), self.form.axis
+        size, before = self.lanes * WARP, [loop for loop in loops if loop != axis]
+        run = em.named(index, f"{number} / {WARP}", "run")
+        each = em.named(index, f"({n} + {size - 1}) / {size}", "runs")
+        rows = self.quotient(run, each, ("divide_packs", size)) if before else "0"
+        first = em.named(index, f"({run} - {rows} * {each}) * {size} + {number} % {WARP}", "first")
+        outer = self.decoded(rows, before) if before else {}
+        place = ThreadPoint({**outer, axis: first}, self.moved(pointers, outer), lanes=self.lanes,
+                            whole="apart")
+        with em.block(f"if ({first} + {size - WARP} < {n})"):
+            self.run_stage(stage, place)
+        em.line("else")
+        em.line("#pragma unroll 1")
+        with em.block(f"for ({index} i = {first}; i < {n}; i += {WARP})"):
+            self.run_stage(stage, replace(
+                place, counters={**outer, axis: "i"}, lanes=1, whole="", memo={}))
 
     def _run_pack(self, stage: Stage, place: ThreadPoint) -> None:
         """All elements at once, or one by one at the end of a row, and where addresses are not as
@@ -57,31 +85,58 @@ class MapKernel(KernelWriter):
         with em.block(f"if ({' && '.join(conditions)})"):
             self.run_stage(stage, replace(place, whole="aligned" if aligned else "any", memo={}))
         em.line("else")
-        em.line("#pragma unroll 1")
-        with em.block(f"for (int j = 0; j < {place.count}; ++j)"):
-            counters = {**place.counters, axis: f"({place.counters[axis]} + j)"}
-            self.run_stage(stage, replace(
-                place, counters=counters, linear=f"({place.linear} + j)", lanes=1, count="1",
-                memo={}))
+        with one_by_one(em, place, axis) as one:
+            self.run_stage(stage, one)
 
     def _aligned(self, place: ThreadPoint) -> Iterator[str]:
         """Conditions that packs lie where one access reads or writes them."""
-        by_bytes: dict[int, list[str]] = {}
-        for number, operand in enumerate(self.form.operands):
-            if self.form.stride_class(operand) == "unit":
-                by_bytes.setdefault(operand.dtype.itemsize * place.lanes, []).append(
-                    f"u64({place.pointers[number]})")
-        for nbytes, addresses in by_bytes.items():
-            yield f"(({' | '.join(addresses)}) & {nbytes - 1}) == 0"
+        return aligned(self.form, range(len(self.form.operands)), place.lanes, {
+            n: [place.pointers[n]] for n in range(len(self.form.operands))})
 
     def geometry(self) -> Geometry:
         lanes, threads = self.lanes, self.max_threads
 
         def layout(form: LoopForm) -> Layout:
-            work = packs_of(form, lanes)
+            work = packs_of(form, lanes * WARP) * WARP if are_lanes_apart(form) else packs_of(
+                form, lanes)
             return Layout(blocks_for(work, threads, MOST_BLOCKS), (threads, 1), work)
 
         return layout
+
+
+def are_lanes_apart(form: LoopForm) -> bool:
+    """Whether a thread's elements are a warp apart: where neighbours do not lie at aligned
+    addresses, and runs of so many do not leave many threads without an element."""
+    if form.mode != "map" or not form.is_static or form.nest.sequential:
+        return False
+    lanes, n = pack_lanes(form), form.extents[form.axis]
+    size = lanes * WARP
+    return lanes > 1 and not is_aligned(form) and 8 * (-(-n // size) * size - n) <= n
+
+
+@contextmanager
+def one_by_one(em: CudaEmitter, place: ThreadPoint, axis: int) -> Iterator[ThreadPoint]:
+    """Each element of a pack."""
+    em.line("#pragma unroll 1")
+    with em.block(f"for (int j = 0; j < {place.count}; ++j)"):
+        counters = {**place.counters, axis: f"({place.counters[axis]} + j)"}
+        yield replace(place, counters=counters, linear=f"({place.linear} + j)", lanes=1, count="1",
+                      memo={})
+
+
+def aligned(
+    form: LoopForm, numbers: Iterable[int], lanes: int, words: Mapping[int, Sequence[str]]
+) -> Iterator[str]:
+    """Conditions that packs of neighbours of these operands lie where one access reads or writes
+    them: that ``words``, addresses and strides, are multiples of packs."""
+    by_bytes: dict[int, list[str]] = {}
+    for number in numbers:
+        operand = form.operands[number]
+        if form.stride_class(operand) == "unit":
+            by_bytes.setdefault(operand.dtype.itemsize * lanes, []).extend(
+                f"u64({word})" for word in words[number])
+    for nbytes, texts in by_bytes.items():
+        yield f"(({' | '.join(texts)}) & {nbytes - 1}) == 0"
 
 
 def is_aligned(form: LoopForm) -> bool:

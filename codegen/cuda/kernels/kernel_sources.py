@@ -27,6 +27,7 @@ from .reductions.full_reductions import (
     RowPartialKernel,
     chunks_of,
 )
+from .reductions.long_scans import ClearKernel, LongScanKernel, is_long_scan
 from .reductions.rows import RowKernel
 from .tiles import TileKernel, tiles_of
 
@@ -34,7 +35,7 @@ from .tiles import TileKernel, tiles_of
 @dataclass(frozen=True)
 class WrittenKernel:
     """A kernel's text, the functions that it calls (fusec's own, the user's), its arguments, its
-    layout, the elements that a thread computes at once."""
+    layout, the elements that a thread computes in one turn of a loop."""
 
     text: str
     kernel: CudaKernel
@@ -42,7 +43,7 @@ class WrittenKernel:
     functions: tuple[ScalarText, ...]
     slots: tuple[Slot, ...]
     geometry: Geometry
-    lanes: int
+    elements: int
 
 
 _MODES: dict[str, tuple[type[KernelWriter], ...]] = {
@@ -61,6 +62,8 @@ def write_form(form: LoopForm, index: str, name: str) -> list[WrittenKernel]:
 def _kinds(form: LoopForm) -> Sequence[Callable[[LoopForm, str, str], KernelWriter]]:
     if form.nest.sequential:
         return SORTED if is_partitioned(form) else (way_of(form),)
+    if is_long_scan(form):
+        return ClearKernel, LongScanKernel
     if chunks_of(form) > 1:
         return RowPartialKernel, RowFinishKernel
     if parts_of(form) > 1:
@@ -72,7 +75,7 @@ def _written(writer: KernelWriter) -> WrittenKernel:
     text, kernel = writer.write()
     return WrittenKernel(text, kernel, tuple(writer.em.math),
                          tuple(map(definition, writer.em.functions)), tuple(writer.slots),
-                         writer.geometry(), writer.lanes)
+                         writer.geometry(), writer.elements)
 
 
 @functools.cache

@@ -11,8 +11,9 @@ from ...kernels.specialise import LoopForm
 # What a parameter is given: ("operand", number), ("extent", loop), ("stride", number, loop),
 # ("gathered", number, position), ("param", number), ("work",), ("status",), ("partials",),
 # ("scratch", number), ("row_packs",), ("row_points",), ("row_bytes",), ("chunks",); and reciprocals
-# of an extent, or of its packs: ("divide_magic", loop), ("divide_shift", loop),
-# ("divide_packs_magic", lanes), ("divide_packs_shift", lanes).
+# of an extent, of its packs or its tiles: ("divide_magic", loop), ("divide_shift", loop),
+# ("divide_packs_magic", lanes), ("divide_packs_shift", lanes), ("divide_tiles_magic", loop),
+# ("divide_tiles_shift", loop).
 Slot = tuple[str | int, ...]
 
 

@@ -18,6 +18,7 @@ from fusec.ops.calls.scalar_calls import CALLS, CHECKED
 
 from ...kernels.loop_ir import LEAVES, Expr, Reduction, Stage, Store, walk
 from ...kernels.specialise import LoopForm
+from ..module import WARP
 from ..scalars.emitter import BOOL, I64, CudaValue, literal, memory_type
 from ..scalars.scalar_functions import call_scalar
 from ..scalars.scalar_ops import emit_operation
@@ -36,7 +37,8 @@ class ThreadPoint:
 
     ``count`` of the ``lanes`` hold elements; ``valid``, where given, is false in threads that hold
     none.  ``is_along``: pointers are still to be moved along the axis.  ``whole``: all lanes hold
-    elements, which are "aligned" where they are neighbours, or may lie at "any" address.
+    elements, which are "aligned" where they are neighbours, or may lie at "any" address, or are a
+    warp "apart".
     """
 
     counters: dict[int, str]
@@ -46,7 +48,7 @@ class ThreadPoint:
     count: str = "1"
     valid: str = ""
     is_along: bool = True
-    whole: Literal["", "aligned", "any"] = ""
+    whole: Literal["", "aligned", "any", "apart"] = ""
     memo: dict[int, CudaValue] = field(default_factory=dict)
 
 
@@ -61,6 +63,11 @@ class KernelWriter(KernelFrame):
         self.lanes = pack_lanes(form)
         self.reduced: dict[int, CudaValue] = {}
 
+    @property
+    def elements(self) -> int:
+        """That the text of a loop does at once."""
+        return self.lanes
+
     @contextmanager
     def packs(
         self, loops: Sequence[int], start: str, step: str, count: str, pointers: list[str],
@@ -71,9 +78,10 @@ class KernelWriter(KernelFrame):
             yield self.pack_at("id", loops, pointers, counters)
 
     def pack_at(
-        self, number: str, loops: Sequence[int], pointers: list[str], counters: dict[int, str]
+        self, number: str, loops: Sequence[int], pointers: list[str], counters: dict[int, str],
+        is_full: bool = False,
     ) -> ThreadPoint:
-        """The pack of that number."""
+        """The pack of that number; ``is_full``: it is known to have an element for each lane."""
         em, axis, lanes = self.em, self.form.axis, self.lanes
         n, index = self.extent(axis), self.index
         before = [loop for loop in loops if loop != axis]
@@ -84,7 +92,7 @@ class KernelWriter(KernelFrame):
             pack = em.named(index, f"{number} - {rows} * {each}", "pack")
         outer = self.decoded(rows, before) if before else {}
         first = em.named(index, f"{pack} * {lanes}", "first") if lanes > 1 else pack
-        left = "1" if lanes == 1 else em.named(
+        left = str(lanes) if lanes == 1 or is_full else em.named(
             "int", f"{n} - {first} < {lanes} ? int({n} - {first}) : {lanes}", "count")
         linear = f"{rows} * {n} + {first}" if before else first
         return ThreadPoint({**counters, **outer, axis: first}, self.moved(pointers, outer),
@@ -139,7 +147,8 @@ class KernelWriter(KernelFrame):
         if place.lanes == 1:
             return replace(place, memo={})
         if place.whole:
-            counters = {**place.counters, axis: f"({place.counters[axis]} + k)"}
+            step = f"k * {WARP}" if place.whole == "apart" else "k"
+            counters = {**place.counters, axis: f"({place.counters[axis]} + {step})"}
             return replace(place, counters=counters, linear=f"({place.linear} + k)", memo={})
         lane = f"(k < {place.count} ? k : {place.count} - 1)"
         counters = {**place.counters, axis: f"({place.counters[axis]} + {lane})"}
@@ -157,13 +166,21 @@ class KernelWriter(KernelFrame):
             if not self.moves(e.attr, place):
                 em.line(f"const {kind} {name} = load<{kind}>({pointer});")
                 texts[e.attr] = name
-            elif form.stride_class(operand) == "unit" and place.lanes > 1:
-                at = f"{pointer} + {place.counters[form.axis]} * {operand.dtype.itemsize}"
+            elif form.stride_class(operand) == "unit" and place.lanes > 1 and (
+                    place.whole != "apart"):
+                at = self._pack_address(e.attr, place)
                 of, count = _ACCESS[place.whole], "" if place.whole else f", {place.count}"
                 em.line(f"const Pack<{kind}, {place.lanes}> {name} = "
                         f"load_{of}<{kind}, {place.lanes}>({at}{count});")
                 texts[e.attr] = f"{name}.v[%]"
         return texts
+
+    def _pack_address(self, number: int, place: ThreadPoint) -> str:
+        """Of aligned packs with a product of 64 bits, which one instruction adds to the pointer;
+        others have several addresses, for which those of 32 bits are shorter."""
+        counter, size = place.counters[self.form.axis], self.form.operands[number].dtype.itemsize
+        counter = f"i64({counter})" if place.whole == "aligned" else counter
+        return f"{place.pointers[number]} + {counter} * {size}"
 
     def moves(self, number: int, place: ThreadPoint) -> bool:
         """Whether an operand's address differs from lane to lane."""
@@ -181,15 +198,17 @@ class KernelWriter(KernelFrame):
         only = " && ".join(filter(None, (only, place.valid)))
         if not self.moves(number, place):
             self._store_if(only, f"store<{kind}>({pointer}, {pack}.v[0]);")
-        elif self.form.stride_class(operand) == "unit" and place.lanes > 1:
-            at = f"{pointer} + {place.counters[axis]} * {operand.dtype.itemsize}"
+        elif self.form.stride_class(operand) == "unit" and place.lanes > 1 and (
+                place.whole != "apart"):
+            at = self._pack_address(number, place)
             of, count = _ACCESS[place.whole], "" if place.whole else f", {place.count}"
             self._store_if(only, f"store_{of}<{kind}, {place.lanes}>({at}, {pack}{count});")
         elif place.lanes == 1:
             at = f"{pointer} + {place.counters[axis]} * {self.stride(number, axis)}"
             self._store_if(only, f"store<{kind}>({at}, {pack}.v[0]);")
         else:
-            at = f"{pointer} + ({place.counters[axis]} + k) * {self.stride(number, axis)}"
+            at = self._element_address(
+                number, place, f"k * {WARP}" if place.whole == "apart" else "k")
             with em.block(self._lane_loop(place.lanes)):
                 held = " && ".join(filter(None, (
                     only, "" if place.whole else f"k < {place.count}")))
@@ -221,9 +240,8 @@ class KernelWriter(KernelFrame):
     ) -> dict[int, CudaValue]:
         """The values of expressions in one lane, by id; those of the place stay."""
         memo = place.memo
-        for e in walk(roots):
-            if id(e) not in memo:
-                memo[id(e)] = self._expression(e, place, loads, lane)
+        for e in walk(roots, memo):
+            memo[id(e)] = self._expression(e, place, loads, lane)
         return memo
 
     def _expression(
@@ -278,9 +296,15 @@ class KernelWriter(KernelFrame):
         if number in loads:
             text = loads[number].replace("%", lane)
             return self.em.value(e.dtype, f"{text} != 0" if e.dtype == BOOL else text)
-        axis = self.form.axis
-        at = f"{place.pointers[number]} + {place.counters[axis]} * {self.stride(number, axis)}"
-        return self._loaded(e.dtype, at)
+        return self._loaded(e.dtype, self._element_address(number, place, ""))
+
+    def _element_address(self, number: int, place: ThreadPoint, step: str) -> str:
+        """Of lane k, ``step`` after the counter; where lanes are apart one product of 64 bits serves
+        them all."""
+        counter = place.counters[self.form.axis]
+        counter = f"({counter} + {step})" if step else counter
+        counter = f"i64({counter})" if place.whole == "apart" else counter
+        return f"{place.pointers[number]} + {counter} * {self.stride(number, self.form.axis)}"
 
     def _loaded(self, dtype: np.dtype, address: str) -> CudaValue:
         text = f"load<{memory_type(dtype)}>({address})"
@@ -329,9 +353,13 @@ def in_memory(value: CudaValue) -> str:
 def pack_lanes(form: LoopForm) -> int:
     """Elements that a thread does at once: 16 bytes of the widest neighbours in memory."""
     unit = [o.dtype.itemsize for o in form.operands if form.stride_class(o) == "unit"]
-    if not unit or form.nest.has_scans or form.nest.sequential or form.mode in (
+    if not unit or form.nest.sequential or form.mode in (
             "column", "tiled"):
         return 1
     lanes = min(ACCESS_BYTES // max(unit), MANY_LANES)
-    operations = sum(1 for e in walk(form.nest.roots) if e.op not in LEAVES)
-    return min(lanes, 2) if operations > MANY_OPERATIONS else lanes
+    return min(lanes, 2) if operations(form) > MANY_OPERATIONS else lanes
+
+
+def operations(form: LoopForm) -> int:
+    """How many a point takes."""
+    return sum(1 for e in walk(form.nest.roots) if e.op not in LEAVES)

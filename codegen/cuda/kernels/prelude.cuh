@@ -208,6 +208,28 @@ template <class T> FUSEC_INLINE T smaller(T a, T b) { return a < b || a != a ? a
 template <class T> FUSEC_INLINE T larger_number(T a, T b) { return a > b || b != b ? a : b; }
 template <class T> FUSEC_INLINE T smaller_number(T a, T b) { return a < b || b != b ? a : b; }
 
+// The extremum of a reduction, in which any of two zeros may be last: NaN if either is one, and of
+// two zeros the one whose sign says so.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+FUSEC_INLINE f32 largest(f32 a, f32 b) {
+  f32 x;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b));
+  return x;
+}
+FUSEC_INLINE f32 smallest(f32 a, f32 b) {
+  f32 x;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b));
+  return x;
+}
+#else
+FUSEC_INLINE f32 largest(f32 a, f32 b) {
+  return a == b ? from_bits(to_bits(a) & to_bits(b)) : larger(a, b);
+}
+FUSEC_INLINE f32 smallest(f32 a, f32 b) {
+  return a == b ? from_bits(to_bits(a) | to_bits(b)) : smaller(a, b);
+}
+#endif
+
 template <class T> FUSEC_INLINE T sign_of(T x) {
   return x > T(0) ? T(1) : x < T(0) ? T(-1) : x == T(0) ? T(0) : x;
 }
@@ -259,6 +281,17 @@ template <int N, int T> FUSEC_INLINE void scan_words(i32 *words) {
   __syncthreads();
 }
 
+// What a thread has stored is there for all who have waited for the flag.
+FUSEC_INLINE void publish(char *flag) {
+  __threadfence();
+  atomicExch(reinterpret_cast<unsigned *>(flag), 1u);
+}
+FUSEC_INLINE void wait_for(const char *flag) {
+  while (*reinterpret_cast<const volatile u32 *>(flag) == 0) {
+  }
+  __threadfence();
+}
+
 // ---- several elements of a row at once
 
 // Elements `first` to `first + count - 1` of neighbours at p; lanes from count on repeat the last
@@ -295,6 +328,29 @@ template <class T, int N> FUSEC_INLINE void store_whole(char *p, Pack<T, N> x) {
   }
 #pragma unroll
   for (int k = 0; k < N; ++k) store<T>(p + k * sizeof(T), x.v[k]);
+}
+
+// N neighbours at an address that the widest access may have.
+template <class T, int N> FUSEC_INLINE Pack<T, N> load_wide(const char *p) {
+  constexpr int part = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+  Pack<T, N> x;
+#pragma unroll
+  for (int k = 0; k < N; k += part) {
+    const Pack<T, part> few = load_pack<T, part>(p + k * sizeof(T));
+#pragma unroll
+    for (int i = 0; i < part; ++i) x.v[k + i] = few.v[i];
+  }
+  return x;
+}
+template <class T, int N> FUSEC_INLINE void store_wide(char *p, Pack<T, N> x) {
+  constexpr int part = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+#pragma unroll
+  for (int k = 0; k < N; k += part) {
+    Pack<T, part> few;
+#pragma unroll
+    for (int i = 0; i < part; ++i) few.v[i] = x.v[k + i];
+    store_pack<T, part>(p + k * sizeof(T), few);
+  }
 }
 
 // ---- values of other threads of a warp: all of its threads ask at once

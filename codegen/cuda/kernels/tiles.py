@@ -60,6 +60,7 @@ class TileKernel(KernelWriter):
 
     has_barriers = True
     max_threads = SIDE * ROWS
+    elements = SIDE // ROWS
 
     def __init__(self, form: LoopForm, name: str, index: str) -> None:
         super().__init__(form, name, index)
@@ -67,7 +68,7 @@ class TileKernel(KernelWriter):
         assert tiles is not None
         self.tiles, self.lanes = tiles, 1
         self.loaded = {e.attr for e in walk(form.nest.roots) if e.op == "load"}
-        self.row = ""
+        self.row, self.held = "", list[int]()
 
     def body(self) -> None:
         form, em, index, tiles = self.form, self.em, self.index, self.tiles
@@ -80,12 +81,15 @@ class TileKernel(KernelWriter):
         with em.block(head):
             corner, counters = self._corner()
             moved = self.moved([self.pointer(n) for n in range(len(form.operands))], counters)
-            self._move(corner, moved, stores=False)
+            self._fetch(corner, moved)
+            self._hold(corner, moved)
+            self._put(corner)
             em.line("__syncthreads();")
             self._compute(corner, counters, moved)
             em.line("__syncthreads();")
-            self._move(corner, moved, stores=True)
-            em.line("__syncthreads();")
+            if self.stored.intersection(tiles.operands):
+                self._write(corner, moved)
+                em.line("__syncthreads();")
 
     def _corner(self) -> tuple[dict[int, str], dict[int, str]]:
         """The first counters of a tile along its two loops, and the counters of the others."""
@@ -93,8 +97,9 @@ class TileKernel(KernelWriter):
         rest, corner = "id", {}
         for loop in (form.axis, self.tiles.loop):
             count = em.named(index, f"({self.extent(loop)} + {SIDE - 1}) / {SIDE}", "tiles")
-            corner[loop] = em.named(index, f"{rest} % {count} * {SIDE}", "corner")
-            rest = em.named(index, f"{rest} / {count}", "q")
+            after = self.quotient(rest, count, ("divide_tiles", loop))
+            corner[loop] = em.named(index, f"({rest} - {after} * {count}) * {SIDE}", "corner")
+            rest = after
         others = [loop for loop in range(len(form.extents)) if loop not in corner]
         return corner, self.decoded(rest, others) if others else {}
 
@@ -102,7 +107,9 @@ class TileKernel(KernelWriter):
     def _rows(self, corner: dict[int, str], fast: int, slow: int) -> Iterator[dict[int, str]]:
         """Points of the tile: threads that are neighbours in x are so along the fast loop."""
         em, index = self.em, self.index
-        with em.block(f"for (int r = threadIdx.y; r < {SIDE}; r += {ROWS})"):
+        em.line("#pragma unroll")
+        with em.block(f"for (int j = 0; j < {SIDE // ROWS}; ++j)"):
+            em.line(f"const int r = int(threadIdx.y) + j * {ROWS};")
             here = {fast: em.named(index, f"{corner[fast]} + {index}(threadIdx.x)", "i"),
                     slow: em.named(index, f"{corner[slow]} + r", "i")}
             yield here
@@ -110,22 +117,71 @@ class TileKernel(KernelWriter):
     def _inside(self, here: dict[int, str]) -> str:
         return " && ".join(f"{i} < {self.extent(loop)}" for loop, i in here.items())
 
-    def _move(self, corner: dict[int, str], pointers: list[str], stores: bool) -> None:
-        """Between global memory and tiles: of operands loaded, or stored, along the other loop."""
-        form, em, axis, other = self.form, self.em, self.form.axis, self.tiles.loop
-        moved = self.stored if stores else self.loaded
-        numbers = [n for n in self.tiles.operands if n in moved]
-        if not numbers:
-            return
-        with self._rows(corner, other, axis) as here:
-            for n in numbers:
-                dtype = form.operands[n].dtype
-                at = (f"{pointers[n]} + ({here[axis]} * {self.stride(n, axis)} + {here[other]} * "
-                      f"{dtype.itemsize})")
-                slot, kind = f"&tile{n}[r * {PITCH} + threadIdx.x]", memory_type(dtype)
-                what = (f"store<{kind}>({at}, shared_load({slot}));" if stores
-                        else f"shared_store({slot}, load<{kind}>({at}));")
-                em.line(f"if ({self._inside(here)}) {what}")
+    # -- global memory and tiles: all of a thread's loads are asked for before one is waited for
+
+    def _fetch(self, corner: dict[int, str], pointers: list[str]) -> None:
+        """What is loaded along the other loop, to registers."""
+        numbers = [n for n in self.tiles.operands if n in self.loaded]
+        for n in numbers:
+            self.em.line(f"{self._pack(n)} in{n};")
+        if numbers:
+            with self._rows(corner, self.tiles.loop, self.form.axis) as here:
+                for n in numbers:
+                    self.em.line(f"if ({self._inside(here)}) in{n}.v[j] = load<{self._kind(n)}>("
+                                 f"{self._across(n, here, pointers)});")
+
+    def _put(self, corner: dict[int, str]) -> None:
+        """From registers to tiles."""
+        numbers = [n for n in self.tiles.operands if n in self.loaded]
+        if numbers:
+            with self._rows(corner, self.tiles.loop, self.form.axis) as here:
+                for n in numbers:
+                    self.em.line(f"if ({self._inside(here)}) shared_store("
+                                 f"&tile{n}[r * {PITCH} + threadIdx.x], in{n}.v[j]);")
+
+    def _write(self, corner: dict[int, str], pointers: list[str]) -> None:
+        """What is stored along the other loop, from tiles."""
+        numbers = [n for n in self.tiles.operands if n in self.stored]
+        if numbers:
+            with self._rows(corner, self.tiles.loop, self.form.axis) as here:
+                for n in numbers:
+                    self.em.line(f"if ({self._inside(here)}) store<{self._kind(n)}>("
+                                 f"{self._across(n, here, pointers)}, shared_load("
+                                 f"&tile{n}[r * {PITCH} + threadIdx.x]));")
+
+    def _kind(self, number: int) -> str:
+        return memory_type(self.form.operands[number].dtype)
+
+    def _pack(self, number: int) -> str:
+        """A thread's elements of an operand."""
+        return f"Pack<{self._kind(number)}, {SIDE // ROWS}>"
+
+    def _across(self, number: int, here: dict[int, str], pointers: list[str]) -> str:
+        axis, other = self.form.axis, self.tiles.loop
+        return (f"{pointers[number]} + ({here[axis]} * {self.stride(number, axis)} + "
+                f"{here[other]} * {self.form.operands[number].dtype.itemsize})")
+
+    def _hold(self, corner: dict[int, str], pointers: list[str]) -> None:
+        """What is loaded along the axis, to registers."""
+        form, axis, other = self.form, self.form.axis, self.tiles.loop
+        self.held = [n for n in sorted(self.loaded) if n not in self.tiles.operands
+                     and not form.operands[n].gathered and n not in self.stored
+                     and form.stride_class(form.operands[n]) != "zero"]
+        for n in self.held:
+            self.em.line(f"{self._pack(n)} held{n};")
+        if self.held:
+            with self._rows(corner, axis, other) as here:
+                last = self._last(here)
+                along = self.moved(pointers, {other: last[other]})
+                for n in self.held:
+                    self.em.line(f"held{n}.v[j] = load<{self._kind(n)}>({along[n]} + {last[axis]} "
+                                 f"* {self.stride(n, axis)});")
+
+    def _last(self, here: dict[int, str]) -> dict[int, str]:
+        """A point, or the last one of the domain along each loop."""
+        return {loop: self.em.named(
+            self.index, f"{i} < {self.extent(loop)} ? {i} : {self.extent(loop)} - 1", "i")
+            for loop, i in here.items()}
 
     def _compute(
         self, corner: dict[int, str], counters: dict[int, str], pointers: list[str]
@@ -134,19 +190,19 @@ class TileKernel(KernelWriter):
         form, em, axis, other = self.form, self.em, self.form.axis, self.tiles.loop
         (stage,) = form.nest.stages
         with self._rows(corner, axis, other) as here:
-            valid = em.named("bool", self._inside(here), "valid")
-            last = {loop: em.named(
-                self.index, f"{i} < {self.extent(loop)} ? {i} : {self.extent(loop)} - 1", "i")
-                for loop, i in here.items()}
+            valid, last = em.named("bool", self._inside(here), "valid"), self._last(here)
             self.row = (f"int({last[axis]} - {corner[axis]}) * {PITCH} + "
                         f"int({last[other]} - {corner[other]})")
             along = self.moved(pointers, {other: last[other]})
             self.run_stage(stage, ThreadPoint({**counters, **last}, along, valid=valid))
 
     def load_text(self, e: Expr, place: ThreadPoint) -> CudaValue | None:
-        if e.attr not in self.tiles.operands:
+        if e.attr in self.held:
+            text = f"held{e.attr}.v[j]"
+        elif e.attr in self.tiles.operands:
+            text = f"shared_load(&tile{e.attr}[{self.row}])"
+        else:
             return None
-        text = f"shared_load(&tile{e.attr}[{self.row}])"
         return self.em.value(e.dtype, f"{text} != 0" if e.dtype == BOOL else text)
 
     def store_pack(self, number: int, pack: str, place: ThreadPoint, only: str) -> None:

@@ -17,6 +17,8 @@ from ..kernels.kernel_functions import as_function
 from ..kernels.kernel_sources import WrittenKernel, write_form
 from ..kernels.launch_plan import Layout, Slot
 from ..kernels.partitioned_stores import is_partitioned
+from ..kernels.reductions.long_scans import is_long_scan
+from ..kernels.reductions.rows import ON_CHIP
 from ..module import WARP
 
 _HERE = {
@@ -61,8 +63,7 @@ class DeviceNest:
             return f"{kind} *const {name} = in_shared<{kind}>({start});"
 
         text = _ARRAY.sub(placed, text)
-        return text.replace("extern __shared__ unsigned long long on_chip[];",
-                            f"u64 *const on_chip = in_shared<u64>({end});"), end
+        return text.replace(ON_CHIP, f"u64 *const on_chip = in_shared<u64>({end});"), end
 
     @property
     def has_barriers(self) -> bool:
@@ -80,6 +81,8 @@ class NestFunctions:
         launched."""
         if is_partitioned(form.loops):
             raise NotNativeError("stores that are sorted first")
+        if is_long_scan(form.loops):
+            raise NotNativeError("long scans, whose blocks wait for each other")
         key = code_key(form)
         if key not in self._known:
             self._known[key] = [DeviceNest(written) for written in write_form(

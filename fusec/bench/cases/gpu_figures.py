@@ -103,7 +103,7 @@ def _instructions(written: WrittenKernel, compiled: Compiled) -> Mapping[str, fl
     if sass.disassembler() is None:
         return {}
     counted = sass.instructions(compiled.cubin)
-    return {kind: count / written.lanes for kind, count in counted.items()}
+    return {kind: count / written.elements for kind, count in counted.items()}
 
 
 _HEAD = ("program", "kernel", "dtype", "threads", "registers", "shared B", "spilled B", "occupancy",

@@ -2,7 +2,7 @@
 
 The count is of the way that most threads take for one pack of elements: once through each innermost
 loop with the widest accesses to global memory, and those apart from it that use shared memory;
-through the kernel where the widest accesses are in no loop.  Of several ways it is the shortest
+through the kernel where more of the widest accesses are in no loop.  Of several ways it is the shortest
 with the widest accesses: ends of rows and addresses that are not aligned take others.
 """
 
@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fusec.core.records import dataclass, field
@@ -152,13 +152,25 @@ def _usual_way(blocks: Sequence[_Block]) -> list[int]:
     widest = max((b.width for b in blocks), default=0)
     reading = _inmost([loop for loop in loops if any(
         b.width == widest for b in _within(blocks, loop))])
-    if not reading:
-        return _way(blocks, 0, [n for n, b in enumerate(blocks) if "EXIT" in b.opcodes[-1:]])
+    through = _way(blocks, 0, [n for n, b in enumerate(blocks) if "EXIT" in b.opcodes[-1:]])
+    if not _has_more_inside(blocks, reading, through, widest):
+        return through
     shared = _inmost([loop for loop in loops if any(b.is_shared for b in _within(blocks, loop))])
     apart = [loop for loop in shared if not any(
         loop[0] <= last and first <= loop[1] for first, last in reading)]
     return [number for loop in [*reading, *apart] for number in _way(
         blocks, loop[0], [loop[1]], loop)]
+
+
+def _has_more_inside(
+    blocks: Sequence[_Block], loops: Sequence[tuple[int, int]], through: Sequence[int], widest: int
+) -> bool:
+    """Whether a loop has at least as many of the widest accesses as the rest of the kernel."""
+    def count(numbers: Iterable[int]) -> int:
+        return sum(_access_bytes(opcode) == widest for n in numbers for opcode in blocks[n].opcodes)
+
+    apart = [n for n in through if not any(first <= n <= last for first, last in loops)]
+    return any(count(range(first, last + 1)) >= count(apart) for first, last in loops)
 
 
 def _within(blocks: Sequence[_Block], loop: tuple[int, int]) -> Sequence[_Block]:
@@ -177,6 +189,7 @@ def _way(
 ) -> list[int]:
     """The shortest way forward from one block to one of others, through the widest accesses."""
     low, high = within or (0, len(blocks) - 1)
+    least = min(_WIDE, max((b.width for b in blocks), default=0))
     best: dict[int, tuple[tuple[int, int], list[int]]] = {}
     for number in range(start, high + 1):
         before = [best[p] for p in range(low, number) if p in best and number in blocks[p].after]
@@ -184,7 +197,7 @@ def _way(
             continue
         (narrow, length), way = min(before, default=((0, 0), []), key=lambda known: known[0])
         block = blocks[number]
-        wide = sum(n for n in map(_access_bytes, block.opcodes) if n >= _WIDE)
+        wide = sum(n for n in map(_access_bytes, block.opcodes) if n >= max(least, 1))
         best[number] = (narrow - wide, length + len(block.opcodes)), [*way, number]
     reached = [best[end] for end in ends if end in best]
     return min(reached, default=((0, 0), [start]), key=lambda known: known[0])[1]

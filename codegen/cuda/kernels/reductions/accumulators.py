@@ -18,8 +18,10 @@ from ...module import WARP
 from ...scalars.emitter import BOOL, I64, CudaEmitter, CudaValue, literal, memory_type, type_name
 from ...scalars.scalar_ops import emit_operation
 
-NO_INDEX = 2**63 - 1
-MAX_WARPS = 32
+I32, F32 = np.dtype(np.int32), np.dtype(np.float32)
+MAX_WARPS = 16  # of a team
+# One instruction; of two zeros they take one by its sign, where others take the second.
+_OF_SINGLES = {"maximum": "largest", "minimum": "smallest"}
 _IDEMPOTENT = frozenset({"maximum", "minimum", "fmax", "fmin", "and", "or", "argmin", "argmax"})
 
 
@@ -44,11 +46,13 @@ def identity_of(kind: str, dtype: np.dtype) -> Any:
 
 @dataclass(frozen=True)
 class CudaAccumulator:
-    """Variables of one reduction: the total so far, and of argmin its index."""
+    """Variables of one reduction: the total so far, and of argmin its index, of the type
+    ``places``."""
 
     reduction: Reduction
     value: str
     at: str = ""
+    places: np.dtype = I64
 
     @property
     def dtype(self) -> np.dtype:
@@ -60,41 +64,69 @@ class CudaAccumulator:
 
     @property
     def variables(self) -> list[tuple[str, np.dtype]]:
-        return [(self.value, self.dtype), *([(self.at, I64)] if self.at else [])]
+        return [(self.value, self.dtype), *([(self.at, self.places)] if self.at else [])]
+
+    @property
+    def nowhere(self) -> str:
+        """The index while there is none."""
+        return literal(self.places, np.iinfo(self.places).max)
 
     def result(self, em: CudaEmitter) -> CudaValue:
         """The reduction's value, once all is joined."""
         if not self.at:
             return em.value(self.dtype, self.value)
-        none = literal(I64, NO_INDEX)
-        return em.value(I64, f"{self.at} == {none} ? {literal(I64, 0)} : {self.at}")
+        at = f"{self.at} == {self.nowhere} ? {literal(self.places, 0)} : {self.at}"
+        return em.value(I64, at if self.places == I64 else f"i64({at})")
 
 
-def declare(em: CudaEmitter, reduction: Reduction) -> CudaAccumulator:
+def declare(em: CudaEmitter, reduction: Reduction, places: np.dtype = I64) -> CudaAccumulator:
     """An accumulator that holds nothing yet."""
     at = em.fresh("at") if is_indexed(reduction) else ""
-    acc = CudaAccumulator(reduction, em.fresh("acc"), at)
+    acc = CudaAccumulator(reduction, em.fresh("acc"), at, places)
     em.line(f"{type_name(acc.dtype)} {acc.value} = {acc.start};")
     if at:
-        em.line(f"i64 {at} = {literal(I64, NO_INDEX)};")
+        em.line(f"{type_name(places)} {at} = {acc.nowhere};")
     return acc
 
 
 def accumulate(
     em: CudaEmitter, acc: CudaAccumulator, value: CudaValue, position: str, valid: str
 ) -> None:
-    """Join an element; where it is not ``valid`` it is a repetition of another of the thread's, or
-    to be left out."""
+    """Join the next element of the thread's; where it is not ``valid`` it is a repetition of
+    another one, or to be left out."""
     if valid and acc.reduction.kind not in _IDEMPOTENT:
         value = em.value(value.dtype, f"{valid} ? {value} : {acc.start}")
-    at = em.named("i64", f"i64({position})", "at") if acc.at else ""
-    join(em, acc, value.text, at)
+    if not acc.at:
+        join(em, acc, value.text)
+        return
+    new, old = _compared(em, acc, value.text)
+    sign = ">" if acc.reduction.kind == "argmax" else "<"
+    wins = f"{new} {sign} {old}"
+    if acc.dtype.kind == "f":  # the first NaN, too; a repetition is not before what it repeats
+        wins = f"!({new} {_NOT[sign]} {old}) && {old} == {old}"
+    take = em.named("bool", wins)
+    em.line(f"{acc.value} = {take} ? {value} : {acc.value};")
+    em.line(f"{acc.at} = {take} ? {type_name(acc.places)}({position}) : {acc.at};")
+
+
+_NOT = {">": "<=", "<": ">="}
+
+
+def _compared(em: CudaEmitter, acc: CudaAccumulator, value: str) -> tuple[str, str]:
+    """An element and the extremum so far, as they are compared."""
+    if acc.dtype.kind == "f" and acc.dtype.itemsize == 2:
+        old = em.named("f32", f"widened({acc.value})")
+        return em.named("f32", f"widened({value})"), old
+    return value, acc.value
 
 
 def join(em: CudaEmitter, acc: CudaAccumulator, value: str, at: str = "") -> None:
     """Join the accumulator with another one of the reduction, which comes after it."""
     if not acc.at:
         args = [CudaValue(acc.value, acc.dtype), CudaValue(value, acc.dtype)]
+        if acc.dtype == F32 and acc.reduction.kind in _OF_SINGLES:
+            em.line(f"{acc.value} = {_OF_SINGLES[acc.reduction.kind]}({args[0]}, {value});")
+            return
         op = acc.reduction.kind if acc.dtype != BOOL else boolean_op(acc.reduction.kind)
         em.line(f"{acc.value} = {emit_operation(em, op, acc.dtype, args)};")
         return
@@ -105,11 +137,7 @@ def join(em: CudaEmitter, acc: CudaAccumulator, value: str, at: str = "") -> Non
 
 def _better(em: CudaEmitter, acc: CudaAccumulator, value: str, at: str) -> str:
     """Whether the other one wins: first NaN, else extremum, else first position."""
-    if acc.dtype.kind == "f" and acc.dtype.itemsize == 2:
-        old = em.named("f32", f"widened({acc.value})")
-        new = em.named("f32", f"widened({value})")
-    else:
-        old, new = acc.value, value
+    new, old = _compared(em, acc, value)
     sign = ">" if acc.reduction.kind == "argmax" else "<"
     wins, ties = f"{new} {sign} {old}", f"{new} == {old}"
     if acc.dtype.kind == "f":
@@ -148,11 +176,15 @@ class TeamReduction:
             self._join_warps(accs)
 
     def _join_warp(self, acc: CudaAccumulator) -> None:
-        """By halves; the first lane's total is everybody's."""
-        em, first, leader = self.em, str(WARP // 2), "0"
+        first, leader = str(WARP // 2), "0"
         if self.shares_warps:
             lane = f"int(threadIdx.y * blockDim.x + threadIdx.x) % {WARP}"
             first, leader = "int(blockDim.x) / 2", f"{lane} - int(threadIdx.x)"
+        self._join_lanes(acc, first, leader)
+
+    def _join_lanes(self, acc: CudaAccumulator, first: str, leader: str) -> None:
+        """By halves; the first lane's total is everybody's."""
+        em = self.em
         with em.block(f"for (int d = {first}; d > 0; d >>= 1)"):
             others = [em.named(type_name(dtype), f"shuffle_xor({name}, d)", "other")
                       for name, dtype in acc.variables]
@@ -161,7 +193,7 @@ class TeamReduction:
             em.line(f"{name} = shuffle_from({name}, {leader});")
 
     def _join_warps(self, accs: list[CudaAccumulator]) -> None:
-        """One warp's total after the other."""
+        """The warps' totals, by halves again."""
         em, count, arrays = self.em, 0, {}
         for acc in accs:
             for name, dtype in acc.variables:
@@ -174,13 +206,22 @@ class TeamReduction:
                     text = f"u8({name})" if dtype == BOOL else name
                     em.line(f"shared_store(&{arrays[name]}[threadIdx.x / {WARP}], {text});")
         em.line("__syncthreads();")
+        held = em.named("int", f"int(threadIdx.x % {MAX_WARPS})", "held")
+        with em.block(f"if ({held} < int(blockDim.x) / {WARP})"):
+            for acc in accs:
+                for name, dtype in acc.variables:
+                    em.line(f"{name} = {_read(arrays[name], held, dtype)};")
+        with em.block("else"):
+            for acc in accs:
+                for name, start in zip(names_of(acc), (acc.start, acc.nowhere), strict=False):
+                    em.line(f"{name} = {start};")
         for acc in accs:
-            for name, dtype in acc.variables:
-                em.line(f"{name} = {_read(arrays[name], '0', dtype)};")
-            with em.block(f"for (int w = 1; w < int(blockDim.x) / {WARP}; ++w)"):
-                others = [em.named(type_name(dtype), _read(arrays[name], "w", dtype), "other")
-                          for name, dtype in acc.variables]
-                join(em, acc, *others)
+            self._join_lanes(acc, str(MAX_WARPS // 2), "0")
+
+
+def names_of(acc: CudaAccumulator) -> list[str]:
+    """Its variables."""
+    return [name for name, _ in acc.variables]
 
 
 def _read(array: str, place: str, dtype: np.dtype) -> str:

@@ -19,7 +19,8 @@ from ...scalars.emitter import BOOL, CudaValue, memory_type, type_name
 from ..launch_plan import Geometry, Layout, blocks_for
 from ..nest_kernel import ThreadPoint, in_memory
 from .accumulators import CudaAccumulator, accumulate, declare, is_indexed, join
-from .rows import ON_CHIP_BYTES, RowKernel, inner_points, joined
+from .rows import ON_CHIP_BYTES, RowKernel, inner_points
+from .scans import joined, scans_of
 
 COLUMNS = WARP  # of a block
 MAX_GROUPS = 16
@@ -31,10 +32,11 @@ class ColumnKernel(RowKernel):
     """See the module docstring; `blockDim.y` is the number of groups."""
 
     max_threads = COLUMNS * MAX_GROUPS
+    least_blocks = 1
 
     def body(self) -> None:
         form, em, index = self.form, self.em, self.index
-        self.carries, self.columns_bytes = {}, 0
+        self.packs_of_scratch, self.columns_bytes = {}, 0
         self.arrays: dict[str, int] = {}
         self.on_chip = False
         self._declare_scratch()
@@ -73,7 +75,7 @@ class ColumnKernel(RowKernel):
         """A stage of the rows."""
         em, form = self.em, self.form
         accs = {r.number: declare(em, r) for r in stage.reductions}
-        self._start_scans(stage)
+        self.start_scans(stage)
         loops = range(form.outer, len(form.extents))
         with ExitStack() as stack:
             inner: dict[int, str] = {}
@@ -143,6 +145,10 @@ class ColumnKernel(RowKernel):
         return names
 
     # -- what a thread does alone
+
+    def start_scans(self, stage: Stage) -> None:
+        for e in scans_of(stage):
+            self.start_carry(e)
 
     def scan(self, e: Expr, value: CudaValue, place: ThreadPoint) -> CudaValue:
         """In the rows' order, as NumPy does."""
