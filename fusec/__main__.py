@@ -1,4 +1,4 @@
-"""The command line: ``python -m fusec bench | explain | doctor | cache``.
+"""The command line: ``python -m fusec bench | explain | view | doctor | cache``.
 
 Exit status: 0 fine, 1 the command found a fault, 2 the command line itself is wrong.
 Commands import their modules when they run, so that ``--help`` is quick.
@@ -25,6 +25,17 @@ examples:
 
 --args is Python: what would stand between the parentheses of the call.  It sees np and the names
 of the module.
+"""
+
+_VIEW_EPILOG = """\
+examples:
+  python -m fusec view prog:f --args "np.ones((3, 4)), 2.0"
+  python -m fusec view prog:f --args "np.ones((3, 4)), 2.0" -o after.html
+  python -m fusec view --diff before.html after.html -o difference.html
+
+The function is called some times, so that the page has measured times, but where that would change
+more than copies of the arguments.  The page is one file; it holds the lines of the program that it
+names.
 """
 
 
@@ -101,6 +112,43 @@ def explain(options: argparse.Namespace) -> int:
     return 0
 
 
+def view(options: argparse.Namespace) -> int:
+    """Write the page of a function for example arguments, or that of two pages compared."""
+    if bool(options.diff) == bool(options.target):
+        raise UsageError("give module:function, or --diff with two pages")
+    try:
+        path = _compared(options) if options.diff else _viewed(options)
+    except (FusecError, OSError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    print(path)
+    if options.open:
+        importlib.import_module("webbrowser").open(os.path.abspath(path))
+    return 0
+
+
+def _compared(options: argparse.Namespace) -> str:
+    pages: Any = _import("fusec.inspect.page.comparison")
+    return str(pages.save_comparison(*options.diff, options.output or "difference.html"))
+
+
+def _viewed(options: argparse.Namespace) -> str:
+    module, function = load_target(options.target)
+    if not callable(function):
+        raise UsageError(f"{options.target!r} is not callable, it is a {type(function).__name__}")
+    args, kwargs = example_arguments(options.args, vars(module))
+    _check_given(options, function, args, kwargs)
+    name = options.target.rpartition(":")[2].rpartition(".")[2]
+    jitted: Any = function if isinstance(function, fusec.Function) else fusec.jit(function)
+    bound = jitted.of_instance(args[0]) if args else None
+    if bound is not None:  # Model.step, with the instance that it was called on
+        jitted, args = bound, args[1:]
+    jitted.concrete(*args, **kwargs)
+    return str(jitted.save_html(options.output or f"{name}.html", *args, **kwargs))
+
+
 def _check_given(options: argparse.Namespace, function: Any, args: Any, kwargs: Any) -> None:
     """Raise `UsageError` with an example where arguments are missing."""
     import inspect
@@ -156,6 +204,16 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
     sub.add_argument("target", help="module:function")
     sub.add_argument("--args", default="", help="example arguments, as Python")
     sub.set_defaults(run_command=explain)
+    sub = commands.add_parser(
+        "view", help="write one HTML file that shows every decision, or compares two of them",
+        epilog=_VIEW_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.add_argument("target", nargs="?", default="", help="module:function")
+    sub.add_argument("--args", default="", help="example arguments, as Python")
+    sub.add_argument("--diff", nargs=2, metavar="PAGE", help="two pages to compare")
+    sub.add_argument("-o", "--output", default="", help="the file; by default function.html")
+    sub.add_argument("--open", action="store_true", help="show it in a browser")
+    sub.set_defaults(run_command=view)
     sub = commands.add_parser("doctor", help="versions, CPU, threads, and what is missing")
     sub.set_defaults(run_command=doctor)
     sub = commands.add_parser("cache", help="what is kept on disk, machine code and measured times")

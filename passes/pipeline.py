@@ -45,7 +45,7 @@ from .rules.open_products import open_products
 from .rules.outer_products import outer_products
 from .rules.powers import expand_powers
 from .rules.short_axes import short_axes
-from .rules.simplify import simplify
+from .rules.simplify import rules_used, simplify
 from .rules.unchecked_indices import unchecked_indices
 from .size_order import size_order
 from .subgraphs import optimise_subgraphs
@@ -210,6 +210,11 @@ class PassRecord:
     @property
     def changed(self) -> bool:
         return self.after is not self.before
+
+    @property
+    def rules(self) -> dict[str, list[str]]:
+        """The rules that it applied, by the name of the node before; the pass is run again."""
+        return rules_used(self.before) if self.changed and self.name == "simplify" else {}
 
     @property
     def diff(self) -> str:

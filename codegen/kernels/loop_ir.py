@@ -296,9 +296,6 @@ def _hull(spans: Sequence[Span]) -> Span:
     same = len({(s[0], s[1], s[2]) for s in spans}) == 1
     return (low, high, spans[0][2] if same else minimum(high - low + 1, sum(s[2] for s in spans)))
 
-
-# ---------------------------------------------------------------------------------------- printing
-
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
     "eq": "==", "ne": "!=", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>",
@@ -317,34 +314,40 @@ def format_expr(e: Expr) -> str:
 
 def print_kernel(kernel: Kernel) -> str:
     """The loop nests as indented text with a type on every line; ``.loops`` artefacts."""
-    lines = [f"kernel {kernel.name}:"]
+    return "\n".join(text for text, _ in kernel_lines(kernel))
+
+
+Line = tuple[str, Expr | None]
+
+
+def kernel_lines(kernel: Kernel) -> Iterator[Line]:
+    """The lines of `print_kernel`, each with the expression that it computes, stores or joins."""
+    yield f"kernel {kernel.name}:", None
     for b in kernel.buffers:
-        dims = ",".join(map(str, b.shape))
-        lines.append(f"  {b.role:3} {b.value}: {dtype_name(b.dtype)}[{dims}]")
+        yield f"  {b.role:3} {b.value}: {dtype_name(b.dtype)}[{','.join(map(str, b.shape))}]", None
     for i, p in enumerate(kernel.params):
-        lines.append(f"  param{i}: {dtype_name(p.dtype)} = {p.value!r}")
+        yield f"  param{i}: {dtype_name(p.dtype)} = {p.value!r}", None
     for number, nest in enumerate(kernel.nests):
-        lines.append(f"  nest {number}:")
-        lines.extend("    " + line for line in _nest_lines(kernel, nest))
-    return "\n".join(lines)
+        yield f"  nest {number}:", None
+        yield from (("    " + text, e) for text, e in _nest_lines(kernel, nest))
 
 
-def _nest_lines(kernel: Kernel, nest: Nest) -> Iterator[str]:
+def _nest_lines(kernel: Kernel, nest: Nest) -> Iterator[Line]:
     indent = ""
     in_order = " in order" if nest.sequential else ""
     for loop in range(nest.outer):
-        yield f"{indent}for i{loop} in {nest.extents[loop]}{in_order}:"
+        yield f"{indent}for i{loop} in {nest.extents[loop]}{in_order}:", None
         indent += "  "
     for stage in nest.stages:
         inner = indent
         if stage.inner:
             for loop in range(nest.outer, len(nest.extents)):
-                yield f"{inner}for i{loop} in {nest.extents[loop]}:"
+                yield f"{inner}for i{loop} in {nest.extents[loop]}:", None
                 inner += "  "
-        yield from (inner + line for line in _stage_lines(kernel, nest, stage))
+        yield from ((inner + text, e) for text, e in _stage_lines(kernel, nest, stage))
 
 
-def _stage_lines(kernel: Kernel, nest: Nest, stage: Stage) -> Iterator[str]:
+def _stage_lines(kernel: Kernel, nest: Nest, stage: Stage) -> Iterator[Line]:
     names: dict[int, str] = {}
     for e in walk(stage.roots):
         if e.op in ("const", "param", "reduced", "index"):
@@ -354,18 +357,17 @@ def _stage_lines(kernel: Kernel, nest: Nest, stage: Stage) -> Iterator[str]:
         args = [names[id(a)] for a in e.args]
         text = (_access_text(kernel, nest, e.attr, args) if e.op == "load"
                 else _operation_text(e, names))
-        yield f"{names[id(e)]}: {dtype_name(e.dtype)} = {text}"
+        yield f"{names[id(e)]}: {dtype_name(e.dtype)} = {text}", e
     for number, value in stage.scratch:
-        yield f"scratch{number} = {names[id(value)]}"
+        yield f"scratch{number} = {names[id(value)]}", value
     for r in stage.reductions:
-        yield f"r{r.number}: {dtype_name(r.dtype)} = {r.kind}-reduce {names[id(r.value)]}"
+        yield (f"r{r.number}: {dtype_name(r.dtype)} = {r.kind}-reduce {names[id(r.value)]}",
+               expr("reduced", r.dtype, attr=r.number))
     for check in stage.checks:
-        yield f"check {names[id(check)]}"
+        yield f"check {names[id(check)]}", check
     for s in stage.stores:
-        index = [names[id(i)] for i in s.index]
-        combine = f" {s.combine}" if s.combine else ""
-        place = _access_text(kernel, nest, s.access, index)
-        yield f"{place}{combine} = {names[id(s.value)]}"
+        place = _access_text(kernel, nest, s.access, [names[id(i)] for i in s.index])
+        yield f"{place}{f' {s.combine}' if s.combine else ''} = {names[id(s.value)]}", s.value
 
 
 def _leaf_text(e: Expr) -> str:

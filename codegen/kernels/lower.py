@@ -34,6 +34,27 @@ def lower(node: Node) -> Kernel:
                   locs_of(body.graph))
 
 
+def nodes_of_expressions(node: Node) -> dict[Expr, list[Node]]:
+    """For each expression of the kernel of a ``Fused`` node the nodes of its body that have this
+    value: those that only show a value in another shape have it, too."""
+    body, made = FusedBody(node), list[NestLowering]()
+
+    def lowered(run: Callable[[NestLowering], Nest], box: Box) -> Nest:
+        made.append(NestLowering(body, box))
+        return run(made[-1])
+
+    list(_nests(body.domain, partial(lowered, NestLowering.run)))
+    for root, buffer in body.outputs.items():
+        if is_piecewise(root.node) and not has_unit_region(root.node):
+            list(_nests(root.node.inputs[1].shape, partial(
+                lowered, lambda nest, of=root, to=buffer: nest.run_override(of, to))))
+    found: dict[Expr, dict[Node, None]] = {}
+    for value, built in (entry for nest in made for entry in nest.built()):
+        for part in built if isinstance(built, tuple) else (built,):
+            found.setdefault(part, {})[value.node] = None
+    return {part: list(nodes) for part, nodes in found.items()}
+
+
 def locs_of(body: Graph) -> tuple[Loc, ...]:
     """The lines of the program that it computes."""
     locs = {(n.loc.file, n.loc.line): n.loc for n in body.nodes

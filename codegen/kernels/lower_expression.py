@@ -57,6 +57,13 @@ class ExpressionLowering:
         self.numbers: dict[Value, int] = {}  # of a complex one, the first of two
         self.drafts: list[StageDraft] = []
 
+    def built(self) -> Iterator[tuple[Value, Expr | Pair]]:
+        """The values that were met, with their expressions; those of reductions by their number."""
+        for draft in self.drafts:
+            yield from ((value, made) for (value, _), made in draft.memo.items())
+        for root in self.numbers:
+            yield root, self._reduced(root)
+
     def _reduced(self, root: Value, part: int = 0) -> Expr | Pair:
         dtype = buffer_layout(root.dtype, ())[0]
         if root.dtype.kind != "c":

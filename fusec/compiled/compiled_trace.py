@@ -27,6 +27,7 @@ from .compiled_steps import (
     library_steps,
 )
 from .reports.explain import Assumed, Explanation
+from .reports.viewed import Viewed
 
 if TYPE_CHECKING:
     from fusec.placement.placed_graph import Placed
@@ -53,7 +54,7 @@ class Build:
     origin: Any = field(default_factory=object)  # the same for all that one trace is bound to
 
 
-class CompiledTrace:
+class CompiledTrace(Viewed):
     """``graph`` is as traced, ``optimized_graph`` after the passes, fusion included."""
 
     def __init__(self, build: Build, executable: Executable) -> None:

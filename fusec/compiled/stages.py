@@ -24,13 +24,14 @@ from .compiled_steps import CompiledExtern, CompiledKernel, library_steps
 from .compiled_trace import Build
 from .concrete_function import ConcreteFunction
 from .reports.passes_report import passes_text
+from .reports.viewed import Viewed
 
 if TYPE_CHECKING:
     from fusec.placement.placed_graph import Placed  # loaded where graphs are placed, which few are
 
 
 @dataclass
-class TracedStage:
+class TracedStage(Viewed):
     """The graph as traced."""
 
     name: str
@@ -62,7 +63,7 @@ class TracedStage:
 
 
 @dataclass
-class OptimizedStage:
+class OptimizedStage(Viewed):
     """The graph after the passes; ``passes`` is the pass log."""
 
     before: TracedStage
@@ -109,7 +110,7 @@ class OptimizedStage:
 
 
 @dataclass
-class LoweredStage:
+class LoweredStage(Viewed):
     """Kernels in loop IR and library calls, in order."""
 
     before: OptimizedStage

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import os
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from fusec.compiled.calls.plans import RecentPlans, answer
 from fusec.compiled.reports import history
+from fusec.compiled.reports.viewed import Viewed, page_module
 from fusec.core import locks, timeline
 from fusec.core.process.quiet_gc import no_collections
 from fusec.core.tracers import TRACERS
@@ -76,7 +79,7 @@ def _with_specs(signature: Signature, specs: Sequence[Any] | None) -> Signature:
         for path in python_values(spec, signature.path_of(position))))
 
 
-class Function(Generic[P, R]):
+class Function(Viewed, Generic[P, R]):
     """A Python function compiled per signature; made by `jit`.  ``P`` are its parameters, ``R`` is
     its result, for type checkers.
 
@@ -226,6 +229,18 @@ class Function(Generic[P, R]):
     def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Milliseconds per stage that the trace for these arguments cost."""
         return self.concrete(*args, **kwargs).times
+
+    def save_html(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Path:
+        """Write a page about its traces to ``path`` and return that: one file, which needs no
+        server and no network.  It holds the lines of the program that it names.
+
+        With arguments the function is compiled for these, if need be, and called some times, so
+        that the page has measured times; but not where that would change more than copies of them.
+        Raises ``OSError`` where the file cannot be written, ``ValueError`` where there is no trace.
+        """
+        with short_errors:
+            target: Path = page_module().save_function(self, path, args, kwargs)
+            return target
 
     @property
     def traces(self) -> list[ConcreteFunction]:

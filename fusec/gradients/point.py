@@ -59,7 +59,8 @@ class DerivativePoint:
         given: dict[Value, Term] = {}
         for value, ct in results:
             given[value] = given[value] + ct if value in given else ct
-        cotangents = pull(self.trace.builder, given, [v.value for v in self.variables])
+        with self.trace.part(Differentiated).making():
+            cotangents = pull(self.trace.builder, given, [v.value for v in self.variables])
         return self.structure.unflatten([
             variable.derivative(ct)
             for variable, ct in zip(self.variables, cotangents, strict=True)])
@@ -67,7 +68,8 @@ class DerivativePoint:
     def pushed(self, tangents: Sequence[Term], results: Sequence[Value]) -> list[Term | None]:
         """The tangents of results, for these tangents of the variables."""
         pairs = zip(self.variables, tangents, strict=True)
-        return push(self.trace.builder, {v.value: t for v, t in pairs}, results)
+        with self.trace.part(Differentiated).making():
+            return push(self.trace.builder, {v.value: t for v, t in pairs}, results)
 
 
 def call_at(

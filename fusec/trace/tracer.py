@@ -84,6 +84,7 @@ from .scipy import special  # noqa: F401 (as above)
 from .source.errors import SourceUnavailable
 from .ufuncs import operators  # noqa: F401 (as above)
 from .values.assigned_names import AssignedNames, settled_trace
+from .values.differentiation import Differentiated
 from .values.exception_handlers import raised_at
 from .values.own_arrays import OwnArrays
 from .values.trace import Trace, tracing
@@ -120,6 +121,7 @@ class Traced:
     rebindings: Rebindings = field(default_factory=Rebindings)
     own_arrays: frozenset[int] = frozenset()  # captured arrays that the trace made, by identity
     own_bytes: int = 0  # of arrays from outside that are made for these sizes
+    of_gradient: frozenset[str] = frozenset()  # nodes of the graph that derivatives made
     known_checks: Checks | None = None  # of guards that plans share; see `checks`
 
     @property
@@ -235,7 +237,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
         *trace.part(TraceVariables).close(trace), call.symbolic,
         frozenset(trace.part(Handles).apart), trace.part(Rebindings), ids_of_own_arrays(trace),
-    )
+        of_gradient=trace.part(Differentiated).made(graph))
 
 
 def _begun(name: str, names: AssignedNames) -> Trace:

@@ -8,6 +8,8 @@ leaves: every value bit for bit; nodes that became unused, for `prune`.
 
 from __future__ import annotations
 
+from functools import partial
+
 from fusec.ir import Graph, Node, Value
 from fusec.ops import registry
 from fusec.ops.shapes import broadcast
@@ -25,18 +27,32 @@ def simplify(graph: Graph) -> Graph:
     return rewrite(graph, _simplify)
 
 
-def _simplify(node: Node, rewriter: Rewriter) -> Replacement:
+def rules_used(graph: Graph) -> dict[str, list[str]]:
+    """The texts of the rules that `simplify` applies to each node, by its name in the graph, in
+    turn."""
+    used: dict[str, list[str]] = {}
+    rewrite(graph, partial(_simplify, used=used))
+    return used
+
+
+def _simplify(
+    node: Node, rewriter: Rewriter, used: dict[str, list[str]] | None = None
+) -> Replacement:
     """Rules apply to results of rules, too; operands are already simple."""
     best: list[Value] | None = None
-    step = _step(node, rewriter)
+    told = None if used is None else used.setdefault(node.name, [])
+    step = _step(node, rewriter, told)
     while step is not None:
         best = [step]
-        step = _step(step.node, rewriter) if step.node in rewriter.pending else None
+        step = _step(step.node, rewriter, told) if step.node in rewriter.pending else None
+    if used is not None and not told:
+        del used[node.name]
     return best
 
 
-def _step(node: Node, rewriter: Rewriter) -> Value | None:
-    """The result of the first rule for ``node`` that fits where the visited node stood."""
+def _step(node: Node, rewriter: Rewriter, told: list[str] | None = None) -> Value | None:
+    """The result of the first rule for ``node`` that fits where the visited node stood; ``told``
+    gets its text."""
     rules = BY_OP.get(node.op, ())
     ops = operand_ops(node) if rules else ()
     for item in rules:
@@ -45,6 +61,8 @@ def _step(node: Node, rewriter: Rewriter) -> Value | None:
         mark = len(rewriter.pending)
         value = apply_rule(item, node, rewriter)
         if value is not None and rewriter.fits([value]):
+            if told is not None:
+                told.append(item.text)
             return value
         del rewriter.pending[mark:]
     if node.op == "SliceUpdate":

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .viewed import page_module
+
 if TYPE_CHECKING:
     from fusec.compiled.compiled_trace import CompiledTrace
     from fusec.passes.pipeline import BodyPasses
@@ -116,4 +118,5 @@ def dump(trace: CompiledTrace, directory: str) -> Path:
                       if kind != "opt"}
     files["plan.txt"] = str(trace.build.call_plan)
     files["explain.txt"] = trace.as_text()
+    files["view.html"] = page_module().text_of(trace)
     return dump_artifacts(directory, trace.name, files)

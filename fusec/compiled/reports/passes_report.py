@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from fusec.ir.graph import Graph
@@ -25,6 +25,8 @@ class PassRun(Protocol):
     def after(self) -> Any: ...
     @property
     def inner(self) -> Sequence[BodyInfo]: ...
+    @property
+    def rules(self) -> Mapping[str, Sequence[str]]: ...
 
 
 class BodyInfo(Protocol):

@@ -1,0 +1,1 @@
+"""The viewer: a compilation as one HTML file, and two of them compared."""

@@ -1,0 +1,80 @@
+"""The findings of a page: decisions that commonly cost time, each with the view that shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fusec.compiled.compiled_trace import CompiledTrace
+from fusec.core.display.amounts import bytes_text, count_text
+
+from .subject import Subject
+
+Json = dict[str, Any]
+MANY_TRACES = 3  # of one function: more than calls of other types and structures usually need
+MOST = 12
+
+
+def findings(subject: Subject) -> list[Json]:
+    """Of one trace: kernels apart, loops step by step, library calls and transfers."""
+    found = [*_not_fused(subject), *_loops(subject), *_transfers(subject), *_libraries(subject)]
+    return found[:MOST]
+
+
+def _found(text: str, view: str, **parts: Any) -> Json:
+    return {"text": text, "view": view, "parts": parts}
+
+
+def _not_fused(subject: Subject) -> Iterator[Json]:
+    for kernel in subject.kernels:
+        for reason in kernel.boundaries:
+            yield _found(f"{kernel.name} is a kernel of its own: {reason}", "graph",
+                         node=kernel.name)
+
+
+def _loops(subject: Subject) -> Iterator[Json]:
+    for number, step in enumerate(subject.control):
+        if not step.is_native:
+            yield _found(f"the {step.name} at {step.loc} runs {step.reason}", "kernels",
+                         control=number)
+        elif step.calls:
+            yield _found(f"the {step.name} at {step.loc} calls Python: {', '.join(step.calls)}",
+                         "kernels", control=number)
+
+
+def _transfers(subject: Subject) -> Iterator[Json]:
+    partitions = {} if subject.trace is None else subject.trace.partitions
+    for device, graph in partitions.items():
+        sent = [node for node in graph.nodes if node.op == "Send"]
+        if sent:
+            sizes = [v.type.nbytes for node in sent for v in node.inputs]
+            known = sum(size for size in sizes if isinstance(size, int))
+            leave = f"{count_text(len(sent), 'value')} leave{'s' * (len(sent) == 1)} {device}"
+            yield _found(f"{leave}: {bytes_text(known)} are copied at each call", "graph",
+                         graph=device, node=sent[0].name)
+
+
+def _libraries(subject: Subject) -> Iterator[Json]:
+    for extern in subject.externs:
+        place = f" at {extern.loc}" if extern.loc else ""
+        yield _found(f"{extern.name}{place} is a library call: {extern.reason}", "graph",
+                     node=extern.step.node.name)
+
+
+def of_traces(traces: Sequence[CompiledTrace]) -> list[Json]:
+    """Of all traces of a function: what made the most of them."""
+    if len(traces) < MANY_TRACES:
+        return []
+    causes = Counter(word for trace in traces[1:] for word in _causes(trace))
+    cause = f", mostly by {causes.most_common(1)[0][0]}" if causes else ""
+    spent = sum(sum(trace.times.values()) for trace in traces)
+    return [_found(f"{len(traces)} traces, compiled in {spent:.0f} ms{cause}", "runs")]
+
+
+def _causes(trace: CompiledTrace) -> Iterator[str]:
+    """The arguments that differed from those of an earlier trace."""
+    for part in trace.reason.split("; "):
+        path, colon, _ = part.partition(": ")
+        if colon and " now" in part:
+            yield path

@@ -1,0 +1,5 @@
+"use strict";
+// Two pages compared.
+(() => {
+  fusec.views.compared = async () => ({element: fusec.h("div", null)});
+})();

@@ -1,0 +1,83 @@
+"use strict";
+// The first screen: what there is, where to look, kernels, and the program's lines.
+(() => {
+  const {h} = fusec;
+
+  fusec.views.overview = async () => {
+    const [kernels, report, sources, runs] = await Promise.all([
+      fusec.part("kernels"), fusec.part("report"), fusec.part("sources"), fusec.part("runs")]);
+    const {head, trace} = fusec.state, shown = head.traces[trace];
+    const counts = [fusec.plural(shown.kernels, "kernel"),
+      fusec.plural(shown.externs, "library call"),
+      shown.control ? fusec.plural(shown.control, "branch or loop", "branches and loops") : null,
+      fusec.plural(shown.nodes, "node")].filter(Boolean).join(", ");
+    const facts = [["signature", shown.signature], ["stage", shown.stage],
+      ["traced because", shown.reason], ["a call takes", runs ? fusec.micro(runs.call_us) : ""],
+      ["made with", head.machine.versions],
+      ["on", `${head.machine.cpu}, ${head.machine.cores} cores, ${head.machine.threads} threads`],
+      ["at", head.machine.at]].filter(([, text]) => text);
+    const element = h("div.columns", null,
+      h("div", null,
+        h("p.counts", null, counts),
+        findings([...(head.findings || []), ...(report.findings || [])]),
+        fusec.kernelTable(kernels, sources, runs, head.machine),
+        h("dl.facts", null, facts.map(([key, text]) => [h("dt", null, key), h("dd", null, text)])),
+        asText(report.text)),
+      h("div", null, program(sources, kernels, runs)));
+    return {element, shown: ({line}) => line && mark(element, line)};
+  };
+
+  // Put into the page when it is opened: it may be long.
+  function asText(text) {
+    const box = h("pre");
+    return h("details", {toggle: () => { if (!box.textContent) box.textContent = text; }},
+      h("summary", null, "the report of fusec.explain, as text"), box);
+  }
+
+  function findings(list) {
+    if (!list.length) return h("p.fine", null, "One kernel does it all: nothing was left apart.");
+    return h("section", null, h("h2", null, "Where to look"),
+      h("ol.findings", null, list.map((one) => h("li", null,
+        fusec.link(one.text, one.view, one.parts)))));
+  }
+
+  // The program's lines, each with the kernels that compute it.
+  function program(sources, kernels, runs) {
+    const share = timeOf(runs);
+    const users = new Map();
+    kernels.kernels.forEach((kernel, k) => kernel.lines.forEach((number) => {
+      if (number < 0) return;
+      const [file, line] = sources.locs[number], key = `${file}:${line}`;
+      if (!users.has(key)) users.set(key, new Set());
+      users.get(key).add(k);
+    }));
+    return sources.files.map((file, f) => {
+      const [from, lines] = around(file, f, sources);
+      return fusec.pane(fusec.short(file.name), lines, {first: from, decorate: (i) => {
+        const found = users.get(`${f}:${from + i}`);
+        return found && h("span.chips", null, [...found].map((k) => fusec.link(
+          kernels.kernels[k].name, "kernels", {kernel: k, line: from + i},
+          {class: "chip", "data-tip": share(kernels.kernels[k].name)})));
+      }, link: (i) => users.has(`${f}:${from + i}`)}).element;
+    });
+  }
+
+  function timeOf(runs) {
+    const steps = new Map((runs && runs.steps) || []);
+    return (name) => (steps.has(name) ? `${name}: ${fusec.micro(steps.get(name))}` : name);
+  }
+
+  // Of a long file the lines around those that are used.
+  function around(file, number, sources) {
+    const used = sources.locs.filter(([f]) => f === number).map(([, line]) => line);
+    const from = Math.max(file.first, Math.min(...used) - 6);
+    const to = Math.max(...used) + 6;
+    return [from, file.lines.slice(from - file.first, to - file.first + 1)];
+  }
+
+  function mark(element, line) {
+    const row = [...element.querySelectorAll("li")].find(
+      (li) => li.querySelector(".no") && li.querySelector(".no").textContent === String(line));
+    if (row) { row.classList.add("chosen"); row.scrollIntoView({block: "center"}); }
+  }
+})();

@@ -1,0 +1,226 @@
+"""The data of a page: it says the same as `fusec.explain`, and is read back as it was written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from page_programs import CASES, X, smooth, standardise, storm
+
+import fusec
+from fusec.compiled.reports.passes_report import headline
+from fusec.core.display.amounts import bytes_text
+from fusec.inspect.page.document import FORMAT
+from fusec.inspect.page.page import read
+from fusec.inspect.page.texts import GraphTexts, Sources
+from fusec.inspect.page.views import sections_of, sections_of_function
+
+
+def texts(part: Any) -> list[str]:
+    """The graphs of a page as text, made of the edits as the page's script makes them."""
+    result, last = [], list[int]()
+    for graph in part["graphs"]:
+        lines, at = list[int](), 0
+        for start, end, fresh in graph["edits"]:
+            lines += [*last[at:start], *fresh]
+            at = end
+        last = [*lines, *last[at:]]
+        result.append("\n".join(part["lines"][line] for line in last))
+    return result
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_page_says_what_explain_says(name: str) -> None:
+    function, args = CASES[name]
+    sections, report = sections_of_function(function, args), str(fusec.explain(function, *args))
+    at = len(sections["head"]["traces"]) - 1
+    shown, kernels = sections["head"]["traces"][at], sections[f"kernels/{at}"]
+    first = report.partition("\n")[0]
+    assert re.search(rf"\b{shown['kernels']} kernels?, {shown['externs']} library call", first)
+    assert shown["signature"] in report and f"\n  {shown['reason']}\n" in report
+    for part in sections[f"passes/{at}"]["passes"]:
+        assert f"  {part['name']}: {part['ms']:.2f} ms, {part['rewrites']} rewrite" in report
+    for kernel in kernels["kernels"]:
+        assert f"  {kernel['name']}: {kernel['ops']} operation" in report
+        assert f"{bytes_text(kernel['loaded'])} in, {bytes_text(kernel['stored'])} out" in report
+        for reason in kernel["boundaries"]:
+            assert f"\n  {reason}\n" in report
+    for extern in kernels["externs"]:
+        assert re.search(rf"  {re.escape(extern['name'])}.*: {re.escape(extern['reason'])}", report)
+    for step in kernels["control"]:
+        assert re.search(rf"  {re.escape(step['name'])}.*: {re.escape(step['reason'])}", report)
+    assert sections[f"report/{at}"]["text"].count("\n") == str(
+        function.concrete(*args).explanation()).count("\n")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_graphs_are_their_own_texts(name: str) -> None:
+    function, args = CASES[name]
+    concrete = function.concrete(*args)
+    part = sections_of(concrete)["passes/0"]
+    shown = texts(part)
+    for record, data in zip(concrete.passes, part["passes"], strict=True):
+        assert headline(record).startswith(data["name"])
+        for graph, number in ((record.before, data["before"]), (record.after, data["after"])):
+            bare = re.sub(r" *  # \S.*(?m:$)", "", str(graph))
+            assert [line.rstrip() for line in shown[number].splitlines()] == [
+                line.rstrip() for line in bare.splitlines()]
+
+
+def test_each_line_says_where_it_is_of() -> None:
+    concrete = standardise.concrete(X, 0.5)
+    sections = sections_of(concrete)
+    part, sources = sections["passes/0"], sections["sources/0"]
+    for line, number in zip(part["lines"], part["at"], strict=True):
+        name = re.match(r"\s+%([\w.]+) =", line)
+        if name and "Fused" not in line:
+            node = next(n for r in concrete.passes for g in (r.before, r.after)
+                        for n in (*g.nodes, *(m for f in g.nodes for b in f.graphs
+                                              for m in b.nodes)) if n.name == name[1])
+            file, row = sources["locs"][number][:2]
+            assert node.loc is not None
+            assert (sources["files"][file]["name"], row) == (node.loc.file, node.loc.line)
+
+
+def test_rules_are_told_by_node() -> None:
+    part = sections_of(standardise.concrete(X, 0.5))["passes/0"]["passes"]
+    rules = {name: rule for p in part for name, rule in p.get("rules", {}).items()}
+    assert rules["Mul"] == ["Mul(x, x) -> Square(x)"]
+
+
+def test_kernels_are_linked_with_nodes() -> None:
+    sections = sections_of(standardise.concrete(X, 0.5))
+    code = sections["code0/0"]
+    loops = code["parts"][0][1].splitlines()
+    names = [node[0] for node in code["links"]["nodes"]]
+    of = {line.strip(): {names[n] for n in numbers}
+          for line, numbers in zip(loops, code["links"]["loops"], strict=True)}
+    assert of["t13: f64 = tanh(t12)"] == {"Tanh"}
+    assert of["t10: f64 = sqrt(t9)"] == {"Sqrt"}
+    assert of["r1: f64 = add-reduce t5"] == {"Sum_1"}
+    assert of["Tanh[i0, i1] = t13"] == {"Tanh"}
+
+
+def test_nodes_of_derivatives_are_known() -> None:
+    function, args = CASES["gradient"]
+    concrete = function.concrete(*args)
+    part = sections_of(concrete)["graph/0"]
+    names = set(part["gradient"])
+    assert {"Transpose", "MatMul_1"} <= names
+    assert not names & {"MatMul", "Tanh", "Sub", "Square"}
+    assert not sections_of(smooth.concrete(X[0]))["graph/0"]["gradient"]
+
+
+def test_the_graph_has_every_node_and_edge() -> None:
+    for function, args in CASES.values():
+        concrete = function.concrete(*args)
+        part = sections_of(concrete)["graph/0"]
+        graph, shown = concrete.optimized_graph, part["graphs"][part["optimized"]]
+        assert [n["n"] for n in shown["nodes"]] == [n.name for n in graph.nodes]
+        for node, data in zip(graph.nodes, shown["nodes"], strict=True):
+            assert [shown["nodes"][source]["n"] for source, _ in data["i"]] == [
+                v.node.name for v in node.inputs]
+
+
+def test_memory_lives_from_its_first_use_to_its_last() -> None:
+    function, args = CASES["gradient"]
+    memory = sections_of(function.concrete(*args))["runs/0"]["memory"]
+    temps = [a for a in memory["arrays"] if a["origin"] == "temp"]
+    assert {(memory["steps"][a["from"]], memory["steps"][a["to"]]) for a in temps} == {
+        ("MatMul", "fused"), ("fused", "MatMul_1")}
+
+
+def test_times_are_those_of_steps(tmp_path: Path) -> None:
+    standardise.save_html(tmp_path / "p.html", X, 0.5)
+    sections = read(tmp_path / "p.html")
+    at = len(sections["head"]["traces"]) - 1
+    assert [name for name, _ in sections[f"runs/{at}"]["steps"]] == ["fused"]
+    assert sections[f"runs/{at}"]["call_us"] > 0
+    assert any(e.get("cat") == "kernel" for e in sections[f"runs/{at}"]["events"])
+
+
+def test_arguments_are_left_as_they_were() -> None:
+    function, args = CASES["relax"]
+    before = args[0].copy()
+    sections = sections_of_function(function, args)
+    assert np.array_equal(args[0], before)
+    assert sections[f"runs/{len(sections['head']['traces']) - 1}"]["call_us"] > 0
+
+
+def test_calls_that_change_the_program_are_not_made() -> None:
+    count = fusec.Variable(0.0)
+
+    @fusec.jit
+    def add(x: Any) -> Any:
+        count.assign_add(x)
+        return count * 2
+
+    sections = sections_of_function(add, (1.0,))
+    assert "outlives" in sections["runs/0"]["not_measured"]
+    assert count.numpy() == 0.0
+
+
+def test_a_storm_of_traces_names_its_argument() -> None:
+    storm.clear()
+    for axis in (0, 1, (0, 1), None, (1, 0)):
+        storm(X, axis)
+    head = sections_of_function(storm)["head"]
+    assert len(head["keys"]) == storm.trace_count and head["left_out"] == storm.trace_count - 4
+    (finding,) = head["findings"]
+    assert finding["view"] == "runs" and "axis" in finding["text"]
+    storm.clear()
+
+
+def test_a_graph_of_a_million_nodes_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fusec.inspect.page import graph_part
+    from fusec.ir import Graph, Node, TensorType
+
+    kind = TensorType(np.dtype("f8"), (3,), "array")
+    value = x = Node("Input", (), (kind,), {"index": 0, "path": "x", "type": kind}, name="x").out()
+    nodes = [x.node]
+    for number in range(100_000):
+        nodes.append(Node("Neg", (value,), (kind,), name=f"Neg_{number}"))
+        value = nodes[-1].out()
+    graph = Graph((x,), (value,), (), tuple(nodes))
+    part = graph_part.GraphPart(Sources())
+    shown = part.graphs[part.number(graph)]
+    assert shown["count"] == 100_001 and len(shown["nodes"]) <= graph_part.MOST_FOLDED
+    assert shown["folded"] * len(shown["nodes"]) >= 100_001
+    assert all(source < number for number, node in enumerate(shown["nodes"])
+               for source, _ in node["i"])
+    written = GraphTexts(Sources())
+    assert written.number(graph) == 0 and written.data()["graphs"][0]["left_out"]
+
+
+# -- bad input
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    standardise(X, 0.5)
+    for path in (tmp_path / "none" / "p.html", tmp_path, "a\0b.html"):
+        with pytest.raises(OSError, match="cannot be written"):
+            standardise.save_html(path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_to_show(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has not been compiled"):
+        fusec.jit(lambda x: x).save_html(tmp_path / "p.html")
+
+
+def test_files_that_are_no_pages(tmp_path: Path) -> None:
+    page = tmp_path / "p.html"
+    standardise.concrete(X, 0.5).save_html(page)
+    text = page.read_text()
+    for wrong, message in (
+            ("<html></html>", "no page of fusec's"), (b"\xff\xfe", "no page of fusec's"),
+            (text.replace(f", page {FORMAT}", ", page 99"), "another format"),
+            (text.replace(">H4sIA", ">H4sIX", 1), "is damaged")):
+        page.write_bytes(wrong if isinstance(wrong, bytes) else wrong.encode())
+        with pytest.raises(ValueError, match=message):
+            read(page)
+    with pytest.raises(FileNotFoundError, match="cannot be read"):
+        read(tmp_path / "absent.html")

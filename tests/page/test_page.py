@@ -1,0 +1,213 @@
+"""The page in a browser: every kind of link, keys alone, both themes, no error on its console."""
+
+from __future__ import annotations
+
+import json
+import linecache
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chromium import Chromium, missing
+from page_programs import CASES, storm
+
+import fusec
+from fusec.inspect.page.page import save
+from fusec.inspect.page.views import sections_of, sections_of_function
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+VIEWS = ("overview", "passes", "graph", "kernels", "runs")
+LIMIT = 1_000_000  # bytes of a page
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    with Chromium() as chromium:
+        yield chromium
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    made = {}
+    for name, (function, args) in CASES.items():
+        function.clear()
+        made[name] = save(folder / f"{name}.html", sections_of_function(function, args))
+    for axis in (0, 1, (0, 1), None, (1, 0)):
+        storm(np.ones((3, 4)), axis)
+    made["storm"] = save(folder / "storm.html", sections_of_function(storm))
+    return made
+
+
+@pytest.fixture(autouse=True)
+def no_errors(browser: Chromium) -> Iterator[None]:
+    browser.errors.clear()
+    yield
+    assert not browser.errors
+
+
+def texts(browser: Chromium, selector: str) -> list[str]:
+    return browser.run(f"[...document.querySelectorAll({json.dumps(selector)})].map("
+                       "e => e.textContent)")
+
+
+@pytest.mark.parametrize("name", [*CASES, "storm"])
+def test_every_link_leads_to_a_view(browser: Chromium, pages: dict[str, Path], name: str) -> None:
+    assert pages[name].stat().st_size < LIMIT
+    browser.open(pages[name])
+    todo, seen = [f"#{view}?trace=0" for view in VIEWS], dict[tuple[str, ...], str]()
+    while todo:
+        address = todo.pop(0)
+        view, _, words = address[1:].partition("?")
+        kind = view, *sorted(word.partition("=")[0] for word in words.split("&"))
+        if kind in seen:
+            continue
+        seen[kind] = address
+        browser.run(f"location.hash = {json.dumps(address)}")
+        browser.until(f"document.getElementById('main').className === '{view}'")
+        browser.settled()
+        assert browser.run("document.getElementById('main').textContent.length") > 10
+        todo += browser.run("[...document.querySelectorAll('a[href^=\"#\"]')].map("
+                            "e => e.getAttribute('href')).filter(h => h !== '#main')")
+    assert {view for view, *_ in seen} == set(VIEWS)
+
+
+def test_passes_side_by_side(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["standardise"])
+    browser.view("passes", pass_="x")
+    assert {"simplify", "fusion"} <= set(texts(browser, "a.pass .name"))
+    assert texts(browser, "td.out mark.out") and texts(browser, "td.in mark.in")
+    browser.move(*browser.at("span.rule"))
+    assert "Mul(x, x) -> Square(x)" in texts(browser, "#tip")[0]
+    browser.run("const s = document.querySelector('select[aria-label=\"right stage\"]');"
+                "s.value = s.lastElementChild.value; s.dispatchEvent(new Event('change'))")
+    browser.until("location.hash.includes('right=')")
+    browser.settled()
+    assert any("Fused" in text for text in texts(browser, "td.in"))
+
+
+def test_why_an_edge_is_not_fused(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["smooth"])
+    browser.view("graph")
+    x, y = browser.run(
+        "(() => { const {model, whereEdge} = canvas.fusec, r = canvas.getBoundingClientRect();"
+        "const e = model.root.edges.find(e => e.at); const [x, y] = whereEdge(e);"
+        "return [x + r.left, y + r.top]; })()")
+    browser.move(x, y)
+    assert "piecewise operands split the domain" in texts(browser, "#tip")[0]
+
+
+def test_boxes_fold_and_unfold(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["relax"])
+    browser.view("graph")
+    shown = browser.run("canvas.fusec.model.items.length")
+    browser.click(*browser.at(".graph-view button"))
+    folded = browser.run("canvas.fusec.model.items.length")
+    assert folded < shown
+    x, y = browser.run(
+        "(() => { const {model, where} = canvas.fusec, r = canvas.getBoundingClientRect();"
+        "const [x, y] = where(model.items.find(i => i.folds));"
+        "return [x + r.left, y + r.top]; })()")
+    browser.click(x, y)
+    assert texts(browser, ".details h2") == [browser.run("canvas.fusec.api.chosen.node.n")]
+    browser.press("Enter") if browser.run("document.activeElement === canvas") else browser.click(
+        *browser.at(".details button"))
+    assert browser.run("canvas.fusec.model.items.length") > folded
+
+
+def test_lines_nodes_and_loops_light_up_together(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["standardise"])
+    browser.view("kernels", kernel=0)
+    browser.click(*browser.at(".panes section:nth-of-type(1) li.linked:last-of-type, li.linked"))
+    lit = browser.run("[...document.querySelectorAll('.pane')].map(p => [p.querySelector('h3')"
+                      ".textContent, p.querySelectorAll('li.chosen').length])")
+    assert all(count for title, count in lit if title in ("nodes", "loops"))
+    assert dict(lit)["loops"] < len(texts(browser, "ol[aria-label=loops] li"))
+
+
+def test_keys_alone(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["gradient"])
+    for key, view in (("2", "passes"), ("3", "graph"), ("4", "kernels"), ("5", "runs"),
+                      ("1", "overview")):
+        browser.press(key)
+        browser.until(f"document.getElementById('main').className === '{view}'")
+    browser.press("2")
+    before = browser.run("location.hash")
+    browser.press("j")
+    assert browser.run("location.hash") != before
+    browser.press("/")
+    assert browser.run("document.activeElement.type") == "search"
+    for letter in "Tanh":
+        browser.press(letter)
+    assert texts(browser, ".count")[0].endswith("hits")
+    browser.press("Escape")
+    browser.press("3")
+    browser.until("document.getElementById('main').className === 'graph'")
+    for _ in range(40):
+        browser.press("Tab")
+        if browser.run("document.activeElement.id") == "canvas":
+            break
+    names = []
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp", "ArrowRight", "ArrowLeft"):
+        browser.press(key)
+        names.append(browser.run("canvas.fusec.api.chosen.node.n"))
+    assert len(set(names)) > 1 and texts(browser, ".details h2") == names[-1:]
+    browser.press("?")
+    assert browser.run("document.getElementById('keys').open")
+    browser.press("Escape")
+
+
+def test_each_control_is_named(browser: Chromium, pages: dict[str, Path]) -> None:
+    for view in VIEWS:
+        browser.open(pages["smooth"], f"#{view}")
+        unnamed = browser.run(
+            "[...document.querySelectorAll('a, button, input, select, canvas')].filter(e => "
+            "!(e.textContent.trim() || e.getAttribute('aria-label') || e.dataset.tip"
+            " || e.closest('label')))"
+            ".map(e => e.outerHTML.slice(0, 80))")
+        assert unnamed == []
+
+
+def test_themes_are_readable(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["standardise"])
+    grounds = set()
+    for theme in ("light", "dark"):
+        if browser.run("document.documentElement.dataset.theme") != theme:
+            browser.press("t")
+        colours = browser.run(
+            "(() => { const s = getComputedStyle(document.documentElement); const c = n => "
+            "d3.rgb(s.getPropertyValue('--' + n).trim()); const l = c => [c.r, c.g, c.b].map(v => "
+            "(v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((a, v, i) =>"
+            "a + v * [0.2126, 0.7152, 0.0722][i], 0); const pairs = [['text', 'ground'], "
+            "['text', 'panel'], ['soft', 'ground'], ['soft', 'panel'], ['link', 'ground'], "
+            "['link', 'panel'], ['text', 'out-word'], ['text', 'in-word'], ['text', 'chosen'], "
+            "['text', 'kernel'], ['text', 'library'], ['text', 'control'], ['text', 'transfer'], "
+            "['soft', 'kernel'], ['soft', 'library'], ['text', 'hit']];"
+            "return pairs.map(([a, b]) => {"
+            "const [x, y] = [l(c(a)), l(c(b))].sort((p, q) => q - p); "
+            "return [a + ' on ' + b, (x + 0.05) / (y + 0.05)]; }); })()")
+        assert all(ratio >= 4.5 for _, ratio in colours), colours  # WCAG 2.1, level AA
+        grounds.add(browser.run("getComputedStyle(document.body).backgroundColor"))
+    assert len(grounds) == 2
+
+
+@pytest.mark.alone
+def test_ten_thousand_nodes_open_in_a_second(browser: Chromium, tmp_path: Path) -> None:
+    lines = "\n".join(f"    y = np.sin(y) * x + {number}.5" for number in range(2_600))
+    scope: dict[str, Any] = {"np": np}
+    source = f"def many(x):\n    y = x\n{lines}\n    return y\n"
+    linecache.cache["many.py"] = len(source), None, source.splitlines(keepends=True), "many.py"
+    exec(compile(source, "many.py", "exec"), scope)
+    stage = fusec.jit(scope["many"]).trace(np.ones(5))
+    assert len(stage.graph.nodes) >= 10_000
+    path = save(tmp_path / "many.html", sections_of(stage))
+    assert path.stat().st_size < LIMIT
+    assert browser.open(path) < 1.0
+    assert browser.open(path, "#graph") < 3.0
+    frame = browser.run(
+        "(() => { let least = 1e9; for (let i = 0; i < 10; i++) { const t = performance.now();"
+        "canvas.fusec.api.fit(); least = Math.min(least, performance.now() - t); }"
+        "return least; })()")
+    assert frame < 50  # ms, of all boxes at once
