@@ -62,6 +62,8 @@ class FastCalls(RecentPlans):
 
     def promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
         """Try this trace first from now on, if its calls need nothing but their leaves."""
+        if config.check_numerics != "off":
+            return
         if call.separate is None:
             fast = concrete.executable.fast
         else:
@@ -176,3 +178,4 @@ def _watch(concrete: ConcreteFunction, scope_now: Callable[[], Any], scope: Any)
 
 config.on_change("logical_cpu_devices", _forget_plans)
 config.on_change("soft_placement", _forget_plans)
+config.on_change("check_numerics", _forget_plans)
