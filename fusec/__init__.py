@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from fusec.state.variable import Variable
 
     from . import random as random
+    from . import summary as summary
     from .bench.measure import benchmark
     from .gradients import (
         check_grads,
@@ -169,6 +170,7 @@ __all__ = [
     "random",
     "scan",
     "stop_gradient",
+    "summary",
     "switch",
     "value_and_grad",
     "vectorize",
@@ -181,8 +183,8 @@ __all__ = [
 if not TYPE_CHECKING:  # checkers are to find names that are not there
 
     def __getattr__(name: str) -> Any:
-        if name == "random":
-            return importlib.import_module("fusec.random")
+        if name in ("random", "summary"):
+            return importlib.import_module(f"fusec.{name}")
         module = _LAZY.get(name)
         if module is None:
             return _made_or_absent(name)
