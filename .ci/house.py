@@ -26,8 +26,8 @@ READ = (*PACKAGES, "tests", "examples")  # whose docstrings count
 ROOMS = (
     "core", "ir", "ops", "state", "trace", "passes", "codegen", "runtime", "placement", "signature",
     "compiled", "dispatch", "gradients", "inspect", "bench", "api")
-FLAT = {"config": "core", "errors": "core", "random": "api",
-        "inputs": "api"}  # public modules that lie in `fusec`
+# Public modules that lie in `fusec`.
+FLAT = {"config": "core", "errors": "core", "inputs": "api", "random": "api", "summary": "api"}
 TRACE = "fusec.trace"
 # The folders of that room, likewise; `tracer.py` and what else is flat stands above them.
 TRACE_FOLDERS = ("facts", "source", "rewrite", "convert", "values", "call", "operands", "guards",

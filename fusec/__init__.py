@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
     from . import inputs as inputs
     from . import random as random
+    from . import summary as summary
     from .bench.measure import benchmark
     from .gradients import (
         check_grads,
@@ -173,6 +174,7 @@ __all__ = [
     "random",
     "scan",
     "stop_gradient",
+    "summary",
     "switch",
     "train",
     "value_and_grad",
@@ -186,7 +188,7 @@ __all__ = [
 if not TYPE_CHECKING:  # checkers are to find names that are not there
 
     def __getattr__(name: str) -> Any:
-        if name in ("inputs", "random"):
+        if name in ("inputs", "random", "summary"):
             return importlib.import_module(f"fusec.{name}")
         module = _LAZY.get(name)
         if module is None:

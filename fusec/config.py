@@ -45,6 +45,7 @@ cuda_host_seed: int
 history: bool
 history_size: int
 verify: bool
+check_numerics: str
 verbose_errors: bool
 cache_dir: str
 cache_cap_bytes: int
@@ -69,10 +70,13 @@ class Setting:
     high: int | None = None
     optional: bool = False
     off: tuple[str, ...] = ()  # texts that stand for no folder
+    words: tuple[str, ...] = ()  # of which it is one; none: it is a folder
 
     @property
     def expects(self) -> str:
         """The values that may be assigned, in words."""
+        if self.words:
+            return f"{', '.join(map(repr, self.words[:-1]))} or {self.words[-1]!r}"
         words = _WORDS[self.type]
         if self.low is not None:
             few = self.high not in (None, _MOST)
@@ -121,6 +125,10 @@ _ROWS = (
             "launches that fusec.history() remembers", 1, _MOST),
     Setting("verify", bool, lambda: False, "FUSEC_VERIFY",
             "run the graph verifier after every pass"),
+    Setting("check_numerics", str, lambda: "off", "FUSEC_CHECK_NUMERICS",
+            "what becomes of a call that makes an infinity or NaN: \"off\" nothing, \"warn\" a "
+            "warning, \"raise\" a FloatingPointError; both name the node that makes the first one",
+            words=("off", "warn", "raise")),
     Setting("verbose_errors", bool, lambda: False, "FUSEC_VERBOSE_ERRORS",
             "keep fusec's own frames in the traceback of a user error"),
     Setting("cache_dir", str, machine.default_cache_dir, "FUSEC_CACHE_DIR",
@@ -187,6 +195,8 @@ def _as_type(setting: Setting, value: Any) -> Any:
     """``value`` as the setting's type; raises ``TypeError``.  True is no int, 1 is no bool."""
     if value is None and setting.optional:
         return None
+    if setting.words:
+        return _one_of(setting, value)
     if setting.type is str:
         text = os.fspath(value)
         if not isinstance(text, str):
@@ -197,6 +207,15 @@ def _as_type(setting: Setting, value: Any) -> Any:
             raise TypeError
         return value
     return operator.index(value)
+
+
+def _one_of(setting: Setting, value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError
+    if value not in setting.words:
+        raise ValueError(
+            f"fusec.config.{setting.name} = {value!r}: expected {setting.expects}")
+    return value
 
 
 def _whole_path(setting: Setting, text: str) -> str:
@@ -227,7 +246,8 @@ def _check_folder(setting: Setting, value: Any) -> None:
 
     Asked of assignments; one from the environment costs a warning when it is used.
     """
-    if setting.type is not str or value is None or value.lower() in setting.off:
+    is_folder = setting.type is str and not setting.words
+    if not is_folder or value is None or value.lower() in setting.off:
         return
     reason = _why_no_folder(value)
     if reason:

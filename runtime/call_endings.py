@@ -126,10 +126,7 @@ class CallEndings:
 
     def _inputs(self, leaves: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
         """The graph's inputs: a call's leaves, then values captured from outside."""
-        of_leaf = zip(self.spec.leaves, leaves, strict=True)
-        leaf_of = {spec.input: leaf for spec, leaf in of_leaf}
-        first_captured = len(self.spec.input_types) - len(captured)
-        return [*(leaf_of.get(i) for i in range(first_captured)), *captured]
+        return self.spec.inputs_of(leaves, captured)
 
     def results_of(
         self, graph_outputs: list[Any], leaves: Sequence[Any], captured: Sequence[Any],
@@ -138,7 +135,7 @@ class CallEndings:
         """The result leaves; copies of constants share memory where the constants do."""
         inputs = self._inputs(leaves, captured)
         copies: dict[int, np.ndarray] = {}
-        return [_result(r, graph_outputs, inputs, copies, sizes) for r in self.spec.results]
+        return [result_of(r, graph_outputs, inputs, copies, sizes) for r in self.spec.results]
 
 
 def _copied(constant: np.ndarray, copies: dict[int, np.ndarray]) -> np.ndarray:
@@ -161,10 +158,11 @@ def _copied(constant: np.ndarray, copies: dict[int, np.ndarray]) -> np.ndarray:
     return result
 
 
-def _result(
+def result_of(
     result: ResultSpec, graph_outputs: list[Any], inputs: list[Any], copies: dict[int, np.ndarray],
     sizes: Bindings,
 ) -> Any:
+    """The leaf: a constant, or what is shown of an output or input."""
     if result.kind == "const":
         return result.value
     if result.kind == "fresh":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,12 @@ class CallSpec:
     def first_captured(self) -> int:
         """The input that is the first of those from outside; the arguments' come before."""
         return len(self.input_types) - len(self.captured)
+
+    def inputs_of(self, leaves: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
+        """The graph's inputs: a call's leaves, then values captured from outside."""
+        leaf_of = {spec.input: leaf for spec, leaf in zip(self.leaves, leaves, strict=True)}
+        first_captured = len(self.input_types) - len(captured)
+        return [*(leaf_of.get(i) for i in range(first_captured)), *captured]
 
     def is_packed(self, number: int) -> bool:
         """Whether an input that is an array lies without gaps, and forwards."""

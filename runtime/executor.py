@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec import config
 from fusec.codegen.plan.call_plan import CallPlan
 from fusec.core import timeline
 from fusec.core.occupancy import Hold
@@ -26,6 +27,7 @@ from .launching.call_templates import native_call
 from .launching.cells import idle_or_new
 from .launching.outcomes import BUSY, FAILED
 from .launching.whole_call import WholeCall, guard_plan
+from .numerics import checked_calls
 from .plan.step_by_step import StepByStep
 from .plan.step_spans import StepNote, StepSpans, notes_of
 
@@ -100,6 +102,14 @@ class Executable:
 
         With ``times`` kernels run one by one, and (step, microseconds) pairs are added to it.
         """
+        if config.check_numerics != "off":
+            return checked_calls.run(self, leaves, times)
+        return self.run_unchecked(leaves, times)
+
+    def run_unchecked(
+        self, leaves: Sequence[Any], times: list[tuple[str, float]] | None = None
+    ) -> list[Any]:
+        """The same, whatever numbers come out."""
         if self.spec.updates:
             self._check_captured(leaves)
             self._check_overlap(leaves)

@@ -22,7 +22,6 @@ _ELSEWHERE = {
     "save": "fusec.Checkpoint(...).save(path) for Variables, graph.to_json() for a graph",
     "load": "fusec.Checkpoint(...).restore(path) for Variables, fusec.admit(text) for a graph",
     "cuda": "fusec.device(\"GPU\")", "gpu": "fusec.device(\"GPU\")", "cpu": "fusec.device(\"CPU\")",
-    "summary": "fusec.print in a jitted function",
     "checkpoint": "fusec.Checkpoint keeps Variables; what gradients keep is limited by "
                   "fusec.config.gradient_memory",
     "evaluate": "fusec.jit of a function of the expression", "no_grad": "fusec.stop_gradient",

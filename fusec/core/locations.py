@@ -22,3 +22,19 @@ class CaughtLoc(Loc):
     """A place inside ``try`` blocks: the classes that each catches, and where, innermost first."""
 
     handlers: tuple[tuple[tuple[type[BaseException], ...], Loc], ...] = ()
+
+
+class GradientLoc(Loc):
+    """The place of an operation whose derivative a node computes; equal to that place."""
+
+    handlers: tuple[tuple[tuple[type[BaseException], ...], Loc], ...] = ()
+
+
+def of_gradient(loc: Loc | None) -> Loc | None:
+    """The place of a node that a derivative adds."""
+    if loc is None or type(loc) is GradientLoc:
+        return loc
+    place = GradientLoc(*loc)
+    if type(loc) is CaughtLoc:
+        place.handlers = loc.handlers
+    return place

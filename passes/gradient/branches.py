@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fusec.core.locations import of_gradient
 from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
 from fusec.ir.uses import values_read
@@ -72,7 +73,7 @@ def reverse_cond(reverse: Reverse, node: Node, given: Sequence[Term | None]) -> 
     sides = sides_of(builder, node)
     for side in sides:
         _differentiate(reverse, node, side, plan)
-    builder.loc, builder.device = node.loc, node.device
+    builder.loc, builder.device = of_gradient(node.loc), node.device
     results = _back(reverse, sides, plan, _Kept(reverse, node, sides))
     for n, value in zip(plan.order, results, strict=True):
         term, outer = Term(builder, value), operands[n]
@@ -145,7 +146,7 @@ def _differentiate(reverse: Reverse, node: Node, side: BranchSide, plan: _Plan) 
                       () if outer is None else outer.nest)
     totals = pull(builder, results, [inside[n] for n in plan.wanted], own)
     side.stacks = own.stacks
-    builder.loc = node.loc
+    builder.loc = of_gradient(node.loc)
     for n, total in zip(plan.wanted, totals, strict=True):
         term = full(builder, inside[n].dtype.type(0), inside[n]) if total is None else total
         side.totals[n] = of_kind(term, adjoint_type(inside[n]).kind)

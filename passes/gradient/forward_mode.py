@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fusec.core.locations import of_gradient
 from fusec.errors import InternalError
 from fusec.ir import Node, Value
 from fusec.ops import Builder, get
@@ -39,7 +40,7 @@ def push(
     for node in found.nodes:
         given = [tangents.get(v) for v in node.inputs]
         if any(t is not None for t in given):
-            builder.loc, builder.device = node.loc, node.device
+            builder.loc, builder.device = of_gradient(node.loc), node.device
             for value, tangent in zip(node.outputs, _results(builder, node, given), strict=True):
                 if tangent is not None and value in found.values:
                     _check(value, tangent)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from fusec import config
+from fusec.core.locations import of_gradient
 from fusec.errors import InternalError
 from fusec.ir import Node, Value
 from fusec.ops import Builder, get
@@ -70,7 +71,7 @@ class Reverse:
         for node in reversed(self.dependents.nodes):
             given = [self.totals.get(v) for v in node.outputs]
             if any(ct is not None for ct in given):
-                self.builder.loc, self.builder.device = node.loc, node.device
+                self.builder.loc, self.builder.device = of_gradient(node.loc), node.device
                 self._visit(node, given)
             for value in node.outputs:
                 if value not in kept:

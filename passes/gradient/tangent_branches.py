@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fusec.core.locations import of_gradient
 from fusec.ir import Node, Value
 from fusec.ops import Builder
 from fusec.ops.derivatives import Term, full
@@ -27,7 +28,7 @@ def forward_cond(
     for n in arrays:
         tangents.setdefault(n, full(builder, operands[n].dtype.type(0), operands[n]))
     more = [_more(builder, node, side, tangents, outputs, arrays) for side in sides]
-    builder.loc, builder.device = node.loc, node.device
+    builder.loc, builder.device = of_gradient(node.loc), node.device
     branch = extended_cond(builder, node, sides, more)
     count = len(sides[0].outputs)
     first = count + len(outputs) + changed

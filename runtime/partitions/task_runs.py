@@ -95,7 +95,7 @@ class TaskRun:
         if times is not None:
             return self._run_timed(operands, sizes, times)
         if self._native is not None:
-            return self._native.run(operands)
+            return self._native.run_unchecked(operands)
         if timeline.on:
             return self._run_timed(operands, sizes, StepSpans(self._notes))
         instance = idle_or_new(self._idle, lambda: _TaskPlan(self.call_plan, self.spec))

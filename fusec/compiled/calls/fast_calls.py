@@ -62,6 +62,8 @@ class FastCalls(RecentPlans):
 
     def promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
         """Try this trace first from now on, if its calls need nothing but their leaves."""
+        if config.check_numerics != "off":
+            return
         if call.separate is None:
             fast = concrete.executable.fast
         else:
@@ -149,13 +151,13 @@ def _watch_scopes() -> None:
     if not _scopes_are_watched:
         with _lock:
             _scopes_are_watched = True
-            _forget_plans()
+            forget_plans()
 
 
 device_context.listeners.append(_watch_scopes)
 
 
-def _forget_plans(_: Any = None) -> None:
+def forget_plans(_: Any = None) -> None:
     """Every function's next call is looked up among its traces."""
     with _lock:
         for fast in [*_every]:
@@ -174,5 +176,6 @@ def _watch(concrete: ConcreteFunction, scope_now: Callable[[], Any], scope: Any)
     concrete.unchanged = unchanged
 
 
-config.on_change("logical_cpu_devices", _forget_plans)
-config.on_change("soft_placement", _forget_plans)
+config.on_change("logical_cpu_devices", forget_plans)
+config.on_change("soft_placement", forget_plans)
+config.on_change("check_numerics", forget_plans)

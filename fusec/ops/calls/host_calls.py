@@ -1,5 +1,5 @@
 """Calls of the user's own Python objects, at run time and in program order: random numbers, prints,
-warnings.
+warnings, summaries.
 
 ``HostCall(order, *operands)`` has an effect.  Its last result is the *order*, which the next such
 call reads: an array of rank 0 that stands for the state of everything outside the graph, so data
@@ -152,7 +152,9 @@ def _once(
 
 ACTIONS: dict[str, Callable[..., Any]] = {
     "draw": _draw, "change": _change, "make": _make, "print": _print, "warn": _warn,
+    "record": _warn,
 }
+SHOWN = ("print", "warn", "record")  # those for people, which have an order of their own
 
 
 def _reference(
@@ -269,6 +271,6 @@ def set_generator_state(generator: Any, state: Any) -> None:
 def called_on_host(attrs: Mapping[str, Any]) -> str:
     """The name that the user called: ``np.random.normal``, ``rng.normal``, ``fusec.print``."""
     action, target, method = attrs["action"], attrs["target"], attrs["method"]
-    if action in ("print", "warn"):
+    if action in SHOWN:
         return "fusec.print" if action == "print" else str(target)
     return f"np.random.{method}" if action == "make" else f"{target}.{method}"

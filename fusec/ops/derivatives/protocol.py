@@ -12,7 +12,7 @@ from fusec.ir.sizes.dims import Size
 
 from .. import registry
 from ..build import Builder
-from ..calls.library import LIBRARY, called_name
+from ..calls.users_names import users_name
 from .terms import Number, Term
 
 SHORT = 16  # elements of an axis that is summed first
@@ -109,19 +109,9 @@ class Site:
 def refusal(node: Node, reason: str, cure: str = "") -> Exception:
     """The error for a node that has no derivative."""
     return unsupported(
-        f"the derivative of {_called(node)}", loc=node.loc, notes=(reason,),
+        f"the derivative of {users_name(node)}", loc=node.loc, notes=(reason,),
         cure=cure or "give the derivative of a function that does it with fusec.custom_vjp; or, "
                      "where it is to count as a constant, fusec.stop_gradient(x)")
-
-
-def _called(node: Node) -> str:
-    row = registry.get(node.op)
-    if row.called:
-        return row.called
-    if "form" in node.attrs and node.op in LIBRARY:
-        return called_name(node.op, node.attrs["form"])
-    function = row.numpy[0] if row.numpy else row.ufunc
-    return node.op if function is None else f"np.{function.__name__}"
 
 
 def sum_to(term: Term, shape: Sequence[Size]) -> Term:

@@ -82,12 +82,13 @@ def apply(
     if node.op == "Fused":
         return evaluate_all(node.attrs["body"], operands, sizes)[0]
     with np.errstate(all="ignore"):
-        result = _function(node, sizes)(*operands)
+        result = function_of(node, sizes)(*operands)
     results = result if isinstance(result, tuple) else (result,)
     return [as_type(r, t, node, sizes) for r, t in zip(results, node.types, strict=True)]
 
 
-def _function(node: Node, sizes: dict[str, int]) -> Callable[..., Any]:
+def function_of(node: Node, sizes: dict[str, int]) -> Callable[..., Any]:
+    """NumPy's reference of the node, as a function of its operands."""
     weak = bool(node.inputs) and all(v.type.is_weak for v in node.inputs)
     if weak and node.op in PYTHON_OPERATORS:
         return PYTHON_OPERATORS[node.op]

@@ -69,16 +69,18 @@ class Guard:
     content that it had at the beginning.
 
     ``is_native``: the launcher compares it, in its own argument checks.  ``is_quiet``: it
-    hardly ever changes, and reports need not tell of it.
+    hardly ever changes, and reports need not tell of it.  ``is_announced``: a change forgets all
+    recent plans, so that calls of these need not compare it.
     """
 
-    __slots__ = ("is_native", "is_quiet", "measure", "place", "read", "subject")
+    __slots__ = ("is_announced", "is_native", "is_quiet", "measure", "place", "read", "subject")
 
     def __init__(
         self, subject: str, place: str, read: Callable[[], Any], measured: Measure | None = None,
-        *, is_native: bool = False, is_quiet: bool = False,
+        *, is_native: bool = False, is_quiet: bool = False, is_announced: bool = False,
     ) -> None:
         self.subject = subject
+        self.is_announced = is_announced
         self.place = place
         self.read = read
         self.is_native = is_native
@@ -234,8 +236,8 @@ class Checks:
 
     @lazy
     def watched(self) -> Callable[[], bool] | None:
-        """Whether those hold that the launcher does not check itself; None where it checks all."""
-        watched = [g for g in self.guards if not g.is_native]
+        """Whether those hold that a call of a recent plan has to ask for; None where none has."""
+        watched = [g for g in self.guards if not (g.is_native or g.is_announced)]
         return check_of(watched) if watched else None
 
     @lazy

@@ -96,8 +96,10 @@ def _context() -> tuple[Any, ...]:
 
 
 def note_library(trace: Trace, module: ModuleType, name: str) -> None:
-    """Guard a library's function that the program uses: tests may replace it."""
+    """Guard a library's function that the program uses: tests may replace it, fusec's less so."""
     key = id(module), name
+    if is_ours(vars(module)):
+        return
     if trace.active and name in vars(module) and key not in trace.world.guards:
         title = f"{module.__name__}.{name}"
         trace.world.guards[key] = Guard(title, title, Global(vars(module), name), is_quiet=True)

@@ -15,7 +15,7 @@ import numpy as np
 from fusec.core.records import dataclass, field
 from fusec.errors import unsupported
 from fusec.ir import TensorType, Value
-from fusec.ops.calls.host_calls import ORDER, HostObject
+from fusec.ops.calls.host_calls import ORDER, SHOWN, HostObject
 
 from ..facts.trees import flattened
 from ..values.array import TracedArray
@@ -48,7 +48,7 @@ def call_host(
     """The results of a call that the run makes of the user's object; see `host_calls`."""
     calls = trace.part(HostCalls)
     calls.any = True
-    kept = calls.orders["print" if action in ("print", "warn") else "draw"]
+    kept = calls.orders["print" if action in SHOWN else "draw"]
     first = trace.emit("HostCall", kept.value, *operands, action=action, target=target,
                        method=method, form=form, named=named, results=(*types, ORDER))
     *results, order = first.node.outputs

@@ -1,0 +1,143 @@
+"""TensorBoard's event files, written with tensorboardX.
+
+What is recorded is kept until some hundred summaries or a few seconds are together, and written at
+once: a record's frame costs as much as ten numbers in it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import itertools
+import os
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fusec.core import locks
+from fusec.errors import user_error
+
+MOST_KEPT, MOST_BYTES, MOST_SECONDS = 500, 8 << 20, 2.0
+_numbers = itertools.count()
+_files: weakref.WeakSet[EventFile] = weakref.WeakSet()
+
+
+class _Summary(NamedTuple):
+    kind: str
+    name: str
+    value: Any
+    step: int
+    time: float
+
+
+class EventFile:
+    """A new event file in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._library = library = _Library()
+        suffix = f".{os.getpid()}.{next(_numbers)}"  # of one second there may be several
+        self._writer = library.files.EventsWriter(str(folder / "events"), suffix)
+        self._kept: list[_Summary] = []
+        self._nbytes, self._since = 0, time.time()
+        self._lock = locks.Lock()
+        _files.add(self)
+
+    def add(self, kind: str, name: str, value: Any, step: int) -> None:
+        """Keep a copy of the value, to be written soon."""
+        now = time.time()
+        if kind == "scalar":
+            value = float(value if np.ndim(value) == 0 else np.asarray(value).item())
+        elif kind != "text":
+            value = np.array(value)
+            self._nbytes += value.nbytes
+        self._kept.append(_Summary(kind, name, value, step, now))
+        if (len(self._kept) >= MOST_KEPT or now - self._since > MOST_SECONDS
+                or self._nbytes > MOST_BYTES):
+            self._write()
+
+    def _write(self) -> None:
+        with self._lock:
+            kept, self._kept = self._kept, []
+            self._nbytes, self._since = 0, time.time()
+            for event in self._events(kept):
+                self._writer.write_event(event)
+
+    def _events(self, kept: list[_Summary]) -> Iterator[Any]:
+        """An event for each run of summaries of one step; values that have a kind of their own in
+        TensorBoard are events by themselves."""
+        library = self._library
+        for step, summaries in itertools.groupby(kept, key=lambda summary: summary.step):
+            values, first = [], 0.0
+            for summary in summaries:
+                first = first or summary.time
+                values += library.values(summary)
+            yield library.events.Event(
+                wall_time=first, step=step, summary=library.summaries.Summary(value=values))
+
+    def flush(self) -> None:
+        """Have all in the file."""
+        self._write()
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Write the rest and close the file."""
+        _files.discard(self)
+        self._write()
+        self._writer.close()
+
+
+@atexit.register
+def _flush_all() -> None:
+    for file in [*_files]:
+        file.flush()
+
+
+class _Library:
+    """tensorboardX's modules, imported when the first file is opened."""
+
+    def __init__(self) -> None:
+        try:
+            self.files = importlib.import_module("tensorboardX.event_file_writer")
+            self.events = importlib.import_module("tensorboardX.proto.event_pb2")
+            self.summaries = importlib.import_module("tensorboardX.proto.summary_pb2")
+            self.made = importlib.import_module("tensorboardX.summary")
+        except ImportError as error:
+            raise user_error(ImportError, f"fusec.summary.writer needs tensorboardX: {error}", None,
+                             "pip install fusec[summary]") from error
+
+    def values(self, summary: _Summary) -> list[Any]:
+        """A summary as TensorBoard's values."""
+        if summary.kind == "scalar":
+            return [self.summaries.Summary.Value(tag=summary.name, simple_value=summary.value)]
+        made: Any = getattr(self, f"_{summary.kind}")(summary.name, summary.value)
+        for value in made.value:
+            value.tag = summary.name  # tensorboardX replaces characters that TensorBoard takes
+        return list(made.value)
+
+    def _histogram(self, name: str, values: np.ndarray) -> Any:
+        values = values.ravel().astype(np.float64)
+        finite = values[np.isfinite(values)]
+        if not finite.size:
+            return self.made.histogram_raw(name, 0.0, 0.0, 0, 0.0, 0.0, [0.0], [0])
+        return self.made.histogram(name, finite, _edges())
+
+    def _image(self, name: str, pixels: np.ndarray) -> Any:
+        if pixels.dtype.kind == "f":
+            pixels = (np.nan_to_num(pixels.astype(np.float64), nan=0.0).clip(0, 1) * 255).round()
+        shaped = pixels.reshape(*pixels.shape[:2], -1).astype(np.uint8)
+        return self.made.image(name, shaped, dataformats="HWC")
+
+    def _text(self, name: str, words: str) -> Any:
+        return self.made.text(name, words)
+
+
+def _edges() -> list[float]:
+    """TensorBoard's edges: powers of 1.1 from 1e-12 to 1e20, their negatives, and 0."""
+    above = [1e-12]
+    while above[-1] < 1e20:
+        above.append(above[-1] * 1.1)
+    return [*(-edge for edge in reversed(above)), 0.0, *above]

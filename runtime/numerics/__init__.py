@@ -1,0 +1,1 @@
+"""Calls that are watched for infinities and NaN: `fusec.config.check_numerics`."""

@@ -1,0 +1,116 @@
+"""The errors for infinities and NaN that a call makes: the node, its line, the index, operands."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from typing import Any
+
+import numpy as np
+
+from fusec.core.display.amounts import count_text
+from fusec.core.locations import GradientLoc, Loc
+from fusec.errors import FusecError, user_error
+from fusec.ir import Node, Value
+from fusec.ops.calls.users_names import users_name
+from fusec.ops.graphs.origins import Origin
+
+_CURE = "keep operands away from there, as np.where(x > 0, x, 1) does before np.log"
+_STRICT = 'fusec.jit(f, fp="strict") rounds each operation as NumPy does'
+
+_MOST_TEXT = 40  # characters of an operand's expression
+
+
+def of_origin(name: str, origin: Origin, *, of_passes: bool = False) -> FusecError:
+    """The error for an element that a node made; ``of_passes``: of the graph after the passes, in
+    place of which the program's own makes none."""
+    node = origin.node
+    part = ", in the derivative of this line," if isinstance(node.loc, GradientLoc) else ""
+    called = f"a cast to {node.types[0].dtype}" if node.op == "Cast" else users_name(node)
+    title = (f"{name}: {called} (node {node.name}){part} made "
+             f"{_kind(origin.value)}{_at(origin.index)}")
+    notes = [_iteration(loop, number) for loop, number in origin.iterations]
+    if of_passes:
+        notes.append("only the fused form makes it: run node by node, NumPy has finite numbers")
+    return user_error(
+        FloatingPointError, title, node.loc, _STRICT if of_passes else _CURE, notes,
+        values=[*_operands(origin), ("result", _result(origin))])
+
+
+def of_compiled_code(
+    name: str, output: Value, index: tuple[int, ...], value: Any, numpys: Any, kernel: Node
+) -> FusecError:
+    """The error for an element that compiled code alone makes."""
+    return user_error(
+        FloatingPointError,
+        f"{name}: only the fused form, kernel {kernel.name}, made {_kind(value)}{_at(index)} of "
+        f"{output.name}", output.node.loc, _STRICT,
+        values=[("fused", repr(value.item())), ("node by node", repr(numpys.item()))])
+
+
+def of_unknown(name: str, reason: Exception) -> FusecError:
+    """The error for a call that cannot be run again."""
+    return user_error(
+        FloatingPointError, f"{name}: a result holds an infinity or NaN, of finite arguments",
+        None, "look at its parts with fusec.check_numerics(x)",
+        [f"the node is not known: run again through NumPy, the call raised {reason!r}"])
+
+
+def _kind(value: Any) -> str:
+    return "NaN" if np.isnan(value) else "an infinity"
+
+
+def _at(index: tuple[int, ...]) -> str:
+    return f" at [{', '.join(map(str, index))}]" if index else ""
+
+
+def _iteration(loop: Node, number: int) -> str:
+    where = "" if loop.loc is None else f" at {loop.loc}"
+    return f"in iteration {number}, counted from 0, of the loop{where}"
+
+
+def _result(origin: Origin) -> str:
+    if not origin.shape:
+        return repr(origin.value.item())
+    return f"{origin.value.item()!r}, {count_text(origin.count, 'such element')} of " \
+           f"{int(np.prod(origin.shape))}"
+
+
+def _operands(origin: Origin) -> list[tuple[str, str]]:
+    return [(_title(value, origin.node), _shown(x)) for value, x in origin.operands]
+
+
+def _title(value: Value, reader: Node) -> str:
+    node = value.node
+    if node.op == "Input":
+        return str(node.attrs.get("path") or node.name)
+    if node.op == "Const":
+        return "constant"
+    is_other = not isinstance(node.loc, GradientLoc) and node.loc != reader.loc
+    text = _text_at(node.loc) if is_other else ""
+    name = value.name if value.index else node.name
+    return f"{text} ({name})" if text else name
+
+
+def _text_at(loc: Loc | None) -> str:
+    """The program's text at a place, where it is a short expression on one line."""
+    if loc is None or not 0 <= loc.col < loc.end_col:
+        return ""
+    line = linecache.getline(loc.file, loc.line).encode()
+    text = line[loc.col:loc.end_col].decode(errors="replace")
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return ""
+    return text if len(text) <= _MOST_TEXT else ""
+
+
+def _shown(x: Any) -> str:
+    """A number, or the extent of an array's elements."""
+    array = np.asarray(x)
+    if array.size == 1:
+        return repr(array.reshape(-1)[0].item())
+    kind = f"{array.dtype}[{','.join(map(str, array.shape))}]"
+    if not array.size or array.dtype.kind == "c":
+        return kind
+    return f"{kind}, from {array.min().item()!r} to {array.max().item()!r}"
