@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
     )
+    from .gradients.lanes import vmap
 
     class FusecValueError(FusecError, ValueError):
         """Made when it is first asked for, as for each other exception that NumPy raises."""
@@ -108,6 +109,7 @@ _MODULES = {
     "api.printing": "print check_numerics", "api.vectorize": "vectorize",
     "api.explanation": "explain", "api.profile": "profile", "api.caches": "clear_caches",
     "api.magics": "load_ipython_extension", "bench.measure": "benchmark",
+    "gradients.lanes": "vmap",
     "gradients": "grad value_and_grad vjp jvp jacobian hessian hvp stop_gradient check_grads "
                  "custom_jvp custom_vjp",
 }
@@ -173,6 +175,7 @@ __all__ = [
     "value_and_grad",
     "vectorize",
     "vjp",
+    "vmap",
     "while_loop",
     "wrap_function",
 ]
