@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
     )
+    from .gradients.lanes import vmap
 
     class FusecValueError(FusecError, ValueError):
         """Made when it is first asked for, as for each other exception that NumPy raises."""
@@ -112,6 +113,7 @@ _MODULES = {
     "api.explanation": "explain", "api.profile": "profile", "api.caches": "clear_caches",
     "api.magics": "load_ipython_extension", "api.training.train": "train",
     "bench.measure": "benchmark",
+    "gradients.lanes": "vmap",
     "gradients": "grad value_and_grad vjp jvp jacobian hessian hvp stop_gradient check_grads "
                  "custom_jvp custom_vjp",
 }
@@ -180,6 +182,7 @@ __all__ = [
     "value_and_grad",
     "vectorize",
     "vjp",
+    "vmap",
     "while_loop",
     "wrap_function",
 ]

@@ -21,7 +21,7 @@ def test_errors_are_caught_by_their_names() -> None:
 
 
 @pytest.mark.parametrize("name,said", [
-    ("vmap", "fusec.map"), ("njit", "fusec.jit"), ("jacrev", "fusec.jacobian"),
+    ("njit", "fusec.jit"), ("jacrev", "fusec.jacobian"),
     ("Benchmark", "did you mean fusec.benchmark?"), ("check_grad", "fusec.check_grads")])
 def test_names_of_peers_and_misspelt_ones(name: str, said: str) -> None:
     assert not hasattr(fusec, name)

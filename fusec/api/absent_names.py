@@ -8,7 +8,6 @@ from fusec.errors import nearest
 
 # What the peers call it, and how fusec does it.
 _ELSEWHERE = {
-    "vmap": "fusec.map(f, xs) runs f on every row of xs",
     "pmap": "kernels use all cores by themselves (fusec.config.num_threads)",
     "njit": "fusec.jit", "compile": "fusec.jit",
     "prange": "range: loops of kernels use all cores by themselves",

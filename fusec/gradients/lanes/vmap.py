@@ -1,0 +1,83 @@
+"""`vmap`: a function of one lane as a function of all lanes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec
+
+from fusec.dispatch.function import Function
+from fusec.errors import user_error
+from fusec.gradients.point import called
+from fusec.gradients.transformed_functions import check_callable, transformed
+from fusec.trace.facts.trees import flattened
+from fusec.trace.values.trace import Trace
+
+from .axes import Axes, check_axes, of_arguments, with_axes
+from .calls import LaneCall
+
+P = ParamSpec("P")
+# Defaults are the function's own business: they have no lanes.
+_ANY = inspect.signature(lambda *args, **kwargs: None)
+
+
+def vmap(
+    f: Callable[P, Any], in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None
+) -> Function[P, Any]:
+    """``f``, which is written for one lane, for all lanes at once, as a jitted function.
+
+    ``in_axes``: the axis of the arguments that counts lanes, an int for all positional arguments,
+    or a tuple with an int or None for each; None: the argument is the same in each lane.  An
+    argument that is a pytree may have a pytree of ints and None.  Keyword arguments have lanes
+    along axis 0.  ``out_axes``: where lanes stand in the results, in the same way; None is for
+    results that are the same in each lane.  ``axis_size``: the number of lanes, where no argument
+    says it.  Names and conventions are those of JAX.
+
+    A lane of an array of rank 1 is a NumPy scalar.  Operations are done for all lanes at once;
+    where a lane's data decide what runs (``if``, ``while``, ``for`` of a lane's length), lanes run
+    one by one in native code.  A lane may write to its own part of an argument, as in a loop over
+    lanes.
+
+    Raises ``ValueError`` where axes do not fit or sizes disagree, and ``UnsupportedError``, with
+    the line, for state that lanes would share: writes to other arrays, attributes, ``print`` and
+    ``np.random``.
+    """
+    name = "vmap"
+    check_callable(name, f)
+    for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        check_axes(name, what, axes)
+    if isinstance(axis_size, bool) or not isinstance(axis_size, int | None) or (
+            axis_size is not None and axis_size < 0):
+        raise user_error(TypeError, f"{name}: axis_size is no number of lanes", None,
+                         "give an int", values=[("axis_size", repr(axis_size))])
+
+    def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return mapped_call(trace, name, f, args, kwargs, in_axes, out_axes, axis_size)
+
+    key = (_key(in_axes), _key(out_axes), axis_size)
+    return transformed(name, f, run, key, _ANY, made_by=(vmap, (f, in_axes, out_axes, axis_size)))
+
+
+def mapped_call(
+    trace: Trace, name: str, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+    in_axes: Axes, out_axes: Axes, axis_size: int | None,
+) -> Any:
+    """The call of ``f`` for all lanes, in a trace."""
+    leaves = of_arguments(name, f, args, kwargs, in_axes, trace.loc)
+    lanes = LaneCall(trace, name, leaves, axis_size)
+    structure = flattened((args, kwargs))[1]
+
+    def one_lane(inside: list[Any]) -> Any:
+        positional, named = structure.unflatten(inside)
+        return called(trace, f, positional, named)
+
+    found, results = lanes.run(one_lane)
+    placed = with_axes(name, "out_axes", "the result", results.unflatten(found), out_axes,
+                       trace.loc)
+    return results.unflatten([
+        None if x.leaf is None else lanes.result(x.leaf, x.axis, x.path) for x in placed])
+
+
+def _key(axes: Axes) -> Any:
+    leaves, structure = flattened(axes)
+    return structure, tuple(leaves)

@@ -1,0 +1,31 @@
+"""Rows that run graphs, sources, formulas, and what passes make."""
+
+from __future__ import annotations
+
+from fusec.ir import Value
+
+from ..formulas import FORMULAS
+from .protocol import Alone, InGraph, LaneSite, NoLanes, declare
+
+_BY_DATA = "a lane's data decide what it runs"
+_BY_PASSES = "a pass makes it, after graphs are batched"
+
+
+def _formula(site: LaneSite) -> list[Value]:
+    """The result, beside the operands by which it is differentiated."""
+    rank = max(v.type.rank for v in site.node.inputs)
+    rest = (site.aligned(k, rank) for k in range(1, len(site.given)))
+    return site.again(site.whole(0), *rest)
+
+
+def _never(site: LaneSite) -> list[Value]:
+    raise AssertionError("internal error: a source depends on no lane")
+
+
+declare(Alone(_BY_DATA), "Cond", "Loop", "Call", "Recursion", "CheckedRecursion")
+declare(Alone("it raises for the first lane that fails"), "Check", "Ran")
+declare(Alone("a lane's data decide how many there are"), "Counters")
+declare(_formula, *(name for name, _ in FORMULAS.values()))
+declare(InGraph(), "GivenDerivative")
+declare(_never, "Input", "Const", "Iota")
+declare(NoLanes(_BY_PASSES), "NumPy", "Fused", "Send", "Recv")

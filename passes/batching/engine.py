@@ -1,0 +1,114 @@
+"""Nodes of one lane as nodes of all lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fusec.core.records import dataclass, field
+from fusec.errors import unsupported
+from fusec.ir import Node, Value
+from fusec.ir.sizes.dims import Size, symbols_of
+from fusec.ir.walks import nodes_behind
+from fusec.ops import Builder, get
+from fusec.ops.batching import AloneError, InGraph, LaneSite, described
+
+from .given_rules import batched_rule
+from .lane_loops import LaneIteration
+from .stages import Stages, staged
+
+
+@dataclass
+class Batched:
+    """``values``: for each value of one lane that depends on lanes that of all lanes, the lanes
+    first.  ``effects`` must run: checks of all lanes, and loops over lanes that hold some."""
+
+    values: dict[Value, Value] = field(default_factory=dict)
+    effects: list[Node] = field(default_factory=list)
+    stages: Stages = field(default_factory=Stages)
+
+
+def batch(
+    builder: Builder, lanes: Size, given: Mapping[Value, Value], results: Sequence[Value],
+    effects: Sequence[Node] = (),
+) -> Batched:
+    """``results`` and ``effects`` of one lane for all lanes; ``given`` maps values of one lane to
+    those of all.
+
+    New nodes go to the builder, each at the line of the node that it does for all lanes.  Raises
+    ``UnsupportedError``, at the user's line, for nodes that have no meaning in lanes, and for
+    results whose sizes a lane's data decide.
+    """
+    alone: dict[int, str] = {}
+    oldest = min((v.node.id for v in given), default=0)
+    behind = nodes_behind([*results, *(n.out() for n in effects)],
+                          lambda v: v in given or v.node.id < oldest)
+    while True:
+        stages = staged(behind, given, alone)
+        work = _Work(builder, lanes, given, stages, [*results], [*effects])
+        try:
+            return work.done()
+        except AloneError as error:
+            assert work.node is not None
+            alone[work.node.id] = str(error)
+
+
+class _Work:
+    """One attempt at a batch."""
+
+    def __init__(
+        self, builder: Builder, lanes: Size, given: Mapping[Value, Value], stages: Stages,
+        results: Sequence[Value], effects: Sequence[Node],
+    ) -> None:
+        self.builder, self.lanes, self.stages = builder, lanes, stages
+        self.results, self.effects = results, {n.id for n in effects}
+        self.batched = Batched(dict(given), [], stages)
+        self.node: Node | None = None
+
+    def done(self) -> Batched:
+        loops = self.stages.loops()
+        in_loops = {node.id for nodes in loops.values() for node in nodes}
+        for value in self.results:
+            self._check_size(value)
+        for stage in sorted({0, *self.stages.of.values()}):
+            if stage in loops:
+                self._loop(loops[stage])
+            for node in self.stages.nodes:
+                if self.stages.of[node.id] == stage and node.id not in in_loops:
+                    self._batch(node)
+        return self.batched
+
+    def _batch(self, node: Node) -> None:
+        values, builder = self.batched.values, self.builder
+        self.node = node
+        builder.loc, builder.device = node.loc, node.device
+        has_lanes = tuple(v in values for v in node.inputs)
+        given = tuple(values.get(v, v) for v in node.inputs)
+        site = LaneSite(builder, node, self.lanes, given, has_lanes)
+        rule: Any = get(node.op).batching
+        found = batched_rule(site, batch) if isinstance(rule, InGraph) else rule(site)
+        values.update(zip(node.outputs, found, strict=True))
+        if node.id in self.effects:
+            self.batched.effects.append(found[0].node)
+
+    def _loop(self, nodes: Sequence[Node]) -> None:
+        read = {v for other in self.stages.nodes for v in other.inputs}.union(self.results)
+        inside = {node.id for node in nodes}
+        kept = {v for other in self.stages.nodes if other.id not in inside for v in other.inputs}
+        outs = [v for node in nodes for v in node.outputs
+                if v in read and (v in kept or v in self.results)]
+        for value in outs:
+            self._check_size(value)
+        checks = [node for node in nodes if node.id in self.effects]
+        loop = LaneIteration(self.builder, self.lanes, self.batched.values, nodes, outs, checks)
+        self.batched.values.update(zip(outs, loop.results, strict=True))
+        if checks:
+            self.batched.effects.append(loop.node)
+
+    def _check_size(self, value: Value) -> None:
+        if self.stages.symbols.intersection(symbols_of(value.shape)):
+            raise unsupported(
+                f"{described(value.node)} in a function that fusec.vmap calls, where a lane's data "
+                "decide the size of what it returns", loc=value.node.loc,
+                cure="return an array of a size that is the same in each lane (the values and how "
+                     "many of them count, say), or a sum")

@@ -1,0 +1,90 @@
+"""Every row has a rule of lanes, or the reason why there is none; and the rules that no program of
+the corpus reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec.ops import Op, all_ops
+from fusec.ops.batching import Alone, InGraph, NoLanes, declare
+from fusec.trace import tracer  # noqa: F401 (all rows are there)
+
+ROWS = list(all_ops())
+WITH_GRAPHS = {"GivenDerivative"}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_every_row_has_a_rule_or_a_reason(row: Op) -> None:
+    rule: Any = row.batching
+    if isinstance(rule, Alone | NoLanes):
+        assert len(rule.reason.split()) > 5 and not rule.reason.endswith(".")
+    elif isinstance(rule, InGraph):
+        assert row.name in WITH_GRAPHS
+    else:
+        assert callable(rule)
+
+
+def test_a_second_rule_is_an_error() -> None:
+    with pytest.raises(ValueError, match="declared twice"):
+        declare(Alone("it is one more rule for the row"), "Add")
+
+
+X = np.random.default_rng(3).normal(size=(5, 4))
+CALLS: list[Callable[..., Any]] = [
+    lambda x: np.linalg.qr(x.reshape(2, 2))[1], lambda x: np.linalg.norm(x.reshape(2, 2), axis=1),
+    lambda x: np.linalg.tensorinv(x.reshape(2, 2) + 3 * np.eye(2), ind=1),
+    lambda x: np.fft.ifft2(x.reshape(2, 2), axes=(0, -1)).real,
+    lambda x: np.fft.fftn(x.reshape(2, 2), axes=(0,)).imag, lambda x: np.fft.rfftn(x).real,
+    lambda x: np.fft.hfft(x), lambda x: np.nancumsum(x), lambda x: np.nanmedian(x),
+    lambda x: np.argpartition(x, 2)[2], lambda x: np.lexsort((x, x > 0)),
+    lambda x: np.isin(x > 0, [True]), lambda x: np.vander(x, 3),
+    lambda x: np.histogram_bin_edges(x, bins=3), lambda x: np.unravel_index(2, (2, 2))[0] + x,
+    lambda x: np.bincount((x > 0).astype(int), minlength=2),
+    lambda x: np.choose([0, 1, 1, 0], [x, -x]),
+    lambda x: np.packbits(x > 0), lambda x: np.correlate(x, x[:2]), lambda x: np.nanargmax(x),
+    lambda x: np.linalg.multi_dot([x.reshape(2, 2)] * 3), lambda x: np.roll(x, 1) + np.flip(x),
+    lambda x: np.tri(4) @ x, lambda x: np.apply_over_axes(np.sum, x.reshape(2, 2), [0]),
+    lambda x: np.cross(x[:3], x[1:]), lambda x: np.einsum("ii", x.reshape(2, 2)),
+    lambda x: np.dot(x.reshape(1, 2, 2), x.reshape(2, 2)), lambda x: np.pad(x, 1),
+    lambda x: np.linalg.eigvalsh(x.reshape(2, 2)), lambda x: np.repeat(x, 2),
+    lambda x: np.quantile(x, [0.1, 0.6]), lambda x: np.compress(x > 0, x).sum(),
+    lambda x: np.bitwise_count(np.abs(x * 9).astype(np.uint8)), lambda x: np.spacing(x),
+]
+
+
+@pytest.mark.repeats
+@pytest.mark.parametrize("f", CALLS, ids=range(len(CALLS)))
+def test_calls_in_lanes(f: Callable[..., Any]) -> None:
+    want = np.stack([f(x) for x in X])
+    got = fusec.vmap(f)(X)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
+def test_a_product_of_one_matrix_is_one_product() -> None:
+    """A stack of vectors is the rows of one product, not a product for each."""
+    def f(x: Any) -> Any:
+        return np.ones((3, 4)) @ x
+
+    graph = fusec.jit(fusec.vmap(f)).trace(X).graph
+    assert [v.type.rank for n in graph.nodes if n.op == "MatMul" for v in n.inputs] == [2, 2]
+    assert not any(n.op == "Loop" for n in graph.nodes)
+
+
+def test_straight_parts_stay_out_of_the_loop() -> None:
+    """Sines before the loop and the product after it are those of all lanes."""
+    def f(x: Any) -> Any:
+        s = np.sin(x).sum()
+        while s > 0.5:
+            s = s / 2
+        return np.ones((3, 4)) @ (x * s)
+
+    graph = fusec.jit(fusec.vmap(f)).trace(X).graph
+    (loop,) = (n for n in graph.nodes if n.op == "Loop")
+    assert {"Sin", "MatMul"} <= {n.op for n in graph.nodes}
+    assert not {"Sin", "MatMul", "Mul"} & {n.op for n in loop.attrs["body"].nodes}

@@ -1,0 +1,223 @@
+"""`fusec.vmap`: axes, nesting, other transformations, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+from fusec.errors import UnsupportedError
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(4, 3))
+V = RNG.normal(size=3)
+
+
+def newton(m: Any) -> Any:
+    e = m
+    while abs(e - 0.3 * np.sin(e) - m) > 1e-10:
+        e = e - (e - 0.3 * np.sin(e) - m) / (1 - 0.3 * np.cos(e))
+    return e
+
+
+# ------------------------------------------------------------------------------------------- axes
+
+
+def test_axes_of_arguments_and_results() -> None:
+    t = RNG.normal(size=(2, 4, 3))
+    got = fusec.vmap(lambda a, b: a * b[0], in_axes=(1, -2), out_axes=-1)(t, X[:, :2])
+    want = np.stack([t[:, k] * X[k, 0] for k in range(4)], axis=-1)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_pytrees_of_arguments_axes_and_results() -> None:
+    def f(p: Any, s: Any) -> Any:
+        return {"y": p["w"] @ p["b"] + s, "both": (p["b"], [p["b"] + s])}
+
+    tree = {"w": V, "b": X}
+    got = fusec.vmap(f, in_axes=({"w": None, "b": 0}, 0), out_axes={"y": 0, "both": 1})(
+        tree, np.arange(4.0))
+    np.testing.assert_allclose(got["y"], X @ V + np.arange(4))
+    np.testing.assert_array_equal(got["both"][0], X.T)
+    np.testing.assert_array_equal(got["both"][1][0], X.T + np.arange(4))
+
+
+def test_results_that_lanes_share() -> None:
+    got = fusec.vmap(lambda x, v: (x.sum(), v.sum()), (0, None), (0, None))(X, V)
+    np.testing.assert_allclose(got[0], X.sum(1))
+    assert got[1] == V.sum()
+    same = fusec.vmap(lambda v: v * 2, None, axis_size=3)(V)
+    np.testing.assert_array_equal(same, np.stack([V * 2] * 3))
+
+
+def test_defaults_and_keywords() -> None:
+    def f(x: Any, k: float = 2.0, *, shift: Any = None) -> Any:
+        return x * k if shift is None else x * k + shift
+
+    np.testing.assert_array_equal(fusec.vmap(f)(X), X * 2)
+    np.testing.assert_array_equal(fusec.vmap(f)(X, shift=X[:, 0]), X * 2 + X[:, :1])
+    np.testing.assert_allclose(fusec.vmap(np.sum)(X), X.sum(1))
+
+
+def test_no_lanes_at_all() -> None:
+    assert fusec.vmap(lambda x: x.sum())(X[:0]).shape == (0,)
+    assert fusec.vmap(newton)(np.zeros(0)).shape == (0,)
+
+
+# ------------------------------------------------------------------------------- transformations
+
+
+def test_nested() -> None:
+    dots = fusec.vmap(fusec.vmap(np.dot, (None, 0)), (0, None))
+    np.testing.assert_allclose(dots(X, X), X @ X.T)
+    grid = RNG.uniform(0, 6, (3, 4))
+    got = fusec.vmap(fusec.vmap(newton))(grid)
+    np.testing.assert_allclose(got, [[newton(m) for m in row] for row in grid])
+
+
+def test_jit_either_way_round() -> None:
+    want = np.sin(X).sum(1) + 1
+    inside = fusec.vmap(fusec.jit(lambda x: np.sin(x).sum() + 1))
+    outside = fusec.jit(lambda x: fusec.vmap(lambda a: np.sin(a).sum())(x) + 1)
+    np.testing.assert_allclose(inside(X), want)
+    np.testing.assert_allclose(outside(X), want)
+
+
+def loss(w: Any, x: Any, t: Any) -> Any:
+    return ((np.tanh(w @ x) - t) ** 2).sum()
+
+
+def test_gradients_of_each_lane_and_of_all() -> None:
+    w, t = RNG.normal(size=(2, 3)), RNG.normal(size=(4, 2))
+    each = fusec.vmap(fusec.grad(loss), (None, 0, 0))(w, X, t)
+    want = np.stack([fusec.grad(loss)(w, x, y) for x, y in zip(X, t, strict=True)])
+    np.testing.assert_allclose(each, want, rtol=1e-12)
+    whole = fusec.grad(lambda w: fusec.vmap(loss, (None, 0, 0))(w, X, t).sum())(w)
+    np.testing.assert_allclose(whole, want.sum(0), rtol=1e-12)
+
+
+def test_gradients_through_loops_of_lanes() -> None:
+    m = np.linspace(0.1, 6, 7)
+    want = np.array([fusec.grad(newton)(x) for x in m])
+    np.testing.assert_allclose(fusec.vmap(fusec.grad(newton))(m), want, rtol=1e-12)
+    whole = fusec.grad(lambda m: fusec.vmap(newton)(m).sum())
+    np.testing.assert_allclose(whole(m), want, rtol=1e-12)
+
+
+def test_a_derivative_that_the_program_gave() -> None:
+    @fusec.custom_vjp
+    def f(x: Any, a: Any) -> Any:
+        return np.sin(x) * a
+
+    f.defvjp(lambda x, a: (np.sin(x) * a, (x, a)), lambda r, ct: (ct * 100.0 + r[1], ct * 7.0))
+    a = np.array(2.0)
+    got = fusec.grad(lambda x, a: fusec.vmap(f, (0, None))(x, a).sum(), (0, 1))(X[:, 0].copy(), a)
+    np.testing.assert_allclose(got[0], np.full(4, 102.0))
+    np.testing.assert_allclose(got[1], 28.0)
+    each = fusec.vmap(fusec.grad(f), (0, None))(X[:, 0].copy(), a)
+    np.testing.assert_allclose(each, np.full(4, 102.0))
+
+
+def test_random_numbers_with_a_key_a_lane() -> None:
+    keys = fusec.random.split(fusec.random.key(3), 4)
+    for draw, tolerance in ((fusec.random.bits, 0), (fusec.random.normal, 1e-14)):
+        got = fusec.vmap(lambda k, draw=draw: draw(k, (3,)))(keys)
+        want = np.stack([draw(k, (3,)) for k in keys])
+        np.testing.assert_allclose(got, want, rtol=tolerance)
+
+
+# --------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("call, texts", [
+    (lambda: fusec.vmap(np.dot, (0, 0))(X, V), ["number of lanes", "axis 0: 4", "axis 0: 3"]),
+    (lambda: fusec.vmap(lambda p: p["a"] * p["b"], ({"a": 0, "b": 0},))({"a": X, "b": V}),
+     ["p['a'], axis 0: 4", "p['b'], axis 0: 3"]),
+    (lambda: fusec.vmap(np.sin, None)(X), ["axis_size"]),
+    (lambda: fusec.vmap(np.sin, axis_size=5)(X), ["axis_size: ", "axis 0: 4"]),
+    (lambda: fusec.vmap(np.sin, 3)(X), ["no axis 3", "f64[4,3]"]),
+    (lambda: fusec.vmap(lambda x: x.sum(), out_axes=1)(X), ["no axis 1 for lanes"]),
+    (lambda: fusec.vmap(lambda x: x.sum(), out_axes=None)(X), ["differs from lane to lane"]),
+    (lambda: fusec.vmap(lambda x, y: x, (0,))(X, V), ["another length"]),
+    (lambda: fusec.vmap(lambda x: x, ((0, 0),))(X), ["another structure than x"]),
+], ids=range(9))
+def test_axes_that_do_not_fit(call: Any, texts: list[str]) -> None:
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert isinstance(caught.value, fusec.FusecError)
+    assert all(text in str(caught.value) for text in texts), str(caught.value)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda: fusec.vmap(lambda x, y: x * y)(X, 3.0), "y has no axis 0"),
+    (lambda: fusec.vmap(np.sin, "0"), "in_axes is a str"),
+    (lambda: fusec.vmap(np.sin, axis_size=2.0), "no number of lanes"),
+    (lambda: fusec.vmap(3), "needs a function"),
+    (lambda: fusec.vmap(lambda x: "text")(X), "returns a text"),
+], ids=range(5))
+def test_arguments_that_are_none(call: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+COUNTED = [0]
+VARIABLE = fusec.Variable(np.zeros(3))
+
+
+def writes_shared(x: Any, v: Any) -> Any:
+    v[0] = x[0]
+    return x
+
+
+def counts(x: Any) -> Any:
+    global COUNTED
+    COUNTED = x
+    return x
+
+
+def assigns(x: Any) -> Any:
+    VARIABLE.assign(x)
+    return x
+
+
+@pytest.mark.parametrize("f, args, axes, texts", [
+    (writes_shared, (X, V), (0, None), ["v, which is the same in each lane", "v[0] = x[0]"]),
+    (counts, (X,), 0, ["outer variables"]),
+    (assigns, (X,), 0, ["older than its call"]),
+    (lambda x: x + np.random.rand(), (X,), 0, ["rand", "fusec.random"]),
+    (lambda x: np.nonzero(x > 0)[0], (X,), 0, ["np.nonzero", "decide the size"]),
+], ids=range(5))
+def test_what_lanes_cannot_do(f: Any, args: Any, axes: Any, texts: list[str]) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        fusec.vmap(f, axes)(*(np.array(a) for a in args))
+    assert all(text in str(caught.value) for text in texts), str(caught.value)
+    assert __file__ in str(caught.value)
+
+
+def test_an_array_that_is_written_and_read_by_another_name() -> None:
+    def f(x: Any, y: Any) -> Any:
+        x[0] = 1
+        return y.sum()
+
+    a = X.copy()
+    with pytest.raises(UnsupportedError, match="another name"):
+        fusec.vmap(f)(a, a)
+
+
+def test_errors_of_lanes() -> None:
+    def f(x: Any) -> Any:
+        if x[0] > 5:
+            raise ValueError("too far")
+        return x
+
+    x = X.copy()
+    np.testing.assert_array_equal(fusec.vmap(f)(x), x)
+    x[2, 0] = 9
+    with pytest.raises(ValueError, match="too far"):
+        fusec.vmap(f)(x)
+    with pytest.raises(IndexError, match="index 5 is out of bounds"):
+        fusec.vmap(lambda x, i: x[i])(X, np.array([0, 1, 5, 2]))
+    with pytest.raises(IndexError):  # though nobody reads the element
+        fusec.vmap(lambda x, i: (x[i], x.sum())[1])(X, np.array([0, 1, 5, 2]))
