@@ -16,8 +16,8 @@ from .texts import Sources
 Json = dict[str, Any]
 MOST_TEXT = 400_000  # letters of one text of a kernel
 MOST_OF_ALL = 6_000_000  # letters of the texts of all kernels
-_TITLES = {"ll": "LLVM", "opt": "LLVM, optimised", "asm": "assembly", "cu": "CUDA C++", "ptx": "PTX",
-           "sass": "SASS", "py": "launches"}
+_TITLES = {"ll": "LLVM", "opt": "LLVM, optimised", "asm": "assembly", "cu": "CUDA C++",
+           "ptx": "PTX", "sass": "SASS", "py": "launches"}
 
 
 class KernelPart:
