@@ -74,6 +74,9 @@ class LlvmValue:
         return f"{self.type} {self.text}"
 
 
+Origin = tuple[int, int, Any]  # lines from and to, and the expression that they compute
+
+
 class LlvmEmitter:
     """The body of one function, line by line, and the declarations it needs."""
 
@@ -84,6 +87,10 @@ class LlvmEmitter:
         self.functions: dict[str, str] = {}
         self.links: dict[str, str] = {}  # modules to be linked, by the symbol they define
         self.depth = 0  # of loops around what is emitted next
+        # Of each function the number of its first line in its text, and which lines are of which
+        # expression; None where nobody asks.
+        self.origins: dict[str, tuple[int, list[Origin]]] | None = None
+        self.of_lines: list[Origin] = []
         self._count = 0
 
     def fresh(self, stem: str = "t") -> str:
@@ -110,6 +117,11 @@ class LlvmEmitter:
 
     def declare(self, text: str) -> None:
         self.declarations.add(text)
+
+    def note(self, start: int, source: Any) -> None:
+        """The lines from ``start`` on are of this expression."""
+        if self.origins is not None:
+            self.of_lines.append((start, len(self.lines), source))
 
     # -- integers used for addressing
 

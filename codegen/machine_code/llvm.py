@@ -84,6 +84,14 @@ class NativeCode:
         with _lock, _as_emitted():
             return target_machine().emit_assembly(self._optimised())
 
+    def listings(self, source: str) -> tuple[str, str]:
+        """The optimised IR and the assembly of a text, with this code's settings: of its own text
+        with places added, say."""
+        with _lock, _as_emitted():
+            module = _parse(source, self._links)
+            _optimise(module, self._speed)
+            return str(module), target_machine().emit_assembly(module)
+
 
 @functools.cache
 def _target() -> Any:

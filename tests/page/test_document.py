@@ -11,6 +11,7 @@ import pytest
 from page_programs import CASES, X, smooth, standardise, storm
 
 import fusec
+from fusec.codegen.cpu.nests.modes import emit_nest
 from fusec.compiled.reports.passes_report import headline
 from fusec.core.display.amounts import bytes_text
 from fusec.inspect.page.document import FORMAT
@@ -102,6 +103,33 @@ def test_kernels_are_linked_with_nodes() -> None:
     assert of["t10: f64 = sqrt(t9)"] == {"Sqrt"}
     assert of["r1: f64 = add-reduce t5"] == {"Sum_1"}
     assert of["Tanh[i0, i1] = t13"] == {"Tanh"}
+
+
+def test_code_is_linked_with_loops() -> None:
+    concrete = standardise.concrete(X, 0.5)
+    code = sections_of(concrete)["code0/0"]
+    loops = code["parts"][0][1].splitlines()
+    (tanh,) = [row for row, line in enumerate(loops) if "= tanh(" in line]
+    (root,) = [row for row, line in enumerate(loops) if "= sqrt(" in line]
+    for title, call in (("LLVM", "@fusec.tanh"), ("LLVM, optimised", ""), ("assembly", "")):
+        text = dict(code["parts"])[title].splitlines()
+        rows = code["links"]["code"][title]
+        assert sum(tanh in of for of in rows) >= (1 if call else 40), title
+        for line, of in zip(text, rows, strict=False):
+            if call and call in line:
+                assert tanh in of, line
+            if "call double @llvm.sqrt" in line:  # in assembly moved code has no place
+                assert root in of, line
+
+
+def test_code_is_the_same_whether_its_lines_are_noted() -> None:
+    for function, args in CASES.values():
+        for kernel in function.concrete(*args).kernels:
+            for form in kernel.step.forms:
+                plain, noted = emit_nest(form, "f"), emit_nest(form, "f", is_noted=True)
+                assert plain.functions == noted.functions and not plain.of_lines
+                for first, notes in noted.origins.values():
+                    assert first >= 2 and notes
 
 
 def test_nodes_of_derivatives_are_known() -> None:

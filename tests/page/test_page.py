@@ -14,6 +14,7 @@ from chromium import Chromium, missing
 from page_programs import CASES, storm
 
 import fusec
+from fusec.inspect.page.comparison import save_comparison
 from fusec.inspect.page.page import save
 from fusec.inspect.page.views import sections_of, sections_of_function
 
@@ -191,6 +192,30 @@ def test_themes_are_readable(browser: Chromium, pages: dict[str, Path]) -> None:
         assert all(ratio >= 4.5 for _, ratio in colours), colours  # WCAG 2.1, level AA
         grounds.add(browser.run("getComputedStyle(document.body).backgroundColor"))
     assert len(grounds) == 2
+
+
+def test_code_lights_up_with_the_loops(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["standardise"])
+    for code in ("LLVM", "assembly"):
+        browser.view("kernels", kernel=0, node="Tanh", code=code)
+        lit = texts(browser, ".code li.chosen .text")
+        assert lit and (code != "LLVM" or any("@fusec.tanh" in line for line in lit))
+
+
+def test_two_pages_compared(
+    browser: Chromium, pages: dict[str, Path], tmp_path: Path
+) -> None:
+    path = save_comparison(pages["standardise"], pages["smooth"], tmp_path / "d.html")
+    browser.open(path)
+    assert browser.run("document.getElementById('main').className") == "compared"
+    addresses = browser.run("[...document.querySelectorAll('main a')].map("
+                            "e => e.getAttribute('href'))")
+    assert {address.partition("?")[0] for address in addresses} == {"#graph", "#kernels"}
+    for address in addresses[:3]:
+        browser.run(f"location.hash = {json.dumps(address)}")
+        browser.until(f"document.getElementById('main').className === "
+                      f"{json.dumps(address[1:].partition('?')[0])}")
+        browser.settled()
 
 
 @pytest.mark.alone

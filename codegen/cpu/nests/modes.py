@@ -39,6 +39,11 @@ _MODES: dict[str, type[NestEmitter]] = {
 }
 
 
-def emit_nest(form: LoopForm, name: str) -> LlvmEmitter:
-    """LLVM functions of a form, named ``name`` (and ``name.finish`` for full reductions)."""
-    return _MODES[form.mode](form, name).emit()
+def emit_nest(form: LoopForm, name: str, is_noted: bool = False) -> LlvmEmitter:
+    """LLVM functions of a form, named ``name`` (and ``name.finish`` for full reductions).
+
+    ``is_noted``: which lines are of which expression is noted in ``origins``.
+    """
+    nest = _MODES[form.mode](form, name)
+    nest.em.origins = {} if is_noted else None
+    return nest.emit()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...kernels.loop_ir import Expr, Reduction, Stage, Store
+from ...kernels.loop_ir import Expr, Reduction, Stage, Store, expr
 from ...kernels.specialise import ACROSS, LoopForm
 from ..emitter import LlvmValue
 from ..scalars.scalar_ops import emit_operation
@@ -41,10 +41,12 @@ class NestEmitter(ExpressionEmitter):
         for check in stage.checks:
             self._evaluate(check, point)
         for (store, value), where in zip(stores, places, strict=True):
+            start = len(em.lines)
             if where:
                 self._store_at(store, where, value, point)
             else:
                 self._store(store, value, point)
+            em.note(start, store.value)
         for number, value in scratch:
             em.store(self._scratch_pointer(number, point), em.splat(value, point.lanes))
         for acc, value in zip(accs, totals, strict=True):
@@ -56,7 +58,9 @@ class NestEmitter(ExpressionEmitter):
             if point.valid is not None and not self._is_neutral(acc.reduction, point):
                 neutral = em.const(wide.dtype, identity_of(acc.kind, wide.dtype), point.lanes)
                 wide = emit_operation(em, "select", wide.dtype, [point.valid, wide, neutral])
+            start = len(em.lines)
             accumulate(em, acc, wide, copy, index, along)
+            em.note(start, expr("reduced", acc.reduction.dtype, attr=acc.reduction.number))
 
     def _is_neutral(self, reduction: Reduction, point: LanePoint) -> bool:
         """Whether absent elements add 0 as they are: masks read 0, and products of those are 0."""

@@ -71,15 +71,18 @@ class ExpressionEmitter(NestFunction):
                     found[id(e)] = self._leaf(e, here)
             elif all(id(a) in found for a in e.args) and e.op not in _IN_PLACE and (
                     id(e) not in self.sides.selects and id(e) not in self.sides.side_of):
-                args = [found[id(a)] for a in e.args]
+                start, args = len(self.em.lines), [found[id(a)] for a in e.args]
                 found[id(e)] = emit_operation(self.em, e.op, e.dtype, args)
+                self.em.note(start, e)
         return found
 
     def _evaluate(self, root: Expr, point: LanePoint, side: Side | None = None) -> LlvmValue:
         """The value of an expression; ``side``: of a select that branches, which is emitted now."""
         for e in walk([root]):
             if id(e) not in point.memo and self.sides.side_of.get(id(e)) == side:
+                start = len(self.em.lines)
                 point.memo[id(e)] = self._expression(e, point)
+                self.em.note(start, e)
         return point.memo[id(root)]
 
     def _branched(self, select: Expr, point: LanePoint) -> LlvmValue:

@@ -49,7 +49,7 @@ class NestFunction:
 
     def _function(self, name: str, body: Callable[[], None]) -> None:
         em = self.em
-        em.lines, em.allocas = [], []
+        em.lines, em.allocas, em.of_lines = [], [], []
         self.failures = FailureFlags(em)
         self._load_block()
         body()
@@ -64,6 +64,8 @@ class NestFunction:
         lines = with_calls(em.lines, em.functions, self.form.nest.roots)
         text = "\n".join([head, "entry:", *em.allocas, *lines, "}"])
         em.functions[name] = text
+        if em.origins is not None:
+            em.origins[name] = 2 + len(em.allocas), em.of_lines
 
     def _slot(self, number: int, kind: str = "i64") -> str:
         pointer = self.em.value(f"getelementptr i64, ptr %block, i64 {number}")

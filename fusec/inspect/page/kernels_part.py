@@ -9,6 +9,7 @@ from fusec.compiled.compiled_steps import CompiledControl, CompiledKernel
 from fusec.core.display.amounts import count_text
 from fusec.ir import Graph
 
+from .code_links import listings
 from .links import Links, links_of
 from .subject import Subject
 from .texts import Sources
@@ -32,7 +33,11 @@ class KernelPart:
         return [self._kernel(kernel) for kernel in self._subject.kernels]
 
     def _kernel(self, kernel: CompiledKernel) -> Json:
-        links = links_of(kernel, self._graphs())
+        links, texts = links_of(kernel, self._graphs()), _kernel_texts(kernel)
+        if self._subject.is_compiled and _has_code(kernel):
+            found = listings(kernel.step)
+            links.code = {title: listing.rows for title, listing in found.items()}
+            texts |= {title: listing.text for title, listing in found.items()} or _code(kernel.asm)
         return {
             "name": kernel.name, "ops": kernel.ops, "work": _known(kernel.kernel.work),
             "mode": kernel.mode, "device": self._device(kernel.name),
@@ -40,7 +45,7 @@ class KernelPart:
             "operands": [[o.name, o.dtype, _known(o.nbytes), o.direction] for o in kernel.operands],
             "loaded": _sum(kernel.bytes_loaded), "stored": _sum(kernel.bytes_stored),
             "boundaries": list(kernel.boundaries), "nodes": links.names,
-            "text": self._added(_kernel_texts(kernel, self._subject.is_compiled), links)}
+            "text": self._added(texts, links)}
 
     def _graphs(self) -> list[Graph]:
         trace = self._subject.trace
@@ -74,9 +79,8 @@ class KernelPart:
         return f"{cut}\n… {more} more, which FUSEC_DUMP writes to a file"
 
 
-def _kernel_texts(kernel: CompiledKernel, is_compiled: bool) -> dict[str, str]:
-    texts = {"loops": kernel.loops, "Python": kernel.source}
-    return texts | (_code(kernel.asm) if is_compiled and _has_code(kernel) else {})
+def _kernel_texts(kernel: CompiledKernel) -> dict[str, str]:
+    return {"loops": kernel.loops, "Python": kernel.source}
 
 
 def _has_code(kernel: CompiledKernel) -> bool:

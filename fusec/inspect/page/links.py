@@ -21,13 +21,13 @@ class Links:
     """``names``: the nodes of the kernel, ``nodes``: their places.
 
     ``loops``: for each line of the loops the numbers of the nodes that it computes.  ``code``: for
-    each text by its title the lines of the loops that its lines are of, -1 for none.
+    each text by its title and each of its lines the lines of the loops that it is of.
     """
 
     names: list[str] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     loops: list[list[int]] = field(default_factory=list)
-    code: dict[str, list[int]] = field(default_factory=dict)
+    code: dict[str, list[list[int]]] = field(default_factory=dict)
 
     def data(self, sources: Sources) -> Json:
         return {"nodes": [[n.name, n.op, sources.number(n.loc)] for n in self.nodes],

@@ -179,6 +179,7 @@
       this.sources = sources;
       this.panes = new Map();
       this.picked = null;
+      this.hasCode = new Set(Object.values(links.code).flat(2));
       this.lines = links.nodes.map(([, , loc]) => (loc < 0 ? null
         : `${sources.locs[loc][0]}:${sources.locs[loc][1]}`));
     }
@@ -199,12 +200,12 @@
 
     ofLoop(row) {
       const of = this.links.loops[row] || [];
-      return of.length ? {nodes: new Set(of), loops: new Set([row])} : null;
+      return of.length || this.hasCode.has(row) ? {nodes: new Set(of), loops: new Set([row])} : null;
     }
 
     ofCode(title, row) {
-      const loop = (this.links.code[title] || [])[row];
-      return loop === undefined || loop < 0 ? null : this.ofLoop(loop);
+      const loops = (this.links.code[title] || [])[row] || [];
+      return loops.length ? {nodes: new Set(loops.flatMap((l) => this.links.loops[l] || [])), loops: new Set(loops)} : null;
     }
 
     put(name, pane, targets) {

@@ -1,0 +1,103 @@
+"""Links of a kernel's machine code with the lines of its loops."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from fusec.codegen.cpu.line_numbers import lines_of_code
+from fusec.codegen.cpu.nests.modes import emit_nest
+from fusec.codegen.kernels.loop_ir import Expr, kernel_lines
+from fusec.codegen.machine_code.llvm import NativeCode
+from fusec.codegen.machine_code.native_nest import NativeNest
+from fusec.codegen.structured.kernel_statements import RunKernel
+from fusec.core.records import dataclass
+
+Rows = list[list[int]]  # for each line of a text the lines of the loops that it is of
+
+
+@dataclass
+class Listing:
+    """A text of a kernel with its links."""
+
+    text: str
+    rows: Rows
+
+
+def listings(step: RunKernel) -> dict[str, Listing]:
+    """LLVM's text, the optimised one and the assembly of the functions of a kernel; none where it
+    is not the CPU's."""
+    nests = [nest for nest in step.code if isinstance(nest, NativeNest)]
+    if len(nests) != len(step.code) or len(nests) != len(step.forms) or not nests:
+        return {}
+    origins = _origins(step, nests)
+    made = {"LLVM": Listing("", []), "LLVM, optimised": Listing("", []),
+            "assembly": Listing("", [])}
+    for code in {id(nest.code): nest.code for nest in nests}.values():
+        symbols = {nest.symbol for nest in nests if nest.code is code}
+        rows = origins[id(code)]
+        optimised, assembly = lines_of_code(code)
+        for title, text, lines in (
+                ("LLVM", code.source, range(code.source.count("\n") + 1)),
+                ("LLVM, optimised", code.llvm_ir, optimised),
+                ("assembly", code.assembly, assembly)):
+            _add(made[title], text, lines, rows, symbols)
+    return made
+
+
+def _add(
+    listing: Listing, text: str, lines: Sequence[int], rows: dict[int, list[int]],
+    symbols: set[str],
+) -> None:
+    """Adds the functions of these symbols; the others are those of other kernels, or helpers."""
+    kept = list(_functions(text.split("\n"), symbols))
+    listing.text += "\n".join(line for _, line in kept) + "\n"
+    listing.rows += [rows.get(lines[number], []) if number < len(lines) else []
+                     for number, _ in kept]
+
+
+def _functions(lines: Sequence[str], symbols: set[str]) -> Iterator[tuple[int, str]]:
+    """The numbered lines of functions that are named so, in IR or in assembly."""
+    heads = tuple(f"@{symbol}{end}" for symbol in symbols for end in ("(", ".finish("))
+    labels = {f"{symbol}{end}:" for symbol in symbols for end in ("", ".finish")}
+    inside = False
+    for number, line in enumerate(lines):
+        is_head = line.startswith("define ") and any(head in line for head in heads)
+        inside = inside or is_head or line in labels
+        if inside:
+            yield number, line
+            if line == "}" or line.startswith(".Lfunc_end"):
+                inside = False
+                yield number + 1, ""
+
+
+def _origins(step: RunKernel, nests: Sequence[NativeNest]) -> dict[int, dict[int, list[int]]]:
+    """For each code, by its id, and each line of its source, the lines of the loops."""
+    found: dict[int, dict[int, list[int]]] = {id(nest.code): {} for nest in nests}
+    rows = _rows_of_nests(step)
+    for number, (nest, form) in enumerate(zip(nests, step.forms, strict=True)):
+        emitter = emit_nest(form, nest.symbol, is_noted=True)
+        for name, (first, notes) in (emitter.origins or {}).items():
+            start = _place(nest.code, emitter.functions[name])
+            for low, high, e in notes if start >= 0 else ():
+                for line in range(low, high):  # the innermost expressions are noted first
+                    found[id(nest.code)].setdefault(start + first + line, rows[number].get(e, []))
+    return found
+
+
+def _place(code: NativeCode, function: str) -> int:
+    """The line of the source at which a function begins; -1 where its text is another."""
+    at = code.source.find(function)
+    return code.source.count("\n", 0, at) if at >= 0 else -1
+
+
+def _rows_of_nests(step: RunKernel) -> defaultdict[int, dict[Expr, list[int]]]:
+    """For each nest the lines of the loops of each expression."""
+    found: defaultdict[int, dict[Expr, list[int]]] = defaultdict(dict)
+    nest = -1
+    for number, (text, e) in enumerate(kernel_lines(step.kernel)):
+        if text.startswith("  nest "):
+            nest += 1
+        elif e is not None:
+            found[nest].setdefault(e, []).append(number)
+    return found
