@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import linecache
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,8 @@ def test_every_link_leads_to_a_view(browser: Chromium, pages: dict[str, Path], n
         browser.run(f"location.hash = {json.dumps(address)}")
         browser.until(f"document.getElementById('main').className === '{view}'")
         browser.settled()
-        assert browser.run("document.getElementById('main').textContent.length") > 10
+        shown = browser.run("document.getElementById('main').textContent")
+        assert len(shown) > 10 and not re.search(r"\bnull|undefined|NaN|\[object", shown)
         todo += browser.run("[...document.querySelectorAll('a[href^=\"#\"]')].map("
                             "e => e.getAttribute('href')).filter(h => h !== '#main')")
     assert {view for view, *_ in seen} == set(VIEWS)
@@ -98,6 +100,22 @@ def test_why_an_edge_is_not_fused(browser: Chromium, pages: dict[str, Path]) -> 
         "return [x + r.left, y + r.top]; })()")
     browser.move(x, y)
     assert "piecewise operands split the domain" in texts(browser, "#tip")[0]
+
+
+def test_a_finding_leads_to_its_cause(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["smooth"])
+    browser.click(*browser.at(".findings a"))
+    browser.until("document.getElementById('main').className === 'graph'")
+    browser.settled()
+    (details,) = texts(browser, ".details")
+    assert details.startswith("fused_1") and "piecewise operands split the domain" in details
+    browser.click(*browser.at(".details a[href^='#kernels']"))
+    browser.until("document.getElementById('main').className === 'kernels'")
+    browser.open(pages["storm"])
+    browser.click(*browser.at(".findings a"))
+    browser.until("document.getElementById('main').className === 'runs'")
+    browser.settled()
+    assert any("axis" in text for text in texts(browser, ".runs p code"))
 
 
 def test_boxes_fold_and_unfold(browser: Chromium, pages: dict[str, Path]) -> None:

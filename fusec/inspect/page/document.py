@@ -35,18 +35,23 @@ def document(
     some, by their position."""
     kept = list(range(len(stages)))[-MOST_TRACES:]
     subjects = [subject_of(stages[number]) for number in kept]
-    sections: Json = {"head": _head(name, subjects, stages, line)}
+    is_measured = any(measured.steps for measured in (calls or {}).values())
+    sections: Json = {"head": _head(name, subjects, stages, line, is_measured)}
     for place, (number, subject) in enumerate(zip(kept, subjects, strict=True)):
         measured = (calls or {}).get(number)
         sections |= {f"{key}/{place}": part for key, part in _parts(subject, measured).items()}
     return sections
 
 
-def _head(name: str, subjects: Sequence[Subject], stages: Sequence[Any], line: str | None) -> Json:
+def _head(
+    name: str, subjects: Sequence[Subject], stages: Sequence[Any], line: str | None,
+    is_measured: bool,
+) -> Json:
     compiled = [stage for stage in stages if isinstance(stage, CompiledTrace)]
     return {
         "format": FORMAT, "fusec": fusec.__version__, "function": name, "line": line,
-        "machine": machine_data(), "keys": tree_of_keys(compiled), "launches": launches(name),
+        "machine": machine_data(is_measured), "keys": tree_of_keys(compiled),
+        "launches": launches(name),
         "left_out": len(stages) - len(subjects), "findings": of_traces(compiled),
         "traces": [{"stage": s.stage, "signature": s.signature, "reason": s.reason,
                     "kernels": len(s.kernels), "externs": len(s.externs),
@@ -95,8 +100,18 @@ def _graph(subject: Subject, graphs: GraphPart) -> Json:
     if subject.trace is not None:
         made["partitions"] = {name: graphs.number(part)
                               for name, part in subject.trace.partitions.items()}
+        _place(graphs.graphs, made)
         made["gradient"] = sorted(subject.trace.build.traced.of_gradient)
     return made
+
+
+def _place(graphs: list[Json], made: Json) -> None:
+    """Tell each node of the last graph the device that placement chose for it."""
+    chosen = {node["n"]: device for device, number in made["partitions"].items()
+              for node in graphs[number]["nodes"]}
+    for node in graphs[made["optimized"]]["nodes"] if chosen else ():
+        if node["i"] and node["n"] in chosen:
+            node["d"] = chosen[node["n"]]
 
 
 def _pass(record: PassRun, texts: GraphTexts) -> Json:

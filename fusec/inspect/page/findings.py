@@ -8,6 +8,7 @@ from typing import Any
 
 from fusec.compiled.compiled_trace import CompiledTrace
 from fusec.core.display.amounts import bytes_text, count_text
+from fusec.ir.device_names import DeviceName
 
 from .subject import Subject
 
@@ -45,14 +46,15 @@ def _loops(subject: Subject) -> Iterator[Json]:
 
 def _transfers(subject: Subject) -> Iterator[Json]:
     partitions = {} if subject.trace is None else subject.trace.partitions
-    for device, graph in partitions.items():
+    for name, graph in partitions.items():
+        device = DeviceName.parse(name).short
         sent = [node for node in graph.nodes if node.op == "Send"]
         if sent:
             sizes = [v.type.nbytes for node in sent for v in node.inputs]
             known = sum(size for size in sizes if isinstance(size, int))
             leave = f"{count_text(len(sent), 'value')} leave{'s' * (len(sent) == 1)} {device}"
             yield _found(f"{leave}: {bytes_text(known)} are copied at each call", "graph",
-                         graph=device, node=sent[0].name)
+                         graph=name, node=sent[0].name)
 
 
 def _libraries(subject: Subject) -> Iterator[Json]:

@@ -14,11 +14,11 @@ from fusec.runtime.devices import calibration, registry
 Json = dict[str, Any]
 
 
-def machine_data() -> Json:
-    """Versions, cores, threads, and the rates of devices that were measured."""
+def machine_data(measure: bool = False) -> Json:
+    """Versions, cores, threads, and the rates of devices: see `rates_data`."""
     return {"versions": versions.summary(), "cpu": cpu_name(), "cores": machine.usable_cores(),
             "cores in all": os.cpu_count(), "threads": config.num_threads,
-            "at": time.strftime("%Y-%m-%d %H:%M:%S"), "rates": rates_data()}
+            "at": time.strftime("%Y-%m-%d %H:%M:%S"), "rates": rates_data(measure)}
 
 
 def cpu_name() -> str:

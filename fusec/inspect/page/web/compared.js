@@ -15,7 +15,7 @@
   const link = (text, view, side, more) => h("a", {href: `#${view}?${new URLSearchParams({trace: side, ...more})}`}, text);
 
   function facts(data) {
-    return table(["", ...data.names], data.facts.map(([title, a, b]) => {
+    return table(["", ...data.names, ""], data.facts.map(([title, a, b]) => {
       const show = (v) => (typeof v === "number" && title === "a call" ? fusec.micro(v) : v ?? "");
       return [title, show(a), show(b), title === "a call" ? ratio(a, b) : a === b ? "" : "differs"];
     }));
@@ -59,7 +59,7 @@
   function stages(data) {
     if (!data.stages.length) return "";
     const ms = (value) => (value === null || value === undefined ? "" : `${value.toFixed(1)} ms`);
-    return h("section", null, h("h2", null, "Compile time"), table(["", ...data.names],
+    return h("section", null, h("h2", null, "Compile time"), table(["", ...data.names, ""],
       data.stages.map(([stage, a, b]) => [stage, ms(a), ms(b), ratio(a, b)])));
   }
 

@@ -122,7 +122,7 @@
       context.fillStyle = colour("soft");
       context.font = `${FONT - 1.5}px ui-monospace, "DejaVu Sans Mono", monospace`;
       if (!item.open) context.fillText(clipped(second, w - 10, FONT - 1.5), x, top + 32);
-      else if (w > 200) { context.textAlign = "right"; context.fillText(clipped(second, w / 2 - 20, FONT - 1.5), left + w - 10, top + 17); }
+      else if (w > 200) { context.textAlign = "right"; context.fillText(clipped(second, w - 40 - 7.4 * first.length, FONT - 1.5), left + w - 10, top + 17); }
     }
 
     const clipped = (text, width, size = FONT) => {

@@ -42,7 +42,7 @@
     const list = [];
     if (data.optimized !== undefined) list.push(["optimized", data.optimized, "after the passes"]);
     list.push(["traced", data.traced, "as traced"]);
-    for (const [device, number] of Object.entries(data.partitions || {})) list.push([device, number, `part of ${device}`]);
+    for (const [device, number] of Object.entries(data.partitions || {})) list.push([device, number, `part of ${device.replace(/^.*device:/, "")}`]);
     return list;
   }
 
@@ -317,7 +317,7 @@
   // -- what is selected
 
   function tell(details, item, model) {
-    if (!item) { details.replaceChildren(...summary(model)); return; }
+    if (!item) { details.replaceChildren(h("div", null, summary(model))); return; }
     const {node} = item, {sources} = model;
     const loc = node.l >= 0 ? sources.locs[node.l] : null;
     const kernel = model.kernelOf.get(node.n);
@@ -326,7 +326,7 @@
       ["device", node.d], ["attributes", node.a]].filter(([, value]) => value);
     const why = (model.boundaries.get(node.n) || []);
     const control = model.kernels.control.findIndex((c) => c.node === node.n);
-    details.replaceChildren(h("h2", null, node.n),
+    details.replaceChildren(h("div", null, h("h2", null, node.n),
       h("dl.facts", null, facts.map(([k, v]) => [h("dt", null, k), h("dd", null, v)]),
         loc ? [h("dt", null, "line"), h("dd", null, fusec.link(fusec.place(sources, node.l), "overview", {line: loc[1]}),
           h("code.source", null, (sources.files[loc[0]].lines[loc[1] - sources.files[loc[0]].first] || "").trim()))] : null),
@@ -336,7 +336,7 @@
       item.gradient ? h("p", null, "A derivative made it.") : null,
       item.folds ? button(item.open ? "fold" : "unfold", () => model.toggle(item)) : null,
       why.length ? [h("h3", null, "not fused"), h("ul", null, why.map((t) => h("li", null, t)))] : null,
-      neighbours("operands", item.operands), neighbours("readers", item.readers));
+      neighbours("operands", item.operands), neighbours("readers", item.readers)));
   }
 
   function kernelOver(item, model) {

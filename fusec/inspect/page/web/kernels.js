@@ -23,7 +23,7 @@
     const all = part.kernels.map((kernel) => fusec.figures(kernel, runs, machine));
     const timed = all.some((f) => f.us !== undefined && f.us !== null);
     const limits = all.some((f) => f.percent !== null);
-    const heads = [["kernel"], ["lines"], ["operations", "for each element of its loops"],
+    const heads = [["kernel"], ["lines"], ["ops", "operations for each element of its loops"],
       ["in"], ["out"], ["op/byte", "operations for each byte that is read or written"],
       ...(timed ? [["time", "the median of single steps"]] : []),
       ...(limits ? [["% of limit", "the least time that the device needs for these bytes and operations, "
@@ -32,7 +32,7 @@
       const f = all[k];
       return h("tr", {"data-row": true, class: k === chosen ? "chosen" : null},
         h("td", null, fusec.link(kernel.name, "kernels", {kernel: k})),
-        h("td", null, linesText(kernel.lines, sources)),
+        h("td.lines-of", null, linesText(kernel.lines, sources)),
         h("td.num", null, String(kernel.ops)), h("td.num", null, fusec.bytes(kernel.loaded)),
         h("td.num", null, fusec.bytes(kernel.stored)),
         h("td.num", null, f.intensity === null ? "" : f.intensity.toPrecision(3)),
