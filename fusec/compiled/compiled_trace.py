@@ -26,7 +26,9 @@ from .compiled_steps import (
     control_steps,
     library_steps,
 )
+from .reports.broadcasts import SilentBroadcast, silent_broadcasts
 from .reports.explain import Assumed, Explanation
+from .reports.variable_records import VariableRecord, variable_records
 from .reports.viewed import Viewed
 
 if TYPE_CHECKING:
@@ -120,6 +122,20 @@ class CompiledTrace(Viewed):
         """Those of them that are trainable."""
         return tuple(variable for variable in self.variables if variable.trainable)
 
+    @property
+    def broadcasts(self) -> list[SilentBroadcast]:
+        """The operations whose result is larger than each of their operands, though the program
+        has inserted no axes for it."""
+        return silent_broadcasts(self.graph)
+
+    def variable_records(self) -> list[VariableRecord]:
+        """Its Variables with shapes, bytes, devices, and the norms of their values now."""
+        written = {met.input for met in self.build.traced.variables} & set(
+            self.executable.spec.updates)
+        assigned = {id(met.reference()) for met in self.build.traced.variables
+                    if met.input in written}
+        return variable_records(self.variables, assigned)
+
     def check_alive(self) -> None:
         """Raise ``ReferenceError`` where one of its Variables is gone: traces keep none alive."""
         gone = [met.title for met in self.build.traced.variables if met.reference() is None]
@@ -160,6 +176,8 @@ class CompiledTrace(Viewed):
             externs=self.externs,
             control=self.control,
             devices=self._device_lines(),
+            broadcasts=self.broadcasts,
+            variables=self.variable_records(),
             plan="\n".join(self._plan_lines()),
             threads=f"{config.num_threads} threads for kernels above "
                     f"{config.parallel_threshold} ns of estimated work",

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-import linecache
 from typing import Any
 
 import numpy as np
 
 from fusec.core.display.amounts import count_text
-from fusec.core.locations import GradientLoc, Loc
+from fusec.core.locations import GradientLoc
 from fusec.errors import FusecError, user_error
 from fusec.ir import Node, Value
-from fusec.ops.calls.users_names import users_name
+from fusec.ops.calls.users_names import operand_title, users_name
 from fusec.ops.graphs.origins import Origin
 
 _CURE = "keep operands away from there, as np.where(x > 0, x, 1) does before np.log"
 _STRICT = 'fusec.jit(f, fp="strict") rounds each operation as NumPy does'
 
-_MOST_TEXT = 40  # characters of an operand's expression
 
 
 def of_origin(name: str, origin: Origin, *, of_passes: bool = False) -> FusecError:
@@ -77,32 +74,7 @@ def _result(origin: Origin) -> str:
 
 
 def _operands(origin: Origin) -> list[tuple[str, str]]:
-    return [(_title(value, origin.node), _shown(x)) for value, x in origin.operands]
-
-
-def _title(value: Value, reader: Node) -> str:
-    node = value.node
-    if node.op == "Input":
-        return str(node.attrs.get("path") or node.name)
-    if node.op == "Const":
-        return "constant"
-    is_other = not isinstance(node.loc, GradientLoc) and node.loc != reader.loc
-    text = _text_at(node.loc) if is_other else ""
-    name = value.name if value.index else node.name
-    return f"{text} ({name})" if text else name
-
-
-def _text_at(loc: Loc | None) -> str:
-    """The program's text at a place, where it is a short expression on one line."""
-    if loc is None or not 0 <= loc.col < loc.end_col:
-        return ""
-    line = linecache.getline(loc.file, loc.line).encode()
-    text = line[loc.col:loc.end_col].decode(errors="replace")
-    try:
-        ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError):
-        return ""
-    return text if len(text) <= _MOST_TEXT else ""
+    return [(operand_title(value, origin.node), _shown(x)) for value, x in origin.operands]
 
 
 def _shown(x: Any) -> str:

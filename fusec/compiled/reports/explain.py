@@ -14,7 +14,9 @@ from fusec.core.display.notebook import Shown, folded, headline
 from fusec.core.records import dataclass
 from fusec.ir.graph import Loc
 
+from .broadcasts import SilentBroadcast
 from .passes_report import BodyInfo, PassRun, body_text, passes_text
+from .variable_records import VariableRecord, table
 
 Direction = Literal["in", "out", "inout"]
 
@@ -99,6 +101,8 @@ class Explanation(Shown):
     threads: str = ""
     assumed: Sequence[Assumed] = ()
     devices: Sequence[str] = ()
+    broadcasts: Sequence[SilentBroadcast] = ()
+    variables: Sequence[VariableRecord] = ()
 
     def __str__(self) -> str:
         return explain_text(self)
@@ -131,6 +135,8 @@ def _sections(parts: Explanation) -> list[str]:
         _section("not fused", _boundaries(parts.boundaries)),
         _section("library calls", [_extern(e) for e in parts.externs]),
         _section("branches and loops", [line for c in parts.control for line in _control(c)]),
+        _section("broadcasts that make larger arrays", map(str, parts.broadcasts)),
+        _section("Variables", table(parts.variables)),
         _section("devices", parts.devices),
         _section("plan", _lines(parts.plan)),
         _section("threads", _lines(parts.threads)),

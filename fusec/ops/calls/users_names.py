@@ -1,11 +1,17 @@
-"""What the user calls the operation of a node."""
+"""The user's words for nodes and their operands."""
 
 from __future__ import annotations
 
-from fusec.ir import Node
+import ast
+import linecache
+
+from fusec.core.locations import GradientLoc, Loc
+from fusec.ir import Node, Value
 
 from .. import registry
 from .library import LIBRARY, called_name
+
+_MOST_TEXT = 40  # characters of an operand's expression
 
 
 def users_name(node: Node) -> str:
@@ -17,3 +23,29 @@ def users_name(node: Node) -> str:
         return called_name(node.op, node.attrs["form"])
     function = row.numpy[0] if row.numpy else row.ufunc
     return node.op if function is None else f"np.{function.__name__}"
+
+
+def operand_title(value: Value, reader: Node) -> str:
+    """An operand as the program has it: the argument's path, else its expression and node."""
+    node = value.node
+    if node.op == "Input":
+        return str(node.attrs.get("path") or node.name)
+    if node.op == "Const":
+        return "constant"
+    is_other = not isinstance(node.loc, GradientLoc) and node.loc != reader.loc
+    text = _text_at(node.loc) if is_other else ""
+    name = value.name if value.index else node.name
+    return f"{text} ({name})" if text else name
+
+
+def _text_at(loc: Loc | None) -> str:
+    """The program's text at a place, where it is a short expression on one line."""
+    if loc is None or not 0 <= loc.col < loc.end_col:
+        return ""
+    line = linecache.getline(loc.file, loc.line).encode()
+    text = line[loc.col:loc.end_col].decode(errors="replace")
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return ""
+    return text if len(text) <= _MOST_TEXT else ""

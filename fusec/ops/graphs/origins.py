@@ -65,7 +65,7 @@ class _Made(NamedTuple):
 
     node: Node
     value: Any
-    count: int
+    number: int
     operands: tuple[Any, ...] | None  # None: too many bytes were kept before
     iterations: tuple[tuple[Node, int], ...]
 
@@ -102,7 +102,7 @@ class OriginSearch:
             zip(made.node.inputs, made.operands, strict=True))
         if registry.get(made.node.op).kind == "elementwise":
             given = tuple((v, np.broadcast_to(x, shape)[index]) for v, x in given)
-        return Origin(made.node, index, shape, np.asarray(made.value)[index], given, made.count,
+        return Origin(made.node, index, shape, np.asarray(made.value)[index], given, made.number,
                       made.iterations)
 
     # -- graphs
