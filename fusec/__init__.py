@@ -50,8 +50,11 @@ if TYPE_CHECKING:
     from fusec.compiled.reports.history import history
     from fusec.compiled.run_metadata import NodeStats, RunMetadata, RunOptions
     from fusec.compiled.trace_cache import no_retrace
+    from fusec.core.program_errors import SavedProgramError
     from fusec.dispatch.function import Function
     from fusec.dispatch.jit import jit
+    from fusec.dispatch.loading import LoadedFunction, LoadedProgram, load
+    from fusec.dispatch.saving import save
     from fusec.dispatch.wrapped_function import wrap_function
     from fusec.ops.graphs.admit import admit
     from fusec.placement.devices import devices
@@ -114,6 +117,8 @@ _MODULES = {
     "api.magics": "load_ipython_extension", "api.training.train": "train",
     "bench.measure": "benchmark",
     "gradients.lanes": "vmap",
+    "dispatch.saving": "save", "dispatch.loading": "load LoadedFunction LoadedProgram",
+    "core.program_errors": "SavedProgramError",
     "gradients": "grad value_and_grad vjp jvp jacobian hessian hvp stop_gradient check_grads "
                  "custom_jvp custom_vjp",
 }
@@ -131,12 +136,15 @@ __all__ = [
     "FusecError",
     "GraphFunction",
     "InternalError",
+    "LoadedFunction",
+    "LoadedProgram",
     "NodeStats",
     "OverlapError",
     "PlacementWarning",
     "RetraceWarning",
     "RunMetadata",
     "RunOptions",
+    "SavedProgramError",
     "SideEffectWarning",
     "TensorSpec",
     "TraceError",
@@ -168,12 +176,14 @@ __all__ = [
     "jacobian",
     "jit",
     "jvp",
+    "load",
     "map",
     "name_scope",
     "no_retrace",
     "print",
     "profile",
     "random",
+    "save",
     "scan",
     "stop_gradient",
     "summary",

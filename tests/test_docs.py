@@ -19,8 +19,8 @@ from docs_runner import fences
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/tutorial.md", "docs/reading-a-dump.md", "docs/graphs.md",
-         "docs/variables.md", "docs/rfc.md", "docs/devices.md", "docs/training.md",
-         "docs/debugging.md", "docs/vmap.md")
+         "docs/export.md", "docs/variables.md", "docs/rfc.md", "docs/devices.md",
+         "docs/training.md", "docs/debugging.md", "docs/vmap.md")
 SILENT = "docs/gradients.md"  # its code defines functions and prints nothing
 README_LINES = 220
 

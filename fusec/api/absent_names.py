@@ -18,8 +18,6 @@ _ELSEWHERE = {
     "array": "np.array: fusec has no arrays of its own", "numpy": "NumPy itself: import numpy",
     "lax": "Python's if, while and for, or fusec.cond, fusec.while_loop, fusec.scan",
     "Module": "any class: its methods may be jitted, and its fusec.Variables are trained",
-    "save": "fusec.Checkpoint(...).save(path) for Variables, graph.to_json() for a graph",
-    "load": "fusec.Checkpoint(...).restore(path) for Variables, fusec.admit(text) for a graph",
     "cuda": "fusec.device(\"GPU\")", "gpu": "fusec.device(\"GPU\")", "cpu": "fusec.device(\"CPU\")",
     "checkpoint": "fusec.Checkpoint keeps Variables; what gradients keep is limited by "
                   "fusec.config.gradient_memory",

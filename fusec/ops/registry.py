@@ -62,6 +62,8 @@ class Op:
     commutative: bool = False
     associative: bool = False
     stateful: bool = False
+    since: int = 1  # the version of the graph format that first had the row
+    attrs_since: tuple[tuple[str, int], ...] = ()  # the same of attributes that came later
     doc: str = ""
     # What passes and back ends ask.
     first_matters: bool = False  # of floats, though it is commutative: of 0.0 and -0.0, or two NaNs
@@ -110,6 +112,11 @@ _ROWS = _Rows()
 # The row of that name; raises ``KeyError`` naming the closest rows.  Passes ask for each node, some
 # hundred times in all: a function of ours around it would take twice as long.
 get: Callable[[str], Op] = _ROWS.__getitem__
+
+
+def is_known(name: str) -> bool:
+    """Whether there is a row of that name."""
+    return name in _ROWS
 
 
 def register(op: Op) -> Op:

@@ -109,7 +109,7 @@ class Checkpoint:
                 _check_complete(report)
             for name, entry in common.items():
                 _check_fits(name, variables[name], entry)
-            values = dict(files.read_values(data, common))
+            values = dict(files.read_values(data, common, files.refused))
         _assign({variables[name]: value for name, value in values.items()})
         return report
 

@@ -3,7 +3,7 @@
 ``name-3.safetensors`` is written first, read back, and renamed to its name; then the index
 ``name-3.json``, whose renaming is the moment from which the checkpoint is there.  Whatever stops a
 save before leaves the older ones as they were.  Nothing of a file is believed: an index must have
-the form of `_Entry`, values the dtype, shape and hash that it says; loading runs no code.
+the form of `TensorEntry`, values the dtype, shape and hash that it says; loading runs no code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,10 +34,11 @@ _ENDINGS = (".json", ".safetensors", ".json.part", ".safetensors.part")
 _LONGEST_INDEX = 1 << 26  # bytes
 _DONT_WAIT = getattr(os, "O_NONBLOCK", 0)  # for somebody to write to a pipe
 _DTYPES = {np.dtype(code).name for code in "?bhilBHILefdFD"}
+Refuse = Callable[[Path, str], Exception]  # what is raised for a file, and why
 _PARTS = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
 
 
-class _Entry(NamedTuple):
+class TensorEntry(NamedTuple):
     """The entry of an index for one Variable; ``sha256`` of its bytes in C order."""
 
     dtype: str
@@ -151,17 +152,17 @@ def write(prefix: Path, values: Mapping[str, np.ndarray], keep: int | None) -> P
         _remove_parts(prefix)
         taken = _numbers(prefix, *_ENDINGS)
         base = numbered(prefix, taken[-1] + 1 if taken else 1)
-        entries = {name: _entry(value) for name, value in values.items()}
-        _write_values(with_ending(base, ".safetensors"), values, entries)
+        entries = {name: entry_of(value) for name, value in values.items()}
+        write_values(with_ending(base, ".safetensors"), values, entries)
         _write_index(with_ending(base, ".json"), entries)
         for number in numbers(prefix)[: 0 if keep is None else -keep]:
             _remove(numbered(prefix, number))
         return base
 
 
-def _entry(value: np.ndarray) -> _Entry:
+def entry_of(value: np.ndarray) -> TensorEntry:
     stored = "real pairs" if value.dtype.kind == "c" else "as they are"
-    return _Entry(value.dtype.name, value.shape, _hash(value), stored)
+    return TensorEntry(value.dtype.name, value.shape, _hash(value), stored)
 
 
 def _as(value: np.ndarray, dtype: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -173,26 +174,26 @@ def _hash(value: np.ndarray) -> str:
     return hashlib.sha256(value.reshape(-1).view(np.uint8).data if value.size else b"").hexdigest()
 
 
-def _write_values(
-    path: Path, values: Mapping[str, np.ndarray], entries: Mapping[str, _Entry]
+def write_values(
+    path: Path, values: Mapping[str, np.ndarray], entries: Mapping[str, TensorEntry]
 ) -> None:
     stored = {name: _as(value, *entries[name].in_file) for name, value in values.items()}
     with _renamed_to(path) as part:
         part.write_bytes(library().numpy.save(stored))  # `save_file` has temporary files of its own
-        _sync(part)
-        for name, read in read_values(part, entries):
+        sync(part)
+        for name, read in read_values(part, entries, refused):
             if read.tobytes() != values[name].tobytes():
                 raise OSError(f"{part}: what was read back of {name} is not what was written")
 
 
-def _write_index(path: Path, entries: Mapping[str, _Entry]) -> None:
+def _write_index(path: Path, entries: Mapping[str, TensorEntry]) -> None:
     text = json.dumps({"format": FORMAT, "version": VERSION,
                        "values": path.with_suffix(".safetensors").name,
                        "variables": {name: entry._asdict() for name, entry in entries.items()}},
                       indent=1)
     with _renamed_to(path) as part:
         part.write_text(text, encoding="utf-8")
-        _sync(part)
+        sync(part)
         read_index(part, path.with_suffix(".safetensors").name)
 
 
@@ -207,10 +208,10 @@ def _renamed_to(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
         raise
     os.replace(part, path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Wait until the disk has it; systems that cannot open folders have no such thing for them."""
     if path.is_dir() and os.name != "posix":
         return
@@ -238,12 +239,12 @@ def _remove(base: Path) -> None:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def read_index(path: Path, values_name: str) -> dict[str, _Entry]:
+def read_index(path: Path, values_name: str) -> dict[str, TensorEntry]:
     """The index's entry for each Variable; raises ``ValueError`` for any other file."""
     if why := _no_index(path):
         raise refused(path, why)
     try:
-        index = json.loads(_read_index(path).decode("utf-8"))
+        index = json.loads(read_bytes(path, refused).decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise refused(path, f"it is no JSON: {error}") from None
     if not isinstance(index, dict) or index.get("format") != FORMAT or (
@@ -252,55 +253,61 @@ def read_index(path: Path, values_name: str) -> dict[str, _Entry]:
     if index.get("values") != values_name:
         raise refused(path, f"it names {index.get('values')!r}, and its values lie in "
                       f"{values_name!r} beside it")
-    return {name: _checked(path, name, entry) for name, entry in index["variables"].items()}
+    return {name: checked(path, name, entry, refused)
+            for name, entry in index["variables"].items()}
 
 
-def _read_index(path: Path) -> bytes:
-    """Its bytes, one more than an index has at most: it may have been exchanged meanwhile."""
+def read_bytes(path: Path, refuse: Refuse) -> bytes:
+    """Its bytes, no more than an index has at most: it may have been exchanged meanwhile."""
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DONT_WAIT)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise refused(path, "it is no ordinary file")
+            raise refuse(path, "it is no ordinary file")
         data = file.read(_LONGEST_INDEX + 1)
     if len(data) > _LONGEST_INDEX:
-        raise refused(path, "it is too long for an index")
+        raise refuse(path, "it is too long for an index")
     return data
 
 
-def _checked(path: Path, name: str, entry: Any) -> _Entry:
-    if not isinstance(entry, dict) or entry.keys() != set(_Entry._fields):
-        raise refused(path, f"its entry for {name} has not the fields of one")
+def checked(path: Path, name: str, entry: Any, refuse: Refuse) -> TensorEntry:
+    """The entry that an index has for one value; raises for anything else."""
+    if not isinstance(entry, dict) or entry.keys() != set(TensorEntry._fields):
+        raise refuse(path, f"its entry for {name} has not the fields of one")
     shape = entry["shape"]
     is_known = isinstance(entry["dtype"], str) and entry["dtype"] in _DTYPES
     if not is_known or not isinstance(shape, list) or len(shape) > 64 or not all(
             type(size) is int and 0 <= size < 1 << 62 for size in shape):
-        raise refused(path, f"its entry for {name} has no dtype and shape of a Variable")
+        raise refuse(path, f"its entry for {name} has no dtype and shape of a Variable")
     pairs = "real pairs" if entry["dtype"] in _PARTS else "as they are"
     if entry["stored"] != pairs or not isinstance(entry["sha256"], str):
-        raise refused(path, f"its entry for {name} does not say how the values are stored")
-    return _Entry(entry["dtype"], tuple(shape), entry["sha256"], entry["stored"])
+        raise refuse(path, f"its entry for {name} does not say how the values are stored")
+    return TensorEntry(entry["dtype"], tuple(shape), entry["sha256"], entry["stored"])
 
 
 def read_values(
-    path: Path, entries: Mapping[str, _Entry]
+    path: Path, entries: Mapping[str, TensorEntry], refuse: Refuse, *, no_others: bool = False,
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The values of these Variables, each compared with its entry before its memory is made.
 
-    Raises ``ValueError`` for a file that is damaged, or differs from the entries.
+    Raises ``ValueError`` for a file that is damaged, or differs from the entries; ``no_others``:
+    also where it has values that no entry is of.
     """
     if path.exists() and not path.is_file():  # opening a pipe would wait for ever
-        raise refused(path, "it is no ordinary file")
+        raise refuse(path, "it is no ordinary file")
     errors = library().SafetensorError
     try:
         with library().safe_open(path, framework="np") as file:
             there = set(file.keys())
+            if no_others and there - entries.keys():
+                raise refuse(path, f"it has values of {min(there - entries.keys())}, which nothing "
+                             "asks for")
             for name, entry in entries.items():
                 if name not in there:
-                    raise refused(path, f"it has no values of {name}")
-                yield name, _read(path, file, name, entry)
+                    raise refuse(path, f"it has no values of {name}")
+                yield name, _read(path, file, name, entry, refuse)
     except errors as error:
-        raise refused(path, f"it is damaged: {error}") from None
+        raise refuse(path, f"it is damaged: {error}") from None
     except FileNotFoundError:
-        raise refused(path, "its values are not beside it") from None
+        raise refuse(path, "its values are not beside it") from None
 
 
 _NAMES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16",
@@ -308,17 +315,17 @@ _NAMES = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "
           "F32": "float32", "F64": "float64"}
 
 
-def _read(path: Path, file: Any, name: str, entry: _Entry) -> np.ndarray:
+def _read(path: Path, file: Any, name: str, entry: TensorEntry, refuse: Refuse) -> np.ndarray:
     part = file.get_slice(name)
     dtype, shape = entry.in_file
     if _NAMES.get(part.get_dtype()) != dtype.name or tuple(part.get_shape()) != shape:
-        raise refused(path, f"{name} is {part.get_dtype()}{list(part.get_shape())} there, and "
+        raise refuse(path, f"{name} is {part.get_dtype()}{list(part.get_shape())} there, and "
                       f"its index says {dtype}{list(shape)}")
     value = _as(np.array(file.get_tensor(name), dtype, order="C"), entry.dtype, entry.shape)
     if value.dtype == np.bool_ and value.size and np.max(value.view(np.uint8)) > 1:
-        raise refused(path, f"{name} has booleans that are neither 0 nor 1")
+        raise refuse(path, f"{name} has booleans that are neither 0 nor 1")
     if _hash(value) != entry.sha256:
-        raise refused(path, f"the values of {name} are not those that were saved (SHA-256)")
+        raise refuse(path, f"the values of {name} are not those that were saved (SHA-256)")
     return value
 
 
@@ -328,5 +335,5 @@ def refused(path: Path, why: str) -> FusecError:
                       "restore an older checkpoint; no Variable was changed")
 
 
-__all__ = ["found_at", "locked", "numbers", "read_index", "read_values", "refused", "with_ending",
-           "write"]
+__all__ = ["TensorEntry", "checked", "entry_of", "found_at", "locked", "numbers", "read_bytes",
+           "read_index", "read_values", "refused", "sync", "with_ending", "write", "write_values"]

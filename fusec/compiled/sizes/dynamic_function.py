@@ -12,7 +12,8 @@ import numpy as np
 from fusec.errors import user_error
 from fusec.ir import Graph
 from fusec.ir.sizes.dims import argument_size
-from fusec.ir.sizes.dynamic_sizes import OpenInstantiation, assuming
+from fusec.ir.sizes.dynamic_sizes import OpenInstantiation, assuming, open_sizes
+from fusec.runtime.call_spec import LeafSpec
 from fusec.signature.specs import TensorSpec, example_of, known_sizes
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 
@@ -104,6 +105,21 @@ class OpenFunction(CompiledTrace):
     def structured_outputs(self) -> Any:
         """As `ConcreteFunction.structured_outputs`; values that follow from open sizes are None."""
         return outputs_of(self.build)
+
+    @property
+    def graph_symbols(self) -> frozenset[str]:
+        """The names of the sizes that are open."""
+        return open_sizes(self.graph)
+
+    @property
+    def argument_leaves(self) -> tuple[LeafSpec, ...]:
+        """The leaves of its arguments."""
+        return self._spec.leaves
+
+    @property
+    def compiler(self) -> TracingCompiler:
+        """The compiler of the function that it is of."""
+        return self._compiler
 
     @property
     def signature(self) -> str:

@@ -15,13 +15,17 @@ from typing import Any
 from fusec.errors import UnsupportedError
 
 from ..graph import Graph, Loc, Node, Value
+from ..sizes.computed_forms import computed_form, computed_of
 from ..sizes.dynamic_sizes import open_sizes
+from ..sizes.size_questions import Computed
+from ..sizes.symbolic_numbers import Symbolic
 from ..types import TensorType
 from .parse import GraphSyntaxError, attribute_of, type_of
+from .parse_dims import sizes_are_open, with_sizes_of_arguments
 from .text import print_attr
 
 FORMAT = "fusec graph"
-VERSION = 1
+VERSION = 1  # one more with each op, attribute or field that earlier releases do not know
 
 
 # ------------------------------------------------------------------------------------- writing
@@ -33,17 +37,23 @@ def graph_to_json(graph: Graph) -> str:
     Raises `UnsupportedError`, with the user's line, where it calls objects of this program, which
     no text holds.
     """
+    return laid_out(graph_form(graph))
+
+
+def graph_form(graph: Graph, *, with_open_sizes: bool = False) -> dict[str, Any]:
+    """The graph as JSON's data, which `laid_out` writes; raises as `graph_to_json`, for sizes of
+    any value unless ``with_open_sizes``: it can be read, and admitted at some."""
     symbols = ", ".join(sorted(open_sizes(graph)))
-    if symbols:
+    if symbols and not with_open_sizes:
         raise UnsupportedError(
             f"writing a graph to JSON whose parameters have sizes of any value ({symbols}): what "
             f"is read in is proven for the sizes that it has",
             cure=f"graph.at_sizes({symbols.replace(', ', '=..., ')}=...) is the graph for some")
-    head = {"format": FORMAT, "version": VERSION}
-    return _laid_out(head | _graph(graph))
+    return {"format": FORMAT, "version": VERSION} | _graph(graph)
 
 
-def _laid_out(form: dict[str, Any]) -> str:
+def laid_out(form: dict[str, Any]) -> str:
+    """JSON's data as text, a node a line."""
     lines = []
     for key, value in form.items():
         text = json.dumps(value) if key not in ("nodes", "inputs") else (
@@ -76,7 +86,7 @@ def _node(node: Node) -> dict[str, Any]:
         "types": [str(t) for t in node.types]}
     if node.attrs:
         _check_plain(node)
-        form["attrs"] = {k: _attr(v) for k, v in node.attrs.items()}
+        form["attrs"] = {k: attribute_form(v) for k, v in node.attrs.items()}
     if node.control_inputs:
         form["control"] = [n.name for n in node.control_inputs]
     if node.device:
@@ -99,11 +109,14 @@ def _check_plain(node: Node) -> None:
                 "NumPy's; or carve it away: graph.function(outputs=[...], prune=True)")
 
 
-def _attr(value: Any) -> Any:
+def attribute_form(value: Any) -> Any:
+    """An attribute in JSON; `read_attribute` reads it back."""
     if isinstance(value, Graph):
         return {"graph": _graph(value)}
+    if type(value) in (Computed, Symbolic):
+        return _computed_form(value)
     if type(value) is tuple:
-        return [_attr(item) for item in value]
+        return [attribute_form(item) for item in value]
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float and math.isfinite(value):
@@ -111,7 +124,18 @@ def _attr(value: Any) -> Any:
     return {"attr": print_attr(value)}
 
 
+def _computed_form(value: Any) -> Any:
+    form = computed_form(value)
+    return {"attr": f"size({json.dumps(form)})"} if type(form) is str else form
+
+
 # ------------------------------------------------------------------------------------- reading
+
+
+def open_graph_from_json(text: str) -> Graph:
+    """As `graph_from_json`, also where parameters have sizes of any value: ``s0``."""
+    with with_sizes_of_arguments():
+        return graph_from_json(text)
 
 
 def graph_from_json(text: str) -> Graph:
@@ -125,9 +149,10 @@ def graph_from_json(text: str) -> Graph:
         raise GraphSyntaxError(f"no JSON: {error}") from None
     if not isinstance(form, dict) or form.get("format") != FORMAT:
         raise GraphSyntaxError(f"the JSON is no graph of fusec: its format is not {FORMAT!r}")
-    if form.get("version") != VERSION:
-        raise GraphSyntaxError(f"the graph has version {form.get('version')!r} of the format, this "
-                               f"fusec reads version {VERSION}")
+    version = form.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise GraphSyntaxError(f"the graph has version {version!r:.40} of the format, this fusec "
+                               f"reads versions up to {VERSION}")
     return _read_graph({k: v for k, v in form.items() if k not in ("format", "version")})
 
 
@@ -192,7 +217,7 @@ def _read_node(form: Any, names: Mapping[str, Node]) -> Node:
                      {"attrs": dict, "control": list, "device": str, "loc": list})
     inputs = [_value(ref, names) for ref in fields["inputs"]]
     control = [_named(name, names) for name in fields.get("control", ())]
-    attrs = {key: _read_attr(value) for key, value in fields.get("attrs", {}).items()}
+    attrs = {key: read_attribute(value) for key, value in fields.get("attrs", {}).items()}
     return Node(fields["op"], inputs, _types(fields["types"]), attrs, name=fields["name"],
                 loc=_loc(fields.get("loc")), control_inputs=control,
                 device=fields.get("device", ""))
@@ -233,13 +258,23 @@ def _loc(parts: Any) -> Loc | None:
     return Loc(*parts)
 
 
-def _read_attr(form: Any) -> Any:
+def read_attribute(form: Any) -> Any:
+    """The attribute of a JSON form; raises `GraphSyntaxError`."""
     if type(form) is list:
-        return tuple(map(_read_attr, form))
+        return tuple(map(read_attribute, form))
     if type(form) is not dict:
         return form
     if set(form) == {"graph"}:
         return _read_graph(form["graph"])
     if set(form) == {"attr"} and type(form["attr"]) is str:
         return attribute_of(form["attr"])
+    if "computed" in form and sizes_are_open():
+        return _computed(form)
     raise GraphSyntaxError(f"{_short(form)} is no attribute")
+
+
+def _computed(form: Any) -> Any:
+    try:
+        return computed_of(form)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise GraphSyntaxError(f"{_short(form)}: {error}") from None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NoReturn
 
 from ..sizes.dims import Dim, argument_size, is_at_least, maximum, minimum, symbol
@@ -11,9 +14,26 @@ from ..sizes.polynomials import NAME, Size, is_argument
 _TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|//|[-+*%(),])")
 
 
+_of_arguments: ContextVar[bool] = ContextVar("of_arguments", default=False)
 # A short hostile text can stand for a huge polynomial: ``(a+b)*(c+d)*…`` has 2**n terms, and each
 # ``min`` or ``max`` doubles the cases that bounds look at.
 MOST_TOKENS, MOST_CASES, MOST_TERMS = 400, 10, 64
+
+
+@contextmanager
+def with_sizes_of_arguments() -> Iterator[None]:
+    """Read ``s0`` in the block as the size of an argument, whatever is read: for graphs that are
+    admitted when their sizes are known."""
+    token = _of_arguments.set(True)
+    try:
+        yield
+    finally:
+        _of_arguments.reset(token)
+
+
+def sizes_are_open() -> bool:
+    """Whether such a block is around."""
+    return _of_arguments.get()
 
 
 def parse_dim(text: str, *, of_arguments: bool = False) -> Size:
@@ -29,7 +49,7 @@ def parse_dim(text: str, *, of_arguments: bool = False) -> Size:
     if len(tokens) > MOST_TOKENS or tokens.count("min") + tokens.count("max") > MOST_CASES or (
             max(map(len, tokens), default=0) > 100):
         raise ValueError(f"too long a size: {text[:80]!r}")
-    parser = _DimParser(tokens, text, of_arguments)
+    parser = _DimParser(tokens, text, of_arguments or _of_arguments.get())
     result = parser.sum()
     return result if not parser.tokens else parser.fail()
 

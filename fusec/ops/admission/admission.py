@@ -184,11 +184,26 @@ def _not_negative(number: Size, size: Size) -> bool:
 def is_beginning(first: Value, count: Value, length: Size, size: Size) -> bool:
     """Whether it is the first elements, no more than the limits of slices behind it allow."""
     if first.node.op != "Const" or first.node.attrs["value"] != 0 or count.node.op != "Size" or (
-            count.node.attrs["size"] != size or type(length) is not int):
+            count.node.attrs["size"] != size):
         return False
+    if type(length) is not int:
+        return is_least_of(size, length)
     behind = [v.node.attrs for v in count.node.inputs if v.node.op == "Extent"]
     limits = {a["length"]: a["limit"] for a in behind if type(a["limit"]) is int}
     return symbols_of(size) <= limits.keys() and range_of(size, limits)[1] <= length
+
+
+def is_least_of(size: Size, length: Size) -> bool:
+    """Whether a size is ``length``, or the smaller of it and other sizes: ``min(n1,n)`` of ``n``.
+    """
+    if size is length or (type(size) is type(length) and size == length):
+        return True
+    if not isinstance(size, Dim) or len(size.terms) != 1:
+        return False
+    (atoms, factor), = size.terms
+    if factor != 1 or len(atoms) != 1 or isinstance(atoms[0], str) or atoms[0].function != "min":
+        return False
+    return any(is_least_of(part, length) for part in (atoms[0].left, atoms[0].right))
 
 
 def check_index(value: Value, length: Size, axis: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fusec import errors
+from fusec.core.program_errors import SavedProgramError
 from fusec.errors import FusecError
 from fusec.ir import Node, TensorType
 
@@ -22,6 +23,7 @@ from ..registry import REAL, Op, Types, get, register
 
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
 _HEAP_TYPE = 1 << 9  # of ``__flags__``: the class is made by a ``class`` statement
+SAVED_ERROR = f"{SavedProgramError.__module__}.{SavedProgramError.__qualname__}"
 _classes: dict[str, Any] = {}
 
 
@@ -129,11 +131,19 @@ def _known_class(name: Any) -> Any:
         return None
     if name == "numpy.linalg.LinAlgError":
         return np.linalg.LinAlgError
+    if name == SAVED_ERROR:
+        return SavedProgramError
     own = getattr(errors, name.removeprefix("fusec.errors."), None) if (
         name.startswith("fusec.errors.")) else None
     if own is not None:
         return own if isinstance(own, type) and issubclass(own, FusecError) else None
     return getattr(builtins, name, None)
+
+
+def is_known_error(name: str) -> bool:
+    """Whether every process has the exception of that name, with its arguments alone."""
+    kind = _known_class(name)
+    return isinstance(kind, type) and issubclass(kind, Exception)
 
 
 def _admitted_error(error: Any, depth: int) -> None:

@@ -12,6 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir.sizes.computed_forms import (
+    MAKERS,
+    NamedCall,
+    part_of,
+    size_of_axis,
+    tuple_of,
+)
 from fusec.ir.sizes.dims import Size
 from fusec.ir.sizes.size_questions import Computed
 from fusec.ir.sizes.symbolic_numbers import Sizes, Symbolic, applied, dim_of, is_int, stored
@@ -22,13 +29,6 @@ from ..facts.origins import access_path
 from ..facts.trees import leaves_in
 from ..values.array import TracedArray, from_value
 from ..values.trace import Trace
-
-# Their results are fresh arrays that follow from their arguments alone.
-MAKERS: tuple[Callable[..., Any], ...] = (
-    np.arange, np.linspace, np.logspace, np.geomspace, np.eye, np.identity, np.tri, np.indices,
-    np.hanning, np.hamming, np.blackman, np.bartlett, np.kaiser, np.fft.fftfreq, np.fft.rfftfreq,
-    np.tril_indices, np.triu_indices, np.diag_indices,
-)
 
 
 def depends_on_sizes(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -46,12 +46,13 @@ def arrays_of_sizes(
     trace: Trace, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """The call's results: arrays that each plan has its own of."""
-    call = Computed(_Call(fn, tuple(kwargs)), (*map(_stored, args), *map(_stored, kwargs.values())))
+    given = (*map(_stored, args), *map(_stored, kwargs.values()))
+    call = Computed(NamedCall(fn, tuple(kwargs)), given)
     hint = fn(*map(_hint, args), **{name: _hint(x) for name, x in kwargs.items()})
-    given = list(leaves_in((args, tuple(kwargs.values()))))
-    numbers = [plain_int(x) for x in given if dim_of(x) is not None]
+    leaves = list(leaves_in((args, tuple(kwargs.values()))))
+    numbers = [plain_int(x) for x in leaves if dim_of(x) is not None]
     numbers += _steps(args) if fn is np.arange and not kwargs else []
-    return _placeholders(trace, call, hint, given, numbers)
+    return _placeholders(trace, call, hint, leaves, numbers)
 
 
 def _placeholders(
@@ -61,7 +62,7 @@ def _placeholders(
     sizes = next(x.sizes for x in given if type(x) is Symbolic)
     if type(hint) is not tuple:
         return _placeholder(trace, call, hint, sizes, numbers)
-    return tuple(_placeholder(trace, Computed(_part, (call, at)), part, sizes, numbers)
+    return tuple(_placeholder(trace, Computed(part_of, (call, at)), part, sizes, numbers)
                  for at, part in enumerate(hint))
 
 
@@ -124,25 +125,6 @@ def _places(index: Any, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(reversed(found))
 
 
-class _Call:
-    """A function with names for its last arguments."""
-
-    def __init__(self, fn: Callable[..., Any], names: tuple[str, ...]) -> None:
-        self.fn, self.names, self.__name__ = fn, names, fn.__name__
-
-    def __call__(self, *values: Any) -> Any:
-        first = len(values) - len(self.names)
-        return self.fn(*values[:first], **dict(zip(self.names, values[first:], strict=True)))
-
-
-def _part(parts: tuple[Any, ...], at: int) -> Any:
-    return parts[at]
-
-
-def _size(array: np.ndarray, axis: int) -> int:
-    return array.shape[axis]
-
-
 def _placeholder(
     trace: Trace, call: Computed, hint: np.ndarray, sizes: Sizes, numbers: list[Any]
 ) -> TracedArray:
@@ -162,7 +144,7 @@ def _placeholder(
 def _length(sizes: Sizes, call: Computed, axis: int, hint: int, numbers: list[Any]) -> Size:
     """One of the numbers that the call was given where it has this size, which is then asked of
     each plan; else the array's own."""
-    length = Symbolic(sizes, hint, Computed(_size, (call, axis)))
+    length = Symbolic(sizes, hint, Computed(size_of_axis, (call, axis)))
     for size in numbers:
         if type(size) is Symbolic and size.hint == hint and length == size:
             return size
@@ -170,11 +152,7 @@ def _length(sizes: Sizes, call: Computed, axis: int, hint: int, numbers: list[An
 
 
 def _stored(x: Any) -> Any:
-    return Computed(_tuple, tuple(map(_stored, x))) if type(x) is tuple else stored(x)
-
-
-def _tuple(*items: Any) -> tuple[Any, ...]:
-    return items
+    return Computed(tuple_of, tuple(map(_stored, x))) if type(x) is tuple else stored(x)
 
 
 def _hint(x: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Functions in folders: saved by one process, loaded by others without their source."""

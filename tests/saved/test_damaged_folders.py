@@ -1,0 +1,96 @@
+"""Folders that are damaged, foreign or newer: an error that names what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import fusec
+
+from .mutations import campaign, save_all
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved")
+    save_all(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(saved: Path, tmp_path: Path) -> Path:
+    for file in (saved / "state").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
+def index_of(folder: Path) -> Any:
+    return json.loads((folder / "saved.json").read_text())
+
+
+def refuses(folder: Path, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        fusec.load(folder).f(np.linspace(-1.0, 1.0, 5))
+
+
+def test_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there are no saved functions"):
+        fusec.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("name", ["variables.safetensors", "constants.safetensors",
+                                  "graph-0.json"])
+def test_a_missing_file(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    refuses(folder, f"{name} cannot be loaded: it")
+
+
+@pytest.mark.parametrize("name", ["variables.safetensors", "constants.safetensors",
+                                  "graph-0.json", "saved.json"])
+def test_a_truncated_file(folder: Path, name: str) -> None:
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(data[: len(data) // 2])
+    refuses(folder, f"{name} cannot be loaded")
+
+
+def test_foreign_and_missing_tensors(folder: Path) -> None:
+    path = folder / "variables.safetensors"
+    values = load_file(path)
+    save_file({**values, "other": np.ones(2)}, path)
+    refuses(folder, "it has values of other, which nothing asks for")
+    save_file({"state": np.ones(4)}, path)
+    refuses(folder, r"state is F64\[4\] there, and its index says float64\[5\]")
+    save_file({"state": np.ones(5)}, path)
+    refuses(folder, "the values of state are not those that were saved")
+    save_file({"stat": np.ones(5)}, path)
+    refuses(folder, "values of stat, which nothing")
+
+
+def test_newer_and_foreign_formats(folder: Path) -> None:
+    index = index_of(folder)
+    (folder / "saved.json").write_text(json.dumps({**index, "version": 2, "fusec": "9.1"}))
+    refuses(folder, r"was saved by a newer fusec\n.*2, of fusec 9.1\n.*up to 1, by fusec")
+    (folder / "saved.json").write_text(json.dumps({**index, "format": "x"}))
+    refuses(folder, "its format is not")
+    (folder / "saved.json").write_text("[1")
+    refuses(folder, "it is no JSON")
+
+
+def test_a_graph_that_was_exchanged(folder: Path, saved: Path) -> None:
+    (folder / "graph-0.json").write_bytes((saved / "loop" / "graph-0.json").read_bytes())
+    refuses(folder, r"it is not what was saved \(SHA-256\)")
+
+
+def test_changed_folders_are_refused_or_answer(saved: Path) -> None:
+    assert [*campaign(60, 40)] == []
+
+
+@pytest.mark.repeats
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_more_changed_folders(seed: int) -> None:
+    assert [*campaign(100, seed)] == []
