@@ -208,6 +208,7 @@ class ControlProgram:
     passed: list[str]  # the symbols of the ``size`` words, in order
     structured: Callable[[], StructuredText]  # which nothing keeps
     may_outgrow: bool = False  # a result may have no room: it runs again then, step by step
+    is_divisible: bool = False  # ranges of its iterations may run at the same time
     # Work of Python's that native code could have done, with reasons, by the name that users know.
     called: dict[str, str] = field(default_factory=dict)
 

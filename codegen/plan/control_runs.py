@@ -64,6 +64,11 @@ class ControlRun:
         return isinstance(self.program, ControlProgram) and self.program.may_outgrow
 
     @property
+    def is_divisible(self) -> bool:
+        """Whether it is a loop over lanes, ranges of which run at the same time."""
+        return isinstance(self.program, ControlProgram) and self.program.is_divisible
+
+    @property
     def is_divided(self) -> bool:
         """Whether what is in it has to run on several devices."""
         return has_placed_parts(self.node)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
-from fusec.ops.calls.subgraph_ops import changed_operands
+from fusec.ops.calls.subgraph_ops import changed_operands, lane_operands
 from fusec.ops.rows.windows import is_unset
 from fusec.passes.pipeline import BodyPasses
 
@@ -31,6 +31,7 @@ class StructuredProgram:
     ``outer``: symbols that are defined before it.  ``copied``: for each result, the operand that
     it starts as a copy of; -1: none.  ``has_loops``: whether any part may run twice.
     ``may_outgrow``: whether there may be no room for a result, so that all has to run again.
+    ``is_divisible``: whether iterations may run at the same time, each range of them as a call.
     ``passes``: what the sub-graphs went through.
     """
 
@@ -42,6 +43,7 @@ class StructuredProgram:
     outer: frozenset[str]
     has_loops: bool
     may_outgrow: bool = False
+    is_divisible: bool = False
     passes: Sequence[BodyPasses] = ()
 
     def __str__(self) -> str:
@@ -60,17 +62,27 @@ def build_program(node: Node, strides: Sequence[Strides]) -> StructuredProgram:
     operands: list[Location] = []
     owned = []
     for position, value in enumerate(node.inputs):
-        location = _operand(builder, position, value, strides[position], copied)
+        location = _operand(builder, position, value, strides[position], copied,
+                            lane_operands(node))
         operands.append(location)
         if position in copied and isinstance(location, View):
             owned.append(location.memory)
     graph = GraphBuilder.of(builder, _wrapped(node), operands, owned)
     steps.build(graph)
+    is_divisible = _is_divisible(node, builder, owned)
     _finish(graph)
     begun = [-1 if k < 0 or is_unset(node.inputs[k].node) else k for k in copied]
     return StructuredProgram(node, tuple(builder.statements), shared.exits, shared.sites, begun,
                              shared.outer, _has_loops(node), bool(shared.guessed),
-                             shared.passes[1:])
+                             is_divisible, shared.passes[1:])
+
+
+def _is_divisible(node: Node, builder: Builder, results: Sequence[Memory]) -> bool:
+    """Whether lanes call nobody and write to results where these lie."""
+    if not lane_operands(node) or builder.shared.sites:
+        return False
+    aliases = Aliases(builder.statements)
+    return not any(map(aliases.is_moved, results))
 
 
 def _may_repeat(node: Node) -> bool:
@@ -95,10 +107,11 @@ def _wrapped(node: Node) -> Graph:
 
 
 def _operand(
-    builder: Builder, position: int, value: Value, strides: Strides, copied: Sequence[int]
+    builder: Builder, position: int, value: Value, strides: Strides, copied: Sequence[int],
+    own: Sequence[int],
 ) -> Location:
     type_ = value.type
-    if value.node.op == "Const":
+    if value.node.op == "Const" and position not in own:
         return builder.constant(type_.dtype, value.node.attrs["value"])
     if type_.kind != "array":
         result = builder.register(type_.dtype)

@@ -220,7 +220,8 @@ class CompiledControl:
         if self.run.is_native:
             count = self.run.nests
             fused = f" with {count_text(count, 'fused nest')}" if count else ""
-            text = f"one native function{fused}"
+            lanes = ", its lanes on several threads" if self.run.is_divisible else ""
+            text = f"one native function{fused}{lanes}"
             return text + (f", which calls Python: {', '.join(self.calls)}" if self.calls else "")
         return f"step by step from Python: {self.run.reason}"
 

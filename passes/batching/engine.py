@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fusec.core.display.amounts import count_text
 from fusec.core.records import dataclass, field
 from fusec.errors import unsupported
 from fusec.ir import Node, Value
@@ -15,6 +16,7 @@ from fusec.ops.batching import AloneError, InGraph, LaneSite, described
 
 from .given_rules import batched_rule
 from .lane_loops import LaneIteration
+from .masks import Unbranched
 from .stages import Stages, staged
 
 
@@ -26,6 +28,7 @@ class Batched:
     values: dict[Value, Value] = field(default_factory=dict)
     effects: list[Node] = field(default_factory=list)
     stages: Stages = field(default_factory=Stages)
+    notes: list[str] = field(default_factory=list)
 
 
 def batch(
@@ -43,17 +46,38 @@ def batch(
     oldest = min((v.node.id for v in given), default=0)
     behind = nodes_behind([*results, *(n.out() for n in effects)],
                           lambda v: v in given or v.node.id < oldest)
+    straight = Unbranched(builder)
+    straight.add(node for node in behind if node.id >= oldest)
+    if straight.values:
+        effects = [straight.of([n.out()])[0].node for n in effects]
+        found = batch(builder, lanes, given, straight.of(results), effects)
+        found.values.update({v: found.values[x] for v, x in straight.values.items()
+                             if x in found.values})
+        note(builder, straight.notes)
+        return found
     while True:
         stages = staged(behind, given, alone)
-        work = _Work(builder, lanes, given, stages, [*results], [*effects])
+        work = _Batching(builder, lanes, given, stages, [*results], [*effects])
         try:
-            return work.done()
+            done = work.done()
+            note(builder, done.notes)
+            return done
         except AloneError as error:
             assert work.node is not None
             alone[work.node.id] = str(error)
 
 
-class _Work:
+def place(node: Node) -> str:
+    """Where it stands, in words."""
+    return "" if node.loc is None else f" at {node.loc.file}:{node.loc.line}"
+
+
+def note(builder: Builder, lines: Sequence[str]) -> None:
+    """Tell `fusec.explain` of choices, once each."""
+    builder.notes += [line for line in dict.fromkeys(lines) if line not in builder.notes]
+
+
+class _Batching:
     """One attempt at a batch."""
 
     def __init__(
@@ -102,8 +126,18 @@ class _Work:
         checks = [node for node in nodes if node.id in self.effects]
         loop = LaneIteration(self.builder, self.lanes, self.batched.values, nodes, outs, checks)
         self.batched.values.update(zip(outs, loop.results, strict=True))
+        self.batched.notes.append(self._told(nodes))
         if checks:
             self.batched.effects.append(loop.node)
+
+    def _told(self, nodes: Sequence[Node]) -> str:
+        """Why lanes run one by one, in words."""
+        alone = [node for node in nodes if node.id in self.stages.reasons]
+        parts = dict.fromkeys(
+            f"{described(node)}{place(node)}: {self.stages.reasons[node.id]}" for node in alone)
+        inside = len(nodes) - len(alone)
+        others = f"; with {count_text(inside, 'operation')} between" if inside else ""
+        return f"vmap: one lane at a time, in a loop: {'; '.join(parts)}{others}"
 
     def _check_size(self, value: Value) -> None:
         if self.stages.symbols.intersection(symbols_of(value.shape)):

@@ -33,11 +33,12 @@ class LaneIteration:
         self.plain = [v for v in read if v not in values and v.node.op != "Const"]
         stop = self._stop()
         self.outer = list(dict.fromkeys(
-            v for v in (stop, *self.given.values(), *self.plain) if v.node.op != "Const"))
+            (stop, *self.given.values(), *(v for v in self.plain if v.node.op != "Const"))))
         initial = [builder.const(0), *map(self._room, outs)]
         names = ("lane", *("results" for _ in outs))
         self.node = builder.emit("Loop", *initial, *self.outer, test=self._test(stop),
-                                 body=self._body(), carried=len(initial), names=names).node
+                                 body=self._body(), carried=len(initial), names=names,
+                                 lanes=True).node
         self.results = [self.node.out(1 + k) for k in range(len(outs))]
 
     def _stop(self) -> Value:
@@ -46,8 +47,10 @@ class LaneIteration:
         return self.builder.const(int(self.lanes))
 
     def _room(self, value: Value) -> Value:
+        """Memory that nobody has written yet."""
         zero = self.builder.const(value.dtype.type(0))
-        return self.builder.emit("BroadcastTo", zero, shape=(self.lanes, *value.shape))
+        nothing = self.builder.emit("BroadcastTo", zero, shape=(0, *value.shape))
+        return self.builder.emit("Reserve", nothing, shape=(self.lanes, *value.shape))
 
     def _opened(self) -> tuple[Body, Value, list[Value]]:
         """A graph of the loop: its counter, and the arrays of results."""

@@ -107,12 +107,12 @@ class NativeRun:
         self.is_parallel = any(_work(n)[0] > config.parallel_threshold for n in program.nests)
         self.function = RUN(program.address)
         self.pool = threads.pool_address() if program.nests else 0
-        self._idle: list[_Blocks] = []
+        self._idle: list[NativeBlocks] = []
 
     def __call__(
         self, operands: Sequence[Any], memory: Sequence[Memory], sizes: dict[str, int]
     ) -> list[np.ndarray]:
-        blocks = idle_or_new(self._idle, lambda: _Blocks(self.program, self.pool))
+        blocks = idle_or_new(self._idle, lambda: NativeBlocks(self.program, self.pool))
         try:
             if not self.program.may_outgrow:
                 return self._called(blocks, operands, memory, sizes)
@@ -121,7 +121,7 @@ class NativeRun:
             self._idle.append(blocks)
 
     def _called_or_repeated(
-        self, blocks: _Blocks, operands: Sequence[Any], memory: Sequence[Memory],
+        self, blocks: NativeBlocks, operands: Sequence[Any], memory: Sequence[Memory],
         sizes: dict[str, int],
     ) -> list[np.ndarray]:
         """The call; of one that has no room for a result what it changed is put back first."""
@@ -141,16 +141,26 @@ class NativeRun:
         return (LoopRun if self.run.node.op == "Loop" else CondRun)(self.run, self.planner)
 
     def _called(
-        self, blocks: _Blocks, operands: Sequence[Any], memory: Sequence[Memory],
+        self, blocks: NativeBlocks, operands: Sequence[Any], memory: Sequence[Memory],
         sizes: Mapping[str, int],
     ) -> list[np.ndarray]:
+        results = results_for(self.program, self.reused, operands, memory)
+        kept = self._bound(blocks, operands, results, sizes)
+        self._run(blocks, results)
+        del kept  # the function has returned
+        return results
+
+    def _bound(
+        self, blocks: NativeBlocks, operands: Sequence[Any], results: Sequence[Any],
+        sizes: Mapping[str, int],
+    ) -> list[Any]:
+        """Write the words of a call; what must live until it has returned."""
         program, words = self.program, blocks.words
-        results = results_for(program, self.reused, operands, memory)
         for cell, position in blocks.scalars:
             cell[0] = operands[position]
         for at, number in blocks.sizes:
             words[at] = sizes[program.passed[number]]
-        kept = []  # until the function has returned
+        kept = []
         for at, position in blocks.operands:
             kept.append(lying := lying_as(operands[position], self.strides[position]))
             words[at] = address_of(lying)
@@ -162,6 +172,10 @@ class NativeRun:
         for at, nbytes in blocks.zeros:
             kept.append(array := np.zeros(max(nbytes, 1), np.uint8))
             words[at] = address_of(array)
+        return kept
+
+    def _run(self, blocks: NativeBlocks, results: list[Any]) -> None:
+        program = self.program
         if self.is_parallel:
             threads.ensure_workers()
         try:
@@ -174,15 +188,14 @@ class NativeRun:
             raise blocks.error(program.exits[status - 1])
         for cell, number in blocks.results:
             results[number] = cell[0]
-        return results
 
-    def _status(self, blocks: _Blocks) -> int:
+    def _status(self, blocks: NativeBlocks) -> int:
         if blocks.draws is None:
             return self.function(blocks.address)
         with blocks.draws.ready(blocks.words):
             return self.function(blocks.address)
 
-    def _settle(self, blocks: _Blocks, results: Sequence[Any]) -> None:
+    def _settle(self, blocks: NativeBlocks, results: Sequence[Any]) -> None:
         """Copy what an unfinished loop has computed into the arrays that the caller sees.
 
         Loops exchange the addresses of arrays instead of copying them.
@@ -239,7 +252,7 @@ def _partials(nest: LoopNest) -> np.ndarray:
     return np.zeros(max(nest.block.partial_bytes * tasks, 1), np.uint8)
 
 
-class _Blocks:
+class NativeBlocks:
     """The argument blocks of one call at a time."""
 
     def __init__(self, program: ControlProgram, pool: int) -> None:

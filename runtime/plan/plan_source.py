@@ -292,7 +292,7 @@ class PlanSource(PlanText):
 
     def _run(self, number: int, step: NodeCall, operands: list[str]) -> None:
         """A step that takes the memory of its results and returns all of them at once."""
-        from .control_flow import run_of  # few plans have branches or loops
+        from ..lanes.lane_runs import run_of  # few plans have branches or loops
 
         self.needs_context |= self.spec.calls_host
         arrays = self.call_plan.arrays

@@ -88,3 +88,27 @@ def test_straight_parts_stay_out_of_the_loop() -> None:
     (loop,) = (n for n in graph.nodes if n.op == "Loop")
     assert {"Sin", "MatMul"} <= {n.op for n in graph.nodes}
     assert not {"Sin", "MatMul", "Mul"} & {n.op for n in loop.attrs["body"].nodes}
+
+
+def test_explain_tells_the_choices() -> None:
+    def f(x: Any) -> Any:
+        y = np.exp(x) / np.exp(x).sum() if x[0] > 0 else -x
+        s = x[1]
+        while s > 0.5:
+            s = s / 2
+        return y, s
+
+    text = str(fusec.explain(fusec.vmap(f), X))
+    line = f(X[0]) and f.__code__.co_firstlineno
+    assert f"the branch at {__file__}:{line + 1}: both sides for all lanes" in text
+    assert f"one lane at a time, in a loop: a loop at {__file__}:{line + 3}: a lane's data" in text
+    assert "one native function, its lanes on several threads" in text
+
+
+def test_a_branch_that_raises_is_done_one_by_one() -> None:
+    def f(x: Any, i: Any) -> Any:
+        return x[i] if i < 4 else x.sum()
+
+    i = np.array([0, 3, 4, 9, 2])
+    want = [f(x, k) for x, k in zip(X, i, strict=True)]
+    np.testing.assert_allclose(fusec.vmap(f)(X, i), want)

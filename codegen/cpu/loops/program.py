@@ -22,6 +22,7 @@ from ...machine_code.llvm import NativeCode, compile_ir
 from ...machine_code.native_nest import CompileStats
 from ...plan.control_program import ControlProgram, LoopNest
 from .frame import Frame
+from .polls import BUDGET_NS, before_work
 from .printer import print_block
 
 LOOP_SPEED = 3  # LLVM's own pipeline, its vectoriser included: scalar loops are emitted as they are
@@ -47,6 +48,8 @@ def compile_control(
     if config.verify:
         verify(program)
     frame = Frame(program.exits, outer=program.outer, has_loops=program.has_loops)
+    if program.is_divisible:
+        before_work(frame, str(BUDGET_NS + 1))  # other threads have lanes to do
     print_block(frame, program.body)
     stats.codegen_ms += 1e3 * (time.perf_counter() - start)
     codes = compile_forms([use.largest for use in frame.nests], stats)
@@ -55,7 +58,8 @@ def compile_control(
              for use, native in zip(frame.nests, codes, strict=True)]
     return ControlProgram(node, code.address("run"), code, frame.words, nests, program.exits,
                           program.copied, program.sites, frame.passed,
-                          lambda: build_program(node, strides), program.may_outgrow)
+                          lambda: build_program(node, strides), program.may_outgrow,
+                          program.is_divisible)
 
 
 def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:

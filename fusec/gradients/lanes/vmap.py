@@ -55,7 +55,17 @@ def vmap(
         return mapped_call(trace, name, f, args, kwargs, in_axes, out_axes, axis_size)
 
     key = (_key(in_axes), _key(out_axes), axis_size)
-    return transformed(name, f, run, key, _ANY, made_by=(vmap, (f, in_axes, out_axes, axis_size)))
+    made_by = (vmap, (f, in_axes, out_axes, axis_size))
+    return transformed(name, f, run, key, _signature(f), made_by)
+
+
+def _signature(f: Any) -> inspect.Signature | None:
+    """None for the function's own."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):  # a function in C that says nothing
+        return _ANY
+    return None if all(p.default is p.empty for p in parameters) else _ANY
 
 
 def mapped_call(

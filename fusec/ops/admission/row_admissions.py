@@ -381,7 +381,7 @@ def _loop(node: Node) -> None:
 _TWIN = {"extends": None}  # what another node computes, and more
 COND = Admission({"then": GRAPH, "orelse": GRAPH, "changed": INT}, {}, _TWIN, rule=_cond)
 LOOP = Admission({"test": GRAPH, "body": GRAPH, "carried": INT},
-                 {"names": TEXTS}, _TWIN, rule=_loop)
+                 {"names": TEXTS}, {**_TWIN, "lanes": None}, rule=_loop)
 
 # --- what stays where it is
 

@@ -113,13 +113,15 @@ def described(node: Node) -> str:
     row = registry.get(node.op)
     if node.op == "HostCall":
         return f"a call of {node.attrs.get('method') or node.attrs['action']}"
-    if row.called:
-        return row.called
+    if row.called or row.is_control:
+        return row.called or _CONTROL[node.op]
     if "form" in node.attrs and node.op in LIBRARY:
         return called_name(node.op, node.attrs["form"])
     function = row.numpy[0] if row.numpy else row.ufunc
     return node.op if function is None else f"np.{function.__name__}"
 
+
+_CONTROL = {"Cond": "a branch", "Loop": "a loop"}
 
 __all__ = ["Alone", "AloneError", "BatchRule", "InGraph", "LaneRule", "LaneSite", "NoLanes",
            "declare", "described", "refusal"]

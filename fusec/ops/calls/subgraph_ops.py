@@ -63,7 +63,7 @@ def infer_loop(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 
 def loop_reference(
     *operands: Any, test: Any, body: Any, carried: int, names: Any = (), sizes: Sizes = _NONE,
-    extends: str = "",
+    extends: str = "", lanes: bool = False,
 ) -> Any:
     now, others = list(operands[:carried]), operands[carried:]
     while bool(evaluate.evaluate_all(test, [*now, *others], dict(sizes))[0][0]):
@@ -88,7 +88,9 @@ register(Op(
     is_control=True, repeats=True, may_raise=True, raises="often",
     doc="A loop. attrs: carried: how many operands go from iteration to iteration; test, body: "
         "graphs over all operands; the body's outputs are the carried scalars, its updates the "
-        "carried arrays that change; names: of what is carried.",
+        "carried arrays that change; names: of what is carried; lanes: whether each iteration "
+        "writes elements of its own, at the first carried number, and reads none that others "
+        "write, while that number is below the first operand that is not carried.",
 ))
 
 
@@ -98,6 +100,11 @@ def changed_operands(node: Node) -> list[int]:
         return [i if t.kind == "array" else -1 for i, t in enumerate(node.types)]
     changed = node.attrs.get("changed", 0)
     return [-1] * (len(node.types) - changed) + [1 + i for i in range(changed)]
+
+
+def lane_operands(node: Node) -> tuple[int, ...]:
+    """The operands of a loop over lanes that say which lanes: the first, and where to stop."""
+    return (0, node.attrs["carried"]) if node.attrs.get("lanes") else ()
 
 
 def has_placed_parts(node: Node) -> bool:
