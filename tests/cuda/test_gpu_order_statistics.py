@@ -17,7 +17,7 @@ from fusec import config
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 15))
 WITH_NAN = np.where(RNG.random((6, 15)) < 0.05, np.nan, X)
-I, J = RNG.integers(0, 9, 40), RNG.integers(5, 14, 30)
+FIRST, SECOND = RNG.integers(0, 9, 40), RNG.integers(5, 14, 30)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_partitions(cupy: FakeCupy, f: Callable[..., Any], name: str) -> None:
 @pytest.mark.parametrize("function", [np.union1d, np.setdiff1d, np.intersect1d, np.setxor1d,
                                       np.isin])
 def test_sets(cupy: FakeCupy, function: Any) -> None:
-    assert f"numpy.{function.__name__}" in check(cupy, lambda i, j: function(i, j), I, J)
+    assert f"numpy.{function.__name__}" in check(cupy, lambda i, j: function(i, j), FIRST, SECOND)
 
 
 def test_weighted_counts_where_any_order_serves(cupy: FakeCupy) -> None:
@@ -71,16 +71,16 @@ def test_weighted_counts_where_any_order_serves(cupy: FakeCupy) -> None:
         return np.bincount(i, w, minlength=10)
 
     w = RNG.normal(size=40)
-    assert "numpy.bincount" not in check(cupy, counts, I, w)
+    assert "numpy.bincount" not in check(cupy, counts, FIRST, w)
     with config.override(deterministic=False):
-        assert "numpy.bincount" in check(cupy, counts, I, w)
+        assert "numpy.bincount" in check(cupy, counts, FIRST, w)
 
 
 def test_a_function_that_this_cupy_has_not(
     cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(cupy, "setxor1d")
-    assert "numpy.setxor1d" not in check(cupy, lambda i, j: np.setxor1d(i, j), I, J)
+    assert "numpy.setxor1d" not in check(cupy, lambda i, j: np.setxor1d(i, j), FIRST, SECOND)
 
 
 def test_what_cupy_refuses(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,3 +89,24 @@ def test_what_cupy_refuses(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(cupy, "quantile", refuses)
     check(cupy, lambda x: np.quantile(x, 0.3, 0, method="hazen"), X)
+
+
+def test_work_on_the_host_is_told_once_with_its_line(
+    cupy: FakeCupy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def on_host(x: Any) -> Any:
+        return np.nanmedian(x * 2, axis=0) + 1
+
+    def on_gpu(x: Any) -> Any:
+        return np.median(x * 2, axis=0) + x.max()
+
+    capsys.readouterr()
+    jitted = fusec.jit(on_host)
+    for shape in ((4, 5), (4, 5), (6, 7)):
+        jitted(cupy.asarray(RNG.normal(size=shape)))
+    said = [line for line in capsys.readouterr().err.splitlines() if "copied to the CPU" in line]
+    line = on_host.__code__.co_firstlineno + 1
+    assert len(said) == 1 and f"test_gpu_order_statistics.py:{line}" in said[0], said
+    assert "nanmedian" in said[0].lower() and "GPU" in said[0]
+    fusec.jit(on_gpu)(cupy.asarray(X))
+    assert "copied to the CPU" not in capsys.readouterr().err
