@@ -28,6 +28,7 @@ from .kernels.reductions.column_parts import parts_of
 from .kernels.reductions.full_reductions import chunks_of
 from .kernels.reductions.long_scans import is_long_scan
 from .kernels.reductions.rows import are_aligned, has_parts_of_warps, is_on_chip
+from .kernels.shared_sums import places_of
 from .kernels.tiles import SIDE, tiles_of
 from .module import CudaKernel
 
@@ -68,7 +69,7 @@ def code_key(form: CudaForm) -> tuple:
             parts_of(loops) > 1, _is_aligned(loops),
             constants_of_code(loops), is_partitioned(loops), has_parts_of_warps(loops),
             is_long_scan(loops), are_lanes_apart(loops),
-            loops.nest.sequential and way_of(loops), structure_key(loops))
+            loops.nest.sequential and (way_of(loops), places_of(loops)), structure_key(loops))
 
 
 def _is_aligned(form: LoopForm) -> bool:

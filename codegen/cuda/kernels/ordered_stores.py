@@ -22,6 +22,7 @@ from ..scalars.scalar_ops import emit_operation, operation_text
 from .elementwise_kernels import MapKernel
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, ThreadPoint, in_memory
+from .shared_sums import SharedSumKernel, places_of
 
 OWNER_THREADS = 256
 POINTS_OF_AN_OWNER = 2048  # where there are more points, more blocks share the places
@@ -31,7 +32,7 @@ MAX_OWNERS = 128
 def way_of(form: LoopForm) -> type[KernelWriter]:
     """The kernel that stores in order."""
     if _any_order_serves(form):
-        return AtomicKernel
+        return SharedSumKernel if places_of(form) else AtomicKernel
     return OwnerKernel if _may_be_owned(form) else OneThreadKernel
 
 
