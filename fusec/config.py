@@ -42,6 +42,7 @@ gradient_memory: int
 logical_cpu_devices: int
 soft_placement: bool
 cuda_host_seed: int
+deterministic: bool
 history: bool
 history_size: int
 verify: bool
@@ -119,6 +120,10 @@ _ROWS = (
     Setting("cuda_host_seed", int, lambda: 0, "FUSEC_CUDA_HOST_SEED",
             "order of blocks, threads and streams on the emulated device CUDAHOST, where kernels "
             "leave it open; 0: one after the other", 0, _MOST),
+    Setting("deterministic", bool, lambda: True, "FUSEC_DETERMINISTIC",
+            "False: a GPU may add floats to one place in any order (np.add.at, weights of "
+            "np.bincount), in less time and with other last bits in each run; read when a kernel "
+            "is compiled"),
     Setting("history", bool, lambda: False, "FUSEC_HISTORY",
             "record every launch for fusec.history(), not only those that compiled"),
     Setting("history_size", int, lambda: 10_000, "FUSEC_HISTORY_SIZE",

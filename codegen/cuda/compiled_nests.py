@@ -22,11 +22,13 @@ from .kernels.kernel_frame import constants_of_code
 from .kernels.kernel_sources import WrittenKernel, module_of
 from .kernels.kernel_texts import KernelTexts
 from .kernels.launch_plan import Layout, Slot, reciprocal
+from .kernels.ordered_stores import way_of
 from .kernels.partitioned_stores import is_partitioned
 from .kernels.reductions.column_parts import parts_of
 from .kernels.reductions.full_reductions import chunks_of
 from .kernels.reductions.long_scans import is_long_scan
 from .kernels.reductions.rows import are_aligned, has_parts_of_warps, is_on_chip
+from .kernels.shared_sums import places_of
 from .kernels.tiles import SIDE, tiles_of
 from .module import CudaKernel
 
@@ -66,7 +68,8 @@ def code_key(form: CudaForm) -> tuple:
     return (form.index, is_on_chip(loops), tiles_of(loops), chunks_of(loops) > 1,
             parts_of(loops) > 1, _is_aligned(loops),
             constants_of_code(loops), is_partitioned(loops), has_parts_of_warps(loops),
-            is_long_scan(loops), are_lanes_apart(loops), structure_key(loops))
+            is_long_scan(loops), are_lanes_apart(loops),
+            loops.nest.sequential and (way_of(loops), places_of(loops)), structure_key(loops))
 
 
 def _is_aligned(form: LoopForm) -> bool:

@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from fusec import config
 from fusec.ir import Node
 from fusec.ops.calls.library import LIBRARY, LibraryCall, has_operands
 
+from .quantiles import ARGUMENTS_BEFORE_AXIS, with_nan
+
 # What these parameters say CuPy understands as NumPy does.
 _PARAMETERS = ("axis", "axes", "n", "s", "norm", "full_matrices", "compute_uv", "UPLO", "mode",
-               "side", "minlength", "return_index", "return_inverse", "return_counts", "equal_nan")
+               "side", "minlength", "return_index", "return_inverse", "return_counts", "equal_nan",
+               "q", "method", "keepdims", "kth", "assume_unique", "invert")
 # CuPy's exceptions for contents and shapes that NumPy may refuse, too.  A TypeError is none: an
 # array of the host that was given to CuPy is a defect of ours.
 REFUSALS = (np.linalg.LinAlgError, ValueError, IndexError)
@@ -41,9 +45,11 @@ def _has_types(node: Node, kinds: str) -> bool:
     row = LIBRARY.get(node.op)
     known = [v.type for v in node.inputs]
     known += [] if row is not None and row.sized else node.types
+    # The weights of counts may be floats.
+    allowed = [kinds, *[f"{kinds}f" if node.op == "Bincount" else kinds] * len(node.inputs)]
     return bool(node.inputs) and all(t.is_static and 0 not in t.shape for t in known) and all(
         v.dtype.kind in kinds and (v.dtype.kind != "f" or v.dtype.itemsize > 2)
-        for v in node.inputs)
+        for v, kinds in zip(node.inputs, allowed, strict=False))
 
 
 def _is_masked(node: Node) -> bool:
@@ -66,9 +72,11 @@ def _arguments(row: LibraryCall, node: Node) -> Iterator[tuple[str, Any]]:
 
 
 def _is_same(row: LibraryCall, node: Node) -> bool:
-    """Whether CuPy's results are those of NumPy: its weighted counts add in any order, and unique
-    elements' places have another shape of more axes than one."""
+    """Whether CuPy's results are those of NumPy: its weighted counts add in any order, unique
+    elements' places have another shape of more axes than one, and ``kth`` is no array there."""
     if row.op == "Bincount":
+        return len(node.inputs) == 1 or not config.deterministic
+    if row.op in ("Partition", "Argpartition"):
         return len(node.inputs) == 1
     return row.op != "Unique" or len(node.inputs[0].shape) == 1
 
@@ -93,8 +101,14 @@ def function_of(node: Node, cupy: Any) -> Any:
         return row.function  # Python's own, of any arrays
     own = cupy
     for part in [*module.split(".")[1:], row.function.__name__]:
-        own = getattr(own, part)
-    return own
+        own = getattr(own, part, None) or _absent
+    before_axis = ARGUMENTS_BEFORE_AXIS.get(row.op)
+    return own if before_axis is None else with_nan(own, before_axis, cupy)
+
+
+def _absent(*args: Any, **named: Any) -> Any:
+    """For a function that this CuPy has not: NumPy computes it."""
+    raise ValueError("CuPy has no such function")
 
 
 def may_refuse(node: Node) -> bool:

@@ -15,7 +15,8 @@ Guarantees for a driver (see `driver`):
   ``__shfl_up_sync``, ``__shfl_down_sync`` and ``__shfl_xor_sync`` of 32- and 64-bit integers;
   ``__ballot_sync``, ``__any_sync``;
   ``atomicAdd``, ``atomicMax``, ``atomicMin``, ``atomicOr``, ``atomicAnd``, ``atomicExch`` and
-  ``atomicCAS`` of ``int``, ``unsigned`` and ``unsigned long long``;
+  ``atomicCAS`` of ``int``, ``unsigned`` and ``unsigned long long``, ``atomicAdd`` of ``float`` and
+  ``double``; inline PTX for ``max.NaN`` and ``min.NaN``, behind ``__CUDA_ARCH__``;
   ``fma``, ``sqrt``, ``fabs``, ``floor``, ``ceil``, ``trunc``, ``rint``, ``copysign``, ``fmod`` of
   double and, with an f, of float; ``__double_as_longlong``, ``__longlong_as_double``,
   ``__float_as_int``, ``__int_as_float``; ``__popc``, ``__popcll``, ``__clzll``; ``__restrict__``,

@@ -1,4 +1,4 @@
-"""Elementwise kernels whose lanes are a warp apart, and tiles: all addresses, all edges."""
+"""Elementwise kernels whose lanes are a warp apart, and tiles: all addresses and edges."""
 
 from __future__ import annotations
 

@@ -299,8 +299,8 @@ class KernelWriter(KernelFrame):
         return self._loaded(e.dtype, self._element_address(number, place, ""))
 
     def _element_address(self, number: int, place: ThreadPoint, step: str) -> str:
-        """Of lane k, ``step`` after the counter; where lanes are apart one product of 64 bits is
-        for all of them."""
+        """Of lane k, ``step`` after the counter; where lanes are apart, one product of 64 bits
+        serves them all."""
         counter = place.counters[self.form.axis]
         counter = f"({counter} + {step})" if step else counter
         counter = f"i64({counter})" if place.whole == "apart" else counter

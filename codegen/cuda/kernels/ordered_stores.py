@@ -1,7 +1,8 @@
 """Stores at computed indices, which several points may share: in the order of the points.
 
 Three ways, the first that serves: integers that are joined with the element there (counts, sums,
-logic) by atomic operations, since any order gives the same; where the array is not read otherwise,
+logic) by atomic operations, since any order gives the same, and so sums of floats where
+`config.deterministic` is false; where the array is not read otherwise,
 by blocks that own places; else one thread, point after point.
 """
 
@@ -11,6 +12,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from fusec import config
 from fusec.core.records import replace
 
 from ...kernels.loop_ir import Nest, Stage, Store, walk
@@ -20,6 +22,7 @@ from ..scalars.scalar_ops import emit_operation, operation_text
 from .elementwise_kernels import MapKernel
 from .launch_plan import Geometry, Layout, blocks_for
 from .nest_kernel import KernelWriter, ThreadPoint, in_memory
+from .shared_sums import SharedSumKernel, places_of
 
 OWNER_THREADS = 256
 POINTS_OF_AN_OWNER = 2048  # where there are more points, more blocks share the places
@@ -29,7 +32,7 @@ MAX_OWNERS = 128
 def way_of(form: LoopForm) -> type[KernelWriter]:
     """The kernel that stores in order."""
     if _any_order_serves(form):
-        return AtomicKernel
+        return SharedSumKernel if places_of(form) else AtomicKernel
     return OwnerKernel if _may_be_owned(form) else OneThreadKernel
 
 
@@ -38,7 +41,8 @@ def _any_order_serves(form: LoopForm) -> bool:
     nest = form.nest
     stores = [s for stage in nest.stages for s in stage.stores]
     buffers = {form.operands[s.access].buffer for s in stores}
-    return all(s.combine and _is_word(form, s) for s in stores) and not _reads(form, nest, buffers)
+    return all((s.combine and _is_word(form, s)) or _may_be_added(form, s) for s in stores) and (
+        not _reads(form, nest, buffers))
 
 
 def _may_be_owned(form: LoopForm) -> bool:
@@ -55,6 +59,13 @@ def _is_word(form: LoopForm, store: Store) -> bool:
     return dtype.kind in "iu" and dtype.itemsize >= 4
 
 
+def _may_be_added(form: LoopForm, store: Store) -> bool:
+    """Whether a float may be added in any order, which other last bits are taken for."""
+    dtype = form.operands[store.access].dtype
+    return not config.deterministic and store.combine == "add" and (
+        dtype.kind == "f" and dtype.itemsize >= 4)
+
+
 def _reads(form: LoopForm, nest: Nest, buffers: set[int]) -> bool:
     return any(e.op == "load" and form.operands[e.attr].buffer in buffers
                for e in walk(nest.roots))
@@ -65,6 +76,10 @@ class AtomicKernel(MapKernel):
 
     def put_at(self, store: Store, address: str, value: CudaValue) -> None:
         em, dtype = self.em, self.form.operands[store.access].dtype
+        if dtype.kind == "f":
+            word = "float" if dtype.itemsize == 4 else "double"
+            em.line(f"atomicAdd(reinterpret_cast<{word} *>({address}), {value});")
+            return
         word, kind = unsigned_type(dtype), memory_type(dtype)
         place = em.fresh("place")
         cuda_word = "unsigned long long" if word == "u64" else "unsigned"

@@ -2,8 +2,8 @@
 
 The count is of the way that most threads take for one pack of elements: once through each innermost
 loop with the widest accesses to global memory, and those apart from it that use shared memory;
-through the kernel where more of the widest accesses are in no loop.  Of several ways the shortest
-with the widest accesses: ends of rows and addresses that are not aligned take others.
+through the kernel where more of the widest accesses are in no loop.  Of several ways it is the
+shortest with the widest accesses: ends of rows and addresses that are not aligned take others.
 """
 
 from __future__ import annotations

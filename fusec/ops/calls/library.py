@@ -233,7 +233,8 @@ _TABLE: tuple[LibraryCall, ...] = (
                 takes=("f4", "f8", "c8", "c16")),
     # order
     _row(np.sort, raises="never", gpu="iuf"), _row(np.argsort, raises="never", gpu="iuf"),
-    _row(np.lexsort), _row(np.partition, "kth"), _row(np.argpartition, "kth"),
+    _row(np.lexsort), _row(np.partition, "kth", gpu="iuf"),
+    _row(np.argpartition, "kth", gpu="iuf"),
     _row(np.searchsorted, "v", gpu="iuf"),
     LibraryCall("SortInPlace", np.ndarray.sort, (), True, called="ndarray.sort"),
     LibraryCall("PartitionInPlace", np.ndarray.partition, ("kth",), True,
@@ -243,7 +244,8 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.nancumsum, "a"), _row(np.nancumprod, "a"),
     _row(np.cumulative_sum), _row(np.cumulative_prod),
     # statistics
-    _row(np.median, "a"), _row(np.percentile, "a", "q"), _row(np.quantile, "a", "q"),
+    _row(np.median, "a", gpu="iuf"),
+    *(_row(f, "a", "q", gpu="iuf") for f in (np.percentile, np.quantile)),
     _row(np.nanmedian, "a"), _row(np.nanpercentile, "a", "q"), _row(np.nanquantile, "a", "q"),
     _row(np.histogram, "range"), _row(np.histogram2d, "range", takes=("f4", "f8")),
     _row(np.digitize, "x"), _row(np.histogram_bin_edges, "range", sized=True),
@@ -261,7 +263,7 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.put_along_axis, "values", writes=True), _row(np.put, "ind", "v", writes=True),
     _row(np.place, "vals", writes=True), _row(np.copyto, "src", "where", writes=True),
     _row(np.unravel_index, "indices"), _row(np.ravel_multi_index, "multi_index"),
-    _row(np.isin, "element", "test_elements"), _row(np.nanargmin), _row(np.nanargmax),
+    _row(np.isin, "element", "test_elements", gpu="iuf"), _row(np.nanargmin), _row(np.nanargmax),
     # the rest
     _row(np.vander), _row(np.geomspace, "start", "stop", tried_on="ones"),
     _row(np.histogramdd, "range"), _row(np.packbits), _row(np.unpackbits),
@@ -272,10 +274,11 @@ _TABLE: tuple[LibraryCall, ...] = (
         np.extract, np.compress)),
     _row(np.unique, *_OF_ANY_SIZE, sized=True, selects=True, raises="never", gpu="iuf"),
     _row(np.argwhere, *_OF_ANY_SIZE, sized=True, selects=True, gpu="biufc"),
-    _row(np.setdiff1d, *_OF_ANY_SIZE, sized=True, selects=True),
+    _row(np.setdiff1d, *_OF_ANY_SIZE, sized=True, selects=True, gpu="iu"),
+    *(_row(f, *_OF_ANY_SIZE, sized=True, gpu="iu") for f in (
+        np.union1d, np.intersect1d, np.setxor1d)),
     *(_row(f, *_OF_ANY_SIZE, sized=True) for f in (
-        np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.union1d,
-        np.intersect1d, np.setxor1d, np.polymul)),
+        np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.polymul)),
     _row(np.bincount, *_OF_ANY_SIZE, sized=True, gpu="iu"),
     LibraryCall("Numpy", call_by_name, ("args",), False, True, raises="often"),
     LibraryCall("Method", call_method, ("args",), False, True),

@@ -4,9 +4,9 @@ A block takes a number when it begins, and with it a tile of a row: so all tiles
 done, or are being done.  It reduces its tile and publishes the total; then it waits for what is
 before the tile, and scans.  After D. Merrill and M. Garland, "Single-pass parallel prefix scan with
 decoupled look-back", NVIDIA NVR-2016-002; but there the totals that are known by then decide on the
-order of additions.  Here it is always the same: tiles are in groups, a block joins totals of those
-of its group, by halves as a team does, after the sum of all groups before, which the last block of
-each group publishes.
+order of additions.  Here it is always the same: tiles are in groups, a block joins the totals of
+those of its group, by halves as a team does, after the sum of all groups before, which the last
+block of each group publishes.
 """
 
 from __future__ import annotations
