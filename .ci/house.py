@@ -25,7 +25,7 @@ READ = (*PACKAGES, "tests", "examples")  # whose docstrings count
 # From the ground up.
 ROOMS = (
     "core", "ir", "ops", "state", "trace", "passes", "codegen", "runtime", "placement", "signature",
-    "compiled", "dispatch", "gradients", "inspect", "bench", "api")
+    "compiled", "distributed", "dispatch", "gradients", "inspect", "bench", "api")
 # Public modules that lie in `fusec`.
 FLAT = {"config": "core", "errors": "core", "inputs": "api", "random": "api", "summary": "api"}
 TRACE = "fusec.trace"
@@ -37,9 +37,9 @@ TRACE_FOLDERS = ("facts", "source", "rewrite", "convert", "values", "call", "ope
 TABLES = ("codegen/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {
     "largest import circle in trace": 1, "largest import circle anywhere": 2,
-    "late imports in trace": 0, "late imports of ours": 23,
+    "late imports in trace": 0, "late imports of ours": 24,
     "files of trace in no folder": 1, "imports running back up in trace": 0,
-    "imports running back up": 0, "arrows between rooms": 83,
+    "imports running back up": 0, "arrows between rooms": 91,
     "files in one folder": 14,
     "files over 400 lines": 0,
     "functions, median": 6, "functions, 99th percentile": 26, "functions over 50 lines": 0,

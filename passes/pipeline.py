@@ -367,3 +367,18 @@ def _same_attr(a: Any, b: Any) -> bool:
     if a is b or isinstance(a, Graph):  # passes return the graph itself when they are idle
         return a is b
     return print_attr(a, locs=False) == print_attr(b, locs=False)
+
+
+def splittable(graph: Graph, options: PassOptions) -> Graph:
+    """A traced graph as it is split into blocks: cleaned up, composites whole."""
+    steps = before_contraction(options)
+    ends = next(i for i, step in enumerate(steps) if getattr(step, "name", "") == "decompose")
+    return _run_steps(steps[:ends], graph, options, [])
+
+
+def contracted(graph: Graph, options: PassOptions) -> Graph:
+    """A graph that is to be split, in primitive ops, its products contracted: which sum takes which
+    product is decided once, so that blocks have the bits that the whole has."""
+    steps = [*before_contraction(options), Pass("fma", partial(form_fmas, options=options)),
+             CLEAN_UP]
+    return _run_steps(steps, graph, options, [])

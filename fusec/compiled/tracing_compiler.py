@@ -316,6 +316,19 @@ class TracingCompiler:
             concrete.build.traced.container_changes.take_back()
         return concrete
 
+    def traced(self, call: FlatCall) -> Traced:
+        """The trace of a call that is computed elsewhere, with symbols for sizes where it can be:
+        calls of other sizes have it too.  Nothing is compiled."""
+        with self.lock:
+            check_supported(self.target.fn)
+            found = self._within_limits(lambda: self.symbolic.find(call) or self.symbolic.make(
+                self.target.name, call, self._traced, self.options, at_once=True)
+            ) if self.binder.reduce_retracing else None
+            if found is None:
+                return self._within_limits(lambda: self._stage_by_itself(call)).traced
+            trace, sizes = found
+            return trace.traced.at_sizes(sizes)
+
     def forget(self) -> None:
         """Forget every trace; ``lock`` is held."""
         self.traces.clear()

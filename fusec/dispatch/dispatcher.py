@@ -10,16 +10,30 @@ from fusec.compiled.concrete_function import ConcreteFunction
 from fusec.compiled.repeated_calls import called
 from fusec.compiled.reports import history
 from fusec.compiled.tracing_compiler import TracingCompiler
-from fusec.core import timeline
+from fusec.core import blocks, timeline
 from fusec.errors import OverlapError
 from fusec.runtime.launching.outcomes import MISS
 from fusec.signature.jitted_methods import Target
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping
 from fusec.trace.call.signature import Signature
+from fusec.trace.facts.trees import flattened
 from fusec.trace.values.trace import Trace, current
 
 from .fallback import Fallback
+
+
+def _hold_blocks(args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether an array in blocks is among the arguments."""
+    tree: Any = (args, kwargs)
+    return any(map(blocks.are_in_blocks, flattened(tree)[0]))
+
+
+def _split_calls() -> Any:
+    """The module for such calls, which needs Dask."""
+    from fusec.distributed import split_calls
+
+    return split_calls
 
 
 class Dispatcher:
@@ -57,6 +71,8 @@ class Dispatcher:
             result = self.fast.of_gpus.answer(args, self._target.name)
             if result is not MISS:
                 return result
+        if blocks.may_be_there() and _hold_blocks(args, kwargs):
+            return _split_calls().split_call(self.compiler, args, kwargs).result()
         if self._eager is not None:
             return self._eager.call(
                 self._target.python_function, args, kwargs, self.compiler.flatten,

@@ -92,6 +92,7 @@ class Op:
     partials: Any = None  # of an elementwise row: a derivative for each operand
     jvp: Any = None  # tangents of the results, from those of the operands
     vjp: Any = None  # cotangents of the operands, from those of the results
+    split: Any = None  # how blocks of its result are computed; `fusec.ops.splitting` fills it
     batching: NodeRule | None = None  # the row for all elements along one more axis
     export: NodeRule | None = None  # the row in an exchange format's ops
     admits: Admission | None = None  # what is admitted of it where a graph is read in

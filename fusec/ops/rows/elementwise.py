@@ -13,7 +13,7 @@ import numpy as np
 
 from fusec.ir import TensorType
 
-from ..admission.admission import BY_PASSES, PLAIN, Admission
+from ..admission.admission import PLAIN, Admission
 from ..admission.row_admissions import CAST, OF_BOOLEANS, POWER, REINTERPRET, WHERE
 from ..exact_fma import exact_fma
 from ..registry import Op, Types, register
@@ -223,7 +223,7 @@ _plain("Reinterpret", 1, "bitcast", infer_cast, reinterpret_reference, 0.5, take
        admits=REINTERPRET,
        doc="The same bits as a dtype of the same size, as ndarray.view; a boolean is 0 or 1. "
            "attrs: dtype.")
-_plain("Fma", 3, "fma", infer_same, fma_reference, takes="f", admits=BY_PASSES,
+_plain("Fma", 3, "fma", infer_same, fma_reference, takes=("f4", "f8"),
        is_folded=False,  # wider than it computes
        doc="a*b + c, rounded once (IEEE 754-2019, 5.4).")
 _plain("Copy", 1, "pos", infer_copy, np.array,

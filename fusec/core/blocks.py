@@ -1,0 +1,16 @@
+"""Arrays in blocks, Dask's: whether a call may have any, asked without importing anything."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def may_be_there() -> bool:
+    """Whether somebody has loaded the library that such arrays are of."""
+    return "dask.array" in sys.modules
+
+
+def are_in_blocks(x: Any) -> bool:
+    """Whether it is such an array."""
+    return isinstance(x, sys.modules["dask.array"].Array)

@@ -1,0 +1,161 @@
+"""What tasks run, where blocks are: plain functions of plain data, which any process imports.
+
+A `StageCode` travels as the texts of its graphs, which are admitted where they arrive, as those of
+a stranger are, and compiled there at first use.  Machine code and bytecode never travel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.compiled.graph_function import GraphFunction
+from fusec.core import locks
+from fusec.core.versions import version_of
+from fusec.errors import user_error
+from fusec.ops.graphs.admit import admit
+
+from . import joins
+from .threads import keep_to_slot
+
+_MOST_KEPT = 256
+_kept: OrderedDict[bytes, StageCode] = OrderedDict()
+_lock = locks.Lock()
+Slices = tuple[tuple[int, int], ...]
+
+
+def versions() -> tuple[str, str]:
+    """Those that client and workers must share: of fusec, and of NumPy without its last part."""
+    return str(version_of("fusec")), ".".join(np.__version__.split(".")[:2])
+
+
+class StageCode:
+    """The graphs of one stage, one for each kind of block, as functions.
+
+    ``texts``: their JSON; ``outputs``: for each of them the number of the graph's output by number
+    of the stage's result, None where such a block has none.
+    """
+
+    def __init__(
+        self, name: str, texts: Sequence[str], outputs: Sequence[Sequence[int | None]]
+    ) -> None:
+        self.name, self.texts, self.outputs = name, tuple(texts), tuple(map(tuple, outputs))
+        self._functions: dict[int, GraphFunction] = {}
+        self._lock = locks.Lock()
+
+    def function(self, number: int) -> GraphFunction:
+        """The function of one of its graphs; the first call of a process admits it."""
+        with self._lock:
+            function = self._functions.get(number)
+            if function is None:  # contracted products are nodes of the graph: none are formed here
+                function = GraphFunction(admit(self.texts[number]), "strict")
+                self._functions[number] = function
+            return function
+
+    def run(self, number: int, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """The stage's results for a block of that kind."""
+        results = self.function(number)(*arguments)
+        results = results if isinstance(results, tuple) else (results,)
+        return tuple(None if place is None else _own(results[place])
+                     for place in self.outputs[number])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, (versions(), self.name, self.texts, self.outputs)
+
+
+def _arrived(
+    made_with: tuple[str, str], name: str, texts: tuple[str, ...],
+    outputs: tuple[tuple[int | None, ...], ...],
+) -> StageCode:
+    """The stage of these texts: the one that came before, or a new one."""
+    if made_with != versions():
+        raise user_error(
+            RuntimeError, f"{name} was made with another version than this worker's", None,
+            "install the client's versions on every worker",
+            values=[(label, f"fusec {ours}, NumPy {numpy}") for label, (ours, numpy) in (
+                ("client", made_with), ("worker", versions()))])
+    key = hashlib.sha256(repr((texts, outputs)).encode()).digest()
+    with _lock:
+        code = _kept.get(key)
+        if code is None:
+            code = _kept[key] = StageCode(name, texts, outputs)
+        _kept.move_to_end(key)
+        while len(_kept) > _MOST_KEPT:
+            _kept.popitem(last=False)
+        return code
+
+
+def _own(result: Any) -> Any:
+    """The result without the memory of a larger array that it would keep."""
+    base = getattr(result, "base", None)
+    is_part = isinstance(base, np.ndarray) and base.nbytes > result.nbytes
+    return result.copy() if is_part else result
+
+
+Layout = tuple[tuple[int, ...] | None, Slices | None]
+
+
+def run_block(
+    code: StageCode, number: int, starts: Sequence[int], layouts: Sequence[Layout], is_single: bool,
+    *parts: Any,
+) -> Any:
+    """The stage's results for one block, or its one result.
+
+    ``layouts``: for each array that the block reads, the grid of parts that it is put together of
+    (None: one part), and what of it is read (None: all).
+    """
+    keep_to_slot()
+    rest, arguments = iter(parts), list[Any]()
+    for grid, slices in layouts:
+        whole = next(rest) if grid is None else _put_together(
+            grid, [next(rest) for _ in range(int(np.prod(grid)))])
+        arguments.append(whole if slices is None else cut_part(whole, slices))
+    results = code.run(number, [*map(_as_given, arguments), *starts])
+    return results[0] if is_single else results
+
+
+def _as_given(part: Any) -> Any:
+    """A block as NumPy's array: what a block's task gives may be a subclass of it, or a list."""
+    return part if type(part) is np.ndarray or isinstance(part, np.generic) else (
+        part if isinstance(part, (bool, int, float, complex)) else np.asarray(part))
+
+
+def _put_together(grid: tuple[int, ...], parts: list[Any]) -> np.ndarray:
+    """Neighbouring parts as one array, along one axis after the other."""
+    for axis in reversed(range(len(grid))):
+        count = grid[axis]
+        if count > 1:
+            parts = [np.concatenate(parts[k:k + count], axis=axis)
+                     for k in range(0, len(parts), count)]
+    return parts[0]
+
+
+def cut_part(block: Any, slices: Slices) -> Any:
+    """A part of a block; of little of it a copy, so that the rest need not stay in memory."""
+    part = block[tuple(slice(start, stop) for start, stop in slices)]
+    return part.copy() if isinstance(part, np.ndarray) and 2 * part.nbytes < block.nbytes else part
+
+
+def take_result(results: tuple[Any, ...], number: int) -> Any:
+    """One of a block's results."""
+    return results[number]
+
+
+def join_blocks(
+    name: str, options: Mapping[str, Any], slots: tuple[int, ...] | None,
+    counts: Sequence[int] | None, is_last: bool, *partials: Any,
+) -> Any:
+    """Partials joined; the last one finished.  ``slots``: where among a block's results its partial
+    is; ``counts``: of elements that it is of, where joining needs them."""
+    row = [p if slots is None else tuple(p[k] for k in slots) for p in partials]
+    if counts is not None:
+        row = [(count, *partial) for count, partial in zip(counts, row, strict=True)]
+    whole = row[0] if len(row) == 1 else joins.joined(name, row)
+    return joins.finished(name, whole, options) if is_last else whole
+
+
+__all__ = ["StageCode", "cut_part", "join_blocks", "run_block", "take_result"]

@@ -1,0 +1,252 @@
+"""From stages to the tasks of Dask's graph: one a block and stage, and the trees of barriers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dask._task_spec import DataNode, Task, TaskRef
+
+from fusec.core.records import dataclass, field
+from fusec.ir import Value
+from fusec.ops.splitting import Box
+from fusec.passes.split.local_graphs import (
+    Geometry,
+    LocalGraph,
+    check_halos,
+    geometry_of,
+    is_empty,
+    local_graph,
+)
+from fusec.passes.split.stages import BlockFamily, Root, Stages
+
+from .block_tasks import StageCode, join_blocks, run_block, take_result
+from .joins import GROUP
+from .stored import Reads, Stored, Tasks, whole
+
+Block = tuple[int, ...]
+
+
+@dataclass
+class Kinds:
+    """The graphs of one family: one for each kind of block."""
+
+    family: BlockFamily
+    stages: Stages
+    graphs: list[LocalGraph] = field(default_factory=list)
+    _numbers: dict[Any, int] = field(default_factory=dict)
+
+    def number(self, geometry: Geometry) -> int:
+        """That of the graph of a block."""
+        number = self._numbers.get(geometry.key)
+        if number is None:
+            number = self._numbers[geometry.key] = len(self.graphs)
+            self.graphs.append(local_graph(self.stages.states, self.family, geometry))
+        return number
+
+    def slots(self, graph: LocalGraph) -> list[int | None]:
+        """By result of the stage the output of a graph."""
+        return [None if first is None else first + k
+                for root, first in zip(self.family.roots, graph.outputs, strict=True)
+                for k in range(root.width)]
+
+
+@dataclass
+class LayerBuilder:
+    """Makes the tasks of stages.  ``stored``: where each value that tasks read is."""
+
+    name: str
+    token: str
+    stages: Stages
+    stored: dict[Value, Stored]
+    tasks: Tasks = field(default_factory=dict)
+    codes: list[StageCode] = field(default_factory=list)
+    blocks: dict[int, int] = field(default_factory=dict)  # by number of the family, how many run
+
+    def __post_init__(self) -> None:
+        self.reads = Reads(self.tasks)
+
+    def key_name(self, *parts: Any) -> str:
+        """The first part of keys, as Dask has them: words, and the token at the end."""
+        return "-".join([self.name, *map(str, parts), self.token])
+
+    def build(self) -> None:
+        """Make the tasks of every family."""
+        for number, family in enumerate(self.stages.families):
+            _FamilyTasks(self, family, number).build()
+
+
+class _FamilyTasks:
+    """The tasks of one family."""
+
+    def __init__(self, layers: LayerBuilder, family: BlockFamily, number: int) -> None:
+        self.layers, self.family, self.number = layers, family, number
+        self.states = layers.stages.states
+        self.name = layers.key_name(f"stage{family.stage}", number)
+        self.kinds = Kinds(family, layers.stages)
+        self.is_single = len(family.roots) == 1 and family.roots[0].barrier is None
+        self.done: list[Block] = []
+        self.empty: dict[Block, list[bool]] = {}
+        self.kept: dict[tuple[Root, int], list[int]] = {}
+
+    def build(self) -> None:
+        code_key = self.layers.key_name("code", self.number)
+        work = []
+        for block in self._blocks():
+            geometry = geometry_of(self.states, self.family, block)
+            if geometry is not None:
+                check_halos(self.states, self.family, block, geometry)
+                work.append((block, geometry, self.kinds.number(geometry)))
+                self.empty[block] = [is_empty(box, root) for box, root in zip(
+                    geometry.roots, self.family.roots, strict=True)]
+        code = StageCode(self.name, [k.graph.to_json() for k in self.kinds.graphs],
+                         [self.kinds.slots(k) for k in self.kinds.graphs])
+        self.layers.codes.append(code)
+        self.layers.blocks[self.number] = len(work)
+        self.layers.tasks[code_key] = DataNode(code_key, code)
+        self._place_results()
+        for block, geometry, kind in work:
+            self._task(block, geometry, kind, code_key)
+        for slot, root in self._slotted():
+            if root.barrier is not None:
+                self._tree(root, slot)
+            elif not self.is_single:
+                self._take(root, slot)
+
+    def _blocks(self) -> Iterator[Block]:
+        return itertools.product(*(
+            range(self.states.lines.blocks(line)) for line in self.family.grid))
+
+    def _slotted(self) -> Iterator[tuple[int, Root]]:
+        """The roots, each with the number of its first result."""
+        slot = 0
+        for root in self.family.roots:
+            yield slot, root
+            slot += root.width
+
+    # -- keys
+
+    def _key(self, block: Block) -> Any:
+        """The key of a block's task: that of its one result, where it is an array's block."""
+        root = self.family.roots[0]
+        if self.is_single:
+            return self.layers.stored[root.value].key(self._numbers(root, block))
+        return (self.name, *block)
+
+    def _numbers(self, root: Root, block: Block) -> Block:
+        """The numbers of a result's block among those that have elements."""
+        rank = root.value.type.rank
+        return tuple(0 if at is None else self._kept(root, axis).index(block[at])
+                     for axis, at in enumerate(root.along[:rank]))
+
+    def _kept(self, root: Root, axis: int) -> list[int]:
+        """The blocks along an axis that have elements."""
+        place, size, lines = root.places[axis], root.sizes[axis], self.states.lines
+        assert place is not None
+        if (root, axis) not in self.kept:
+            self.kept[root, axis] = [b for b in range(lines.blocks(place.line))
+                                     if range(*lines.interval(place, size, b))]
+        return self.kept[root, axis]
+
+    def _place_results(self) -> None:
+        """Note where the results will be."""
+        for slot, root in self._slotted():
+            name = self.layers.key_name(self.number, slot)
+            rank, value = root.value.type.rank, root.value
+            lines = self.states.lines
+            bounds = tuple(
+                ((0, size),) if place is None else tuple(lines.bounds(place, size))
+                for place, size in zip(root.places[:rank], root.sizes[:rank], strict=True))
+            self.layers.stored[value] = Stored(
+                name, bounds, lambda numbers, name=name: (name, *numbers),  # type: ignore[misc]
+                value.dtype.itemsize, is_shared=not any(root.places[:rank]))
+
+    # -- tasks
+
+    def _task(self, block: Block, geometry: Geometry, kind: int, code_key: str) -> None:
+        layouts, references = [], []
+        for leaf, box in geometry.reads:
+            layout, needed = self.layers.reads.argument(self.layers.stored[leaf], box)
+            layouts.append(layout)
+            references += needed
+        starts = self.kinds.graphs[kind].numbers(self.family, geometry)
+        key = self._key(block)
+        self.layers.tasks[key] = Task(key, run_block, TaskRef(code_key), kind, starts,
+                                      tuple(layouts), self.is_single, *references)
+        self.done.append(block)
+
+    def _take(self, root: Root, slot: int) -> None:
+        """The blocks of one of several results."""
+        stored = self.layers.stored[root.value]
+        number = self.family.roots.index(root)
+        for block in self.done:
+            if not self.empty[block][number]:
+                key = stored.key(self._numbers(root, block))
+                self.layers.tasks[key] = Task(key, take_result, TaskRef((self.name, *block)), slot)
+
+    # -- trees
+
+    def _tree(self, root: Root, slot: int) -> None:
+        """The tasks that join a barrier's partials, for each block of its result."""
+        groups: dict[Block, list[tuple[Block, Box]]] = {}
+        number, rank = self.family.roots.index(root), root.value.type.rank
+        for block in self.done:
+            if not self.empty[block][number]:
+                groups.setdefault(self._numbers(root, block), []).append(
+                    (block, root.box(self.states, block)[rank:]))
+        slots = tuple(range(slot, slot + root.width))
+        are_alone = all(r.barrier is not None for r in self.family.roots)
+        for numbers, members in groups.items():
+            keys = [(self.name, *block) for block, _ in members]
+            if not are_alone:
+                keys = [self._alone(key, slots) for key in keys]
+            self._join(root, numbers, keys, [inner for _, inner in members],
+                       slots if are_alone else tuple(range(root.width)))
+
+    def _alone(self, key: Any, slots: tuple[int, ...]) -> Any:
+        """The partial of a block whose task gives larger arrays as well, which must not travel."""
+        own = (self.layers.key_name("partial", self.number, slots[0]), *key[1:])
+        self.layers.tasks[own] = Task(own, take_results, TaskRef(key), slots)
+        return own
+
+    def _join(
+        self, root: Root, numbers: Block, keys: Sequence[Any], inner: Sequence[Box],
+        slots: tuple[int, ...],
+    ) -> None:
+        barrier, level = root.barrier, 0
+        assert barrier is not None
+        counts, row, of_tasks = _counts(root, inner), list(keys), True
+        stored = self.layers.stored[root.value]
+        join_name = self.layers.key_name("join", *stored.name.split("-")[-3:-1])
+        while True:
+            is_last = len(row) <= GROUP
+            after = []
+            for start in range(0, len(row), GROUP):
+                part = slice(start, start + GROUP)
+                key = stored.key(numbers) if is_last else (
+                    join_name, level, *numbers, start // GROUP)
+                self.layers.tasks[key] = Task(
+                    key, join_blocks, barrier.join, barrier.options, slots if of_tasks else None,
+                    counts[part] if counts is not None and of_tasks else None, is_last,
+                    *map(TaskRef, row[part]))
+                after.append(key)
+            if is_last:
+                return
+            row, of_tasks, level = after, False, level + 1
+
+
+def take_results(results: tuple[Any, ...], slots: Sequence[int]) -> tuple[Any, ...]:
+    """Several of a block's results."""
+    return tuple(results[slot] for slot in slots)
+
+
+def _counts(root: Root, inner: Sequence[Box]) -> list[int] | None:
+    """The elements that each block's partial is of, where joining counts them."""
+    elements = root.barrier.elements if root.barrier is not None else 0
+    return [elements * math.prod(stop - start for start, stop in box)
+            for box in inner] if elements else None
+
+
+__all__ = ["LayerBuilder", "whole"]

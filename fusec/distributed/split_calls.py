@@ -1,0 +1,154 @@
+"""Calls with Dask's arrays: lazy arrays of the same kind come back."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import dask.array
+import numpy as np
+import optree
+from dask._task_spec import DataNode
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+
+from fusec.compiled.tracing_compiler import TracingCompiler
+from fusec.core.blocks import are_in_blocks
+from fusec.core.records import dataclass
+from fusec.errors import unsupported
+from fusec.ir import Loc, Value
+from fusec.trace.call.flat_call import FlatCall
+from fusec.trace.facts.trees import flattened
+
+from .layers import LayerBuilder, whole
+from .split_plan import Result, SplitPlan, chunks_of, plan_of_call
+from .stand_ins import stand_in
+from .stored import Stored, Tasks
+
+
+@dataclass(frozen=True)
+class SplitCall:
+    """A call that was split: its plan, its arrays by parameter, and the tasks."""
+
+    call: FlatCall
+    plan: SplitPlan
+    arrays: dict[int, Any]
+    layers: LayerBuilder
+    treespec: Any
+
+    def result(self) -> Any:
+        """The call's result, its arrays lazy."""
+        graph = _graph_of(self.layers.tasks, list(self.arrays.values()))
+        leaves = [self._leaf(graph, result) for result in self.plan.results]
+        return optree.tree_unflatten(self.treespec, leaves)
+
+    def _leaf(self, graph: HighLevelGraph, result: Result) -> Any:
+        stages, value = self.plan.stages, result.output
+        if value is not None and value in stages.stored:
+            return _lazy(graph, self.layers, value)
+        if value is None and result.parameter < 0:
+            return result.value
+        number = result.parameter if value is None else stages.graph.inputs.index(value)
+        return self.arrays[number] if number in self.arrays else self.plan.wholes[number]
+
+
+def _graph_of(tasks: Tasks, arrays: Sequence[Any]) -> HighLevelGraph:
+    """The tasks as Dask's graph, with those of the arrays: a layer for each name."""
+    below = HighLevelGraph.merge(*(array.dask for array in arrays))
+    layers: dict[str, dict[Any, Any]] = {}
+    depends: dict[str, set[str]] = {}
+    given = {array.name: array.__dask_layers__() for array in arrays}
+    for key, task in tasks.items():
+        name = _layer_of(key)
+        layers.setdefault(name, {})[key] = task
+        needed = depends.setdefault(name, set())
+        for other in map(_layer_of, task.dependencies):
+            needed.update(given.get(other, (other,)) if other != name else ())
+    return HighLevelGraph({**below.layers, **layers}, {**below.dependencies, **depends})
+
+
+def _layer_of(key: Any) -> str:
+    return str(key[0] if isinstance(key, tuple) else key)
+
+
+def _lazy(graph: HighLevelGraph, layers: LayerBuilder, value: Value) -> Any:
+    """A stored value as an array of Dask's."""
+    stored = layers.stored[value]
+    return dask.array.Array(graph, stored.name, stored.chunks, dtype=value.dtype,
+                            meta=np.empty((0,) * value.type.rank, value.dtype))
+
+
+def split_call(compiler: TracingCompiler, args: tuple, kwargs: dict[str, Any]) -> SplitCall:
+    """A call of which some arguments are in blocks.
+
+    Raises ``UnsupportedError`` for what blocks cannot compute, and like any trace.
+    """
+    args, kwargs, standing = _with_stand_ins(args, kwargs)
+    call = compiler.flatten(args, kwargs)
+    arrays: dict[int, Any] = {}
+    chunks: dict[int, Any] = {}
+    traced = compiler.traced(call)
+    for leaf, number, path in zip(call.leaves, traced.positions, call.paths, strict=True):
+        array = standing.get(id(leaf))
+        if array is not None and number < 0:
+            raise unsupported(f"argument {path}, which is static and an array in blocks,",
+                              cure="leave it out of static=")
+        if array is not None:
+            arrays[number], chunks[number] = array, chunks_of(array, path)
+    plan = plan_of_call(traced, call, compiler.options, chunks, _place(compiler.target.fn))
+    layers = _layers(compiler.target.name, plan, arrays)
+    return SplitCall(call, plan, arrays, layers, traced.treespec)
+
+
+def _place(fn: Any) -> Loc | None:
+    """Where a function is defined."""
+    code = getattr(getattr(fn, "__func__", fn), "__code__", None)
+    return None if code is None else Loc(
+        code.co_filename, code.co_firstlineno, function=code.co_name)
+
+
+def _with_stand_ins(
+    args: tuple, kwargs: dict[str, Any]
+) -> tuple[tuple, dict[str, Any], dict[int, Any]]:
+    """The arguments with arrays of NumPy's in the place of those in blocks, and these by the
+    identity of what stands for them."""
+    tree: Any = (args, kwargs)
+    leaves, spec = flattened(tree)
+    standing = {}
+    for position, leaf in enumerate(leaves):
+        if are_in_blocks(leaf):
+            chunks_of(leaf, f"number {position}")  # before its shape is asked for
+            leaves[position] = made = stand_in(tuple(map(int, leaf.shape)), leaf.dtype)
+            standing[id(made)] = leaf
+    args, kwargs = spec.unflatten(leaves)
+    return args, kwargs, standing
+
+
+def _layers(name: str, plan: SplitPlan, arrays: dict[int, Any]) -> LayerBuilder:
+    """The tasks of a plan."""
+    graph, stages = plan.stages.graph, plan.stages
+    token = tokenize(str(graph), {n: (a.name, a.chunks) for n, a in arrays.items()}, plan.wholes)
+    layers = LayerBuilder(name, token, stages, {})
+    read = {leaf for family in stages.families for leaf in family.leaves}
+    for number, value in enumerate(graph.inputs):
+        if value not in read or value in stages.stored:
+            continue
+        if number in arrays:
+            layers.stored[value] = _stored(arrays[number])
+        else:
+            key = layers.key_name("given", number)
+            layers.tasks[key] = DataNode(key, plan.wholes[number])
+            layers.stored[value] = whole(key, key, value.shape, value.dtype.itemsize)
+    layers.build()
+    return layers
+
+
+def _stored(array: Any) -> Stored:
+    """An argument's blocks."""
+    bounds = []
+    for sizes in array.chunks:
+        ends = np.cumsum((0, *map(int, sizes))).tolist()
+        bounds.append(tuple(itertools.pairwise(ends)))
+    name = array.name
+    return Stored(name, tuple(bounds), lambda numbers: (name, *numbers), array.dtype.itemsize)

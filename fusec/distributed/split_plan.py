@@ -1,0 +1,133 @@
+"""From a call with arrays in blocks to its stages: traced once, split, nothing computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.core.records import dataclass
+from fusec.errors import unsupported, user_error
+from fusec.ir import Graph, Loc, Value
+from fusec.ops import Builder, Namer
+from fusec.ops.calls.checks import has_effects
+from fusec.passes.options import PassOptions
+from fusec.passes.pipeline import contracted, splittable
+from fusec.passes.split.cuts import cut_moments
+from fusec.passes.split.stages import Stages, stages_of
+from fusec.passes.split.states import Chunks, states_of
+from fusec.trace.call.flat_call import FlatCall
+from fusec.trace.tracer import Traced
+
+
+@dataclass(frozen=True)
+class Result:
+    """A leaf of the call's result: an output of the stages, an argument as it is, or an object."""
+
+    output: Value | None = None
+    parameter: int = -1
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """The stages of a call; ``wholes``: the parameters that are not in blocks, with their values.
+    """
+
+    stages: Stages
+    results: tuple[Result, ...]
+    wholes: Mapping[int, Any]
+
+
+def plan_of_call(
+    traced: Traced, call: FlatCall, options: PassOptions, chunks: Chunks, loc: Loc | None = None
+) -> SplitPlan:
+    """The plan; ``chunks``: of the parameters in blocks, by number; ``loc``: of the function.
+
+    Raises ``UnsupportedError``, with the user's line, for what blocks cannot compute.
+    """
+    graph: Graph = traced.graph.made
+    _check_effects(traced, graph, call)
+    graph, numbers = _with_views(graph, traced, loc)
+    graph = splittable(graph, options)
+    states = states_of(graph, chunks)
+    graph, cuts = cut_moments(graph, lambda node: node.out() in states.barriers)
+    count = len(graph.outputs) - len(cuts)
+    graph = contracted(graph, options)
+    states = states_of(graph, chunks, cuts)
+    stages = stages_of(graph, states, graph.outputs[:count])
+    first = len(graph.inputs) - len(cuts) - len(traced.captured)
+    wholes = {first + k: _now(source) for k, source in enumerate(traced.captured)}
+    for leaf, number in zip(call.leaves, traced.positions, strict=True):
+        if number >= 0 and number not in chunks:
+            wholes[number] = np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
+    results = tuple(
+        Result(output=graph.outputs[n]) if n is not None else
+        Result(parameter=o.index) if o.kind == "input" else Result(value=o.value)
+        for n, o in zip(numbers, traced.outputs, strict=True))
+    return SplitPlan(stages, results, wholes)
+
+
+def _now(source: Any) -> Any:
+    """A value from outside as it is now; calls that come later have their own."""
+    value = source() if callable(source) else source
+    return np.array(value) if isinstance(value, np.ndarray) else value
+
+
+def _with_views(
+    graph: Graph, traced: Traced, loc: Loc | None
+) -> tuple[Graph, list[int | None]]:
+    """The graph with the views that results are of its outputs as nodes, and the number of each
+    result's output; None for arguments as they are, and objects."""
+    builder = Builder(Namer(node.name for node in graph.nodes), loc)
+    outputs: list[Value] = []
+    numbers: list[int | None] = []
+    for leaf in traced.outputs:
+        steps = [step for step in leaf.steps if step.op not in ("Itself", "ReadOnly")]
+        if leaf.kind not in ("graph", "input") or (leaf.kind == "input" and not steps):
+            numbers.append(None)
+            continue
+        value = graph.outputs[leaf.index] if leaf.kind == "graph" else graph.inputs[leaf.index]
+        for step in steps:
+            value = step.apply(builder, value)
+        numbers.append(len(outputs))
+        outputs.append(value)
+    effects = [node for node in graph.nodes if has_effects(node)]
+    return Graph.build(graph.inputs, outputs, name=graph.name, extra=effects), numbers
+
+
+def _check_effects(traced: Traced, graph: Graph, call: FlatCall) -> None:
+    """Blocks are computed later, and perhaps again: what changes anything else is refused."""
+    for number, value in graph.updates:
+        path = graph.inputs[number].node.attrs.get("path", "")
+        raise unsupported(
+            f"writing to {path or 'an array'} in a call with arrays in blocks", loc=value.node.loc,
+            cure="compute a new array, and return it")
+    if traced.assignments:
+        raise unsupported("assigning to attributes or outer variables in a call with arrays in "
+                          "blocks", cure="return the values")
+    if traced.calls_host:
+        node = next((n for n in graph.nodes if n.op == "HostCall"), None)
+        raise unsupported(
+            "drawing from np.random, or printing, in a call with arrays in blocks",
+            loc=None if node is None else node.loc,
+            cure="draw with fusec.random, whose numbers do not depend on the blocks")
+    for node in graph.nodes:
+        if not all(t.is_static for t in node.types):
+            raise unsupported(
+                f"a size that only the run knows ({node.types[0]}) in a call with arrays in blocks",
+                loc=node.loc, cure="keep the size with np.where, or compute that part outside")
+
+
+def chunks_of(array: Any, path: str) -> Sequence[Sequence[int] | None]:
+    """The lengths of an array's blocks along each axis; None along axes of one block.
+
+    Raises ``ValueError`` for lengths that are not known.
+    """
+    for axis, sizes in enumerate(array.chunks):
+        if any(np.isnan(size) for size in sizes):
+            raise user_error(
+                ValueError, f"argument {path} has blocks of unknown length along axis {axis}", None,
+                "x.compute_chunk_sizes() computes them")
+    return [tuple(map(int, sizes)) if len(sizes) > 1 else None for sizes in array.chunks]

@@ -1,0 +1,1 @@
+"""Splitting a graph into stages: one graph a block and stage."""

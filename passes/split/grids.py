@@ -1,0 +1,93 @@
+"""Axes that are cut, and the places where they are cut.
+
+A *line* is an axis along which arrays are in blocks: arguments that are added along an axis lie
+along one line.  A *place* says where an axis of a value lies on its line: its element ``i`` is the
+line's position ``i + shift``, so that ``x[1:]`` has the shift 1 more than ``x``.  A value's own
+blocks are the line's cuts seen from there; the first and the last one reach to its ends.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fusec.core.records import dataclass, field
+from fusec.ops.splitting import Interval
+
+
+class Place(NamedTuple):
+    """Where an axis lies: on which line, and how far along."""
+
+    line: int
+    shift: int
+
+
+Places = tuple[Place | None, ...]  # by axis of a value; None: it is not cut
+
+
+@dataclass
+class Lines:
+    """The lines of a graph; those that turn out to be one are joined."""
+
+    cuts: list[tuple[int, ...]] = field(default_factory=list)  # inner ones, by line
+    _parents: list[tuple[int, int]] = field(default_factory=list)  # (line, shift) on another line
+
+    def new(self, chunks: Sequence[int]) -> Place:
+        """A line of its own for an axis in blocks of these lengths."""
+        cuts, end = [], 0
+        for size in chunks[:-1]:
+            end += size
+            cuts.append(end)
+        self.cuts.append(tuple(cuts))
+        self._parents.append((len(self._parents), 0))
+        return Place(len(self._parents) - 1, 0)
+
+    def settled(self, place: Place) -> Place:
+        """The place on the line that its line has become."""
+        line, shift = place
+        while self._parents[line][0] != line:
+            line, more = self._parents[line]
+            shift += more
+        return Place(line, shift)
+
+    def join(self, one: Place, other: Place) -> None:
+        """Two axes go together.  The line with more cuts stays; shifts along one line differ."""
+        one, other = self.settled(one), self.settled(other)
+        if one.line == other.line:
+            return
+        if len(self.cuts[one.line]) < len(self.cuts[other.line]):
+            one, other = other, one
+        self._parents[other.line] = one.line, one.shift - other.shift
+
+    def blocks(self, line: int) -> int:
+        """The number of blocks along a settled line."""
+        return len(self.cuts[line]) + 1
+
+    def interval(self, place: Place, size: int, block: int) -> Interval:
+        """The positions of a value's axis of that length in a block; perhaps none."""
+        line, shift = self.settled(place)
+        cuts = self.cuts[line]
+        start = 0 if block == 0 else min(max(cuts[block - 1] - shift, 0), size)
+        stop = size if block == len(cuts) else min(max(cuts[block] - shift, 0), size)
+        return start, stop
+
+    def bounds(self, place: Place, size: int) -> list[Interval]:
+        """The blocks of an axis, those without elements left out."""
+        line = self.settled(place).line
+        parts = (self.interval(place, size, block) for block in range(self.blocks(line)))
+        return [part for part in parts if part[1] > part[0]] or [(0, 0)]
+
+    def shortest(self, line: int) -> int:
+        """The length of the shortest block between two cuts; of the first and last nobody knows."""
+        cuts = self.cuts[line]
+        return min((b - a for a, b in itertools.pairwise(cuts)), default=cuts[0])
+
+
+def covering(bounds: Sequence[Interval], wanted: Interval) -> range:
+    """The numbers of the blocks, which are in order, that hold any position of an interval."""
+    starts = [start for start, _ in bounds]
+    first = max(bisect.bisect_right(starts, wanted[0]) - 1, 0)
+    last = bisect.bisect_left(starts, wanted[1], lo=first + 1)
+    return range(first, last)

@@ -1,0 +1,249 @@
+"""Functions over Dask's arrays: equal to one machine's, one task a block and stage, refusals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optree
+import pytest
+
+import fusec
+from fusec.compiled import tracing_compiler
+from fusec.trace.tracer import trace_function
+
+da = pytest.importorskip("dask.array")
+import dask  # noqa: E402
+
+RNG = np.random.default_rng(0)
+X, Y, V = RNG.standard_normal((60, 20)), RNG.standard_normal((20, 30)), RNG.standard_normal(90)
+
+
+def compared(f: Callable[..., Any], *args: Any, chunks: Any, exact: Any = True) -> Any:
+    """The lazy result, after it was computed and compared with the function of whole arrays.
+    ``exact``: which results have the same bits; one that is not differs by the order of sums."""
+    jitted = fusec.jit(f)
+    cut = [a if c is None else da.from_array(a, chunks=c) for a, c in zip(
+        args, chunks, strict=True)]
+    lazy = jitted(*cut)
+    with dask.config.set(scheduler="sync"):
+        (got,) = dask.compute(lazy)
+    leaves = [optree.tree_leaves(tree) for tree in (lazy, got, jitted(*args))]
+    exacts = itertools.repeat(exact) if isinstance(exact, bool) else exact
+    for array, ours, whole, is_exact in zip(*leaves, exacts, strict=False):
+        assert np.asarray(ours).dtype == np.asarray(whole).dtype == array.dtype
+        assert np.shape(ours) == np.shape(whole) == array.shape
+        if is_exact:
+            np.testing.assert_array_equal(ours, whole)
+        else:
+            np.testing.assert_allclose(ours, whole, rtol=1e-12, atol=1e-13)
+    return lazy
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def standardised(x: Any) -> Any:
+    return np.tanh((x - x.mean(axis=0)) / x.std(axis=0))
+
+
+def stencil(x: Any) -> Any:
+    for _ in range(3):
+        y = x.copy()
+        y[1:-1, 1:-1] = 0.25 * (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])
+        x = y
+    return x
+
+
+def contracted(x: Any) -> Any:
+    """Products that a sum takes, or does not take, by how often they are read."""
+    p = x * 1.1
+    return p + 3.3, (x * 2.2 + 0.1).sum(axis=1), p - x
+
+
+def read(x: Any, table: Any) -> Any:
+    return table[(np.abs(x) * 3).astype(int) % len(table)]
+
+
+EXACT = {
+    "symmetric": (lambda x: x[:20] + x[:20].T, (X,), ((7, 9),)),
+    "softmax": (softmax, (X,), ((7, 20),)),
+    "stencil": (stencil, (X,), ((10, 8),)),
+    "contracted": (contracted, (X,), ((9, 20),)),
+    "gathered": (read, (V, np.arange(7.0)), (11, None)),
+    "padded": (lambda x: np.pad(x, 2), (V,), (11,)),
+    "joined": (lambda x: np.concatenate([x, x * 2]), (X,), ((60, 7),)),
+    "shapes": (lambda x: (x.reshape(60, 4, 5), x[None], x.T[..., None]), (X,), ((7, 20),)),
+    "positions": (lambda x: (x.argmax(axis=0), x.argmin(axis=0), x.argmax(axis=1)),
+                  (X.round(1),), ((7, 20),)),
+    "extrema": (lambda x: (x.max(), x.min(axis=0), (x > 0).any(axis=0), (x > 3).all()),
+                (X,), ((7, 9),)),
+    "counts": (lambda x: np.bincount((np.abs(x) * 3).astype(int) % 5, minlength=5), (V,), (11,)),
+    "histogram": (lambda x: np.histogram(x, bins=10, range=(-3, 3))[0], (V,), (11,)),
+    "taken": (lambda x: (x[3], x[-1], x[:, 2], x - x[40]), (X,), ((7, 20),)),
+    "parts": (lambda x: (x[5:40], x[1:] - x[:-1], x[:10]), (V,), (11,)),
+    "along others": (lambda x: (np.sort(x, axis=1), np.median(x, axis=1), np.cumsum(x, axis=1)),
+                     (X,), ((7, 20),)),
+    "counters": (lambda x: x * np.arange(len(x)), (V,), (11,)),
+    "two grids": (lambda x, y: x * y, (V, V + 1), (11, 14)),
+    "whole beside": (lambda x, w: x * w, (V, V + 1), (11, None)),
+    "random": (lambda x: x + fusec.random.normal(fusec.random.key(3), x.shape), (X,), ((7, 9),)),
+    "row products": (lambda x, w: x @ w, (np.round(X), np.round(Y)), ((7, 20), None)),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_row_by_row(name: str) -> None:
+    function, args, chunks = EXACT[name]
+    compared(function, *args, chunks=chunks)
+
+
+JOINED = {
+    "standardised": (standardised, (X,), ((7, 20),)),
+    "moments": (lambda x: (x.mean(), x.std(ddof=1), x.var(axis=0), x.sum(axis=(0, 1))),
+                (X,), ((7, 9),)),
+    "products": (lambda x, y: (x @ y, (x @ y).sum(), x.T @ x), (X, Y), ((7, 9), (6, 8))),
+    "einsum": (lambda x, y: (np.einsum("ij,jk->ik", x, y), np.einsum("ij->j", x)),
+               (X, Y), ((7, 20), None)),
+    "solved": (lambda x: x @ np.linalg.inv(x.T @ x + np.eye(20)), (X,), ((7, 20),)),
+    "softmax over all": (softmax, (X,), ((7, 9),)),
+    "three stages": (lambda x: ((x - x.mean()) / x.std()).max() + x.min(), (V,), (2,)),
+    "many": (lambda x: (x.mean(), x.prod(), x.std()), (V * 0.1 + 1,), (1,)),
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_joined_over_blocks(name: str) -> None:
+    function, args, chunks = JOINED[name]
+    compared(function, *args, chunks=chunks, exact=False)
+
+
+def test_pytrees_keywords_and_objects() -> None:
+    @fusec.jit
+    def f(state: Any, *, scale: float) -> Any:
+        return {"y": state["x"] * scale, "n": 3, "x": state["x"]}
+
+    x = da.from_array(V, chunks=20)
+    result = f({"x": x}, scale=2.0)
+    assert result["n"] == 3 and result["x"] is x
+    np.testing.assert_array_equal(result["y"].compute(scheduler="sync"), V * 2)
+
+
+def test_traced_once_for_sizes_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    traced = []
+
+    def counted(*args: Any) -> Any:
+        traced.append(args[1])
+        return trace_function(*args)
+
+    monkeypatch.setattr(tracing_compiler, "trace_function", counted)
+    f = fusec.jit(lambda x: x - x.mean())
+    for size, chunk in ((90, 11), (90, 30), (64, 10), (70, 70)):
+        x = da.from_array(V[:size], chunks=chunk)
+        np.testing.assert_allclose(f(x).compute(scheduler="sync"), V[:size] - V[:size].mean())
+    assert len(traced) == 1, traced
+
+
+def test_values_from_outside_are_those_of_the_call() -> None:
+    weights = {"w": np.full(90, 2.0)}
+
+    @fusec.jit
+    def f(x: Any) -> Any:
+        return x * weights["w"]
+
+    lazy = f(da.from_array(V, chunks=20))
+    weights["w"][:] = 5.0
+    np.testing.assert_array_equal(lazy.compute(scheduler="sync"), V * 2)
+    np.testing.assert_array_equal(
+        f(da.from_array(V, chunks=20)).compute(scheduler="sync"), V * 5)
+
+
+def test_one_task_a_block_and_stage() -> None:
+    blocks, group = 40, 8
+    x = da.from_array(np.ones(400), chunks=10)
+    source = len(dict(x.dask))
+    tree = 0
+    row = blocks
+    while row > 1:
+        row = math.ceil(row / group)
+        tree += row
+    lazy = fusec.jit(lambda x: x * 2 + 1)(x)
+    assert len(dict(lazy.dask)) == source + blocks + 1  # and the stage's graphs
+    lazy = fusec.jit(lambda x: np.tanh((x - x.mean()) / x.std()))(x)
+    assert len(dict(lazy.dask)) == source + 2 * blocks + 2 * tree + 2
+
+
+def test_the_order_of_sums_is_the_blocks_alone() -> None:
+    x = da.from_array(RNG.standard_normal(1000), chunks=7)
+    f = fusec.jit(lambda x: (x.sum(), x.std(), x.mean()))
+    results = [dask.compute(f(x), scheduler=s, num_workers=n)[0]
+               for s, n in (("sync", 1), ("threads", 2), ("threads", 4))]
+    assert results[0] == results[1] == results[2]
+
+
+def test_parts_beside_a_block_are_all_that_is_read_of_others() -> None:
+    lazy = fusec.jit(lambda x: x[2:] - x[:-2])(da.from_array(V, chunks=30))
+    cuts = [task for key, task in dict(lazy.dask).items()
+            if isinstance(key, tuple) and "-part" in key[0]]
+    assert sum(math.prod(stop - start for start, stop in task.args[1]) for task in cuts) == 2 * 2
+
+
+# --------------------------------------------------------------------------------------- refusals
+
+def written(x: Any) -> Any:
+    x[0] = 1.0
+    return x
+
+
+def drawn(x: Any) -> Any:
+    return x + np.random.normal(size=90)
+
+
+REFUSED = {
+    "sort": (lambda x: np.sort(x), "np.sort along axis 0, which is in 9 blocks",
+             "x.rechunk({0: -1})"),
+    "median": (lambda x: np.median(x), "blocks along axis 0", "x.rechunk({0: -1})"),
+    "fft": (lambda x: np.fft.fft(x), "blocks along axis 0", "x.rechunk({0: -1})"),
+    "step": (lambda x: x[::2], "a slice with a step along axis 0", "x.rechunk({0: -1})"),
+    "reverse": (lambda x: x[::-1], "a slice with a step along axis 0", "x.rechunk({0: -1})"),
+    "gather": (lambda x: x[np.array([5, 3, 80])], "np.take along axis 0", "x.rechunk({0: -1})"),
+    "merge": (lambda x: x.reshape(9, 10), "merges or divides an axis", "x.rechunk({0: -1})"),
+    "scan": (lambda x: np.cumsum(x), "np.cumsum along axis 0", "x.rechunk({0: -1})"),
+    "mask": (lambda x: x[x > 0], "only the run knows", "np.where"),
+    "write": (written, "writing to x", "return it"),
+    "draw": (drawn, "drawing from np.random", "fusec.random"),
+    "far": (lambda x: x[25:] - x[:-25], "reading 25 elements beyond a block",
+            "x.rechunk({0: 100})"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_before_anything_runs(name: str) -> None:
+    function, message, cure = REFUSED[name]
+    with pytest.raises(fusec.errors.UnsupportedError) as caught:
+        fusec.jit(function)(da.from_array(V, chunks=10))
+    text = str(caught.value)
+    assert message in text and cure in text, text
+    assert "test_split.py" in text, text
+
+
+def test_unknown_lengths_are_refused() -> None:
+    x = da.from_array(V, chunks=10)
+    with pytest.raises(ValueError, match=r"unknown length along axis 0(.|\n)*compute_chunk_sizes"):
+        fusec.jit(lambda x: x + 1)(x[x > 0])
+
+
+def test_static_arguments_are_no_arrays_in_blocks() -> None:
+    with pytest.raises(fusec.errors.UnsupportedError, match="static"):
+        fusec.jit(lambda x, n: x, static="n")(V, da.from_array(V, chunks=10))
+
+
+def test_indices_out_of_range_raise_numpys_error_in_the_task() -> None:
+    lazy = fusec.jit(lambda x, t: t[x])(da.from_array(np.arange(9), chunks=4), np.ones(5))
+    with pytest.raises(IndexError, match=r"index [5-8] is out of bounds for axis 0 with size 5"):
+        lazy.compute(scheduler="sync")
