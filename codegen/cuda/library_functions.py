@@ -76,7 +76,7 @@ def _is_same(row: LibraryCall, node: Node) -> bool:
     elements' places have another shape of more axes than one, and ``kth`` is no array there."""
     if row.op == "Bincount":
         return len(node.inputs) == 1 or not config.deterministic
-    if row.op in ("Partition", "Argpartition"):
+    if "kth" in row.varying:
         return len(node.inputs) == 1
     return row.op != "Unique" or len(node.inputs[0].shape) == 1
 

@@ -8,6 +8,11 @@ from collections.abc import Collection
 from fusec.core import log
 from fusec.ir import Node
 from fusec.ir.device_names import DeviceName
+from fusec.ops import get
+from fusec.passes.placement.partition import Partition
+from fusec.passes.placement.schedule_simulation import is_placed
+
+from .. import backends
 
 _said: set[str] = set()  # at most one for each line of the program
 
@@ -23,3 +28,12 @@ def tell(nodes: Collection[Node], home: DeviceName) -> None:
         if line not in _said:
             _said.add(line)
             log.write(log.WARN, line)
+
+
+def on_host(partition: Partition) -> list[Node]:
+    """What devices compute whose memory is the host's, in the program's order."""
+    found = {number: node for part in partition.parts.values()
+             if backends.backend(part.device.backend).arrays is None
+             for number, node in part.homes.items()
+             if is_placed(node) and not get(node.op).is_transfer}
+    return [found[number] for number in sorted(found)]

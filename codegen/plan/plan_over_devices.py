@@ -126,17 +126,8 @@ def plan_over_devices(
     call_plan = _Maker(partition, input_strides, output_strides).run(traced)
     call_plan.divide = divide
     if call_plan.residents is not None:
-        host_work.tell(_on_host(partition), partition.home.name)
+        host_work.tell(host_work.on_host(partition), partition.home.name)
     return call_plan
-
-
-def _on_host(partition: Partition) -> list[Node]:
-    """What devices compute whose memory is the host's, in the program's order."""
-    found = {number: node for part in partition.parts.values()
-             if backends.backend(part.device.backend).arrays is None
-             for number, node in part.homes.items()
-             if is_placed(node) and not get(node.op).is_transfer}
-    return [found[number] for number in sorted(found)]
 
 
 def _memories(partition: Partition) -> dict[str, DeviceArrays]:

@@ -10,9 +10,10 @@ from fusec.compiled.concrete_function import ConcreteFunction
 from fusec.compiled.repeated_calls import called
 from fusec.compiled.reports import history
 from fusec.compiled.tracing_compiler import TracingCompiler
-from fusec.core import blocks, timeline
+from fusec.core import timeline
 from fusec.errors import OverlapError
 from fusec.runtime.launching.outcomes import MISS
+from fusec.signature import blocks
 from fusec.signature.jitted_methods import Target
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping

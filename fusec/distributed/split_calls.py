@@ -14,10 +14,10 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from fusec.compiled.tracing_compiler import TracingCompiler
-from fusec.core.blocks import are_in_blocks
 from fusec.core.records import dataclass
 from fusec.errors import unsupported
 from fusec.ir import Loc, Value
+from fusec.signature.blocks import are_in_blocks
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.facts.trees import flattened
 

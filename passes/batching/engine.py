@@ -17,7 +17,7 @@ from fusec.ops.batching import AloneError, InGraph, LaneSite, described
 from .given_rules import batched_rule
 from .lane_loops import LaneIteration
 from .masks import Unbranched
-from .stages import Stages, staged
+from .stages import LaneStages, staged
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Batched:
 
     values: dict[Value, Value] = field(default_factory=dict)
     effects: list[Node] = field(default_factory=list)
-    stages: Stages = field(default_factory=Stages)
+    stages: LaneStages = field(default_factory=LaneStages)
     notes: list[str] = field(default_factory=list)
 
 
@@ -81,7 +81,7 @@ class _Batching:
     """One attempt at a batch."""
 
     def __init__(
-        self, builder: Builder, lanes: Size, given: Mapping[Value, Value], stages: Stages,
+        self, builder: Builder, lanes: Size, given: Mapping[Value, Value], stages: LaneStages,
         results: Sequence[Value], effects: Sequence[Node],
     ) -> None:
         self.builder, self.lanes, self.stages = builder, lanes, stages

@@ -19,7 +19,7 @@ from fusec.ops.rows.sizes import defined_symbols, needed_symbols
 
 
 @dataclass
-class Stages:
+class LaneStages:
     """The stage of each node that depends on lanes, in order, and why nodes are done alone."""
 
     nodes: list[Node] = field(default_factory=list)
@@ -43,10 +43,10 @@ class Stages:
 def staged(
     nodes: Iterable[Node], lane_values: Collection[Value], alone: dict[int, str],
     is_cheap_loop: Callable[[Node], bool] = lambda node: True,
-) -> Stages:
+) -> LaneStages:
     """The stages of the nodes that depend on ``lane_values``; ``alone``: by the id of a node why it
     is done alone, though its row has a rule."""
-    stages, level = Stages(), dict.fromkeys(lane_values, 0)
+    stages, level = LaneStages(), dict.fromkeys(lane_values, 0)
     for node in nodes:
         before = [level[v] for v in node.inputs if v in level]
         own = stages.symbols.intersection(needed_symbols(node)) if stages.symbols else None

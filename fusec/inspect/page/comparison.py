@@ -43,13 +43,13 @@ def compared(before: Json, after: Json, names: Sequence[str]) -> Json:
         own = {key.partition("/")[0]: part for key, part in side.items()
                if key.endswith(f"/{newest}")}
         sections |= {f"{key}/{place}": part for key, part in own.items()}
-        sides.append(Side(name, side["head"], own))
+        sides.append(PageSide(name, side["head"], own))
     sections["comparison"] = difference(*sides)
     return sections
 
 
 @dataclass
-class Side:
+class PageSide:
     """One of two pages: its name, and the sections of its newest trace."""
 
     name: str
@@ -82,7 +82,7 @@ class Seen:
     key: int
 
 
-def nodes_of(side: Side) -> list[Seen]:
+def nodes_of(side: PageSide) -> list[Seen]:
     """The nodes of a page's last graph, those of kernels in their place; none without operands."""
     part = side.parts["graph"]
     graphs, found = part["graphs"], list[Seen]()
@@ -114,7 +114,7 @@ def _walk(
     return [keys[source][min(out, len(keys[source]) - 1)] for source, out in graph["outputs"]]
 
 
-def difference(before: Side, after: Side) -> Json:
+def difference(before: PageSide, after: PageSide) -> Json:
     """All that differs between two sides."""
     left, right = nodes_of(before), nodes_of(after)
     pairs = matched(left, right)
@@ -166,7 +166,7 @@ def _moved(pairs: Sequence[tuple[Seen, Seen]]) -> list[list[str]]:
 
 
 def kernels(
-    before: Side, after: Side, pairs: Sequence[tuple[Seen, Seen]]
+    before: PageSide, after: PageSide, pairs: Sequence[tuple[Seen, Seen]]
 ) -> list[list[Any]]:
     """Rows of kernels: number before and after (or None), how they differ, microseconds."""
     together: defaultdict[tuple[str, str], int] = defaultdict(int)
@@ -186,7 +186,7 @@ def kernels(
     return [[old, new, how, _us(before, old), _us(after, new)] for old, new, how in rows]
 
 
-def _how(before: Side, after: Side, old: int, new: int | None) -> str:
+def _how(before: PageSide, after: PageSide, old: int, new: int | None) -> str:
     if new is None:
         return "only before"
     a, b = before.kernels[old], after.kernels[new]
@@ -207,20 +207,20 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
-def _us(side: Side, number: int | None) -> float | None:
+def _us(side: PageSide, number: int | None) -> float | None:
     return None if number is None else side.steps.get(side.kernels[number]["name"])
 
 
-def _only(side: Side, other: Side) -> list[str]:
+def _only(side: PageSide, other: PageSide) -> list[str]:
     """Reasons why kernels are apart that the other side has not."""
-    def reasons(of: Side) -> list[str]:
+    def reasons(of: PageSide) -> list[str]:
         return [text for kernel in of.kernels for text in kernel["boundaries"]]
 
     known = set(reasons(other))
     return [text for text in reasons(side) if text not in known]
 
 
-def _facts(before: Side, after: Side) -> Iterator[list[Any]]:
+def _facts(before: PageSide, after: PageSide) -> Iterator[list[Any]]:
     """Facts of both sides, whether they differ or not."""
     sides = before, after
     machines = [side.head["machine"] for side in sides]
@@ -233,6 +233,6 @@ def _facts(before: Side, after: Side) -> Iterator[list[Any]]:
     yield ["a call", *(side.parts.get("runs", {}).get("call_us") for side in sides)]
 
 
-def _stages(before: Side, after: Side) -> list[str]:
+def _stages(before: PageSide, after: PageSide) -> list[str]:
     return [*dict.fromkeys(stage for side in (before, after)
                            for stage in side.parts.get("runs", {}).get("times", {}))]
