@@ -31,6 +31,7 @@ from .backward.sums_in_parts import sums_in_parts
 from .calls.repeated_calls import place_bodies, place_contracted
 from .copies import separate_results
 from .cse import cse
+from .estimates import mark_estimates
 from .fusion.fusion import fuse
 from .fusion.kernel_checks import kernel_checks
 from .options import PassOptions
@@ -121,6 +122,8 @@ def simplification(options: PassOptions) -> list[Pass | Repeat]:
         Pass("padded_slices", padded_slices),
         CLEAN_UP,                                   # the Neg nodes that fma makes
         Pass("short_axes", short_axes),
+        *([Pass("estimates", partial(mark_estimates, options=options))]
+          if options.fp == "fast" else []),
     ]
 
 

@@ -35,7 +35,8 @@ class Expr:
     ``args``; ``cast`` converts to ``dtype``; ``scan`` (attr: a binary op of the registry) combines
     its operand over the inner loop's points up to the present one; ``check_index`` (attr: its
     number in the program's order) is its first operand, wrapped, in range of its second;
-    ``verify`` is its operand, which must be true.
+    ``verify`` is its operand, which must be true.  An operation that a GPU may estimate has the
+    attr `ESTIMATED`.
     """
 
     __slots__ = ("__weakref__", "args", "attr", "dtype", "op")
@@ -49,6 +50,7 @@ class Expr:
 
 
 _interned: weakref.WeakValueDictionary[tuple, Expr] = weakref.WeakValueDictionary()
+ESTIMATED = "estimated"
 CHECKS = frozenset({"check_index", "checked_call", "verify"})
 LEAVES = frozenset({"load", "scratch", "reduced", "param", "const", "index"})
 

@@ -20,7 +20,7 @@ from fusec.ops.rows.reductions import folded
 from .boxes import Box, live_branch
 from .complex_pairs import Pair, buffer_layout, complex_constant, complex_operation, concerns
 from .fused_body import FusedBody
-from .loop_ir import Access, Expr, Reduction, Store, expr, walk
+from .loop_ir import ESTIMATED, Access, Expr, Reduction, Store, expr, walk
 from .scalar_rules import INDEX, Constants, operation, scalar_cost
 
 # Row scratch costs a store and a load in cache; cheaper values are computed again.
@@ -207,7 +207,10 @@ class ExpressionLowering:
         scalar, dtype = get(node.op).scalar or "", node.types[0].dtype
         if "contracts" in node.attrs:
             return _contracted(self.constants, scalar, dtype, args)
-        return operation(self.constants, scalar, dtype, args)
+        made = operation(self.constants, scalar, dtype, args)
+        if "estimated" in node.attrs and made.attr is None:
+            return expr(made.op, dtype, *made.args, attr=ESTIMATED)
+        return made
 
     def _scalar_call(self, draft: StageDraft, node: Node, args: list[Expr]) -> Expr:
         op = CALLS[bool(node.attrs["raises"])]

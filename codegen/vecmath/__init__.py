@@ -15,7 +15,6 @@ import numpy as np
 from fusec.core.records import dataclass, replace
 
 from .builder import Format, MathValue, format_of
-from .coefficients import TWO_OVER_PI
 from .functions import (
     error_function as error_function,
 )
@@ -111,13 +110,14 @@ def _lane(base: str, fmt: Format) -> MathCode:
     (x,) = b.parameters(1)
     result = trigonometry.lane_body(b, base, x, words)
     code = _code(f"{base}.lane", b, [x], result, RARE_ATTRIBUTES)
-    return replace(code, text=_bits_of_two_over_pi(words) + code.text)
+    return replace(code, text=_bits_of_two_over_pi(words, fmt) + code.text)
 
 
-def _bits_of_two_over_pi(words: str) -> str:
+def _bits_of_two_over_pi(name: str, fmt: Format) -> str:
     """The definition of the global that the rare path reads."""
-    body = ", ".join(f"i64 {w}" for w in TWO_OVER_PI)
-    return f"@{words} = private unnamed_addr constant [{len(TWO_OVER_PI)} x i64] [{body}]\n"
+    words = trigonometry.words_of_two_over_pi(fmt)
+    body = ", ".join(f"{fmt.integer} {w}" for w in words)
+    return f"@{name} = private unnamed_addr constant [{len(words)} x {fmt.integer}] [{body}]\n"
 
 
 def _code(

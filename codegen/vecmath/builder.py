@@ -21,7 +21,7 @@ __all__ = [
 
 class MathValue:
     """A value in the text: ``kind`` is ``f`` (float), ``i`` (integer of that width), ``m`` (mask),
-    ``w`` (integer of 128 bits, one lane)."""
+    ``w`` (integer of twice that width, one lane)."""
 
     __slots__ = ("builder", "kind", "text")
 
@@ -210,6 +210,15 @@ class MathBuilder(ABC):
         """
 
     @abstractmethod
+    def rarely(
+        self, mask: MathValue, y: MathValue, compute: Callable[[], MathValue]
+    ) -> MathValue:
+        """``y``, with what ``compute`` emits in the lanes under ``mask``.
+
+        It runs only when some lane asks for it.
+        """
+
+    @abstractmethod
     def call(self, helper: str, *args: MathValue) -> MathValue:
         """Call another function of this package, of this type, on float operands."""
 
@@ -220,7 +229,7 @@ class MathBuilder(ABC):
     ) -> MathValue:
         """``y`` with ``compute(x)`` in the lanes where ``needed(x)``: a scalar loop (or none)."""
 
-    # -- integers of 128 bits, for one lane of float64
+    # -- integers of twice the format's bits, for one lane
 
     @abstractmethod
     def wide_from_bits(self, x: MathValue) -> MathValue:
@@ -228,15 +237,16 @@ class MathBuilder(ABC):
 
     @abstractmethod
     def low_bits(self, x: MathValue) -> MathValue:
-        """The lower 64 bits."""
+        """The lower half."""
 
     @abstractmethod
     def leading_zeros(self, x: MathValue) -> MathValue:
-        """How many there are of an integer of 128 bits, as one; 128 counts as 0."""
+        """How many there are of such an integer, as one; of 0 none."""
 
     @abstractmethod
     def funnel(self, table: str, word: MathValue, start: MathValue) -> MathValue:
-        """64 bits of a table of words: from bit ``start % 64`` of that word on, highest first."""
+        """A word of a table of words of the format's bits: from bit ``start`` of that word on
+        (modulo its bits), highest first."""
 
     # -- what follows from these
 
@@ -259,6 +269,11 @@ class MathBuilder(ABC):
     def fma(self, a: Operand, b: Operand, c: Operand) -> MathValue:
         """``a*b + c``, rounded once."""
         return self.intrinsic("fma", a, b, c)
+
+    def divided(self, a: Operand, b: Operand) -> MathValue:
+        """``a / b``, where exponents of both and of the quotient are far from the format's limits,
+        or the result is not used; of a zero ``a`` perhaps the other zero."""
+        return self.operand(a, "f") / b
 
     def sqrt(self, a: Operand) -> MathValue:
         return self.intrinsic("sqrt", a)
@@ -307,11 +322,23 @@ class MathBuilder(ABC):
         first, second = self.halves(k)
         return (x * first) * second
 
+    def scale_by(self, x: MathValue, bits: MathValue) -> MathValue:
+        """The same, for the bits of ``k`` that `rounded` gives."""
+        half, one = bits >> 1, self.fmt.encode(1.0)  # what is magic of it is shifted out
+        first, second = (self.from_bits((n << self.fmt.mantissa) + one)
+                         for n in (half, bits - half))
+        return (x * first) * second
+
     def polynomial(self, x: MathValue, coefficients: tuple[float, ...]) -> MathValue:
-        """``sum c[i]*x**i`` by Estrin's scheme: depth log2(n), one extra product per level."""
+        """``sum c[i]*x**i`` by Estrin's scheme: depth log2(n), one extra product per level.
+
+        Of three terms on one level the last two go first: as deep, and a product less.
+        """
         terms: list[Operand] = list(coefficients)
         power = x
         while len(terms) > 1:
+            if len(terms) == 3:
+                terms = [terms[0], self.fma(power, terms[2], terms[1])]
             pairs = [self.fma(power, terms[i + 1], terms[i]) for i in range(0, len(terms) - 1, 2)]
             terms = [*pairs, *terms[len(pairs) * 2:]]
             if len(terms) > 1:

@@ -12,7 +12,7 @@ Pair = tuple[MathValue, MathValue]
 
 
 def fast_two_sum(a: MathValue, b: MathValue) -> Pair:
-    """``a + b`` exactly, for ``|a| >= |b|`` or ``a == 0``."""
+    """``a + b`` exactly, for ``|a| >= |b|`` or ``a`` a multiple of the last place of ``b``."""
     total = a + b
     return total, b - (total - a)
 
@@ -38,7 +38,7 @@ def multiply(b: MathBuilder, x: Pair, y: Pair) -> Pair:
 
 def quotient(b: MathBuilder, x: Pair, y: Pair) -> Pair:
     """``x / y`` as a pair, with one division: a reciprocal and the remainder's correction."""
-    inverse = 1.0 / y[0]
+    inverse = b.divided(1.0, y[0])
     high = x[0] * inverse
     rest = b.fma(-high, y[0], x[0]) + (x[1] - high * y[1])
     return high, rest * inverse

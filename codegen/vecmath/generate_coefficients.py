@@ -157,28 +157,35 @@ def log_gamma_fits() -> list[Fit]:
 
 def fits() -> list[Fit]:
     ln2, pi, two = mpmath.ln(2), mpmath.pi, mpf(2)
-    s_max = (mpmath.sqrt(two) - 1) / (mpmath.sqrt(two) + 1) * mpf("1.001")
+    root = mpmath.sqrt(two)
+    s_max, f_max = (root - 1) / (root + 1) * mpf("1.001"), (root - 1) * mpf("1.001")
     r = ln2 / 2 * mpf("1.002")
     trig = (pi / 4 * mpf("1.01")) ** 2
     return [
         # exp(r) = 1 + r + r*r*(1/2 + r*q(r)); the weight makes it fit for expm1 too
         Fit("exp", lambda x: (mpmath.expm1(x) - x - x**2 / 2) / x**3,
             lambda x: abs(x**3 / mpmath.expm1(x)), -r, r, 58, 29),
+        # the same for exp alone, to fewer digits where it is nearly 1
+        Fit("exp_short", lambda x: (mpmath.expm1(x) - x - x**2 / 2) / x**3, lambda x: abs(x**3),
+            -r, r, 0, 28),
         # log((1+s)/(1-s)) = 2*s + s*z*q(z), z = s*s
         Fit("log", odd_part(twice_atanh, two), relative_odd(twice_atanh, 3),
             mpf(0), s_max**2, 60, 30),
         # the same with the s**3 term split off as well, for twice the precision
         Fit("log_pair", odd_part(twice_atanh, two, two / 3), relative_odd(twice_atanh, 5),
-            mpf(0), s_max**2, 68, 0),
-        # float32's pow works in float64, to fewer digits
+            mpf(0), s_max**2, 68, 36),
+        # log(1 + f) = f - f*f/2 + f**3*q(f)
+        Fit("log_short", lambda f: (mpmath.log1p(f) - f + f**2 / 2) / f**3,
+            lambda f: abs(f**3 / mpmath.log1p(f)), -f_max / root, f_max, 0, 29),
+        # float32's log gamma works in float64, to fewer digits
         Fit("log_mid", odd_part(twice_atanh, two), relative_odd(twice_atanh, 3),
             mpf(0), s_max**2, 40, 0),
-        Fit("exp_mid", lambda x: (mpmath.expm1(x) - x - x**2 / 2) / x**3,
-            lambda x: x**3, -r, r, 36, 0),
         Fit("exp2", lambda x: (two**x - 1 - x * ln2) / x**2, lambda x: x**2,
             mpf("-0.501"), mpf("0.501"), 57, 28),
         Fit("sinh", odd_part(mpmath.sinh, mpf(1)), relative_odd(mpmath.sinh, 3),
             mpf(0), mpf("1.001"), 58, 29),
+        Fit("tanh", odd_part(mpmath.tanh, mpf(1)), relative_odd(mpmath.tanh, 3),
+            mpf(0), mpf("0.3907"), 0, 27),
         Fit("inverse_cbrt", lambda f: (1 + f) ** (-mpf(1) / 3), lambda f: mpf(1),
             1 / mpmath.sqrt(two) - 1, mpmath.sqrt(two) - 1, 14, 8),
         Fit("arctan", odd_part(mpmath.atan, mpf(1)), relative_odd(mpmath.atan, 3),

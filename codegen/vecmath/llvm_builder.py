@@ -22,7 +22,7 @@ class LlvmBuilder(MathBuilder):
 
     def type(self, kind: str) -> str:
         if kind == "w":
-            return "i128"
+            return f"i{2 * self.fmt.bits}"
         element = {"f": self.fmt.llvm, "i": self.fmt.integer, "m": "i1"}[kind]
         return element if self.lanes == 1 else f"<{self.lanes} x {element}>"
 
@@ -84,16 +84,27 @@ class LlvmBuilder(MathBuilder):
         return self.emit(kind, f"zext {self.type('m')} {mask.text} to {self.type(kind)}")
 
     def special(self, mask: MathValue, helper: str, x: MathValue, y: MathValue) -> MathValue:
+        return self._taken(mask, y, lambda: self.call(helper, x, y))
+
+    def rarely(
+        self, mask: MathValue, y: MathValue, compute: Callable[[], MathValue]
+    ) -> MathValue:
+        return self._taken(mask, y, lambda: self.select(mask, compute(), y))
+
+    def _taken(
+        self, mask: MathValue, y: MathValue, compute: Callable[[], MathValue]
+    ) -> MathValue:
+        """``y``, or what is computed where a lane is under the mask."""
         taken, done = self.emitter.fresh("rare"), self.emitter.fresh("done")
         any_lane = self._any(mask)
         self.emitter.declarations.add("declare i1 @llvm.expect.i1(i1, i1)")
         likely = self.emit("m", f"call i1 @llvm.expect.i1(i1 {any_lane.text}, i1 false)")
         self._line(f"br i1 {likely.text}, label %{taken}, label %{done}")
         before = self._open(taken)
-        typ, fixed = self.type("f"), self.call(helper, x, y)
+        typ, fixed = self.type("f"), compute()
         self._line(f"br label %{done}")
-        self._open(done)
-        return self.emit("f", f"phi {typ} [ {y.text}, %{before} ], [ {fixed.text}, %{taken} ]")
+        after = self._open(done)
+        return self.emit("f", f"phi {typ} [ {y.text}, %{before} ], [ {fixed.text}, %{after} ]")
 
     def call(self, helper: str, *args: MathValue) -> MathValue:
         typ, name = self.type("f"), f"@fusec.{helper}.{suffix(self.fmt, self.lanes)}"
@@ -130,24 +141,26 @@ class LlvmBuilder(MathBuilder):
         return self.emit("f", f"load {vector}, ptr {slots[1]}")
 
     def wide_from_bits(self, x: MathValue) -> MathValue:
-        return self.emit("w", f"zext {self.type('i')} {x.text} to i128")
+        return self.emit("w", f"zext {self.type('i')} {x.text} to {self.type('w')}")
 
     def low_bits(self, x: MathValue) -> MathValue:
-        return self.emit("i", f"trunc i128 {x.text} to {self.type('i')}")
+        return self.emit("i", f"trunc {self.type('w')} {x.text} to {self.type('i')}")
 
     def leading_zeros(self, x: MathValue) -> MathValue:
-        self.emitter.declarations.add("declare i128 @llvm.ctlz.i128(i128, i1)")
-        return self.emit("w", f"call i128 @llvm.ctlz.i128(i128 {x.text}, i1 false)") & 127
+        wide = self.type("w")
+        self.emitter.declarations.add(f"declare {wide} @llvm.ctlz.{wide}({wide}, i1)")
+        count = self.emit("w", f"call {wide} @llvm.ctlz.{wide}({wide} {x.text}, i1 false)")
+        return count & (2 * self.fmt.bits - 1)
 
     def funnel(self, table: str, word: MathValue, start: MathValue) -> MathValue:
-        loaded = []
+        kind, loaded = self.fmt.integer, []
         for offset in (0, 1):
             place = word + offset
-            address = self._raw(f"getelementptr inbounds i64, ptr @{table}, i64 {place.text}")
-            loaded.append(self._raw(f"load i64, ptr {address}"))
-        self.emitter.declarations.add("declare i64 @llvm.fshl.i64(i64, i64, i64)")
-        return self.emit("i", f"call i64 @llvm.fshl.i64(i64 {loaded[0]}, i64 {loaded[1]}, "
-                              f"i64 {start.text})")
+            address = self._raw(f"getelementptr inbounds {kind}, ptr @{table}, {kind} {place.text}")
+            loaded.append(self._raw(f"load {kind}, ptr {address}"))
+        self.emitter.declarations.add(f"declare {kind} @llvm.fshl.{kind}({kind}, {kind}, {kind})")
+        return self.emit("i", f"call {kind} @llvm.fshl.{kind}({kind} {loaded[0]}, "
+                              f"{kind} {loaded[1]}, {kind} {start.text})")
 
     def widened(self, x: MathValue) -> MathValue:
         return self.emit("f", f"fpext {self._float_type(x)} {x.text} to {self.type('f')}")

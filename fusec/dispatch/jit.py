@@ -128,8 +128,9 @@ def jit(
     accuracy stated in docs/accuracy.md.
 
     ``static``: names (or positions) of arguments that are Python values while tracing; each value
-    has its own trace.  ``fp``: ``"contract"`` may round ``a*b + c`` once (and so may ``"fast"``,
-    which means the same today), ``"strict"`` rounds like NumPy.  ``reduce_retracing``: Python ints
+    has its own trace.  ``fp``: ``"contract"`` may round ``a*b + c`` once, ``"strict"``
+    rounds like NumPy, ``"fast"`` may round ``a*b + c*d`` once less, too, and lets GPUs estimate
+    functions of float32.  ``reduce_retracing``: Python ints
     and sizes of arrays become run-time values at their second value, unless Python needs them.
     ``input_signature``: a `TensorSpec` for each argument by position (or `PYTHON_VALUE`; lists,
     tuples and dicts of both; ``[spec, ...]`` for lists of any length).  Calls must fit it; Python's

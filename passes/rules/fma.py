@@ -6,7 +6,8 @@ does:   Add(Mul(a, b), c) -> Fma(a, b, c); Sub(Mul(a, b), c) -> Fma(a, b, Neg(c)
 needs:  simplified and pruned graphs: x*x as Square, no dead users of a product.
 leaves: a product with another user, which sees it rounded; and a sum of two products: in
         sqrt(a*a - b*b) contraction rounds one of two equal products and not the other, so that
-        a == b gives NaN.  Products are recognised through negation, casts and views.
+        a == b gives NaN.  Products are recognised through negation, casts and views.  Under
+        fp="fast" nothing is left.
 
 The graph decides, not the back end: a value then has the same bits wherever it is recomputed.  Nor
 do devices decide: where the program puts product and sum on two, both are on that of the sum; where
@@ -34,6 +35,8 @@ def form_fmas(graph: Graph, options: PassOptions) -> Graph:
     sums = {op for op in graph.ops if registry.get(op).is_sum}
     if not sums or not any(registry.get(op).is_product for op in graph.ops):
         return graph
+    if options.fp == "fast":
+        return rewrite(graph, _visit_any, ops=sums)
     single = single_use(graph)
 
     def visit(node: Node, rewriter: Rewriter) -> Replacement:
@@ -80,16 +83,35 @@ def _visit(node: Node, rewriter: Rewriter, is_single: Callable[[Value], bool]) -
         return None
     left, right = node.inputs
     if is_product(left) and not is_product_through(right) and is_single(left):
-        a, b = _factors(left)
-        rewriter.stand_for(rewriter.old)
-        rewriter.device = node.device or left.node.device
-        return [rewriter.emit("Fma", a, b, _negated(right, rewriter, node.op == "Sub"))]
+        return _with_left(node, rewriter)
     if is_product(right) and not is_product_through(left) and is_single(right):
-        a, b = _factors(right)
-        rewriter.stand_for(rewriter.old)
-        rewriter.device = node.device or right.node.device
-        return [rewriter.emit("Fma", *_signed(a, b, rewriter, node.op == "Sub"), left)]
+        return _with_right(node, rewriter)
     return None
+
+
+def _visit_any(node: Node, rewriter: Rewriter) -> Replacement:
+    """Under fp="fast" of every product, the first of two."""
+    if not registry.get(node.op).is_sum or not is_contractible(node):
+        return None
+    if is_product(node.inputs[0]):
+        return _with_left(node, rewriter)
+    return _with_right(node, rewriter) if is_product(node.inputs[1]) else None
+
+
+def _with_left(node: Node, rewriter: Rewriter) -> Replacement:
+    left, right = node.inputs
+    a, b = _factors(left)
+    rewriter.stand_for(rewriter.old)
+    rewriter.device = node.device or left.node.device
+    return [rewriter.emit("Fma", a, b, _negated(right, rewriter, node.op == "Sub"))]
+
+
+def _with_right(node: Node, rewriter: Rewriter) -> Replacement:
+    left, right = node.inputs
+    a, b = _factors(right)
+    rewriter.stand_for(rewriter.old)
+    rewriter.device = node.device or right.node.device
+    return [rewriter.emit("Fma", *_signed(a, b, rewriter, node.op == "Sub"), left)]
 
 
 def is_contractible(node: Node) -> bool:

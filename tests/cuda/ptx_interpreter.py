@@ -309,6 +309,9 @@ _RULES: dict[str, Rule] = {
     "div": lambda run, types, words: (_integers(_quotient) if types[-1][0] in "su" else _plain(
         np.divide))(run, types, words),
     "rem": _integers(_rest), "rcp": _plain(lambda x: x.dtype.type(1) / x), "sqrt": _plain(np.sqrt),
+    # estimates, exact here
+    "ex2": _plain(np.exp2), "lg2": _plain(np.log2), "sin": _plain(np.sin), "cos": _plain(np.cos),
+    "rsqrt": _plain(lambda x: x.dtype.type(1) / np.sqrt(x)),
     "abs": _plain(np.abs), "neg": _plain(np.negative), "min": _plain(np.minimum),
     "max": _plain(np.maximum), "and": _plain(np.bitwise_and), "or": _plain(np.bitwise_or),
     "xor": _plain(np.bitwise_xor), "not": _plain(np.invert), "shl": _shift(np.left_shift),

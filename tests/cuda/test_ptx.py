@@ -19,9 +19,10 @@ from fusec.codegen.cuda.driver import nvrtc
 from fusec.codegen.cuda.kernels.kernel_sources import module_of, write_form
 from fusec.codegen.kernels.loop_ir import Kernel
 from fusec.codegen.kernels.specialise import specialise
+from fusec.codegen.vecmath.functions.trigonometry import PARTS
 
 pytestmark = pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra test-cuda")
-HUGE = 2.0**20  # sines of more go through functions of their own, which are not interpreted
+HUGE = 2.0**12  # sines of more go through functions of their own, which are not interpreted
 
 
 def run_on_ptx(kernel: Kernel, buffers: Sequence[np.ndarray]) -> None:
@@ -55,8 +56,12 @@ def values_of(dtype: np.dtype, arity: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_one_operand(dtype: np.dtype) -> None:
+    (x,), rows = values_of(dtype, 1), rows_of(dtype, 1)
+    periodic = [row for row in rows if row.scalar in PARTS]
     with np.errstate(all="ignore"):
-        agree(emit_all(rows_of(dtype, 1)), *values_of(dtype, 1))
+        agree(emit_all([row for row in rows if row not in periodic]), x)
+        if periodic:
+            agree(emit_all(periodic), x[~np.isinf(x)])
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

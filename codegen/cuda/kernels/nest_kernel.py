@@ -16,10 +16,11 @@ import numpy as np
 from fusec.core.records import dataclass, field, replace
 from fusec.ops.calls.scalar_calls import CALLS, CHECKED
 
-from ...kernels.loop_ir import LEAVES, Expr, Reduction, Stage, Store, walk
+from ...kernels.loop_ir import ESTIMATED, LEAVES, Expr, Reduction, Stage, Store, walk
 from ...kernels.specialise import LoopForm
 from ..module import WARP
 from ..scalars.emitter import BOOL, I64, CudaValue, literal, memory_type
+from ..scalars.estimates import estimated
 from ..scalars.scalar_functions import call_scalar
 from ..scalars.scalar_ops import emit_operation
 from .kernel_frame import KernelFrame
@@ -261,6 +262,8 @@ class KernelWriter(KernelFrame):
             return self.scan(e, args[0], place)
         if e.op in CALLS:
             return self._call(e, args)
+        if e.attr == ESTIMATED:
+            return self.em.value(e.dtype, estimated(self.em, e, place.memo))
         return emit_operation(self.em, e.op, e.dtype, args)
 
     def _call(self, e: Expr, args: Sequence[CudaValue]) -> CudaValue:

@@ -53,6 +53,10 @@ FUSEC_INLINE u128 leading_zeros(u128 x) {
   const u64 high = u64(x >> 64);
   return high != 0 ? __clzll(i64(high)) : 64 + __clzll(i64(u64(x)));
 }
+FUSEC_INLINE u64 leading_zeros(u64 x) { return u64(__clzll(i64(x))); }
+FUSEC_INLINE u32 funnel(u32 high, u32 low, u32 count) {
+  return u32(((u64(high) << 32 | low) << (count & 31)) >> 32);
+}
 FUSEC_INLINE u64 funnel(u64 high, u64 low, u64 count) {
   const u64 n = count & 63;
   return n == 0 ? high : (high << n) | (low >> (64 - n));
@@ -184,6 +188,98 @@ FUSEC_INLINE f32 with_sign(f32 x, f32 sign) {
 }
 FUSEC_INLINE f64 rest_of(f64 a, f64 b) { return fmod(a, b); }
 FUSEC_INLINE f32 rest_of(f32 a, f32 b) { return fmodf(a, b); }
+
+// The smaller, the larger of two of which one is a constant, not 0; NaN if x is.
+FUSEC_INLINE f32 lesser(f32 x, f32 bound) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  f32 y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(bound));
+  return y;
+#else
+  return x > bound ? bound : x;
+#endif
+}
+FUSEC_INLINE f32 greater(f32 x, f32 bound) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  f32 y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(bound));
+  return y;
+#else
+  return x < bound ? bound : x;
+#endif
+}
+
+// 1/b and a/b as NVRTC computes them, without the test whether exponents are near the limits of the
+// format and the way of those that are.  Of a zero a the result is 0, whatever its sign.
+FUSEC_INLINE f32 about_reciprocal(f32 b) {
+#ifdef __CUDA_ARCH__
+  f32 r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+  return r;
+#else
+  return fabsf(b) < 0x1p-126f ? with_sign(from_bits(0x7F800000u), b) : 1.0f / b;
+#endif
+}
+FUSEC_INLINE f32 reciprocal_within(f32 b) {
+  const f32 r = about_reciprocal(b);
+  return fmaf(fmaf(-b, r, 1.0f), r, r);
+}
+FUSEC_INLINE f32 quotient_within(f32 a, f32 b) {
+  const f32 r = reciprocal_within(b);
+  const f32 q = a * r;
+  return fmaf(fmaf(-b, q, a), r, q);
+}
+
+// Estimates, where a program permits them: a GPU has instructions for these, a host computes.
+#ifdef __CUDA_ARCH__
+#define FUSEC_ESTIMATE(rough, exact) (rough)
+#define FUSEC_INSTRUCTION(name, instruction)                                                       \
+  FUSEC_INLINE f32 name(f32 x) {                                                                   \
+    f32 y;                                                                                         \
+    asm(instruction ".approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));                                 \
+    return y;                                                                                      \
+  }
+FUSEC_INSTRUCTION(about_exp2, "ex2")
+FUSEC_INSTRUCTION(about_log2, "lg2")
+FUSEC_INSTRUCTION(about_sine, "sin")
+FUSEC_INSTRUCTION(about_cosine, "cos")
+FUSEC_INSTRUCTION(about_root, "sqrt")
+FUSEC_INSTRUCTION(about_inverse_root, "rsqrt")
+FUSEC_INLINE f32 about_quotient(f32 a, f32 b) {
+  f32 y;
+  asm("div.approx.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+FUSEC_INLINE f32 about_exp(f32 x) { return about_exp2(x * 0x1.715476p+0f); }
+FUSEC_INLINE f32 about_log(f32 x) { return about_log2(x) * 0x1.62e430p-1f; }
+FUSEC_INLINE f32 about_log10(f32 x) { return about_log2(x) * 0x1.344136p-2f; }
+// Less a multiple of 2*pi in two parts.
+FUSEC_INLINE f32 about_angle(f32 x) {
+  const f32 turns = fmaf(x, 0x1.45f306p-3f, 0x1.8p23f) - 0x1.8p23f;
+  return fmaf(-turns, -0x1.777a5cp-23f, fmaf(-turns, 0x1.921fb6p+2f, x));
+}
+FUSEC_INLINE f32 about_sin(f32 x) { return about_sine(about_angle(x)); }
+FUSEC_INLINE f32 about_cos(f32 x) { return about_cosine(about_angle(x)); }
+FUSEC_INLINE f32 about_tan(f32 x) {
+  const f32 r = about_angle(x);
+  return about_quotient(about_sine(r), about_cosine(r));
+}
+// x + x**3*q(x*x) where 1 - 2/(exp(2*|x|) + 1) would lose digits.
+FUSEC_INLINE f32 about_tanh(f32 x) {
+  const f32 e = about_exp2(fabsf(x) * 0x1.715476p+1f);
+  const f32 large = fmaf(-2.0f, about_reciprocal(e + 1.0f), 1.0f), z = x * x;
+  const f32 low = fmaf(z, fmaf(z, -0x1.75da40p-8f, 0x1.5224fcp-6f), -0x1.b83c1ep-5f);
+  const f32 slope = fmaf(z, fmaf(z, low, 0x1.110726p-3f), -0x1.555532p-2f);
+  return fabsf(x) < 0.5f ? fmaf(x * z, slope, x) : with_sign(large, x);
+}
+FUSEC_INLINE bool is_ordinary_power(f32 x, f32 y) {
+  const f32 infinity = from_bits(0x7F800000u);
+  return x > 0.0f && x < infinity && fabsf(y) < infinity;
+}
+FUSEC_INLINE f32 about_power(f32 x, f32 y) { return about_exp2(y * about_log2(x)); }
+#else
+#define FUSEC_ESTIMATE(rough, exact) (exact)
+#endif
 
 template <class T> FUSEC_INLINE bool is_nan(T x) { return x != x; }
 

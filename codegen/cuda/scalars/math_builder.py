@@ -10,11 +10,10 @@ import numpy as np
 
 from fusec.codegen.vecmath import REGISTRY
 from fusec.codegen.vecmath.builder import MathBuilder, MathValue, Operand
-from fusec.codegen.vecmath.coefficients import TWO_OVER_PI
 from fusec.codegen.vecmath.formats import F64, Format, format_of
 from fusec.core.records import dataclass
 
-from ...vecmath.functions.trigonometry import PARTS, huge_body, lane_body
+from ...vecmath.functions.trigonometry import PARTS, huge_body, lane_body, words_of_two_over_pi
 
 _INFIX = {
     "fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/", "add": "+", "sub": "-", "mul": "*",
@@ -22,15 +21,14 @@ _INFIX = {
 }
 # LLVM's predicates in C++: only != is true of NaN, as `une` is.
 _PREDICATES = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_WORDS = "two_over_pi"
 
 
 class CudaBuilder(MathBuilder):
     """Values are constants of a function's body, one a line; one lane."""
 
     def type(self, kind: str) -> str:
-        unsigned = f"u{self.fmt.bits}"
-        return {"f": self.fmt.name, "i": unsigned, "m": "bool", "w": "u128"}[kind]
+        bits = self.fmt.bits
+        return {"f": self.fmt.name, "i": f"u{bits}", "m": "bool", "w": f"u{2 * bits}"}[kind]
 
     def parameters(self, count: int) -> list[MathValue]:
         return [MathValue(self, "f", f"x{i}") for i in range(count)]
@@ -50,7 +48,7 @@ class CudaBuilder(MathBuilder):
         sign = _PREDICATES[predicate[-2:]]
         if left.kind == "f" or predicate in ("eq", "ne"):
             return self.emit("m", f"{left.text} {sign} {right.text}")
-        signed = "i128" if left.kind == "w" else f"i{self.fmt.bits}"
+        signed = f"i{self.fmt.bits * (2 if left.kind == 'w' else 1)}"
         return self.emit("m", f"{signed}({left.text}) {sign} {signed}({right.text})")
 
     def negative(self, x: MathValue) -> MathValue:
@@ -96,6 +94,11 @@ class CudaBuilder(MathBuilder):
     def special(self, mask: MathValue, helper: str, x: MathValue, y: MathValue) -> MathValue:
         return self._replaced(y, mask, lambda: self.call(helper, x, y))
 
+    def rarely(
+        self, mask: MathValue, y: MathValue, compute: Callable[[], MathValue]
+    ) -> MathValue:
+        return self._replaced(y, mask, compute)
+
     def call(self, helper: str, *args: MathValue) -> MathValue:
         self.emitter.needs[helper] = None
         operands = ", ".join(a.text for a in args)
@@ -119,17 +122,39 @@ class CudaBuilder(MathBuilder):
         return MathValue(self, "f", name)
 
     def wide_from_bits(self, x: MathValue) -> MathValue:
-        return self.emit("w", f"u128({x.text})")
+        return self.emit("w", f"{self.type('w')}({x.text})")
 
     def low_bits(self, x: MathValue) -> MathValue:
-        return self.emit("i", f"u64({x.text})")
+        return self.emit("i", f"{self.type('i')}({x.text})")
 
     def leading_zeros(self, x: MathValue) -> MathValue:
-        return self.emit("w", f"leading_zeros({x.text}) & 127")
+        return self.emit("w", f"leading_zeros({x.text}) & {2 * self.fmt.bits - 1}")
 
     def funnel(self, table: str, word: MathValue, start: MathValue) -> MathValue:
         return self.emit("i", f"funnel({table}[{word.text}], {table}[{word.text} + 1], "
                               f"{start.text})")
+
+    # -- the same values by other instructions
+
+    def divided(self, a: Operand, b: Operand) -> MathValue:
+        top, bottom = self.operand(a, "f"), self.operand(b, "f")
+        if self.fmt is F64:
+            return top / bottom
+        of_one = top.text == self.const(1.0).text
+        return self.emit("f", f"reciprocal_within({bottom.text})" if of_one else
+                         f"quotient_within({top.text}, {bottom.text})")
+
+    def minimum(self, bound: float, x: MathValue) -> MathValue:
+        return self._limited("lesser", bound, x) or super().minimum(bound, x)
+
+    def maximum(self, bound: float, x: MathValue) -> MathValue:
+        return self._limited("greater", bound, x) or super().maximum(bound, x)
+
+    def _limited(self, function: str, bound: float, x: MathValue) -> MathValue | None:
+        """One instruction; of two zeros it takes the other one."""
+        if self.fmt is F64 or bound == 0:
+            return None
+        return self.emit("f", f"{function}({x.text}, {self.const(bound).text})")
 
 
 def float_literal(fmt: Format, value: float) -> str:
@@ -163,7 +188,7 @@ def define(name: str, dtype: np.dtype) -> MathText:
     b = CudaBuilder(fmt, 1)
     if base in PARTS and part == "lane":
         operands = b.parameters(1)
-        result = lane_body(b, base, operands[0], _WORDS)
+        result = lane_body(b, base, operands[0], f"two_over_pi_{fmt.name}")
     elif base in PARTS and part == "huge":
         operands = b.parameters(2)
         result = huge_body(b, base, *operands)
@@ -174,14 +199,15 @@ def define(name: str, dtype: np.dtype) -> MathText:
     params = ", ".join(f"{fmt.name} {x.text}" for x in operands)
     head = f"__device__ {kind} {fmt.name} {function_name(name, fmt)}({params}) {{"
     text = "\n".join([head, *b.emitter.lines, f"  return {result.text};", "}"])
-    return MathText(_table() + text if part == "lane" else text, tuple(b.emitter.needs))
+    return MathText(_table(fmt) + text if part == "lane" else text, tuple(b.emitter.needs))
 
 
-def _table() -> str:
+def _table(fmt: Format) -> str:
     """The bits of 2/pi; defined once in a module, however many functions read it."""
-    words = ", ".join(f"{word % (1 << 64):#x}ull" for word in TWO_OVER_PI)
-    return (f"#ifndef FUSEC_TWO_OVER_PI\n#define FUSEC_TWO_OVER_PI\n"
-            f"__device__ const u64 {_WORDS}[] = {{{words}}};\n#endif\n")
+    name, suffix = f"two_over_pi_{fmt.name}", "ull" if fmt is F64 else "u"
+    words = ", ".join(f"{word:#x}{suffix}" for word in words_of_two_over_pi(fmt))
+    return (f"#ifndef FUSEC_{name}\n#define FUSEC_{name}\n"
+            f"__device__ const u{fmt.bits} {name}[] = {{{words}}};\n#endif\n")
 
 
 def definitions(requests: list[tuple[str, np.dtype]]) -> list[str]:

@@ -7,7 +7,7 @@ function" (1992) for the reconstruction, here without the table.
 
 from __future__ import annotations
 
-from ..builder import MathBuilder, MathValue
+from ..builder import F32, MathBuilder, MathValue
 from ..double_double import Pair, fast_two_sum, quotient, two_product, two_sum
 from ..registry import function, table
 
@@ -40,8 +40,12 @@ def exp_core(b: MathBuilder, r: MathValue, c: MathValue, coefficients: str = "ex
 
 @function("exp", 1.0, 1.0)
 def exp(b: MathBuilder, x: MathValue) -> MathValue:
-    k, r, c = reduce(b, clamp(b, x, *EXP_RANGE[b.fmt.name]))
-    return b.scale(exp_core(b, r, c), k)
+    high, low = table(b, "ln2")
+    limited = clamp(b, x, *EXP_RANGE[b.fmt.name])
+    k, bits = b.rounded(limited, table(b, "log2e")[0])
+    series = "exp_short" if b.fmt is F32 else "exp"
+    core = exp_core(b, b.fma(-k, high, limited), k * -low, series)
+    return b.scale_by(core, bits)
 
 
 def expm1_scaled(b: MathBuilder, x: MathValue, unit: float) -> Pair:
@@ -68,7 +72,9 @@ def expm1(b: MathBuilder, x: MathValue) -> MathValue:
 
 @function("tanh", 1.0, 1.0)
 def tanh(b: MathBuilder, x: MathValue) -> MathValue:
-    """``t/(t + 2)`` with ``t = expm1(2*|x|)``, both as pairs."""
+    """``t/(t + 2)`` with ``t = expm1(2*|x|)``, both as pairs; float32 otherwise."""
+    if b.fmt is F32:
+        return tanh_short(b, x)
     double = b.minimum(TANH_LIMIT[b.fmt.name], 2.0 * b.fabs(x))
     t = expm1_scaled(b, double, 1.0)
     total, rest = two_sum(b.const(2.0), t[0])
@@ -76,16 +82,44 @@ def tanh(b: MathBuilder, x: MathValue) -> MathValue:
     return b.copysign(high + low, x)
 
 
+TANH_BELOW = 0.625  # where its series is short, and above which 1 - q loses little
+
+
+def tanh_short(b: MathBuilder, x: MathValue) -> MathValue:
+    """``x + x**3*q(x*x)``, or ``1 - 2/d``, ``d = exp(2*x) + 1``.
+
+    ``d`` is ``(2**k + 1) + 2**k*(exp(r) - 1)``; what it and the quotient lose is put back.
+    """
+    size = b.fabs(x)
+    high, low = table(b, "ln2")
+    double = b.minimum(TANH_LIMIT[b.fmt.name], 2.0 * size)
+    k, bits = b.rounded(double, table(b, "log2e")[0])
+    r = b.fma(-k, low, b.fma(-k, high, double))
+    rise = b.fma(r * r, b.polynomial(r, (0.5, *table(b, "exp_short"))), r)
+    power = b.from_bits((bits << b.fmt.mantissa) + b.fmt.encode(1.0))
+    base = power + 1.0
+    d = b.fma(power, rise, base)
+    d_low = b.fma(power, rise, base - d)
+    inverse = b.divided(1.0, d)
+    q = 2.0 * inverse
+    lost = b.fma(-q, d_low, b.fma(-q, d, 2.0))
+    lead, rest = fast_two_sum(b.const(1.0), -q)
+    large = lead + b.fma(-inverse, lost, rest)
+    z = size * size
+    small = b.fma(size * z, b.polynomial(z, table(b, "tanh")), size)
+    return b.copysign(b.select(size < TANH_BELOW, small, large), x)
+
+
 @function("exp2", 1.0, 1.0)
 def exp2(b: MathBuilder, x: MathValue) -> MathValue:
     """``2**k * 2**r`` with ``2**r = 1 + (r*ln2 + r*r*q(r))``, ln2 as a pair."""
     bottom, top = -(b.fmt.bias + b.fmt.mantissa + 4.0), b.fmt.bias + 3.0
     limited = clamp(b, x, bottom, top)
-    k, _ = b.rounded(limited)
+    k, bits = b.rounded(limited)
     r = limited - k
     high, low = table(b, "ln2_pair")
     series = b.fma(r * r, b.polynomial(r, table(b, "exp2")), r * low)
-    return b.scale(1.0 + b.fma(r, high, series), k)
+    return b.scale_by(1.0 + b.fma(r, high, series), bits)
 
 
 def exp_pair(b: MathBuilder, x: MathValue) -> tuple[Pair, MathValue]:
@@ -149,7 +183,7 @@ def halves(b: MathBuilder, x: MathValue) -> tuple[Pair, Pair]:
     p, k = exp_pair(b, b.minimum(HYPERBOLIC_LIMIT[b.fmt.name], b.fabs(x)))
     power = b.power_of_two(k - 2.0)
     high, low = p[0] * power, p[1] * power
-    falling = 0.0625 / high
+    falling = b.divided(0.0625, high)
     rest = b.fma(-falling, high, 0.0625) - falling * low
     return (high, low), (falling, rest * (16.0 * falling))
 

@@ -91,7 +91,7 @@ def root_or_self(b: MathBuilder, x: MathValue) -> tuple[MathValue, Pair, MathVal
     large = size > 0.5
     z = b.select(large, 0.5 - 0.5 * size, size * size)
     root = b.sqrt(z)
-    fix = b.fma(-root, root, z) * (0.5 / root)
+    fix = b.fma(-root, root, z) * b.divided(0.5, root)
     fix = b.select(root > 0.0, fix, 0.0)
     return z, (b.select(large, root, size), b.select(large, fix, 0.0)), large
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ..builder import MathBuilder, MathValue
+from ..builder import F32, MathBuilder, MathValue
 from ..double_double import Pair, fast_two_sum, multiply, quotient, two_product, two_sum
 from ..registry import function, table
 
@@ -33,11 +33,21 @@ def log_core(
 ) -> MathValue:
     """``log(1 + f) + k*ln2 + rest``, ``rest`` small."""
     high, low = table(b, "ln2")
+    if b.fmt is F32:
+        small = k * low if rest is None else b.fma(k, low, rest)
+        return b.fma(k, high, f + log1p_tail(b, f, small))
     s = f / (2.0 + f)
     z, half = s * s, (0.5 * f) * f
     series = b.fma(z, b.polynomial(z, table(b, coefficients)), half)
     inner = b.fma(s, series, k * low if rest is None else b.fma(k, low, rest))
     return b.fma(k, high, f - (half - inner))
+
+
+def log1p_tail(b: MathBuilder, f: MathValue, rest: MathValue) -> MathValue:
+    """``log(1 + f) - f + rest`` in float32: for its digits a polynomial takes less than the
+    division."""
+    z = f * f
+    return b.fma(z, b.fma(f, b.polynomial(f, table(b, "log_short")), -0.5), rest)
 
 
 def log_special(b: MathBuilder, x: MathValue, y: MathValue) -> MathValue:
@@ -73,7 +83,7 @@ def log_pair(b: MathBuilder, f: MathValue, k: MathValue) -> Pair:
 
 def log1p_pair(b: MathBuilder, f: MathValue) -> Pair:
     """``log(1 + f)`` for reduced ``f``, to a few more bits than the format has."""
-    s = f / (2.0 + f)
+    s = b.divided(f, 2.0 + f)
     z = s * s
     half, half_error = two_product(b, f, 0.5 * f)
     series = s * b.fma(z, b.polynomial(z, table(b, "log")), half)
@@ -139,7 +149,7 @@ def log_x_plus_root(b: MathBuilder, x: MathValue, sign: float) -> MathValue:
     total, error = two_sum(square, b.const(sign))
     total, error = fast_two_sum(total, error + low)
     root = b.sqrt(total)
-    fix = (b.fma(-root, root, total) + error) * (0.5 / root)
+    fix = (b.fma(-root, root, total) + error) * b.divided(0.5, root)
     u, c = two_sum(bounded, root)
     c = c + b.select(root > 0.0, fix, 0.0)
     u, c = fast_two_sum(b.select(large, x, u), b.select(large, 0.0, c))

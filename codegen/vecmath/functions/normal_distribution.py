@@ -25,7 +25,7 @@ def erfcx(b: MathBuilder, x: MathValue, below: Operand = 0.0) -> Pair:
 
     The polynomial hardly changes with ``u``; the divisor does.
     """
-    t = (x - 4.0) / (x + 4.0)
+    t = b.divided(x - 4.0, x + 4.0)
     high, low = table(b, "erfcx_four")
     lead, rest = fast_two_sum(b.const(high), t * b.polynomial(t, table(b, "erfcx")))
     divisor, error = two_sum(b.const(1.0), 2.0 * x)

@@ -3,21 +3,20 @@
 ``x**y = exp(y*log|x|)`` with the logarithm and the product carried as pairs: a relative error
 ``e`` of the logarithm becomes ``|y*log x|*e <= 745*e`` of the result (Muller, "Elementary
 Functions", 11.4; FDLIBM's ``e_pow.c`` for the list of special cases, C99 F.9.4.4).
-float32 goes through float64 instead: its product needs no pairs there, which is faster.
 """
 
 from __future__ import annotations
 
 import math
 
-from ..builder import F64, MathBuilder, MathValue
-from ..double_double import fast_two_sum, two_product
+from ..builder import F32, MathBuilder, MathValue
+from ..double_double import Pair, fast_two_sum, two_product
 from ..registry import function, table
-from .exponential import EXP_RANGE, clamp, exp_core, reduce
-from .logarithm import decompose, log_core, log_pair
+from .exponential import EXP_RANGE, clamp
+from .logarithm import decompose, log_pair
 
-# |log x| >= 2**-53 unless x is 1, so that beyond this every power has over- or underflown.
-HUGE_POWER = 2.0**66
+# |log x| >= 2**-53 (2**-24) unless x is 1, so that beyond this every power has over- or underflown.
+HUGE_POWER = {"f64": 2.0**66, "f32": 2.0**33}
 
 
 @function("sqrt", 0.5, 0.5)
@@ -25,7 +24,7 @@ def sqrt(b: MathBuilder, x: MathValue) -> MathValue:
     return b.sqrt(x)
 
 
-def exp_of_product(b: MathBuilder, y: MathValue, log: tuple[MathValue, MathValue]) -> MathValue:
+def exp_of_product(b: MathBuilder, y: MathValue, log: Pair) -> MathValue:
     """``exp(y*(log[0] + log[1]))`` for finite operands."""
     high, low = two_product(b, y, log[0])
     low = b.fma(y, log[1], low)
@@ -36,10 +35,36 @@ def exp_of_product(b: MathBuilder, y: MathValue, log: tuple[MathValue, MathValue
     k, _ = b.rounded(limited, table(b, "log2e")[0])
     r = b.fma(-k, ln2_high, limited)
     rest = b.fma(-k, ln2_low, low)
+    if b.fmt is F32:
+        return rounded_once(b, exp_exact(b, r, rest), k)
     whole = r + rest
     series = b.polynomial(whole, (0.5, *table(b, "exp")))
     square = b.fma(whole * whole, series, rest)
     return b.scale(1.0 + (r + square), k)
+
+
+def exp_exact(b: MathBuilder, r: MathValue, c: MathValue) -> Pair:
+    """``exp(r + c)`` for a reduced argument of float32, as a pair good to 2**-28: what the square
+    and the argument lose is kept."""
+    t, t_low = fast_two_sum(r, c)
+    square, square_low = two_product(b, t, 0.5 * t)
+    twice = tuple(2.0 * coefficient for coefficient in table(b, "exp"))
+    series = b.fma(t * square, b.polynomial(t, twice), square_low)
+    lead, lead_low = fast_two_sum(b.const(1.0), t)
+    return lead, (square + (b.fma(t_low, t, series) + t_low)) + lead_low
+
+
+def rounded_once(b: MathBuilder, p: Pair, k: MathValue) -> MathValue:
+    """``(p[0] + p[1])*2**k`` for a pair near 1, rounded once where it is subnormal, too."""
+    bottom = 1.0 - b.fmt.bias
+
+    def subnormal() -> MathValue:
+        """Rounded at the last place of a number in whose binade all sums with the pair are."""
+        base = b.fma(1.25, b.power_of_two(bottom - k), -0.75)
+        high, low = fast_two_sum(base, p[0])
+        return (high + (low + p[1])) - base
+
+    return b.scale(b.rarely(k < bottom + 0.5, p[0] + p[1], subnormal), k)
 
 
 def pow_special(b: MathBuilder, x: MathValue, y: MathValue, size: MathValue) -> MathValue:
@@ -58,22 +83,18 @@ def pow_special(b: MathBuilder, x: MathValue, y: MathValue, size: MathValue) -> 
     return b.select(x.equals(1.0), 1.0, b.select(y.equals(0.0), 1.0, signed))
 
 
-def pow_wide(b: MathBuilder, x: MathValue, y: MathValue) -> MathValue:
-    """For operands that come from float32: plain float64 arithmetic has digits to spare."""
-    log = log_core(b, *decompose(b, b.fabs(x)), "log_mid")
-    k, r, c = reduce(b, clamp(b, clamp(b, y, -HUGE_POWER, HUGE_POWER) * log, -200.0, 200.0))
-    size = exp_core(b, r, c, "exp_mid") * b.power_of_two(k)
-    return pow_special(b, x, y, size)
+def is_ordinary(b: MathBuilder, x: MathValue) -> MathValue:
+    """Whether ``0 < x < inf``: one comparison of integers."""
+    lowest = 1 << (b.fmt.bits - 1)
+    return (b.to_bits(x) + (lowest - 1)) < (b.fmt.encode(math.inf) - 1 - lowest)
 
 
 @function("pow", 1.2, 0.6, arity=2)
 def pow(b: MathBuilder, x: MathValue, y: MathValue) -> MathValue:
-    if b.fmt is not F64:
-        wide = b.of_format(F64)
-        return b.narrowed(pow_wide(wide, wide.widened(x), wide.widened(y)))
-    log = log_pair(b, *decompose(b, b.fabs(x)))
-    size = exp_of_product(b, clamp(b, y, -HUGE_POWER, HUGE_POWER), log)
-    return pow_special(b, x, y, size)
+    log, limit = log_pair(b, *decompose(b, b.fabs(x))), HUGE_POWER[b.fmt.name]
+    size = exp_of_product(b, clamp(b, y, -limit, limit), log)
+    return b.rarely(~is_ordinary(b, x) | y.unordered(y), size,
+                    lambda: pow_special(b, x, y, size))
 
 
 @function("cbrt", 0.6, 0.6)
@@ -120,6 +141,6 @@ def hypot(b: MathBuilder, x: MathValue, y: MathValue) -> MathValue:
     (first, first_low), (second, second_low) = two_product(b, a, a), two_product(b, c, c)
     total, error = fast_two_sum(first, second)
     root = b.sqrt(total)
-    fix = (b.fma(-root, root, total) + (error + (first_low + second_low))) * (0.5 / root)
+    fix = (b.fma(-root, root, total) + (error + (first_low + second_low))) * b.divided(0.5, root)
     root = b.select(total.equals(0.0), total, root + fix)
     return b.select(infinite, math.inf, root * undo)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 
-from ..builder import F64, MathBuilder, MathValue
+from ..builder import F64, Format, MathBuilder, MathValue
+from ..coefficients import TWO_OVER_PI
 from ..double_double import Pair, fast_two_sum, quotient, two_product, two_sum
 from ..registry import function, table
 
 # round(x*2/pi) is at most 2**-8 off a correct rounding below these, which the polynomials allow
 LIMIT = {"f64": 2.0**30, "f32": 2.0**15}
 TWO_PI_RATIO = 2.0 / math.pi
+WORDS_OF_F32 = 6  # of 64 bits: the highest exponent asks for bits 166 to 293
 
 
 def reduce(b: MathBuilder, x: MathValue) -> tuple[Pair, MathValue]:
@@ -24,7 +26,7 @@ def reduce(b: MathBuilder, x: MathValue) -> tuple[Pair, MathValue]:
     n, bits = b.rounded(x, TWO_PI_RATIO)
     whole = b.fma(-n, first, x)  # exact: both sides are multiples of ulp(first), |whole| < 1
     product, error = two_product(b, n, b.const(second))
-    r, rest = two_sum(whole, -product)
+    r, rest = fast_two_sum(whole, -product)  # `whole` is a multiple of the product's last place
     return (r, rest - b.fma(n, third, error)), bits
 
 
@@ -86,10 +88,8 @@ def tan_parts(b: MathBuilder, x: MathValue, r: Pair, n: MathValue) -> MathValue:
 
 
 def with_huge(b: MathBuilder, helper: str, x: MathValue, y: MathValue) -> MathValue:
-    """``y``, except for finite arguments beyond the limit; inf gives NaN."""
-    size = b.fabs(x)
-    y = b.special((size > LIMIT[b.fmt.name]) & (size < math.inf), helper, x, y)
-    return b.select(size.equals(math.inf), math.nan, y)
+    """``y``, except for arguments beyond the limit."""
+    return b.special(b.fabs(x) > LIMIT[b.fmt.name], helper, x, y)
 
 
 @function("sin", 1.0, 1.0)
@@ -107,62 +107,67 @@ def tan(b: MathBuilder, x: MathValue) -> MathValue:
     return with_huge(b, "tan.huge", x, tan_parts(b, x, *reduce(b, b.fabs(x))))
 
 
-def payne_hanek(b: MathBuilder, x: MathValue, words: str) -> tuple[Pair, MathValue]:
-    """The same for one float64 ``x >= 2**15``, from the bits of 2/pi in the table ``words``.
+def words_of_two_over_pi(fmt: Format) -> list[int]:
+    """The table that `payne_hanek` reads: 64 zero bits, then those of 2/pi, highest first."""
+    if fmt is F64:
+        return list(TWO_OVER_PI)
+    mask = (1 << fmt.bits) - 1
+    return [word >> shift & mask for word in TWO_OVER_PI[:WORDS_OF_F32] for shift in (32, 0)]
 
-    ``x = m * 2**e`` with integer ``m``.  192 bits of 2/pi from weight ``2**(1-e)`` on are
-    multiplied by ``m``, modulo 4; kept are two bits of quadrant and 126 of fraction, of which
-    at most 62 can be leading zeros.
+
+def payne_hanek(b: MathBuilder, x: MathValue, words: str) -> tuple[Pair, MathValue]:
+    """The same for one ``x >= 2**15``, from the bits of 2/pi in the table ``words``.
+
+    ``x = m * 2**e`` with integer ``m``.  Three words of 2/pi from weight ``2**(1-e)`` on are
+    multiplied by ``m``, modulo 4; kept are two bits of quadrant and 126 (62) of fraction, of which
+    at most 62 (31) can be leading zeros.
     """
+    fmt, width = b.fmt, b.fmt.bits
     bits = b.to_bits(x)
-    start = (bits >> 52) - (1075 - 62)
-    word = start >> 6
-    m = b.wide_from_bits((bits & F64.mantissa_mask) | (1 << 52))
+    start = (bits >> fmt.mantissa) - (fmt.bias + fmt.mantissa - 62)
+    word = start >> (6 if fmt is F64 else 5)
+    m = b.wide_from_bits((bits & fmt.mantissa_mask) | (1 << fmt.mantissa))
     parts = [b.wide_from_bits(b.funnel(words, word + i, start)) for i in range(3)]
     first, second, third = (m * part for part in parts)
-    total = (first << 64) + (second + (third >> 64))
+    total = (first << width) + (second + (third >> width))
     fraction = total << 2
     negative = fraction < 0
-    n = b.low_bits(total >> 126) + b.from_mask(negative)
+    n = b.low_bits(total >> (2 * width - 2)) + b.from_mask(negative)
     return _times_half_pi(b, fraction, negative), n
 
 
 def _times_half_pi(b: MathBuilder, fraction: MathValue, negative: MathValue) -> Pair:
-    """The signed ``fraction/2**128`` times pi/2, as a pair."""
+    """The signed ``fraction``, below 1/2 of its bits' range, times pi/2, as a pair."""
+    fmt, length = b.fmt, b.fmt.mantissa + 1
     size = b.select(negative, b.operand(0, "w") - fraction, fraction, "w")
     zeros = b.leading_zeros(size)
     packed = size << zeros
-    digits = [_digits(b, packed, 75), _digits(b, packed, 22)]
-    scale = b.from_bits((1023 - b.low_bits(zeros)) << 52)
+    digits = [_digits(b, packed, 2 * fmt.bits - length * count) for count in (1, 2)]
+    scale = b.from_bits((fmt.bias - b.low_bits(zeros)) << fmt.mantissa)
     sign = b.select(negative, -1.0, 1.0)
-    high, low = digits[0] * 2.0**-53 * scale * sign, digits[1] * 2.0**-106 * scale * sign
+    high, low = (d * 2.0 ** (-length * count) * scale * sign for count, d in enumerate(digits, 1))
     first, second, _ = table(b, "pio2")
     r, error = two_product(b, high, b.const(first))
     return two_sum(r, b.fma(high, second, b.fma(low, first, error)))
 
 
 def _digits(b: MathBuilder, packed: MathValue, count: int) -> MathValue:
-    """53 bits of a wide integer from bit ``count`` on, as a float."""
-    return b.from_int(b.low_bits(packed >> count) & ((1 << 53) - 1))
+    """The mantissa's length of a wide integer from bit ``count`` on, as a float."""
+    return b.from_int(b.low_bits(packed >> count) & (2 * b.fmt.mantissa_mask + 1))
 
 
 PARTS = {"sin": sin_parts, "cos": cos_parts, "tan": tan_parts}
 
 
 def lane_body(b: MathBuilder, name: str, x: MathValue, words: str) -> MathValue:
-    """One huge argument, of either format; ``b`` is scalar, ``words`` the table of 2/pi."""
-    wide = b.of_format(F64)
-    value = x if b.fmt is F64 else wide.widened(x)
-    result = PARTS[name](wide, value, *payne_hanek(wide, wide.fabs(value), words))
-    return result if b.fmt is F64 else b.narrowed(result)
+    """One huge argument; ``b`` is scalar, ``words`` the table of 2/pi.  Infinity gives NaN."""
+    size = b.fabs(x)
+    result = PARTS[name](b, x, *payne_hanek(b, size, words))
+    return b.select(size < math.inf, result, math.nan)
 
 
 def huge_body(b: MathBuilder, name: str, x: MathValue, y: MathValue) -> MathValue:
-    """``y``, with every finite lane of huge ``x`` computed anew."""
+    """``y``, with every lane of huge ``x`` computed anew."""
     lane, limit = b.of_format(b.fmt, lanes=1), LIMIT[b.fmt.name]
-
-    def needed(value: MathValue) -> MathValue:
-        size = lane.fabs(value)
-        return (size > limit) & (size < math.inf)
-
-    return b.each_lane(lane, x, y, needed, lambda value: lane.call(f"{name}.lane", value))
+    return b.each_lane(lane, x, y, lambda value: lane.fabs(value) > limit,
+                       lambda value: lane.call(f"{name}.lane", value))

@@ -20,6 +20,9 @@ from fusec.ir.types import BEYOND_64_BITS, TensorType
 from fusec.ops import registry
 from fusec.ops.python_operators import PYTHON_OPERATORS
 
+# Attributes of elementwise nodes that permit other roundings: no reference knows them.
+PERMISSIONS = frozenset({"contracts", "estimated"})
+
 
 class ForeignResultError(UnsupportedError):
     """A library's result of another type than the code was compiled for."""
@@ -97,7 +100,7 @@ def function_of(node: Node, sizes: dict[str, int]) -> Callable[..., Any]:
         return operator.mul  # NumPy's scalars round each product; its vector loops may fuse them
     row = registry.get(node.op)
     reference = row.reference
-    attrs = {k: resolve(v, sizes) for k, v in node.attrs.items()}
+    attrs = {k: resolve(v, sizes) for k, v in node.attrs.items() if k not in PERMISSIONS}
     if row.is_control:  # sub-graphs see the symbols of the graphs around them
         attrs["sizes"] = sizes
     called = registry.get(node.attrs["of"]) if node.op == "NumPy" else row
