@@ -1,10 +1,9 @@
 """The loop IR: kernels of loop nests over scalar expressions.
 
-A `Kernel` is one traversal of one iteration domain.  Its nests (more than one only where piecewise
-index functions split the domain into boxes) load operands through affine index maps, evaluate
-scalar expressions and store.  A nest's first ``outer`` loops are independent; for each of their
-points the stages run in order over the remaining *inner* loops: reductions of one stage are rank-0
-values for the next.  Expressions are interned: equal means identical.
+A `Kernel` is one traversal of one iteration domain.  Its nests (several only where piecewise index
+functions split the domain into boxes) load operands through affine index maps, evaluate scalar
+expressions and store.  A nest's first ``outer`` loops are independent; for each of their points
+stages run in order over the other, *inner* loops: reductions of one are rank-0 values for the next.
 """
 
 from __future__ import annotations
@@ -33,10 +32,9 @@ class Expr:
     scratch number), ``reduced`` (attr: reduction number), ``param`` (attr: parameter number),
     ``const`` (attr: value), ``index`` (attr: loop number).  Everything else is an operation on
     ``args``; ``cast`` converts to ``dtype``; ``scan`` (attr: a binary op of the registry) combines
-    its operand over the inner loop's points up to the present one; ``check_index`` (attr: its
-    number in the program's order) is its first operand, wrapped, in range of its second;
-    ``verify`` is its operand, which must be true.  An operation that a GPU may estimate has the
-    attr `ESTIMATED`.
+    its operand over the inner loop's points up to the present one; ``check_index`` is its first
+    operand, wrapped, in range of its second, and ``verify`` its operand, which must be true (attr
+    of both: the number in the program's order).
     """
 
     __slots__ = ("__weakref__", "args", "attr", "dtype", "op")
@@ -50,7 +48,7 @@ class Expr:
 
 
 _interned: weakref.WeakValueDictionary[tuple, Expr] = weakref.WeakValueDictionary()
-ESTIMATED = "estimated"
+ESTIMATED = "estimated"  # the attr of an operation that a GPU may estimate
 CHECKS = frozenset({"check_index", "checked_call", "verify"})
 LEAVES = frozenset({"load", "scratch", "reduced", "param", "const", "index"})
 

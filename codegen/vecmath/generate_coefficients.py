@@ -201,8 +201,7 @@ def fits() -> list[Fit]:
         Fit("erfcx", lambda t: (scaled_erfcx(t) - scaled_erfcx(mpf(0))) / t,
             lambda t: abs(t) / scaled_erfcx(t), mpf(-1), mpf(1), 57, 28),
         *log_gamma_fits(),
-        Fit("sin", odd_part(mpmath.sin, mpf(1)), relative_odd(mpmath.sin, 3),
-            mpf(0), trig, 58, 29),
+        Fit("sin", odd_part(mpmath.sin, mpf(1)), relative_odd(mpmath.sin, 3), mpf(0), trig, 58, 29),
         Fit("cos", lambda z: (mpmath.cos(mpmath.sqrt(z)) - 1 + z / 2) / z**2,
             lambda z: z**2, mpf(0), trig, 58, 29),
     ]
