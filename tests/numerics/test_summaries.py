@@ -212,6 +212,38 @@ def test_the_innermost_writer_is_written_to(tmp_path: Path) -> None:
     assert [i for i, _ in scalars(tmp_path / "b", "loss")] == [1]
 
 
+def test_a_writer_that_ends_in_a_call_is_not_forgotten() -> None:
+    """The call that is running must not leave its plan to the calls that come."""
+    writer = fusec.summary.writer(None)
+
+    class Ends:
+        armed = False
+
+        def write(self, text: str) -> None:
+            if self.armed:
+                self.armed = False
+                writer.__exit__(None, None, None)
+
+    ends = Ends()
+
+    @fusec.jit
+    def program(x: np.ndarray) -> Any:
+        fusec.print("now", file=ends)
+        fusec.summary.scalar("x", x[0], step=0)
+        return x * 2
+
+    with writer:
+        program(X)
+        program(X)
+        ends.armed = True
+        program(X)
+        writer.__enter__()  # for the `with`
+        ends.armed = True
+        program(X)
+        refused(RuntimeError, "outside of a writer", program, X)
+        writer.__enter__()
+
+
 # --------------------------------------------------------------------------------------- bad input
 
 

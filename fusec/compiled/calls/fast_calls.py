@@ -62,8 +62,6 @@ class FastCalls(RecentPlans):
 
     def promote(self, call: FlatCall, concrete: ConcreteFunction) -> None:
         """Try this trace first from now on, if its calls need nothing but their leaves."""
-        if config.check_numerics != "off":
-            return
         if call.separate is None:
             fast = concrete.executable.fast
         else:
@@ -71,12 +69,16 @@ class FastCalls(RecentPlans):
         if fast is None or concrete.is_for_once or concrete.trial:
             return
         if call.placing and call.placing.residence:
-            self.of_gpus.promote(call, concrete, MAX_FAST)
+            with _lock:
+                if _may_be_recent(concrete):
+                    self.of_gpus.promote(call, concrete, MAX_FAST)
             self._promote_on_gpu(call, concrete)
             return
         with _lock:
             if call.placing != placing_in(call.placing and call.placing.scope):
                 return  # a setting has changed since the call began
+            if not _may_be_recent(concrete):
+                return
             if _scopes_are_watched:
                 _watch(concrete, self.scope_now, call.placing and call.placing.scope)
             self._put_first(call, (concrete.shaped(fast), concrete))
@@ -87,6 +89,8 @@ class FastCalls(RecentPlans):
         if answer is None:
             return
         with _lock:
+            if not _may_be_recent(concrete):
+                return
             scope = call.placing and call.placing.scope
             if _scopes_are_watched:  # a call in none is as in that of its arrays
                 default = scope if self.scope_now() is None else None
@@ -132,6 +136,13 @@ class FastCalls(RecentPlans):
         if len(self.shapes) >= trace_cache.MAX_TRACES:
             self.shapes.clear()
         self.shapes[call.form] = leaves, plan and _with_first(plan, plans or ())
+
+
+def _may_be_recent(concrete: ConcreteFunction) -> bool:
+    """Whether calls need not be looked at, and all still holds of which `forget_plans` tells; by
+    who has the lock: another thread may have changed it since the call began."""
+    return config.check_numerics == "off" and all(
+        guard.holds() for guard in concrete.guards if guard.is_announced)
 
 
 def _with_first(plan: Plan, plans: Sequence[Plan]) -> list[Plan]:
