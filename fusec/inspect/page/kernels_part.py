@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +11,6 @@ from fusec.compiled.compiled_steps import CompiledControl, CompiledKernel
 from fusec.core.display.amounts import count_text
 from fusec.ir import Graph
 
-from .code_links import listings
 from .links import Links, links_of
 from .subject import Subject
 from .texts import Sources
@@ -35,7 +36,7 @@ class KernelPart:
     def _kernel(self, kernel: CompiledKernel) -> Json:
         links, texts = links_of(kernel, self._graphs()), _kernel_texts(kernel)
         if self._subject.is_compiled and _has_code(kernel):
-            found = listings(kernel.step)
+            found = self._listings(kernel)
             links.code = {title: listing.rows for title, listing in found.items()}
             texts |= {title: listing.text for title, listing in found.items()} or _code(kernel.asm)
         return {
@@ -46,6 +47,18 @@ class KernelPart:
             "loaded": _sum(kernel.bytes_loaded), "stored": _sum(kernel.bytes_stored),
             "boundaries": list(kernel.boundaries), "nodes": links.names,
             "text": self._added(texts, links)}
+
+    def _listings(self, kernel: CompiledKernel) -> dict[str, Any]:
+        """The code of a kernel with links, where its back end has a module that makes them."""
+        plans = [] if self._subject.call_plan is None else self._subject.call_plan.by_backend()
+        backend = next((plan.backend for plan in plans
+                        if any(step is kernel.step for step in plan.kernels)), None)
+        name = f"{type(backend).__module__.rpartition('.')[0]}.code_links"
+        if backend is None or importlib.util.find_spec(name) is None:
+            return {}
+        module: Any = importlib.import_module(name)
+        found: dict[str, Any] = module.listings(kernel.step)
+        return found
 
     def _graphs(self) -> list[Graph]:
         trace = self._subject.trace

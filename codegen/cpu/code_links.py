@@ -1,17 +1,21 @@
-"""Links of a kernel's machine code with the lines of its loops."""
+"""Links of a kernel's machine code with the lines of its loops.
+
+Those who look ask the folder of a back end for this module; one that has none links nothing.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from fusec.codegen.cpu.line_numbers import lines_of_code
-from fusec.codegen.cpu.nests.modes import emit_nest
-from fusec.codegen.kernels.loop_ir import Expr, kernel_lines
-from fusec.codegen.machine_code.llvm import NativeCode
-from fusec.codegen.machine_code.native_nest import NativeNest
-from fusec.codegen.structured.kernel_statements import RunKernel
 from fusec.core.records import dataclass
+
+from ..kernels.loop_ir import Expr, kernel_lines
+from ..machine_code.llvm import NativeCode
+from ..machine_code.native_nest import NativeNest
+from ..structured.kernel_statements import RunKernel
+from .line_numbers import lines_of_code
+from .nests.modes import emit_nest
 
 Rows = list[list[int]]  # for each line of a text the lines of the loops that it is of
 
