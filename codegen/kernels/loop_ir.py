@@ -65,10 +65,8 @@ def expr(op: str, dtype: np.dtype, *args: Expr, attr: Any = None) -> Expr:
 
 
 def walk(roots: Sequence[Expr], known: Iterable[int] = ()) -> Iterator[Expr]:
-    """Every expression below the roots once, operands before users, without recursion; not those
-    whose ids are ``known``, nor what only they need."""
-    done: set[int] = set(known)
-    stack: list[tuple[Expr, bool]] = [(e, False) for e in reversed(roots)]
+    """Every expression below the roots once, operands first; not those whose ids are ``known``."""
+    done, stack = set(known), [(e, False) for e in reversed(roots)]
     while stack:
         e, expanded = stack.pop()
         if id(e) in done:
