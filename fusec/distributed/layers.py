@@ -90,7 +90,7 @@ class _FamilyTasks:
         self.is_single = len(family.roots) == 1 and family.roots[0].barrier is None
         self.done: list[Block] = []
         self.empty: dict[Block, list[bool]] = {}
-        self.kept: dict[tuple[Root, int], list[int]] = {}
+        self.kept: dict[tuple[Root, int], dict[int, int]] = {}
 
     def build(self) -> None:
         code_key = self.layers.key_name("code", self.number)
@@ -141,16 +141,17 @@ class _FamilyTasks:
     def _numbers(self, root: Root, block: Block) -> Block:
         """The numbers of a result's block among those that have elements."""
         rank = root.value.type.rank
-        return tuple(0 if at is None else self._kept(root, axis).index(block[at])
+        return tuple(0 if at is None else self._kept(root, axis)[block[at]]
                      for axis, at in enumerate(root.along[:rank]))
 
-    def _kept(self, root: Root, axis: int) -> list[int]:
-        """The blocks along an axis that have elements."""
+    def _kept(self, root: Root, axis: int) -> dict[int, int]:
+        """The blocks along an axis that have elements, with their numbers among these."""
         place, size, lines = root.places[axis], root.sizes[axis], self.states.lines
         assert place is not None
         if (root, axis) not in self.kept:
-            self.kept[root, axis] = [b for b in range(lines.blocks(place.line))
-                                     if range(*lines.interval(place, size, b))]
+            kept = (b for b in range(lines.blocks(place.line))
+                    if range(*lines.interval(place, size, b)))
+            self.kept[root, axis] = {b: number for number, b in enumerate(kept)}
         return self.kept[root, axis]
 
     def _place_results(self) -> None:

@@ -71,7 +71,7 @@ def check_halos(
             halo = max(own[0] - box[axis][0], box[axis][1] - own[1])
             if halo > 0:
                 halos[leaf, axis] = max(halo, halos.get((leaf, axis), 0))
-            if halo > states.lines.shortest(place.line):
+            if halo > 0 and halo > states.lines.shortest(place.line):
                 raise _too_wide(states, family, leaf, axis, place.line, halo)
 
 
