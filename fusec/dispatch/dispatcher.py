@@ -73,7 +73,7 @@ class Dispatcher:
             if result is not MISS:
                 return result
         if blocks.may_be_there() and _hold_blocks(args, kwargs):
-            return _split_calls().split_call(self.compiler, args, kwargs).result()
+            return self.split(args, kwargs).result()
         if self._eager is not None:
             return self._eager.call(
                 self._target.python_function, args, kwargs, self.compiler.flatten,
@@ -83,6 +83,15 @@ class Dispatcher:
             if result is not MISS:
                 return result
         return self._call_compiled(self.compiler.flatten(args, kwargs))
+
+    def split(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The stages of a call with arrays in blocks."""
+        return _split_calls().split_call(self.compiler, args, kwargs)
+
+    def stages_of_blocks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The same; None where no argument is in blocks."""
+        is_split = blocks.may_be_there() and _hold_blocks(args, kwargs)
+        return self.split(args, kwargs) if is_split else None
 
     def _answer_converted(self, leaves: tuple[Any, ...]) -> Any:
         """A recent plan's answer for Python values that were made arrays; MISS where none."""

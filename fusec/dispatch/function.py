@@ -226,6 +226,10 @@ class Function(Viewed, Generic[P, R]):
         """For `wrap_function`: one trace, compiled, and the Variables that it created."""
         return self._dispatching().compiler.once(args, {})
 
+    def _split(self, *args: Any, **kwargs: Any) -> Any:
+        """For `explain`: the stages of a call with arrays in blocks; None of other calls."""
+        return self._dispatching().stages_of_blocks(args, kwargs)
+
     def compile_times(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Milliseconds per stage that the trace for these arguments cost."""
         return self.concrete(*args, **kwargs).times

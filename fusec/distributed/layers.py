@@ -24,6 +24,7 @@ from fusec.passes.split.stages import BlockFamily, Root, Stages
 
 from .block_tasks import StageCode, join_blocks, run_block, take_result
 from .joins import GROUP
+from .split_report import StageReport, report_of
 from .stored import Reads, Stored, Tasks, whole
 
 Block = tuple[int, ...]
@@ -63,10 +64,10 @@ class LayerBuilder:
     stored: dict[Value, Stored]
     tasks: Tasks = field(default_factory=dict)
     codes: list[StageCode] = field(default_factory=list)
-    blocks: dict[int, int] = field(default_factory=dict)  # by number of the family, how many run
 
     def __post_init__(self) -> None:
         self.reads = Reads(self.tasks)
+        self.reports: list[StageReport] = []
 
     def key_name(self, *parts: Any) -> str:
         """The first part of keys, as Dask has them: words, and the token at the end."""
@@ -89,22 +90,24 @@ class _FamilyTasks:
         self.is_single = len(family.roots) == 1 and family.roots[0].barrier is None
         self.done: list[Block] = []
         self.empty: dict[Block, list[bool]] = {}
-        self.kept: dict[tuple[Root, int], list[int]] = {}
+        self.kept: dict[tuple[Root, int], dict[int, int]] = {}
 
     def build(self) -> None:
         code_key = self.layers.key_name("code", self.number)
-        work = []
+        work: list[tuple[Block, Geometry, int]] = []
+        halos: dict[tuple[Value, int], int] = {}
         for block in self._blocks():
             geometry = geometry_of(self.states, self.family, block)
             if geometry is not None:
-                check_halos(self.states, self.family, block, geometry)
+                check_halos(self.states, self.family, block, geometry, halos)
                 work.append((block, geometry, self.kinds.number(geometry)))
                 self.empty[block] = [is_empty(box, root) for box, root in zip(
                     geometry.roots, self.family.roots, strict=True)]
         code = StageCode(self.name, [k.graph.to_json() for k in self.kinds.graphs],
                          [self.kinds.slots(k) for k in self.kinds.graphs])
         self.layers.codes.append(code)
-        self.layers.blocks[self.number] = len(work)
+        self.layers.reports.append(report_of(
+            self.family, [geometry for _, geometry, _ in work], len(self.kinds.graphs), halos))
         self.layers.tasks[code_key] = DataNode(code_key, code)
         self._place_results()
         for block, geometry, kind in work:
@@ -138,16 +141,17 @@ class _FamilyTasks:
     def _numbers(self, root: Root, block: Block) -> Block:
         """The numbers of a result's block among those that have elements."""
         rank = root.value.type.rank
-        return tuple(0 if at is None else self._kept(root, axis).index(block[at])
+        return tuple(0 if at is None else self._kept(root, axis)[block[at]]
                      for axis, at in enumerate(root.along[:rank]))
 
-    def _kept(self, root: Root, axis: int) -> list[int]:
-        """The blocks along an axis that have elements."""
+    def _kept(self, root: Root, axis: int) -> dict[int, int]:
+        """The blocks along an axis that have elements, with their numbers among these."""
         place, size, lines = root.places[axis], root.sizes[axis], self.states.lines
         assert place is not None
         if (root, axis) not in self.kept:
-            self.kept[root, axis] = [b for b in range(lines.blocks(place.line))
-                                     if range(*lines.interval(place, size, b))]
+            kept = (b for b in range(lines.blocks(place.line))
+                    if range(*lines.interval(place, size, b)))
+            self.kept[root, axis] = {b: number for number, b in enumerate(kept)}
         return self.kept[root, axis]
 
     def _place_results(self) -> None:

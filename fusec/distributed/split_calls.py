@@ -23,6 +23,7 @@ from fusec.trace.facts.trees import flattened
 
 from .layers import LayerBuilder, whole
 from .split_plan import Result, SplitPlan, chunks_of, plan_of_call
+from .split_report import SplitExplanation, check_memory
 from .stand_ins import stand_in
 from .stored import Stored, Tasks
 
@@ -38,10 +39,20 @@ class SplitCall:
     treespec: Any
 
     def result(self) -> Any:
-        """The call's result, its arrays lazy."""
+        """The call's result, its arrays lazy.
+
+        Raises ``MemoryError`` where the workers of the present client cannot have the blocks.
+        """
+        check_memory(self.explanation)
         graph = _graph_of(self.layers.tasks, list(self.arrays.values()))
         leaves = [self._leaf(graph, result) for result in self.plan.results]
         return optree.tree_unflatten(self.treespec, leaves)
+
+    @property
+    def explanation(self) -> SplitExplanation:
+        """Stages, barriers, edges and memory."""
+        layers = self.layers
+        return SplitExplanation(layers.name, stages=layers.reports, moved_bytes=layers.reads.moved)
 
     def _leaf(self, graph: HighLevelGraph, result: Result) -> Any:
         stages, value = self.plan.stages, result.output

@@ -87,7 +87,10 @@ class Lines:
 
 def covering(bounds: Sequence[Interval], wanted: Interval) -> range:
     """The numbers of the blocks, which are in order, that hold any position of an interval."""
-    starts = [start for start, _ in bounds]
-    first = max(bisect.bisect_right(starts, wanted[0]) - 1, 0)
-    last = bisect.bisect_left(starts, wanted[1], lo=first + 1)
+    first = max(bisect.bisect_right(bounds, wanted[0], key=_start) - 1, 0)
+    last = bisect.bisect_left(bounds, wanted[1], lo=first + 1, key=_start)
     return range(first, last)
+
+
+def _start(interval: Interval) -> int:
+    return interval[0]

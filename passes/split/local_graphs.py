@@ -55,9 +55,12 @@ def geometry_of(states: SplitStates, family: BlockFamily, block: Sequence[int]) 
 
 
 def check_halos(
-    states: SplitStates, family: BlockFamily, block: Sequence[int], geometry: Geometry
+    states: SplitStates, family: BlockFamily, block: Sequence[int], geometry: Geometry,
+    halos: dict[tuple[Value, int], int],
 ) -> None:
-    """Raise ``UnsupportedError`` where a block reads further into others than one of them is long.
+    """Note in ``halos`` how far a block reads into others.
+
+    Raises ``UnsupportedError`` where that is further than one of them is long.
     """
     for leaf, box in geometry.reads:
         for axis, place in enumerate(states.of(leaf)):
@@ -66,7 +69,9 @@ def check_halos(
             number = block[family.grid.index(place.line)]
             own = states.lines.interval(place, leaf.shape[axis], number)
             halo = max(own[0] - box[axis][0], box[axis][1] - own[1])
-            if halo > states.lines.shortest(place.line):
+            if halo > 0:
+                halos[leaf, axis] = max(halo, halos.get((leaf, axis), 0))
+            if halo > 0 and halo > states.lines.shortest(place.line):
                 raise _too_wide(states, family, leaf, axis, place.line, halo)
 
 
