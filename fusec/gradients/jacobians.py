@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from fusec.dispatch.function import Function
 from fusec.errors import user_error
 from fusec.ir.sizes.dims import symbols_of
@@ -13,9 +15,13 @@ from fusec.trace.values.array import TracedArray
 from fusec.trace.values.trace import Trace
 
 from .api import Argnums, P, grad, jvp, numbers_of
+from .lanes.axes import AxisLeaf
+from .lanes.calls import LaneCall
 from .one_hot import rows
 from .point import DerivativePoint, as_result, call_at, directions, result_leaves
 from .transformed_functions import check_callable, check_sequences, transformed
+
+MOST_IN_LANES = 1 << 23  # elements of an array of all directions; more are done one by one
 
 
 def jacobian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
@@ -88,11 +94,17 @@ def _back(point: DerivativePoint, inputs: Sequence[Any], leaves: Sequence[Traced
 
 
 def _rows(trace: Trace, derivative: Any, like: Any, results: Sequence[Any]) -> list[Any]:
+    """The derivative in each direction: in lanes, unless these take much memory."""
     assert trace.hooks is not None
+    if like.size * max(like.size, *(result.size for result in results)) <= MOST_IN_LANES:
+        unit = np.eye(like.size, dtype=like.dtype).reshape((like.size, *like.shape))
+        lanes = LaneCall(trace, "jacobian", [AxisLeaf("direction", unit, 0)], None)
+        found, _ = lanes.run(lambda inside: derivative(inside[0]))
+        return [lanes.result(x, 0, "the derivative") for x in found]
     sizes = [(result.shape, result.dtype) for result in results]
-    found: list[Any] = trace.hooks.call(
+    rows_of: list[Any] = trace.hooks.call(
         trace.hooks.where, rows, derivative, like.shape, like.dtype, sizes)
-    return found
+    return rows_of
 
 
 def _moved(array: Any, x: Any, y: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.gradients import jacobians
 
 X = np.array([1.0, 2.0, 3.0])
 A = np.arange(12.0).reshape(4, 3) * 0.1
@@ -38,11 +39,28 @@ def test_jacobians_by_pythons_numbers() -> None:
     assert second["a"]["a"] == 2 * X.sum()
 
 
-def test_a_jacobian_of_many_elements_is_a_loop() -> None:
+@pytest.mark.parametrize("is_loop", [False, True])
+def test_directions_are_lanes_unless_they_take_much_memory(
+    is_loop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_loop:
+        monkeypatch.setattr(jacobians, "MOST_IN_LANES", 3599)
     x = np.linspace(0, 1, 60)
     jacobian = fusec.jacobian(lambda x: np.cumsum(np.sin(x)))
     np.testing.assert_allclose(jacobian(x), np.tri(60) * np.cos(x), atol=1e-15)
-    assert "Loop" in jacobian.concrete(x).graph.ops
+    assert ("Loop" in jacobian.concrete(x).graph.ops) == is_loop
+
+
+def test_a_jacobian_through_a_loop_of_data() -> None:
+    def f(x: Any) -> Any:
+        while (x * x).sum() > 1:
+            x = x * 0.5 + 0.01 * np.sin(x[::-1])
+        return x[:2]
+
+    x = np.array([1.0, -2.0, 0.5])
+    step = 1e-6
+    want = np.stack([(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(3)], axis=1)
+    np.testing.assert_allclose(fusec.jacobian(f)(x), want, atol=1e-8)
 
 
 def test_second_derivatives() -> None:
