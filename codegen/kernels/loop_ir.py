@@ -33,9 +33,9 @@ class Expr:
     scratch number), ``reduced`` (attr: reduction number), ``param`` (attr: parameter number),
     ``const`` (attr: value), ``index`` (attr: loop number).  Everything else is an operation on
     ``args``; ``cast`` converts to ``dtype``; ``scan`` (attr: a binary op of the registry) combines
-    its operand over the inner loop's points up to the present one; ``check_index`` (attr: its
-    number in the program's order) is its first operand, wrapped, in range of its second;
-    ``verify`` is its operand, which must be true.  An operation that a GPU may estimate has the
+    its operand over the inner loop's points up to the present one; ``check_index`` is its first
+    operand, wrapped, in range of its second, and ``verify`` its operand, which must be true (attr
+    of both: the number in the program's order).  An operation that a GPU may estimate has the
     attr `ESTIMATED`.
     """
 
