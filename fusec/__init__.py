@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from fusec.api.caches import clear_caches
     from fusec.api.control_functions import cond, fori_loop, map, scan, switch, while_loop
     from fusec.api.explanation import explain
+    from fusec.api.exports import export_c
     from fusec.api.magics import load_ipython_extension as load_ipython_extension
     from fusec.api.printing import check_numerics, print
     from fusec.api.profile import profile
@@ -115,7 +116,7 @@ _MODULES = {
     "api.printing": "print check_numerics", "api.vectorize": "vectorize",
     "api.explanation": "explain", "api.profile": "profile", "api.caches": "clear_caches",
     "api.magics": "load_ipython_extension", "api.training.train": "train",
-    "bench.measure": "benchmark",
+    "api.exports": "export_c", "bench.measure": "benchmark",
     "gradients.lanes": "vmap",
     "dispatch.saving": "save", "dispatch.loading": "load LoadedFunction LoadedProgram",
     "core.program_errors": "SavedProgramError",
@@ -167,6 +168,7 @@ __all__ = [
     "devices",
     "errors",
     "explain",
+    "export_c",
     "fori_loop",
     "grad",
     "hessian",

@@ -19,8 +19,9 @@ from docs_runner import fences
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/tutorial.md", "docs/reading-a-dump.md", "docs/graphs.md",
-         "docs/export.md", "docs/variables.md", "docs/rfc.md", "docs/devices.md",
-         "docs/training.md", "docs/debugging.md", "docs/vmap.md", "docs/distributed.md")
+         "docs/export.md", "docs/export-c.md", "docs/variables.md", "docs/rfc.md",
+         "docs/devices.md", "docs/training.md", "docs/debugging.md", "docs/vmap.md",
+         "docs/distributed.md")
 SILENT = "docs/gradients.md"  # its code defines functions and prints nothing
 README_LINES = 220
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,13 @@ from . import abi, compile
 from .scalars.scalar_ops import supports
 
 if TYPE_CHECKING:
+    from ..exported.parts import ExportedFunction
+    from ..machine_code.targets import CpuTarget
     from ..plan.control_program import ControlProgram
+    from .exported.library import LibraryObjects
 
 _LOOPS = "fusec.codegen.cpu.loops.program"
+_LIBRARY = "fusec.codegen.cpu.exported.library"
 
 
 class CpuBackend(NativeBackend):
@@ -48,6 +53,12 @@ class CpuBackend(NativeBackend):
         self, node: Node, strides: Sequence[tuple[int, ...]], stats: CompileStats
     ) -> ControlProgram:
         return _loops().compile_control(node, strides, stats)
+
+    def library(
+        self, name: str, functions: Sequence[ExportedFunction], targets: Sequence[CpuTarget],
+        threads: str,
+    ) -> LibraryObjects:
+        return importlib.import_module(_LIBRARY).library_objects(name, functions, targets, threads)
 
     def clear(self) -> None:
         compile.clear_cache()

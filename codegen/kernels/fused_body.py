@@ -8,7 +8,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.sizes.dims import Size
 from fusec.ops import get
 from fusec.ops.regions.cones import root_operands
-from fusec.ops.rows.gather import index_checks
+from fusec.ops.rows.gather import kernel_checks
 
 from .boxes import Writes
 from .complex_pairs import buffer_layout
@@ -25,7 +25,7 @@ class FusedBody:
         self.axes: tuple[int, ...] = node.attrs["axes"]
         parts = dict(node.attrs.get("unrolled", ()))
         self.unrolled = {n.out(): parts[n.name] for n in self.graph.nodes if n.name in parts}
-        self.checks = {n: k for k, n in enumerate(index_checks(self.graph))}
+        self.checks = {n: k for k, n in enumerate(kernel_checks(self.graph))}
         self.constants = Constants()
         self._writes: dict[Value, Writes] = {}
         self._ends: dict[int, list[Size]] = {}

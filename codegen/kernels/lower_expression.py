@@ -197,7 +197,7 @@ class ExpressionLowering:
         if concerns(node):
             return complex_operation(self.constants, node, args)
         if node.op == "Verify":
-            check = expr("verify", args[0].dtype, *args)
+            check = expr("verify", args[0].dtype, *args, attr=self.body.checks[node])
             draft.checks[check] = None
             return check
         if node.op == "CheckIndex":

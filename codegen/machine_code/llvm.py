@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import mmap
+import platform
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ import llvmlite.binding as llvm
 
 from fusec.core import locks, timeline
 
-from . import disk_cache
+from . import disk_cache, targets
 
 # LLVM's pass manager and code generator are not safe for concurrent use through llvmlite.  Nobody
 # may be inside of LLVM at a fork: Numba, say, or a module that is freed, under llvmlite's own lock.
@@ -41,7 +42,7 @@ class CompileTimes(dict):
 
 
 class NativeCode:
-    """Machine code of one module.  Symbols are addresses valid while this object lives.
+    """ElfMachine code of one module.  Symbols are addresses valid while this object lives.
 
     Safe to use from several threads.
     """
@@ -106,6 +107,17 @@ def host_features() -> str:
     return llvm.get_host_cpu_features().flatten()
 
 
+def has_feature(name: str) -> bool:
+    """Whether the CPU that code is made for has the feature, by LLVM's name."""
+    target = targets.current()
+    return f"+{name}" in _host_feature_set() if target is None else name in target.features
+
+
+@functools.cache
+def _host_feature_set() -> frozenset[str]:
+    return frozenset(host_features().split(","))
+
+
 def _make_target_machine() -> Any:
     """Of the large code model: LLVM asks the system for the code of a module and for its constants
     apart, and ends the process where a small model's are more than 2 GiB from each other, as beside
@@ -123,15 +135,31 @@ def target_machine() -> Any:
 
 
 @functools.cache
+def _machine_of(target: targets.CpuTarget) -> Any:
+    """LLVM's description of a CPU that is named; of code that may be loaded anywhere."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    if target.machine == "x86_64" and platform.machine() in ("x86_64", "AMD64"):
+        llvm.initialize_native_asmparser()  # of the instruction that asks for features
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, opt=2, reloc="pic", codemodel="small")
+
+
+@functools.cache
 def triple() -> str:
     return llvm.get_default_triple()
 
 
-def _parse(text: str, links: Mapping[str, str] = MappingProxyType({})) -> Any:
+def _parse(
+    text: str, links: Mapping[str, str] = MappingProxyType({}),
+    target: targets.CpuTarget | None = None,
+) -> Any:
     """The verified module of a text, others linked in; raises ``InternalCompilerError``."""
+    name = triple() if target is None else target.triple
+    machine = target_machine() if target is None else _machine_of(target)
     try:
-        module = llvm.parse_assembly(f'target triple = "{triple()}"\n' + text)
-        module.data_layout = str(target_machine().target_data)
+        module = llvm.parse_assembly(f'target triple = "{name}"\n' + text)
+        module.data_layout = str(machine.target_data)
         for symbol, other in links.items():
             module.link_in(llvm.parse_assembly(other))
             function = module.get_function(symbol)
@@ -148,17 +176,18 @@ def _parse(text: str, links: Mapping[str, str] = MappingProxyType({})) -> Any:
 NEST_PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg")
 
 
-def _optimise(module: Any, speed: int) -> None:
+def _optimise(module: Any, speed: int, machine: Any = None) -> None:
     """Inline and simplify; other speeds than 2 take LLVM's own pipeline, 3 its vectoriser too."""
+    machine = machine or target_machine()
     tuning = llvm.create_pipeline_tuning_options(speed_level=min(speed, 2))
     tuning.loop_vectorization = False
     tuning.slp_vectorization = False
     tuning.loop_unrolling = False
-    builder = llvm.create_pass_builder(target_machine(), tuning)
+    builder = llvm.create_pass_builder(machine, tuning)
     if speed > 2:
         tuning.loop_vectorization = True
         tuning.loop_unrolling = True
-        builder = llvm.create_pass_builder(target_machine(), tuning)
+        builder = llvm.create_pass_builder(machine, tuning)
     if speed != 2:
         builder.getModulePassManager().run(module, builder)
         return
@@ -289,6 +318,33 @@ def compile_ir(
         if obj is None:
             disk_cache.store(key, code.object_code)
         return code
+
+
+def object_code(
+    text: str, target: targets.CpuTarget, speed: int = 2,
+    links: Mapping[str, str] = MappingProxyType({}), exported: frozenset[str] = frozenset(),
+) -> bytes:
+    """The relocatable object of a text for a target, kept on disk as other code is; arguments and
+    errors are those of `compile_ir`.  Names that are not ``exported`` are hidden: other objects of
+    the same library alone may use them."""
+    with _lock:
+        _check_memory(text)
+        _target()
+        key = disk_cache.key_of((text, *links.values(), str(speed), repr(target), *_settings(),
+                                 *sorted(exported)))
+        obj = disk_cache.load(key)
+        if obj is None:
+            machine = _machine_of(target)
+            module = _parse(text, links, target)
+            for thing in (*module.functions, *module.global_variables):
+                if str(thing.linkage) == "Linkage.external" and thing.name not in exported and not (
+                        thing.name.startswith("llvm.") or thing.is_declaration):
+                    thing.visibility = "hidden"
+            _optimise(module, speed, machine)
+            with _as_emitted():
+                obj = machine.emit_object(module)
+            disk_cache.store(key, obj)
+        return obj
 
 
 def _from_disk(text: str, obj: bytes, speed: int, links: Mapping[str, str]) -> NativeCode:

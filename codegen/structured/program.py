@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from fusec.core.records import dataclass
 from fusec.ir import Graph, Node, Value
@@ -50,11 +51,15 @@ class StructuredProgram:
         return "\n".join([f"structured {self.node.name}:", *print_blocks(self.body, self.exits)])
 
 
-def build_program(node: Node, strides: Sequence[Strides]) -> StructuredProgram:
-    """The program of a ``Loop``, ``Cond`` or ``Call``; ``strides`` are those of its operands in
-    bytes.
+def build_program(
+    node: Node, strides: Sequence[Strides], sources: Mapping[int, Value] = MappingProxyType({})
+) -> StructuredProgram:
+    """The program of a ``Loop``, ``Cond`` or ``Call``, or of another step of a call; ``strides``
+    are those of its operands in bytes.
 
-    Raises `NotNativeError` where a part can only run step by step.
+    ``sources``: of operands that are views, by position, the values that they are views of: the
+    program takes these, with their strides.  Raises `NotNativeError` where a part can only run
+    step by step.
     """
     shared = Shared(outer=outer_sizes(node), limits=outer_limits(node),
                     repeats=node.op != "Call" and _may_repeat(node))
@@ -62,12 +67,12 @@ def build_program(node: Node, strides: Sequence[Strides]) -> StructuredProgram:
     operands: list[Location] = []
     owned = []
     for position, value in enumerate(node.inputs):
-        location = _operand(builder, position, value, strides[position], copied,
-                            lane_operands(node))
+        location = _operand(builder, position, sources.get(position, value), strides[position],
+                            copied, lane_operands(node))
         operands.append(location)
         if position in copied and isinstance(location, View):
             owned.append(location.memory)
-    graph = GraphBuilder.of(builder, _wrapped(node), operands, owned)
+    graph = GraphBuilder.of(builder, _wrapped(node, sources), operands, owned)
     steps.build(graph)
     is_divisible = _is_divisible(node, builder, owned)
     _finish(graph)
@@ -95,15 +100,25 @@ def _has_loops(node: Node) -> bool:
     return any(get(op).repeats for op in (node.op, *inside))
 
 
-def _wrapped(node: Node) -> Graph:
-    """A graph with the node as its only step."""
-    inputs = []
+def _wrapped(node: Node, sources: Mapping[int, Value]) -> Graph:
+    """A graph with the node as its only step, besides views of its operands."""
+    inputs, operands = [], []
     for position, value in enumerate(node.inputs):
-        attrs = {"index": position, "path": f"operand_{position}", "type": value.type}
-        inputs.append(Node("Input", (), (value.type,), attrs, name=f"operand_{position}").out())
-    types = get(node.op).infer([v.type for v in inputs], node.attrs)
-    copy = node.with_(inputs=inputs, types=types, control_inputs=(), device="")
+        source = sources.get(position, value)
+        attrs = {"index": position, "path": f"operand_{position}", "type": source.type}
+        inputs.append(Node("Input", (), (source.type,), attrs, name=f"operand_{position}").out())
+        operands.append(_seen(value, source, inputs[-1]))
+    types = get(node.op).infer([v.type for v in operands], node.attrs)
+    copy = node.with_(inputs=operands, types=types, control_inputs=(), device="")
     return Graph.build(inputs, copy.outputs, name=node.name)
+
+
+def _seen(value: Value, source: Value, operand: Value) -> Value:
+    """The views that lead from a value to another, of the operand."""
+    if value == source:
+        return operand
+    shown = _seen(value.node.inputs[0], source, operand)
+    return value.node.with_(inputs=[shown], control_inputs=(), device="").out()
 
 
 def _operand(

@@ -31,7 +31,7 @@ from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
 from fusec.ir.sizes.bindings import resolve
 from fusec.ops.calls.recursion import TOO_DEEP, is_repeated
-from fusec.ops.rows.gather import index_checks, out_of_bounds
+from fusec.ops.rows.gather import kernel_checks, out_of_bounds
 
 from .. import memory
 from ..draws import Draws
@@ -346,7 +346,7 @@ class NativeBlocks:
         """What NumPy raises for the first index that a kernel found out of range."""
         number, index, size = (int(self.words[self._at("failure", 1 + RECORD.index(name))])
                                for name in ("check", "index", "size"))
-        check = index_checks(node.attrs["body"])[number]
+        check = kernel_checks(node.attrs["body"])[number]
         return located(out_of_bounds(index, check.attrs["axis"], size), check.loc or node.loc)
 
     def _at(self, kind: str, value: int) -> int:

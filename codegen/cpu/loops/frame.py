@@ -24,12 +24,12 @@ from fusec.codegen.structured.memory import (
 )
 from fusec.codegen.structured.statements import Function
 from fusec.core.records import dataclass, field
-from fusec.ir.sizes.dims import Dim, Size, is_at_least
-from fusec.ir.sizes.polynomials import Call
+from fusec.ir.sizes.dims import Dim, Size
 from fusec.ir.sizes.symbolic_numbers import Symbolic
 
 from ...machine_code.native_nest import RECORD
 from ...plan.control_program import ErrorExit, Word
+from ..size_text import SizeText
 
 WORD = 8  # bytes
 MANY_WORDS = 256  # beyond these none stays in a register from the entry on
@@ -120,42 +120,14 @@ class Frame:
         return self.scalar_address("host", number, dtype)
 
     def number(self, value: Size) -> str:
-        """A size or stride: 0 and 1 are literals in the code, others are words of the block."""
+        """A size or stride: 0 and 1 are literals in the code, others are words of the block, and
+        what only the run knows is computed."""
         if isinstance(value, Dim):
-            return self._expression(value)
+            return SizeText(self.em, self.symbol, self._constant).number(value)
+        return self._constant(value)
+
+    def _constant(self, value: int) -> str:
         return str(value) if value in (0, 1) else self.word("number", value)
-
-    def _expression(self, size: Dim) -> str:
-        """The value of a run-time size."""
-        em, total = self.em, ""
-        for monomial, factor in size.terms:
-            product = str(factor)
-            for atom in monomial:
-                value = self.symbol(atom) if isinstance(atom, str) else self._call(atom)
-                product = value if product == "1" else em.mul(value, product)
-            total = em.add(total, product) if total else product
-        return total
-
-    def _call(self, call: Call) -> str:
-        em = self.em
-        if call.function in ("min", "max"):
-            em.declare(f"declare i64 @llvm.s{call.function}.i64(i64, i64)")
-            a, b = self.number(call.left), self.number(call.right)
-            return em.value(f"call i64 @llvm.s{call.function}.i64(i64 {a}, i64 {b})")
-        a, b = self.number(call.left), self.number(call.right)
-        if not is_at_least(call.left, 0):
-            return self._rounded_down(call.function, a, b)
-        return em.value(f"{'udiv' if call.function == '//' else 'urem'} i64 {a}, {b}")
-
-    def _rounded_down(self, function: str, a: str, b: str) -> str:
-        """Python's quotient or remainder, of any integer by a positive one."""
-        em = self.em
-        rest = em.value(f"srem i64 {a}, {b}")
-        negative = em.value(f"icmp slt i64 {rest}, 0")
-        rest = em.add(rest, em.value(f"select i1 {negative}, i64 {b}, i64 0"))
-        if function == "%":
-            return rest
-        return em.value(f"sdiv i64 {em.value(f'sub i64 {a}, {rest}')}, {b}")
 
     def define(self, name: str, value: str) -> None:
         """Set the value of a run-time symbol."""

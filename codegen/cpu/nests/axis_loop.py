@@ -19,7 +19,7 @@ from fusec.ops.calls.scalar_calls import CALLS
 from ...kernels.loop_ir import Stage, walk
 from ...kernels.scalar_rules import scalar_cost
 from ...kernels.specialise import LoopForm
-from ...machine_code.llvm import host_features
+from ...machine_code.llvm import has_feature
 from ..emitter import BOOL, I64, LlvmValue, memory_type
 from ..scalars.scalar_ops import emit_operation
 from .accumulators import UNROLL, Accumulator, is_cascaded, push_block, sum_block, sum_lanes
@@ -36,7 +36,7 @@ MASKED_SIZES = (4, 8)  # bytes of the elements that AVX2 loads under a mask
 
 def _has_masked_loads() -> bool:
     """Without the instructions a masked load is a branch for each lane."""
-    return "+avx2" in host_features().split(",")
+    return has_feature("avx2")
 
 
 def can_vectorise(form: LoopForm, stage: Stage) -> bool:

@@ -125,11 +125,11 @@ def check_index(
 
 
 def verify(
-    em: LlvmEmitter, holds: LlvmValue, valid: LlvmValue | None, flags: FailureFlags
+    em: LlvmEmitter, number: int, holds: LlvmValue, valid: LlvmValue | None, flags: FailureFlags
 ) -> LlvmValue:
     """The condition itself; a failed check where it is false in a lane that holds an element."""
     bad = negated(em, holds)
-    flags.note(bad if valid is None or bad.lanes == 1 else both(em, bad, valid))
+    flags.note(bad if valid is None or bad.lanes == 1 else both(em, bad, valid), number)
     return holds
 
 

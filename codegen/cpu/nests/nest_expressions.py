@@ -111,7 +111,7 @@ class ExpressionEmitter(NestFunction):
             return check_index(
                 self.em, e.attr, args[0], args[1], point.valid, self.failures)
         if e.op == "verify":
-            return verify(self.em, args[0], point.valid, self.failures)
+            return verify(self.em, e.attr, args[0], point.valid, self.failures)
         if e.op in CALLS:
             lanes = max((a.lanes for a in args), default=1)
             return call_lanes(self.em, e, args, lanes, point.valid if lanes > 1 else None,

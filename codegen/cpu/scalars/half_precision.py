@@ -8,11 +8,9 @@ sums", IEEE Trans. Computers 57 (2008), section 3).
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
-from ...machine_code.llvm import host_features
+from ...machine_code.llvm import has_feature
 from ..emitter import LlvmEmitter, LlvmValue, vector_type
 from .instructions import binary, compare, select
 
@@ -21,13 +19,8 @@ U16, U32 = np.dtype(np.uint16), np.dtype(np.uint32)
 WITHOUT_F16C = False
 
 
-@functools.cache
-def _host_has_f16c() -> bool:
-    return "+f16c" in host_features().split(",")
-
-
 def _hardware() -> bool:
-    return _host_has_f16c() and not WITHOUT_F16C
+    return has_feature("f16c") and not WITHOUT_F16C
 
 
 def widen(em: LlvmEmitter, x: LlvmValue) -> LlvmValue:

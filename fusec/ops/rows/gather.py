@@ -52,9 +52,10 @@ def bounds_check_reference(index: Any, size: Any, axis: int = 0) -> Any:
     return np.bool_(True)
 
 
-def index_checks(graph: Graph) -> list[Node]:
-    """The graph's ``CheckIndex`` nodes in order: compiled code names a failed one by its place."""
-    return [node for node in graph.nodes if node.op == "CheckIndex"]
+def kernel_checks(graph: Graph) -> list[Node]:
+    """The nodes of a kernel's body that check their operands, in order: compiled code names a
+    failed one by its place."""
+    return [node for node in graph.nodes if node.op in ("CheckIndex", "Verify")]
 
 
 def out_of_bounds(index: int, axis: int, size: int) -> IndexError:

@@ -1,0 +1,1 @@
+"""Plans as C functions: LLVM text that does what the launcher does, and objects of it."""

@@ -1,0 +1,1 @@
+"""Object code on disk: what LLVM emits, read, and laid out as shared objects and archives."""

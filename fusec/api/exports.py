@@ -1,0 +1,44 @@
+"""Functions that leave the process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fusec.compiled.exports.c_library import write_library
+from fusec.dispatch.function import Function
+from fusec.dispatch.jit import jit
+
+if TYPE_CHECKING:
+    from fusec.compiled.exports.c_library import CLibrary
+
+
+def export_c(
+    functions: Mapping[str, tuple[Any, Sequence[Any]]], path: str | os.PathLike[str],
+    levels: Sequence[str] = ("v3", "v4"), threads: str = "none",
+) -> CLibrary:
+    """Write functions as a library for C: ``lib<name>.so``, ``lib<name>.a`` and ``<name>.h``.
+
+    ``functions``: by its name in C, a function (jitted or not) and the specs of its arguments:
+    `TensorSpec` s, whose open sizes become parameters, and values of the others.  ``path`` is the
+    folder; its last part is the library's name.  ``levels``: those of x86-64's psABI (``"v2"``,
+    ``"v3"``, ``"v4"``) that there is code for, or ``("aarch64",)``; a library asks the CPU at its
+    first call, and gives an error where it has less.  ``threads``: ``"none"``.
+
+    No compiler and no linker are needed.  Results have the bits of the same function here, but for
+    products of matrices, which a BLAS computes here.  Arrays and numbers that a function reads from
+    outside are kept as they are now.  docs/export-c.md has more.
+
+    Raises `UnsupportedError` with every part, of all functions, that needs Python: library calls,
+    callbacks, random generators, state that outlives the call; `ValueError` for names, levels and
+    threads that there are not, and the functions' own errors.
+    """
+    compiled = {name: _compiled(given) for name, given in functions.items()}
+    return write_library(compiled, path, levels, threads)
+
+
+def _compiled(given: Any) -> tuple[Any, Any]:
+    function, specs = given
+    jitted: Any = function if isinstance(function, Function) else jit(function)
+    return jitted._dispatching().compiler, specs

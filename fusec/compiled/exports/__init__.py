@@ -1,0 +1,1 @@
+"""Functions that leave the process as libraries for C programs."""

@@ -1,0 +1,145 @@
+"""The files of a library for C programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fusec.codegen import backends
+from fusec.codegen.exported.parts import ExportedFunction
+from fusec.codegen.machine_code.targets import TARGETS, CpuTarget
+from fusec.codegen.objects.archive import archive
+from fusec.codegen.objects.shared_object import shared_object
+from fusec.core import versions
+from fusec.core.records import dataclass
+from fusec.errors import UnsupportedError, user_error
+from fusec.signature.specs import TensorSpec
+
+from ..tracing_compiler import TracingCompiler
+from .c_header import header
+from .functions import exported_function
+from .traces import Refusal, RefusedError
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+LIBRARIES = {**dict.fromkeys(["memcpy", "memmove", "memset", "malloc", "free"], "libc.so.6"),
+             **dict.fromkeys(["fmod", "fmodf", "fma", "fmaf"], "libm.so.6")}
+THREADS = ("none",)
+
+
+@dataclass(frozen=True)
+class CLibrary:
+    """The files of a library, and its functions as they were exported."""
+
+    folder: Path
+    name: str
+    functions: tuple[ExportedFunction, ...]
+
+    @property
+    def header(self) -> Path:
+        return self.folder / f"{self.name}.h"
+
+    @property
+    def shared(self) -> Path:
+        return self.folder / f"lib{self.name}.so"
+
+    @property
+    def static(self) -> Path:
+        return self.folder / f"lib{self.name}.a"
+
+
+Compiled = Mapping[str, tuple[TracingCompiler, Sequence[Any]]]  # with the specs of arguments
+
+
+def write_library(
+    functions: Compiled, path: str | os.PathLike[str], levels: Sequence[str], threads: str,
+) -> CLibrary:
+    """Write the files, see `fusec.export_c`."""
+    folder = Path(path)
+    name = _checked_name(folder.name, "the folder's name")
+    targets = _targets(levels)
+    if threads not in THREADS:
+        raise user_error(ValueError, f"{threads!r} is no way to run threads", None,
+                         f"give one of {', '.join(map(repr, THREADS))}")
+    exported = _exported(functions)
+    made = _objects(name, exported, targets, threads)
+    soname = f"lib{name}.so"
+    version = versions.version_of("fusec") or ""
+    files = {f"{name}.h": header(name, exported, version, list(levels)).encode(),
+             soname: shared_object([*made.objects.values()], soname, made.exported, LIBRARIES),
+             f"lib{name}.a": archive(made.objects)}
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, data in files.items():
+        _write(folder / file, data)
+    return CLibrary(folder, name, tuple(exported))
+
+
+def _objects(
+    name: str, functions: Sequence[ExportedFunction], targets: Sequence[CpuTarget], threads: str
+) -> Any:
+    backend: Any = backends.backend("cpu")
+    try:
+        return backend.library(name, functions, targets, threads)
+    except ValueError as error:  # a size that is computed in a way that has no text
+        raise UnsupportedError(
+            f"a number of the program cannot follow from sizes in C: {error}",
+            cure="give the sizes in the specs") from None
+
+
+def _checked_name(name: str, whose: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise user_error(ValueError, f"{whose}, {name!r}, is no name in C", None,
+                         "begin it with a letter, and use letters, digits and _")
+    return name
+
+
+def _targets(levels: Sequence[str]) -> list[CpuTarget]:
+    if isinstance(levels, str) or not levels or any(level not in TARGETS for level in levels):
+        raise user_error(ValueError, f"{levels!r} are no levels of a CPU", None,
+                         f"give some of {', '.join(TARGETS)}, such as (\"v3\", \"v4\")")
+    targets = [target for name, target in TARGETS.items() if name in levels]
+    if len({target.machine for target in targets}) > 1:
+        raise user_error(ValueError, "a library is for one kind of machine", None,
+                         "export x86-64 levels and aarch64 into two folders")
+    return targets
+
+
+def _exported(functions: Compiled) -> list[ExportedFunction]:
+    """All functions, or one error with all that cannot be exported."""
+    if not functions:
+        raise user_error(ValueError, "there is no function to export", None,
+                         "give {name: (function, specs)}")
+    exported: list[ExportedFunction] = []
+    refused: list[tuple[str, Refusal]] = []
+    for name, (compiler, specs) in functions.items():
+        _checked_name(name, "a function's name")
+        if isinstance(specs, TensorSpec) or not isinstance(specs, Sequence):
+            raise user_error(TypeError, f"the specs of {name} are no sequence", None,
+                             "give a tuple with a TensorSpec for each argument")
+        try:
+            exported.append(exported_function(name, compiler, specs))
+        except RefusedError as error:
+            refused += [(name, refusal) for refusal in error.refusals]
+    if refused:
+        raise UnsupportedError(
+            "a library for C has no Python, which these parts need",
+            values=[(name, str(refusal)) for name, refusal in refused],
+            loc=refused[0][1].loc,
+            cure="compute that before or after the call, and export the rest")
+    return exported
+
+
+def _write(path: Path, data: bytes) -> None:
+    """The whole file or none: it is renamed into place."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o755 if path.suffix == ".so" else 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

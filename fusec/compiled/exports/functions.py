@@ -1,0 +1,330 @@
+"""From a function and the specs of its arguments to what a library has of it: parameters, and a
+plan for each kind of sizes."""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.exported.parts import CParameter, ExportedFunction, Variant
+from fusec.core.locations import Loc
+from fusec.core.records import dataclass
+from fusec.ir.sizes.dims import Dim
+from fusec.ir.sizes.size_questions import Computed, Question, Succeeds
+from fusec.ir.sizes.symbolic_numbers import stored
+from fusec.signature.specs import example_of, known_sizes
+
+from ..tracing_compiler import TracingCompiler
+from .traces import PlannedCall, RefusedError, planned
+
+FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns are near
+# Sizes that have plans of their own where those before do not serve them: the order of loops
+# follows from some, short axes are part of the code.
+LARGE, SMALL = (100, 4096, 65_536), (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
+MOST_COMBINED, MOST_TRIALS, MOST_AXES = 2, 24, 8
+_WORDS = (  # of C and C++
+    "auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while bool true false workspace workspace_bytes and or not new "
+    "delete class this template operator private public protected namespace using try catch throw"
+    "")
+_RESERVED = frozenset(_WORDS.split())
+
+
+@dataclass(frozen=True)
+class OpenAxis:
+    """A size that a spec leaves open: axis of the array that is that leaf of the arguments."""
+
+    leaf: int
+    axis: int
+
+
+class Exporter:
+    """Exports one function, see `exported_function`."""
+
+    def __init__(
+        self, name: str, compiler: TracingCompiler, args: tuple[Any, ...], kwargs: dict[str, Any],
+    ) -> None:
+        self.name, self.compiler, self.spec = name, compiler, (args, kwargs)
+        self.fixed = known_sizes(self.spec)
+        self.axes = self._open_axes()
+
+    def _unused(self) -> Iterator[int]:
+        return (n for n in itertools.count(FIRST_HINT) if n not in self.fixed)
+
+    def _open_axes(self) -> list[OpenAxis]:
+        """The open sizes, in the order in which specs name them."""
+        given: list[int] = []
+
+        def sizes() -> Iterator[int]:
+            for n in self._unused():
+                given.append(n)
+                yield n
+
+        call = self.compiler.flatten(*example_of(self.spec, sizes()))
+        where = {n: OpenAxis(leaf, axis) for leaf, array in enumerate(call.leaves)
+                 if isinstance(array, np.ndarray) for axis, n in enumerate(array.shape)}
+        return [where[n] for n in given if n in where]
+
+    def plan(self, sizes: Sequence[int]) -> PlannedCall:
+        """The plan of a call whose open sizes are these."""
+        open_ = {(axis.leaf, axis.axis) for axis in self.axes}
+        return planned(self.compiler, *example_of(self.spec, iter(sizes)), open_)
+
+    # -- which sizes are one
+
+    def partition(self) -> tuple[list[int], PlannedCall]:
+        """The size parameter of each open axis, and the plan of a call in which different ones
+        differ: the finest partition of axes with which the program can be traced."""
+        hints = list(itertools.islice(self._unused(), len(self.axes)))
+        try:
+            return [*range(len(hints))], self.plan(hints)
+        except (RefusedError, MemoryError):
+            raise
+        except Exception:
+            if len(hints) < 2:
+                raise
+        groups = [0] * len(hints)
+        best = self.plan([hints[0]] * len(hints))  # raises the program's own error
+        if len(hints) <= MOST_AXES:
+            groups, best = self._refined(groups, best, hints)
+        numbers = {g: k for k, g in enumerate(dict.fromkeys(groups))}
+        return [numbers[g] for g in groups], best
+
+    def _refined(
+        self, groups: list[int], best: PlannedCall, hints: list[int]
+    ) -> tuple[list[int], PlannedCall]:
+        """Groups of one, then of two axes, are set apart where the program allows it."""
+        for together in (1, 2):
+            for chosen in itertools.combinations(range(len(hints)), together):
+                if len({groups[k] for k in chosen}) != 1 or groups.count(
+                        groups[chosen[0]]) <= together:
+                    continue
+                trial = [1 + max(groups) if k in chosen else g for k, g in enumerate(groups)]
+                try:
+                    best = self.plan([hints[g] for g in trial])
+                except Exception:  # these axes are of one size
+                    continue
+                groups = trial
+        return groups, best
+
+    # -- all plans
+
+    def exported(self) -> ExportedFunction:
+        of_axis, general = self.partition()
+        self.of_axis = of_axis
+        plans = [general]
+        count = 1 + max(of_axis, default=-1)
+        hints = list(itertools.islice(self._unused(), count))
+        form = _form(general)
+        trials = 0
+        for sizes in self._samples(hints):
+            if trials < MOST_TRIALS and not self._is_served(plans, sizes):
+                trials += 1
+                try:
+                    plan = self.plan([sizes[k] for k in of_axis])
+                except Exception:  # a call of such sizes is an error in C, too
+                    continue
+                plans += [plan] if _form(plan) == form else []
+        arguments, results = self._parameters(general)
+        names = self._size_names(general)
+        written = {general.traced.positions.index(i) for i in general.traced.updates}
+        self.numbers = {leaf: k for k, leaf in enumerate(
+            leaf for leaf, n in enumerate(general.traced.positions) if n >= 0)}
+        arguments = [a if leaf not in written else CParameter(
+            a.name, a.dtype, a.shape, a.is_array, True, a.note)
+            for a, leaf in zip(arguments, self.numbers, strict=True)]
+        return ExportedFunction(
+            self.name, names, arguments, results, [self._variant(p, len(arguments)) for p in plans],
+            self._size_axes(), [*self.numbers], self._about(general), _loc_of(self.compiler))
+
+    def _samples(self, hints: list[int]) -> Iterator[Sequence[int]]:
+        """Sizes that programs treat each in its own way: large ones in all combinations, ones,
+        none, few."""
+        count = len(hints)
+        if count > 1:
+            yield hints[:1] * count
+        if count <= MOST_COMBINED:
+            yield from itertools.product(LARGE, repeat=count)
+        for other in (1, 0, 3, *LARGE, *SMALL):
+            for k in range(count):
+                yield [other if i == k else n for i, n in enumerate(hints)]
+            yield [other] * count
+
+    def _is_served(self, plans: Sequence[PlannedCall], sizes: Sequence[int]) -> bool:
+        return any(self._bound(plan, sizes) for plan in plans)
+
+    def _bound(self, plan: PlannedCall, sizes: Sequence[int]) -> bool:
+        """Whether the plan is for these size parameters."""
+        bound: dict[str, int] = {}
+        for axis, number in zip(self.axes, self.of_axis, strict=True):
+            size = _size_at(plan, axis)
+            n = sizes[number]
+            if isinstance(size, str) and size not in plan.numbers:
+                if n < 2 or bound.setdefault(size, n) != n:
+                    return False
+            elif plan.numbers.get(size, size) != n:
+                return False
+        return plan.serves(bound)
+
+    def _variant(self, plan: PlannedCall, count: int) -> Variant:
+        symbols: dict[str, int] = {}
+        fixed: dict[int, int] = {}
+        equal: set[tuple[int, int]] = set()
+        for axis, number in zip(self.axes, self.of_axis, strict=True):
+            size = _size_at(plan, axis)
+            if not isinstance(size, str) or size in plan.numbers:
+                fixed[number] = int(plan.numbers.get(size, size))
+            elif symbols.setdefault(size, number) != number:
+                equal.add((symbols[size], number))
+        positions = plan.traced.positions
+        arguments = {n: self.numbers[leaf] for leaf, n in enumerate(positions) if n >= 0}
+        first = len(plan.traced.graph.inputs) - len(plan.traced.captured)
+        constants = {first + k: _now(x) for k, x in enumerate(plan.traced.captured)}
+        graph = plan.call_plan.graph
+        results = {k: k for k in range(len(graph.outputs))}
+        types = [graph.inputs[n].type for leaf, n in enumerate(positions) if n >= 0]
+        types += [v.type for v in graph.outputs]
+        return Variant(plan.call_plan, symbols, plan.numbers, sorted(fixed.items()), sorted(equal),
+                       _that_sizes_decide(plan), arguments, results, constants, types,
+                       plan.programs, plan.reopened)
+
+    # -- names
+
+    def _size_names(self, plan: PlannedCall) -> list[str]:
+        names: dict[int, str] = {}
+        for axis, number in zip(self.axes, self.of_axis, strict=True):
+            path = plan.call.paths[axis.leaf]
+            names.setdefault(number, f"{_identifier(path)}_{axis.axis}")
+        self.size_names = [names[k] for k in range(len(names))]
+        return self.size_names
+
+    def _size_axes(self) -> list[tuple[int, int]]:
+        axes: dict[int, tuple[int, int]] = {}
+        for axis, number in zip(self.axes, self.of_axis, strict=True):
+            axes.setdefault(number, (self.numbers[axis.leaf], axis.axis))
+        return [axes[k] for k in range(len(axes))]
+
+    def _parameters(self, plan: PlannedCall) -> tuple[list[CParameter], list[CParameter]]:
+        self._size_names(plan)
+        taken = set(self.size_names)
+        of_symbol: dict[str, str] = {}
+        for axis, number in zip(self.axes, self.of_axis, strict=True):
+            size = _size_at(plan, axis)
+            if isinstance(size, str) and size not in plan.numbers:
+                of_symbol.setdefault(size, self.size_names[number])
+        graph, arguments = plan.call_plan.graph, []
+        for leaf, number in enumerate(plan.traced.positions):
+            if number < 0:
+                continue
+            type_ = graph.inputs[number].type
+            is_array = type_.kind == "array"
+            shape = tuple(_size_text(n, of_symbol) for n in type_.shape)
+            name = _unique(_identifier(plan.call.paths[leaf]), taken)
+            arguments.append(CParameter(name, type_.dtype, shape, is_array))
+        results = []
+        values = graph.outputs
+        for k, value in enumerate(values):
+            name = _unique("out" if len(values) == 1 else f"out{k}", taken)
+            shape = tuple(_size_text(n, of_symbol) for n in value.type.shape)
+            results.append(CParameter(name, value.type.dtype, shape, True, True))
+        return arguments, results
+
+    def _about(self, plan: PlannedCall) -> str:
+        parts = []
+        for path, leaf, number in zip(plan.call.paths, plan.call.leaves, plan.traced.positions,
+                                      strict=True):
+            if number < 0:
+                parts.append(f"{path} is always {_short(leaf)}")
+        shown = [o for o in plan.outputs if isinstance(o, str)]
+        if shown and len(plan.outputs) == 1:
+            parts.append(f"its result is {shown[0]}")
+        else:
+            parts += [f"result {k} is {o}" for k, o in enumerate(plan.outputs)
+                      if isinstance(o, str)]
+        return "; ".join(parts)
+
+
+def exported_function(
+    name: str, compiler: TracingCompiler, specs: Sequence[Any]
+) -> ExportedFunction:
+    """The function for arguments of these specs.  Raises the program's own errors, and
+    `RefusedError`."""
+    args, kwargs = tuple(specs), {}
+    return Exporter(name, compiler, args, kwargs).exported()
+
+
+def _form(plan: PlannedCall) -> Any:
+    """What all plans of a function must have in common: its parameters."""
+    graph = plan.call_plan.graph
+    return (plan.traced.positions, [v.type.kind for v in graph.inputs],
+            [(v.type.dtype, v.type.rank) for v in (*graph.inputs, *graph.outputs)],
+            sorted(plan.traced.updates), len(plan.traced.captured))
+
+
+_TRIALS = (2, 3, 4, 7, 16, 17, 100, 1000)
+
+
+def _that_sizes_decide(plan: PlannedCall) -> list[Question]:
+    """The questions without those about a library's layouts that every size answers alike: whether
+    a size is 0 or 1 decides them, which are no symbols.  By trial, of all symbols together."""
+    free = plan.hints.keys() - plan.numbers.keys()
+    trials = [{**plan.hints, **dict.fromkeys(free, n)} for n in _TRIALS]
+    trials += [{**plan.hints, name: n} for name in free for n in _TRIALS]
+    plan.questions[:] = [q for q in plan.questions if isinstance(
+        q.expression, (Dim, Computed, Succeeds)) or not all(q.holds(t) for t in trials)]
+    return plan.questions
+
+
+def _size_at(plan: PlannedCall, axis: OpenAxis) -> Any:
+    """A size of an argument in the trace's words: a symbol's name, or a number."""
+    shape = plan.leaves[axis.leaf]
+    assert shape is not None
+    return shape[axis.axis]
+
+
+def _size_text(size: Any, names: dict[str, str]) -> Any:
+    size = stored(size)
+    if not isinstance(size, Dim):
+        return int(size)
+    text = str(size)
+    return re.sub(r"\bs\d+\b", lambda m: names.get(m[0], m[0]), text)
+
+
+def _identifier(path: str) -> str:
+    text = re.sub(r"\W+", "_", path).strip("_") or "x"
+    return f"x{text}" if text[0].isdigit() else text
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    base = f"{name}_" if name in _RESERVED or keyword.iskeyword(name) else name
+    unique, count = base, 1
+    while unique in taken:
+        count += 1
+        unique = f"{base}{count}"
+    taken.add(unique)
+    return unique
+
+
+def _now(source: Any) -> Any:
+    """A value that is read from outside, as it is now."""
+    value = source() if callable(source) else source
+    return np.array(value) if isinstance(value, np.ndarray) else value
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _loc_of(compiler: TracingCompiler) -> Loc | None:
+    code = getattr(compiler.target.python_function, "__code__", None)
+    return None if code is None else Loc(code.co_filename, code.co_firstlineno)
+
+
+__all__ = ["Exporter", "exported_function"]

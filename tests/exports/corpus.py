@@ -1,0 +1,123 @@
+"""Every program of the corpus as a C function, compared with fusec at five sizes.
+
+``python -m tests.exports.corpus [NAME ...]`` prints a line a program.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+import fusec
+from fusec.trace.facts.trees import flattened
+from tests.programs.five_sizes import Sized, sized_programs
+
+from .calling import CFunction
+
+
+def open_specs(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Specs with all sizes open."""
+    return tuple(map(_opened, arguments))
+
+
+def _opened(argument: Any) -> Any:
+    if type(argument) is np.ndarray:
+        return fusec.TensorSpec((None,) * argument.ndim, argument.dtype)
+    if type(argument) in (list, tuple):
+        return type(argument)(map(_opened, argument))
+    return argument
+
+
+def exported(program: Sized, folder: str, levels: Sequence[str]) -> tuple[Any, bool]:
+    """The library, and whether its one function is for all sizes; else one for each."""
+    arguments = [program.inputs(n) for n in program.sizes]
+    fixed = [[x for x in flattened((a, {}))[0] if type(x) is not np.ndarray] for a in arguments]
+    jitted = fusec.jit(program.function, **program.options)
+    if all(repr(f) == repr(fixed[0]) for f in fixed):
+        try:
+            made = fusec.export_c({"f": (jitted, open_specs(arguments[0]))}, folder, levels)
+            return made, True
+        except fusec.UnsupportedError as error:
+            if "in the specs" not in str(error):
+                raise
+        except Exception as error:
+            print("   open sizes:", type(error).__name__, str(error).split("\n")[0][:150])
+    return fusec.export_c({f"f{n}": (jitted, a) for n, a in zip(
+        program.sizes, arguments, strict=True)}, folder, levels), False
+
+
+def differences(program: Sized, made: Any, is_open: bool) -> list[str]:
+    """Of the library's results from fusec's, bit by bit."""
+    library = ctypes.CDLL(str(made.shared))
+    jitted: Any = fusec.jit(program.function, **program.options)
+    found = []
+    for k, n in enumerate(program.sizes):
+        of = made.functions[0 if is_open else k]
+        leaves = flattened((program.inputs(n), {}))[0]
+        code, results, written = CFunction(library, of)(leaves)
+        if code:
+            found.append(f"size {n}: code {code}")
+            continue
+        arguments = program.inputs(n)
+        want = [np.asarray(x) for x in optree.tree_leaves(jitted(*arguments))
+                if isinstance(x, (np.ndarray, np.generic, int, float, complex))]
+        after = flattened((arguments, {}))[0]
+        found += _compared(n, results, want)
+        found += [f"size {n}: argument {leaf}" for leaf, array in written.items()
+                  if not _same(array, after[leaf])]
+    return found
+
+
+def _compared(n: int, results: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> list[str]:
+    if len(results) > len(want):
+        return [f"size {n}: {len(results)} results instead of {len(want)}"]
+    found, rest = [], [*want]
+    for k, result in enumerate(results):  # some of Python's are arguments, or constants
+        while rest and rest[0].size != result.size and len(rest) > len(results) - k:
+            rest.pop(0)
+        array = rest.pop(0)
+        if not _same(result.reshape(array.shape), array):
+            error = np.max(np.abs(result.reshape(array.shape).astype(complex) - array))
+            found.append(f"size {n}: result {k} differs by {error}")
+    return found
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+
+
+def report(program: Sized, levels: Sequence[str] = ("v3", "v4")) -> str:
+    """A line: what became of it."""
+    start = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            made, is_open = exported(program, f"{folder}/lib", levels)
+        except fusec.UnsupportedError as error:
+            return f"refused: {error.diagnostic.values or error.diagnostic.title}"
+        took, size = time.process_time() - start, made.shared.stat().st_size
+        found = differences(program, made, is_open)
+    kind = "open" if is_open else "five"
+    variants = len(made.functions[0].variants)
+    return f"{'DIFFERS ' + '; '.join(found) if found else 'same bits'} ({kind}, " \
+           f"{variants} variants, {took:.1f} s, {size} bytes)"
+
+
+def main(names: Sequence[str]) -> None:
+    for program in sized_programs():
+        if not names or program.name in names:
+            try:
+                line = report(program)
+            except Exception as error:  # a defect: the others go on
+                line = f"ERROR {type(error).__name__}: {str(error)[:300]}"
+            print(f"{program.name}: {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

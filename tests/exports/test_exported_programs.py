@@ -1,0 +1,25 @@
+"""Programs of the corpus as C functions: fusec's bits at five sizes, or a refusal."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.programs.five_sizes import sized_programs
+
+from .corpus import report
+from .test_c_library import pytestmark as needs_v3
+
+PROGRAMS = {program.name: program for program in sized_programs()}
+pytestmark = needs_v3
+
+
+@pytest.mark.parametrize("name", ["julian_day", "kepler", "morton", "popcount", "langtons_ant"])
+def test_bits_at_five_sizes(name: str) -> None:
+    assert report(PROGRAMS[name], ("v3",)).startswith("same bits")
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("median_filter", "np.median"), ("advect", "Grid"), ("sieve", "data decides")])
+def test_refusals(name: str, text: str) -> None:
+    line = report(PROGRAMS[name], ("v3",))
+    assert line.startswith("refused") and text in line
