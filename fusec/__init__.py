@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fusec.api.explanation import explain
     from fusec.api.exports import export_c
     from fusec.api.magics import load_ipython_extension as load_ipython_extension
+    from fusec.api.onnx_export import to_onnx
     from fusec.api.printing import check_numerics, print
     from fusec.api.profile import profile
     from fusec.api.training.train import train
@@ -114,6 +115,7 @@ _MODULES = {
     "state.checkpoint": "Checkpoint",
     "api.control_functions": "cond switch while_loop fori_loop scan map",
     "api.printing": "print check_numerics", "api.vectorize": "vectorize",
+    "api.onnx_export": "to_onnx",
     "api.explanation": "explain", "api.profile": "profile", "api.caches": "clear_caches",
     "api.magics": "load_ipython_extension", "api.training.train": "train",
     "api.exports": "export_c", "bench.measure": "benchmark",
@@ -190,6 +192,7 @@ __all__ = [
     "stop_gradient",
     "summary",
     "switch",
+    "to_onnx",
     "train",
     "value_and_grad",
     "vectorize",

@@ -45,7 +45,8 @@ def load(
 
 
 class LoadedFunction(Function[Any, Any]):
-    """A function of a saved program; made by `load`."""
+    """A function of a saved program; made by `load`, with its ``name`` and all that was ``read`` of
+    it."""
 
     def __init__(self, name: str, read: ReadFunction) -> None:
         super().__init__(Replay(name, read.parameters, read.signatures), fp=read.fp)
@@ -95,7 +96,10 @@ class LoadedFunction(Function[Any, Any]):
 
 
 class LoadedProgram(Mapping[str, LoadedFunction]):
-    """The functions of a saved program, as attributes and as items; ``variables`` by name."""
+    """The ``functions`` of a saved program, as attributes and as items; ``variables`` by name.
+
+    ``path`` is the folder that it was loaded from, by `load`.
+    """
 
     def __init__(
         self, path: str, functions: dict[str, LoadedFunction], variables: dict[str, Variable]

@@ -1,0 +1,111 @@
+"""`fusec.to_onnx`: models that ONNX Runtime computes NumPy's values with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optree
+import pytest
+
+import fusec
+from fusec.bench.programs import program
+
+ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnx")
+
+# Units in the last place of a result's largest element, each seen and doubled.
+ULPS = {"eos": 1, "black_scholes": 6, "unsharp": 1, "nbody": 10, "hdiff": 1, "softmax": 4,
+        "layernorm_gelu": 4, "mandelbrot": 1, "kmeans": 1, "logreg": 2, "tone_map": 4}
+SIZES = {"kmeans": 200, "logreg": 150, "eos": 501}
+
+
+def run(model: Any, *args: Any) -> list[np.ndarray]:
+    """The results of ONNX Runtime on one thread."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    session = ort.InferenceSession(model.SerializeToString(), options)
+    names = [given.name for given in session.get_inputs()]
+    return session.run(None, dict(zip(names, map(np.asarray, args), strict=True)))
+
+
+def check(f: Any, *args: Any, ulps: float = 0.0) -> None:
+    """The model's results have NumPy's dtypes, shapes and values."""
+    with np.errstate(all="ignore"):
+        want = [np.asarray(x) for x in optree.tree_leaves(f(*args))]
+    got = run(fusec.to_onnx(f, args), *args)
+    for a, b in zip(got, want, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        if not ulps:
+            np.testing.assert_array_equal(a, b)
+            continue
+        unit = np.spacing(np.abs(b).max()).astype(float)
+        assert np.abs(a.astype(float) - b).max() <= ulps * unit
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", [*ULPS])
+def test_programs_of_the_bench(name: str, dtype: str) -> None:
+    bench = program(name)
+    check(bench.function, *bench.make_args(SIZES.get(name, 300), np.dtype(dtype), 0),
+          ulps=ULPS[name])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_extrema_where_there_is_nan(dtype: Any) -> None:
+    x = np.array([[1, 5, 2], [7, 7, -3], [0, 0, 0]], dtype)
+    if dtype is not np.int64:
+        x[0, 1] = x[0, 2] = np.nan
+    check(lambda x: (x.argmax(axis=1), x.argmin(axis=0), x.max(axis=1), x.min(axis=0)), x)
+    check(lambda x: (np.maximum(x, x[::-1]), np.minimum(x, x.T)), x)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_integer_division(dtype: Any) -> None:
+    least = np.iinfo(dtype).min
+    a = np.array([7, -7, 7, -7, 6, -6, 0, least, least, 5], dtype)
+    b = np.array([2, 2, -2, -2, 3, 3, 5, -1, 1, 0], dtype)
+    check(lambda a, b: (a // b, a % b), a, b)
+
+
+def test_views_and_updates() -> None:
+    def f(x: Any) -> Any:
+        y = x * 2.0
+        y[1:3, 1:] = 7.0
+        return (x.T, x[::-1, 1], x.reshape(2, 6), y, np.concatenate([x, y], axis=1), x[None, :, 2],
+                x.sum(axis=0), (x > 3.0).any(axis=1), x.astype(np.int32) & 6)
+
+    check(f, np.arange(12.0).reshape(4, 3))
+
+
+def test_state_and_arrays_from_outside_are_constants() -> None:
+    weight, scale = fusec.Variable(np.arange(3.0)), np.array([2.0, 3.0, 4.0])
+    model = fusec.to_onnx(lambda x: x @ weight + scale, [fusec.TensorSpec((3, 3))])
+    weight.assign(np.zeros(3))
+    np.testing.assert_array_equal(run(model, np.eye(3))[0], np.arange(3.0) + scale)
+
+
+def test_all_that_cannot_be_mapped_is_in_one_error() -> None:
+    def f(x: Any) -> Any:
+        y = np.linalg.inv(x)
+        z = np.sort(y, axis=0)
+        return z + np.cumsum(x, axis=0)
+
+    with pytest.raises(fusec.UnsupportedError, match="3 of its parts have no operators") as caught:
+        fusec.to_onnx(f, [np.eye(3)])
+    text = str(caught.value)
+    for name in ("Inv", "Sort", "Scan"):
+        assert name in text
+    assert text.count("test_to_onnx.py") >= 3
+
+
+def test_open_sizes_and_writes_are_refused() -> None:
+    with pytest.raises(fusec.UnsupportedError, match="its size is open"):
+        fusec.to_onnx(lambda x: x + 1.0, [fusec.TensorSpec((None,))])
+
+    def write(x: Any) -> Any:
+        x[0] = 1.0
+        return x.sum()
+
+    with pytest.raises(fusec.UnsupportedError, match="it writes to arguments or state"):
+        fusec.to_onnx(write, [np.ones(3)])
