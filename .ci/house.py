@@ -37,12 +37,12 @@ TRACE_FOLDERS = ("facts", "source", "rewrite", "convert", "values", "call", "ope
 TABLES = ("codegen/vecmath/", "fusec/inspect/coverage_")
 CEILINGS = {
     "largest import circle in trace": 1, "largest import circle anywhere": 2,
-    "late imports in trace": 0, "late imports of ours": 24,
+    "late imports in trace": 0, "late imports of ours": 23,
     "files of trace in no folder": 1, "imports running back up in trace": 0,
-    "imports running back up": 0, "arrows between rooms": 91,
+    "imports running back up": 0, "arrows between rooms": 92,
     "files in one folder": 14,
     "files over 400 lines": 0,
-    "functions, median": 6, "functions, 99th percentile": 26, "functions over 50 lines": 0,
+    "functions, median": 6, "functions, 99th percentile": 27, "functions over 50 lines": 0,
     "fields of Trace": 11, "classes in the chain of hooks": 2, "classes of guards": 1,
     "sets of ops outside ops/": 7, "names of several classes": 11,
     "docstrings that say \"what\" twice": 0,

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
     )
-    from .gradients.lanes import vmap
+    from .gradients.lanes.vmap import vmap
 
     class FusecValueError(FusecError, ValueError):
         """Made when it is first asked for, as for each other exception that NumPy raises."""

@@ -9,7 +9,7 @@ promises it for no version), nothing is said.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..machine_code.llvm import NativeCode
 
@@ -89,7 +89,10 @@ def _is_instruction(text: str) -> bool:
     return text.startswith("\t") and not text.startswith(("\t.", "\t#"))
 
 
-def _merged(plain, places, is_code, text_of):  # type: ignore[no-untyped-def]
+def _merged(
+    plain: Sequence[str], places: Iterable[tuple[str, int]], is_code: Callable[[str], bool],
+    text_of: Callable[[str], str],
+) -> list[int]:
     """The places of a plain listing's lines; none where the two are not the same code."""
     given = [(text_of(text), line) for text, line in places]
     code = [text_of(line) for line in plain if is_code(line)]

@@ -47,7 +47,7 @@ def nodes_of_expressions(node: Node) -> dict[Expr, list[Node]]:
     for root, buffer in body.outputs.items():
         if is_piecewise(root.node) and not has_unit_region(root.node):
             list(_nests(root.node.inputs[1].shape, partial(
-                lowered, lambda nest, of=root, to=buffer: nest.run_override(of, to))))
+                lowered, partial(NestLowering.run_override, root=root, buffer=buffer))))
     found: dict[Expr, dict[Node, None]] = {}
     for value, built in (entry for nest in made for entry in nest.built()):
         for part in built if isinstance(built, tuple) else (built,):

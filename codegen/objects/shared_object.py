@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from fusec.errors import InternalError
 
@@ -35,7 +36,7 @@ def shared_object(
 
     ``libraries`` says which library has a symbol that no object defines.
     """
-    return _Layout([ElfObject(data) for data in objects], soname, [*exported], libraries).bytes()
+    return _Layout([ElfObject(data) for data in objects], soname, [*exported], libraries).image()
 
 
 class _Part:
@@ -97,13 +98,13 @@ class _Layout:
                 for relocation in section.relocations:
                     yield obj, section, relocation, rule_of(self.machine, relocation.kind).needs
 
-    def _table(self) -> list[tuple[int, str]]:
+    def _table(self) -> list[tuple[Any, Any]]:
         """Entries by symbol: its name if it is global, else the object that has it."""
         keys = dict.fromkeys(self._key(obj, relocation.symbol)
                              for obj, _, relocation, needs in self._uses() if needs == "table")
         return [*keys, *(("", name) for name in self.foreign if ("", name) not in keys)]
 
-    def _key(self, obj: ElfObject, number: int) -> tuple[int, str]:
+    def _key(self, obj: ElfObject, number: int) -> tuple[Any, Any]:
         symbol = obj.symbols[number]
         return ("", symbol.name) if symbol.is_global else (self.objects.index(obj), number)
 
@@ -273,7 +274,7 @@ class _Layout:
 
     # -- the file
 
-    def bytes(self) -> bytes:
+    def image(self) -> bytes:
         out = bytearray(elf.HEADER.size + SEGMENTS * PROGRAM.size)
         for part in self.parts.values():
             if part.kind != elf.SHT_NOBITS:

@@ -93,8 +93,9 @@ def _write(folder: Path, fns: Mapping[str, Any], named: dict[str, Any]) -> None:
         _check_name(name)
         concretes = [*_concretes(name, given)]
         first = compiler_of(concretes[0][0])
+        signatures = list[dict[str, Any]]()
         functions[name] = form = {
-            "parameters": parameters_form(first), "fp": first.options.fp, "signatures": []}
+            "parameters": parameters_form(first), "fp": first.options.fp, "signatures": signatures}
         for concrete, is_beside in concretes:
             if compiler_of(concrete).options.fp != form["fp"]:
                 raise user_error(ValueError, f"the signatures of {name!r} differ in fp", None,
@@ -103,7 +104,7 @@ def _write(folder: Path, fns: Mapping[str, Any], named: dict[str, Any]) -> None:
                 concrete, arrays, is_wrapped=isinstance(given, WrappedFunction))
             text = laid_out(signature.graph).encode()
             _write_file(folder / graph_file(number), text)
-            form["signatures"].append(
+            signatures.append(
                 {"graph": number, "sha256": hashlib.sha256(text).hexdigest(),
                  "beside": is_beside, **signature.form})
             number += 1

@@ -75,4 +75,5 @@ def _first(a: Partial, b: Partial, is_better: Any) -> Partial:
     """NumPy's choice: the first NaN, else the first extremum."""
     takes = is_better | (np.isnan(b[0]) & ~np.isnan(a[0])) if (
         np.asarray(a[0]).dtype.kind == "f") else is_better
-    return np.where(takes, b[0], a[0])[()], np.where(takes, b[1], a[1])[()]
+    values, places = (np.asarray(np.where(takes, b[k], a[k])) for k in (0, 1))
+    return values[()], places[()]

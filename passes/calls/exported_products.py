@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fusec.ir import Graph, Node
+from fusec.ir import Graph, Node, Value
 
 from ..rewrite import Replacement, Rewriter, rewrite
 from ..subgraphs import optimise_subgraphs
@@ -40,7 +40,7 @@ def _visit(node: Node, rewriter: Rewriter) -> Replacement:
     return (_of_type(rewriter, product, product.type.rank - 1, node),)
 
 
-def _of_type(rewriter: Rewriter, product: object, axis: int, node: Node) -> object:
+def _of_type(rewriter: Rewriter, product: Value, axis: int, node: Node) -> Value:
     """The sum along the axis, in the product's dtype; booleans add as ``or``."""
     wanted = node.types[0]
     op = "Any" if wanted.dtype == np.bool_ else "Sum"

@@ -17,8 +17,8 @@ def error_text(function: ExportedFunction) -> tuple[LlvmEmitter, str]:
     have."""
     em, texts = LlvmEmitter(), _Texts(function.name)
     cases = [*_cases(function)]
-    for at, value in ((_INDEX, -1), (_SIZE, -1)):
-        em.line(f"store i64 {value}, ptr {em.offset('%failure', str(at))}")
+    for at in (_INDEX, _SIZE):
+        em.line(f"store i64 -1, ptr {em.offset('%failure', str(at))}")
     labels = " ".join(f"i32 {code}, label %case{k}" for k, (code, _) in enumerate(cases))
     em.line(f"switch i32 %code, label %unknown [{labels}]")
     for k, (_, failure) in enumerate(cases):

@@ -39,9 +39,9 @@ def places_of(form: LoopForm) -> int:
     size = index.args[1]
     places = size.attr if size.op == "const" else (
         form.params[size.attr] if size.op == "param" else None)
-    known = isinstance(places, int | np.integer) and 0 < places * _word_bytes(
-        form, store) <= MOST_BYTES
-    return int(places) if known else 0
+    if not isinstance(places, int | np.integer):
+        return 0
+    return int(places) if 0 < places * _word_bytes(form, store) <= MOST_BYTES else 0
 
 
 def _word_bytes(form: LoopForm, store: Store) -> int:

@@ -53,7 +53,8 @@ class TrainingCheckpoints:
         with files.locked(self.prefix.parent, writes=False):
             base = files.found_at(self.prefix)
             index, data = (files.with_ending(base, e) for e in (".json", ".safetensors"))
-            values = dict(files.read_values(data, files.read_index(index, data.name)))
+            values = dict(files.read_values(
+                data, files.read_index(index, data.name), files.refused))
         try:
             step = int(values.pop(_STEP))
             position = position_of(_text(values.pop(_INPUTS)))

@@ -74,7 +74,8 @@ class Exporter:
     def plan(self, sizes: Sequence[int]) -> PlannedCall:
         """The plan of a call whose open sizes are these."""
         open_ = {(axis.leaf, axis.axis) for axis in self.axes}
-        return planned(self.compiler, *example_of(self.spec, iter(sizes)), open_)
+        args, kwargs = example_of(self.spec, iter(sizes))
+        return planned(self.compiler, args, kwargs, open_)
 
     # -- which sizes are one
 
@@ -255,8 +256,7 @@ def exported_function(
 ) -> ExportedFunction:
     """The function for arguments of these specs.  Raises the program's own errors, and
     `RefusedError`."""
-    args, kwargs = tuple(specs), {}
-    return Exporter(name, compiler, args, kwargs).exported()
+    return Exporter(name, compiler, tuple(specs), {}).exported()
 
 
 def _form(plan: PlannedCall) -> Any:

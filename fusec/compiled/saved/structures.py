@@ -289,6 +289,6 @@ def _as_pytree(kind: Any) -> None:
         return kind(*parts)
 
     try:
-        optree.register_pytree_node(kind, parts, made, namespace=NAMESPACE)
+        optree.register_pytree_node(kind, parts, made, namespace=NAMESPACE)  # type: ignore[arg-type]
     except ValueError:  # it is one already, in the user's own way
         return

@@ -170,8 +170,8 @@ def kernels(
 ) -> list[list[Any]]:
     """Rows of kernels: number before and after (or None), how they differ, microseconds."""
     together: defaultdict[tuple[str, str], int] = defaultdict(int)
-    for a, b in pairs:
-        together[a.kernel, b.kernel] += 1
+    for seen, other in pairs:
+        together[seen.kernel, other.kernel] += 1
     places = [{k["name"]: n for n, k in enumerate(side.kernels)} for side in (before, after)]
     found: dict[int, int] = {}
     for (a, b), _ in sorted(together.items(), key=lambda item: (-item[1], item[0])):
@@ -179,8 +179,9 @@ def kernels(
             old, new = places[0][a], places[1][b]
             if old not in found and new not in found.values():
                 found[old] = new
-    rows = [[old, found.get(old), _how(before, after, old, found.get(old))]
-            for old in range(len(before.kernels))]
+    rows: list[list[Any]] = [
+        [old, found.get(old), _how(before, after, old, found.get(old))]
+        for old in range(len(before.kernels))]
     rows += [[None, new, "only after"] for new in range(len(after.kernels))
              if new not in found.values()]
     return [[old, new, how, _us(before, old), _us(after, new)] for old, new, how in rows]
