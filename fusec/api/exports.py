@@ -23,8 +23,8 @@ def export_c(
     ``functions``: by its name in C, a function (jitted or not) and the specs of its arguments:
     `TensorSpec` s, whose open sizes become parameters, and values of the others.  ``path`` is the
     folder; its last part is the library's name.  ``levels``: those of x86-64's psABI (``"v2"``,
-    ``"v3"``, ``"v4"``) that there is code for, or ``("aarch64",)``; a library asks the CPU at its
-    first call, and gives an error where it has less.  ``threads``: ``"none"``.
+    ``"v3"``, ``"v4"``) that there is code for; a library asks the CPU at its first call, and gives
+    an error where it has less.  ``threads``: ``"none"``.
 
     No compiler and no linker are needed.  Results have the bits of the same function here, but for
     products of matrices, which a BLAS computes here.  Arrays and numbers that a function reads from

@@ -12,6 +12,7 @@ from fusec.errors import unsupported, user_error
 from fusec.ir import Graph, Loc, Value
 from fusec.ops import Builder, Namer
 from fusec.ops.calls.checks import has_effects
+from fusec.ops.graphs.evaluate import evaluate
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import contracted, splittable
 from fusec.passes.split.cuts import cut_moments
@@ -62,11 +63,21 @@ def plan_of_call(
     for leaf, number in zip(call.leaves, traced.positions, strict=True):
         if number >= 0 and number not in chunks:
             wholes[number] = np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
+    _run_checks(graph, wholes)
     results = tuple(
         Result(output=graph.outputs[n]) if n is not None else
         Result(parameter=o.index) if o.kind == "input" else Result(value=o.value)
         for n, o in zip(numbers, traced.outputs, strict=True))
     return SplitPlan(stages, results, wholes)
+
+
+def _run_checks(graph: Graph, wholes: Mapping[int, Any]) -> None:
+    """Make checks of values that all blocks share, which no block's task makes."""
+    checks = [node for node in graph.nodes if has_effects(node)]
+    if checks:
+        given = [v for number, v in enumerate(graph.inputs) if number in wholes]
+        evaluate(Graph.build(given, [], name=graph.name, extra=checks),
+                 [wholes[number] for number in sorted(wholes)])
 
 
 def _now(source: Any) -> Any:

@@ -247,3 +247,18 @@ def test_indices_out_of_range_raise_numpys_error_in_the_task() -> None:
     lazy = fusec.jit(lambda x, t: t[x])(da.from_array(np.arange(9), chunks=4), np.ones(5))
     with pytest.raises(IndexError, match=r"index [5-8] is out of bounds for axis 0 with size 5"):
         lazy.compute(scheduler="sync")
+
+
+def test_checks_of_what_all_blocks_share_are_made_at_the_call() -> None:
+    @fusec.jit
+    def scaled(x: np.ndarray, table: np.ndarray, k: int) -> Any:
+        if table[0] < 0:
+            raise ValueError("a negative table")
+        return x * table[0] + table[k]
+
+    x = da.ones((40,), chunks=10)
+    np.testing.assert_array_equal(scaled(x, np.array([2.0, 1.0]), 1).compute(scheduler="sync"), 3)
+    with pytest.raises(ValueError, match="a negative table"):
+        scaled(x, np.array([-2.0, 1.0]), 1)
+    with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 2"):
+        scaled(x, np.array([2.0, 1.0]), 7)
