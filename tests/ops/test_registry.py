@@ -32,12 +32,6 @@ def test_columns(row: Op) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_rules_of_transformations(row: Op) -> None:
-    """None says "not written yet"; the first rule of a kind brings a test of it."""
-    assert row.export is None
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_rules_of_derivatives_have_their_form(row: Op) -> None:
     """Elementwise rows, and those of formulas, have partials, one for each operand, or both
     directions; others both."""

@@ -227,6 +227,18 @@ def test_errors_of_inputs(prefetch: int) -> None:
     assert not any(t.name == "fusec prefetch" and t.is_alive() for t in threading.enumerate())
 
 
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_inputs_that_time_out(prefetch: int) -> None:
+    """Their error is theirs: nobody takes it for the end, or for an example that is late."""
+    def slow() -> Iterator[np.ndarray]:
+        yield np.ones(2)
+        raise TimeoutError("the server did not answer")
+
+    model = Model()
+    with pytest.raises(TimeoutError, match="the server did not answer"):
+        fusec.train(model.step, model, slow(), prefetch=prefetch, seconds=20)
+
+
 PROGRAM = """
 import sys, time, numpy as np, fusec
 

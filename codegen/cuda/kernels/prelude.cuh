@@ -217,7 +217,8 @@ FUSEC_INLINE f32 about_reciprocal(f32 b) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
   return r;
 #else
-  return fabsf(b) < 0x1p-126f ? with_sign(from_bits(0x7F800000u), b) : 1.0f / b;
+  return fabsf(b) < 0x1p-126f ? with_sign(from_bits(0x7F800000u), b)
+         : fabsf(b) > 0x1p126f ? with_sign(0.0f, b) : 1.0f / b;
 #endif
 }
 FUSEC_INLINE f32 reciprocal_within(f32 b) {
@@ -270,11 +271,11 @@ FUSEC_INLINE f32 about_tanh(f32 x) {
   const f32 large = fmaf(-2.0f, about_reciprocal(e + 1.0f), 1.0f), z = x * x;
   const f32 low = fmaf(z, fmaf(z, -0x1.75da40p-8f, 0x1.5224fcp-6f), -0x1.b83c1ep-5f);
   const f32 slope = fmaf(z, fmaf(z, low, 0x1.110726p-3f), -0x1.555532p-2f);
-  return fabsf(x) < 0.5f ? fmaf(x * z, slope, x) : with_sign(large, x);
+  return with_sign(fabsf(x) < 0.5f ? fmaf(x * z, slope, x) : large, x);
 }
 FUSEC_INLINE bool is_ordinary_power(f32 x, f32 y) {
   const f32 infinity = from_bits(0x7F800000u);
-  return x > 0.0f && x < infinity && fabsf(y) < infinity;
+  return x >= 0x1p-126f && x < infinity && fabsf(y) < infinity;
 }
 FUSEC_INLINE f32 about_power(f32 x, f32 y) { return about_exp2(y * about_log2(x)); }
 #else

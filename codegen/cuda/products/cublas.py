@@ -1,8 +1,9 @@
 """cuBLAS, called directly: CuPy's wrappers refuse while a graph is captured, and cost more.
 
-It is the library that CuPy has loaded.  A handle is this module's own; each call gives it the
-stream and, after that, which resets it, the workspace.  Products are by GEMM in the precision of
-their operands, without atomics, so that the same call gives the same bits.
+It is the library that the process has loaded, CuPy's unless another package was first.  A handle is
+this module's own; each call gives it the stream and, after that, which resets it, the workspace.
+Products are by GEMM in the precision of their operands, without atomics, so that the same call
+gives the same bits.
 """
 
 from __future__ import annotations
@@ -94,8 +95,12 @@ class Cublas:
         """Why numbers of a kind are left to CuPy; empty where they are not.  The first time it
         compares a product with CuPy's."""
         if not self.refused and letter not in self._tried:
-            with self.driver.faults.naming(), suppress(CublasError):
-                self._compare(np.dtype(_ONE_OF[letter]))
+            try:
+                with self.driver.faults.naming(), suppress(CublasError):
+                    self.driver.with_room(
+                        self.workspace, lambda: self._compare(np.dtype(_ONE_OF[letter])))
+            except MemoryError:
+                return "the GPU has no room for its workspace"
             self._tried.add(letter)
         return self.refused
 

@@ -38,6 +38,10 @@ class Prefetched(Generic[T]):
         except ClosedQueueError:
             raise StopIteration from None
 
+    def wait(self, timeout: float) -> bool:
+        """Whether `take` gives or raises something at once, after so many seconds at most."""
+        return self._queue.wait(timeout)
+
     def close(self) -> None:
         """End the thread, after what it reads now (waits for that, 5 s at most); items that were
         read ahead are lost."""

@@ -93,10 +93,11 @@ class Training:
     def _go_on(self, examples: Iterator[tuple[Any, Position]]) -> None:
         run = self.run
         while not self._is_enough():
-            try:
-                example, position = self._next(examples)
-            except TimeoutError:
+            # Who waits for an example looks up now and then, as a signal may end it.
+            if isinstance(examples, Prefetched) and not examples.wait(_PATIENCE):
                 continue
+            try:
+                example, position = next(examples)
             except StopIteration:
                 run.stop("inputs ended")
                 return
@@ -109,10 +110,6 @@ class Training:
             self.bar.show(run.step, run.steps_per_second, run.metrics)
             if self._is_time_to_save():
                 self._save()
-
-    def _next(self, examples: Iterator[tuple[Any, Position]]) -> tuple[Any, Position]:
-        """The next example; who waits for one looks up now and then, as a signal may end it."""
-        return examples.take(_PATIENCE) if isinstance(examples, Prefetched) else next(examples)
 
     def _is_enough(self) -> bool:
         limits, run = self.limits, self.run

@@ -95,6 +95,11 @@ class FIFOQueue(Generic[T]):
             self._changed.notify_all()
             return item
 
+    def wait(self, timeout: float) -> bool:
+        """Whether there is an item, or the queue is closed, within so many seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._is_closed or self._is_ready(), timeout)
+
     def dequeue_many(self, count: int, timeout: float | None = None) -> list[T]:
         """Take so many items, fewer where the queue is closed; raises as `dequeue` where none is
         left."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -131,12 +131,13 @@ def _exported(functions: Compiled) -> list[ExportedFunction]:
 
 def _write(path: Path, data: bytes) -> None:
     """The whole file or none: it is renamed into place."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:  # who may read it, umask says
             file.write(data)
-        os.chmod(temporary, 0o755 if path.suffix == ".so" else 0o644)
+        mode = temporary.stat().st_mode
+        temporary.chmod(mode | (mode & 0o444) >> 2 if path.suffix == ".so" else mode)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise

@@ -12,7 +12,8 @@ import html
 import json
 import os
 import re
-import tempfile
+import uuid
+import zlib
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -77,15 +78,13 @@ def save(path: str | os.PathLike[str], sections: Json) -> Path:
     try:
         if target.is_dir():
             raise IsADirectoryError("it is a folder")
-        handle, temporary = tempfile.mkstemp(
-            prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
         try:
-            with open(handle, "w", encoding="utf-8") as file:
+            with open(temporary, "x", encoding="utf-8") as file:  # who may read it, umask says
                 file.write(text)
-            os.chmod(temporary, 0o644)
             os.replace(temporary, target)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
     except (OSError, ValueError) as error:  # ValueError: a NUL character
         kind = type(error) if isinstance(error, OSError) else OSError
@@ -121,8 +120,10 @@ def read(path: str | os.PathLike[str]) -> Json:
             values=[("given", f"format {mark[2]}, of fusec {mark[1]}"),
                     ("read", f"format {FORMAT}, of fusec {fusec.__version__}")])
     try:
+        if not text.rstrip().endswith("</html>"):
+            raise ValueError("its end is missing")
         return {key: json.loads(gzip.decompress(base64.b64decode(data)))
                 for key, data in _SECTION.findall(text)}
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise user_error(ValueError, f"{os.fspath(path)!r} is damaged: {error}", None,
                          "write it anew") from None

@@ -47,12 +47,13 @@ def identity_of(kind: str, dtype: np.dtype) -> Any:
 @dataclass(frozen=True)
 class CudaAccumulator:
     """Variables of one reduction: the total so far, and of argmin its index, of the type
-    ``places``."""
+    ``places``; ``first``, where given, the value that changes nothing."""
 
     reduction: Reduction
     value: str
     at: str = ""
     places: np.dtype = I64
+    first: Any = None
 
     @property
     def dtype(self) -> np.dtype:
@@ -60,7 +61,8 @@ class CudaAccumulator:
 
     @property
     def start(self) -> str:
-        return literal(self.dtype, identity_of(self.reduction.kind, self.dtype))
+        first = identity_of(self.reduction.kind, self.dtype) if self.first is None else self.first
+        return literal(self.dtype, first)
 
     @property
     def variables(self) -> list[tuple[str, np.dtype]]:
@@ -79,10 +81,12 @@ class CudaAccumulator:
         return em.value(I64, at if self.places == I64 else f"i64({at})")
 
 
-def declare(em: CudaEmitter, reduction: Reduction, places: np.dtype = I64) -> CudaAccumulator:
+def declare(
+    em: CudaEmitter, reduction: Reduction, places: np.dtype = I64, first: Any = None
+) -> CudaAccumulator:
     """An accumulator that holds nothing yet."""
     at = em.fresh("at") if is_indexed(reduction) else ""
-    acc = CudaAccumulator(reduction, em.fresh("acc"), at, places)
+    acc = CudaAccumulator(reduction, em.fresh("acc"), at, places, first)
     em.line(f"{type_name(acc.dtype)} {acc.value} = {acc.start};")
     if at:
         em.line(f"{type_name(places)} {at} = {acc.nowhere};")

@@ -12,8 +12,10 @@ block of each group publishes.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from fusec.ops import get
+from fusec.ops.rows.scans import start_of
 
 from ....kernels.loop_ir import Expr, Reduction, Stage, walk
 from ....kernels.specialise import LoopForm
@@ -137,7 +139,7 @@ class LongScanKernel(RowKernel, _Published):
         self._publish(own, is_sum=False, only="threadIdx.x == 0")
         in_group = em.named("int", f"int({self.tile} % {GROUP})", "in_group")
         first = em.named(self.index, f"{self.number} - {in_group}", "first")
-        accs = [declare(em, r) for r in self.sums]
+        accs = [declare(em, r, first=self.first_of(r)) for r in self.sums]
         with em.block(f"if (int(threadIdx.x) < {in_group})"):
             at = em.named(self.index, f"{first} + {self.index}(threadIdx.x)", "at")
             em.line(f"wait_for({self.is_there(at, False)});")
@@ -149,6 +151,11 @@ class LongScanKernel(RowKernel, _Published):
         ends = [str(joined(self, e, before, total)) for e, before, total in zip(
             self.scans, self.before, own, strict=True)]
         self._publish(ends, is_sum=True, only=f"threadIdx.x == 0 && {in_group} == {GROUP - 1}")
+
+    def first_of(self, reduction: Reduction) -> Any:
+        """-0.0 of sums, so that a total of zeros keeps its sign."""
+        e = self.scans[reduction.number]
+        return start_of(e.attr, e.dtype)
 
     def _after_groups(self, e: Expr, scan: int, in_group: str, first: str) -> str:
         """The totals of the group after the sum of all groups before."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from fusec.core.records import replace
 
-from ....kernels.loop_ir import Stage, walk
+from ....kernels.loop_ir import Reduction, Stage, walk
 from ....kernels.specialise import LoopForm
 from ...module import WARP
 from ...scalars.emitter import BOOL, I64, CudaValue, memory_type
@@ -130,7 +130,7 @@ class RowKernel(ScanWriter):
     def _inner(self, stage: Stage, pointers: list[str], counters: dict[int, str]) -> None:
         em = self.em
         places = I32 if self.index == "i32" else I64
-        accs = {r.number: declare(em, r, places) for r in stage.reductions}
+        accs = {r.number: declare(em, r, places, self.first_of(r)) for r in stage.reductions}
         self.start_scans(stage)
 
         def run(place: ThreadPoint) -> None:
@@ -152,6 +152,10 @@ class RowKernel(ScanWriter):
             self.team.join_all(list(accs.values()))
         for number, acc in accs.items():
             self.reduced[number] = acc.result(em)
+
+    def first_of(self, reduction: Reduction) -> Any:
+        """What an accumulator starts with; None: as of any reduction."""
+        return None
 
     @property
     def inner_loops(self) -> range:
