@@ -151,7 +151,8 @@ class _FamilyTasks:
         if (root, axis) not in self.kept:
             kept = (b for b in range(lines.blocks(place.line))
                     if range(*lines.interval(place, size, b)))
-            self.kept[root, axis] = {b: number for number, b in enumerate(kept)}
+            self.kept[root, axis] = {b: number for number, b in enumerate(kept)} or (
+                dict.fromkeys(range(lines.blocks(place.line)), 0))  # an axis without elements
         return self.kept[root, axis]
 
     def _place_results(self) -> None:
@@ -248,9 +249,10 @@ def take_results(results: tuple[Any, ...], slots: Sequence[int]) -> tuple[Any, .
 
 def _counts(root: Root, inner: Sequence[Box]) -> list[int] | None:
     """The elements that each block's partial is of, where joining counts them."""
-    elements = root.barrier.elements if root.barrier is not None else 0
-    return [elements * math.prod(stop - start for start, stop in box)
-            for box in inner] if elements else None
+    barrier = root.barrier
+    if barrier is None or barrier.join != "moments":
+        return None
+    return [barrier.elements * math.prod(stop - start for start, stop in box) for box in inner]
 
 
 __all__ = ["LayerBuilder", "whole"]

@@ -139,7 +139,10 @@ def _with_stand_ins(
 def _layers(name: str, plan: SplitPlan, arrays: dict[int, Any]) -> LayerBuilder:
     """The tasks of a plan."""
     graph, stages = plan.stages.graph, plan.stages
-    token = tokenize(str(graph), {n: (a.name, a.chunks) for n, a in arrays.items()}, plan.wholes)
+    joins = [(str(v), b.join, b.reduced, b.options, b.node.attrs.get("axes"))
+             for v, b in stages.states.barriers.items()]  # of cut nodes: the graph has lost them
+    blocks = {n: (a.name, a.chunks) for n, a in arrays.items()}
+    token = tokenize(str(graph), repr(joins), blocks, plan.wholes)
     layers = LayerBuilder(name, token, stages, {})
     read = {leaf for family in stages.families for leaf in family.leaves}
     for number, value in enumerate(graph.inputs):

@@ -134,8 +134,14 @@ def _check_effects(traced: Traced, graph: Graph, call: FlatCall) -> None:
 def chunks_of(array: Any, path: str) -> Sequence[Sequence[int] | None]:
     """The lengths of an array's blocks along each axis; None along axes of one block.
 
-    Raises ``ValueError`` for lengths that are not known.
+    Raises ``ValueError`` for lengths that are not known, ``TypeError`` for blocks that are no plain
+    arrays of NumPy's (masked ones, say).
     """
+    if type(array._meta) is not np.ndarray:
+        raise user_error(
+            TypeError, f"argument {path} has blocks of {type(array._meta).__name__}, which have "
+            "rules of their own", None, "use x.map_blocks(np.ma.filled, ...), or blocks of "
+            "np.ndarray")
     for axis, sizes in enumerate(array.chunks):
         if any(np.isnan(size) for size in sizes):
             raise user_error(

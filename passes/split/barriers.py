@@ -161,6 +161,7 @@ def counts(node: Node, obstacles: Sequence[Reduced]) -> Barrier:
     target, attrs = node.inputs[0], {k: v for k, v in node.attrs.items() if k != "chunk"}
     first = obstacles[0]
     along = line_axis(node, first)
+    links = links_of(node)
     neutral = start_of(attrs["combine"], target.dtype)
 
     def partial(site: BlockSite) -> list[Value]:
@@ -168,15 +169,18 @@ def counts(node: Node, obstacles: Sequence[Reduced]) -> Barrier:
         if site.box_of(first.number)[first.axis][0] == 0:
             return [site.emit("Scatter", site.operand(0), *rest, **attrs)]
         start = site.emit("BroadcastTo", site.emit("Const", value=neutral, kind="scalar"),
-                          shape=target.shape)
+                          shape=sizes_of(site.box_of(0)))
         return [site.emit("Scatter", start, *rest, **attrs)]
 
     def boxes(box: Box, inner: Sequence[Interval]) -> list[Box]:
-        return [tuple((0, int(size)) for size in target.shape), *(
-            tuple(inner[0] if line_axis(node, Reduced(k, axis)) == along and size != 1
-                  and _is_index_axis(node, k, axis) else (0, int(size))
-                  for axis, size in enumerate(v.shape))
-            for k, v in enumerate(node.inputs) if k)]
+        def part(k: int, axis: int, read: Read | None, size: int) -> Interval:
+            if k and size != 1 and line_axis(node, Reduced(k, axis)) == along and (
+                    _is_index_axis(node, k, axis)):
+                return inner[0]
+            return (0, size) if read is None else box[read.axis]
+
+        return [tuple(part(k, axis, read, int(size)) for axis, (read, size) in enumerate(
+            zip(links[k], v.shape, strict=True))) for k, v in enumerate(node.inputs)]
 
     return Barrier(node.out(), node.inputs, (first,), registry.get(attrs["combine"]).scalar or "",
                    partial, boxes, is_first_special=True)

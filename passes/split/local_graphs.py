@@ -152,10 +152,13 @@ def _key(family: BlockFamily, boxes: dict[Value, Box], roots: Sequence[Box]) -> 
                 part, outer, strict=True))))
             if is_pieces and len(part) == len(box):
                 parts.append(tuple(a[0] - b[0] for a, b in zip(part, box, strict=True)))
+            elif rule.boxes is not None:  # a reshape: what it makes whole, to take a part of
+                kept = {read.axis for read in rule.links(node, number) if read is not None}
+                parts.append(tuple(x for axis, x in enumerate(box) if axis not in kept))
     for root, box in zip(family.roots, roots, strict=True):
         if not is_empty(box, root):
             if root.barrier is not None and root.barrier.is_first_special:
-                parts.append(not any(start for start, _ in box))
+                parts.append(not any(start for start, _ in box[root.value.type.rank:]))
             parts.append(tuple(tuple(a[0] - b[0] for a, b in zip(part, boxes[value], strict=True))
                                for value, part in _operand_boxes(root, box)))
     return tuple(parts)

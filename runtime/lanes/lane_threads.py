@@ -38,11 +38,12 @@ class Job:
         self.failed: int | None = None
         self.error: BaseException | None = None
         self.running: set[int] = set()
-        self.changed = threading.Condition(locks.Lock())
+        # No Condition: its ``__enter__`` is Python's, and a cancellation in it would keep the lock.
+        self.lock, self.left = locks.Lock(), queue.SimpleQueue[None]()
 
     def take(self) -> tuple[int, int] | None:
         """The next range; None where there is none."""
-        with self.changed:
+        with self.lock:
             if self.failed is not None or self.next >= self.end:
                 return None
             left = self.end - self.next
@@ -55,39 +56,42 @@ class Job:
         while (lanes := self.take()) is not None:
             failed = failed_at(*lanes)
             if failed is not None:
-                with self.changed:
+                with self.lock:
                     self.failed = failed if self.failed is None else min(self.failed, failed)
 
     def help(self) -> None:
         """`work` of a thread that is not the caller's."""
         ident = threading.get_ident()
-        with self.changed:
-            if self.next >= self.end or self.failed is not None:
-                return
-            self.running.add(ident)
         try:
+            with self.lock:
+                if self.next >= self.end or self.failed is not None:
+                    return
+                self.running.add(ident)
             worker = self.new_worker()
             self.work(worker.failed_at)
             worker.done()
         except _CancelledError:
             pass
         except BaseException as error:  # memory, say
-            with self.changed:
+            with self.lock:
                 self.error, self.next = error, self.end
-        finally:
-            with self.changed:
+        finally:  # a thread is cancelled once: the second try is not interrupted
+            try:
                 self.running.discard(ident)
-                self.changed.notify_all()
+                self.left.put(None)
+            except _CancelledError:
+                self.running.discard(ident)
+                self.left.put(None)
 
     def wait(self) -> None:
-        with self.changed:
-            self.changed.wait_for(lambda: not self.running)
+        while self.running:
+            self.left.get()
 
     def cancel(self) -> None:
         """End what other threads do, as soon as they look."""
-        with self.changed:
+        with self.lock:
             self.next = self.end
-            for ident in self.running:
+            for ident in [*self.running]:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(ident), ctypes.py_object(_CancelledError))
 
@@ -132,9 +136,10 @@ class _Threads:
     def _serve(self, jobs: queue.SimpleQueue[Job]) -> None:
         while True:
             try:
-                job = jobs.get()
-                job.help()
-                del job
+                while True:  # a jump back outside of ``try`` could be interrupted too
+                    job = jobs.get()
+                    job.help()
+                    del job
             except _CancelledError:  # it came when the range had ended
                 continue
 

@@ -262,3 +262,46 @@ def test_checks_of_what_all_blocks_share_are_made_at_the_call() -> None:
         scaled(x, np.array([-2.0, 1.0]), 1)
     with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 2"):
         scaled(x, np.array([2.0, 1.0]), 7)
+
+
+def test_variances_that_differ_in_axes_alone_are_tasks_of_their_own() -> None:
+    """Each function's tasks have keys of their own, though the rest of the graphs is equal."""
+    whole = np.arange(9.0).reshape(3, 3)
+    functions = [lambda x: x.var(axis=0), lambda x: x.var(axis=1), lambda x: x.var(axis=0, ddof=1)]
+    lazy = [fusec.jit(f)(da.from_array(whole, chunks=2)) for f in functions]
+    for got, f in zip(dask.compute(*lazy, scheduler="sync"), functions, strict=True):
+        np.testing.assert_allclose(got, f(whole))
+
+
+def scattered(i: np.ndarray, w: np.ndarray) -> Any:
+    out = np.ones((5, 4))
+    np.add.at(out, i, w)
+    return out, out.sum()
+
+
+def test_a_scatter_whose_weights_are_in_blocks_twice() -> None:
+    i, w = np.array([0, 1, 1, 4, 3, 2]), np.arange(24.0).reshape(6, 4)
+    lazy = fusec.jit(scattered)(
+        da.from_array(i, chunks=((2, 4),)), da.from_array(w, chunks=((2, 4), 2)))
+    for got, want in zip(dask.compute(*lazy, scheduler="sync"), scattered(i, w), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_masked_blocks_are_refused() -> None:
+    masked = da.ma.masked_array(da.arange(6.0, chunks=3), mask=da.arange(6, chunks=3) % 2 == 0)
+    with pytest.raises(TypeError, match="blocks of MaskedArray"):
+        fusec.jit(lambda x: x.sum())(masked)
+
+
+def test_parts_of_a_reshaped_table() -> None:
+    w, z = np.arange(12.0), np.ones((2, 6))
+    got = fusec.jit(lambda w, z: w.reshape(2, 6) + z)(w, da.from_array(z, chunks=(1, 3)))
+    np.testing.assert_array_equal(got.compute(scheduler="sync"), w.reshape(2, 6) + z)
+
+
+def test_axes_without_elements() -> None:
+    f = fusec.jit(lambda x: x * 2)
+    assert f(da.from_array(np.zeros((0, 3)), chunks=((0, 0), (3,)))).compute().shape == (0, 3)
+    with np.errstate(all="ignore"):
+        assert np.isnan(fusec.jit(lambda x: x.var(axis=(0, 1)))(
+            da.from_array(np.zeros((4, 0)), chunks=((2, 2), (0,)))).compute(scheduler="sync"))

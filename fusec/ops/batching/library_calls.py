@@ -155,7 +155,8 @@ def of_points(names: str) -> Callable[[LaneSite], list[Value]]:
 
 
 def _searchsorted(site: LaneSite) -> list[Value]:
-    if site.attrs["form"][:3] != ("tuple", _operand(0), _operand(1)) or site.has_lanes[0]:
+    if site.attrs["form"][:3] != ("tuple", _operand(0), _operand(1)) or site.has_lanes[0] or any(
+            site.has_lanes[2:]):
         raise AloneError("its table differs from lane to lane")
     return site.again(*site.given, results=lane_results(site))
 

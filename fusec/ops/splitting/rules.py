@@ -96,7 +96,16 @@ def _reshape_links(node: Node, number: int) -> Links:
 
 
 def _reshape(site: BlockSite) -> Value:
-    return site.emit("Reshape", site.operand(0), shape=sizes_of(site.box))
+    """Axes that do not keep their place are made whole; then the part of them that is wanted."""
+    shape = site.node.types[0].shape
+    kept = {read.axis for read in _reshape_links(site.node, 0) if read is not None}
+    own = tuple(part if axis in kept else (0, int(size))
+                for axis, (part, size) in enumerate(zip(site.box, shape, strict=True)))
+    whole = site.emit("Reshape", site.operand(0), shape=sizes_of(own))
+    if own == site.box:
+        return whole
+    return site.emit("Slice", whole, steps=(1,) * len(own), sizes=sizes_of(site.box), starts=tuple(
+        a[0] - b[0] for a, b in zip(site.box, own, strict=True)))
 
 
 def _reshape_box(node: Node, number: int, box: Box) -> Box:
