@@ -72,6 +72,25 @@ class SizeText:
             return rest
         return em.value(f"sdiv i64 {em.value(f'sub i64 {a}, {rest}')}, {b}")
 
+    def magnitude(self, value: Size) -> str:
+        """A double that is no less than the number, nor than what it is computed of."""
+        em = self.em
+        value = value.expression if type(value) is Symbolic else value
+        if isinstance(value, Call):
+            left, right = self.magnitude(value.left), self.magnitude(value.right)
+            return em.value(f"fadd double {left}, {right}")
+        if not isinstance(value, Dim):
+            return em.value(f"sitofp i64 {self.number(value)} to double")
+        total = ""
+        for monomial, factor in value.terms:
+            product = literal(F64, float(abs(factor)))
+            for atom in monomial:
+                x = em.value(f"sitofp i64 {self.symbol(atom)} to double") if isinstance(
+                    atom, str) else self.magnitude(atom)
+                product = em.value(f"fmul double {product}, {x}")
+            total = em.value(f"fadd double {total}, {product}") if total else product
+        return total or literal(F64, 0.0)
+
     # -- numbers that are no sizes
 
     def computed(self, x: Any) -> LlvmValue:

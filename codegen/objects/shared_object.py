@@ -149,7 +149,7 @@ class _Layout:
             ".dynsym": elf.SYMBOL.size * len(self.dynamic_names),
             ".rela.dyn": elf.RELA.size * self._loaded_relocations(),
             ".plt": STUB_BYTES[self.machine] * len(self.foreign), ".got": 8 * len(self.table),
-            ".dynamic": 16 * (len(self.needed) + 11),
+            ".dynamic": 16 * (len(self.needed) + 12),  # the last one is DT_NULL
             ".eh_frame_hdr": index_size(parts[".eh_frame"].inputs)}
         for name, size in sizes.items():
             parts[name].size = size

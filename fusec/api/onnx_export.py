@@ -77,6 +77,9 @@ class _Model:
     def proto(self) -> Any:
         concrete, helper = self.concrete, self.onnx.helper
         traced = concrete.build.traced
+        leaves = traced.outputs
+        for number in range(len(leaves)):  # names that arguments must not have
+            self.namer.fresh(f"result_{number}" if len(leaves) > 1 else "result")
         for value in self.graph.inputs:
             self.names[value.node.id, 0] = self.namer.fresh(value.node.attrs["path"])
             if value.shape and self._is_open(value):
@@ -86,7 +89,6 @@ class _Model:
             self.refused.append((concrete.name, "it writes to arguments or state"))
         for node in self.graph.nodes:
             self._add(node)
-        leaves = traced.outputs
         outputs = [self._result(leaf, f"result_{i}" if len(leaves) > 1 else "result")
                    for i, leaf in enumerate(leaves)]
         if self.refused:

@@ -54,9 +54,11 @@ class EventFile:
         elif kind != "text":
             value = np.array(value)
             self._nbytes += value.nbytes
-        self._kept.append(_Summary(kind, name, value, step, now))
-        if (len(self._kept) >= MOST_KEPT or now - self._since > MOST_SECONDS
-                or self._nbytes > MOST_BYTES):
+        with self._lock:
+            self._kept.append(_Summary(kind, name, value, step, now))
+            is_due = (len(self._kept) >= MOST_KEPT or now - self._since > MOST_SECONDS
+                      or self._nbytes > MOST_BYTES)
+        if is_due:
             self._write()
 
     def _write(self) -> None:

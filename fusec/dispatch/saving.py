@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from fusec.state.object_names import named_variables
 from fusec.state.variable import in_trace
 
 from .function import Function
+from .loading import LoadedProgram
 from .wrapped_function import WrappedFunction
 
 _EXCHANGE, _HERE = 2, -100  # of renameat2(2): RENAME_EXCHANGE, AT_FDCWD
@@ -66,13 +68,20 @@ def save(
         files.library()
         target = Path(path).absolute()
         _check_target(target)
-        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(".part", f".{target.name}.", target.parent))
         try:
-            part.mkdir(parents=True)
+            part.chmod(0o777 & ~_umask())
             _write(part, fns, named_variables(dict(variables or {})))
             _into_place(part, target)
         finally:
             shutil.rmtree(part, ignore_errors=True)
+
+
+def _umask() -> int:
+    umask = os.umask(0o22)
+    os.umask(umask)
+    return umask
 
 
 def _check_target(target: Path) -> None:
@@ -119,7 +128,7 @@ def _write(folder: Path, fns: Mapping[str, Any], named: dict[str, Any]) -> None:
 
 def _check_name(name: Any) -> None:
     if type(name) is not str or not name.isidentifier() or name.startswith("_") or (
-            name in ("variables", "functions")):
+            name == "functions" or hasattr(LoadedProgram, name) or name in ("path", "variables")):
         raise user_error(ValueError, f"{name!r} is no name of a saved function", None,
                          "use an identifier, which becomes an attribute of what fusec.load gives")
 

@@ -228,7 +228,25 @@ def _reduced(nodes: OnnxNodes, op: str, x: str, node: Node) -> str:
 
 @_rule("Sum", "Prod")
 def _sum(nodes: OnnxNodes, node: Node, inputs: Sequence[str]) -> str:
+    """ONNX Runtime 1.32 reduces integers in floating point: their sums are products with ones."""
+    if _dtype(node).kind in "iu":
+        return _sum_of_integers(nodes, node, inputs[0])
     return _reduced(nodes, f"Reduce{node.op}", inputs[0], node)
+
+
+def _sum_of_integers(nodes: OnnxNodes, node: Node, x: str) -> str:
+    if node.op == "Prod":
+        raise NotExportedError(f"of {_dtype(node)}")
+    shape, axes = node.inputs[0].shape, [axis % len(node.inputs[0].shape)
+                                         for axis in node.attrs["axes"]]
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    count = math.prod(shape[axis] for axis in axes)
+    if not count:
+        return nodes.constant(np.zeros([shape[axis] for axis in kept], _dtype(node)))
+    rows = nodes.node("Reshape", nodes.node("Transpose", x, perm=[*kept, *axes]), _ints(
+        nodes, [math.prod(shape[axis] for axis in kept), count]), allowzero=1)
+    sums = nodes.node("MatMul", rows, nodes.constant(np.ones((count, 1), _dtype(node))))
+    return nodes.node("Reshape", sums, _ints(nodes, [shape[a] for a in kept]), allowzero=1)
 
 
 @_rule("All", "Any")

@@ -28,15 +28,13 @@ class _DlpackText:
     def __init__(self, entry: CEntry) -> None:
         self.entry, self.function, self.em = entry, entry.function, LlvmEmitter()
         self.shapes: dict[int, list[str]] = {}
-        self.found: dict[str, tuple[int, int]] = {}  # by name of a size: parameter and axis
 
     def text(self) -> tuple[LlvmEmitter, str]:
         em, function = self.em, self.function
         for number, parameter in enumerate(function.parameters):
             if parameter.is_array:
                 self._check_tensor(number, parameter)
-        for k, name in enumerate(function.sizes):
-            number, axis = self.found[name]
+        for k, (number, axis) in enumerate(function.axes):
             em.line(f"%n{k} = add i64 {self.shapes[number][axis]}, 0")
         for number, parameter in enumerate(function.parameters):
             if parameter.is_array:
@@ -89,10 +87,6 @@ class _DlpackText:
             return
         shape = self._load("ptr", tensor, _SHAPE)
         self.shapes[number] = [self._load("i64", shape, 8 * axis) for axis in range(rank)]
-        if number < len(self.function.arguments):
-            for axis, size in enumerate(parameter.shape):
-                if isinstance(size, str):
-                    self.found.setdefault(size, (number, axis))
         self._check_strides(number, rank)
 
     def _check_strides(self, number: int, rank: int) -> None:

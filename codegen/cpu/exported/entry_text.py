@@ -8,14 +8,19 @@ from contextlib import contextmanager
 from typing import Any
 
 from fusec.core.records import dataclass, field
+from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.polynomials import LEAST_ARGUMENT, MOST_ARGUMENT
+from fusec.ir.sizes.size_questions import Computed
+from fusec.ir.sizes.symbolic_numbers import stored
 
 from ...exported.parts import ERRORS, OF_PARAMETER, ExportedFunction, Variant
-from ..emitter import UNLIKELY, LlvmEmitter
-from ..size_text import SizeText
+from ..emitter import UNLIKELY, LlvmEmitter, literal
+from ..size_text import F64, SizeText
 from .call_text import parameters
 from .questions import holds
 from .workspace import Workspace
+
+MOST_BYTES = 1 << 60
 
 
 @dataclass
@@ -98,10 +103,23 @@ class EntryText:
         for number in sorted(set(variant.symbols.values())):
             above = em.value(f"sub i64 %n{number}, {LEAST_ARGUMENT}")
             tests.append(em.value(f"icmp ult i64 {above}, {MOST_ARGUMENT - LEAST_ARGUMENT}"))
+        tests += self._fits(em, sizes, variant)
         with _nested(em, tests, iter(
                 [lambda q=question: holds(sizes, q) for question in variant.questions])):
             yield sizes
             em.label(em.fresh("never"))
+
+    def _fits(self, em: LlvmEmitter, sizes: SizeText, variant: Variant) -> list[str]:
+        """That no number of bytes is beyond 64 bits, asked in floating point."""
+        workspace = self.entry.workspaces[self.function.variants.index(variant)]
+        given = [*(stored(type_.nbytes) for type_ in variant.types), *workspace.blocks]
+        open_ = [n for n in given if isinstance(n, (Dim, Computed))]
+        if not open_:
+            return []
+        total = sizes.magnitude(open_[0])
+        for number in open_[1:]:
+            total = em.value(f"fadd double {total}, {sizes.magnitude(number)}")
+        return [em.value(f"fcmp olt double {total}, {literal(F64, float(MOST_BYTES))}")]
 
     def _check_memory(
         self, em: LlvmEmitter, sizes: SizeText, variant: Variant, workspace: Workspace

@@ -21,11 +21,11 @@ from fusec.signature.specs import TensorSpec
 
 from ..tracing_compiler import TracingCompiler
 from .c_header import header
-from .functions import exported_function
+from .functions import _RESERVED, exported_function
 from .traces import Refusal, RefusedError
 
 _LEVELS = ("v2", "v3", "v4")  # libraries for aarch64 have run nowhere yet
-_NAME = re.compile(r"[A-Za-z]\w*")
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 LIBRARIES = {**dict.fromkeys(["memcpy", "memmove", "memset", "malloc", "free"], "libc.so.6"),
              **dict.fromkeys(["fmod", "fmodf", "fma", "fmaf"], "libm.so.6")}
 THREADS = ("none",)
@@ -111,8 +111,15 @@ def _exported(functions: Compiled) -> list[ExportedFunction]:
                          "give {name: (function, specs)}")
     exported: list[ExportedFunction] = []
     refused: list[tuple[str, Refusal]] = []
+    taken = {*_RESERVED, *LIBRARIES}
     for name, (compiler, specs) in functions.items():
         _checked_name(name, "a function's name")
+        own = {name, f"{name}_sizes", f"{name}_dlpack", f"{name}_error"}
+        if own & taken:
+            raise user_error(ValueError, f"the library cannot define {min(own & taken)}, which is "
+                             "a word of C, of its library, or of another function", None,
+                             "give the function another name")
+        taken |= own
         if isinstance(specs, TensorSpec) or not isinstance(specs, Sequence):
             raise user_error(TypeError, f"the specs of {name} are no sequence", None,
                              "give a tuple with a TensorSpec for each argument")

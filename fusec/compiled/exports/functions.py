@@ -25,14 +25,18 @@ from .traces import PlannedCall, RefusedError, planned
 FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns are near
 # Sizes that have plans of their own where those before do not serve them: the order of loops
 # follows from some, short axes are part of the code.
-LARGE, SMALL = (100, 4096, 65_536), (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
+LARGE, SMALL = (72, 100, 4096, 65_536), (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
 MOST_COMBINED, MOST_TRIALS, MOST_AXES = 2, 24, 8
 _WORDS = (  # of C and C++
     "auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "
     "union unsigned void volatile while bool true false workspace workspace_bytes and or not new "
-    "delete class this template operator private public protected namespace using try catch throw"
-    "")
+    "delete class this template operator private public protected namespace using try catch throw "
+    "alignas alignof and_eq asm bitand bitor char8_t char16_t char32_t compl concept const_cast "
+    "constexpr decltype dynamic_cast explicit export friend mutable noexcept not_eq nullptr or_eq "
+    "reinterpret_cast requires static_assert static_cast thread_local typeid typename typeof "
+    "virtual wchar_t xor xor_eq NULL DLTensor size_t int8_t int16_t int32_t int64_t uint8_t "
+    "uint16_t uint32_t uint64_t")
 _RESERVED = frozenset(_WORDS.split())
 
 
@@ -142,7 +146,7 @@ class Exporter:
             for a, leaf in zip(arguments, self.numbers, strict=True)]
         return ExportedFunction(
             self.name, names, arguments, results, [self._variant(p, len(arguments)) for p in plans],
-            self._size_axes(), [*self.numbers], self._about(general), _loc_of(self.compiler))
+            self._size_axes(), [*self.numbers], self._about(plans), _loc_of(self.compiler))
 
     def _samples(self, hints: list[int]) -> Iterator[Sequence[int]]:
         """Sizes that programs treat each in its own way: large ones in all combinations, ones,
@@ -198,10 +202,11 @@ class Exporter:
     # -- names
 
     def _size_names(self, plan: PlannedCall) -> list[str]:
-        names: dict[int, str] = {}
+        names, taken = dict[int, str](), set[str]()
         for axis, number in zip(self.axes, self.of_axis, strict=True):
             path = plan.call.paths[axis.leaf]
-            names.setdefault(number, f"{_identifier(path)}_{axis.axis}")
+            if number not in names:
+                names[number] = _unique(f"{_identifier(path)}_{axis.axis}", taken)
         self.size_names = [names[k] for k in range(len(names))]
         return self.size_names
 
@@ -236,18 +241,17 @@ class Exporter:
             results.append(CParameter(name, value.type.dtype, shape, True, True))
         return arguments, results
 
-    def _about(self, plan: PlannedCall) -> str:
-        parts = []
+    def _about(self, plans: Sequence[PlannedCall]) -> str:
+        plan, parts = plans[0], list[str]()
         for path, leaf, number in zip(plan.call.paths, plan.call.leaves, plan.traced.positions,
                                       strict=True):
             if number < 0:
                 parts.append(f"{path} is always {_short(leaf)}")
-        shown = [o for o in plan.outputs if isinstance(o, str)]
-        if shown and len(plan.outputs) == 1:
-            parts.append(f"its result is {shown[0]}")
-        else:
-            parts += [f"result {k} is {o}" for k, o in enumerate(plan.outputs)
-                      if isinstance(o, str)]
+        said = [texts[0] if len(set(texts)) == 1 else "a constant that depends on the sizes"
+                for texts in zip(*(p.outputs for p in plans), strict=True)]
+        shown = [(k, o) for k, o in enumerate(said) if isinstance(o, str)]
+        parts += [f"result {k} is {o}" if len(said) > 1 else f"its result is {o}"
+                  for k, o in shown]
         return "; ".join(parts)
 
 
@@ -264,7 +268,8 @@ def _form(plan: PlannedCall) -> Any:
     graph = plan.call_plan.graph
     return (plan.traced.positions, [v.type.kind for v in graph.inputs],
             [(v.type.dtype, v.type.rank) for v in (*graph.inputs, *graph.outputs)],
-            sorted(plan.traced.updates), len(plan.traced.captured))
+            sorted(plan.traced.updates), len(plan.traced.captured),
+            [o if isinstance(o, int) or o.startswith("the argument") else "" for o in plan.outputs])
 
 
 _TRIALS = (2, 3, 4, 7, 16, 17, 100, 1000)

@@ -20,10 +20,10 @@ from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.core.records import dataclass
 from fusec.errors import located
 from fusec.ir import Graph, Loc, Node, Value
-from fusec.ir.sizes.dims import symbols_of
+from fusec.ir.sizes.dims import Dim, symbols_of
 from fusec.ir.sizes.instantiate import Instantiation
-from fusec.ir.sizes.size_questions import Question
-from fusec.ir.sizes.symbolic_numbers import Sizes, expressions
+from fusec.ir.sizes.size_questions import Computed, Question
+from fusec.ir.sizes.symbolic_numbers import Sizes, expressions, stored
 from fusec.ops import Builder, Namer, get
 from fusec.ops.calls.checks import has_effects, make_error
 from fusec.passes.calls.exported_products import exported_products
@@ -215,7 +215,8 @@ def _with_results(traced: Traced) -> tuple[Graph, list[int | str]]:
     outputs: list[int | str] = []
     for leaf in traced.outputs[: traced.treespec.num_leaves]:
         if leaf.kind not in ("graph", "input"):
-            outputs.append(f"always {leaf.value!r}")
+            outputs.append("a number that follows from the sizes" if isinstance(
+                stored(leaf.value), (Dim, Computed)) else f"always {leaf.value!r}")
             continue
         steps = [s for s in leaf.steps if s.op != "ReadOnly" and s.op != "Itself"]
         if leaf.kind == "input" and not steps and leaf.index in traced.positions:

@@ -39,7 +39,11 @@ def _specs(function: OpenFunction, ones: frozenset[str]) -> Any:
     def spec(given: Any) -> Any:
         if not isinstance(given, TensorSpec):
             return given
-        shape = function.graph.inputs[next(types)].shape
+        type_ = function.graph.inputs[next(types)].type
+        if type_.kind != "array":  # a number: Python's where it is one
+            one = type_.dtype.type(1)
+            return one.item() if type_.is_weak else one
+        shape = type_.shape
         return TensorSpec([1 if str(size) in ones else own for size, own in zip(
             shape, given.shape or (), strict=True)], given.dtype)
 

@@ -171,6 +171,10 @@ class _Reader:
         outside = tuple(map(self._outside, row["outside"]))
         outputs = tuple(map(self._output, row["outputs"]))
         orders = tuple(map(self._order, row["orders"]))
+        lies = {leaf: self._order(form["order"]) for leaf, form in zip(
+            leaves, row["leaves"], strict=True) if type(leaf) is int and "order" in form}
+        self._require(all(leaf < len(graph.inputs) and len(order) == graph.inputs[leaf].type.rank
+                          for leaf, order in lies.items()), "an argument has no order of axes")
         inputs = [leaf for leaf in leaves if not isinstance(leaf, StaticArgument)]
         arguments = len(graph.inputs) - len(outside)
         self._require(sorted(inputs) == [*range(arguments)], "its arguments are not the graph's")
@@ -191,7 +195,7 @@ class _Reader:
                 "a result is none of the graph's")
         return SavedSignature(
             self.name, graph, row["inputs"], leaves, outside, row["result"], outputs, orders,
-            self.reader, names, row["beside"])
+            self.reader, names, row["beside"], lies)
 
     def _require(self, holds: bool, why: str) -> None:
         if not holds:

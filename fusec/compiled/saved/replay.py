@@ -64,8 +64,10 @@ class Replay:
         reasons = []
         for signature in self.signatures:
             try:
-                return signature, [as_traced(trace, value) for value in signature.match(
+                given = [as_traced(trace, value) for value in signature.match(
                     args, kwargs, lambda value: _type_of(trace, value))]
+                signature.check_layouts(given)
+                return signature, given
             except MismatchError as error:
                 reasons.append((f"saved {signature}", error))
         raise user_error(

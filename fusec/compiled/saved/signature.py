@@ -21,6 +21,7 @@ from fusec.ir.types import TensorType
 from fusec.ops.graphs.admit import NotAdmittedError, admit
 from fusec.signature.specs import TensorSpec
 from fusec.state.variable import Variable
+from fusec.trace.facts.layout import k_order
 
 from .plain_values import same_value
 from .structures import SavedStructureError, StructureReader
@@ -95,6 +96,8 @@ class SavedSignature:
     reader: StructureReader
     names: tuple[str, ...]  # of parameters that can be given by position
     is_beside: bool  # one of open sizes, for sizes of 1
+    # Of arguments that lie otherwise than in C order: what a trace does follows from it.
+    lies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     _own: Graph | None = None
     _admitted: dict[tuple[int, ...], AdmittedGraph] = field(default_factory=dict)
     _lock: Any = field(default_factory=Lock)
@@ -169,6 +172,20 @@ class SavedSignature:
                 given[leaf] = value
         self._check_sizes([type_of(value).shape for value in given])
         return given
+
+    def check_layouts(self, given: Sequence[Any]) -> None:
+        """Raise `MismatchError` for arrays whose axes lie in another order than was traced:
+        ``x.ravel("K")`` and ``x.flags`` have other values there."""
+        for number, x in enumerate(given):
+            shape, strides = x.shape, x.strides
+            if 0 in shape or not strides or not all(
+                    isinstance(n, int) for n in (*shape, *strides)):
+                continue
+            wanted = self.lies.get(number, range(len(shape)))
+            found = k_order(shape, [strides])
+            if [a for a in found if shape[a] != 1] != [a for a in wanted if shape[a] != 1]:
+                raise MismatchError(f"saved for arrays whose axes lie in the order {[*wanted]}, got"
+                                    f" one of {found}: give np.ascontiguousarray(x)")
 
     def _check_sizes(self, shapes: Sequence[tuple[int, ...]]) -> None:
         sizes = self.sizes(shapes)

@@ -155,7 +155,9 @@ def _leaves(concrete: Concrete) -> Iterator[Any]:
     spec = concrete.executable.spec
     for leaf, path in zip(spec.leaves, spec.paths, strict=True):
         if leaf.input >= 0:
-            yield {"input": leaf.input}
+            order = like_order(concrete.build.traced.input_strides[leaf.input])
+            in_c = list(order) == [*range(len(order))]
+            yield {"input": leaf.input} | ({} if in_c else {"order": list(order)})
             continue
         try:
             yield {"value": plain_form(leaf.object)}
@@ -225,6 +227,10 @@ def parameters_form(compiler: TracingCompiler) -> list[list[Any]]:
         if parameter.default is not parameter.empty:
             row += _default(parameter.default)
         rows.append(row)
+    by_position = [row for row in rows if row[1].startswith("POSITIONAL")]
+    last = max((k for k, row in enumerate(by_position) if len(row) == 2), default=-1)
+    for row in by_position[:last]:  # none of those before one that must be given
+        del row[2:]
     return rows
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import optree
 
+from fusec.errors import user_error
 from fusec.trace.choice.choice import Choice
 from fusec.trace.facts.trees import NAMESPACE
 
@@ -108,8 +109,12 @@ class StructureReader:
 
     def __init__(self, types: Mapping[str, type]) -> None:
         self.types = dict(types)
-        for given in self.types.values():
-            _as_pytree(given)
+        for name, given in self.types.items():  # other functions may know it as an object
+            if dataclasses.is_dataclass(given) and optree.register_pytree_node.get(
+                    given, namespace=NAMESPACE) is None:
+                raise user_error(
+                    TypeError, f"types[{name!r}] is a dataclass that optree does not know", None,
+                    "optree.register_pytree_node(...), as where it was saved")
 
     def tree(self, form: Any, leaf: Callable[[int], Any], depth: int = 0) -> Any:
         """The structure, with ``leaf`` of each leaf's number; raises `SavedStructureError`."""
