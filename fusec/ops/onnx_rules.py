@@ -55,10 +55,17 @@ _SAME = (
     "Equal Where Reciprocal Arcsin:Asin Arccos:Acos Arctan:Atan Arcsinh:Asinh "
     "Arccosh:Acosh Arctanh:Atanh Rint:Round LessEqual:LessOrEqual GreaterEqual:GreaterOrEqual "
     "LogicalAnd:And LogicalOr:Or LogicalXor:Xor LogicalNot:Not IsNan:IsNaN IsInf:IsInf "
-    "BitAnd:BitwiseAnd BitOr:BitwiseOr BitXor:BitwiseXor Invert:BitwiseNot Fabs:Abs "
-    "Copy:Identity Pos:Identity StopGradient:Identity")
+    "Fabs:Abs Copy:Identity Pos:Identity StopGradient:Identity")
 _RULES.update({name: _same(op or name) for name, _, op in (
     word.partition(":") for word in _SAME.split())})
+_OF_BITS = {"BitAnd": "And", "BitOr": "Or", "BitXor": "Xor", "Invert": "Not"}
+
+
+@_rule(*_OF_BITS)
+def _of_bits(nodes: OnnxNodes, node: Node, inputs: Sequence[str]) -> str:
+    """ONNX has operators of their own for booleans."""
+    name = _OF_BITS[node.op]
+    return nodes.node(name if node.types[0].dtype == np.bool_ else f"Bitwise{name}", *inputs)
 
 
 def _dtype(node: Node) -> Any:

@@ -109,3 +109,10 @@ def test_open_sizes_and_writes_are_refused() -> None:
 
     with pytest.raises(fusec.UnsupportedError, match="it writes to arguments or state"):
         fusec.to_onnx(write, [np.ones(3)])
+
+
+def test_bits_and_sums_of_integers() -> None:
+    """Booleans have operators of their own there; its sums of integers are of doubles."""
+    x, y = np.array([1, -2, 3, 0], np.int32), np.array([-1, 2, 3, 0], np.int32)
+    check(lambda x, y: ((x > 0) & (y > 0), (x > 0) | ~(y > 0), (x > 0) ^ (y > 0), x & y, ~x), x, y)
+    check(lambda x: x.sum(), np.array([2**53 + 1, 2**53 + 2]))
