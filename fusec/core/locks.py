@@ -53,6 +53,11 @@ class Lock(_thread.RLock):  # type: ignore[misc]  # final in the stubs alone
             self._at_fork_reinit()  # type: ignore[attr-defined]
 
 
+def condition() -> threading.Condition:
+    """One whose lock is free in a forked child; entering it can be interrupted, as Python's can."""
+    return threading.Condition(Lock())
+
+
 _all: weakref.WeakSet[Lock] = weakref.WeakSet()
 _quiet: list[contextlib.AbstractContextManager[Any]] = []  # in the order they are taken
 _held = threading.local()

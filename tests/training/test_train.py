@@ -337,7 +337,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: Any) -> None:
     def full(*args: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint_files, "_sync", full)
+    monkeypatch.setattr(checkpoint_files, "sync", full)
     with pytest.raises(OSError, match="No space left"):
         fusec.train(model.step, model, batches(), checkpoint=tmp_path / "run")
     monkeypatch.undo()

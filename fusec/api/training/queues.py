@@ -8,7 +8,6 @@ take the rest, or not.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from fusec.core import locks
 from fusec.errors import user_error
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class FIFOQueue(Generic[T]):
                              values=[("capacity", repr(capacity))])
         self.capacity = capacity
         self._items: deque[T] = deque()
-        self._changed = threading.Condition()
+        self._changed = locks.condition()
         self._is_closed = False
         self._error: BaseException | None = None
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fusec.core.locks import Lock
+from fusec.core import locks
 from fusec.core.records import dataclass, field
 from fusec.errors import FusecError
 from fusec.ir.graph import Graph
@@ -100,7 +100,7 @@ class SavedSignature:
     lies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     _own: Graph | None = None
     _admitted: dict[tuple[int, ...], AdmittedGraph] = field(default_factory=dict)
-    _lock: Any = field(default_factory=Lock)
+    _lock: Any = field(default_factory=locks.Lock)
 
     @property
     def symbols(self) -> frozenset[str]:
