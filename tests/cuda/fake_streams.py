@@ -103,14 +103,15 @@ class Stream:
     def __init__(self, streams: Streams, ptr: int) -> None:
         self.streams, self.ptr = streams, ptr
         self.recorded: list[Ask] | None = None
-        self.capturing_thread = 0
+        self.capturing_thread, self.before = 0, list[Stream]()
 
     def __enter__(self) -> Stream:
-        self.before, self.streams.current = self.streams.current, self
+        self.before.append(self.streams.current)
+        self.streams.current = self
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.streams.current = self.before
+        self.streams.current = self.before.pop()
 
     def synchronize(self) -> None:
         self.streams.look()

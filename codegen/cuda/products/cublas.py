@@ -129,19 +129,17 @@ class Cublas:
             raise CublasError(self.refused)
 
     def _compare(self, dtype: np.dtype) -> None:
-        """A small product, one operand transposed, twice, with NumPy's."""
+        """A small product, one operand transposed, twice, with NumPy's, on the driver's stream."""
         cupy = self.driver.cupy
         left, right = (np.arange(2 * n, dtype=dtype).reshape(2, -1) for n in (12, 15))
-        with self.driver.device, self.driver.stream:
-            a, b = cupy.asarray(left), cupy.asarray(right)
-            out, room = cupy.ndarray((2, 4, 5), dtype), cupy.cuda.alloc(self.workspace)
-            size = dtype.itemsize
-            made = matrix_product(dtype, Laid((2, 4, 3), (12 * size, 3 * size, size)),
-                                  Laid((2, 3, 5), (15 * size, size, 3 * size)),
-                                  Laid((2, 4, 5), (20 * size, 5 * size, size)))
-            assert made is not None
-            self.call(
-                made, self.driver.stream.ptr, a.data.ptr, b.data.ptr, out.data.ptr, room.ptr)
-            got = out.get()
-        if (got != left.reshape(2, 4, 3) @ right.reshape(2, 5, 3).swapaxes(1, 2)).any():
+        a, b = cupy.asarray(left), cupy.asarray(right)
+        out, room = cupy.ndarray((2, 4, 5), dtype), cupy.cuda.alloc(self.workspace)
+        size = dtype.itemsize
+        made = matrix_product(dtype, Laid((2, 4, 3), (12 * size, 3 * size, size)),
+                              Laid((2, 3, 5), (15 * size, size, 3 * size)),
+                              Laid((2, 4, 5), (20 * size, 5 * size, size)))
+        assert made is not None
+        self.call(made, self.driver.stream.ptr, a.data.ptr, b.data.ptr, out.data.ptr, room.ptr)
+        want = left.reshape(2, 4, 3) @ right.reshape(2, 5, 3).swapaxes(1, 2)
+        if (out.get() != want).any():
             self.refused = "cuBLAS gives another product than NumPy"
