@@ -213,6 +213,7 @@ def test_a_program_that_captures_gets_the_kernels(cupy: FakeCupy) -> None:
         assert len(graph.launches) >= 3
         x[...] = cupy.asarray(X + 1)
         graph.launch()
+        stream.synchronize()
     np.testing.assert_allclose(y.get(), softmax(X + 1), rtol=1e-13)
 
 
