@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from dask._task_spec import DataNode, Task, TaskRef
@@ -165,8 +166,8 @@ class _FamilyTasks:
                 ((0, size),) if place is None else tuple(lines.bounds(place, size))
                 for place, size in zip(root.places[:rank], root.sizes[:rank], strict=True))
             self.layers.stored[value] = Stored(
-                name, bounds, lambda numbers, name=name: (name, *numbers),  # type: ignore[misc]
-                value.dtype.itemsize, is_shared=not any(root.places[:rank]))
+                name, bounds, partial(_key_of_block, name), value.dtype.itemsize,
+                is_shared=not any(root.places[:rank]))
 
     # -- tasks
 
@@ -245,6 +246,11 @@ class _FamilyTasks:
 def take_results(results: tuple[Any, ...], slots: Sequence[int]) -> tuple[Any, ...]:
     """Several of a block's results."""
     return tuple(results[slot] for slot in slots)
+
+
+def _key_of_block(name: str, numbers: Block) -> Any:
+    """Dask's key of a block."""
+    return (name, *numbers)
 
 
 def _counts(root: Root, inner: Sequence[Box]) -> list[int] | None:

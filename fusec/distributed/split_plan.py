@@ -59,7 +59,7 @@ def plan_of_call(
     states = states_of(graph, chunks, cuts)
     stages = stages_of(graph, states, graph.outputs[:count])
     first = len(graph.inputs) - len(cuts) - len(traced.captured)
-    wholes = {first + k: _now(source) for k, source in enumerate(traced.captured)}
+    wholes = {first + k: value for k, value in enumerate(traced.captured_now())}
     for leaf, number in zip(call.leaves, traced.positions, strict=True):
         if number >= 0 and number not in chunks:
             wholes[number] = np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
@@ -78,12 +78,6 @@ def _run_checks(graph: Graph, wholes: Mapping[int, Any]) -> None:
         given = [v for number, v in enumerate(graph.inputs) if number in wholes]
         evaluate(Graph.build(given, [], name=graph.name, extra=checks),
                  [wholes[number] for number in sorted(wholes)])
-
-
-def _now(source: Any) -> Any:
-    """A value from outside as it is now; calls that come later have their own."""
-    value = source() if callable(source) else source
-    return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def _with_views(

@@ -132,6 +132,11 @@ class Traced:
         """The trace for arguments of these sizes, which its symbols stand for."""
         return self.instantiated(Instantiation(sizes))
 
+    def captured_now(self) -> list[Any]:
+        """What is read from outside, as it is now: copies of arrays, for who computes later."""
+        values = [source() if callable(source) else source for source in self.captured]
+        return [np.array(v) if isinstance(v, np.ndarray) else v for v in values]
+
     def instantiated(self, mapping: Instantiation) -> Traced:
         """The same, of nodes that another graph may share."""
         start = time.perf_counter()

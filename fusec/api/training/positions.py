@@ -63,8 +63,9 @@ class TrainingInputs:
     @property
     def steps(self) -> int | None:
         """How many examples all passes have; None: nobody knows."""
+        inputs: Any = self.inputs
         try:
-            return None if self.epochs is None else self.epochs * len(self.inputs)  # type: ignore[arg-type]
+            return None if self.epochs is None else self.epochs * len(inputs)
         except TypeError:
             return None
 

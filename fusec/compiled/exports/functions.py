@@ -190,7 +190,7 @@ class Exporter:
         positions = plan.traced.positions
         arguments = {n: self.numbers[leaf] for leaf, n in enumerate(positions) if n >= 0}
         first = len(plan.traced.graph.inputs) - len(plan.traced.captured)
-        constants = {first + k: _now(x) for k, x in enumerate(plan.traced.captured)}
+        constants = {first + k: x for k, x in enumerate(plan.traced.captured_now())}
         graph = plan.call_plan.graph
         results = {k: k for k in range(len(graph.outputs))}
         types = [graph.inputs[n].type for leaf, n in enumerate(positions) if n >= 0]
@@ -314,12 +314,6 @@ def _unique(name: str, taken: set[str]) -> str:
         unique = f"{base}{count}"
     taken.add(unique)
     return unique
-
-
-def _now(source: Any) -> Any:
-    """A value that is read from outside, as it is now."""
-    value = source() if callable(source) else source
-    return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def _short(value: Any) -> str:

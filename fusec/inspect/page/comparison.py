@@ -146,8 +146,12 @@ def matched(left: Sequence[Seen], right: Sequence[Seen]) -> list[tuple[Seen, See
             if table[key(seen)]:
                 pairs.append((seen, table[key(seen)].pop()))
         taken = {id(seen) for pair in pairs for seen in pair}
-        rest = tuple([s for s in side if id(s) not in taken] for side in rest)  # type: ignore[assignment]
+        rest = _without(rest[0], taken), _without(rest[1], taken)
     return pairs
+
+
+def _without(side: Sequence[Seen], taken: set[int]) -> list[Seen]:
+    return [seen for seen in side if id(seen) not in taken]
 
 
 def _changes(a: Seen, b: Seen) -> str:
