@@ -32,6 +32,7 @@ PROBE = ("import sys, venv, ensurepip; "
          "print(*sys.version_info[:2], sep='.'); print(sys.version_info[2])")
 VERSIONS = "import platform, numpy; print(f'{platform.python_version()}, {numpy.__version__}')"
 PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet", "--retries", "10", "--timeout", "60")
+UV = FOLDER / "uv"
 installing = Lock()
 
 
@@ -94,14 +95,18 @@ class Environment:
         wanted = f"{self.base}\n{(ROOT / 'pyproject.toml').read_text()}"
         if stamp.exists() and stamp.read_text() == wanted:
             return
-        run(self.base, "-m", "venv", "--clear", str(self.folder))
+        run(self.base, "-m", "venv", "--clear", "--without-pip", str(self.folder))
         needs = list(project()["dependencies"])
         needs += [line for extra in EXTRAS for line in project()["optional-dependencies"][extra]]
         pinned = [f"numpy=={oldest_numpy()}"] if self.numpy == "oldest" else []
-        run(self.python, *PIP, "install", *needs, *pinned)
+        self.install(*needs, *pinned)
         with installing:  # two installs of one checkout write the same files
-            run(self.python, *PIP, "install", "--no-deps", "-e", str(ROOT))
+            self.install("--no-deps", "-e", str(ROOT))
         stamp.write_text(wanted)
+
+    def install(self, *what: str) -> None:
+        """From the package index, or from what another environment has had from there."""
+        run(str(UV / "bin" / "uv"), "pip", "install", "--quiet", "--python", self.python, *what)
 
     def test(self) -> tuple[bool, str]:
         """Whether the part passed, and what to print about it."""
@@ -148,11 +153,19 @@ def environments(tested: str | None) -> list[Environment]:
     return made
 
 
+def make_uv() -> None:
+    """uv takes seconds where pip takes a minute of each environment."""
+    if not (UV / "bin" / "uv").exists():
+        run(sys.executable, "-m", "venv", "--clear", str(UV))
+        run(str(UV / "bin" / "python"), *PIP, "install", "uv>=0.5")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tested", metavar="PYTHON", help="has run the whole suite")
     chosen = environments(parser.parse_args().tested)
     FOLDER.mkdir(exist_ok=True)
+    make_uv()
     results = []
     # Machine code is the same under each of them: it is compiled once.
     with tempfile.TemporaryDirectory(prefix="fusec-test-cache-") as cache, \
