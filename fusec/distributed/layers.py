@@ -13,14 +13,8 @@ from dask._task_spec import DataNode, Task, TaskRef
 from fusec.core.records import dataclass, field
 from fusec.ir import Value
 from fusec.ops.splitting import Box
-from fusec.passes.split.local_graphs import (
-    Geometry,
-    LocalGraph,
-    check_halos,
-    geometry_of,
-    is_empty,
-    local_graph,
-)
+from fusec.passes.split.geometries import Geometries, Geometry
+from fusec.passes.split.local_graphs import Halos, LocalGraph, local_graph
 from fusec.passes.split.stages import BlockFamily, Root, Stages
 
 from .block_tasks import StageCode, join_blocks, run_block, take_result
@@ -36,7 +30,6 @@ class Kinds:
     """The graphs of one family: one for each kind of block."""
 
     family: BlockFamily
-    stages: Stages
     graphs: list[LocalGraph] = field(default_factory=list)
     _numbers: dict[Any, int] = field(default_factory=dict)
 
@@ -45,7 +38,7 @@ class Kinds:
         number = self._numbers.get(geometry.key)
         if number is None:
             number = self._numbers[geometry.key] = len(self.graphs)
-            self.graphs.append(local_graph(self.stages.states, self.family, geometry))
+            self.graphs.append(local_graph(self.family, geometry))
         return number
 
     def slots(self, graph: LocalGraph) -> list[int | None]:
@@ -87,28 +80,21 @@ class _FamilyTasks:
         self.layers, self.family, self.number = layers, family, number
         self.states = layers.stages.states
         self.name = layers.key_name(f"stage{family.stage}", number)
-        self.kinds = Kinds(family, layers.stages)
+        self.kinds, self.halos = Kinds(family), Halos(self.states, family)
         self.is_single = len(family.roots) == 1 and family.roots[0].barrier is None
-        self.done: list[Block] = []
-        self.empty: dict[Block, list[bool]] = {}
-        self.kept: dict[tuple[Root, int], dict[int, int]] = {}
+        self.done: list[tuple[Block, Geometry]] = []
+        self.kept: dict[Root, list[tuple[int | None, dict[int, int]]]] = {}
 
     def build(self) -> None:
         code_key = self.layers.key_name("code", self.number)
-        work: list[tuple[Block, Geometry, int]] = []
-        halos: dict[tuple[Value, int], int] = {}
-        for block in self._blocks():
-            geometry = geometry_of(self.states, self.family, block)
-            if geometry is not None:
-                check_halos(self.states, self.family, block, geometry, halos)
-                work.append((block, geometry, self.kinds.number(geometry)))
-                self.empty[block] = [is_empty(box, root) for box, root in zip(
-                    geometry.roots, self.family.roots, strict=True)]
+        work = list(self._work())
+        like: dict[int, tuple[Geometry, int]] = {}
+        for _, geometry, kind in work:
+            like[kind] = geometry, like.get(kind, (geometry, 0))[1] + 1
         code = StageCode(self.name, [k.graph.to_json() for k in self.kinds.graphs],
                          [self.kinds.slots(k) for k in self.kinds.graphs])
         self.layers.codes.append(code)
-        self.layers.reports.append(report_of(
-            self.family, [geometry for _, geometry, _ in work], len(self.kinds.graphs), halos))
+        self.layers.reports.append(report_of(self.family, like, self.halos.widest))
         self.layers.tasks[code_key] = DataNode(code_key, code)
         self._place_results()
         for block, geometry, kind in work:
@@ -119,9 +105,15 @@ class _FamilyTasks:
             elif not self.is_single:
                 self._take(root, slot)
 
-    def _blocks(self) -> Iterator[Block]:
-        return itertools.product(*(
-            range(self.states.lines.blocks(line)) for line in self.family.grid))
+    def _work(self) -> Iterator[tuple[Block, Geometry, int]]:
+        """The blocks that have elements, with their boxes and the numbers of their graphs."""
+        geometries = Geometries(self.states, self.family)
+        for block in itertools.product(*(
+                range(self.states.lines.blocks(line)) for line in self.family.grid)):
+            geometry = geometries.of(block)
+            if geometry is not None:
+                self.halos.note(block, geometry)
+                yield block, geometry, self.kinds.number(geometry)
 
     def _slotted(self) -> Iterator[tuple[int, Root]]:
         """The roots, each with the number of its first result."""
@@ -141,20 +133,21 @@ class _FamilyTasks:
 
     def _numbers(self, root: Root, block: Block) -> Block:
         """The numbers of a result's block among those that have elements."""
-        rank = root.value.type.rank
-        return tuple(0 if at is None else self._kept(root, axis)[block[at]]
-                     for axis, at in enumerate(root.along[:rank]))
+        kept = self.kept.get(root)
+        if kept is None:
+            kept = self.kept[root] = [
+                (at, {} if at is None else self._kept(root, axis))
+                for axis, at in enumerate(root.along[:root.value.type.rank])]
+        return tuple([0 if at is None else numbers[block[at]] for at, numbers in kept])
 
     def _kept(self, root: Root, axis: int) -> dict[int, int]:
         """The blocks along an axis that have elements, with their numbers among these."""
         place, size, lines = root.places[axis], root.sizes[axis], self.states.lines
         assert place is not None
-        if (root, axis) not in self.kept:
-            kept = (b for b in range(lines.blocks(place.line))
-                    if range(*lines.interval(place, size, b)))
-            self.kept[root, axis] = {b: number for number, b in enumerate(kept)} or (
-                dict.fromkeys(range(lines.blocks(place.line)), 0))  # an axis without elements
-        return self.kept[root, axis]
+        parts = lines.intervals(place, size)
+        kept = (block for block, part in enumerate(parts) if range(*part))
+        return {block: number for number, block in enumerate(kept)} or (
+            dict.fromkeys(range(len(parts)), 0))  # an axis without elements
 
     def _place_results(self) -> None:
         """Note where the results will be."""
@@ -181,14 +174,14 @@ class _FamilyTasks:
         key = self._key(block)
         self.layers.tasks[key] = Task(key, run_block, TaskRef(code_key), kind, starts,
                                       tuple(layouts), self.is_single, *references)
-        self.done.append(block)
+        self.done.append((block, geometry))
 
     def _take(self, root: Root, slot: int) -> None:
         """The blocks of one of several results."""
         stored = self.layers.stored[root.value]
         number = self.family.roots.index(root)
-        for block in self.done:
-            if not self.empty[block][number]:
+        for block, geometry in self.done:
+            if not geometry.empty[number]:
                 key = stored.key(self._numbers(root, block))
                 self.layers.tasks[key] = Task(key, take_result, TaskRef((self.name, *block)), slot)
 
@@ -198,10 +191,10 @@ class _FamilyTasks:
         """The tasks that join a barrier's partials, for each block of its result."""
         groups: dict[Block, list[tuple[Block, Box]]] = {}
         number, rank = self.family.roots.index(root), root.value.type.rank
-        for block in self.done:
-            if not self.empty[block][number]:
+        for block, geometry in self.done:
+            if not geometry.empty[number]:
                 groups.setdefault(self._numbers(root, block), []).append(
-                    (block, root.box(self.states, block)[rank:]))
+                    (block, geometry.roots[number][rank:]))
         slots = tuple(range(slot, slot + root.width))
         are_alone = all(r.barrier is not None for r in self.family.roots)
         for numbers, members in groups.items():

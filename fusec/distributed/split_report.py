@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fusec.compiled.reports.explain import Explanation
@@ -14,7 +14,7 @@ from fusec.core.records import dataclass
 from fusec.errors import user_error
 from fusec.ir import Loc, Value
 from fusec.ops.splitting import Box
-from fusec.passes.split.local_graphs import Geometry
+from fusec.passes.split.geometries import Geometry
 from fusec.passes.split.stages import BlockFamily, Root
 
 
@@ -77,18 +77,20 @@ class SplitExplanation(Explanation):
 
 
 def report_of(
-    family: BlockFamily, work: Sequence[Geometry], kinds: int, halos: dict[tuple[Value, int], int]
+    family: BlockFamily, work: Mapping[int, tuple[Geometry, int]],
+    halos: dict[tuple[Value, int], int],
 ) -> StageReport:
-    """The report of a family whose blocks have these boxes."""
+    """The report of a family; ``work``: by kind of block the boxes of one, and how many there are.
+    """
     stored = [_named(root) for root in family.roots if root.barrier is None]
     barriers = [f"{_named(root)}, joined by {root.barrier.join}"
                 for root in family.roots if root.barrier is not None]
     edges = [f"{count_text(halo, 'element')} of {leaf.name.removesuffix(':0')} along axis {axis}"
              for (leaf, axis), halo in halos.items()]
     return StageReport(
-        family.stage, len(work), kinds, stored, barriers, edges,
-        max((_task_bytes(family, geometry) for geometry in work), default=0),
-        sum(_partial_bytes(family, geometry) for geometry in work))
+        family.stage, sum(count for _, count in work.values()), len(work), stored, barriers, edges,
+        max((_task_bytes(family, geometry) for geometry, _ in work.values()), default=0),
+        sum(count * _partial_bytes(family, geometry) for geometry, count in work.values()))
 
 
 def _named(root: Root) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from fusec.passes.split.grids import covering
 from .block_tasks import Layout, cut_part
 
 Tasks = dict[Any, Any]
+_ONE: Layout = (None, None)  # one part, all of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,17 @@ class Stored:
     def chunks(self) -> tuple[tuple[int, ...], ...]:
         """The lengths of its blocks, as Dask has them."""
         return tuple(tuple(stop - start for start, stop in axis) for axis in self.bounds)
+
+    @functools.cached_property
+    def _numbers(self) -> list[dict[Interval, int]]:
+        """By axis the number of each block."""
+        return [{part: number for number, part in enumerate(axis)} for axis in self.bounds]
+
+    def block(self, box: Box) -> tuple[int, ...] | None:
+        """The numbers of the block that is this box; None where none is."""
+        numbers = tuple([axis.get(part, -1) for axis, part in zip(
+            self._numbers, box, strict=True)])
+        return None if -1 in numbers else numbers
 
     def parts(self, box: Box) -> Iterator[tuple[tuple[int, ...], Box, bool]]:
         """The blocks that hold parts of a box, in C order: with the part of the block that is
@@ -68,13 +81,16 @@ class Reads:
 
     def argument(self, stored: Stored, box: Box) -> tuple[Layout, list[TaskRef]]:
         """How a task gets a box of an array: its layout, and the references that it needs."""
+        block = stored.block(box)
+        if block is not None:
+            return _ONE, [TaskRef(stored.key(block))]
         parts = list(stored.parts(box))
         if len(parts) == 1:
             numbers, part, is_all = parts[0]
             reference = TaskRef(stored.key(numbers))
             if is_all or stored.is_shared:
                 return (None, None if is_all else part), [reference]
-            return (None, None), [self._cut(stored, numbers, part)]
+            return _ONE, [self._cut(stored, numbers, part)]
         references = [TaskRef(stored.key(numbers)) if is_all else self._cut(stored, numbers, part)
                       for numbers, part, is_all in parts]
         return (stored.grid(box), None), references

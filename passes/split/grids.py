@@ -65,19 +65,16 @@ class Lines:
         """The number of blocks along a settled line."""
         return len(self.cuts[line]) + 1
 
-    def interval(self, place: Place, size: int, block: int) -> Interval:
-        """The positions of a value's axis of that length in a block; perhaps none."""
+    def intervals(self, place: Place, size: int) -> list[Interval]:
+        """The positions of a value's axis of that length in each block of its line; perhaps none.
+        """
         line, shift = self.settled(place)
-        cuts = self.cuts[line]
-        start = 0 if block == 0 else min(max(cuts[block - 1] - shift, 0), size)
-        stop = size if block == len(cuts) else min(max(cuts[block] - shift, 0), size)
-        return start, stop
+        ends = [min(max(cut - shift, 0), size) for cut in self.cuts[line]]
+        return list(itertools.pairwise((0, *ends, size)))
 
     def bounds(self, place: Place, size: int) -> list[Interval]:
         """The blocks of an axis, those without elements left out."""
-        line = self.settled(place).line
-        parts = (self.interval(place, size, block) for block in range(self.blocks(line)))
-        return [part for part in parts if part[1] > part[0]] or [(0, 0)]
+        return [part for part in self.intervals(place, size) if part[1] > part[0]] or [(0, 0)]
 
     def shortest(self, line: int) -> int:
         """The length of the shortest block between two cuts; of the first and last nobody knows."""

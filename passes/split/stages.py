@@ -18,7 +18,7 @@ from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
 from fusec.ops import registry
 from fusec.ops.regions.cones import is_piecewise
-from fusec.ops.splitting import Box
+from fusec.ops.splitting import Interval
 
 from .barriers import Barrier
 from .grids import Place
@@ -53,15 +53,16 @@ class Root:
             self.barrier.operands[r.number].shape[r.axis] for r in self.barrier.reduced)
         return [*map(int, self.value.shape), *map(int, inner)]
 
-    def box(self, states: SplitStates, block: Sequence[int]) -> Box:
-        """The part of it that is in a block: of the result's axes, then of those joined along."""
-        box = [(0, size) if place is None or at is None else
-               states.lines.interval(place, size, block[at])
-               for place, at, size in zip(self.places, self.along, self.sizes, strict=True)]
-        for axis, (start, stop) in enumerate(
+    def intervals(self, states: SplitStates) -> list[list[Interval]]:
+        """By axis of ``places`` the part of it that is in each block along the grid's axis; one for
+        all where it is not in blocks."""
+        parts = [[(0, size)] if place is None or at is None else
+                 states.lines.intervals(place, size)
+                 for place, at, size in zip(self.places, self.along, self.sizes, strict=True)]
+        for axis, (first, last) in enumerate(
                 () if self.barrier is None else self.barrier.only, self.value.type.rank):
-            box[axis] = max(box[axis][0], start), min(box[axis][1], stop)
-        return tuple(box)
+            parts[axis] = [(max(start, first), min(stop, last)) for start, stop in parts[axis]]
+        return parts
 
 
 @dataclass(eq=False)

@@ -70,6 +70,16 @@ class SplitRule:
             return self.boxes(node, number, box)
         return linked(self.links(node, number), node.inputs[number].shape, box)
 
+    def is_pieces(self, node: Node) -> bool:
+        """Whether the result is put together of parts of operands."""
+        return self.boxes is not None or registry.get(node.op).kind == "piecewise"
+
+    def moves(self, node: Node) -> bool:
+        """Whether an operand's box moves as its links say where the result's does: everywhere, not
+        but within the array."""
+        return not self.is_pieces(node) or (
+            node.op == "Slice" and all(step == 1 for step in node.attrs["steps"]))
+
 
 def linked(links: Links, shape: Sequence[Any], box: Box) -> Box:
     """The box of an operand of this shape whose axes go along those of the result."""

@@ -1,0 +1,266 @@
+"""The boxes of a family's blocks, most of them those of another block moved along the grid.
+
+Where every node of a family reads at fixed distances (`Moved.of`), blocks whose roots have the same
+lengths and lie the same way to each other have the same boxes but for where these begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fusec.core.records import dataclass, field
+from fusec.ir import Node, Value
+from fusec.ops.splitting import Box
+from fusec.ops.splitting.protocol import SplitRule, rule_of, sizes_of
+
+from .stages import BlockFamily, Root
+from .states import SplitStates
+
+Along = tuple[int | None, ...]  # by axis of a value: the axis of the grid that its box goes along
+Block = Sequence[int]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The boxes of one block.  ``reads``: of the family's leaves that it reads; ``empty``: by root
+    whether it has no elements there though it has some; ``key``: equal where the graph is the
+    same.  ``moved``: how far along each axis of the grid it lies from the block of ``boxes``.
+    """
+
+    boxes: Mapping[Value, Box]
+    roots: tuple[Box, ...]
+    reads: tuple[tuple[Value, Box], ...]
+    empty: tuple[bool, ...]
+    key: int
+    along: Mapping[Value, Along] = field(default_factory=dict)
+    moved: tuple[int, ...] = ()
+
+    def start(self, value: Value, axis: int) -> int:
+        """Where the box of a value begins along an axis."""
+        grid_axis = self.along[value][axis] if self.moved else None
+        return self.boxes[value][axis][0] + (0 if grid_axis is None else self.moved[grid_axis])
+
+
+def is_empty(box: Box, root: Root) -> bool:
+    """Whether a block has no element of a root though the root has some."""
+    return any(start >= stop and size > 0
+               for (start, stop), size in zip(box, root.sizes, strict=True))
+
+
+def operand_boxes(root: Root, box: Box) -> list[tuple[Value, Box]]:
+    """The boxes of what a root is made of."""
+    if root.barrier is None:
+        return [(root.value, box)]
+    rank = root.value.type.rank
+    parts = root.barrier.boxes(box[:rank], box[rank:])
+    return list(zip(root.barrier.operands, parts, strict=True))
+
+
+class Geometries:
+    """Makes the geometry of each block of a family."""
+
+    def __init__(self, states: SplitStates, family: BlockFamily) -> None:
+        self.family = family
+        self._rules = {node: rule_of(node) for node in family.nodes}
+        self._intervals = [root.intervals(states) for root in family.roots]
+        self._keys: dict[Any, int] = {}
+        self._known: dict[Any, tuple[Geometry, tuple[int, ...]]] = {}
+        self._along = _along_of(family, self._rules)
+
+    def of(self, block: Block) -> Geometry | None:
+        """The boxes of a block; None where none of its roots has elements there."""
+        roots = tuple(
+            tuple([part[0 if at is None else block[at]]
+                   for part, at in zip(axes, root.along, strict=True)])
+            for axes, root in zip(self._intervals, self.family.roots, strict=True))
+        if self._along is None:
+            return self._made(roots)
+        starts = self._starts(roots)
+        key = tuple([tuple([
+            (start, stop) if at is None else (start - starts[at], stop - starts[at])
+            for (start, stop), at in zip(box, root.along, strict=True)])
+            for box, root in zip(roots, self.family.roots, strict=True)]), tuple([
+                _is_first(root, box) for box, root in zip(roots, self.family.roots, strict=True)])
+        known = self._known.get(key)
+        if known is not None:
+            return self._moved(known, roots, starts)
+        made = self._made(roots)
+        if made is not None and not any(stop <= start for box in roots for start, stop in box):
+            self._known[key] = made, starts
+        return made
+
+    def _starts(self, roots: Sequence[Box]) -> tuple[int, ...]:
+        """Where a block begins along each axis of the grid: where one of its roots does."""
+        starts = [0] * len(self.family.grid)
+        for box, root in zip(roots, self.family.roots, strict=True):
+            for (start, _), at in zip(box, root.along, strict=True):
+                if at is not None:
+                    starts[at] = start
+        return tuple(starts)
+
+    def _moved(
+        self, known: tuple[Geometry, tuple[int, ...]], roots: tuple[Box, ...],
+        starts: tuple[int, ...],
+    ) -> Geometry:
+        other, begin = known
+        by = tuple([a - b for a, b in zip(starts, begin, strict=True)])
+        reads = tuple([(leaf, _shifted(box, other.along[leaf], by)) for leaf, box in other.reads])
+        return Geometry(other.boxes, roots, reads, other.empty, other.key, other.along, by)
+
+    def _made(self, roots: tuple[Box, ...]) -> Geometry | None:
+        """The boxes, pulled back through the nodes."""
+        family, boxes = self.family, dict[Value, Box]()
+        empty = tuple(is_empty(box, root) for root, box in zip(family.roots, roots, strict=True))
+        for root, box, is_none in zip(family.roots, roots, empty, strict=True):
+            if not is_none:
+                for value, part in operand_boxes(root, box):
+                    _note(boxes, value, part)
+        if not boxes:
+            return None
+        for node in reversed(family.nodes):
+            _pull(boxes, node, self._rules[node])
+        reads = tuple((leaf, boxes[leaf]) for leaf in family.leaves if leaf in boxes)
+        key = _key(family, self._rules, boxes, roots)
+        number = self._keys.setdefault(key, len(self._keys))
+        return Geometry(boxes, roots, reads, empty, number, self._along or {})
+
+
+def _shifted(box: Box, along: Along, by: Sequence[int]) -> Box:
+    return tuple([part if at is None else (part[0] + by[at], part[1] + by[at])
+                  for part, at in zip(box, along, strict=True)])
+
+
+def _is_first(root: Root, box: Box) -> bool:
+    """Whether a partial is that of the first block, which is made in another way."""
+    return root.barrier is not None and root.barrier.is_first_special and not any(
+        start for start, _ in box[root.value.type.rank:])
+
+
+# ------------------------------------------------------------------------------------- pulling back
+
+
+def _note(boxes: dict[Value, Box], value: Value, box: Box) -> None:
+    """Widen the box of a value so that it holds this one."""
+    known = boxes.get(value)
+    boxes[value] = box if known is None else tuple(
+        (min(a, c), max(b, d)) for (a, b), (c, d) in zip(known, box, strict=True))
+
+
+def whole_box(value: Value) -> Box:
+    return tuple((0, size) for size in value.shape)
+
+
+def _pull(boxes: dict[Value, Box], node: Node, rule: SplitRule | None) -> None:
+    for value in node.outputs:
+        if value not in boxes:
+            continue
+        if rule is None:
+            boxes[value] = whole_box(value)
+        for number, operand in enumerate(node.inputs):
+            box = whole_box(operand) if rule is None else rule.box_of(node, number, boxes[value])
+            if box is not None:
+                _note(boxes, operand, box)
+
+
+def _key(
+    family: BlockFamily, rules: Mapping[Node, SplitRule | None], boxes: Mapping[Value, Box],
+    roots: Sequence[Box],
+) -> tuple[Any, ...]:
+    """Whatever the graph of a block depends on: sizes, and how boxes lie in each other."""
+    parts: list[Any] = [tuple(map(sizes_of, roots))]
+    for value in family.leaves:
+        parts.append(sizes_of(boxes[value]) if value in boxes else None)
+    for node in family.nodes:
+        rule = rules[node]
+        if rule is not None and node.out() in boxes:
+            parts.append(_node_key(node, rule, boxes))
+    for root, box in zip(family.roots, roots, strict=True):
+        if not is_empty(box, root):
+            parts.append(_is_first(root, box))
+            parts.append(tuple(tuple(a[0] - b[0] for a, b in zip(part, boxes[value], strict=True))
+                               for value, part in operand_boxes(root, box)))
+    return tuple(parts)
+
+
+def _node_key(node: Node, rule: SplitRule, boxes: Mapping[Value, Box]) -> tuple[Any, ...]:
+    box = boxes[node.out()]
+    parts: list[Any] = [sizes_of(box)]
+    is_pieces = rule.is_pieces(node)
+    for number, operand in enumerate(node.inputs):
+        part = rule.box_of(node, number, box)
+        if part is None:
+            parts.append(None)
+            continue
+        parts.append((sizes_of(part), tuple(a[0] - b[0] for a, b in zip(
+            part, boxes[operand], strict=True))))
+        if is_pieces and len(part) == len(box):
+            parts.append(tuple(a[0] - b[0] for a, b in zip(part, box, strict=True)))
+        elif rule.boxes is not None:  # a reshape: what it makes whole, to take a part of
+            kept = {read.axis for read in rule.links(node, number) if read is not None}
+            parts.append(tuple(x for axis, x in enumerate(box) if axis not in kept))
+    return tuple(parts)
+
+
+# ------------------------------------------------------------------------------- boxes that move
+
+
+class _Mixed(Exception):
+    """A box that does not move with one axis of the grid as a whole."""
+
+
+def _along_of(
+    family: BlockFamily, rules: Mapping[Node, SplitRule | None]
+) -> dict[Value, Along] | None:
+    """By value the axes of the grid that its box moves along; None where one moves otherwise."""
+    along: dict[Value, Along] = {}
+    try:
+        for root in family.roots:
+            for value, axes in _operands_along(root):
+                _agree(along, value, axes)
+        for node in reversed(family.nodes):
+            for value in (v for v in node.outputs if v in along):
+                _follow(along, node, rules[node], along[value])
+    except _Mixed:
+        return None
+    return along
+
+
+def _agree(along: dict[Value, Along], value: Value, axes: Along) -> None:
+    if along.setdefault(value, axes) != axes:
+        raise _Mixed
+
+
+def _follow(
+    along: dict[Value, Along], node: Node, rule: SplitRule | None, axes: Along
+) -> None:
+    """Note how the operands' boxes move where the result's does so."""
+    if rule is not None and not rule.moves(node):
+        raise _Mixed
+    for number, operand in enumerate(node.inputs):
+        links = (None,) * operand.type.rank if rule is None else rule.links(node, number)
+        _agree(along, operand, tuple(None if r is None else axes[r.axis] for r in links))
+    if rule is None and any(at is not None for at in axes):
+        raise _Mixed
+
+
+def _operands_along(root: Root) -> list[tuple[Value, Along]]:
+    """By operand the axes of the grid: those along which its box moves where the root's does."""
+    if root.barrier is None:
+        return [(root.value, root.along)]
+    if root.barrier.only:
+        raise _Mixed
+    rank, start = root.value.type.rank, [(0, 1)] * len(root.along)
+    before = root.barrier.boxes(tuple(start[:rank]), start[rank:])
+    found: list[list[int | None]] = [[None] * len(box) for box in before]
+    for axis, at in enumerate(root.along):
+        moved = [*start[:axis], (5, 6), *start[axis + 1:]]
+        after = root.barrier.boxes(tuple(moved[:rank]), moved[rank:])
+        for number, (box, other) in enumerate(zip(before, after, strict=True)):
+            for k, (a, b) in enumerate(zip(box, other, strict=True)):
+                if a != b:
+                    found[number][k] = at
+    return [(v, tuple(axes)) for v, axes in zip(root.barrier.operands, found, strict=True)]
+
+
+__all__ = ["Geometries", "Geometry", "is_empty", "operand_boxes", "whole_box"]
