@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import gc
 import os
 import signal
@@ -249,7 +250,21 @@ def test_a_call_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert DRIVER.arena.used == before
 
 
-def test_a_fault_leaves_no_memory_to_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def _reduced_with_frames(error: KernelFault) -> tuple[Any, ...]:
+    return _with_frames, (error.args, error.__traceback__)
+
+
+def _with_frames(args: tuple[Any, ...], frames: Any) -> KernelFault:
+    return KernelFault(*args).with_traceback(frames)
+
+
+@pytest.mark.parametrize("copies_have_frames", [False, True])
+def test_a_fault_leaves_no_memory_to_its_traceback(
+    copies_have_frames: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies have frames where tblib is in the process, which ``distributed`` uses."""
+    if copies_have_frames:
+        monkeypatch.setitem(copyreg.dispatch_table, KernelFault, _reduced_with_frames)
     f = fusec.jit(lambda x: np.cos(x) + 1, device=DEVICE)
     x = np.ones(1000)
     f(x)

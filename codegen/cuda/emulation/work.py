@@ -38,7 +38,7 @@ class EmulatedFaults:
 
     def add(self, error: Exception) -> Exception:
         """Note an error that nobody has been told of; as it is kept."""
-        kept = copy.copy(error)
+        kept = _without_frames(error)
         self._untold.append(kept)
         return kept
 
@@ -52,12 +52,20 @@ class EmulatedFaults:
     def told(self, error: Exception) -> Exception:
         """A copy to be raised."""
         self._untold = [other for other in self._untold if other is not error]
-        return copy.copy(error)
+        return _without_frames(error)
 
     def first_untold(self) -> Exception | None:
         """The first that nobody was told of, and none of them from now on."""
         errors, self._untold = self._untold, []
-        return copy.copy(errors[0]) if errors else None
+        return _without_frames(errors[0]) if errors else None
+
+
+def _without_frames(error: Exception) -> Exception:
+    """A copy.  Where tblib has taught exceptions to be pickled, as ``distributed`` does, copies
+    have the frames of what they are copies of."""
+    copied = copy.copy(error).with_traceback(None)
+    copied.__cause__ = copied.__context__ = None
+    return copied
 
 
 class EmulatedWork:
