@@ -75,6 +75,8 @@ class CallSpec:
     calls_host: bool = False  # whether steps call objects of the user's
     code: tuple[tuple[Any, Any], ...] = ()  # functions, and the code that they must go on to have
     read_only: frozenset[int] = frozenset()  # inputs from outside, arrays that cannot be written
+    # Of inputs of which the trace asked whether they may be written, what it was.
+    asked_flags: frozenset[tuple[int, bool]] = frozenset()
     apart: frozenset[tuple[int, int]] = frozenset()  # inputs that are not one array
     # Inputs that are buffers of Variables, which stay where they are and which nothing else shares.
     variables: tuple[tuple[int, Occupancy], ...] = ()

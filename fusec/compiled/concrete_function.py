@@ -226,7 +226,8 @@ def _call_spec(build: Build) -> CallSpec:
         tuple(traced.input_strides), traced.graph.output_types,
         tuple(traced.captured), results, tuple(traced.updates),
         bare=traced.treespec.is_leaf() and not traced.assignments, calls_host=traced.calls_host,
-        read_only=frozenset(traced.read_only), apart=traced.apart,
+        read_only=frozenset(traced.read_only), asked_flags=frozenset(traced.asked_flags.items()),
+        apart=traced.apart,
         variables=tuple((met.input, met.occupancy) for met in traced.variables),
         code=tuple((g.read(), g.measure.code) for g in traced.guards
                    if type(g.measure) is SameCode and g.is_native),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -276,6 +277,9 @@ class TracingCompiler:
             function = open_function(self, args, kwargs)
             if function is not None:
                 return function
+            narrowed = copy.copy(self.concrete_of(*example_of((args, kwargs))))
+            narrowed.is_narrowed = True
+            return narrowed
         return self.concrete_of(*example_of((args, kwargs)))
 
     def foreseen(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:

@@ -32,6 +32,7 @@ from fusec.ops.calls.index_checks import may_refuse
 from fusec.state.variable import snapshot
 
 from .boundary.arguments import (
+    asked_flags,
     ids_of_own_arrays,
     input_strides,
     layout_guards,
@@ -122,6 +123,7 @@ class Traced:
     own_arrays: frozenset[int] = frozenset()  # captured arrays that the trace made, by identity
     own_bytes: int = 0  # of arrays from outside that are made for these sizes
     of_gradient: frozenset[str] = frozenset()  # nodes of the graph that derivatives made
+    asked_flags: Mapping[int, bool] = field(default_factory=dict)  # whether inputs may be written
     known_checks: Checks | None = None  # of guards that plans share; see `checks`
 
     @property
@@ -242,7 +244,7 @@ def _traced(fn: Callable[..., Any], name: str, call: FlatCall, names: AssignedNa
         trace.part(HostCalls).any, trace.part(ContainerChanges), trace.part(States),
         *trace.part(TraceVariables).close(trace), call.symbolic,
         frozenset(trace.part(Handles).apart), trace.part(Rebindings), ids_of_own_arrays(trace),
-        of_gradient=trace.part(Differentiated).made(graph))
+        of_gradient=trace.part(Differentiated).made(graph), asked_flags=asked_flags(trace))
 
 
 def _begun(name: str, names: AssignedNames) -> Trace:

@@ -255,7 +255,8 @@ def _form(spec: CallSpec) -> tuple[Any, ...]:
         (leaf.input, leaf.alias_of, leaf.generator, id(leaf.object) if leaf.is_weak else
          leaf.input < 0 and _is_word(leaf.value)) for leaf in spec.leaves])
     return (leaves, len(spec.input_types), len(spec.captured), spec.updates, spec.read_only,
-            spec.apart, spec.bare, spec.name, tuple([number for number, _ in spec.variables]),
+            spec.asked_flags, spec.apart, spec.bare, spec.name,
+            tuple([number for number, _ in spec.variables]),
             tuple([(use.address, writes) for use, writes in spec.holds]),
             tuple([(id(owner), id(code)) for owner, code in spec.code]),
             tuple([(r.kind, r.index) for r in spec.results]))

@@ -157,8 +157,9 @@ def _leaf_guard(
         )
         is_outside = leaf.input >= spec.first_captured
         return launch_spec.ArrayArg(
-            type_.dtype, type_.shape, strides, stores, read_only=leaf.input in spec.read_only,
-            writeable=leaf.input in spec.updates or (
+            type_.dtype, type_.shape, strides, stores,
+            read_only=leaf.input in spec.read_only or (leaf.input, False) in spec.asked_flags,
+            writeable=leaf.input in spec.updates or (leaf.input, True) in spec.asked_flags or (
                 is_outside and leaf.input not in spec.read_only))
     first = numbers[leaf.input]
     cell = tuple(

@@ -186,6 +186,10 @@ def test_sizes_that_data_decide(tmp_path: Path) -> None:
     g = loaded(tmp_path, lambda x: x[x > 0.0] * 2.0, np.ones(4))
     assert g(np.array([1.0, -1.0, 3.0, 0.0])).tolist() == [2.0, 6.0]
     assert g(-np.ones(4)).shape == (0,)
+    twice = fusec.jit(lambda x, y: (g(x), g(y), g(x) + 1.0))
+    for got, want in zip(twice(np.array([1.0, -1.0, 3.0, 0.0]), np.ones(4)),
+                         ([2.0, 6.0], [2.0] * 4, [3.0, 7.0]), strict=True):
+        assert got.tolist() == want
 
 
 def test_exceptions(tmp_path: Path) -> None:
@@ -314,3 +318,60 @@ def test_loading_opens_the_folder_and_nothing_else(tmp_path: Path) -> None:
                           env={**os.environ, "PYTHONPATH": str(Path(fusec.__file__).parents[1])})
     lines = [line for line in done.stdout.splitlines() if line]
     assert lines and all(line.startswith(f"open {tmp_path / 'm'}") for line in lines), lines
+
+
+def test_a_defect_met_for_sizes_of_one_is_no_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that raises for sizes of 1 is saved for larger ones; what fusec raises is not."""
+    def at_least_two(x: Any) -> Any:
+        if len(x) < 2:
+            raise ValueError("too few")
+        return x - x.mean()
+
+    f = fusec.jit(at_least_two).concrete(TensorSpec((None,)))
+    fusec.save(tmp_path / "m", {"f": f})
+    g = fusec.load(tmp_path / "m").f
+    assert len(g.signatures) == 1 and g(np.array([1.0, 3.0])).tolist() == [-1.0, 1.0]
+
+    of_fusec: dict[str, Any] = {"__name__": "fusec.broken"}
+    exec("def broken(*_):\n    raise KeyError('s0')", of_fusec)
+    monkeypatch.setattr(type(f.compiler), "concrete", of_fusec["broken"])
+    with pytest.raises(KeyError, match="s0"):
+        fusec.save(tmp_path / "m", {"f": f})
+
+
+def asks(x: Any) -> Any:
+    return x.flags.writeable, x * 2.0
+
+
+def test_whether_arguments_may_be_written_is_compared_where_it_is_asked(tmp_path: Path) -> None:
+    fixed = np.ones(3)
+    fixed.flags.writeable = False
+    for made, other in ((np.ones(3), fixed), (fixed, np.ones(3))):
+        g = loaded(tmp_path, asks, made)
+        assert g(made)[0] is made.flags.writeable
+        with pytest.raises(TypeError, match="the program asks for x"):
+            g(other)
+        assert loaded(tmp_path, lambda x: x[1:], made)(other).flags.writeable is (
+            other.flags.writeable)
+
+    def write(x: Any) -> Any:
+        x[0] = 2.0
+        return x.sum()
+
+    with pytest.raises(ValueError, match="assignment destination is read-only"):
+        loaded(tmp_path, write, np.ones(3))(fixed)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_sizes_that_no_symbol_can_be(tmp_path: Path, rank: int) -> None:
+    """A program that counts with its size is for the one that was traced."""
+    def counted(x: Any) -> Any:
+        return x.sum() * bin(len(x)).count("1")
+
+    f = fusec.jit(counted).concrete(TensorSpec((None,) * rank))
+    x = np.arange(2.0**rank).reshape((2,) * rank)
+    assert f(x) == counted(x)
+    with pytest.raises(fusec.UnsupportedError, match="sizes were to be open"):
+        fusec.save(tmp_path / "m", {"f": f})

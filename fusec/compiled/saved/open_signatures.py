@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from fusec.compiled.sizes.dynamic_function import OpenFunction
+from fusec.errors import FusecError, InternalError
 from fusec.signature.specs import TensorSpec
+from fusec.trace.control.raised_exceptions import is_programs
 from fusec.trace.facts.trees import mapped
 
 from .signature_form import Concrete, compiler_of
@@ -28,8 +30,12 @@ def with_sizes_of_one(function: OpenFunction) -> Iterator[Concrete]:
         for ones in itertools.combinations(names, count):
             try:
                 yield compiler_of(function).concrete(*_specs(function, frozenset(ones)))
-            except Exception:  # the program is for larger sizes alone
-                continue
+            except FusecError as error:  # the program is for larger sizes alone
+                if isinstance(error, InternalError):
+                    raise
+            except Exception as error:
+                if not is_programs(error):
+                    raise
 
 
 def _specs(function: OpenFunction, ones: frozenset[str]) -> Any:

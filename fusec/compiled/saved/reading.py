@@ -173,6 +173,9 @@ class _Reader:
         orders = tuple(map(self._order, row["orders"]))
         lies = {leaf: self._order(form["order"]) for leaf, form in zip(
             leaves, row["leaves"], strict=True) if type(leaf) is int and "order" in form}
+        flags = {leaf: form["writeable"] for leaf, form in zip(leaves, row["leaves"], strict=True)
+                 if type(leaf) is int and "writeable" in form}
+        self._require(all(type(flag) is bool for flag in flags.values()), "a flag is no bool")
         self._require(all(leaf < len(graph.inputs) and len(order) == graph.inputs[leaf].type.rank
                           for leaf, order in lies.items()), "an argument has no order of axes")
         inputs = [leaf for leaf in leaves if not isinstance(leaf, StaticArgument)]
@@ -195,7 +198,7 @@ class _Reader:
                 "a result is none of the graph's")
         return SavedSignature(
             self.name, graph, row["inputs"], leaves, outside, row["result"], outputs, orders,
-            self.reader, names, row["beside"], lies)
+            self.reader, names, row["beside"], lies, flags)
 
     def _require(self, holds: bool, why: str) -> None:
         if not holds:

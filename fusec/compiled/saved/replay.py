@@ -16,6 +16,8 @@ from fusec.core.records import replace
 from fusec.errors import unsupported, user_error
 from fusec.ir.graph import Graph, Node, Value
 from fusec.ir.sizes.dims import Dim
+from fusec.ir.sizes.instantiate import Instantiation
+from fusec.ir.sizes.polynomials import Call, Size
 from fusec.ir.sizes.size_questions import Computed
 from fusec.ir.types import TensorType
 from fusec.ops.calls.checks import has_effects
@@ -23,7 +25,7 @@ from fusec.state.variable import Variable
 from fusec.trace.facts.layout import contiguous
 from fusec.trace.objects.variables import storage_of
 from fusec.trace.operands.operands import as_traced
-from fusec.trace.operands.sizes import SizeTable, define
+from fusec.trace.operands.sizes import define, new_size
 from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.operations import OPERATIONS
 from fusec.trace.values.storage import ViewStep
@@ -90,6 +92,11 @@ class _Replayed:
         self.trace, self.signature = trace, signature
         self.admitted: AdmittedGraph = signature.admitted(
             signature.sizes([x.shape for x in given]))
+        self.own = _OwnNames(trace)
+        graph = self.admitted.graph
+        has_names = any(node.graphs or not all(t.is_static for t in node.types)
+                        for node in graph.nodes)
+        self.graph = self.own.graph(graph) if has_names else graph
         self.given = [*given, *(self._outside(o.value) for o in signature.outside)]
         self.new: dict[int, Node | Value] = {}
         self.results: dict[int, TracedArray] = {}
@@ -104,7 +111,7 @@ class _Replayed:
         return as_traced(self.trace, value)
 
     def result(self) -> Any:
-        graph = self.admitted.graph
+        graph = self.graph
         self._check_apart(graph)
         self._emit(graph)
         for number, value in graph.updates:
@@ -126,28 +133,11 @@ class _Replayed:
     # -- nodes
 
     def _emit(self, graph: Graph) -> None:
-        self._reserve_sizes(graph)
         for value, given in zip(graph.inputs, self.given, strict=True):
             self.new[value.node.id] = given.value
         for node in graph.nodes:
             if node.op != "Input":
                 self._add(node)
-
-    def _reserve_sizes(self, graph: Graph) -> None:
-        """Sizes that data decide go by name, so another graph of the trace must not have them."""
-        table = self.trace.part(SizeTable)
-        names = _symbols(graph)
-        taken = names & table.locs.keys()
-        if taken:
-            raise unsupported(
-                f"a second call of loaded functions whose data decide sizes "
-                f"({', '.join(sorted(taken))}) in one function that is traced",
-                loc=self.trace.loc, cure="call the loaded functions from Python")
-        last = max((int(name[1:] or 0) for name in names if name[1:].isdecimal() or name == "n"),
-                   default=-1)
-        for number in range(len(table.locs), last + 1):
-            table.locs[f"n{number}" if number else "n"] = self.trace.loc
-        table.locs.update((name, self.trace.loc) for name in names)
 
     def _add(self, node: Node) -> None:
         trace, builder = self.trace, self.trace.builder
@@ -182,7 +172,8 @@ class _Replayed:
         if shown is None:
             return base
         for step, operands in admitted_steps(shown, output.steps):
-            view = ViewStep(step.op, tuple(step.attrs.items()), step.strides,
+            attrs = tuple((name, self.own.data(value)) for name, value in step.attrs.items())
+            view = ViewStep(step.op, attrs, self.own.data(step.strides),
                             tuple(map(self._value, operands)))
             if step.is_mark or step.depends_on_the_run:
                 view = replace(view, strides=base.strides) if step.is_mark else view
@@ -193,7 +184,7 @@ class _Replayed:
 
     def _computed(self, number: int) -> TracedArray:
         if number not in self.results:
-            value = self._value(self.admitted.graph.outputs[number])
+            value = self._value(self.graph.outputs[number])
             order = self.signature.orders[number]
             self.results[number] = from_value(self.trace, value, contiguous(
                 value.shape, value.dtype.itemsize, order) if value.shape else None)
@@ -208,16 +199,35 @@ def _copied(trace: Trace, value: Any) -> Any:
     return list(value) if type(value) is list else value
 
 
-def _symbols(graph: Graph) -> set[str]:
-    """The sizes that data decide, by name, in a graph and those in its nodes."""
-    found: set[str] = set()
-    for node in graph.nodes:
-        for type_ in node.types:
-            for size in type_.shape:
-                found |= size.symbols if isinstance(size, Dim) else frozenset()
-        for inner in node.graphs:
-            found |= _symbols(inner)
-    return found
+class _OwnNames(Instantiation):
+    """A saved graph with symbols of the trace for sizes that data decide, and names of the trace
+    in its branches and loops: gradients find loops by name."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__({})
+        self.trace, self.symbols, self.depth = trace, dict[str, Size](), 0
+
+    def data(self, data: Any) -> Any:
+        if type(data) is not Graph:
+            return super().data(data)
+        self.depth += 1
+        made = super().data(data)
+        self.depth -= 1
+        return made
+
+    def _node(self, node: Node) -> Node:
+        made = super()._node(node)
+        if node.op == "Extent":  # the one op whose attribute is a symbol as text
+            length = str(self._atom(node.attrs["length"]))
+            made = made.with_(attrs={**made.attrs, "length": length})
+        return made.with_(name=self.trace.builder.namer.fresh(node.name)) if self.depth else made
+
+    def _atom(self, atom: str | Call) -> Size:
+        if not isinstance(atom, str):
+            return super()._atom(atom)
+        if atom not in self.symbols:
+            self.symbols[atom] = new_size(self.trace)
+        return self.symbols[atom]
 
 
 __all__ = ["Replay"]

@@ -98,6 +98,8 @@ class SavedSignature:
     is_beside: bool  # one of open sizes, for sizes of 1
     # Of arguments that lie otherwise than in C order: what a trace does follows from it.
     lies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    # Whether arguments may be written, where the program asked.
+    flags: Mapping[int, bool] = field(default_factory=dict)
     _own: Graph | None = None
     _admitted: dict[tuple[int, ...], AdmittedGraph] = field(default_factory=dict)
     _lock: Any = field(default_factory=locks.Lock)
@@ -174,8 +176,13 @@ class SavedSignature:
         return given
 
     def check_layouts(self, given: Sequence[Any]) -> None:
-        """Raise `MismatchError` for arrays whose axes lie in another order than was traced:
-        ``x.ravel("K")`` and ``x.flags`` have other values there."""
+        """Raise `MismatchError` for arrays whose axes lie in another order than was traced, or may
+        be written otherwise: ``x.ravel("K")`` and ``x.flags`` have other values there."""
+        for number, flag in self.flags.items():
+            if given[number].is_writeable != flag:
+                which = ("arrays that may be written", "read-only arrays")
+                raise MismatchError(f"saved for {which[not flag]}, got one of {which[flag]}: the "
+                                    "program asks for x.flags.writeable")
         for number, x in enumerate(given):
             shape, strides = x.shape, x.strides
             if 0 in shape or not strides or not all(

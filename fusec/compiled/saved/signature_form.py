@@ -23,6 +23,7 @@ from fusec.trace.facts.layout import like_order
 from fusec.trace.tracer import Traced
 
 from .plain_values import NotPlainError, plain_form
+from .portable_graph import portable
 from .structures import Leaf, SavedStructureError, structure_form
 from .tensors import SavedArrays
 
@@ -67,7 +68,7 @@ def _form(concrete: Concrete, arrays: SavedArrays, is_wrapped: bool) -> Signatur
     if lost:
         raise _refused(concrete, f"of which no argument has the size {lost}",
                        "save it for specs whose sizes are known")
-    graph = graph_form(traced.graph.made, with_open_sizes=True)
+    graph = graph_form(portable(traced.graph.made), with_open_sizes=True)
     for node in _nodes(graph):
         if node["op"] == "Check":
             node["attrs"]["error"] = _portable(node["attrs"]["error"])
@@ -105,6 +106,9 @@ def _check_saveable(concrete: Concrete, traced: Traced, is_wrapped: bool) -> Non
     if not is_wrapped and not all(guard.holds() for guard in concrete.guards):
         raise _refused(concrete, "of whose trace something has changed since",
                        "call it, or f.concrete(...), and save what that gives")
+    if concrete.is_narrowed:
+        raise _refused(concrete, "whose sizes were to be open, and which counts with them",
+                       "save it for arguments of the sizes that it is to answer, a list of these")
     if traced.assignments or traced.created:
         what = str(traced.assignments[0][0]) if traced.assignments else "creates Variables"
         raise _refused(concrete, f"which {what}", "keep state in a fusec.Variable that is made "
@@ -155,9 +159,15 @@ def _leaves(concrete: Concrete) -> Iterator[Any]:
     spec = concrete.executable.spec
     for leaf, path in zip(spec.leaves, spec.paths, strict=True):
         if leaf.input >= 0:
-            order = like_order(concrete.build.traced.input_strides[leaf.input])
+            traced = concrete.build.traced
+            order = like_order(traced.input_strides[leaf.input])
             in_c = list(order) == [*range(len(order))]
-            yield {"input": leaf.input} | ({} if in_c else {"order": list(order)})
+            flag = traced.asked_flags.get(leaf.input)
+            if flag is None or (flag and leaf.input in traced.updates):  # writing asks for itself
+                flags = dict[str, Any]()
+            else:
+                flags = {"writeable": flag}
+            yield {"input": leaf.input} | ({} if in_c else {"order": list(order)}) | flags
             continue
         try:
             yield {"value": plain_form(leaf.object)}

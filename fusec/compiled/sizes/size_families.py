@@ -46,7 +46,7 @@ class Family:
             self.asked = trace.arguments.sizes.constants() | self.asked
             everything = [t for traces in self.traces.values() for t in reversed(traces)]
             self.traces.clear()
-            first = list(self.seen.values())
+            first = [sizes for sizes in self.seen.values() if sizes]  # of foreseen calls none
             self.seen = {self.values(sizes): sizes for sizes in reversed(first)}
             for other in everything:
                 self._keep(other)

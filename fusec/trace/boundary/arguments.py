@@ -72,6 +72,12 @@ def input_strides(trace: Trace) -> list[tuple[int, ...]]:
     return [() if s is None else s.strides for s in trace.feeds.storages]
 
 
+def asked_flags(trace: Trace) -> dict[int, bool]:
+    """Whether inputs may be written, of those of which the trace has asked."""
+    return {i: s.writeable for i, s in enumerate(trace.feeds.storages)
+            if s is not None and s.is_asked}
+
+
 def _first_captured(trace: Trace) -> int:
     return len(trace.feeds.inputs) - len(trace.feeds.captured)
 

@@ -279,7 +279,7 @@ class TracedArray:
     @property
     def is_writeable(self) -> bool:
         """NumPy's flag; a scalar is not."""
-        return self.storage is not None and self.storage.writeable and not any(
+        return self.storage is not None and self.storage.tell_writeable() and not any(
             s.op in ("BroadcastTo", "Diagonal", "Fill", "ReadOnly", "Windows") for s in self.steps)
 
     def check_writeable(self) -> None:

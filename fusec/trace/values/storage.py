@@ -190,8 +190,8 @@ class Storage:
     """
 
     __slots__ = (
-        "_views", "born", "is_constant", "origin", "shown_by", "stands_for", "strides", "value",
-        "version", "writeable", "written_to",
+        "_views", "born", "is_asked", "is_constant", "origin", "shown_by", "stands_for", "strides",
+        "value", "version", "writeable", "written_to",
     )
 
     writes_elsewhere = False  # whether writing to it is writing to other storages
@@ -207,6 +207,7 @@ class Storage:
         self.strides = strides
         self.origin = origin
         self.writeable = writeable
+        self.is_asked = False  # whether it may be written
         self.version = 0
         self.is_constant = False
         self.stands_for: Storage | None = None  # in a loop's body: the array before the loop
@@ -218,6 +219,13 @@ class Storage:
     def type(self) -> TensorType:
         """The type of its value."""
         return self.value.type
+
+    def tell_writeable(self) -> bool:
+        """NumPy's flag, from which what the trace does may follow from now on."""
+        self.is_asked = True
+        if self.stands_for is not None:
+            self.stands_for.tell_writeable()
+        return self.writeable
 
     @property
     def is_shared(self) -> bool:

@@ -24,6 +24,8 @@ def _slice(site: Site, cotangents: Tangents) -> Cotangents:
     is_small = _is_small(ct.shape, x.shape)
 
     def add_to(total: Term) -> Term:
+        if not x.rank:  # the whole: a number has no part
+            return total + ct
         put = put_into_zeros(total, ct, site.attrs)
         if put is not None:
             return put
