@@ -209,6 +209,8 @@ class ControlProgram:
     structured: Callable[[], StructuredText]  # which nothing keeps
     may_outgrow: bool = False  # a result may have no room: it runs again then, step by step
     is_divisible: bool = False  # ranges of its iterations may run at the same time
+    together: int = 1  # as many of its iterations run in a vector
+    lanes: str = ""  # how its loops over lanes run, in words
     # Work of Python's that native code could have done, with reasons, by the name that users know.
     called: dict[str, str] = field(default_factory=dict)
 

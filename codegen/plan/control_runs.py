@@ -69,6 +69,11 @@ class ControlRun:
         return isinstance(self.program, ControlProgram) and self.program.is_divisible
 
     @property
+    def lanes(self) -> str:
+        """How loops over lanes run, in words; "" where there are none."""
+        return self.program.lanes if isinstance(self.program, ControlProgram) else ""
+
+    @property
     def is_divided(self) -> bool:
         """Whether what is in it has to run on several devices."""
         return has_placed_parts(self.node)

@@ -275,25 +275,39 @@ class If(Record):
     orelse: Block | None = None
 
 
+class LaneRange(Record):
+    """Of a loop over lanes: it runs while the variable, which its body raises by one, is below the
+    limit."""
+
+    variable: Variable
+    limit: Operand
+
+
 class While(Record):
-    """``test``, then ``body``, again and again, until the condition is false after a test."""
+    """``test``, then ``body``, again and again, until the condition is false after a test.
+
+    ``lanes``: its iterations may run in any order, together, and again, for each writes what no
+    other one reads.
+    """
 
     test: Block
     condition: Operand
     body: Block
+    lanes: LaneRange | None = None
 
 
 class CountedLoop(Record):
     """``body`` while the variable, to which it adds one, is below the limit.
 
     It carries numbers only, so iterations may be computed together.  It polls by itself, ``cost``
-    ns of work an iteration.
+    ns of work an iteration.  ``lanes``: as of `While`.
     """
 
     variable: Variable
     limit: Operand
     cost: int
     body: Block
+    lanes: bool = False
 
 
 class Poll(Record):

@@ -158,14 +158,15 @@ def _if(statement: s.If) -> Iterator[str]:
 
 
 def _while(statement: s.While) -> Iterator[str]:
-    yield "loop:"
+    yield "loop:" if statement.lanes is None else "loop over lanes:"
     yield from _block(statement.test)
     yield f"  leave unless {statement.condition!r}"
     yield from _block(statement.body)
 
 
 def _counted_loop(statement: s.CountedLoop) -> Iterator[str]:
-    yield f"while {statement.variable!r} < {statement.limit!r}, {statement.cost} ns each:"
+    over = ", over lanes" if statement.lanes else ""
+    yield f"while {statement.variable!r} < {statement.limit!r}, {statement.cost} ns each{over}:"
     yield from _block(statement.body)
 
 

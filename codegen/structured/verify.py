@@ -320,6 +320,9 @@ def _if(v: Verifier, x: s.If, known: Things) -> None:
 
 
 def _while(v: Verifier, x: s.While, known: Things) -> None:
+    if x.lanes is not None:
+        v.is_known(known, x.lanes.variable)
+        v.integer(known, x.lanes.limit)
     tested = v.block(x.test, known)
     v.statement = x
     v.boolean(tested, x.condition)

@@ -221,6 +221,7 @@ class CompiledControl:
             count = self.run.nests
             fused = f" with {count_text(count, 'fused nest')}" if count else ""
             lanes = ", its lanes on several threads" if self.run.is_divisible else ""
+            lanes += f", {self.run.lanes}" if self.run.lanes else ""
             text = f"one native function{fused}{lanes}"
             return text + (f", which calls Python: {', '.join(self.calls)}" if self.calls else "")
         return f"step by step from Python: {self.run.reason}"

@@ -137,7 +137,7 @@ class _Batching:
             f"{described(node)}{place(node)}: {self.stages.reasons[node.id]}" for node in alone)
         inside = len(nodes) - len(alone)
         others = f"; with {count_text(inside, 'operation')} between" if inside else ""
-        return f"vmap: one lane at a time, in a loop: {'; '.join(parts)}{others}"
+        return f"vmap: in a loop over lanes: {'; '.join(parts)}{others}"
 
     def _check_size(self, value: Value) -> None:
         if self.stages.symbols.intersection(symbols_of(value.shape)):

@@ -29,6 +29,7 @@ FIRST = 16  # lanes whose time is measured
 GROWTH = 4
 SHORT_NS = 200_000  # a loop of less is left to the thread that calls it
 RANGE_NS = 1_000_000  # of the lanes that a thread takes at once
+VECTORS_NS = 4_000_000  # where lanes run in vectors, which are not full at a range's end
 
 
 class LaneRun(NativeRun):
@@ -84,8 +85,9 @@ class LanesOfCall:
         lane_ns = spent / max(done - begin, 1)
         if not workers or (end - done) * lane_ns < SHORT_NS:
             return own.failed_at(done, end) if done < end else None
-        most = max(int(RANGE_NS / max(lane_ns, 1.0)), 1)
-        job = Job(self.new_worker, done, end, most, workers + 1)
+        least = self.of.program.together
+        most = max(int((RANGE_NS if least == 1 else VECTORS_NS) / max(lane_ns, 1.0)), least)
+        job = Job(self.new_worker, done, end, most, workers + 1, least)
         return run_job(job, own.failed_at)
 
     def new_worker(self) -> LaneBlocks:

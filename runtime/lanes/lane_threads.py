@@ -28,13 +28,15 @@ class _CancelledError(BaseException):
 
 
 class Job:
-    """Lanes from ``begin`` to ``end``, taken in order: at most ``most`` at once, by ``threads``."""
+    """Lanes from ``begin`` to ``end``, taken in order by ``threads``: at most ``most`` at once, and
+    no fewer than ``least`` but for the last ones."""
 
     def __init__(
-        self, new_worker: Callable[[], Worker], begin: int, end: int, most: int, threads: int
+        self, new_worker: Callable[[], Worker], begin: int, end: int, most: int, threads: int,
+        least: int = 1,
     ) -> None:
         self.new_worker, self.next, self.end = new_worker, begin, end
-        self.most, self.threads = most, threads
+        self.most, self.threads, self.least = most, threads, least
         self.failed: int | None = None
         self.error: BaseException | None = None
         self.running: set[int] = set()
@@ -47,7 +49,7 @@ class Job:
             if self.failed is not None or self.next >= self.end:
                 return None
             left = self.end - self.next
-            count = max(min(self.most, left // (2 * self.threads)), 1)
+            count = min(max(min(self.most, left // (2 * self.threads)), self.least), left)
             begin, self.next = self.next, self.next + count
             return begin, begin + count
 

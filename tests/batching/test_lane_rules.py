@@ -101,7 +101,7 @@ def test_explain_tells_the_choices() -> None:
     text = str(fusec.explain(fusec.vmap(f), X))
     line = f(X[0]) and f.__code__.co_firstlineno
     assert f"the branch at {__file__}:{line + 1}: both sides for all lanes" in text
-    assert f"one lane at a time, in a loop: a loop at {__file__}:{line + 3}: a lane's data" in text
+    assert f"in a loop over lanes: a loop at {__file__}:{line + 3}: a lane's data" in text
     assert "one native function, its lanes on several threads" in text
 
 

@@ -59,6 +59,8 @@ class Frame:
     function: Function | None = None  # the one that calls itself; None: the program's own
     callees: dict[Function, str] = field(default_factory=dict)  # their names in the code
     numbers: dict[Word, int] = field(default_factory=dict)
+    lanes: list[str] = field(default_factory=list)  # how each loop over lanes runs, in words
+    lanes_together: bool = False  # whether one of them runs in vectors
     _registers: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:

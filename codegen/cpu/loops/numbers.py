@@ -9,6 +9,7 @@ import numpy as np
 from fusec.codegen.cpu.emitter import BOOL, I64, LlvmEmitter, LlvmValue
 from fusec.codegen.structured.statements import CallScalar, Let
 
+from ..scalars.instructions import binary, compare, select
 from ..scalars.scalar_calls import call_once
 from ..scalars.scalar_ops import emit_operation
 from .frame import Frame
@@ -16,16 +17,22 @@ from .frame import Frame
 
 def let(frame: Frame, statement: Let) -> None:
     """A scalar op of the loop IR or of the structured IR."""
-    result, args = statement.result, [frame.operand(a) for a in statement.args]
-    rule = _RULES.get(statement.op)
+    args = [frame.operand(a) for a in statement.args]
+    frame.values[statement.result] = computed(frame, statement, args)
+
+
+def computed(frame: Frame, statement: Let, args: list[LlvmValue]) -> LlvmValue:
+    """The result of an op; of vectors of lanes a vector, but for complex numbers."""
+    op, dtype = statement.op, statement.result.dtype
+    rule = _RULES.get(op)
     if rule is not None:
-        frame.values[result] = LlvmValue(rule(frame.em, args), result.dtype, 1)
-    elif statement.op == "part":
-        frame.values[result] = _part(frame, args[0], statement.attr, result.dtype)
-    elif statement.op == "complex":
-        frame.values[result] = _joined(frame, args, result.dtype)
-    else:
-        frame.values[result] = emit_operation(frame.em, statement.op, result.dtype, args)
+        lanes = max(a.lanes for a in args)
+        return rule(frame.em, [frame.em.splat(a, lanes) for a in args])
+    if op == "part":
+        return _part(frame, args[0], statement.attr, dtype)
+    if op == "complex":
+        return _joined(frame, args, dtype)
+    return emit_operation(frame.em, op, dtype, args)
 
 
 def call_scalar(frame: Frame, statement: CallScalar) -> None:
@@ -40,24 +47,21 @@ def call_scalar(frame: Frame, statement: CallScalar) -> None:
         frame.values[statement.holds] = LlvmValue(holds, BOOL, 1)
 
 
-def wrap_index(em: LlvmEmitter, args: Sequence[LlvmValue]) -> str:
+def wrap_index(em: LlvmEmitter, args: Sequence[LlvmValue]) -> LlvmValue:
     index, size = args
-    negative = em.value(f"icmp slt i64 {index.text}, 0")
-    from_end = em.add(index.text, size.text) if size.text != "0" else index.text
-    return em.value(f"select i1 {negative}, i64 {from_end}, i64 {index.text}")
+    negative = compare(em, "slt", index, em.const(I64, 0, index.lanes))
+    from_end = binary(em, "add", I64, index, size) if size.text != "0" else index
+    return select(em, negative, from_end, index)
 
 
-def _extremum(name: str) -> Callable[[LlvmEmitter, Sequence[LlvmValue]], str]:
-    def emit(em: LlvmEmitter, args: Sequence[LlvmValue]) -> str:
-        return em.intrinsic(name, I64, 1, *args).text
-
-    return emit
+def _extremum(name: str) -> Callable[[LlvmEmitter, Sequence[LlvmValue]], LlvmValue]:
+    return lambda em, args: em.intrinsic(name, I64, args[0].lanes, *args)
 
 
-_RULES: dict[str, Callable[[LlvmEmitter, Sequence[LlvmValue]], str]] = {
+_RULES: dict[str, Callable[[LlvmEmitter, Sequence[LlvmValue]], LlvmValue]] = {
     "wrap_index": wrap_index,
-    "in_range": lambda em, args: em.value(f"icmp ult {args[0]}, {args[1].text}"),
-    "quotient": lambda em, args: em.value(f"udiv {args[0]}, {args[1].text}"),
+    "in_range": lambda em, args: compare(em, "ult", *args),
+    "quotient": lambda em, args: binary(em, "udiv", I64, *args),
     "smallest": _extremum("smin"),
     "largest": _extremum("smax"),
 }

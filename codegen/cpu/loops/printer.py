@@ -10,6 +10,8 @@ from fusec.codegen.cpu.emitter import BOOL, I64, LlvmValue
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Memory, Variable
 
+from ..lanes.choice import choose_lanes
+from ..lanes.lane_loops import print_vectors
 from . import callbacks, draws, functions, kernels, numbers
 from .copying import copy, stepped
 from .frame import Frame
@@ -150,7 +152,7 @@ def _check_indices(frame: Frame, statement: s.CheckIndices) -> None:
             counter = stack.enter_context(em.loop(0, frame.number(extent)))
             address = stepped(frame, address, counter, stride, view)
         index = em.load(address, view.dtype, 1)
-        real = numbers.wrap_index(em, [index, size])
+        real = numbers.wrap_index(em, [index, size]).text
         inside = em.value(f"icmp ult i64 {real}, {size.text}")
         frame.fail_unless(inside, statement.exit, index.text, size.text)
 
@@ -171,13 +173,26 @@ def _if(frame: Frame, statement: s.If) -> None:
 
 
 def _while(frame: Frame, statement: s.While) -> None:
+    if statement.lanes is not None:
+        _vectors(frame, statement)
     with frame.em.while_loop() as (_, done):
         print_block(frame, statement.test)
         enter(frame, frame.text_of(statement.condition), done)
         print_block(frame, statement.body)
 
 
+def _vectors(frame: Frame, loop: s.While | s.CountedLoop) -> None:
+    """Vectors of lanes, where these are chosen, before the loop over single lanes."""
+    choice = choose_lanes(loop)
+    frame.lanes.append(choice.told)
+    if choice.divergence is not None:
+        print_vectors(frame, choice, print_block)
+        frame.lanes_together = True
+
+
 def _counted_loop(frame: Frame, statement: s.CountedLoop) -> None:
+    if statement.lanes:
+        _vectors(frame, statement)
     limit = frame.text_of(statement.limit)
     with in_chunks(frame, statement.cost, frame.slots[statement.variable], limit):
         print_block(frame, statement.body)

@@ -21,6 +21,7 @@ from ...machine_code.code_cache import CodeCache
 from ...machine_code.llvm import NativeCode, compile_ir
 from ...machine_code.native_nest import CompileStats
 from ...plan.control_program import ControlProgram, LoopNest
+from ..lanes.vector_size import LANES
 from .frame import Frame
 from .polls import BUDGET_NS, before_work
 from .printer import print_block
@@ -59,7 +60,8 @@ def compile_control(
     return ControlProgram(node, code.address("run"), code, frame.words, nests, program.exits,
                           program.copied, program.sites, frame.passed,
                           lambda: build_program(node, strides), program.may_outgrow,
-                          program.is_divisible)
+                          program.is_divisible, LANES if frame.lanes_together else 1,
+                          "; ".join(dict.fromkeys(frame.lanes)))
 
 
 def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:

@@ -17,7 +17,7 @@ from ..loops.counted import Counted, iteration_cost
 from ..loops.entries import Entries, find_entries
 from ..loops.graph_builder import GraphBuilder
 from ..memory import I64, Location, Memory, Operand, Variable, View
-from ..statements import Block, CountedLoop, Exchange, If, Poll, While
+from ..statements import Block, CountedLoop, Exchange, If, LaneRange, Poll, While
 from . import callbacks, functions, kernels, picks, selections, slices
 from .views import viewed
 
@@ -89,7 +89,8 @@ def _counted_loop(
     with builder.block() as body:
         now = [_present(builder, home) for home in homes]
         _iteration(graph, node, homes, [*now, *others], range(len(homes)))
-    builder.add(CountedLoop(variable, limit, iteration_cost(node), tuple(body)))
+    builder.add(CountedLoop(variable, limit, iteration_cost(node), tuple(body),
+                            bool(node.attrs.get("lanes"))))
 
 
 def _limit(graph: GraphBuilder, node: Node, counted: Counted) -> Operand:
@@ -103,6 +104,7 @@ def _loop_of_any_kind(
     graph: GraphBuilder, node: Node, homes: Sequence[Home], others: Sequence[Location]
 ) -> None:
     builder = graph.builder
+    lanes = _lane_range(graph, node, homes)
     with builder.block() as first:
         now = [_present(builder, home) for home in homes]
         test = GraphBuilder.of(builder, node.attrs["test"], [*now, *others])
@@ -114,8 +116,17 @@ def _loop_of_any_kind(
         entries = _iteration(graph, node, homes, [*now, *others], tested)
     for statement in entries.before:
         builder.add(statement)
-    builder.add(While(tuple(first), condition, tuple(body)))
+    builder.add(While(tuple(first), condition, tuple(body), lanes))
     entries.finish()
+
+
+def _lane_range(graph: GraphBuilder, node: Node, homes: Sequence[Home]) -> LaneRange | None:
+    counted = Counted.in_any(node) if node.attrs.get("lanes") else None
+    if counted is None:
+        return None
+    variable = homes[counted.number]
+    assert isinstance(variable, Variable)
+    return LaneRange(variable, _limit(graph, node, counted))
 
 
 def _home(graph: GraphBuilder, value: Value) -> Home:
