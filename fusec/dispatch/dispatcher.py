@@ -13,7 +13,7 @@ from fusec.compiled.tracing_compiler import TracingCompiler
 from fusec.core import timeline
 from fusec.errors import OverlapError
 from fusec.runtime.launching.outcomes import MISS
-from fusec.signature import blocks
+from fusec.signature import blocks, foreign_arguments
 from fusec.signature.jitted_methods import Target
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping
@@ -21,6 +21,7 @@ from fusec.trace.call.signature import Signature
 from fusec.trace.facts.trees import flattened
 from fusec.trace.values.trace import Trace, current
 
+from . import results_like
 from .fallback import Fallback
 
 
@@ -74,15 +75,48 @@ class Dispatcher:
                 return result
         if blocks.may_be_there() and _hold_blocks(args, kwargs):
             return self.split(args, kwargs).result()
+        taken = self._taken(args, kwargs)
+        if taken is not None:
+            args, kwargs = taken
+            result = self._answer_taken(args, kwargs)
+            if result is not MISS:
+                return result
         if self._eager is not None:
             return self._eager.call(
                 self._target.python_function, args, kwargs, self.compiler.flatten,
                 self._call_compiled)
-        if self._specs is not None and not kwargs and len(args) == self._arity:
+        if self._specs is not None and taken is None and not kwargs and len(args) == self._arity:
             result = self._answer_converted(self._specs.applied(args))
             if result is not MISS:
                 return result
         return self._call_compiled(self.compiler.flatten(args, kwargs))
+
+    def _taken(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Bound arguments with views of NumPy for arrays of other libraries; None without any."""
+        signature = self._binder.signature
+        if not kwargs and len(args) == self._arity:
+            views = foreign_arguments.taken_flat(args, signature.order)
+            if views is not None:
+                return tuple(views), {}
+        try:
+            bound = signature.bind(args, kwargs)
+        except TypeError:  # the usual way raises it better
+            return None
+        return self._binder.taken(*bound)
+
+    def _answer_taken(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A recent plan's answer for such arguments; MISS where none."""
+        if self._specs is not None:
+            args = self._specs.applied(args)
+        result = answer(self.fast.positional, [*args, *kwargs.values()], self._target.name)
+        if result is MISS and self.fast.structured:
+            leaves, plans = self.fast.for_structure((args, kwargs))
+            result = answer(plans, leaves, self._target.name)
+        return result
+
+    def conversion(self, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """For ``like=``: what makes a call's result of the kind of this argument, or None."""
+        return results_like.conversion(self._binder.signature, name, args, kwargs)
 
     def split(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The stages of a call with arrays in blocks."""

@@ -282,7 +282,7 @@ class Function(Viewed, Generic[P, R]):
         return Method(self._methods.of(instance, self._for_receiver), instance)
 
     def _for_receiver(self, receiver: Callable[[], Any]) -> Function:
-        return Function(self._fn, receiver=receiver, kin=self._kin, **self.options)
+        return type(self)(self._fn, receiver=receiver, kin=self._kin, **self.options)
 
     def of_instance(self, instance: Any) -> Function | None:
         """That of an instance which it was looked up on."""

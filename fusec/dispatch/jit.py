@@ -12,6 +12,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 from fusec.errors import short_errors, users_own
 
 from .function import Function
+from .function_like import FunctionLike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -84,7 +85,7 @@ def _jitted(options: dict[str, Any], fn: Callable[..., Any]) -> Function:
         fn = fn.python_function
     with short_errors:
         _check_compilable(fn)
-        jitted = Function(_as_function(fn), **options)
+        jitted = (FunctionLike if "like" in options else Function)(_as_function(fn), **options)
     if not isinstance(fn, (FunctionType, MethodType, functools.partial)):
         jitted.__name__ = jitted.__qualname__ = type(fn).__name__
     return jitted
@@ -101,6 +102,7 @@ def jit(
     fp: Literal["contract", "strict", "fast"] = "contract", check_indices: bool = True,
     device: str | None = None, reduce_retracing: bool = True,
     fallback: Literal["error", "eager"] = "error", compile: Literal["now"] = "now",
+    like: str | None = None,
 ) -> Function[P, R]: ...
 
 
@@ -111,6 +113,7 @@ def jit(
     fp: Literal["contract", "strict", "fast"] = "contract", check_indices: bool = True,
     device: str | None = None, reduce_retracing: bool = True,
     fallback: Literal["error", "eager"] = "error", compile: Literal["now"] = "now",
+    like: str | None = None,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -118,7 +121,7 @@ def jit(
     f: Callable[..., Any] | None = None, *, input_signature: Sequence[Any] | None = None,
     static: Sequence[str | int] | str | int = (), autograph: bool = True, fp: str = "contract",
     check_indices: bool = True, device: str | None = None, reduce_retracing: bool = True,
-    fallback: str = "error", compile: str = "now",
+    fallback: str = "error", compile: str = "now", like: str | None = None,
 ) -> Any:
     """Compile a function that computes with NumPy; a decorator, or a call on a function.
 
@@ -140,6 +143,8 @@ def jit(
     the name of a device, as ``with fusec.device(...):`` around all that the function does.
     ``fallback="eager"``: calls that fusec refuses to compile run as Python runs them, with one
     `FallbackWarning`; ``F.eager_calls`` counts them.
+    ``like``: the name of a parameter; results are then arrays of the library that its argument is
+    of (torch, JAX), made by DLPack without a copy, NumPy's where that is.
     ``autograph=True`` (branches and loops may depend on data) and ``compile="now"`` are the only
     choices.
     Functions called from this one, jitted or not, follow its options.  A jitted ``f`` is given
@@ -153,6 +158,8 @@ def jit(
     options = {"static": statics, "fp": fp, "check_indices": check_indices, "device": device,
                "reduce_retracing": reduce_retracing, "input_signature": input_signature,
                "fallback": fallback}
+    if like is not None:
+        options["like"] = like
     wrap = functools.partial(_jitted, options)
     if f is None:
         return wrap

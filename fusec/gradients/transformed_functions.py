@@ -84,7 +84,7 @@ def transformed(
         options: dict[str, Any] = {}
         jitted = f.function if isinstance(f, Method) else f
         if isinstance(jitted, Function) and signature is None:
-            options = {k: v for k, v in jitted.options.items() if k != "fallback"}
+            options = {k: v for k, v in jitted.options.items() if k not in ("fallback", "like")}
         elif isinstance(jitted, Function):
             options = {"fp": jitted.fp, "check_indices": jitted.check_indices,
                        "device": jitted.device}

@@ -13,13 +13,14 @@ import optree
 from fusec.core import gpus
 from fusec.core.records import replace
 from fusec.errors import user_error, users_own
-from fusec.trace.call.flat_call import FlatCall, flatten
+from fusec.trace.call.flat_call import FlatCall, flatten, leaf_paths
 from fusec.trace.call.overlap import merged
 from fusec.trace.call.packed_lists import Packing
 from fusec.trace.call.placement_settings import placing_in, scope_now
 from fusec.trace.call.signature import Signature, keywords_of
 from fusec.trace.facts.trees import flattened
 
+from . import foreign_arguments
 from .input_signature import InputSignature
 
 
@@ -48,19 +49,32 @@ class Binder:
         """The call's leaves and key; raises as Python does for arguments that do not fit."""
         if self.signature.partial_keywords is not None:
             self._check_keywords(keywords_of(fn), self.signature.partial_keywords)
-        gpu = _arguments_of_gpus() if gpus.may_have_arrays() and _hold(args, kwargs) else None
-        if gpu is not None:
-            args, kwargs = _with_lent(gpu, args, kwargs)
         try:
             bound, keywords = self.signature.bind(args, kwargs)
         except TypeError as error:
             raise users_own(_call_error(fn, args, kwargs, error)) from None
+        bound, keywords = self.taken(bound, keywords) or (bound, keywords)
+        gpu = _arguments_of_gpus() if gpus.may_have_arrays() and _hold(bound, keywords) else None
+        if gpu is not None:
+            bound, keywords = _with_lent(gpu, bound, keywords)
         if self._specs is not None:
             bound = self._specs.applied(bound)
         bound, keywords = self._packed(bound, keywords)
         call = flatten(self.signature, bound, keywords, self._dynamic, self.pinned)
         placed = placing_in if gpu is None else gpu.placing_in
         return replace(call, form=(len(args), *kwargs), placing=placed(self._scope_now()))
+
+    def taken(
+        self, bound: tuple, keywords: dict[str, Any],
+    ) -> tuple[tuple, dict[str, Any]] | None:
+        """Bound arguments with views of NumPy for arrays of other libraries; None without any."""
+        tree: Any = (bound, keywords)
+        leaves, treespec = flattened(tree)
+        if not foreign_arguments.may_be_among(leaves):
+            return None
+        paths, _ = leaf_paths(self.signature, treespec)
+        made: Any = treespec.unflatten(foreign_arguments.taken(leaves, paths))
+        return made
 
     def _check_keywords(self, now: dict[str, Any], before: dict[str, Any]) -> None:
         """A partial's keywords are defaults of the signature, which is made once."""

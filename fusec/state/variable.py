@@ -184,6 +184,19 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
                              cure="assign to it, or leave copy= out")
         return np.asarray(self.read_value(), dtype)
 
+    def __dlpack__(self, *, copy: bool | None = None, **asked: Any) -> Any:
+        """A capsule of DLPack with a copy of its value; raises ``ValueError`` for ``copy=False``.
+
+        ``asked``: what the consumer says of streams, versions and devices, as for an ndarray.
+        """
+        if copy is False:
+            self.__array__(copy=False)
+        return np.asarray(self.read_value()).__dlpack__(**asked)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The host, where values are read: ``(1, 0)``."""
+        return 1, 0
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         targets = kwargs.pop("out", ())
         called: Any = getattr(ufunc, method)

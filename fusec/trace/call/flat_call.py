@@ -95,7 +95,7 @@ def flatten(
     if holds_ordered(treespec):
         leaves, treespec = flattened(in_order(tree))
     leaves = [np.asarray(leaf) if type(leaf) is np.memmap else leaf for leaf in leaves]
-    paths, static = _leaf_paths(signature, treespec)
+    paths, static = leaf_paths(signature, treespec)
     if pinned_ints:
         static = tuple(s or (path in pinned_ints and isinstance(leaf, np.integer))
                        for s, path, leaf in zip(static, paths, leaves, strict=True))
@@ -119,7 +119,7 @@ def flatten(
     return FlatCall(tuple(leaves), paths, (structure, *parts), treespec, flags, needed=needed)
 
 
-def _leaf_paths(signature: Signature, treespec: Any) -> tuple[tuple[str, ...], tuple[bool, ...]]:
+def leaf_paths(signature: Signature, treespec: Any) -> tuple[tuple[str, ...], tuple[bool, ...]]:
     """The leaves' names (``params['w']``), and whether each belongs to a static argument."""
     layout = signature.layouts.get(treespec)
     if layout is None:

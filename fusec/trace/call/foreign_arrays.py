@@ -26,6 +26,7 @@ _CURES = {
     "tensorflow": "x.numpy()", "sparse": "x.todense()", "scipy": "x.toarray()", "h5py": "x[...]",
     "netCDF4": "x[...]", "pint": "x.magnitude",
 }
+_TAKEN = ("torch", "jax", "jaxlib", "pandas")  # as arguments; see fusec.signature.foreign_arguments
 # The dense array of a sparse one may not fit into memory.
 _SPARSE_CURE = (
     "pass the arrays that it consists of: c = A.tocoo(), then c.data, c.row and c.col; A @ x is "
@@ -73,6 +74,8 @@ def _file_of(kind: type) -> str:
 
 def public_name(kind: type) -> str:
     """``pandas.DataFrame``"""
+    if kind.__module__.startswith("jaxlib"):
+        return f"jax.{kind.__name__.removesuffix('Impl')}"
     parts = kind.__module__.split(".")
     for count in range(1, len(parts)):
         home = ".".join(parts[:count])
@@ -83,12 +86,23 @@ def public_name(kind: type) -> str:
 
 def refusal(x: Any, what: str, loc: Loc | None) -> FusecError:
     """The error for a foreign array; ``what`` names it: "argument df"."""
-    module = type(x).__module__
-    cure = _CURES.get(module.partition(".")[0], "np.asarray(x)")
     return user_error(
         TypeError, f"{what} is a {public_name(type(x))}: only arrays of NumPy are compiled", loc,
-        _SPARSE_CURE if module.startswith("scipy.sparse") else
-        f"pass its values, {cure}, and put the result back after the call")
+        _cure(type(x)))
+
+
+def _cure(kind: type) -> str:
+    root = kind.__module__.partition(".")[0]
+    if kind.__module__.startswith("scipy.sparse"):
+        return _SPARSE_CURE
+    if root == "jax" and kind.__name__.endswith("Tracer"):
+        return ("a value that JAX traces has no elements yet: call the function outside of "
+                "jax.jit, or through jax.pure_callback")
+    if kind.__name__ == "PRNGKeyArray":
+        return "pass jax.random.key_data(x), or a key of fusec.random"
+    values = _CURES.get(root, "np.asarray(x)")
+    return (f"pass it as an argument, or its values, {values}" if root in _TAKEN else
+            f"pass its values, {values}, and put the result back after the call")
 
 
 def check_names(fn: FunctionType, loc: Loc | None) -> None:
