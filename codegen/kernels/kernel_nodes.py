@@ -1,17 +1,23 @@
-"""Which nodes become kernels, for back ends that have nothing else: asked before fusion."""
+"""Which nodes become kernels, for back ends that have nothing else: asked before fusion.
+
+A branch or loop is a program of its device where all inside has kernels, and where that pays: a
+launch costs a microsecond, waiting for a number twenty, a barrier of all blocks one, in which a CPU
+goes through some thousand elements.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from fusec.ir import Node
+from fusec.ir import Node, Value
 from fusec.ops import get
 from fusec.ops.calls.checks import is_check
 from fusec.ops.regions.cones import is_copied_whole
-from fusec.ops.rows.picking import PICKS
 
-LARGE = 1 << 18  # elements of an array that a kernel of a branch or loop reads or computes
+# Elements of the largest array that kernels of an iteration read or compute, from which on a device
+# is ahead of a CPU: where the host waits in each iteration, and where one kernel does all of them.
+LARGE, ONE_KERNEL = 1 << 18, 1 << 14
 
 
 def is_of_kernels(node: Node) -> bool:
@@ -27,13 +33,8 @@ def is_of_kernels(node: Node) -> bool:
 
 
 def is_control_of(node: Node, has_kernel: Callable[[Node], bool]) -> bool:
-    """Whether it is a branch or loop of kernels, which its device runs.
-
-    One that reads or writes elements at indices of the run is where its arrays are large: the CPU
-    goes through elements one by one sooner than a device launches a kernel.
-    """
-    return get(node.op).is_control and _is_inside(node, has_kernel) and (
-        not any(n.op in PICKS for n in _all_inside(node)) or _most_points(node) >= LARGE)
+    """Whether it is a branch or loop of kernels, which its device runs."""
+    return get(node.op).is_control and _is_inside(node, has_kernel) and is_worth(node)
 
 
 def why_not_control(node: Node, has_kernel: Callable[[Node], bool]) -> str:
@@ -41,12 +42,43 @@ def why_not_control(node: Node, has_kernel: Callable[[Node], bool]) -> str:
     if is_control_of(node, has_kernel):
         return ""
     if not all(t.is_static for n in (node, *_all_inside(node)) for t in n.types):
-        return "it has arrays of sizes that calls or the run decide"
+        most = _most_elements(node)
+        if most < LARGE:
+            return (f"it has arrays of sizes that the run decides, of up to {most:,} elements: a "
+                    f"CPU does a pass over {LARGE:,} while a device waits for them and launches")
+        return "it has arrays of sizes that the run decides, for which loops have no kernels"
     missing = next((n for n in _all_inside(node) if not _is_inside(n, has_kernel)), None)
+    if missing is not None and get(missing.op).is_control:
+        return f"{missing.op} inside: {why_not_control(missing, has_kernel)}"
     if missing is not None:
         return f"{missing.op}{f' at {missing.loc}' if missing.loc else ''} inside has none"
-    return (f"it goes through elements one by one, beside arrays of fewer than {LARGE:,}: a CPU "
+    least = _least(node)
+    return (f"it goes through elements one by one, beside arrays of fewer than {least:,}: a CPU "
             f"takes some nanoseconds for each, a device some hundred")
+
+
+def is_worth(node: Node) -> bool:
+    """Whether a device is no slower with a branch or loop than a CPU.
+
+    One that reads or writes elements or parts at indices of the run is where the kernels beside
+    them have large arrays: the CPU goes through elements one by one sooner than a device comes to
+    the next barrier.  Below `LARGE` each loop inside has to have such kernels of its own.
+    """
+    least = _least(node)
+    loops = [n for n in _all_inside(node) if get(n.op).is_control and n.op != "Cond"]
+    return _most_points(node) >= LARGE or all(_has_work(n, least) for n in (node, *loops))
+
+
+def _has_work(node: Node, least: int) -> bool:
+    return _most_points(node) >= least or not any(
+        get(n.op).picks for n in _of_iteration(node))
+
+
+def _least(node: Node) -> int:
+    """One kernel has no library calls, and needs no number on the host."""
+    is_one = all(is_of_kernels(n) or get(n.op).picks or get(n.op).is_control
+                 or get(n.op).is_given or is_check(n) for n in _all_inside(node))
+    return ONE_KERNEL if is_one else LARGE
 
 
 def _is_inside(node: Node, has_kernel: Callable[[Node], bool]) -> bool:
@@ -56,8 +88,9 @@ def _is_inside(node: Node, has_kernel: Callable[[Node], bool]) -> bool:
         return bool(node.graphs) and all(
             _is_inside(n, has_kernel) for graph in node.graphs for n in graph.nodes)
     is_of_numbers = all(v.type.kind != "array" for v in node.inputs)
-    is_element = node.op in PICKS and node.inputs[0].type.is_static
-    return is_element or get(node.op).is_given or has_kernel(node) or (
+    is_part = bool(get(node.op).picks) and 0 not in node.attrs.get("steps", ()) and all(
+        v.type.is_static for v in node.inputs)
+    return is_part or get(node.op).is_given or has_kernel(node) or (
         is_check(node) and is_of_numbers)
 
 
@@ -69,8 +102,25 @@ def _all_inside(node: Node) -> Iterator[Node]:
             yield from _all_inside(inner)
 
 
+def _of_iteration(node: Node) -> Iterator[Node]:
+    """The nodes of its graphs, and of those of branches in them."""
+    for graph in node.graphs:
+        for inner in graph.nodes:
+            yield inner
+            if inner.op == "Cond":
+                yield from _of_iteration(inner)
+
+
 def _most_points(node: Node) -> int:
     """Elements of the largest array of a kernel inside."""
-    kernels = (n for n in _all_inside(node) if get(n.op).lowering == "fused" and n.op not in PICKS)
-    return max((math.prod(v.shape) for n in kernels for v in (*n.inputs, *n.outputs)
-                if v.type.is_static), default=0)
+    kernels = (n for n in _all_inside(node)
+               if get(n.op).lowering == "fused" and not get(n.op).picks)
+    return _most(v for n in kernels for v in (*n.inputs, *n.outputs))
+
+
+def _most_elements(node: Node) -> int:
+    return _most(v for n in (node, *_all_inside(node)) for v in (*n.inputs, *n.outputs))
+
+
+def _most(values: Iterable[Value]) -> int:
+    return max((math.prod(v.shape) for v in values if v.type.is_static), default=0)

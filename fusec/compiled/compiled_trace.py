@@ -199,7 +199,8 @@ class CompiledTrace(Viewed):
         if not any(n.device for n in self.graph.nodes):
             return lines
         report: Any = importlib.import_module("fusec.placement.placement_report")
-        return [*lines, *report.refusal_lines(self.graph)]
+        asked = next((p.before for p in self.passes if p.name == "device_constraints"), self.graph)
+        return [*lines, *report.refusal_lines(asked)]
 
     def _plan_lines(self) -> list[str]:
         spec, call_plan = self.executable.spec, self.build.call_plan

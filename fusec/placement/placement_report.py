@@ -37,8 +37,8 @@ def _notes(transfers: Sequence[Transfer]) -> list[str]:
 
 
 def refusal_lines(graph: Graph) -> list[str]:
-    """Nodes for which devices that the program names have no kernel, and why, in the graph as it
-    was traced; only where the node's kind does not say it."""
+    """Nodes for which devices that the program names have no kernel, and why, in the graph that
+    was asked for constraints; only where the node's kind does not say it."""
     return list(dict.fromkeys(
         f"{device.name.short}  no kernel for {node.name}{f' at {node.loc}' if node.loc else ''}: "
         f"{reason}"

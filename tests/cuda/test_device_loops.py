@@ -243,13 +243,24 @@ def of_integers(x: Any, steps: Any) -> Any:
     return counts, flags, x
 
 
+def parts(x: Any, steps: Any) -> Any:
+    """Windows of known sizes, at places of the run: read, written, and both in one."""
+    for _ in range(5):
+        for k in range(8):
+            y = x[k:k + 3] * 0.5 + steps
+            x[k + 1:k + 4] = y - x[k + 2:k + 5] * 0.5
+            x[:, k:k + 2] = x[:, k:k + 2] + k
+    return x[1:] * 2
+
+
 LARGE_PROGRAMS: list[tuple[Callable[..., Any], int]] = [
-    (in_place, 5), (rows_and_elements, 9), (written, 3), (of_integers, 8)]
+    (in_place, 5), (rows_and_elements, 9), (written, 3), (of_integers, 8), (parts, 2)]
 
 
 @pytest.fixture
 def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_nodes, "LARGE", 0)
+    monkeypatch.setattr(kernel_nodes, "ONE_KERNEL", 0)
 
 
 @pytest.mark.usefixtures("all_large", "way")

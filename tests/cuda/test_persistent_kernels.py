@@ -28,6 +28,7 @@ RNG = np.random.default_rng(3)
 def persistent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "forced", "persistent")
     monkeypatch.setattr(kernel_nodes, "LARGE", 0)
+    monkeypatch.setattr(kernel_nodes, "ONE_KERNEL", 0)
 
 
 def heat(u: Any, n: Any) -> Any:

@@ -45,6 +45,18 @@ FUSEC_INLINE void fusec_grid_barrier(u32 *arrived) {
 }
 #endif
 
+// A complex number of the program's.
+template <class T> struct Complex {
+  T real, imag;
+};
+template <class T> FUSEC_INLINE Complex<T> load_complex(const char *p) {
+  return {load<T>(p), load<T>(p + sizeof(T))};
+}
+template <class T> FUSEC_INLINE void store_complex(char *p, Complex<T> z) {
+  store<T>(p, z.real);
+  store<T>(p + sizeof(T), z.imag);
+}
+
 FUSEC_INLINE bool is_leader() { return blockIdx.x == 0 && threadIdx.x == 0; }
 
 // Whether the host wants the kernel to end: it writes to this word of its own memory at any time.

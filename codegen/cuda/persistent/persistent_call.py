@@ -20,6 +20,7 @@ from ..programs.device_numbers import host_number
 from ..programs.program_text import still
 from ..programs.settled import settle
 from .launch_shape import LaunchShape
+from .numbers import placed, words_of
 from .program_kernel import EXIT, FIRST, INDEX, INTERRUPTED, SIZE, KernelArgument, ProgramKernel
 
 _ARRAYS = ("operand", "target")
@@ -40,13 +41,17 @@ class PersistentProgram:
         self.shape = LaunchShape(made, driver, loaded, kernel)
         self.arrays = [a.source for a in made.arguments.values() if a.source[0] in _ARRAYS]
         self.copied, self.whole = program.copied, whole
-        numbers = [*(("input", n) for n in made.numbers), *(("result", n) for n in made.results)]
         # Behind the state are numbers: operands, then results.
-        self.words = {key: made.state_words + n for n, key in enumerate(numbers)}
+        self.words: dict[tuple[str, int], int] = {}
+        self._end = made.state_words
+        for key, dtype in (*((("input", n), dtype) for n, dtype in made.numbers.items()),
+                           *((("result", n), dtype) for n, (dtype, _) in made.results.items())):
+            self.words[key] = self._end
+            self._end += words_of(dtype)
 
     def empty_state(self) -> np.ndarray:
         """The state and the numbers as words, all 0."""
-        return np.zeros(self.made.state_words + len(self.words), np.int64)
+        return np.zeros(self._end, np.int64)
 
     def __call__(
         self, operands: Sequence[Any], results: list[Any], sizes: Mapping[str, int]
@@ -118,7 +123,7 @@ class _Call:
             state = self.program.empty_state()
             for position, dtype in self.made.numbers.items():
                 word = self.program.words["input", position]
-                state[word:word + 1].view(np.uint8)[:dtype.itemsize].view(dtype)[0] = (
+                state[word:].view(np.uint8)[:dtype.itemsize].view(dtype)[0] = (
                     self.operands[position])
             self.state = self.memory.fresh(state.nbytes)
             self.driver.copy_in(self.state, state)
@@ -144,8 +149,8 @@ class _Call:
             return None
         self._settle(state)
         number = taken - 1
-        arguments = tuple(self._shown(operand, state, FIRST + n)
-                          for n, operand in enumerate(self.made.exits[number]))
+        arguments = tuple(self._shown(operand, state, word)
+                          for word, operand in placed(self.made.exits[number], FIRST))
         return EarlyExit(self.program.exits[number], int(state[INDEX]), int(state[SIZE]), arguments)
 
     def _end(self) -> None:
@@ -188,4 +193,4 @@ class _Call:
 
 
 def _number(state: np.ndarray, word: int, dtype: np.dtype) -> Any:
-    return host_number(state[word:word + 1].view(np.uint8)[:dtype.itemsize].view(dtype)[0], dtype)
+    return host_number(state[word:].view(np.uint8)[:dtype.itemsize].view(dtype)[0], dtype)

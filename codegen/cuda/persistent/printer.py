@@ -21,6 +21,7 @@ from ..programs.residence import walk as statements_of
 from ..scalars.scalar_functions import call_scalar, refusal
 from ..scalars.scalar_ops import emit_operation
 from .nest_printer import call_nest
+from .numbers import loaded, number_type, stored
 from .program_kernel import ProgramKernel
 
 MOST_SPENT = 2_000_000  # ns of work between two looks at the host's wish, in a CPU's time
@@ -67,9 +68,13 @@ def _let(kernel: ProgramKernel, x: s.Let) -> None:
     values = [kernel.value(a) for a in x.args]
     if x.op in _OWN:
         kernel.define(x.result, _OWN[x.op].format(*values))
+    elif x.op == "part":
+        kernel.define(x.result, f"{values[0]}.{'imag' if x.attr else 'real'}")
+    elif x.op == "complex":
+        kernel.define(x.result, f"{number_type(x.result.dtype)}{{{values[0]}, {values[1]}}}")
+    elif any(a.dtype.kind == "c" for a in (x.result, *x.args)):
+        raise NotNativeError(f"{x.op} of complex numbers")
     else:
-        if x.result.dtype.kind == "c" or x.op in ("part", "complex"):
-            raise NotNativeError("complex numbers beside arrays")
         kernel.define(x.result, str(emit_operation(kernel.em, x.op, x.result.dtype, values)))
 
 
@@ -86,12 +91,12 @@ def _call_scalar(kernel: ProgramKernel, x: s.CallScalar) -> None:
 def _input(kernel: ProgramKernel, x: s.Input) -> None:
     kernel.numbers[x.position] = x.result.dtype
     at = kernel.argument(("input", x.position), is_written=False)
-    kernel.define(x.result, kernel.read(x.result.dtype, at))
+    kernel.define(x.result, loaded(x.result.dtype, at))
 
 
 def _output(kernel: ProgramKernel, x: s.Output) -> None:
     at = kernel.argument(("result", x.position))
-    kernel.results[x.position] = x.value.dtype, kernel.bits(kernel.value(x.value)).format(at)
+    kernel.results[x.position] = x.value.dtype, stored(kernel.value(x.value)).format(at)
 
 
 def _declare(kernel: ProgramKernel, x: s.Declare) -> None:
@@ -112,13 +117,13 @@ def _set(kernel: ProgramKernel, x: s.Set) -> None:
 def _load(kernel: ProgramKernel, x: s.Load) -> None:
     kernel.note_launch(1)
     kernel.wait_for([kernel.aliases.class_of(x.place.memory)], ())
-    kernel.define(x.result, kernel.read(x.result.dtype, kernel.place(x.place)))
+    kernel.define(x.result, loaded(x.result.dtype, kernel.place(x.place)))
 
 
 def _store(kernel: ProgramKernel, x: s.Store) -> None:
     kernel.note_launch(1)
     kernel.wait_for((), [kernel.aliases.class_of(x.place.memory)])
-    text = kernel.bits(kernel.value(x.value)).format(kernel.place(x.place))
+    text = stored(kernel.value(x.value)).format(kernel.place(x.place))
     kernel.em.line(f"if (is_leader()) {text};")
 
 

@@ -27,15 +27,23 @@ from fusec.core.records import dataclass
 from fusec.ir.sizes.bindings import Bindings, resolve
 from fusec.ir.sizes.dims import Size, is_static, symbols_of
 
-from ..kernels.nest_kernel import in_memory
 from ..module import CudaParam, ParamKind
 from ..programs.program_text import address_text
 from ..programs.residence import reads, walk
-from ..scalars.emitter import BOOL, CudaEmitter, CudaValue, literal, memory_type, type_name
+from ..scalars.emitter import CudaEmitter, CudaValue, literal
 from .hazards import Hazards
 from .nest_calls import NestFunctions, NestGrid
+from .numbers import (
+    WORD,
+    loaded,
+    number_literal,
+    number_type,
+    placed,
+    stored,
+    type_in_memory,
+    words_of,
+)
 
-WORD = 8
 MOST_PARAMS = 400  # of 4 KiB that a launch's arguments may take
 # Words of the state, which are 0 when the kernel begins: the exit that was taken plus one (or
 # `INTERRUPTED`), its index and size, a word for checks of kernels, one for the wish to stop, that
@@ -127,37 +135,24 @@ class ProgramKernel:
 
     def declare_number(self, thing: Register | Variable) -> str:
         """The name of a number, which all of the kernel knows."""
-        if thing.dtype.kind == "c":
-            raise NotNativeError("complex numbers beside arrays")
         if thing not in self._declared:
             self._declared.add(thing)
-            self.head.append(f"{type_name(thing.dtype)} {thing!r};")
+            self.head.append(f"{number_type(thing.dtype)} {thing!r};")
         return repr(thing)
 
     def define(self, register: Register, text: str) -> None:
         self.em.line(f"{self.declare_number(register)} = {text};")
 
     def value(self, operand: Operand) -> CudaValue:
-        if operand.dtype.kind == "c":
-            raise NotNativeError("complex numbers beside arrays")
         if isinstance(operand, Constant):
-            return CudaValue(literal(operand.dtype, operand.value), operand.dtype)
+            return CudaValue(number_literal(operand.dtype, operand.value), operand.dtype)
         return CudaValue(repr(operand), operand.dtype)
-
-    def bits(self, value: CudaValue) -> str:
-        """The store of a number into a word of the state, at a place: of ``{}``."""
-        kind = memory_type(value.dtype)
-        return f"store<{kind}>({{}}, {in_memory(value)})"
-
-    def read(self, dtype: np.dtype, at: str) -> str:
-        text = f"load<{memory_type(dtype)}>({at})"
-        return f"{text} != 0" if dtype == BOOL else text
 
     def word(self, register: Register) -> str:
         """Where a nest leaves a number."""
         if register not in self.words:
             self.declare_number(register)
-            self.words[register] = self.reserve(WORD)
+            self.words[register] = self.reserve(WORD * words_of(register.dtype))
         return self.in_scratch(self.words[register])
 
     def fetch_numbers(self) -> None:
@@ -166,7 +161,7 @@ class ProgramKernel:
         if waiting:
             self.wait_for([("word", r) for r in waiting], ())
         for register in waiting:
-            self.define(register, self.read(register.dtype, self.word(register)))
+            self.define(register, loaded(register.dtype, self.word(register)))
 
     # -- memory
 
@@ -231,8 +226,8 @@ class ProgramKernel:
 
     def in_memory_of_threads(self, operand: Operand) -> str:
         """The address of a number that each thread has for itself."""
-        kind, name = memory_type(operand.dtype), self.em.fresh("own")
-        self.em.line(f"const {kind} {name} = {in_memory(self.value(operand))};")
+        kind, name = type_in_memory(operand.dtype), self.em.fresh("own")
+        self.em.line(f"const {kind} {name} = {self.value(operand)};")
         return f"reinterpret_cast<const char *>(&{name})"
 
     def state(self, word: int) -> str:
@@ -250,15 +245,15 @@ class ProgramKernel:
             em.line(f"store<i64>({self.argument(('exit',))}, {exit_ + 1});")
             for word, text in ((INDEX, index), (SIZE, size)):
                 em.line(f"store<i64>({self.state(word)}, i64({text}));")
-            for n, operand in enumerate(operands):
-                em.line(self._stored(operand).format(self.state(FIRST + n)))
+            for word, operand in placed(operands, FIRST):
+                em.line(self._stored(operand).format(self.state(word)))
             em.line(_LEFT)
         em.line("return;")
 
     def _stored(self, operand: Operand | View) -> str:
         if isinstance(operand, View):
             return f"store<u64>({{}}, u64({self.place(operand)}));"
-        return self.bits(self.value(operand)) + ";"
+        return stored(self.value(operand)) + ";"
 
     def leave_where_a_check_failed(self, exit_: int, operands: Sequence[Operand | View]) -> None:
         """After a nest that checks."""
@@ -290,7 +285,8 @@ class ProgramKernel:
     @property
     def first_left(self) -> int:
         """The word of the state where addresses of results are that an exit leaves."""
-        return FIRST + max(map(len, self.exits.values()), default=0)
+        return FIRST + max((sum(1 if isinstance(x, View) else words_of(x.dtype) for x in each)
+                            for each in self.exits.values()), default=0)
 
     @property
     def state_words(self) -> int:

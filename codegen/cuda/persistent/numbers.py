@@ -1,0 +1,64 @@
+"""Numbers that every thread of a persistent kernel has: their types, literals, and memory.
+
+A complex number is a pair of floats; operations on it are those of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.structured.memory import Operand, View
+from fusec.ops.complex_parts import component
+
+from ..kernels.nest_kernel import in_memory
+from ..scalars.emitter import BOOL, CudaValue, literal, memory_type, type_name
+
+WORD = 8
+
+
+def number_type(dtype: np.dtype) -> str:
+    """The type of a variable."""
+    return f"Complex<{type_name(component(dtype))}>" if dtype.kind == "c" else type_name(dtype)
+
+
+def number_literal(dtype: np.dtype, value: Any) -> str:
+    if dtype.kind != "c":
+        return literal(dtype, value)
+    part = component(dtype)
+    real, imag = (literal(part, x) for x in (value.real, value.imag))
+    return f"{number_type(dtype)}{{{real}, {imag}}}"
+
+
+def type_in_memory(dtype: np.dtype) -> str:
+    return number_type(dtype) if dtype.kind == "c" else memory_type(dtype)
+
+
+def loaded(dtype: np.dtype, at: str) -> str:
+    """The number at an address."""
+    if dtype.kind == "c":
+        return f"load_complex<{type_name(component(dtype))}>({at})"
+    text = f"load<{memory_type(dtype)}>({at})"
+    return f"{text} != 0" if dtype == BOOL else text
+
+
+def stored(value: CudaValue) -> str:
+    """The store of a number, at an address: of ``{}``."""
+    if value.dtype.kind == "c":
+        return f"store_complex({{}}, {value})"
+    return f"store<{memory_type(value.dtype)}>({{}}, {in_memory(value)})"
+
+
+def words_of(dtype: np.dtype) -> int:
+    """The words of 8 bytes that a number takes."""
+    return -(-dtype.itemsize // WORD)
+
+
+def placed(operands: Sequence[Operand | View], first: int) -> Iterator[tuple[int, Operand | View]]:
+    """Operands of an exit with the words that they lie in, from ``first`` on; of an array it is an
+    address."""
+    for operand in operands:
+        yield first, operand
+        first += 1 if isinstance(operand, View) else words_of(operand.dtype)
