@@ -39,7 +39,7 @@ CEILINGS = {
     "largest import circle in trace": 1, "largest import circle anywhere": 2,
     "late imports in trace": 0, "late imports of ours": 23,
     "files of trace in no folder": 1, "imports running back up in trace": 0,
-    "imports running back up": 0, "arrows between rooms": 92,
+    "imports running back up": 0, "arrows between rooms": 94,
     "files in one folder": 14,
     "files over 400 lines": 0,
     "functions, median": 6, "functions, 99th percentile": 27, "functions over 50 lines": 0,

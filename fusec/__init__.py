@@ -52,12 +52,13 @@ if TYPE_CHECKING:
     from fusec.compiled.reports.history import history
     from fusec.compiled.run_metadata import NodeStats, RunMetadata, RunOptions
     from fusec.compiled.trace_cache import no_retrace
-    from fusec.core.program_errors import SavedProgramError
+    from fusec.core.program_errors import SavedProgramError, WorkerLostError
     from fusec.dispatch.function import Function
     from fusec.dispatch.jit import jit
     from fusec.dispatch.loading import LoadedFunction, LoadedProgram, load
     from fusec.dispatch.saving import save
     from fusec.dispatch.wrapped_function import wrap_function
+    from fusec.distributed.cluster.cluster import cluster
     from fusec.ops.graphs.admit import admit
     from fusec.placement.devices import devices
     from fusec.placement.scopes import colocate_with, control_dependencies, device, name_scope
@@ -119,9 +120,9 @@ _MODULES = {
     "api.explanation": "explain", "api.profile": "profile", "api.caches": "clear_caches",
     "api.magics": "load_ipython_extension", "api.training.train": "train",
     "api.exports": "export_c", "bench.measure": "benchmark",
-    "gradients.lanes": "vmap",
+    "gradients.lanes": "vmap", "distributed.cluster.cluster": "cluster",
     "dispatch.saving": "save", "dispatch.loading": "load LoadedFunction LoadedProgram",
-    "core.program_errors": "SavedProgramError",
+    "core.program_errors": "SavedProgramError WorkerLostError",
     "gradients": "grad value_and_grad vjp jvp jacobian hessian hvp stop_gradient check_grads "
                  "custom_jvp custom_vjp",
 }
@@ -154,11 +155,13 @@ __all__ = [
     "UnrolledWarning",
     "UnsupportedError",
     "Variable",
+    "WorkerLostError",
     "admit",
     "benchmark",
     "check_grads",
     "check_numerics",
     "clear_caches",
+    "cluster",
     "colocate_with",
     "cond",
     "config",

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/tutorial.md", "docs/reading-a-dump.md", "docs/graphs.md",
          "docs/export.md", "docs/export-c.md", "docs/variables.md", "docs/rfc.md",
          "docs/devices.md", "docs/training.md", "docs/debugging.md", "docs/vmap.md",
-         "docs/distributed.md", "docs/other-arrays.md")
+         "docs/distributed.md", "docs/other-arrays.md", "docs/workers.md")
 SILENT = ("docs/gradients.md", "docs/viewer.md")  # their code prints nothing
 README_LINES = 220
 

@@ -20,6 +20,7 @@ from fusec.ops import Namer, get
 from fusec.ops.calls.checks import has_effects
 from fusec.ops.calls.subgraph_ops import has_placed_parts
 from fusec.ops.rows.sizes import told_symbols
+from fusec.passes.placement.machine import DeviceModel
 from fusec.passes.placement.partition import Part, Partition
 from fusec.passes.placement.schedule_simulation import is_placed, is_view
 
@@ -85,6 +86,7 @@ class PlanOverDevices(CallPlan):
     writes: list[tuple[int, int]] = field(default_factory=list)
     placement: Any = None
     runners: Mapping[DeviceName, Any] = field(default_factory=dict)  # the devices of then
+    remote: Any = None  # what other processes do of it: see `fusec.runtime.remote`
     memories: Mapping[str, DeviceArrays] = field(default_factory=dict)  # by their names
     residents: Any = None  # `ResidentArrays`, where arguments and results are such
 
@@ -194,7 +196,7 @@ class _Maker:
         first = next(iter(self.partition.parts), self.partition.home)
         backend, memories = backends.backend(first.backend), _memories(self.partition)
         results = [None if v.node.op == "Const" else self._result(v) for v in self.whole.outputs]
-        writes = [(i, self._result(v)) for i, v in self.whole.updates]
+        writes = [(i, self._result(v, self._residence(i))) for i, v in self.whole.updates]
         plans = [a.call_plan for a in self.actions if a.call_plan is not None]
         return PlanOverDevices(
             [s for each in plans for s in each.steps],
@@ -212,10 +214,14 @@ class _Maker:
             self.count += 1
         return self.numbers[value]
 
-    def _result(self, value: Value) -> int:
-        """The number of a value of the whole graph, where it ends up."""
+    def _residence(self, number: int) -> DeviceModel:
+        """Where an input is, and with it what is assigned to it."""
+        return self.partition.residence_of(self.whole.inputs[number].node)
+
+    def _result(self, value: Value, device: DeviceModel | None = None) -> int:
+        """The number of a value of the whole graph, where it ends up: by itself at home."""
         for part in self.partition.parts.values():
-            if value in part.values and part.device is self.partition.home:
+            if value in part.values and part.device is (device or self.partition.home):
                 return self._number(part.values[value])
         raise AssertionError(f"internal error: {value.name} does not come home")
 

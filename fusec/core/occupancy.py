@@ -176,6 +176,15 @@ class HoldOfPlan(Hold):
                 use.renew()
 
 
+class HoldToReplace(Hold):
+    """The same for who writes all of these values: what they were, and whether that can still be
+    had, does not matter."""
+
+    def _begin(self, uses: Sequence[Use]) -> None:
+        for use, _ in uses:
+            use.stay_home()
+
+
 _FIRST: int = Hold.address.offset
 
 
@@ -261,4 +270,5 @@ def _after_fork_in_child() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
 
-__all__ = ["AWAY", "VERSION", "Hold", "HoldOfPlan", "Occupancy", "Use", "mark_natively"]
+__all__ = ["AWAY", "VERSION", "Hold", "HoldOfPlan", "HoldToReplace", "Occupancy", "Use",
+           "mark_natively"]

@@ -1,4 +1,4 @@
-"""`SavedProgramError`: stands for exceptions of a program's own classes, where it was saved."""
+"""Exceptions that name something outside of this process: classes of a saved program, workers."""
 
 from __future__ import annotations
 
@@ -23,4 +23,12 @@ class SavedProgramError(FusecError):
         return type(self), (self.class_name, *self.arguments)
 
 
-__all__ = ["SavedProgramError"]
+class WorkerLostError(FusecError, ConnectionError):
+    """A worker of a cluster does not answer, or is another process than it was; what lay there
+    alone is lost.  ``task`` and ``worker`` are its number and name, None where there is none."""
+
+    task: int | None = None
+    worker: str | None = None
+
+
+__all__ = ["SavedProgramError", "WorkerLostError"]

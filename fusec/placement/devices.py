@@ -9,6 +9,7 @@ from fusec.codegen import backends
 from fusec.core import device_rates
 from fusec.core.device_rates import Rates
 from fusec.core.display.tables import Column, Tabular
+from fusec.ir.device_names import JOB, TASK, DeviceName
 from fusec.runtime.devices import calibration, registry
 from fusec.runtime.devices.blas import blas_threads
 from fusec.runtime.devices.device import Device
@@ -30,6 +31,12 @@ class DeviceInfo:
         return str(self._device.name)
 
     @property
+    def shown_name(self) -> str:
+        """The same, for tables: without the job and task where these are this process's."""
+        own = DeviceName(JOB, TASK).admits(self._device.name)
+        return f"/device:{self.type}:{self.index}" if own else self.name
+
+    @property
     def type(self) -> str:
         """``CPU``, ``REFERENCE`` (the oracle: NumPy, op by op), ``NULL`` (computes nothing) or
         ``CUDAHOST`` (CUDA kernels, emulated)."""
@@ -48,6 +55,8 @@ class DeviceInfo:
     @property
     def threads(self) -> int:
         """How many of them a kernel uses at once; 0 where it has none of its own."""
+        if self._device.is_remote:
+            return self._device.threads or 0
         return calibration.threads_of(self._device) if self.cores else 0
 
     @property
@@ -104,7 +113,7 @@ def _in_giga(rate: float | None) -> str:
 
 
 _COLUMNS = (
-    Column("device", lambda d: f"/device:{d.type}:{d.index}", left=True),
+    Column("device", lambda d: d.shown_name, left=True),
     Column("cores", lambda d: _listed(d.cores), left=True),
     Column("threads", lambda d: str(d.threads or "")),
     Column("memory GB", lambda d: _in_giga(d.memory_bytes or None)),

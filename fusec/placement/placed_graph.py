@@ -22,6 +22,8 @@ from fusec.passes.placement.receive_order import order_receives
 from fusec.runtime.devices import node_times, registry
 from fusec.runtime.devices.device import Device
 from fusec.runtime.partitions.plan import PartitionedExecutable
+from fusec.runtime.remote.runs_over_workers import ExecutableOverWorkers
+from fusec.runtime.remote.worker_plans import divide_by_worker
 
 from .device_models import machine
 from .placement_report import placement_lines
@@ -91,6 +93,9 @@ class Placed:
             self.partition(), input_strides, output_strides, traced, self.divide)
         call_plan.placement, call_plan.executable = self.placement, PartitionedExecutable
         call_plan.runners = {device.name: device for device in self.devices}
+        if any(call_plan.runners[name].is_remote for name in call_plan.devices):
+            divide_by_worker(call_plan)
+            call_plan.executable = ExecutableOverWorkers
         return call_plan
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.core.occupancy import Hold
+from fusec.core.occupancy import Hold, HoldToReplace
 from fusec.core.records import dataclass
 from fusec.errors import unsupported, user_error
 
@@ -129,7 +129,7 @@ def _values(variables: Mapping[str, Variable]) -> dict[str, np.ndarray]:
 
 
 def _assign(values: Mapping[Variable, np.ndarray]) -> None:
-    with Hold([(variable.occupancy, True) for variable in values]):
+    with HoldToReplace([(variable.occupancy, True) for variable in values]):
         for variable, value in values.items():
             variable.buffer[...] = value
 

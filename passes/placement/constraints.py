@@ -99,10 +99,8 @@ def _stripped(graph: Graph) -> Graph:
 
 
 def _named(machine: Machine, node: Node) -> tuple[DeviceModel, ...]:
-    """The devices that the program names for a node; those of no type are automatic ones."""
-    name = Constraint.parse(node.device).name
-    return tuple(d for d in machine.devices
-                 if name.admits(d.name) and (d.is_automatic or name.type is not None))
+    """The devices that the program names for a node."""
+    return machine.admitted(Constraint.parse(node.device).name)
 
 
 def _inside(node: Node) -> Iterator[DeviceName]:
@@ -182,7 +180,8 @@ class _Classes:
         inside = {*_inside(node)} if node.graphs and get(node.op).is_control else set()
         if not inside:
             return able
-        names = [d for d in self.machine.devices if all(name.admits(d.name) for name in inside)]
+        names = [d for d in self.machine.devices
+                 if all(d in self.machine.admitted(name) for name in inside)]
         return tuple(d for d in able if d in names) or tuple(d for d in names if (
             d.supports(node) and not self.of[node.name].name.type)) or able
 

@@ -8,6 +8,8 @@ from fusec.core.records import dataclass, field, replace
 from fusec.ir import Node
 from fusec.ir.device_names import DeviceName
 
+REMOTE_NS, REMOTE_BYTES_PER_NS = 300_000.0, 1.0  # guesses, of a network between processes
+
 
 def _runs_everything(node: Node) -> bool:
     return True
@@ -19,7 +21,8 @@ class DeviceModel:
     of handing it a step.  Devices with the same ``memory`` read each other's arrays as they are.
 
     ``is_automatic``: it is chosen without being named.  ``supports`` says whether it has a kernel
-    for a node; where it ``runs_kernels_alone``, other nodes run on an automatic device.
+    for a node; where it ``runs_kernels_alone``, other nodes run on an automatic device.  One that
+    ``is_remote`` is another process's, on which Variables may live.
     """
 
     name: DeviceName
@@ -32,6 +35,7 @@ class DeviceModel:
     launch_ns: float = 30_000.0
     supports: Callable[[Node], bool] = _runs_everything
     runs_kernels_alone: bool = False
+    is_remote: bool = False
 
     def __repr__(self) -> str:
         return f"<model of {self.name}>"
@@ -73,9 +77,25 @@ class Machine:
     def named(self, name: DeviceName) -> DeviceModel:
         return next(d for d in self.devices if d.name == name)
 
+    def admitted(self, name: DeviceName) -> tuple[DeviceModel, ...]:
+        """The devices that a name stands for: those of no type are automatic ones, those of no job
+        this process's, and those of another process CPUs unless it says otherwise."""
+        return tuple(d for d in self.devices if name.admits(d.name) and (
+            name.job is not None and (name.type or "CPU") == d.name.type if d.is_remote else
+            d.is_automatic or name.type is not None))
+
+    def residence_of(self, node: Node) -> DeviceModel:
+        """Where the value of an input is: that of a Variable of another process there."""
+        if not node.device or not any(d.is_remote for d in self.devices):
+            return self.home
+        name = DeviceName.parse(node.device.partition("~")[0].partition("@")[0])
+        return next((d for d in self.devices if d.is_remote and d.name == name), self.home)
+
     def transfer(self, source: DeviceModel, target: DeviceModel, nbytes: float) -> float:
         """Nanoseconds until a value of one device can be read on another."""
         if source is target:
             return 0.0
+        if (source.is_remote or target.is_remote) and source.memory != target.memory:
+            return REMOTE_NS + nbytes / REMOTE_BYTES_PER_NS
         copied = 0.0 if source.memory == target.memory else nbytes / self.transfer_bytes_per_ns
         return self.transfer_ns + copied

@@ -12,7 +12,7 @@ After section 3.2.2 of the TensorFlow paper.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fusec.core.records import dataclass, field, replace
 from fusec.ir import Graph, Node, Value
@@ -79,6 +79,7 @@ class Partition:
     whole: Graph
     home: DeviceModel
     parts: dict[DeviceModel, Part]
+    residence_of: Callable[[Node], DeviceModel]  # of an input
     transfers: list[Transfer] = field(default_factory=list)
 
     @property
@@ -95,7 +96,7 @@ def partition(graph: Graph, machine: Machine) -> Partition:
 class _Partitioner:
     def __init__(self, graph: Graph, machine: Machine) -> None:
         self.graph, self.machine = graph, machine
-        self.result = Partition(graph, machine.home, {})
+        self.result = Partition(graph, machine.home, {}, machine.residence_of)
         self.home: dict[int, DeviceModel] = {}  # of the nodes that run, by id
         self.lossy: set[int] = set()
         self.sent: dict[tuple[Value, DeviceModel], Value] = {}
@@ -108,11 +109,13 @@ class _Partitioner:
                 self.home[node.id] = self.machine.named(constraint.name)
                 if constraint.is_lossy:
                     self.lossy.add(node.id)
+        for value in self.graph.inputs:
+            self.home[value.node.id] = self.machine.residence_of(value.node)
         for node in self.graph.nodes:
             if is_placed(node):
                 self._add(node)
-        for _, value in self.graph.updates:
-            self._bring(value, self.machine.home)
+        for number, value in self.graph.updates:
+            self._bring(value, self.machine.residence_of(self.graph.inputs[number].node))
         for value in self.graph.outputs:
             self._bring(value, self.machine.home)
         return self.result
@@ -154,7 +157,8 @@ class _Partitioner:
         if is_view(value.node):
             return self._here(value, device)
         node = value.node
-        if get(node.op).is_given and (node.op == "Const" or self._is_shared(device)):
+        if get(node.op).is_given and (
+                node.op == "Const" or self._is_shared(node, device)):
             copy = part.add(node.with_(
                 inputs=(), name=part.namer.fresh(node.name), control_inputs=()))
             part.values[value] = copy.out()
@@ -162,9 +166,9 @@ class _Partitioner:
             part.values[value] = self._received(value, device)
         return part.values[value]
 
-    def _is_shared(self, device: DeviceModel) -> bool:
-        """Whether it reads the arguments where they are."""
-        return device.memory == self.machine.home.memory
+    def _is_shared(self, node: Node, device: DeviceModel) -> bool:
+        """Whether it reads an input where that is."""
+        return device.memory == self.machine.residence_of(node).memory
 
     def _received(self, value: Value, target: DeviceModel) -> Value:
         source = self.home.get(value.node.id, self.machine.home)

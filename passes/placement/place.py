@@ -132,8 +132,7 @@ def placed(graph: Graph, simulation: Simulation) -> Graph:
 def _feasible(
     machine: Machine, node: Node, constraint: Constraint
 ) -> tuple[DeviceModel, ...]:
-    named = tuple(d for d in machine.devices if constraint.name.admits(d.name) and (
-        d.is_automatic or constraint.name.type is not None))
+    named = machine.admitted(constraint.name)
     return tuple(d for d in named if d.supports(node)) or machine.automatic[:1]
 
 

@@ -142,7 +142,7 @@ class Simulator:
 
     def _arrival(self, simulation: Simulation, value: Value, device: DeviceModel) -> float:
         if get(value.node.op).is_given:
-            home = self.machine.home
+            home = self.machine.residence_of(value.node)
             shared = home.memory == device.memory
             return 0.0 if shared else self._transfer(value, home, device)
         made_on = simulation.devices[value.node.name]

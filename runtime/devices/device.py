@@ -33,6 +33,11 @@ class Device:
         self._thread = DeviceThread(str(name), () if threads is None else cores, self._pool)
 
     @property
+    def is_remote(self) -> bool:
+        """Whether it is another process's: nothing is submitted to it here."""
+        return False
+
+    @property
     def is_automatic(self) -> bool:
         """Whether placement may choose it without being told."""
         return self.kind.is_automatic

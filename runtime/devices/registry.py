@@ -1,4 +1,4 @@
-"""The devices of this process by name."""
+"""The devices of this process by name, and those of others that it has been lent."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .device import Device
 _CPU = "cpu"
 _devices: dict[tuple[str, DeviceKind], list[Device]] = {}
 _known: dict[tuple[int, tuple[int, ...]], list[Device]] = {}  # CPUs, by how many, of which cores
+_remote: list[Device] = []
 _changing = locks.Lock()
 
 
@@ -22,7 +23,14 @@ def devices() -> list[Device]:
     """Every device of this process, those that placement may choose first."""
     with _changing:
         every = [device for type_, kind in backends.KINDS.items() for device in _of(type_, kind)]
+        every += _remote
     return sorted(every, key=lambda device: not device.is_automatic)
+
+
+def replace_remote(devices: Sequence[Device]) -> None:
+    """Have these devices, of other processes, and no others of such."""
+    with _changing:
+        _remote[:] = devices
 
 
 def forget(type_: str) -> list[Device]:

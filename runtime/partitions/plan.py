@@ -82,13 +82,13 @@ def step_program(call_plan: PlanOverDevices, spec: CallSpec) -> StepProgram:
         uses[number] += 1
     return StepProgram(
         actions, [call_plan.runners[a.device] for a in actions],
-        [len(a.after) for a in actions], followers, _positions(call_plan), uses,
+        [len(a.after) for a in actions], followers, positions_of(call_plan), uses,
         [TaskRun(a, call_plan.graph.name) if a.kind == "task" else None for a in actions],
         partial(_position_of, call_plan),
         {name: knowing(arrays, spec) for name, arrays in call_plan.memories.items()})
 
 
-def _positions(call_plan: PlanOverDevices) -> list[int]:
+def positions_of(call_plan: PlanOverDevices) -> list[int]:
     """Where the first node is that each action computes, or that waits for it."""
     positions = [a.position if a.kind == "task" else FAR for a in call_plan.actions]
     before = _before(call_plan)
@@ -110,8 +110,10 @@ def _before(call_plan: PlanOverDevices) -> list[set[int]]:
     """The predecessors of each action; a receive also for the send of its value."""
     sends = {(a.node.attrs["key"], str(a.device), a.node.attrs["target"]): a.number
              for a in call_plan.actions if a.kind == "send" and a.node is not None}
-    return [{*a.after, sends[a.node.attrs["key"], a.node.attrs["source"], str(a.device)]}
-            if a.kind == "recv" and a.node is not None else a.after for a in call_plan.actions]
+    found = [sends.get((a.node.attrs["key"], a.node.attrs["source"], str(a.device)))
+             if a.kind == "recv" and a.node is not None else None for a in call_plan.actions]
+    return [a.after if send is None else {*a.after, send}  # None: another process sends it
+            for a, send in zip(call_plan.actions, found, strict=True)]
 
 
 def _position_of(call_plan: PlanOverDevices, error: BaseException, number: int) -> int:

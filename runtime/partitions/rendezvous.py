@@ -40,7 +40,7 @@ class Key(NamedTuple):
     frame: str = ""
 
 
-class _Meeting:
+class Meeting:
     """The values that one step has sent, and the receives that wait."""
 
     def __init__(self) -> None:
@@ -56,11 +56,11 @@ class Rendezvous:
 
     def __init__(self) -> None:
         self._lock = locks.Lock()
-        self._steps: dict[int, _Meeting] = {}
+        self._steps: dict[int, Meeting] = {}
 
     def begin(self, step: int) -> None:
         """Take this step's sends, until it is forgotten."""
-        self._steps[step] = _Meeting()
+        self._steps[step] = Meeting()
 
     def send(self, key: Key, value: Any) -> None:
         """Hand the value to the receive with the same key, now or when it comes."""

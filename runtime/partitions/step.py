@@ -46,7 +46,7 @@ WAKE_SECONDS = 0.02  # how long the caller sleeps at most: a deadline's exceptio
 _numbers = itertools.count(1)
 POLL_SECONDS = 0.002
 MOST_INTERRUPTS = 1000  # while a step is being cancelled
-_END = object()
+END = object()
 _BEFORE_ALL = -1  # the position of what is no error of the program
 
 
@@ -87,6 +87,8 @@ class Step:
     ``times``, where they are asked for, are (step, microseconds) pairs of each task, by number.
     """
 
+    rendezvous = RENDEZVOUS
+
     def __init__(
         self, program: StepProgram, inputs: Sequence[Any], sizes: dict[str, int], frame: str = "",
         timed: bool = False,
@@ -117,10 +119,10 @@ class Step:
         was_inside = _caller.is_inside
         try:
             _caller.is_inside = True
-            RENDEZVOUS.begin(self.number)
+            self.rendezvous.begin(self.number)
             self._start()
             self._serve()
-            RENDEZVOUS.forget(self.number)
+            self.rendezvous.forget(self.number)
         except BaseException:
             self._cancel()
             raise
@@ -148,7 +150,7 @@ class Step:
             work = self._next()
             if start:
                 timeline.span("", "wait", "devices", start, timeline.now())
-            if work is _END:
+            if work is END:
                 return
             if isinstance(work, BaseException):
                 raise work
@@ -183,7 +185,7 @@ class Step:
     def _tell(self) -> None:
         """Tell everybody that the step has been cancelled; more than once does no harm."""
         self._is_cancelled = True
-        RENDEZVOUS.forget(self.number)
+        self.rendezvous.forget(self.number)
         with self._lock:  # nothing begins while it is held
             running = [*self._running]
         for work in running:
@@ -319,7 +321,7 @@ class Step:
             self._in_flight -= 1
             is_last = self._in_flight == 0
         if is_last:
-            self._mail.put(_END)
+            self._mail.put(END)
 
     # -- transfers
 
@@ -337,13 +339,16 @@ class Step:
         sent = self._context.copy().run(make)  # a device's stream may be the caller's
         if timeline.on:
             timeline.flow(key, True, device, timeline.now())
-        RENDEZVOUS.send(key, sent)
+        self._deliver(key, sent)
+
+    def _deliver(self, key: Key, sent: Sent) -> None:
+        self.rendezvous.send(key, sent)
 
     def _receive(self, number: int, action: Action) -> None:
         """Wait for the value; nothing is in flight meanwhile."""
         assert action.node is not None
         key = self._key(action, action.node.attrs["source"], self.program.names[number])
-        RENDEZVOUS.receive(key, partial(self._received, number, key))
+        self.rendezvous.receive(key, partial(self._received, number, key))
         self._ended(())
 
     def _received(self, number: int, key: Key, sent: Sent) -> None:

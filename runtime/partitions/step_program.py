@@ -45,3 +45,6 @@ class StepProgram:
     def names(self) -> list[str]:
         """Of the device of each action."""
         return [str(device.name) for device in self.devices]
+
+
+__all__ = ["Action", "Failure", "Run", "StepProgram", "Times"]

@@ -1,0 +1,1 @@
+"""Devices of other processes: the part of a step that goes there, and the values that come back."""
