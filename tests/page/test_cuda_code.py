@@ -12,6 +12,7 @@ from page_programs import X, smooth, standardise
 import fusec
 from fusec.codegen.cuda import code_links, disassembly
 from fusec.codegen.cuda.driver import nvrtc
+from fusec.inspect.page.machine_part import kernel_rates
 from fusec.inspect.page.views import sections_of
 
 HOST = "/device:CUDAHOST:0"
@@ -104,3 +105,11 @@ def test_pages_have_them() -> None:
     assert [title for title, _ in code["parts"]][:3] == ["loops", "Python", "CUDA C++"]
     assert set(code["links"]["code"]) == {title for title, _ in code["parts"]} - {
         "loops", "Python"}
+
+
+def test_rates_are_of_kernels_that_have_ended() -> None:
+    """Launches return at once: times are those until the device is done."""
+    found = kernel_rates(HOST, 1 << 14)
+    assert found is not None
+    read, computed = found
+    assert 0 < read < 20 and 0 < computed < 50  # this machine's cores, emulating
