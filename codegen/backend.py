@@ -108,6 +108,10 @@ class Backend(ABC):
         """What its devices need and have of this machine, a line each, for ``fusec doctor``."""
         return ()
 
+    def wait(self) -> None:  # noqa: B027
+        """Return when the kernels that were launched have ended: at once, where launching them
+        takes until then."""
+
     @abstractmethod
     def clear(self) -> None:
         """Forget compiled code; what is in use lives on with its plans."""

@@ -46,10 +46,11 @@ from .rules.open_products import open_products
 from .rules.outer_products import outer_products
 from .rules.powers import expand_powers
 from .rules.short_axes import short_axes
-from .rules.simplify import rules_used, simplify
+from .rules.simplify import simplify
 from .rules.unchecked_indices import unchecked_indices
 from .size_order import size_order
 from .subgraphs import optimise_subgraphs
+from .told_rules import told
 from .twins import merge_twins
 
 # Each round removes nodes or moves towards the rules' normal forms, so this is never reached by
@@ -216,8 +217,8 @@ class PassRecord:
 
     @property
     def rules(self) -> dict[str, list[str]]:
-        """The rules that it applied, by the name of the node before; the pass is run again."""
-        return rules_used(self.before) if self.changed and self.name == "simplify" else {}
+        """The rules that it applied, by the name of the node before: see `told`."""
+        return told(self.name, self.before, self.after) if self.changed else {}
 
     @property
     def diff(self) -> str:

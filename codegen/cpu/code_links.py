@@ -5,27 +5,14 @@ Those who look ask the folder of a back end for this module; one that has none l
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from fusec.core.records import dataclass
-
-from ..kernels.loop_ir import Expr, kernel_lines
+from ..machine_code.code_listings import Listing, lines_of_expressions
 from ..machine_code.llvm import NativeCode
 from ..machine_code.native_nest import NativeNest
 from ..structured.kernel_statements import RunKernel
 from .line_numbers import lines_of_code
 from .nests.modes import emit_nest
-
-Rows = list[list[int]]  # for each line of a text the lines of the loops that it is of
-
-
-@dataclass
-class Listing:
-    """A text of a kernel with its links."""
-
-    text: str
-    rows: Rows
 
 
 def listings(step: RunKernel) -> dict[str, Listing]:
@@ -78,7 +65,7 @@ def _functions(lines: Sequence[str], symbols: set[str]) -> Iterator[tuple[int, s
 def _origins(step: RunKernel, nests: Sequence[NativeNest]) -> dict[int, dict[int, list[int]]]:
     """For each code, by its id, and each line of its source, the lines of the loops."""
     found: dict[int, dict[int, list[int]]] = {id(nest.code): {} for nest in nests}
-    rows = _rows_of_nests(step)
+    rows = lines_of_expressions(step.kernel)
     for number, (nest, form) in enumerate(zip(nests, step.forms, strict=True)):
         emitter = emit_nest(form, nest.symbol, is_noted=True)
         for name, (first, notes) in (emitter.origins or {}).items():
@@ -93,15 +80,3 @@ def _place(code: NativeCode, function: str) -> int:
     """The line of the source at which a function begins; -1 where its text is another."""
     at = code.source.find(function)
     return code.source.count("\n", 0, at) if at >= 0 else -1
-
-
-def _rows_of_nests(step: RunKernel) -> defaultdict[int, dict[Expr, list[int]]]:
-    """For each nest the lines of the loops of each expression."""
-    found: defaultdict[int, dict[Expr, list[int]]] = defaultdict(dict)
-    nest = -1
-    for number, (text, e) in enumerate(kernel_lines(step.kernel)):
-        if text.startswith("  nest "):
-            nest += 1
-        elif e is not None:
-            found[nest].setdefault(e, []).append(number)
-    return found

@@ -117,6 +117,9 @@ class CudaBackend(Backend):
         """The device's function for a library call in a program: see `ProgramText`."""
         raise NotNativeError(f"a call of Python, of {node.op}, in a loop on a CUDA device")
 
+    def wait(self) -> None:
+        self.driver.synchronize()
+
     def clear(self) -> None:
         with self._lock:
             self.kernels.clear()

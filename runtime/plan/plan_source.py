@@ -95,11 +95,14 @@ class PlanSource(PlanText):
         self.first_step = len(self.lines)
         steps = self.call_plan.steps
         groups = [[step] for step in steps] if self.timed else runs_of(steps)
+        waits = self._bind_made("wait", lambda plan: plan.call_plan.backend.wait) if (
+            self.timed) else ""
         for number, (segment, group) in enumerate(zip(plan.segments, groups, strict=True)):
             if self.timed:
                 self.line("start = perf_counter()")
             self._step(number, segment, group[0])
             if self.timed:
+                self.line(f"{waits}()")
                 self.line(f"times.append(({group[0].name!r}, 1e6 * (perf_counter() - start)))")
         self._results()
 

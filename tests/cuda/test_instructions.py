@@ -8,6 +8,7 @@ import pytest
 from record_instructions import FILE, counted
 
 from fusec.bench.cases import sass
+from fusec.codegen.cuda import disassembly
 from fusec.codegen.cuda.driver import nvrtc
 
 MOST_GROWTH = 1.05
@@ -45,7 +46,7 @@ LOOP = """
 """
 
 
-@pytest.mark.skipif(sass.disassembler() is None or not nvrtc.is_available(),
+@pytest.mark.skipif(disassembly.disassembler() is None or not nvrtc.is_available(),
                     reason="NVRTC and nvdisasm: of the extra test-cuda")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_no_kernel_grows(dtype: str) -> None:

@@ -30,6 +30,18 @@ def standardise(x, gain):
     z = x - x.mean(axis=1, keepdims=True)
     z /= np.sqrt((z * z).mean(axis=1, keepdims=True) + 1e-12)
     return np.tanh(gain * z), z.max(axis=1)
+
+
+@fusec.jit
+def score(x, tag):
+    return (x * x).sum()
+
+
+@fusec.jit
+def step(x):
+    with fusec.device("CPU:1"):
+        y = np.sqrt(x) + 1
+    return np.exp(-y)
 """
 
 
@@ -39,6 +51,24 @@ def functions() -> dict[str, Any]:
     scope: dict[str, Any] = {}
     exec(compile(SOURCE, "prog.py", "exec"), scope)
     return scope
+
+
+def causes(browser: Chromium, folder: Path, made: dict[str, Any]) -> None:
+    """The tutorial's storm of traces and copy between devices, and code of a GPU."""
+    for number in range(6):
+        made["score"](np.arange(10.0), f"run {number}")
+    browser.open(made["score"].save_html(folder / "score.html"))
+    browser.view("runs")
+    browser.picture(DOCS / "viewer-traces.png")
+    with fusec.config.override(logical_cpu_devices=2):
+        browser.open(made["step"].save_html(folder / "step.html", np.arange(1e6)))
+    browser.view("graph", graph="optimized")
+    browser.press("0")
+    browser.picture(DOCS / "viewer-devices.png")
+    of_gpu = fusec.jit(made["standardise"].__wrapped__, device="/device:CUDAHOST:0")
+    browser.open(of_gpu.concrete(np.ones((1000, 1000)), 0.5).save_html(folder / "gpu.html"))
+    browser.view("kernels", kernel=0, node="Tanh", code="SASS")
+    browser.picture(DOCS / "viewer-cuda.png")
 
 
 def main() -> None:
@@ -55,6 +85,7 @@ def main() -> None:
         browser.picture(DOCS / "viewer-kernels.png")
         browser.view("passes")
         browser.picture(DOCS / "viewer-passes.png")
+        causes(browser, Path(folder), made)
         assert not browser.errors, browser.errors
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from page_checks import says_what_explain_says
 from page_programs import CASES, X, smooth, standardise, storm
 
 import fusec
 from fusec.codegen.cpu.nests.modes import emit_nest
 from fusec.compiled.reports.passes_report import headline
-from fusec.core.display.amounts import bytes_text
 from fusec.inspect.page.document import FORMAT
 from fusec.inspect.page.page import read
 from fusec.inspect.page.texts import GraphTexts, Sources
@@ -38,23 +38,8 @@ def test_the_page_says_what_explain_says(name: str) -> None:
     function, args = CASES[name]
     sections, report = sections_of_function(function, args), str(fusec.explain(function, *args))
     at = len(sections["head"]["traces"]) - 1
-    shown, kernels = sections["head"]["traces"][at], sections[f"kernels/{at}"]
-    first = report.partition("\n")[0]
-    assert re.search(rf"\b{shown['kernels']} kernels?, {shown['externs']} library call", first)
-    assert shown["signature"] in report and f"\n  {shown['reason']}\n" in report
-    for part in sections[f"passes/{at}"]["passes"]:
-        assert f"  {part['name']}: {part['ms']:.2f} ms, {part['rewrites']} rewrite" in report
-    for kernel in kernels["kernels"]:
-        assert f"  {kernel['name']}: {kernel['ops']} operation" in report
-        assert f"{bytes_text(kernel['loaded'])} in, {bytes_text(kernel['stored'])} out" in report
-        for reason in kernel["boundaries"]:
-            assert f"\n  {reason}\n" in report
-    for extern in kernels["externs"]:
-        assert re.search(rf"  {re.escape(extern['name'])}.*: {re.escape(extern['reason'])}", report)
-    for step in kernels["control"]:
-        assert re.search(rf"  {re.escape(step['name'])}.*: {re.escape(step['reason'])}", report)
-    assert sections[f"report/{at}"]["text"].count("\n") == str(
-        function.concrete(*args).explanation()).count("\n")
+    says_what_explain_says(sections, at, report)
+    assert report.count("\n") == str(function.concrete(*args).explanation()).count("\n")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -90,6 +75,20 @@ def test_rules_are_told_by_node() -> None:
     part = sections_of(standardise.concrete(X, 0.5))["passes/0"]["passes"]
     rules = {name: rule for p in part for name, rule in p.get("rules", {}).items()}
     assert rules["Mul"] == ["Mul(x, x) -> Square(x)"]
+    assert rules["Mean"][0].startswith("decompose: it is written in simpler operations")
+    assert "cse: another node computes the same (Const_2 -> Const)" in rules["Const_2"]
+    assert rules["Tanh"] == ["fusion: in the kernel fused"]
+
+
+def test_each_pass_says_what_it_is_for() -> None:
+    from fusec.passes.options import PassOptions
+    from fusec.passes.pipeline import Repeat, body_passes, pipeline
+    from fusec.passes.told_rules import OF_PASSES
+
+    names = {each.name for options in (PassOptions(), PassOptions(fp="fast", check_indices=False))
+             for step in (*pipeline(options), *body_passes(is_way_back=True, kernels_alone=True))
+             for each in (step.passes if isinstance(step, Repeat) else (step,))}
+    assert names - {*OF_PASSES} == {"simplify", "fusion"}
 
 
 def test_kernels_are_linked_with_nodes() -> None:
@@ -136,10 +135,56 @@ def test_nodes_of_derivatives_are_known() -> None:
     function, args = CASES["gradient"]
     concrete = function.concrete(*args)
     part = sections_of(concrete)["graph/0"]
-    names = set(part["gradient"])
+    names = made_by_derivatives(part, part["optimized"])
     assert {"Transpose", "MatMul_1"} <= names
     assert not names & {"MatMul", "Tanh", "Sub", "Square"}
-    assert not sections_of(smooth.concrete(X[0]))["graph/0"]["gradient"]
+    part = sections_of(smooth.concrete(X[0]))["graph/0"]
+    assert not any(node.get("q") for graph in part["graphs"] for node in graph["nodes"])
+
+
+def made_by_derivatives(part: Any, number: int) -> set[str]:
+    """Nodes of a graph, and of those in it."""
+    nodes = part["graphs"][number]["nodes"]
+    return {n["n"] for n in nodes if n.get("q")}.union(
+        *(made_by_derivatives(part, g) for n in nodes for _, g in n.get("g", ())))
+
+
+def test_derivatives_in_loops_are_known_and_so_is_what_is_kept() -> None:
+    def loss(w: Any, x: Any) -> Any:
+        h = x
+        for _ in range(300):
+            h = np.tanh(h * w) + 0.1 * np.sin(h)
+        return (h * h).sum()
+
+    w, x = np.linspace(0.1, 1, 50), np.ones(50)
+    part = sections_of(fusec.jit(fusec.value_and_grad(loss)).concrete(w, x))["graph/0"]
+    nodes = part["graphs"][part["optimized"]]["nodes"]
+    forth, back = (n for n in nodes if n["o"] == "Loop")
+    (body,) = (g for key, g in back["g"] if key == "body")
+    assert {"Mul", "Add"} <= {n["o"] for n in part["graphs"][body]["nodes"] if n.get("q")}
+    assert not forth.get("q")
+    read = {out for source, out in back["i"] if nodes[source] is forth}
+    assert sum(forth["bs"][out] or 0 for out in read) >= 300 * 50 * 8  # a row each iteration
+
+
+def test_variables_and_broadcasts_are_those_of_explain() -> None:
+    w, bias = fusec.Variable(np.ones(3), name="w"), fusec.Variable(np.nan, name="bias")
+
+    @fusec.jit
+    def mistake(x: Any, labels: Any) -> Any:
+        bias.assign(bias * 2)
+        return np.mean((x @ w + bias - labels) ** 2)
+
+    concrete = mistake.concrete(np.ones((100, 3)), np.ones((100, 1)))
+    sections, report = sections_of(concrete), str(concrete.explanation())
+    part, sources = sections["report/0"], sections["sources/0"]
+    assert len(part["variables"]) == 2 and part["variables_bytes"] == 32
+    for words in part["variables"]:
+        assert re.search(r"\n  " + r" +".join(map(re.escape, words)), report)
+    (found,) = part["broadcasts"]
+    file, line = sources["locs"][found["line"]][:2]
+    assert f"  {found['text']} at {sources['files'][file]['name']}:{line}" in report
+    assert found["bytes"] == 80_000
 
 
 def test_the_graph_has_every_node_and_edge() -> None:

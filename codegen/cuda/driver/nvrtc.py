@@ -14,7 +14,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,25 +83,27 @@ def version() -> str:
     return f"{major.value}.{minor.value}"
 
 
-def compile(module: CudaModule, architecture: str) -> Compiled:
-    """The module for ``sm_80``, say; raises `NoNvrtcError`, and `InternalError` with NVRTC's log
-    where it refuses the source."""
-    key = disk_cache.key_of(["nvrtc", version(), architecture, *OPTIONS, module.source])
+def compile(module: CudaModule, architecture: str, options: Sequence[str] = ()) -> Compiled:
+    """The module for ``sm_80``, say, with more ``options`` for NVRTC; raises `NoNvrtcError`, and
+    `InternalError` with NVRTC's log where it refuses the source."""
+    given = (*OPTIONS, *options)
+    key = disk_cache.key_of(["nvrtc", version(), architecture, *given, module.source])
     data = disk_cache.load(key)
     if data is None:
-        data = _compiled(module.source, architecture)
+        data = _compiled(module.source, architecture, given)
         disk_cache.store(key, data)
     texts, _, cubin = data.partition(b"\0")
     ptx, log = json.loads(texts)
     return Compiled(ptx, cubin, usage_of(log))
 
 
-def _compiled(source: str, architecture: str) -> bytes:
+def _compiled(source: str, architecture: str, given: Sequence[str]) -> bytes:
     library, program = _loaded(), ctypes.c_void_p()
     _check(library.nvrtcCreateProgram(
         ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None))
     try:
-        options = [o.encode() for o in (f"--gpu-architecture={architecture}", *_options())]
+        options = [f"--gpu-architecture={architecture}".encode(),
+                   *(option.encode() for option in _with_figures(given))]
         result = library.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*options))
         log = _part(library, program, "ProgramLog").decode(errors="replace")
@@ -113,10 +115,10 @@ def _compiled(source: str, architecture: str) -> bytes:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _options() -> tuple[str, ...]:
+def _with_figures(options: Sequence[str]) -> Sequence[str]:
     """NVRTC's own cache, since 12.9, answers without ptxas and so without its figures."""
     major, minor = map(int, version().split("."))
-    return (*OPTIONS, "--no-cache") if (major, minor) >= (12, 9) else OPTIONS
+    return (*options, "--no-cache") if (major, minor) >= (12, 9) else options
 
 
 def _part(library: Any, program: ctypes.c_void_p, name: str) -> bytes:

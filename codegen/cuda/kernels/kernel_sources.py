@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,19 @@ def write_form(form: LoopForm, index: str, name: str) -> list[WrittenKernel]:
     kinds = _kinds(form)
     writers = [kind(form, f"{name}_{number}", index) for number, kind in enumerate(kinds)]
     return [_written(writer) for writer in writers]
+
+
+def noted_texts(
+    form: LoopForm, index: str, name: str
+) -> Iterator[tuple[str, list[tuple[int, int, Any]]]]:
+    """The texts of `write_form`, each with notes: the lines from a first to before another are of
+    an expression of the nest; inner notes come before those around them."""
+    for number, kind in enumerate(_kinds(form)):
+        writer = kind(form, f"{name}_{number}", index)
+        writer.em.notes = []
+        text, _ = writer.write()
+        before = 1 + len(writer.head)
+        yield text, [(before + low, before + high, e) for low, high, e in writer.em.notes]
 
 
 def _kinds(form: LoopForm) -> Sequence[Callable[[LoopForm, str, str], KernelWriter]]:

@@ -16,7 +16,16 @@ import numpy as np
 from fusec.core.records import dataclass, field, replace
 from fusec.ops.calls.scalar_calls import CALLS, CHECKED
 
-from ...kernels.loop_ir import ESTIMATED, LEAVES, Expr, Reduction, Stage, Store, walk
+from ...kernels.loop_ir import (
+    ESTIMATED,
+    LEAVES,
+    Expr,
+    Reduction,
+    Stage,
+    Store,
+    expr,
+    walk,
+)
 from ...kernels.specialise import LoopForm
 from ..module import WARP
 from ..scalars.emitter import BOOL, I64, CudaValue, literal, memory_type
@@ -119,16 +128,24 @@ class KernelWriter(KernelFrame):
             values = self._evaluate(stage.roots, here, loads, lane)
             for store in stage.stores:
                 if not store.index:
+                    start = len(em.lines)
                     value = in_memory(self._joined(store, place, values[id(store.value)]))
                     em.line(f"{results[store.access]}.v[{lane}] = {value};")
+                    em.note(start, store.value)
             for number, e in stage.scratch:
                 self.put_scratch(number, values[id(e)], here)
             for r in stage.reductions:
                 assert accumulate is not None
+                start = len(em.lines)
                 accumulate(r, values[id(r.value)], here)
+                em.note(start, expr("reduced", r.dtype, attr=r.number))
             self._store_computed(stage, here, values)
         for number, pack in results.items():
+            start = len(em.lines)
             self.store_pack(number, pack, place, only)
+            for store in stage.stores:
+                if store.access == number and not store.index:
+                    em.note(start, store.value)
 
     def _joined(self, store: Store, place: ThreadPoint, value: CudaValue) -> CudaValue:
         """The value, or its sum with the parts before it."""
@@ -163,7 +180,7 @@ class KernelWriter(KernelFrame):
             if e.op != "load" or e.args or e.attr in texts:
                 continue
             operand, pointer = form.operands[e.attr], place.pointers[e.attr]
-            kind, name = memory_type(operand.dtype), em.fresh("x")
+            kind, name, start = memory_type(operand.dtype), em.fresh("x"), len(em.lines)
             if not self.moves(e.attr, place):
                 em.line(f"const {kind} {name} = load<{kind}>({pointer});")
                 texts[e.attr] = name
@@ -174,6 +191,7 @@ class KernelWriter(KernelFrame):
                 em.line(f"const Pack<{kind}, {place.lanes}> {name} = "
                         f"load_{of}<{kind}, {place.lanes}>({at}{count});")
                 texts[e.attr] = f"{name}.v[%]"
+            em.note(start, e)
         return texts
 
     def _pack_address(self, number: int, place: ThreadPoint) -> str:
@@ -224,8 +242,10 @@ class KernelWriter(KernelFrame):
         """At computed indices, where points run in order."""
         for store in stage.stores:
             if store.index:
+                start = len(self.em.lines)
                 self.put_at(store, self._computed(store.access, [
                     values[id(i)] for i in store.index], place), values[id(store.value)])
+                self.em.note(start, store.value)
 
     def put_at(self, store: Store, address: str, value: CudaValue) -> None:
         """Store a value at an address, alone or joined with the one there."""
@@ -242,7 +262,9 @@ class KernelWriter(KernelFrame):
         """The values of expressions in one lane, by id; those of the place stay."""
         memo = place.memo
         for e in walk(roots, memo):
+            start = len(self.em.lines)
             memo[id(e)] = self._expression(e, place, loads, lane)
+            self.em.note(start, e)
         return memo
 
     def _expression(

@@ -48,12 +48,14 @@ _TYPES = {f"{kind}{bits}" for kind in "iuf" for bits in (8, 16, 32, 64, 128)}
 
 class CudaEmitter:
     """The body of a kernel as it grows; ``math`` are the math functions that it calls,
-    ``functions`` the user's, by symbol."""
+    ``functions`` the user's, by symbol.  ``notes``: which lines are of which expression (first
+    line, the one after the last, expression); None where nobody asks."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.math: dict[tuple[str, np.dtype], None] = {}
         self.functions: dict[str, None] = {}
+        self.notes: list[tuple[int, int, Any]] | None = None
         self._depth, self._count = 1, 0
 
     def fresh(self, prefix: str = "t") -> str:
@@ -64,6 +66,11 @@ class CudaEmitter:
 
     def line(self, text: str) -> None:
         self.lines.append("  " * self._depth + text)
+
+    def note(self, start: int, source: Any) -> None:
+        """The lines from ``start`` on are of this expression."""
+        if self.notes is not None:
+            self.notes.append((start, len(self.lines), source))
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import fusec
+from fusec.codegen.cuda import disassembly
 from fusec.codegen.cuda.driver import nvrtc
 from fusec.codegen.cuda.driver.nvrtc import Compiled
 from fusec.codegen.cuda.kernels.kernel_sources import WrittenKernel, module_of, write_form
@@ -100,7 +101,7 @@ def _figures(
 
 
 def _instructions(written: WrittenKernel, compiled: Compiled) -> Mapping[str, float]:
-    if sass.disassembler() is None:
+    if disassembly.disassembler() is None:
         return {}
     counted = sass.instructions(compiled.cubin)
     return {kind: count / written.elements for kind, count in counted.items()}

@@ -8,18 +8,12 @@ shortest with the widest accesses: ends of rows and addresses that are not align
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import shutil
-import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
+from fusec.codegen.cuda.disassembly import disassembled
 from fusec.core.records import dataclass, field
-from fusec.errors import FusecError
 
 CLASSES = ("memory", "integer", "float", "double", "branch", "other")
 _LINE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?P<text>.*?)\s*;")
@@ -41,10 +35,6 @@ _OF_CLASS = {  # by the first letters of an opcode
 }
 
 
-class NoDisassemblerError(FusecError):
-    """NVIDIA's disassembler is needed, and there is none."""
-
-
 @dataclass
 class _Block:
     """Instructions without a branch between them; ``after`` are the blocks that may follow."""
@@ -63,17 +53,6 @@ class _Block:
         return any(opcode.startswith(("LDS", "STS")) for opcode in self.opcodes)
 
 
-def disassembler() -> str | None:
-    """The program ``nvdisasm``: of the package ``nvidia-cuda-nvdisasm``, of a toolkit at
-    ``CUDA_PATH``, or on ``PATH``."""
-    package = importlib.util.find_spec("nvidia")
-    folders = [Path(p) for p in (package.submodule_search_locations or ())] if package else []
-    found = [p for folder in folders for p in sorted(folder.glob("*/bin/nvdisasm"))]
-    if toolkit := os.environ.get("CUDA_PATH"):
-        found.append(Path(toolkit, "bin", "nvdisasm"))
-    return next((str(p) for p in found if p.is_file()), None) or shutil.which("nvdisasm")
-
-
 def instructions(cubin: bytes) -> dict[str, int]:
     """How many instructions of each class a pack takes in the only kernel of a module; raises
     `NoDisassemblerError`."""
@@ -81,19 +60,6 @@ def instructions(cubin: bytes) -> dict[str, int]:
     counts = Counter(class_of(opcode) for number in _usual_way(blocks)
                      for opcode in blocks[number].opcodes)
     return {name: counts[name] for name in CLASSES}
-
-
-def disassembled(cubin: bytes) -> str:
-    """The text of a module's machine code; raises `NoDisassemblerError`."""
-    program = disassembler()
-    if program is None:
-        raise NoDisassemblerError("NVIDIA's disassembler nvdisasm was not found",
-                                  cure="pip install nvidia-cuda-nvdisasm")
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        return subprocess.run([program, "-c", file.name], capture_output=True, text=True,
-                              check=True).stdout
 
 
 def class_of(opcode: str) -> str:

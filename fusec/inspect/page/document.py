@@ -11,10 +11,11 @@ from typing import Any
 
 import fusec
 from fusec.compiled.compiled_trace import CompiledTrace
+from fusec.compiled.reports.broadcasts import silent_broadcasts
 from fusec.compiled.reports.passes_report import PassRun
 
 from .findings import findings, of_traces
-from .graph_part import GraphPart, boundaries
+from .graph_part import GraphPart, boundaries, mark_gradient
 from .kernels_part import KernelPart
 from .machine_part import machine_data
 from .runs_part import Measured, launches, runs, tree_of_keys
@@ -50,12 +51,19 @@ def _head(
     compiled = [stage for stage in stages if isinstance(stage, CompiledTrace)]
     return {
         "format": FORMAT, "fusec": fusec.__version__, "function": name, "line": line,
-        "machine": machine_data(is_measured), "keys": tree_of_keys(compiled),
+        "machine": machine_data(is_measured, _devices(subjects)), "keys": tree_of_keys(compiled),
         "launches": launches(name),
         "left_out": len(stages) - len(subjects), "findings": of_traces(compiled),
         "traces": [{"stage": s.stage, "signature": s.signature, "reason": s.reason,
                     "kernels": len(s.kernels), "externs": len(s.externs),
                     "control": len(s.control), "nodes": len(s.graph.nodes)} for s in subjects]}
+
+
+def _devices(subjects: Sequence[Subject]) -> set[str]:
+    """The devices that their kernels were placed on."""
+    traces = [subject.trace for subject in subjects if subject.trace is not None]
+    return {name for trace in traces for name in trace.partitions} | {
+        node.device for trace in traces for node in trace.optimized_graph.nodes if node.device}
 
 
 def _parts(subject: Subject, calls: Measured | None) -> Json:
@@ -69,7 +77,8 @@ def _parts(subject: Subject, calls: Measured | None) -> Json:
         "kernels": {"kernels": kernels.kernels(), "control": kernels.control(),
                     "externs": [{"name": e.name, "node": e.step.node.name, "reason": e.reason,
                                  "line": sources.number(e.loc)} for e in subject.externs]},
-        "report": {"text": subject.text, "plan": _plan(subject), "findings": findings(subject)},
+        "report": {"text": subject.text, "plan": _plan(subject), "findings": findings(subject),
+                   "broadcasts": _broadcasts(subject, sources)},
     }
     if subject.trace is not None:
         parts["runs"] = runs(subject.trace, calls)
@@ -89,7 +98,15 @@ def _plan(subject: Subject) -> str:
 def _assumptions(trace: CompiledTrace) -> Json:
     parts = trace.explanation()
     return {"devices": list(parts.devices), "threads": parts.threads,
-            "assumed": [[a.path, a.value] for a in parts.assumed]}
+            "assumed": [[a.path, a.value] for a in parts.assumed],
+            "variables": [record.words for record in parts.variables],
+            "variables_bytes": sum(record.nbytes for record in parts.variables)}
+
+
+def _broadcasts(subject: Subject, sources: Sources) -> list[Json]:
+    """Those that the program did not ask for: see `silent_broadcasts`."""
+    return [{"text": str(found._replace(loc=None)), "node": found.node, "bytes": found.nbytes,
+             "line": sources.number(found.loc)} for found in silent_broadcasts(subject.traced)]
 
 
 def _graph(subject: Subject, graphs: GraphPart) -> Json:
@@ -101,7 +118,10 @@ def _graph(subject: Subject, graphs: GraphPart) -> Json:
         made["partitions"] = {name: graphs.number(part)
                               for name, part in subject.trace.partitions.items()}
         _place(graphs.graphs, made)
-        made["gradient"] = sorted(subject.trace.build.traced.of_gradient)
+        names = subject.trace.build.traced.of_gradient
+        for number in dict.fromkeys([made["traced"], made["optimized"],
+                                     *made["partitions"].values()]):
+            mark_gradient(graphs.graphs, number, names)
     return made
 
 

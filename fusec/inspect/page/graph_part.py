@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from fusec.core.locations import GradientLoc
 from fusec.ir import Graph, Node
 from fusec.ir.text.text import print_attr, print_types
 
@@ -55,6 +55,10 @@ class GraphPart:
             "l": self._sources.number(node.loc), "b": _bytes(node)}
         if attrs := _attributes(node):
             made["a"] = attrs
+        if len(node.types) > 1:
+            made["bs"] = [t.nbytes if isinstance(t.nbytes, int) else None for t in node.types]
+        if isinstance(node.loc, GradientLoc):
+            made["q"] = 1
         if node.device:
             made["d"] = node.device
         if node.control_inputs:
@@ -110,18 +114,13 @@ def boundaries(graph: Graph) -> list[list[str]]:
             for text in node.attrs.get("boundaries", ())]
 
 
-def kept_for_gradient(graph: Graph) -> Json:
-    """Which nodes the gradient added to the program, and what they read of it.
-
-    A gradient is built behind the program's last node, so it begins with the first node that goes
-    back to an earlier place of the program.  Nothing is said where no function of `fusec.grad`
-    made the graph.
-    """
-    del graph
-    return {}
-
-
-def lines_of(nodes: Iterable[Node]) -> list[tuple[str, int]]:
-    """The program's lines that nodes are of, each once."""
-    found = sorted({(n.loc.file, n.loc.line) for n in nodes if n.loc is not None})
-    return [key for key, _ in groupby(found)]
+def mark_gradient(graphs: list[Json], number: int, names: Collection[str]) -> None:
+    """Mark the nodes of a graph, and those of its kernels, that derivatives made; others than these
+    names have places that say so."""
+    for node in graphs[number]["nodes"]:
+        if node["n"] in names:
+            node["q"] = 1
+        if node["o"] == "Fused":
+            for _, inner in node.get("g", ()):
+                if inner >= 0:
+                    mark_gradient(graphs, inner, names)

@@ -54,7 +54,7 @@
     constructor(data, number, sources, kernels, runs) {
       Object.assign(this, {data, number, sources, kernels, runs, constants: false});
       this.steps = new Map((runs && runs.steps) || []);
-      this.gradient = new Set(data.gradient || []);
+      this.hasGradient = data.graphs.some((graph) => graph.nodes.some((node) => node.q));
       this.kernelOf = new Map(kernels.kernels.map((k, i) => [k.name, i]));
       this.boundaries = new Map();
       for (const [name, text] of data.boundaries || []) {
@@ -111,7 +111,7 @@
       this.items.push(item);
       group.children.push(item);
       if (node.d && !this.devices.includes(node.d)) this.devices.push(node.d);
-      item.gradient = this.gradient.has(node.n) || (node.o === "Fused" && this.allGradient(node));
+      item.gradient = node.o === "Fused" ? this.allGradient(node) : Boolean(node.q);
       const inner = (node.g || []).filter(([, g]) => g >= 0 && item.depth < 12);
       item.folds = inner.length > 0;
       if (item.folds && this.isOpen(path, item)) {
@@ -132,7 +132,7 @@
     allGradient(node) {
       const inner = (node.g || []).flatMap(([, g]) => (g < 0 ? [] : this.data.graphs[g].nodes))
         .filter((n) => n.o !== "Input" && n.o !== "Const");
-      return inner.length > 0 && inner.every((n) => this.gradient.has(n.n));
+      return inner.length > 0 && inner.every((n) => n.q);
     }
 
     isLibrary(node) { return this.kernels.externs.some((e) => e.node === node.n) && !PURE.has(node.o); }
@@ -193,11 +193,11 @@
 
     // Whether a value of the program is read by what a derivative made, in memory of its own.
     isKept(producer, out, consumer, position) {
-      if (!this.gradient.size || producer.o === "Input" || producer.o === "Const") return false;
-      const made = producer.o === "Fused" ? this.inner(producer, (g) => g.nodes[g.outputs[out][0]].n) : producer.n;
-      if (this.gradient.has(made)) return false;
-      if (consumer.o !== "Fused") return this.gradient.has(consumer.n);
-      return this.inner(consumer, (g) => g.nodes.some((n) => this.gradient.has(n.n)
+      if (!this.hasGradient || producer.o === "Input" || producer.o === "Const") return false;
+      const made = producer.o === "Fused" ? this.inner(producer, (g) => g.nodes[g.outputs[out][0]]) : producer;
+      if (made.q) return false;
+      if (consumer.o !== "Fused") return Boolean(consumer.q);
+      return this.inner(consumer, (g) => g.nodes.some((n) => n.q && n.o !== "Input"
         && n.i.some(([source]) => source === g.inputs[position])));
     }
 
@@ -207,9 +207,14 @@
       const graph = this.data.graphs[this.number], kept = new Map();
       graph.nodes.forEach((node) => node.i.forEach(([source, out], position) => {
         const from = graph.nodes[source];
-        if (this.isKept(from, out, node, position)) kept.set(from.n, Number.isFinite(from.b) ? from.b : 0);
+        if (!this.isKept(from, out, node, position)) return;
+        const bytes = from.bs ? from.bs[out] : from.b;
+        kept.set(`${source}:${out}`, {name: from.n, bytes: Number.isFinite(bytes) ? bytes : null});
       }));
-      return {count: kept.size, bytes: [...kept.values()].reduce((a, b) => a + b, 0), names: [...kept.keys()]};
+      const values = [...kept.values()], names = new Map();
+      for (const {name, bytes} of values) names.set(name, (names.get(name) || 0) + (bytes || 0));
+      return {count: values.length, bytes: values.reduce((sum, {bytes}) => sum + (bytes || 0), 0),
+        names: [...names], unknown: values.filter(({bytes}) => bytes === null).length};
     }
 
     arrange() { this.place(this.root); }
@@ -360,12 +365,13 @@
       made.push(h("p", null, `Too many to draw each: a box is ${fusec.number(graph.folded)} nodes that `
         + "follow each other. FUSEC_DUMP writes them all."));
     }
-    if (model.gradient.size) {
+    if (model.hasGradient) {
       made.push(h("h3", null, "gradient"), h("p", null, model.kept.count
         ? `${fusec.plural(model.kept.count, "value")} of the program ${model.kept.count === 1 ? "is" : "are"} `
-          + `kept for it, ${fusec.bytes(model.kept.bytes)}` : "It reads no value that the program leaves in memory."),
-      h("ul", null, model.kept.names.slice(0, 40).map((name) => h("li", null,
-        fusec.link(name, "graph", {...fusec.state.parts, node: name})))));
+          + `kept for it, ${fusec.bytes(model.kept.bytes)}` + (model.kept.unknown
+          ? ` and ${fusec.plural(model.kept.unknown, "value")} whose size the run knows` : "") : "It reads no value that the program leaves in memory."),
+      h("ul", null, model.kept.names.slice(0, 40).map(([name, bytes]) => h("li", null,
+        fusec.link(name, "graph", {...fusec.state.parts, node: name}), ` ${fusec.bytes(bytes)}`))));
     }
     const why = model.data.boundaries || [];
     if (why.length) {

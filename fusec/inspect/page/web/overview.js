@@ -21,11 +21,32 @@
         h("p.counts", null, counts),
         findings([...(head.findings || []), ...(report.findings || [])]),
         fusec.kernelTable(kernels, sources, runs, head.machine),
+        broadcasts(report.broadcasts || [], sources), variables(report),
         h("dl.facts", null, facts.map(([key, text]) => [h("dt", null, key), h("dd", null, text)])),
         asText(report.text)),
       h("div", null, program(sources, kernels, runs)));
     return {element, shown: ({line}) => line && mark(element, line)};
   };
+
+  // Operations whose result is larger than each of their operands, though no axis was inserted.
+  function broadcasts(list, sources) {
+    if (!list.length) return null;
+    return h("section", null, h("h2", null, "Broadcasts that make larger arrays"), h("ul.broadcasts", null,
+      list.map((one) => h("li", null, fusec.link(one.text, "graph", {graph: "traced", node: one.node}), " ",
+        one.line < 0 ? null : fusec.link(fusec.place(sources, one.line), "overview",
+          {line: sources.locs[one.line][1]})))));
+  }
+
+  function variables(report) {
+    const rows = report.variables || [];
+    if (!rows.length) return null;
+    const heads = ["Variable", "type", "bytes", "norm now", "device", "use"];
+    return h("section", null, h("h2", null, `${fusec.plural(rows.length, "Variable")}, ${
+      fusec.bytes(report.variables_bytes)}`), h("table.data.variables", null,
+    h("thead", null, h("tr", null, heads.map((text) => h("th", null, text)))),
+    h("tbody", null, rows.map((row) => h("tr", {"data-row": true}, row.map((word, i) => h("td", null,
+      i ? word.replace(/^norm /, "") : h("code", null, word))))))));
+  }
 
   // Put into the page when it is opened: it may be long.
   function asText(text) {
