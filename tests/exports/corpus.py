@@ -52,7 +52,7 @@ def exported(program: Sized, folder: str, levels: Sequence[str]) -> tuple[Any, b
         except Exception as error:
             print("   open sizes:", type(error).__name__, str(error).split("\n")[0][:150])
     return fusec.export_c({f"f{n}": (jitted, a) for n, a in zip(
-        program.sizes, arguments, strict=True)}, folder, levels), False
+        program.sizes, arguments, strict=True)}, f"{folder}_of_sizes", levels), False
 
 
 @contextmanager

@@ -417,6 +417,17 @@ def test_the_same_function_gives_the_same_files(tmp_path: Path) -> None:
         ElfObject(made[0].shared.read_bytes())  # no relocatable object
 
 
+def test_a_strided_example_stands_for_arrays_in_c_order(tmp_path: Path) -> None:
+    def picked(x: Any, i: Any) -> Any:
+        return x[i] + x[::-1][i]
+
+    x, i = rng.random(40)[::2], np.arange(60)[::-3] % 20
+    made = fusec.export_c({"picked": (picked, (x, i))}, tmp_path / "dense", V3)
+    code, (out,), _ = loaded(made)["picked"]([x, i])
+    assert code == 0
+    assert np.array_equal(out, fusec.jit(picked)(x, i))
+
+
 def test_numbers_are_passed_by_value(tmp_path: Path) -> None:
     def mixed(a: Any, b: Any, c: Any, d: Any, x: Any) -> Any:
         return x * a + b * c - d

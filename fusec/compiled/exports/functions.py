@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import optree
 
 from fusec.codegen.exported.identifiers import identifier, unused
 from fusec.codegen.exported.parts import CParameter, ExportedFunction, Variant
@@ -59,7 +60,9 @@ class Exporter:
     def __init__(
         self, name: str, compiler: TracingCompiler, args: tuple[Any, ...], kwargs: dict[str, Any],
     ) -> None:
-        self.name, self.compiler, self.spec = name, compiler, (args, kwargs)
+        self.name, self.compiler = name, compiler
+        self.spec: Any = optree.tree_map(_dense, (args, kwargs), none_is_leaf=True,
+                                         namespace="fusec")
         self.fixed = known_sizes(self.spec)
         self.axes = self._open_axes()
 
@@ -294,6 +297,12 @@ class Exporter:
         parts += [f"result {k} is {o}" if len(said) > 1 else f"its result is {o}"
                   for k, o in shown]
         return "; ".join(parts)
+
+
+def _dense(leaf: Any) -> Any:
+    """An array that is given as an example, as those of C lie: in C order without gaps."""
+    is_strided = type(leaf) is np.ndarray and not leaf.flags.c_contiguous
+    return np.ascontiguousarray(leaf) if is_strided else leaf
 
 
 def _form(plan: PlannedCall) -> Any:
