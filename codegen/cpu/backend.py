@@ -20,7 +20,7 @@ from . import abi, compile
 from .scalars.scalar_ops import supports
 
 if TYPE_CHECKING:
-    from ..exported.parts import ExportedFunction
+    from ..exported.parts import CField, ExportedFunction
     from ..machine_code.targets import CpuTarget
     from ..plan.control_program import ControlProgram
     from .exported.library import LibraryObjects
@@ -55,10 +55,11 @@ class CpuBackend(NativeBackend):
         return _loops().compile_control(node, strides, stats)
 
     def library(
-        self, name: str, functions: Sequence[ExportedFunction], targets: Sequence[CpuTarget],
-        threads: str,
+        self, name: str, functions: Sequence[ExportedFunction], fields: Sequence[CField],
+        targets: Sequence[CpuTarget], threads: str,
     ) -> LibraryObjects:
-        return importlib.import_module(_LIBRARY).library_objects(name, functions, targets, threads)
+        return importlib.import_module(_LIBRARY).library_objects(
+            name, functions, fields, targets, threads)
 
     def clear(self) -> None:
         compile.clear_cache()

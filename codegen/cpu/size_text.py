@@ -14,13 +14,10 @@ from fusec.ir.sizes.polynomials import Call
 from fusec.ir.sizes.size_questions import Computed
 from fusec.ir.sizes.symbolic_numbers import Symbolic
 
+from ..exported.parts import NoTextError
 from .emitter import I64, LlvmEmitter, LlvmValue, literal, scalar_type
 
 F64 = np.dtype(np.float64)
-
-
-class NoTextError(ValueError):
-    """A number that follows from sizes by a function which nobody has written as text."""
 
 
 @dataclass

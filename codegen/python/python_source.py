@@ -24,6 +24,7 @@ from fusec.ops import get
 from fusec.ops.regions.index_maps import AxisIndex
 from fusec.ops.rows.scans import start_of
 
+from ..exported.identifiers import identifier, unused
 from ..kernels.loop_ir import Expr, Kernel, Nest, Reduction, Stage, Store, walk
 from ..kernels.scalar_rules import boolean_op
 from .source_ops import HELPERS, REPEATING, Literal, literal, operation_text, start_text
@@ -58,16 +59,9 @@ def _is_function(value: Any) -> bool:
     return type(value) is type(_is_function)
 
 
-def _identifier(name: str, taken: set[str]) -> str:
+def _name(value: str, taken: set[str]) -> str:
     """A valid, unused Python name close to a graph value's name."""
-    stem = re.sub(r"\W+", "_", name).strip("_") or "value"
-    stem = f"v{stem}" if stem[0].isdigit() else stem
-    result, count = stem, 1
-    while result in taken:
-        count += 1
-        result = f"{stem}_{count}"
-    taken.add(result)
-    return result
+    return unused(identifier(value, "value"), taken, "_")
 
 
 def _place_comment(loc: Loc) -> str:
@@ -87,8 +81,8 @@ class _SourceWriter:
         # Names made below look like these; no buffer may have one.
         pattern = re.compile(r"(i|t|r|s|best|scratch)\d+$")
         names = [b.value for b in kernel.buffers]
-        self.names = [_identifier(f"v{n}" if pattern.match(n) else n, taken) for n in names]
-        self.name = _identifier(kernel.name, taken)
+        self.names = [_name(f"v{n}" if pattern.match(n) else n, taken) for n in names]
+        self.name = _name(kernel.name, taken)
 
     def text(self) -> str:
         body = [line for nest in self.kernel.nests for line in self._nest(nest)]

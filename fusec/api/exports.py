@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fusec.compiled.exports.c_library import write_library
+from fusec.compiled.exports.wheel import write_wheel
 from fusec.dispatch.function import Function
 from fusec.dispatch.jit import jit
 
@@ -24,7 +26,8 @@ def export_c(
     `TensorSpec` s, whose open sizes become parameters, and values of the others.  ``path`` is the
     folder; its last part is the library's name.  ``levels``: those of x86-64's psABI (``"v2"``,
     ``"v3"``, ``"v4"``) that there is code for; a library asks the CPU at its first call, and gives
-    an error where it has less.  ``threads``: ``"none"``.
+    an error where it has less.  ``("aarch64",)`` makes a library for that machine.  ``threads``:
+    ``"none"``, or ``"callback"``: the caller's, who gives a function that runs tasks in parallel.
 
     No compiler and no linker are needed.  Results have the bits of the same function here, but for
     products of matrices, which a BLAS computes here.  Arrays and numbers that a function reads from
@@ -36,6 +39,19 @@ def export_c(
     """
     compiled = {name: _compiled(given) for name, given in functions.items()}
     return write_library(compiled, path, levels, threads)
+
+
+def wheel_stub(path: str | os.PathLike[str], version: str = "0.1") -> Path:
+    """Write a Python package over a library of `export_c`, and a wheel of it: the wheel's path.
+
+    ``path`` is the library's folder.  The package lies in ``python/<name>`` there, the wheel beside
+    the library; both need NumPy alone, and run where the library runs.  A function of the package
+    takes the arguments of the C function, arrays of NumPy's, and gives its results, a tuple where
+    there are several; it raises the Python program's exceptions.  ``version``: the package's.
+
+    Raises `ValueError` for a folder without such a library and for a version that is none.
+    """
+    return write_wheel(path, version)
 
 
 def _compiled(given: Any) -> tuple[Any, Any]:

@@ -32,8 +32,16 @@ class Guarded:
 class CFunction:
     """An exported function of a loaded library."""
 
-    def __init__(self, library: ctypes.CDLL, function: ExportedFunction) -> None:
+    def __init__(
+        self, library: ctypes.CDLL, function: ExportedFunction, state: Any = None
+    ) -> None:
         self.library, self.function = library, function
+        self.state = Guarded(function.state_bytes) if state is None else state
+
+    def reset(self, name: str) -> None:
+        """The state's first values, of the library of this name."""
+        if self.function.state_bytes:
+            self.library[f"{name}_reset"](ctypes.c_void_p(self.state.address))
 
     def sizes_of(self, arguments: Sequence[Any]) -> list[ctypes.c_int64]:
         return [ctypes.c_int64(arguments[k].shape[axis]) for k, axis in self.function.axes]
@@ -45,6 +53,26 @@ class CFunction:
         told = [results] if count else []
         code = self.library[f"{self.function.name}_sizes"](*sizes, *told, ctypes.byref(workspace))
         return code, [*results][:count], workspace.value
+
+    def shapes(self, sizes: Sequence[ctypes.c_int64]) -> list[list[int]]:
+        """Those of the results."""
+        ranks = [len(p.shape) for p in self.function.results]
+        told = (ctypes.c_int64 * max(sum(ranks), 1))()
+        if any(ranks):
+            assert self.library[f"{self.function.name}_shapes"](*sizes, told) == 0
+        numbers = iter(told)
+        return [[next(numbers) for _ in range(rank)] for rank in ranks]
+
+    def _cut(self, given: Sequence[np.ndarray], shapes: Sequence[Any]) -> list[np.ndarray]:
+        """Results as Python has them: of the size that the data decided."""
+        cut = []
+        for array, shape, parameter in zip(given, shapes, self.function.results, strict=True):
+            key = [slice(None)] * len(shape)
+            for axis, number in parameter.counts:
+                key[axis] = slice(int(given[number][0]))
+            if parameter.counted is None:
+                cut.append(array.reshape(shape)[tuple(key)] if parameter.counts else array)
+        return cut
 
     def __call__(self, leaves: Sequence[Any]) -> tuple[int, list[np.ndarray], dict[int, Any]]:
         """The code, the results, and arguments that it writes, by leaf."""
@@ -61,13 +89,16 @@ class CFunction:
         for k, parameter in enumerate(self.function.arguments):
             passed += [ctypes.c_void_p(memory[k].address)] if parameter.is_array else (
                 number(parameter, arguments[k]))
-        passed += [ctypes.c_void_p(m.address) for m in memory[len(arguments):]]
+        passed += [ctypes.c_void_p(m.address) for m in memory[len(arguments): -1]]
+        passed += [ctypes.c_void_p(self.state.address)] if self.function.state_bytes else []
+        passed += [ctypes.c_void_p(memory[-1].address)]
         code = self.library[self.function.name](*passed, ctypes.c_size_t(workspace))
-        assert all(m.is_intact() for m in memory), "memory beside an array was written"
+        assert all(m.is_intact() for m in (*memory, self.state)), "memory beside one was written"
         self.workspace = memory[-1]
         first = len(arguments)
         given = [m.inside.view(p.dtype) for m, p in zip(
             memory[first:], self.function.results, strict=False)]
+        given = self._cut(given, self.shapes(sizes)) if code == 0 else given
         written = {k: memory[n].inside.view(p.dtype).reshape(arguments[n].shape)
                    for n, (k, p) in enumerate(zip(self.function.leaves, self.function.arguments,
                                                   strict=True)) if p.is_written}

@@ -13,13 +13,14 @@ PROGRAMS = {program.name: program for program in sized_programs()}
 pytestmark = needs_v3
 
 
-@pytest.mark.parametrize("name", ["julian_day", "kepler", "morton", "popcount", "langtons_ant"])
+@pytest.mark.parametrize("name", ["julian_day", "kepler", "morton", "popcount", "langtons_ant",
+                                  "smith_waterman", "filter_chain", "advect"])
 def test_bits_at_five_sizes(name: str) -> None:
     assert report(PROGRAMS[name], ("v3",)).startswith("same bits")
 
 
 @pytest.mark.parametrize(("name", "text"), [
-    ("median_filter", "np.median"), ("advect", "Grid"), ("sieve", "data decides")])
+    ("median_filter", "np.median"), ("controlled_tank", "PID"), ("sieve", "data decides")])
 def test_refusals(name: str, text: str) -> None:
     line = report(PROGRAMS[name], ("v3",))
     assert line.startswith("refused") and text in line

@@ -11,7 +11,7 @@ from fusec.core.records import dataclass, field
 from fusec.ir.sizes.dims import Size
 from fusec.ir.sizes.symbolic_numbers import Symbolic, stored
 
-from ...exported.parts import CheckFailure, ExportedFunction, Variant
+from ...exported.parts import CField, CheckFailure, ExportedFunction, Variant
 from ...kernels.specialise import LoopForm, structure_key
 from ...structured.memory import Memory, View, contiguous
 from ..emitter import LlvmEmitter, LlvmValue, memory_type
@@ -33,6 +33,11 @@ class LevelTexts:
     programs: dict[str, tuple[LlvmEmitter, str, bool]] = field(default_factory=dict)
     calls: list[tuple[LlvmEmitter, str]] = field(default_factory=list)
 
+    @property
+    def library(self) -> str:
+        """The library's name."""
+        return self.prefix.rpartition(".")[0]
+
     def nest(self, form: LoopForm) -> str:
         """The name of the function of a form; forms of equal structure share it."""
         key = structure_key(form)
@@ -45,7 +50,7 @@ class LevelTexts:
     def constant(self, array: Any) -> str:
         """The name of an array that is part of the library."""
         data = np.ascontiguousarray(array).tobytes()
-        stem = self.prefix.rpartition(".")[0]
+        stem = self.library
         for name, known in self.constants.items():
             if known == data:
                 return name
@@ -110,8 +115,16 @@ class CallText:
     def operand(self, position: int) -> str:
         """The address of an array that is an input of the graph."""
         number = self.variant.arguments.get(position)
-        return f"%a{number}" if number is not None else self.constant(
-            self.variant.constants[position])
+        if number is not None:
+            return f"%a{number}"
+        held = self.variant.fields.get(position)
+        return self.constant(self.variant.constants[position]) if held is None else (
+            self.field(held))
+
+    def field(self, held: CField) -> str:
+        """The address of a field of the state."""
+        return self._at_entry(("field", held.offset), lambda: self.em.offset(
+            "%state", str(held.offset)))
 
     def constant(self, array: Any) -> str:
         name = self.level.constant(array)
@@ -154,6 +167,9 @@ class CallText:
             number = self.variant.arguments.get(position)
             parts = [f"%a{number}"] if dtype.kind != "c" else [f"%a{number}.re", f"%a{number}.im"]
             part = dtype if dtype.kind != "c" else np.dtype(f"f{dtype.itemsize // 2}")
+            if number is None and position in self.variant.fields:
+                self.copy(place, self.field(self.variant.fields[position]), str(dtype.itemsize))
+                continue
             if number is None:
                 data = np.asarray(self.variant.constants[position], dtype).reshape(1)
                 self.copy(place, self.constant(data), str(dtype.itemsize))
@@ -172,11 +188,12 @@ class CallText:
 
     def give(self, index: int, place: Any) -> None:
         """Copy a result to the caller's memory where it is not computed there."""
-        number = self.variant.results.get(index)
-        if number is None:
+        number, held = self.variant.results.get(index), self.variant.assigned.get(index)
+        if number is None and held is None:
             return
         value = self.variant.call_plan.graph.outputs[index]
-        target, itemsize = f"%r{number}", value.type.dtype.itemsize
+        target = f"%r{number}" if held is None else self.field(held)
+        itemsize = value.type.dtype.itemsize
         if not isinstance(place, View):
             array = np.asarray(place, value.type.dtype)
             self.copy(target, self.constant(array), str(array.nbytes))
@@ -220,4 +237,5 @@ def parameters(function: ExportedFunction) -> str:
     arguments = [f"ptr %a{k}" if a.is_array else _passed(a.dtype, f"%a{k}")
                  for k, a in enumerate(function.arguments)]
     results = [f"ptr %r{k}" for k in range(len(function.results))]
-    return ", ".join([*sizes, *arguments, *results, "ptr %workspace"])
+    state = ["ptr %state"] if function.state_bytes else []
+    return ", ".join([*sizes, *arguments, *results, *state, "ptr %workspace"])

@@ -47,6 +47,9 @@ class EntryText:
         results = "ptr %results, " if self.function.results else ""
         yield self._printed("i32", f"{self.function.name}_sizes",
                             f"{sizes}{results}ptr %workspace", self._tell_sizes)
+        if self.function.has_shapes:
+            yield self._printed("i32", f"{self.function.name}_shapes", f"{sizes}ptr %shapes",
+                                self._tell_shapes)
 
     def _printed(
         self, type_: str, name: str, params: str, body: Callable[[LlvmEmitter], None]
@@ -71,6 +74,12 @@ class EntryText:
                                    f"{align - 1}")
                     self._refuse(em, em.value(f"icmp ne i64 {low}, 0"),
                                  of_parameter("MISALIGNED", number))
+        if self.function.state_bytes:
+            address = em.value("ptrtoint ptr %state to i64")
+            low = em.value(f"and i64 {address}, {self.function.state_align - 1}")
+            null = em.value("icmp eq ptr %state, null")
+            odd = em.value(f"icmp ne i64 {low}, 0")
+            self._refuse(em, em.value(f"or i1 {null}, {odd}"), ERRORS["STATE"][0])
         for number, variant in enumerate(self.function.variants):
             with self.where_served(em, variant) as sizes:
                 self._check_memory(em, sizes, variant, self.entry.workspaces[number])
@@ -135,10 +144,17 @@ class EntryText:
         if workspace.is_needed:
             begins[-1] = em.value("ptrtoint ptr %workspace to i64")
             ends[-1] = em.add(begins[-1], needed)
+        if self.function.state_bytes:
+            begins[-2] = em.value("ptrtoint ptr %state to i64")
+            ends[-2] = em.add(begins[-2], self.function.state_bytes)
+        if len(begins) == len(arrays) + 2:
+            before = em.value(f"icmp ult i64 {begins[-1]}, {ends[-2]}")
+            after = em.value(f"icmp ult i64 {begins[-2]}, {ends[-1]}")
+            self._refuse(em, em.value(f"and i1 {before}, {after}"), ERRORS["STATE"][0])
         written = [k for k in arrays if self.function.parameters[k].is_written]
         for k in arrays:
             for other in begins:
-                if other == -1 or (other in written and other != k and (
+                if other < 0 or (other in written and other != k and (
                         k not in written or other < k)):
                     before = em.value(f"icmp ult i64 {begins[k]}, {ends[other]}")
                     after = em.value(f"icmp ult i64 {begins[other]}, {ends[k]}")
@@ -176,6 +192,18 @@ class EntryText:
                 with em.branch(em.value("icmp ne ptr %workspace, null")):
                     nbytes = self.entry.workspaces[number].nbytes(em, sizes.number)
                     em.line(f"store i64 {nbytes}, ptr %workspace")
+                em.line("ret i32 0")
+        em.line(f"ret i32 {ERRORS['SIZES'][0]}")
+
+
+    def _tell_shapes(self, em: LlvmEmitter) -> None:
+        first = len(self.function.arguments)
+        for variant in self.function.variants:
+            with self.where_served(em, variant) as sizes:
+                shapes = [n for type_ in variant.types[first:] for n in type_.shape]
+                for k, size in enumerate(shapes):
+                    at = em.value(f"getelementptr i64, ptr %shapes, i64 {k}")
+                    em.line(f"store i64 {sizes.number(size)}, ptr {at}")
                 em.line("ret i32 0")
         em.line(f"ret i32 {ERRORS['SIZES'][0]}")
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from fusec.core.records import dataclass
 
-from ...exported.parts import ExportedFunction
+from ...exported.parts import CField, ExportedFunction
 from ...machine_code.llvm import object_code
 from ...machine_code.targets import BASELINES, CpuTarget, using
 from ..compile import LINKED_SPEED, module_text
@@ -19,6 +19,7 @@ from .call_text import CallText, LevelTexts
 from .dlpack_text import dlpack_text
 from .entry_text import CEntry, EntryText
 from .error_text import error_text, quoted
+from .globals_text import parallel_name, parallel_text, state_names, state_text
 from .levels import level_text
 
 
@@ -31,7 +32,8 @@ class LibraryObjects:
 
 
 def library_objects(
-    name: str, functions: Sequence[ExportedFunction], targets: Sequence[CpuTarget], threads: str
+    name: str, functions: Sequence[ExportedFunction], fields: Sequence[CField],
+    targets: Sequence[CpuTarget], threads: str,
 ) -> LibraryObjects:
     """The objects of a library of these functions; ``targets`` are of one machine, the lowest
     first."""
@@ -45,17 +47,14 @@ def library_objects(
                 _print_calls(entry, number, level, target, threads)
             objects |= _objects_of(level, target)
     baseline = BASELINES[targets[0].machine]
-    exported = frozenset(n for f in functions for n in names_of(f))
+    exported = frozenset([*(n for f in functions for n in f.symbols),
+                          *(state_names(name) if fields else ()),
+                          *([parallel_name(name)] if threads == "callback" else [])])
     with using(baseline):
-        text = _entry_module(name, entries, targets, constants)
+        text = _entry_module(name, entries, fields, targets, constants, threads)
         objects = {"entry.o": object_code(text, baseline, 1, exported=exported),
                    **objects}
     return LibraryObjects(objects, sorted(exported))
-
-
-def names_of(function: ExportedFunction) -> list[str]:
-    """What C programs call."""
-    return [f"{function.name}{suffix}" for suffix in ("", "_sizes", "_dlpack", "_error")]
 
 
 def _print_calls(
@@ -89,6 +88,8 @@ def _with_externals(call: CallText, text: str) -> str:
         if name in call.level.constants:
             size = len(call.level.constants[name])
             lines.append(f"@{name} = external hidden constant [{size} x i8], align 64")
+        elif name.endswith(".parallel"):
+            lines.append(f"declare hidden void @{name}(ptr, ptr, i64)")
         elif ".nest" in name:
             lines.append(f"declare hidden void @{name}(ptr, i64, i64)")
         else:
@@ -139,11 +140,13 @@ def _module(parts: Iterable[tuple[LlvmEmitter, str]]) -> str:
 
 
 def _entry_module(
-    name: str, entries: Sequence[CEntry], targets: Sequence[CpuTarget],
-    constants: Mapping[str, bytes],
+    name: str, entries: Sequence[CEntry], fields: Sequence[CField],
+    targets: Sequence[CpuTarget], constants: Mapping[str, bytes], threads: str,
 ) -> str:
     has_levels = bool(targets[0].leaves)
     parts = [level_text(name, targets)] if has_levels else []
+    parts += [state_text(name, fields)] if fields else []
+    parts += [parallel_text(name)] if threads == "callback" else []
     for entry in entries:
         parts += [*EntryText(entry, f"{name}.level" if has_levels else "").texts(),
                   dlpack_text(entry), error_text(entry.function)]

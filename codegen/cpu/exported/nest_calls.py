@@ -121,7 +121,12 @@ def call_nest(text: CallText, use: NestUse, block: str) -> None:
     em, form = text.em, use.form
     name, tasks = text.level.nest(form), text.number(tasks_at(form))
     text.externals.add(name)
-    em.line(f"call void @{name}(ptr {block}, i64 0, i64 {tasks})")
+    if text.threads:
+        parallel = f"{text.level.library}.parallel"
+        text.externals.add(parallel)
+        em.line(f"call void @{parallel}(ptr @{name}, ptr {block}, i64 {tasks})")
+    else:
+        em.line(f"call void @{name}(ptr {block}, i64 0, i64 {tasks})")
     if form.mode == "flat":
         text.externals.add(f"{name}.finish")
         em.line(f"call void @{name}.finish(ptr {block}, i64 0, i64 1)")

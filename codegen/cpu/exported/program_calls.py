@@ -97,6 +97,8 @@ class _ProgramCall:
             operand, place = self.step.operands[source], self.step.results[number]
             if isinstance(operand, View) and operand.memory is place.memory:
                 continue
+            if isinstance(operand, View) and len(operand.strides) < len(operand.shape):
+                raise NoTextError("a part that the data decides of an array, which a loop changes")
             if isinstance(operand, View) and not operand.is_dense:
                 self._copy_strided(operand, place)
                 continue

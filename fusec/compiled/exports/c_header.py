@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fusec.codegen.exported.parts import ERRORS, OF_PARAMETER, CParameter, ExportedFunction
+from fusec.codegen.exported.parts import ERRORS, OF_PARAMETER, CField, CParameter, ExportedFunction
 
 _TYPES = {"bool": "bool", "float16": "uint16_t", "float32": "float", "float64": "double",
           "complex64": "float", "complex128": "double"}
 
 
 def header(
-    name: str, functions: Sequence[ExportedFunction], version: str, levels: Sequence[str]
+    name: str, functions: Sequence[ExportedFunction], fields: Sequence[CField], version: str,
+    levels: Sequence[str], threads: str = "none",
 ) -> str:
     """The text of ``name.h``."""
     guard = f"{name.upper()}_H"
@@ -29,7 +30,8 @@ def header(
         "", f"#ifndef {guard}", f"#define {guard}", "",
         "#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>", "",
         "#ifdef __cplusplus", 'extern "C" {', "#endif", "",
-        *_codes(name), *_failure(name), *_DLPACK]
+        *_codes(name), *_failure(name), *_DLPACK, *(_state(name, fields) if fields else ()),
+        *(_parallel(name) if threads == "callback" else ())]
     for function in functions:
         lines += ["", *_declared(function, name)]
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
@@ -66,11 +68,36 @@ _DLPACK = [
     "    uint64_t byte_offset;", "} DLTensor;", "#endif"]
 
 
+def _parallel(name: str) -> Iterator[str]:
+    yield from (
+        "", "/* Threads: calls give `run` their tasks, who calls `body(argument, begin, end)` for",
+        "   ranges that cover 0 to `tasks` once, in any threads, and returns when all are done.",
+        "   NULL, as at first: calls run in their thread.  Set it while no call runs. */",
+        f"typedef void {name}_body(void *argument, int64_t begin, int64_t end);",
+        f"typedef void {name}_run(void *context, {name}_body *body, void *argument, "
+        "int64_t tasks);",
+        f"void {name}_set_parallel({name}_run *run, void *context);")
+
+
+def _state(name: str, fields: Sequence[CField]) -> Iterator[str]:
+    yield from ("", "/* What calls keep: Variables, and what the functions change of objects.  One",
+                "   call at a time; a copy of the struct is a copy of the state. */",
+                "typedef struct {")
+    for f in fields:
+        size = "".join(f"[{n}]" for n in f.value.shape) + ("[2]" if f.dtype.kind == "c" else "")
+        yield f"    {_type(f.dtype)} {f.name}{size};"
+    yield from (f"}} {name}_state;", "/* A state with the values of the Python program when it was "
+                "exported; NULL: no memory. */", f"{name}_state *{name}_new(void);",
+                f"void {name}_free({name}_state *state);", "/* The same values anew. */",
+                f"void {name}_reset({name}_state *state);")
+
+
 def _declared(function: ExportedFunction, name: str) -> Iterator[str]:
     yield "/* " + "\n   ".join(_about(function)) + " */"
     sizes = [f"int64_t {n}" for n in function.sizes]
     passed = [*sizes, *map(_parameter, function.arguments), *map(_parameter, function.results)]
-    memory = ["void *workspace", "size_t workspace_bytes"]
+    state = [f"{name}_state *state"] if function.state_bytes else []
+    memory = [*state, "void *workspace", "size_t workspace_bytes"]
     yield from _wrapped(f"int {function.name}(", [*passed, *memory])
     yield ""
     told = ["size_t *out_bytes"] if function.results else []
@@ -81,6 +108,10 @@ def _declared(function: ExportedFunction, name: str) -> Iterator[str]:
     yield from _wrapped(f"int {function.name}_sizes(", [
         *sizes, *told, "size_t *workspace_bytes"])
     yield ""
+    if function.has_shapes:
+        yield "/* The sizes of the results' axes, of one after the other. */"
+        yield from _wrapped(f"int {function.name}_shapes(", [*sizes, "int64_t *shapes"])
+        yield ""
     yield "/* The same call for tensors, whose types, sizes and layouts are checked. */"
     tensors = [f"const DLTensor *{p.name}" if p.is_array else _parameter(p)
                for p in function.parameters]
@@ -108,8 +139,13 @@ def _about(function: ExportedFunction) -> list[str]:
 
 
 def _role(function: ExportedFunction, parameter: CParameter) -> str:
+    if parameter.counted is not None:
+        of, axis = parameter.counted
+        return f", written: how many there are of {function.results[of].name} along axis {axis}"
     if parameter in function.results:
-        return ", written"
+        parts = [f"; the first {function.results[n].name} of axis {axis}"
+                 for axis, n in parameter.counts]
+        return "".join([", written", *parts])
     return ", read and written" if parameter.is_written else ""
 
 

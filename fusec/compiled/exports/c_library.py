@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fusec.codegen import backends
-from fusec.codegen.exported.parts import ExportedFunction
+from fusec.codegen.exported.parts import CField, ExportedFunction, NoTextError
 from fusec.codegen.machine_code.targets import TARGETS, CpuTarget
 from fusec.codegen.objects.archive import archive
 from fusec.codegen.objects.shared_object import shared_object
@@ -21,14 +21,16 @@ from fusec.signature.specs import TensorSpec
 
 from ..tracing_compiler import TracingCompiler
 from .c_header import header
-from .functions import _RESERVED, exported_function
-from .traces import Refusal, RefusedError
+from .functions import RESERVED, Exporter
+from .library_state import give_fields
+from .refusals import Refusal, RefusedError
+from .wheel import DESCRIPTION, description
 
-_LEVELS = ("v2", "v3", "v4")  # libraries for aarch64 have run nowhere yet
+_LEVELS = ("v2", "v3", "v4", "aarch64")
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 LIBRARIES = {**dict.fromkeys(["memcpy", "memmove", "memset", "malloc", "free"], "libc.so.6"),
              **dict.fromkeys(["fmod", "fmodf", "fma", "fmaf"], "libm.so.6")}
-THREADS = ("none",)
+THREADS = ("none", "callback")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class CLibrary:
     folder: Path
     name: str
     functions: tuple[ExportedFunction, ...]
+    fields: tuple[CField, ...] = ()  # of the state
 
     @property
     def header(self) -> Path:
@@ -65,26 +68,28 @@ def write_library(
     if threads not in THREADS:
         raise user_error(ValueError, f"{threads!r} is no way to run threads", None,
                          f"give one of {', '.join(map(repr, THREADS))}")
-    exported = _exported(functions)
-    made = _objects(name, exported, targets, threads)
+    exported, fields = _exported(functions)
+    made = _objects(name, exported, fields, targets, threads)
     soname = f"lib{name}.so"
     version = versions.version_of("fusec") or ""
-    files = {f"{name}.h": header(name, exported, version, list(levels)).encode(),
+    files = {f"{name}.h": header(name, exported, fields, version, list(levels), threads).encode(),
              soname: shared_object([*made.objects.values()], soname, made.exported, LIBRARIES),
-             f"lib{name}.a": archive(made.objects)}
+             f"lib{name}.a": archive(made.objects),
+             DESCRIPTION: description(name, targets[0].machine, exported, fields)}
     folder.mkdir(parents=True, exist_ok=True)
     for file, data in files.items():
         _write(folder / file, data)
-    return CLibrary(folder, name, tuple(exported))
+    return CLibrary(folder, name, tuple(exported), tuple(fields))
 
 
 def _objects(
-    name: str, functions: Sequence[ExportedFunction], targets: Sequence[CpuTarget], threads: str
+    name: str, functions: Sequence[ExportedFunction], fields: Sequence[CField],
+    targets: Sequence[CpuTarget], threads: str,
 ) -> Any:
     backend: Any = backends.backend("cpu")
     try:
-        return backend.library(name, functions, targets, threads)
-    except ValueError as error:  # a size that is computed in a way that has no text
+        return backend.library(name, functions, fields, targets, threads)
+    except NoTextError as error:  # a size that is computed in a way that has no text
         raise UnsupportedError(
             f"a number of the program cannot follow from sizes in C: {error}",
             cure="give the sizes in the specs") from None
@@ -101,20 +106,27 @@ def _targets(levels: Sequence[str]) -> list[CpuTarget]:
     if isinstance(levels, str) or not levels or any(level not in _LEVELS for level in levels):
         raise user_error(ValueError, f"{levels!r} are no levels of a CPU", None,
                          f"give some of {', '.join(_LEVELS)}, such as (\"v3\", \"v4\")")
-    return [TARGETS[name] for name in _LEVELS if name in levels]
+    targets = [TARGETS[name] for name in _LEVELS if name in levels]
+    if len({target.machine for target in targets}) > 1:
+        raise user_error(ValueError, f"{levels!r} are levels of several machines", None,
+                         "write a library for each, in folders of their own")
+    return targets
 
 
-def _exported(functions: Compiled) -> list[ExportedFunction]:
-    """All functions, or one error with all that cannot be exported."""
+def _exported(functions: Compiled) -> tuple[list[ExportedFunction], list[CField]]:
+    """All functions and their state, or one error with all that cannot be exported."""
     if not functions:
         raise user_error(ValueError, "there is no function to export", None,
                          "give {name: (function, specs)}")
     exported: list[ExportedFunction] = []
+    exporters: list[Exporter] = []
+    fields: list[CField] = []
     refused: list[tuple[str, Refusal]] = []
-    taken = {*_RESERVED, *LIBRARIES}
+    taken = {*RESERVED, *LIBRARIES}
     for name, (compiler, specs) in functions.items():
         _checked_name(name, "a function's name")
-        own = {name, f"{name}_sizes", f"{name}_dlpack", f"{name}_error"}
+        own = {name, f"{name}_sizes", f"{name}_shapes", f"{name}_dlpack",
+               f"{name}_error"}
         if own & taken:
             raise user_error(ValueError, f"the library cannot define {min(own & taken)}, which is "
                              "a word of C, of its library, or of another function", None,
@@ -124,16 +136,23 @@ def _exported(functions: Compiled) -> list[ExportedFunction]:
             raise user_error(TypeError, f"the specs of {name} are no sequence", None,
                              "give a tuple with a TensorSpec for each argument")
         try:
-            exported.append(exported_function(name, compiler, specs))
+            exporter = Exporter(name, compiler, tuple(specs), {})
+            exported.append(exporter.exported())
+            exporters.append(exporter)
         except RefusedError as error:
             refused += [(name, refusal) for refusal in error.refusals]
+    if not refused:
+        try:
+            fields = give_fields(exporters, exported)
+        except RefusedError as error:
+            refused += [("its state", refusal) for refusal in error.refusals]
     if refused:
         raise UnsupportedError(
             "a library for C has no Python, which these parts need",
             values=[(name, str(refusal)) for name, refusal in refused],
             loc=refused[0][1].loc,
             cure="compute that before or after the call, and export the rest")
-    return exported
+    return exported, fields
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -10,22 +10,28 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import optree
 
+from fusec.codegen.exported.identifiers import identifier, unused
 from fusec.codegen.exported.parts import CParameter, ExportedFunction, Variant
+from fusec.core import log
 from fusec.core.locations import Loc
 from fusec.core.records import dataclass
+from fusec.errors import InternalError, UnsupportedError
 from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.size_questions import Computed, Question, Succeeds
 from fusec.ir.sizes.symbolic_numbers import stored
 from fusec.signature.specs import example_of, known_sizes
 
 from ..tracing_compiler import TracingCompiler
-from .traces import PlannedCall, RefusedError, planned
+from .refusals import RefusedError
+from .traces import PlannedCall, planned
 
 FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns are near
 # Sizes that have plans of their own where those before do not serve them: the order of loops
 # follows from some, short axes are part of the code.
 LARGE, SMALL = (72, 100, 4096, 65_536), (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
+UNLIKELY_SIZES = (41, 59, 131, 1009)
 MOST_COMBINED, MOST_TRIALS, MOST_AXES = 2, 24, 8
 _WORDS = (  # of C and C++
     "auto break case char const continue default do double else enum extern float for goto if "
@@ -37,7 +43,7 @@ _WORDS = (  # of C and C++
     "reinterpret_cast requires static_assert static_cast thread_local typeid typename typeof "
     "virtual wchar_t xor xor_eq NULL DLTensor size_t int8_t int16_t int32_t int64_t uint8_t "
     "uint16_t uint32_t uint64_t")
-_RESERVED = frozenset(_WORDS.split())
+RESERVED = frozenset(_WORDS.split())
 
 
 @dataclass(frozen=True)
@@ -49,12 +55,14 @@ class OpenAxis:
 
 
 class Exporter:
-    """Exports one function, see `exported_function`."""
+    """Exports one function."""
 
     def __init__(
         self, name: str, compiler: TracingCompiler, args: tuple[Any, ...], kwargs: dict[str, Any],
     ) -> None:
-        self.name, self.compiler, self.spec = name, compiler, (args, kwargs)
+        self.name, self.compiler = name, compiler
+        self.spec: Any = optree.tree_map(_dense, (args, kwargs), none_is_leaf=True,
+                                         namespace="fusec")
         self.fixed = known_sizes(self.spec)
         self.axes = self._open_axes()
 
@@ -81,23 +89,43 @@ class Exporter:
         args, kwargs = example_of(self.spec, iter(sizes))
         return planned(self.compiler, args, kwargs, open_)
 
+    def _tried(self, sizes: Sequence[int]) -> PlannedCall | None:
+        """The plan for sizes that the program may not be for; None where it raises at them.
+        Refusals are told, but of sizes that are only a trial: `plan` raises those for all."""
+        try:
+            return self.plan(sizes)
+        except (MemoryError, InternalError, AssertionError):
+            raise
+        except RefusedError:
+            if len(set(sizes)) == len(self.axes):
+                raise
+        except Exception as error:  # the program's own, whatever it is
+            if log.enabled(2):
+                log.write(2, f"{self.name}: not for sizes {[*sizes]}: {error}")
+        return None
+
+    def _check_open(self, plans: Sequence[PlannedCall], count: int) -> None:
+        """Raises `UnsupportedError` where each plan is for sizes of a few values."""
+        if count and not any(self._is_served(plans, [n] * count) or self._is_served(
+                plans, [n + k for k in range(count)]) for n in UNLIKELY_SIZES):
+            raise UnsupportedError(
+                f"the code of {self.name} depends on the values of its sizes", loc=_loc_of(
+                    self.compiler), cure="give the sizes in the specs")
+
     # -- which sizes are one
 
     def partition(self) -> tuple[list[int], PlannedCall]:
         """The size parameter of each open axis, and the plan of a call in which different ones
         differ: the finest partition of axes with which the program can be traced."""
         hints = list(itertools.islice(self._unused(), len(self.axes)))
-        try:
-            return [*range(len(hints))], self.plan(hints)
-        except (RefusedError, MemoryError):
-            raise
-        except Exception:
-            if len(hints) < 2:
-                raise
-        groups = [0] * len(hints)
+        if (plan := self._tried(hints)) is not None:
+            return [*range(len(hints))], plan
         best = self.plan([hints[0]] * len(hints))  # raises the program's own error
-        if len(hints) <= MOST_AXES:
-            groups, best = self._refined(groups, best, hints)
+        if len(hints) > MOST_AXES:
+            raise UnsupportedError(
+                f"{self.name} cannot be traced where its {len(hints)} open sizes differ, and they "
+                "are too many to find those that are one", cure="give sizes in the specs")
+        groups, best = self._refined([0] * len(hints), best, hints)
         numbers = {g: k for k, g in enumerate(dict.fromkeys(groups))}
         return [numbers[g] for g in groups], best
 
@@ -111,11 +139,9 @@ class Exporter:
                         groups[chosen[0]]) <= together:
                     continue
                 trial = [1 + max(groups) if k in chosen else g for k, g in enumerate(groups)]
-                try:
-                    best = self.plan([hints[g] for g in trial])
-                except Exception:  # these axes are of one size
-                    continue
-                groups = trial
+                plan = self._tried([hints[g] for g in trial])
+                if plan is not None:  # else these axes are of one size
+                    groups, best = trial, plan
         return groups, best
 
     # -- all plans
@@ -131,21 +157,21 @@ class Exporter:
         for sizes in self._samples(hints):
             if trials < MOST_TRIALS and not self._is_served(plans, sizes):
                 trials += 1
-                try:
-                    plan = self.plan([sizes[k] for k in of_axis])
-                except Exception:  # a call of such sizes is an error in C, too
-                    continue
-                plans += [plan] if _form(plan) == form else []
+                plan = self._tried([sizes[k] for k in of_axis])
+                # Without one a call of such sizes is an error in C, too.
+                plans += [plan] if plan is not None and _form(plan) == form else []
+        self._check_open(plans, count)
         arguments, results = self._parameters(general)
         names = self._size_names(general)
-        written = {general.traced.positions.index(i) for i in general.traced.updates}
+        positions, self.plans = general.traced.positions, plans
+        written = {positions.index(i) for i in general.traced.updates if i in positions}
         self.numbers = {leaf: k for k, leaf in enumerate(
             leaf for leaf, n in enumerate(general.traced.positions) if n >= 0)}
         arguments = [a if leaf not in written else CParameter(
             a.name, a.dtype, a.shape, a.is_array, True, a.note)
             for a, leaf in zip(arguments, self.numbers, strict=True)]
         return ExportedFunction(
-            self.name, names, arguments, results, [self._variant(p, len(arguments)) for p in plans],
+            self.name, names, arguments, results, [self._variant(p) for p in plans],
             self._size_axes(), [*self.numbers], self._about(plans), _loc_of(self.compiler))
 
     def _samples(self, hints: list[int]) -> Iterator[Sequence[int]]:
@@ -177,7 +203,12 @@ class Exporter:
                 return False
         return plan.serves(bound)
 
-    def _variant(self, plan: PlannedCall, count: int) -> Variant:
+    @staticmethod
+    def _count_of_results(plan: PlannedCall) -> int:
+        """Outputs behind those are of the state."""
+        return len(plan.call_plan.graph.outputs) - len(plan.results.assigned)
+
+    def _variant(self, plan: PlannedCall) -> Variant:
         symbols: dict[str, int] = {}
         fixed: dict[int, int] = {}
         equal: set[tuple[int, int]] = set()
@@ -192,12 +223,13 @@ class Exporter:
         first = len(plan.traced.graph.inputs) - len(plan.traced.captured)
         constants = {first + k: x for k, x in enumerate(plan.traced.captured_now())}
         graph = plan.call_plan.graph
-        results = {k: k for k in range(len(graph.outputs))}
+        count = self._count_of_results(plan)
+        results = {k: k for k in range(count)}
         types = [graph.inputs[n].type for leaf, n in enumerate(positions) if n >= 0]
-        types += [v.type for v in graph.outputs]
+        types += [v.type for v in graph.outputs[:count]]
         return Variant(plan.call_plan, symbols, plan.numbers, sorted(fixed.items()), sorted(equal),
                        _that_sizes_decide(plan), arguments, results, constants, types,
-                       plan.programs, plan.reopened)
+                       plan.programs, reopened=plan.reopened)
 
     # -- names
 
@@ -206,7 +238,7 @@ class Exporter:
         for axis, number in zip(self.axes, self.of_axis, strict=True):
             path = plan.call.paths[axis.leaf]
             if number not in names:
-                names[number] = _unique(f"{_identifier(path)}_{axis.axis}", taken)
+                names[number] = unused_in_c(f"{identifier(path)}_{axis.axis}", taken)
         self.size_names = [names[k] for k in range(len(names))]
         return self.size_names
 
@@ -231,15 +263,27 @@ class Exporter:
             type_ = graph.inputs[number].type
             is_array = type_.kind == "array"
             shape = tuple(_size_text(n, of_symbol) for n in type_.shape)
-            name = _unique(_identifier(plan.call.paths[leaf]), taken)
+            name = unused_in_c(identifier(plan.call.paths[leaf]), taken)
             arguments.append(CParameter(name, type_.dtype, shape, is_array))
-        results = []
-        values = graph.outputs
+        return arguments, self._results(plan, of_symbol, taken)
+
+    def _results(
+        self, plan: PlannedCall, of_symbol: dict[str, str], taken: set[str]
+    ) -> list[CParameter]:
+        values = plan.call_plan.graph.outputs[: self._count_of_results(plan)]
+        counted = {n: (k, axis) for k, of in plan.results.counts.items() for axis, n in of.items()}
+        alone, results = len(values) - len(counted) == 1, list[CParameter]()
         for k, value in enumerate(values):
-            name = _unique("out" if len(values) == 1 else f"out{k}", taken)
+            stem = "out" if alone else f"out{k}"
+            if k in counted:
+                of, axis = counted[k]
+                stem = f"{results[of].name}_{axis}"
+            name = unused_in_c(stem, taken)
             shape = tuple(_size_text(n, of_symbol) for n in value.type.shape)
-            results.append(CParameter(name, value.type.dtype, shape, True, True))
-        return arguments, results
+            results.append(CParameter(name, value.type.dtype, shape, True, True,
+                                      counts=tuple(plan.results.counts.get(k, {}).items()),
+                                      counted=counted.get(k)))
+        return results
 
     def _about(self, plans: Sequence[PlannedCall]) -> str:
         plan, parts = plans[0], list[str]()
@@ -248,19 +292,17 @@ class Exporter:
             if number < 0:
                 parts.append(f"{path} is always {_short(leaf)}")
         said = [texts[0] if len(set(texts)) == 1 else "a constant that depends on the sizes"
-                for texts in zip(*(p.outputs for p in plans), strict=True)]
+                for texts in zip(*(p.results.leaves for p in plans), strict=True)]
         shown = [(k, o) for k, o in enumerate(said) if isinstance(o, str)]
         parts += [f"result {k} is {o}" if len(said) > 1 else f"its result is {o}"
                   for k, o in shown]
         return "; ".join(parts)
 
 
-def exported_function(
-    name: str, compiler: TracingCompiler, specs: Sequence[Any]
-) -> ExportedFunction:
-    """The function for arguments of these specs.  Raises the program's own errors, and
-    `RefusedError`."""
-    return Exporter(name, compiler, tuple(specs), {}).exported()
+def _dense(leaf: Any) -> Any:
+    """An array that is given as an example, as those of C lie: in C order without gaps."""
+    is_strided = type(leaf) is np.ndarray and not leaf.flags.c_contiguous
+    return np.ascontiguousarray(leaf) if is_strided else leaf
 
 
 def _form(plan: PlannedCall) -> Any:
@@ -268,8 +310,9 @@ def _form(plan: PlannedCall) -> Any:
     graph = plan.call_plan.graph
     return (plan.traced.positions, [v.type.kind for v in graph.inputs],
             [(v.type.dtype, v.type.rank) for v in (*graph.inputs, *graph.outputs)],
-            sorted(plan.traced.updates), len(plan.traced.captured),
-            [o if isinstance(o, int) or o.startswith("the argument") else "" for o in plan.outputs])
+            sorted(plan.traced.updates), len(plan.traced.captured), plan.state.own,
+            [o if isinstance(o, int) or o.startswith("the argument") else ""
+             for o in plan.results.leaves])
 
 
 _TRIALS = (2, 3, 4, 7, 16, 17, 100, 1000)
@@ -301,19 +344,10 @@ def _size_text(size: Any, names: dict[str, str]) -> Any:
     return re.sub(r"\bs\d+\b", lambda m: names.get(m[0], m[0]), text)
 
 
-def _identifier(path: str) -> str:
-    text = re.sub(r"\W+", "_", path).strip("_") or "x"
-    return f"x{text}" if text[0].isdigit() else text
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    base = f"{name}_" if name in _RESERVED or keyword.iskeyword(name) else name
-    unique, count = base, 1
-    while unique in taken:
-        count += 1
-        unique = f"{base}{count}"
-    taken.add(unique)
-    return unique
+def unused_in_c(name: str, taken: set[str]) -> str:
+    """A name in C: no word of the language, and none of those taken."""
+    is_word = name in RESERVED or keyword.iskeyword(name)
+    return unused(f"{name}_" if is_word else name, taken)
 
 
 def _short(value: Any) -> str:
@@ -326,4 +360,4 @@ def _loc_of(compiler: TracingCompiler) -> Loc | None:
     return None if code is None else Loc(code.co_filename, code.co_firstlineno)
 
 
-__all__ = ["Exporter", "exported_function"]
+__all__ = ["RESERVED", "Exporter", "unused_in_c"]

@@ -19,13 +19,13 @@ from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.core.records import dataclass
 from fusec.errors import located
-from fusec.ir import Graph, Loc, Node, Value
-from fusec.ir.sizes.dims import Dim, symbols_of
+from fusec.ir import Graph, Node, Value
+from fusec.ir.sizes.dims import symbols_of
 from fusec.ir.sizes.instantiate import Instantiation
-from fusec.ir.sizes.size_questions import Computed, Question
-from fusec.ir.sizes.symbolic_numbers import Sizes, expressions, stored
-from fusec.ops import Builder, Namer, get
-from fusec.ops.calls.checks import has_effects, make_error
+from fusec.ir.sizes.size_questions import Question
+from fusec.ir.sizes.symbolic_numbers import Sizes
+from fusec.ops import get
+from fusec.ops.calls.checks import make_error
 from fusec.passes.calls.exported_products import exported_products
 from fusec.passes.pipeline import run_pipeline
 from fusec.trace.call.flat_call import FlatCall
@@ -34,26 +34,9 @@ from fusec.trace.tracer import Traced
 
 from ..sizes.symbolic_traces import SymbolicTraces
 from ..tracing_compiler import TracingCompiler
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A part of a program that no library without Python can do."""
-
-    text: str
-    loc: Loc | None
-
-    def __str__(self) -> str:
-        where = f" at {self.loc.file}:{self.loc.line}" if self.loc is not None else ""
-        return f"{self.text}{where}"
-
-
-class RefusedError(Exception):
-    """A function has parts that cannot leave the process."""
-
-    def __init__(self, refusals: Sequence[Refusal]) -> None:
-        super().__init__("; ".join(map(str, refusals)))
-        self.refusals = list(dict.fromkeys(refusals))
+from .refusals import Refusal, RefusedError
+from .results import ExportedResults, with_results
+from .states import TraceState, state_of
 
 
 @dataclass(eq=False)
@@ -62,7 +45,7 @@ class PlannedCall:
 
     ``traced`` has the graph that was planned; ``leaves``: by leaf the shape in the trace's symbols,
     None where it is no array; ``outputs``: of each result leaf the graph output, or a text that
-    says why there is none.
+    says why there is none; ``counts``: see `ExportedResults`.
     """
 
     call: FlatCall
@@ -73,7 +56,8 @@ class PlannedCall:
     hints: dict[str, int]
     numbers: dict[str, int]  # of symbols that specs give
     leaves: list[tuple[Any, ...] | None]
-    outputs: list[int | str]
+    results: ExportedResults
+    state: TraceState
     reopened: Callable[[], Any] | None
 
     def serves(self, sizes: dict[str, int]) -> bool:
@@ -127,17 +111,20 @@ def _shapes(key: Sequence[Any]) -> Iterator[tuple[Any, ...] | None]:
 def _of_one_size(compiler: TracingCompiler, call: FlatCall) -> PlannedCall:
     traced = compiler._stage_by_itself(call).traced
     traced.container_changes.take_back()
+    state = state_of(traced)
     _check_traced(traced)
-    made, programs, traced, outputs = _plan(compiler, traced)
+    made, programs, results = _plan(compiler, traced, state)
     shapes = [getattr(leaf, "shape", None) if number >= 0 else None
               for leaf, number in zip(call.leaves, traced.positions, strict=True)]
-    return PlannedCall(call, traced, made, programs, [], {}, {}, shapes, outputs, None)
+    return PlannedCall(call, traced, made, programs, [], {}, {}, shapes, results,
+                       state, None)
 
 
 def _open(
     compiler: TracingCompiler, call: FlatCall, traced: Traced, numbers: dict[str, int]
 ) -> PlannedCall:
     traced.container_changes.take_back()
+    state = state_of(traced)
     _check_traced(traced)
     assert traced.symbolic is not None
     asked_of_trace, shapes = [*traced.symbolic.sizes.questions], [*_shapes(traced.symbolic.key[1:])]
@@ -145,10 +132,10 @@ def _open(
     sizes = Sizes.of({name: n for name, n in hints.items() if name not in numbers})
     with sizes.asked_by_passes() as asked:
         traced = traced.instantiated(Instantiation({**sizes.symbols(), **numbers}))
-        made, programs, traced, outputs = _plan(compiler, traced)
+        made, programs, results = _plan(compiler, traced, state)
     questions = [*asked_of_trace, *asked]
-    return PlannedCall(call, traced, made, programs, questions, hints, numbers, shapes, outputs,
-                       partial(_reopened, sizes, questions))
+    return PlannedCall(call, traced, made, programs, questions, hints, numbers, shapes, results,
+                       state, partial(_reopened, sizes, questions))
 
 
 @contextmanager
@@ -160,18 +147,11 @@ def _reopened(sizes: Sizes, questions: list[Question]) -> Iterator[None]:
 
 
 def _check_traced(traced: Traced) -> None:
-    refusals = [Refusal(f"assigning to {getattr(place, 'title', None) or place}, which outlives "
-                        "the call", None) for place, _ in traced.assignments]
-    refusals += [Refusal(f"the Variable {met.title}", None) for met in traced.variables]
-    refusals += [Refusal("a Variable that the function makes", None) for _ in traced.created]
-    refusals += [Refusal(f"a call of Python: {node.attrs.get('method') or node.op}", node.loc)
+    refusals = [Refusal(f"a call of Python: {node.attrs.get('method') or node.op}", node.loc)
                  for node in _all_nodes(traced.graph.made) if node.op == "HostCall"]
     for node in traced.graph.made.nodes:
         if get(node.op).checks and "error" in node.attrs and _is_never(node.inputs[0]):
             raise located(make_error(node.attrs["error"]), node.loc)
-    first = len(traced.graph.inputs) - len(traced.captured)
-    refusals += [Refusal(f"writing to {traced.graph.inputs[i].name}, which is read from outside",
-                         None) for i in traced.updates if i >= first]
     if refusals:
         raise RefusedError(refusals)
 
@@ -188,10 +168,10 @@ def _all_nodes(graph: Graph) -> Iterator[Node]:
 
 
 def _plan(
-    compiler: TracingCompiler, traced: Traced,
-) -> tuple[CallPlan, dict[NodeCall, StructuredProgram], Traced, list[int | str]]:
-    graph, outputs = _with_results(traced)
-    fused = run_pipeline(exported_products(graph), compiler.options, [])
+    compiler: TracingCompiler, traced: Traced, state: TraceState,
+) -> tuple[CallPlan, dict[NodeCall, StructuredProgram], ExportedResults]:
+    results = with_results(traced, state)
+    fused = run_pipeline(exported_products(results.graph), compiler.options, [])
     strides = [contiguous_strides(v.shape, v.dtype.itemsize) if v.type.kind == "array" else ()
                for v in fused.outputs]
     backend = backends.backend("cpu")
@@ -201,46 +181,7 @@ def _plan(
         step.nests = uses_of(backend.specialise(step.kernel, of_buffers), step.params)
         for form in step.forms:
             structure_key(form)  # which asks whether sizes are part of the code
-    return call_plan, _programs(call_plan), traced, outputs
-
-
-# -- results
-
-def _with_results(traced: Traced) -> tuple[Graph, list[int | str]]:
-    """The graph whose outputs are the results, each an array of its own in C order."""
-    graph = traced.graph.made
-    builder = Builder(Namer(n.name for n in graph.nodes))
-    updated = dict(graph.updates)
-    values: list[Value] = []
-    outputs: list[int | str] = []
-    for leaf in traced.outputs[: traced.treespec.num_leaves]:
-        if leaf.kind not in ("graph", "input"):
-            outputs.append("a number that follows from the sizes" if isinstance(
-                stored(leaf.value), (Dim, Computed)) else f"always {leaf.value!r}")
-            continue
-        steps = [s for s in leaf.steps if s.op != "ReadOnly" and s.op != "Itself"]
-        if leaf.kind == "input" and not steps and leaf.index in traced.positions:
-            outputs.append(f"the argument {graph.inputs[leaf.index].node.attrs['path']}")
-            continue
-        value = graph.outputs[leaf.index] if leaf.kind == "graph" else updated.get(
-            leaf.index, graph.inputs[leaf.index])
-        if any(step.operands for step in steps) or leaf.indices or symbols_of(value.shape):
-            raise RefusedError([Refusal("a result whose size the data decides", value.node.loc)])
-        builder.loc, builder.device = value.node.loc, value.node.device
-        for step in steps:
-            value = step.apply(builder, value)
-        if value.type.kind == "array" and (steps or leaf.kind == "input" or not _lies_in_order(
-                traced.output_strides[leaf.index], value)):
-            value = builder.emit("Copy", value)
-        outputs.append(len(values))
-        values.append(value)
-    effects = [n for n in graph.nodes if has_effects(n)]
-    return Graph.build(graph.inputs, values, graph.updates, graph.name, effects), outputs
-
-
-def _lies_in_order(strides: Sequence[Any], value: Value) -> bool:
-    dense = contiguous_strides(value.shape, value.dtype.itemsize)
-    return not strides or expressions(tuple(strides)) == expressions(dense)
+    return call_plan, _programs(call_plan), results
 
 
 # -- branches, loops, and what a library would do

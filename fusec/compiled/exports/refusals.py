@@ -1,0 +1,28 @@
+"""Parts of programs that cannot leave the process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fusec.core.records import dataclass
+from fusec.ir import Loc
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A part of a program that no library without Python can do."""
+
+    text: str
+    loc: Loc | None
+
+    def __str__(self) -> str:
+        where = f" at {self.loc.file}:{self.loc.line}" if self.loc is not None else ""
+        return f"{self.text}{where}"
+
+
+class RefusedError(Exception):
+    """A function has parts that cannot leave the process."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        super().__init__("; ".join(map(str, refusals)))
+        self.refusals = list(dict.fromkeys(refusals))

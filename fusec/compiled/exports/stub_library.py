@@ -1,0 +1,181 @@
+"""Functions of a library for C, called with NumPy's arrays.
+
+This file is a part of the packages that `fusec.wheel_stub` makes: it needs NumPy and nothing else.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLPack's, of kinds of numbers
+
+
+class _StubTensor(ctypes.Structure):
+    """``DLTensor`` of DLPack 1.0."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("device", ctypes.c_int32), ("number", ctypes.c_int32),
+                ("rank", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p),
+                ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64))
+
+
+class _StubFailure(ctypes.Structure):
+    _fields_ = (("text", ctypes.c_char_p), ("file", ctypes.c_char_p), ("line", ctypes.c_int32),
+                ("index", ctypes.c_int64), ("size", ctypes.c_int64))
+
+
+def _aligned(shape: Any, dtype: Any) -> np.ndarray:
+    """An array whose address is outside of all others', also where it has no elements."""
+    nbytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    memory = np.empty(max(nbytes, 1) + 64, np.uint8)
+    skip = -memory.ctypes.data % 64
+    return memory[skip: skip + nbytes].view(dtype).reshape(shape)
+
+
+class StubState:
+    """What calls keep: an array for each field, of the values at the time of the export."""
+
+    def __init__(self, library: StubLibrary) -> None:
+        description = library.description
+        self._memory = _aligned((description["state_bytes"],), np.uint8)
+        self._reset = lambda: library.handle[f"{description['name']}_reset"](self.address)
+        for field in description["fields"]:
+            dtype, shape = np.dtype(field["dtype"]), tuple(field["shape"])
+            count = int(np.prod(shape, dtype=np.int64))
+            part = self._memory[field["offset"]: field["offset"] + count * dtype.itemsize]
+            setattr(self, field["name"], part.view(dtype).reshape(shape))
+        self.reset()
+
+    @property
+    def address(self) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self._memory.ctypes.data)
+
+    def reset(self) -> None:
+        """Set all fields to their first values."""
+        self._reset()
+
+
+class StubLibrary:
+    """The library in a folder, with ``description.json`` beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.description = json.loads((folder / "description.json").read_text())
+        self.handle = ctypes.CDLL(str(folder / f"lib{self.description['name']}.so"))
+        self.functions = {f["name"]: StubFunction(self, f) for f in self.description["functions"]}
+
+
+class StubFunction:
+    """One function; raises what the Python program raises, ValueError for arrays that do not fit,
+    TypeError for other dtypes."""
+
+    def __init__(self, library: StubLibrary, description: dict[str, Any]) -> None:
+        self.library, self.name = library, description["name"]
+        self.arguments, self.results = description["arguments"], description["results"]
+        self.axes, self.has_state = description["axes"], description["has_state"]
+        for suffix in ("", "_sizes", "_dlpack", "_error"):
+            library.handle[self.name + suffix].restype = ctypes.c_int
+
+    def __call__(self, *given: Any, state: StubState | None = None) -> Any:
+        if len(given) != len(self.arguments):
+            raise TypeError(f"{self.name} takes {len(self.arguments)} arguments, "
+                            f"not {len(given)}")
+        arrays = [self._checked(x, p) for x, p in zip(given, self.arguments, strict=True)]
+        sizes = [ctypes.c_int64(arrays[k].shape[axis]) for k, axis in self.axes]
+        results, workspace = self._memory(sizes)
+        kept = [_tensor(x) for x in (*arrays, *results)]
+        passed: list[Any] = []
+        for k, x in enumerate((*arrays, *results)):
+            is_number = k < len(arrays) and not self.arguments[k]["is_array"]
+            passed += _number(x) if is_number else [ctypes.byref(kept[k][0])]
+        if self.has_state:
+            assert state is not None
+            passed.append(state.address)
+        memory = ctypes.c_void_p(workspace.ctypes.data)
+        code = self.library.handle[f"{self.name}_dlpack"](
+            *passed, memory, ctypes.c_size_t(workspace.nbytes))
+        if code:
+            raise self._error(code, memory)
+        return self._given(results)
+
+    def _checked(self, given: Any, parameter: dict[str, Any]) -> np.ndarray:
+        name, dtype = parameter["name"], np.dtype(parameter["dtype"])
+        if not parameter["is_array"]:
+            number = np.asarray(given)
+            if number.ndim or not np.can_cast(number.dtype, dtype, "same_kind"):
+                raise TypeError(f"{name} must be a number, a {dtype}, not {given!r}")
+            return number.astype(dtype)
+        array = np.asarray(given)
+        if array.dtype != dtype:
+            raise TypeError(f"{name} must have the dtype {dtype}, not {array.dtype}")
+        if array.ndim != parameter["rank"]:
+            raise ValueError(f"{name} must have {parameter['rank']} axes, not {array.ndim}")
+        flags = array.flags
+        if parameter["is_written"]:
+            if array is not given or not (flags.c_contiguous and flags.writeable and flags.aligned):
+                raise ValueError(f"{name} is written: it must be an array in C order without gaps")
+            return array
+        return np.require(array, requirements="CA")
+
+    def _memory(self, sizes: list[ctypes.c_int64]) -> tuple[list[np.ndarray], np.ndarray]:
+        handle, ranks = self.library.handle, [r["rank"] for r in self.results]
+        nbytes, workspace = (ctypes.c_size_t * max(len(ranks), 1))(), ctypes.c_size_t()
+        told = [nbytes] if ranks else []
+        code = handle[f"{self.name}_sizes"](*sizes, *told, ctypes.byref(workspace))
+        if code:
+            raise self._error(code, None)
+        numbers = (ctypes.c_int64 * max(sum(ranks), 1))()
+        if any(ranks):
+            handle[f"{self.name}_shapes"](*sizes, numbers)
+        rest = iter(numbers)
+        shapes = [tuple(next(rest) for _ in range(rank)) for rank in ranks]
+        results = [_aligned(s, r["dtype"]) for s, r in zip(shapes, self.results, strict=True)]
+        return results, _aligned((workspace.value,), np.uint8)
+
+    def _given(self, results: list[np.ndarray]) -> Any:
+        shown = []
+        for array, result in zip(results, self.results, strict=True):
+            if result["counted"]:
+                continue
+            key = [slice(None)] * array.ndim
+            for axis, number in result["counts"]:
+                key[axis] = slice(int(results[number][()]))
+            shown.append(array[tuple(key)] if array.ndim else array[()])
+        return shown[0] if len(shown) == 1 else tuple(shown) if shown else None
+
+    def _error(self, code: int, workspace: Any) -> Exception:
+        failure = _StubFailure()
+        self.library.handle[f"{self.name}_error"](code, workspace, ctypes.byref(failure))
+        text = (failure.text or b"an unknown error").decode()
+        kind, _, rest = text.partition(": ")
+        error = getattr(builtins, kind, None) if code > 0 else None
+        is_error = isinstance(error, type) and issubclass(error, Exception)
+        message = rest if is_error else text
+        if failure.index >= 0 or failure.size >= 0:
+            message += f" (index {failure.index}, size {failure.size})"
+        if failure.file:
+            message += f" at {failure.file.decode()}:{failure.line}"
+        return error(message) if is_error else ValueError(f"{self.name}: {message}")
+
+
+def _tensor(array: np.ndarray) -> tuple[_StubTensor, Any]:
+    """The tensor, and what it points to."""
+    shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
+    tensor = _StubTensor(array.ctypes.data, 1, 0, array.ndim, _CODES[array.dtype.kind],
+                     8 * array.itemsize, 1, ctypes.addressof(shape), None, 0)
+    return tensor, (shape, array)
+
+
+def _number(value: np.ndarray) -> list[Any]:
+    dtype = value.dtype
+    if dtype.kind == "c":
+        part = ctypes.c_double if dtype.itemsize == 16 else ctypes.c_float
+        return [part(value.real), part(value.imag)]
+    if dtype == np.float16:
+        return [ctypes.c_uint16(int(value.view(np.uint16)))]
+    return [np.ctypeslib.as_ctypes_type(dtype)(value.item())]

@@ -1,0 +1,146 @@
+"""A Python package over a library for C, and a wheel of it.
+
+Wheels are zip files as PEP 427 says: the package, and a folder with ``METADATA``, ``WHEEL`` and
+``RECORD``, the hashes of all files.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import keyword
+import os
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fusec.codegen.exported.parts import CField, CParameter, ExportedFunction, layout
+from fusec.core import versions
+from fusec.errors import user_error
+
+FORMAT = 1
+DESCRIPTION = "description.json"
+# PEP 440's versions without epochs and local parts.
+_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?")
+_WHEN = (1980, 1, 1, 0, 0, 0)  # zip's first day: the same files give the same wheel
+
+
+def description(
+    name: str, machine: str, functions: Sequence[ExportedFunction], fields: Sequence[CField]
+) -> bytes:
+    """The library in JSON, for who calls it from other languages."""
+    return (json.dumps({
+        "format": FORMAT, "name": name, "machine": machine, "state_bytes": layout(fields)[0],
+        "fields": [{"name": f.name, "offset": f.offset, "dtype": f.dtype.name,
+                    "shape": list(f.value.shape)} for f in fields],
+        "functions": [_function(f) for f in functions]}, indent=1) + "\n").encode()
+
+
+def _function(function: ExportedFunction) -> dict[str, Any]:
+    return {"name": function.name, "text": function.text, "sizes": list(function.sizes),
+            "axes": [list(axis) for axis in function.axes],
+            "has_state": bool(function.state_bytes),
+            "arguments": [_parameter(p) for p in function.arguments],
+            "results": [_parameter(p) | {
+                "counts": [list(c) for c in p.counts], "counted": p.counted is not None}
+                for p in function.results]}
+
+
+def _parameter(parameter: CParameter) -> dict[str, Any]:
+    return {"name": parameter.name, "dtype": parameter.dtype.name, "rank": len(parameter.shape),
+            "shape": [n if isinstance(n, str) else int(n) for n in parameter.shape],
+            "is_array": parameter.is_array, "is_written": parameter.is_written}
+
+
+def write_wheel(path: str | os.PathLike[str], version: str) -> Path:
+    """See `fusec.wheel_stub`."""
+    folder = Path(path)
+    try:
+        about = json.loads((folder / DESCRIPTION).read_text())
+    except OSError as error:
+        raise user_error(ValueError, f"{folder} has no library of fusec.export_c: {error}", None,
+                         "give the folder that fusec.export_c wrote") from None
+    if about.get("format") != FORMAT:
+        raise user_error(ValueError, f"{folder} has the format {about.get('format')}, and this "
+                         f"fusec reads {FORMAT}", None, "export the library anew")
+    if not _VERSION.fullmatch(version):
+        raise user_error(ValueError, f"{version!r} is no version of a package", None,
+                         'give one such as "1.0"')
+    name = about["name"]
+    shared = f"lib{name}.so"
+    package = {"__init__.py": _module(about).encode(), DESCRIPTION: (
+        folder / DESCRIPTION).read_bytes(), shared: (folder / shared).read_bytes(),
+        "_library.py": Path(__file__).with_name("stub_library.py").read_bytes()}
+    target = folder / "python" / name
+    target.mkdir(parents=True, exist_ok=True)
+    for file, data in package.items():
+        (target / file).write_bytes(data)
+    tag = f"py3-none-manylinux_2_17_{about['machine']}"
+    wheel = folder / f"{name}-{version}-{tag}.whl"
+    _write_zip(wheel, name, version, tag, {f"{name}/{f}": d for f, d in package.items()})
+    return wheel
+
+
+def _write_zip(
+    path: Path, name: str, version: str, tag: str, files: Mapping[str, bytes]
+) -> None:
+    info = f"{name}-{version}.dist-info"
+    made = versions.version_of("fusec") or ""
+    metadata = (f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+                f"Summary: Functions exported by fusec {made}\nRequires-Python: >=3.10\n"
+                "Requires-Dist: numpy>=1.23\n")
+    wheel = f"Wheel-Version: 1.0\nGenerator: fusec {made}\nRoot-Is-Purelib: false\nTag: {tag}\n"
+    whole = {**files, f"{info}/METADATA": metadata.encode(), f"{info}/WHEEL": wheel.encode()}
+    record = [f"{file},sha256={_hash(data)},{len(data)}\n" for file, data in whole.items()]
+    whole[f"{info}/RECORD"] = "".join([*record, f"{info}/RECORD,,\n"]).encode()
+    temporary = path.with_name(f".{path.name}.part")
+    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file, data in whole.items():
+            entry = zipfile.ZipInfo(file, _WHEN)
+            entry.external_attr = (0o755 if file.endswith(".so") else 0o644) << 16
+            archive.writestr(entry, data, zipfile.ZIP_DEFLATED)
+    os.replace(temporary, path)
+
+
+def _hash(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+
+
+def _module(about: Mapping[str, Any]) -> str:
+    """The package's ``__init__.py``: a function for each of the library's."""
+    names = [f["name"] for f in about["functions"]]
+    lines = [f'"""Functions of the library {about["name"]}: {", ".join(names)}."""', "",
+             "from pathlib import Path", "", "from ._library import StubLibrary as _Library",
+             "from ._library import StubState as _State", "",
+             "_library = _Library(Path(__file__).parent)"]
+    has_state = any(f["has_state"] for f in about["functions"])
+    if has_state:
+        lines += ["", "", "class State(_State):", '    """What calls keep."""', "",
+                  "    def __init__(self):", "        super().__init__(_library)", "", "",
+                  "STATE = State()  # of calls that give none"]
+    for function in about["functions"]:
+        lines += ["", "", *_definition(function)]
+    return "\n".join([*lines, ""])
+
+
+def _definition(function: Mapping[str, Any]) -> list[str]:
+    names = [p["name"] for p in function["arguments"]]
+    state = ["state=None"] if function["has_state"] else []
+    name = function["name"]
+    called = f"{name}_" if keyword.iskeyword(name) else name
+    passed = [*names, *(["state=state or STATE"] if state else [])]
+    head = ", ".join([*names, *(["*", *state] if state else [])])
+    shown = [_shown(p) for p in function["arguments"]]
+    gives = [_shown(p) for p in function["results"] if not p["counted"]]
+    return [f"def {called}({head}):",
+            f'    """{"; ".join(shown) or "No arguments"}.', "",
+            f"    Gives {'; '.join(gives) or 'None'}.", '    """',
+            f'    return _library.functions["{name}"]({", ".join(passed)})']
+
+
+def _shown(parameter: Mapping[str, Any]) -> str:
+    shape = f"[{', '.join(map(str, parameter['shape']))}]" if parameter["rank"] else ""
+    return f"{parameter['name']}: {parameter['dtype']}{shape}"

@@ -1,0 +1,117 @@
+"""Packages over libraries for C: what a process without fusec gets."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import venv
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+
+from .test_c_library import SPEC, V3, refuses, running
+from .test_c_library import pytestmark as needs_v3
+from .test_state import Filter, until
+
+pytestmark = needs_v3
+
+PROGRAM = """
+import importlib.util, sys
+import numpy as np
+import shapes
+assert not any(importlib.util.find_spec(n) for n in ("fusec", "llvmlite", "numba", "optree"))
+x, results = np.load(sys.argv[1]), []
+results += [*shapes.until(x, 3.0)]
+y = x.copy()
+results += [*shapes.running(y, 2.0), y]
+for _ in range(2):
+    results.append(shapes.filtered(x))
+other = shapes.State()
+other.Filter_memory[:] = 1
+results.append(shapes.filtered(x, state=other))
+assert shapes.STATE.Filter_calls[()] == 2
+for call, kind, text in (
+        (lambda: shapes.refuses(x + 100), ValueError, "too large at"),
+        (lambda: shapes.refuses(np.array([1.0, -1.0])), ArithmeticError, "negative at"),
+        (lambda: shapes.taken(x, np.array([1, 40])), IndexError, "(index 40, size 30)"),
+        (lambda: shapes.until(x.astype("f4"), 1.0), TypeError, "x must have the dtype float64"),
+        (lambda: shapes.until(x[None], 1.0), ValueError, "x must have 1 axes"),
+        (lambda: shapes.until(x), TypeError, "missing 1 required"),
+        (lambda: shapes.added(x, x[1:]), ValueError, "y has another size"),
+        (lambda: shapes.running(x[::2], 1.0), ValueError, "x is written")):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(text)
+np.savez(sys.argv[2], *results)
+"""
+
+
+def added(x: Any, y: Any) -> Any:
+    return x + y
+
+
+def taken(x: Any, i: Any) -> Any:
+    return x[i] * 2
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: Any) -> Path:
+    vector = SPEC((None,))
+    made = fusec.export_c({
+        "until": (until, (vector, 1.0)), "running": (running, (vector, 1.0)),
+        "filtered": (Filter().step, (vector,)), "refuses": (refuses, (vector,)),
+        "taken": (taken, (vector, SPEC((None,), np.int64))), "added": (added, (vector, vector))},
+        tmp_path_factory.mktemp("wheel") / "shapes", V3)
+    return fusec.wheel_stub(made.folder, "1.2")
+
+
+def test_a_process_with_numpy_alone(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", with_pip=False)
+    site = next((tmp_path / "env/lib").glob("python*/site-packages"))
+    zipfile.ZipFile(wheel).extractall(site)
+    home = Path(np.__file__).parent.parent
+    for part in home.glob("numpy*"):
+        os.symlink(part, site / part.name)
+    x = np.random.default_rng(3).random(30)
+    np.save(tmp_path / "x.npy", x)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    subprocess.run([tmp_path / "env/bin/python", "-c", PROGRAM, tmp_path / "x.npy",
+                    tmp_path / "out.npz"], check=True, cwd=tmp_path, env=environment)
+    y, step, other = x.copy(), fusec.jit(Filter().step), Filter()
+    want = [*fusec.jit(until)(x, 3.0), *fusec.jit(running)(y, 2.0), y, step(x), step(x)]
+    other.memory[:] = 1
+    want.append(fusec.jit(other.step)(x))
+    with np.load(tmp_path / "out.npz") as given:
+        assert len(given) == len(want)
+        for k, array in enumerate(want):
+            assert np.array_equal(given[f"arr_{k}"], array)
+
+
+def test_the_wheel_is_whole(wheel: Path) -> None:
+    assert wheel.name == "shapes-1.2-py3-none-manylinux_2_17_x86_64.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        record = archive.read("shapes-1.2.dist-info/RECORD").decode().split()
+        assert {line.split(",")[0] for line in record} == set(archive.namelist())
+        assert len(record) == len(archive.namelist())
+        for line in record[:-1]:
+            assert int(line.split(",")[2]) == len(archive.read(line.split(",")[0]))
+    before = hashlib.sha256(wheel.read_bytes()).digest()
+    assert hashlib.sha256(fusec.wheel_stub(wheel.parent, "1.2").read_bytes()).digest() == before
+
+
+def test_bad_input(wheel: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no library"):
+        fusec.wheel_stub(tmp_path)
+    with pytest.raises(ValueError, match="no version"):
+        fusec.wheel_stub(wheel.parent, "one")
+
+
