@@ -23,12 +23,13 @@ from .stages import LaneStages, staged
 @dataclass
 class Batched:
     """``values``: for each value of one lane that depends on lanes that of all lanes, the lanes
-    first.  ``effects`` must run: checks of all lanes, and loops over lanes that hold some."""
+    first.  ``effects`` must run: checks of all lanes, and loops over lanes that hold some.
+    ``in_lanes``: the numbers of nodes of one lane that depend on lanes."""
 
     values: dict[Value, Value] = field(default_factory=dict)
     effects: list[Node] = field(default_factory=list)
-    stages: LaneStages = field(default_factory=LaneStages)
     notes: list[str] = field(default_factory=list)
+    in_lanes: set[int] = field(default_factory=set)
 
 
 def batch(
@@ -49,8 +50,10 @@ def batch(
     straight = Unbranched(builder)
     straight.add(node for node in behind if node.id >= oldest)
     if straight.values:
-        effects = [straight.of([n.out()])[0].node for n in effects]
-        found = batch(builder, lanes, given, straight.of(results), effects)
+        copies = [straight.of([n.out()])[0].node for n in effects]
+        found = batch(builder, lanes, given, straight.of(results), copies)
+        found.in_lanes |= {n.id for n, copy in zip(effects, copies, strict=True)
+                           if copy.id in found.in_lanes}
         found.values.update({v: found.values[x] for v, x in straight.values.items()
                              if x in found.values})
         note(builder, straight.notes)
@@ -86,7 +89,7 @@ class _Batching:
     ) -> None:
         self.builder, self.lanes, self.stages = builder, lanes, stages
         self.results, self.effects = results, {n.id for n in effects}
-        self.batched = Batched(dict(given), [], stages)
+        self.batched = Batched(dict(given), in_lanes={node.id for node in stages.nodes})
         self.node: Node | None = None
 
     def done(self) -> Batched:

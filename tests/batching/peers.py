@@ -101,6 +101,77 @@ def adaptive_jax(w: Any) -> Any:
     return jax.lax.while_loop(lambda s: (s[0] < 3.0) & s[3], body, (0.0, 1.0, 0.1, True))[1]
 
 
+def volatility(price: Any) -> Any:
+    """Of an option at that price, by Newton's method on Black and Scholes' formula."""
+    v, k = 0.3, 0
+    while k < 50:
+        d = (math.log(100 / 105) + 0.02 + 0.5 * v * v) / v
+        value = 50 * (1 + math.erf(d / math.sqrt(2.0))) - 52.5 * math.exp(-0.02) * (
+            1 + math.erf((d - v) / math.sqrt(2.0)))
+        step = (value - price) / (100 / math.sqrt(2 * math.pi) * math.exp(-0.5 * d * d))
+        v, k = v - step, k + 1
+        if abs(step) < 1e-10:
+            break
+    return v
+
+
+def volatility_jax(price: Any) -> Any:
+    def body(s: Any) -> Any:
+        v, k, _ = s
+        d = (math.log(100 / 105) + 0.02 + 0.5 * v * v) / v
+        value = 50 * (1 + jax.lax.erf(d / math.sqrt(2.0))) - 52.5 * math.exp(-0.02) * (
+            1 + jax.lax.erf((d - v) / math.sqrt(2.0)))
+        step = (value - price) / (100 / math.sqrt(2 * math.pi) * jnp.exp(-0.5 * d * d))
+        return v - step, k + 1, step
+
+    return jax.lax.while_loop(lambda s: (s[1] < 50) & ~(jnp.abs(s[2]) < 1e-10), body,
+                              (0.3, 0, 1.0))[0]
+
+
+def walk(seed: Any) -> Any:
+    """Steps until a walk by a linear congruential generator is 20 away from its start."""
+    state, x, k = seed, 0, 0
+    while abs(x) < 20 and k < 100_000:
+        state = (state * 1103515245 + 12345) & 0x7FFFFFFF
+        x = x + (1 if (state >> 16) & 1 else -1)
+        k += 1
+    return k
+
+
+def walk_jax(seed: Any) -> Any:
+    def body(s: Any) -> Any:
+        state, x, k = s
+        state = (state * 1103515245 + 12345) & 0x7FFFFFFF
+        return state, x + jnp.where((state >> 16) & 1, 1, -1), k + 1
+
+    return jax.lax.while_loop(lambda s: (jnp.abs(s[1]) < 20) & (s[2] < 100_000), body,
+                              (seed, 0, 0))[2]
+
+
+def levenshtein(a: Any, b: Any) -> Any:
+    row = np.arange(len(b) + 1)
+    for i in range(len(a)):
+        before = row[0]
+        row[0] = i + 1
+        for j in range(len(b)):
+            best = min(row[j + 1] + 1, row[j] + 1, before + (a[i] != b[j]))
+            before = row[j + 1]
+            row[j + 1] = best
+    return row[len(b)]
+
+
+def levenshtein_jax(a: Any, b: Any) -> Any:
+    def line(i: Any, row: Any) -> Any:
+        def place(j: Any, s: Any) -> Any:
+            row, before = s
+            best = jnp.minimum(jnp.minimum(row[j + 1], row[j]) + 1, before + (a[i] != b[j]))
+            return row.at[j + 1].set(best), row[j + 1]
+
+        return jax.lax.fori_loop(0, len(b), place, (row.at[0].set(i + 1), row[0]))[0]
+
+    return jax.lax.fori_loop(0, len(a), line, jnp.arange(len(b) + 1))[len(b)]
+
+
 def straight(x: Any, y: Any) -> Any:
     d = np.sqrt(x * x + y * y + 0.1)
     return np.exp(-d) * np.sin(3 * x) + np.log1p(d) * np.cos(y) / (1 + d)
@@ -137,6 +208,11 @@ def programs() -> list[Program]:
         ("Mandelbrot, 400 by 400", mandelbrot, mandelbrot_jax, mandelbrot, (a, b)),
         ("adaptive Heun, 10^5", adaptive, adaptive_jax, adaptive,
          (rng.uniform(0.1, 20, 100_000),)),
+        ("implied volatility, 10^5", volatility, volatility_jax, volatility,
+         (rng.uniform(5, 20, 100_000),)),
+        ("random walk, 10^4", walk, walk_jax, walk, (rng.integers(1, 1 << 30, 10_000),)),
+        ("Levenshtein distance, 10^4 pairs of 32", levenshtein, levenshtein_jax, levenshtein,
+         tuple(rng.integers(0, 4, (2, 10_000, 32)))),
     ]
 
 

@@ -37,8 +37,11 @@ def print_vectors(frame: Frame, choice: LaneChoice, print_block: Print) -> None:
     first = em.load(slot, I64, 1).text
     several = em.value(f"icmp sgt i64 {limit}, {em.add(first, 1)}")
     with em.branch(several):
-        loop = _InStep(vectors, first, limit) if divergence.split < 0 else _Replacing(
-            vectors, first, limit, choice.keep_going, print_block)
+        loop: _InStep | _Replacing
+        if divergence.split < 0:
+            loop = _InStep(vectors, first, limit)
+        else:
+            loop = _Replacing(vectors, first, limit, choice.keep_going, print_block)
         loop.print()
         em.line(f"store i64 {limit}, ptr {slot}")
         em.line(f"br label %{after}")

@@ -181,8 +181,7 @@ class LaneCall:
         self.batched = batch(builder, self.lanes, given, values, effects)
         builder.device = device
         own = {n.id for n in self.batched.effects}
-        in_lanes = {n.id for n in self.batched.stages.nodes}
-        trace.record.checks += [n for n in effects if n.id not in in_lanes]
+        trace.record.checks += [n for n in effects if n.id not in self.batched.in_lanes]
         trace.record.checks += self.batched.effects
         for node in {v.node.id: v.node for v in self.batched.values.values()}.values():
             if node.id < mark or node.id in own:
