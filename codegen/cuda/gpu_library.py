@@ -55,7 +55,8 @@ class GpuLibraryCall:
             return None
         laid = Laid(type_.shape, contiguous_strides(type_.shape, type_.dtype.itemsize))
         left, right = (Laid(x.shape, x.strides) for x in given)
-        return self.arrays.driver.cublas.product(type_.dtype, left, right, laid)
+        return self.arrays.driver.cublas.product(
+            type_.dtype, left, right, laid, "estimated" in self.node.attrs)
 
     def _multiplied(
         self, product: MatrixProduct, given: Sequence[Any], memory: np.ndarray | None

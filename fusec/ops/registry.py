@@ -72,7 +72,7 @@ class Op:
     shows_product: bool = False  # of a product it is one still
     mixes_dtypes: bool = False  # operands need not share one
     jumps: bool = False  # where an operand hardly changes
-    is_estimated: bool = False  # of float32 by instructions of a GPU, where a program permits it
+    is_estimated: bool = False  # of float32 by a GPU, where a program permits it
     is_folded: bool = True  # of constants, where it is elementwise or a reduction
     may_raise: bool = False  # while it runs, a library's own error aside that nobody foresees
     is_control: bool = False  # it runs the graphs in its attrs, as data decides

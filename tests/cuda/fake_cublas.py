@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fake_streams import Streams
 
 _DTYPES = {"S": np.float32, "D": np.float64, "C": np.complex64, "Z": np.complex128}
-_HANDLE = 77
+_HANDLE, _TF32 = 77, 3
 INVALID, NOT_SUPPORTED = 7, 15
 
 
@@ -22,7 +22,7 @@ class FakeCublas:
 
     def __init__(self, streams: Streams, calls: list[str]) -> None:
         self.streams, self.calls = streams, calls
-        self.stream = self.room = 0
+        self.stream = self.room = self.mode = 0
         self.wrong, self.status = False, 0
 
     def __getattr__(self, name: str) -> Callable[..., int]:
@@ -45,6 +45,11 @@ class FakeCublas:
     def cublasSetStream_v2(self, handle: int, stream: int) -> int:
         assert handle == _HANDLE
         self.stream, self.room = stream, 0  # which resets the workspace
+        return 0
+
+    def cublasSetMathMode(self, handle: int, mode: int) -> int:
+        assert handle == _HANDLE and mode in (0, _TF32)
+        self.mode = mode
         return 0
 
     def cublasSetWorkspace_v2(self, handle: int, room: int, nbytes: int) -> int:
@@ -70,11 +75,15 @@ class FakeCublas:
         if self.status:
             return self.status
 
+        rounds = self.mode == _TF32 and letter == "S"
+
         def multiply() -> None:
             left = self._matrices(a, (k, m) if ta else (m, k), lda, of_a, count, dtype)
             right = self._matrices(b, (n, k) if tb else (k, n), ldb, of_b, count, dtype)
             left = left.swapaxes(1, 2) if ta else left
             right = right.swapaxes(1, 2) if tb else right
+            if rounds:
+                left, right = _to_tf32(left), _to_tf32(right)
             out = self._matrices(c, (m, n), ldc, of_c, count, dtype)
             out[...] = left @ right + self.wrong
 
@@ -93,6 +102,12 @@ class FakeCublas:
         size = dtype.itemsize
         return np.ndarray((count, rows, columns), dtype, memory,
                           strides=(step * size, size, leading * size))
+
+
+def _to_tf32(x: np.ndarray) -> np.ndarray:
+    """To 10 bits behind the point, the nearest."""
+    bits = np.ascontiguousarray(x).view(np.uint32)
+    return ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 def _number(address: int, dtype: np.dtype) -> Any:

@@ -52,7 +52,8 @@ def ptx_of(step: Any, kernel: Kernel) -> str:
 
 
 def test_every_row_has_a_case() -> None:
-    assert CASES.keys() == {row.name for row in all_ops() if row.is_estimated}
+    estimated = {row.name for row in all_ops() if row.is_estimated}
+    assert CASES.keys() == estimated - {"MatMul"}  # which test_gpu_products.py has
 
 
 @needs_nvrtc

@@ -225,3 +225,34 @@ def test_sizes_that_gemm_cannot_count() -> None:
     big, n = 1 << 31, 8
     a, b = Laid((big, 2), (2 * n, n)), Laid((2, 3), (3 * n, n))
     assert matrix_product(np.dtype(float), a, b, Laid((big, 3), (3 * n, n))) is None
+
+
+def test_fast_permits_tf32(cupy: FakeCupy) -> None:
+    """Of float32 alone; the products of others have all digits, before and after one."""
+    def f(a: Any, b: Any, c: Any) -> Any:
+        return a @ b + 1, c @ c
+
+    a, b, c = numbers(6, 40, dtype=np.float32), numbers(40, 6, dtype=np.float32), numbers(5, 5)
+    there = [cupy.asarray(x) for x in (a, b, c)]
+    exact, fast = fusec.jit(f), fusec.jit(f, fp="fast")
+    for _ in range(4):  # step by step, prepared, as a graph
+        for g, far in ((exact, False), (fast, True), (exact, False)):
+            product, doubles = (x.get() for x in g(*there))
+            error = np.abs(product - 1 - a.astype(float) @ b.astype(float))
+            room = np.abs(a) @ np.abs(b)
+            assert (error <= (2.0 ** -10 if far else 2.0 ** -21) * (1 + room)).all()
+            assert (error.max() > 2.0 ** -16) == far
+            np.testing.assert_allclose(doubles, c @ c, rtol=1e-12)
+    np.testing.assert_allclose(fusec.jit(f, fp="fast")(a, b, c)[0], a @ b + 1, rtol=1e-4, atol=1e-5)
+
+
+def test_a_library_without_tf32_leaves_products_to_cupy(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cupy.cublas, "cublasSetMathMode", lambda *args: NOT_SUPPORTED)
+    a = numbers(6, 6, dtype=np.float32)
+    f = fusec.jit(lambda a: a @ a, fp="fast")
+    for _ in range(4):
+        np.testing.assert_allclose(f(cupy.asarray(a)).get(), a @ a, rtol=1e-4, atol=1e-5)
+    assert "numpy.matmul" in cupy.calls
+    assert "cublasSetMathMode: not supported" in str(f.traces[0].gpu_call)

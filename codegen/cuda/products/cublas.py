@@ -2,7 +2,8 @@
 
 It is the library that the process has loaded, CuPy's unless another package was first.  A handle is
 this module's own; each call gives it the stream and, after that, which resets it, the workspace.
-Products are by GEMM in the precision of their operands, without atomics, so that the same call
+Products are by GEMM in the precision of their operands (in TF32 where a program permits it, whose
+operands have 10 bits behind the point), without atomics, so that the same call
 gives the same bits.
 """
 
@@ -25,6 +26,7 @@ _HOPPER = 90
 _STATUS = {1: "not initialised", 3: "allocation failed", 7: "invalid value",
            8: "architecture mismatch", 11: "mapping error", 13: "execution failed",
            14: "internal error", 15: "not supported", 16: "licence error"}
+_DEFAULT_MATH, _TF32_MATH = 0, 3  # cublasMath_t
 _INT, _LONG, _POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
 _ONE_OF = {"S": np.float32, "D": np.float64, "C": np.complex64, "Z": np.complex128}
 
@@ -50,6 +52,7 @@ def loaded_library() -> Any:
 def _declared(library: Any) -> Any:
     """With the types of what is called here (cublas_api.h)."""
     pointers = {"cublasCreate_v2": [_POINTER], "cublasSetStream_v2": [_POINTER] * 2,
+                "cublasSetMathMode": [_POINTER, _INT],
                 "cublasSetWorkspace_v2": [_POINTER, _POINTER, ctypes.c_size_t]}
     sizes = [_POINTER, *[_INT] * 5, _POINTER]
     for letter in _ONE_OF:
@@ -71,6 +74,7 @@ class Cublas:
         self.driver, self.workspace = driver, workspace(driver.capability)
         self._lock, self._handle, self.refused = locks.Lock(), _POINTER(), ""
         self._tried: set[str] = set()
+        self._mode = _DEFAULT_MATH
         self._numbers = {(letter, value): np.array(value, dtype)
                          for letter, dtype in _ONE_OF.items() for value in (0, 1)}
         try:
@@ -83,13 +87,27 @@ class Cublas:
         except CublasError:
             pass
 
-    def product(self, dtype: np.dtype, left: Laid, right: Laid, result: Laid
-                ) -> MatrixProduct | None:
-        """The product, where cuBLAS can be called for it."""
+    def product(
+        self, dtype: np.dtype, left: Laid, right: Laid, result: Laid, is_estimate: bool = False,
+    ) -> MatrixProduct | None:
+        """The product, where cuBLAS can be called for it; of float32 ``is_estimate`` permits TF32.
+        """
         made = matrix_product(dtype, left, right, result)
         if made is None or self.why_not(made.letter):
             return None
-        return made
+        if not is_estimate or made.letter != "S":
+            return made
+        return made._replace(is_tf32=True) if self._takes_modes() else None
+
+    def _takes_modes(self) -> bool:
+        """Whether the library takes both modes; asked once, so that `refused` is known early."""
+        if "modes" not in self._tried:
+            with self._lock, suppress(CublasError):
+                for mode in (_TF32_MATH, _DEFAULT_MATH):
+                    self._check("cublasSetMathMode", self._handle.value, mode)
+                self._mode = _DEFAULT_MATH
+            self._tried.add("modes")
+        return not self.refused
 
     def why_not(self, letter: str) -> str:
         """Why numbers of a kind are left to CuPy; empty where they are not.  The first time it
@@ -117,7 +135,11 @@ class Cublas:
             args += [address, side.leading, *([side.batch_stride] if is_many else [])]
         args += [zero, result, made.leading, *([made.batch_stride, made.batch] if is_many else [])]
         name = f"cublas{made.letter}gemm{'StridedBatched' if is_many else '_v2'}"
+        mode = _TF32_MATH if made.is_tf32 else _DEFAULT_MATH
         with self._lock:
+            if mode != self._mode:
+                self._check("cublasSetMathMode", self._handle.value, mode)
+                self._mode = mode
             self._check("cublasSetStream_v2", self._handle.value, stream)
             self._check("cublasSetWorkspace_v2", self._handle.value, room, self.workspace)
             self._check(name, self._handle.value, *args)

@@ -46,6 +46,7 @@ class MatrixProduct(NamedTuple):
     batch: int
     batch_stride: int
     swapped: bool
+    is_tf32: bool = False  # operands may be rounded to 10 bits behind the point
 
 
 class _Matrices(NamedTuple):

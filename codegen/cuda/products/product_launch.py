@@ -54,7 +54,7 @@ class PlacedProduct:
     @property
     def name(self) -> str:
         """See `Named`."""
-        return f"{self.node.name} by cuBLAS"
+        return f"{self.node.name} by cuBLAS{', in TF32' if self.made.is_tf32 else ''}"
 
     @property
     def locs(self) -> Sequence[Any]:
@@ -100,7 +100,8 @@ class Products:
         if {v.dtype for v in step.node.inputs} != {result.dtype}:
             return None
         made = self.cublas.product(
-            result.dtype, left[0], right[0], Laid(result.shape, result.strides))
+            result.dtype, left[0], right[0], Laid(result.shape, result.strides),
+            "estimated" in step.node.attrs)
         return made and PlacedProduct(step.node, made, self.cublas, (
             (step.operands[0], left[1]), (step.operands[1], right[1]), (result, 0)))
 

@@ -34,6 +34,6 @@ def infer_matmul(types: Any, attrs: Any) -> tuple[TensorType, ...]:
 register(Op(
     name="MatMul", kind="extern", arity=2, infer=infer_matmul, ufunc=np.matmul,
     reference=np.matmul, numpy=(np.matmul,), cost=1000.0, raises="never", admits=MATMUL,
-    called="np.matmul",
+    called="np.matmul", is_estimated=True,
     doc="np.matmul: products of stacks of matrices, by BLAS where NumPy uses it.",
 ))
