@@ -117,4 +117,6 @@ def test_who_knows_a_gpu() -> None:
         REGISTRY, "fusec.core.gpus",
         "fusec.signature.binding", "fusec.signature.gpu_arguments",
         "fusec.ir.device_names", "fusec.api.absent_names",  # what other libraries call it
+        "fusec.distributed.cluster.cluster", "fusec.distributed.cluster.service",  # a worker's
+        "fusec.distributed.cluster.sessions",
         "fusec.trace.call.foreign_arrays", "fusec.trace.facts.policy"}  # libraries by name

@@ -20,7 +20,7 @@ from fusec.runtime.failed_checks import numpy_error
 from ..partitions.plan import PartitionedExecutable, PartitionedPlan, step_program
 from ..partitions.step_program import Failure, Times
 from .remote_device import WorkerLink, worker_of
-from .step_over_workers import RemoteTaskError, Request, StepOverWorkers
+from .step_over_workers import RemoteTaskError, RunRequest, StepOverWorkers
 from .worker_plans import WorkerPart
 
 
@@ -107,7 +107,7 @@ class PlanOverWorkers(PartitionedPlan):
             self._note_copies(requests, inputs)
         return failure, values
 
-    def _request(self, part: WorkerPart, inputs: Sequence[Any]) -> Request:
+    def _request(self, part: WorkerPart, inputs: Sequence[Any]) -> RunRequest:
         link = worker_of(part.task)
         numbers = {i: link.number_of(self.variables[i]) for i in part.variables}
         news = {number: inputs[i] for i, number in numbers.items()
@@ -115,9 +115,9 @@ class PlanOverWorkers(PartitionedPlan):
         for i, number in numbers.items():
             if number in news:  # it may be at another worker, or lost
                 self.variables[i].come_home()
-        return Request(link, part, numbers, news)
+        return RunRequest(link, part, numbers, news)
 
-    def _note_copies(self, requests: Sequence[Request], inputs: Sequence[Any]) -> None:
+    def _note_copies(self, requests: Sequence[RunRequest], inputs: Sequence[Any]) -> None:
         """Workers have the values of now of the Variables that they were sent."""
         for request in requests:
             for i, number in request.variables.items():

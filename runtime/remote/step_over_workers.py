@@ -36,7 +36,7 @@ class RemoteTaskError(TaskError):
 
 
 @dataclass
-class Request:
+class RunRequest:
     """What a worker is asked to run: its part, the numbers of its Variables by input, and the
     values of those that it has not the present one of."""
 
@@ -51,7 +51,7 @@ class StepOverWorkers(Step):
 
     def __init__(
         self, program: StepProgram, inputs: Sequence[Any], sizes: dict[str, int], frame: str,
-        requests: Sequence[Request],
+        requests: Sequence[RunRequest],
     ) -> None:
         super().__init__(program, inputs, sizes, frame)
         self.requests = requests
@@ -161,4 +161,4 @@ def _task_of(device: str) -> int:
     return process_of(DeviceName.parse(device))
 
 
-__all__ = ["RemoteTaskError", "Request", "StepOverWorkers"]
+__all__ = ["RemoteTaskError", "RunRequest", "StepOverWorkers"]

@@ -115,7 +115,7 @@ def test_an_aborted_step_leaves_nothing_running(client: Any) -> None:
     with fusec.cluster(client) as workers:
         over_two(x)
         with pytest.raises(TimeoutError):
-            endless.concrete(x, 1).run(
+            endless.concrete(x, 10**12).run(
                 x, 10**12, options=fusec.RunOptions(timeout=1.0))
         (address,) = [link.address for task, link in workers._links.items() if task == 1]
         deadline = time.monotonic() + 20
