@@ -21,7 +21,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/tutorial.md", "docs/reading-a-dump.md", "docs/graphs.md",
          "docs/export.md", "docs/export-c.md", "docs/variables.md", "docs/rfc.md",
          "docs/devices.md", "docs/training.md", "docs/debugging.md", "docs/vmap.md",
-         "docs/distributed.md", "docs/other-arrays.md")
+         "docs/distributed.md", "docs/other-arrays.md", "docs/xarray.md")
+NEEDED = {"docs/distributed.md": "distributed", "docs/xarray.md": "xarray"}  # libraries, by page
 SILENT = ("docs/gradients.md", "docs/viewer.md")  # their code prints nothing
 README_LINES = 220
 
@@ -96,8 +97,8 @@ def pattern_of(shown: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_show_what_their_code_writes(page: str, tmp_path: Path) -> None:
-    if page == "docs/distributed.md":
-        pytest.importorskip("distributed")
+    if page in NEEDED:
+        pytest.importorskip(NEEDED[page])
     pairs = shown_and_written(page, tmp_path)
     assert pairs
     for shown, written in pairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from typing import Any
 
@@ -31,11 +32,15 @@ def _hold_blocks(args: tuple, kwargs: dict[str, Any]) -> bool:
     return any(map(blocks.are_in_blocks, flattened(tree)[0]))
 
 
-def _split_calls() -> Any:
-    """The module for such calls, which needs Dask."""
-    from fusec.distributed import split_calls
+def _have_labels(args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether an array with labels is among the arguments."""
+    tree: Any = (args, kwargs)
+    return any(map(blocks.are_labelled, flattened(tree)[0]))
 
-    return split_calls
+
+def _module(name: str) -> Any:
+    """A module for such calls, which needs Dask or xarray."""
+    return importlib.import_module(f"fusec.distributed.{name}")
 
 
 class Dispatcher:
@@ -73,6 +78,9 @@ class Dispatcher:
             result = self.fast.of_gpus.answer(args, self._target.name)
             if result is not MISS:
                 return result
+        if blocks.may_have_labels() and _have_labels(args, kwargs):
+            labels = _module("labels.labelled_calls")
+            return labels.labelled_call(self.compiler, self._answer, args, kwargs)
         if blocks.may_be_there() and _hold_blocks(args, kwargs):
             return self.split(args, kwargs).result()
         taken = self._taken(args, kwargs)
@@ -120,10 +128,12 @@ class Dispatcher:
 
     def split(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The stages of a call with arrays in blocks."""
-        return _split_calls().split_call(self.compiler, args, kwargs)
+        return _module("split_calls").split_call(self.compiler, args, kwargs)
 
     def stages_of_blocks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The same; None where no argument is in blocks."""
+        if blocks.may_have_labels() and _have_labels(args, kwargs):
+            args, kwargs = _module("labels.labelled_calls").without_labels(args, kwargs)
         is_split = blocks.may_be_there() and _hold_blocks(args, kwargs)
         return self.split(args, kwargs) if is_split else None
 

@@ -50,7 +50,7 @@ def plan_of_call(
     """
     graph: Graph = traced.graph.made
     _check_effects(traced, graph, call)
-    graph, numbers = _with_views(graph, traced, loc)
+    graph, numbers = with_views(graph, traced, loc)
     graph = splittable(graph, options)
     states = states_of(graph, chunks)
     graph, cuts = cut_moments(graph, lambda node: node.out() in states.barriers)
@@ -80,7 +80,7 @@ def _run_checks(graph: Graph, wholes: Mapping[int, Any]) -> None:
                  [wholes[number] for number in sorted(wholes)])
 
 
-def _with_views(
+def with_views(
     graph: Graph, traced: Traced, loc: Loc | None
 ) -> tuple[Graph, list[int | None]]:
     """The graph with the views that results are of its outputs as nodes, and the number of each

@@ -308,7 +308,7 @@ declare(SplitRule(lambda node, number: (), _constant), "Const")
 # ---------------------------------------------------------------------------------- library calls
 
 # Functions of one array that go along one axis, which the result has too, or has not.
-_SAME = ("Sort", "Argsort")
+SORTS = ("Sort", "Argsort")
 _GONE = ("Median", "Nanmedian", "Quantile", "Percentile", "Nanquantile", "Nanpercentile")
 
 
@@ -342,7 +342,7 @@ def _library(site: BlockSite) -> Value:
 
 
 declare(SplitRule(_library_links, _library, keeps=lambda node: _library_axis(node) is not None),
-        *(name for name in (*_SAME, *_GONE) if name in registry._ROWS))
+        *(name for name in (*SORTS, *_GONE) if name in registry._ROWS))
 
 
 # ---------------------------------------------------------------------------------------- einsum

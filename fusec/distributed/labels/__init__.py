@@ -1,0 +1,1 @@
+"""Arrays with labels (xarray's) as arguments: computed as arrays, labelled again."""

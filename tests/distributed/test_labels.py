@@ -1,0 +1,120 @@
+"""Functions over xarray's arrays: labels go where axes go, values are those of plain arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+
+xr = pytest.importorskip("xarray")
+pytest.importorskip("dask.array")
+RNG = np.random.default_rng(4)
+TIMES = np.arange("2001-01-01", "2002-01-15", 5, dtype="datetime64[D]").astype("datetime64[ns]")
+
+
+def field() -> Any:
+    return xr.DataArray(
+        RNG.standard_normal((len(TIMES), 4, 6)), dims=("time", "lat", "lon"), name="t2m",
+        coords={"time": TIMES, "lat": [-60.0, -20.0, 20.0, 60.0], "height": 2.0,
+                "name": ("lon", list("abcdef"))}, attrs={"units": "K"})
+
+
+def program(x: Any) -> Any:
+    return {"same": np.tanh(x * 2), "mean": x.mean(axis=0), "part": x[3:20], "sum": x.sum(),
+            "turned": x.T, "steps": x[1:] - x[:-1], "given": x}
+
+
+EXPECTED = {
+    "same": lambda x: np.tanh(x * 2), "mean": lambda x: x.mean("time"),
+    "part": lambda x: x[3:20], "sum": lambda x: x.sum(), "turned": lambda x: x.T,
+    "steps": lambda x: (x[1:].drop_vars("time") - x[:-1].drop_vars("time")), "given": lambda x: x,
+}
+
+
+@pytest.mark.parametrize("chunks", [None, {"time": 38, "lat": 2}])
+def test_labels_are_those_of_xarray(chunks: Any) -> None:
+    x = field() if chunks is None else field().chunk(chunks)
+    got = fusec.jit(program)(x)
+    assert got["given"] is x
+    for name, expected in EXPECTED.items():
+        assert (got[name].chunks is None) == (chunks is None)
+        want = expected(x)
+        xr.testing.assert_allclose(got[name], want, rtol=1e-12)
+        assert set(got[name].coords) == set(want.coords), name
+        assert (got[name].attrs, got[name].name) == (want.attrs, want.name), name
+
+
+def test_attributes_follow_xarrays_option() -> None:
+    f, x = fusec.jit(lambda x, y: x + y), field()
+    other = x.assign_attrs(units="C").rename("other")
+    for keep in (True, False):
+        with xr.set_options(keep_attrs=keep):
+            got, want = f(x, other), x + other
+            assert (got.attrs, got.name) == (want.attrs, want.name)
+
+
+def test_axes_in_other_orders_keep_names_alone() -> None:
+    f = fusec.jit(lambda x: (x[::2], np.sort(x, axis=0), np.cumsum(x, axis=0), x.ravel()))
+    got = f(field())
+    assert [a.dims for a in got] == [("time", "lat", "lon")] * 3 + [("dim_0",)]
+    assert ["time" in a.coords for a in got] == [False, False, True, False]
+
+
+def test_datasets() -> None:
+    data = xr.Dataset({"a": field(), "b": field() + 1}, attrs={"title": "two"})
+    got = fusec.jit(lambda x, k: x * k)(data.chunk({"time": 30}), 3.0)
+    xr.testing.assert_allclose(got, data * 3.0)
+    assert got.attrs == (data * 3.0).attrs and got.a.chunks is not None
+    with pytest.raises(ValueError, match=r"different variables(.|\n)*choose those"):
+        fusec.jit(lambda x, y: x + y)(data, data[["a"]])
+
+
+def test_apply_ufunc_parallelized() -> None:
+    x = field().chunk({"time": 30})
+    f = fusec.jit(lambda x: np.tanh(x) + 1)
+    got = xr.apply_ufunc(f, x, dask="parallelized", output_dtypes=[float])
+    xr.testing.assert_allclose(got, xr.apply_ufunc(lambda x: np.tanh(x) + 1, x.compute()))
+    assert got.chunks == x.chunks
+    mean = xr.apply_ufunc(fusec.jit(lambda x: x.mean(axis=-1)), x, input_core_dims=[["lon"]],
+                          dask="parallelized", output_dtypes=[float])
+    xr.testing.assert_allclose(mean, x.mean("lon"))
+
+
+def test_labels_that_do_not_fit_are_refused() -> None:
+    x, f = field(), fusec.jit(lambda x, y: x - y)
+    with pytest.raises(ValueError, match=r"labels of arguments differ(.|\n)*xarray\.align"):
+        f(x, x.assign_coords(time=TIMES[::-1]))
+    square = xr.DataArray(np.ones((4, 4)), dims=("lat", "lon"))
+    with pytest.raises(ValueError, match=r"'lat' and 'lon' meet(.|\n)*test_labels\.py"):
+        f(square, square.T)
+
+
+def climatology(x: Any, month: Any, weights: Any) -> Any:
+    """Differences from each month's mean, their mean over five steps, over the area, and their
+    ninth decile in each map."""
+    total, count = np.zeros((12, *x.shape[1:])), np.zeros(12)
+    np.add.at(total, month, x)
+    np.add.at(count, month, 1.0)
+    away = x - (total / count[:, None, None])[month]
+    steps = len(x) - 4
+    smooth = (away[:steps] + away[1:-3] + away[2:-2] + away[3:-1] + away[4:]) / 5
+    area = (away * weights[:, None]).sum(axis=(1, 2)) / (weights.sum() * x.shape[2])
+    return away, smooth, area, np.quantile(away.reshape(len(x), -1), 0.9, axis=1)
+
+
+def test_a_climatology_is_that_of_xarray() -> None:
+    x = field().chunk({"time": 38})
+    month = x.time.dt.month.values - 1
+    weights = np.cos(np.deg2rad(x.lat.values))
+    got = fusec.jit(climatology)(x, month, weights)
+    away = x.groupby("time.month") - x.groupby("time.month").mean()
+    area = away.weighted(xr.DataArray(weights, dims="lat"))
+    want = [away, away.rolling(time=5).mean()[4:], area.mean(("lat", "lon")),
+            away.quantile(0.9, ("lat", "lon"))]
+    for ours, theirs in zip(got, want, strict=True):
+        np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-10, atol=1e-12)
+        assert ours.dims == theirs.dims
+    xr.testing.assert_allclose(got[0].drop_vars("height"), want[0].drop_vars(["month", "height"]))
