@@ -139,6 +139,22 @@ def _extremum(nodes: OnnxNodes, node: Node, inputs: Sequence[str]) -> str:
     return nodes.node("Where", nodes.node("Or", nodes.node("IsNaN", a), first), a, b)
 
 
+@_rule("IsFinite")
+def _is_finite(nodes: OnnxNodes, node: Node, inputs: Sequence[str]) -> str:
+    """Infinity less itself is NaN."""
+    if _dtype(node).kind != "f":
+        raise NotExportedError(f"of {_dtype(node)}")
+    rest = nodes.node("Sub", inputs[0], inputs[0])
+    return nodes.node("Equal", rest, nodes.constant(_dtype(node).type(0)))
+
+
+@_rule("Deg2rad", "Rad2deg")
+def _degrees(nodes: OnnxNodes, node: Node, inputs: Sequence[str]) -> str:
+    half, pi = (node.types[0].dtype.type(n) for n in (180.0, math.pi))  # rounded as NumPy does
+    factor = pi / half if node.op == "Deg2rad" else half / pi
+    return nodes.node("Mul", inputs[0], nodes.constant(factor))
+
+
 @_rule("Cast")
 def _cast(nodes: OnnxNodes, node: Node, inputs: Sequence[str]) -> str:
     return nodes.cast(inputs[0], node.types[0].dtype)

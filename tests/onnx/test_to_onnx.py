@@ -68,6 +68,12 @@ def test_integer_division(dtype: Any) -> None:
     check(lambda a, b: (a // b, a % b), a, b)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_degrees_and_what_is_finite(dtype: Any) -> None:
+    x = np.array([0.0, -90.0, 1e-30, 57.3, np.inf, np.nan, -np.inf], dtype)
+    check(lambda x: (np.deg2rad(x), np.degrees(x), np.isfinite(x)), x)
+
+
 def test_views_and_updates() -> None:
     def f(x: Any) -> Any:
         y = x * 2.0

@@ -1,15 +1,19 @@
 """Folders of saved functions with something changed: loading and calling one of them is an error of
 fusec's, or the right answer.
 
-``python -m tests.saved.mutations COUNT [SEED]`` runs that many in this process and prints what went
-otherwise.  Hashes are written anew in most of them, or nothing behind a hash would be reached.
+``python -m tests.saved.mutations COUNT [SEED]`` runs that many in this process, where every array
+ends at a page that nobody may touch, and prints what went otherwise; a crash leaves the number of
+its mutation in the file LAST.  Hashes are written anew in most of them, or nothing behind a hash
+would be reached.
 """
 
 from __future__ import annotations
 
 import copy
+import faulthandler
 import hashlib
 import json
+import os
 import random
 import shutil
 import sys
@@ -180,12 +184,16 @@ def outcome(folder: Path, name: str) -> str:
     return ""
 
 
-def campaign(count: int, seed: int) -> Iterator[str]:
-    """Mutations that end in anything but an answer or an error of fusec's, in words."""
+def campaign(
+    count: int, seed: int, begins: Callable[[int], Any] = lambda number: None
+) -> Iterator[str]:
+    """Mutations that end in anything but an answer or an error of fusec's, in words; ``begins`` is
+    told the number of each."""
     with tempfile.TemporaryDirectory() as at:
         base = Path(at)
         save_all(base / "good")
         for number in range(count):
+            begins(number)
             random_ = random.Random(f"{seed}-{number}")
             name = random_.choice([*PROGRAMS])
             shutil.copytree(base / "good" / name, base / "bad")
@@ -195,9 +203,20 @@ def campaign(count: int, seed: int) -> Iterator[str]:
             shutil.rmtree(base / "bad")
 
 
-if __name__ == "__main__":
+def main(count: int, seed: int) -> None:
+    """See the module."""
+    from tests.graphs.mutants.guards import guard_all_arrays
+
+    guard_all_arrays()
+    faulthandler.enable()
     found = 0
-    for line in campaign(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0):
-        found += 1
-        print(line, flush=True)
-    print(f"{sys.argv[1]} mutations, {found} not as they should be")
+    with open("LAST", "w") as last:
+        for line in campaign(count, seed, lambda number: os.pwrite(
+                last.fileno(), f"{seed}-{number:09}\n".encode(), 0)):
+            found += 1
+            print(line, flush=True)
+    print(f"{count} mutations, {found} not as they should be")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
