@@ -57,6 +57,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "einsum_path": [
         (lambda x, y: x * len(np.einsum_path("ij,jk->ik", x, y)[0]), (S, S))],
     "from_dlpack": [(lambda x: np.from_dlpack(x) + 1, (V,))],
+    "vectorize": [(lambda x: np.vectorize(lambda v: v * 2)(x), (V,))],
     "require": [(lambda x: np.require(x, np.float32, "C") + 1, (V,))],
     "bincount": [(lambda x: np.bincount(x % 4, minlength=4), (I,))],
     "histogram": [(lambda x: np.histogram(x, 5, (0, 9)), (V,))],

@@ -80,7 +80,7 @@ from .operands.sizes import SizeTable, undecided
 from .operands.texts import without_values
 from .places.outside_memory import apart_guards
 from .places.shared_results import linked
-from .python import dlpack, numpy_source  # noqa: F401 (as above)
+from .python import dlpack, numpy_source, vectorized_calls  # noqa: F401 (as above)
 from .scipy import special  # noqa: F401 (as above)
 from .source.errors import SourceUnavailable
 from .ufuncs import operators  # noqa: F401 (as above)

@@ -140,8 +140,7 @@ def call_of_library(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwar
         raise unsupported(f"{public_name(fn)} of traced values", loc=hooks.loc,
                           cure="compute with arrays here, and make it of the result")
     if isinstance(fn, np.vectorize):
-        raise unsupported("np.vectorize", loc=hooks.loc,
-                          cure="use fusec.vectorize(f), or apply f to the array as a whole")
+        return OPERATIONS.vectorized(hooks, where, fn, args, kwargs)
     return OPERATIONS.run_source(hooks.trace, type(fn).__call__, None, (fn, *args), kwargs)
 
 

@@ -37,6 +37,8 @@ class Operations:
     reduce_by_ufunc: Callable[..., Any]
     accumulate: Callable[..., Any]
     call_special: Callable[..., Any]
+    # A call of `np.vectorize`'s object.
+    vectorized: Callable[..., Any]
     # A function of NumPy's, by its own Python source.
     run_source: Callable[..., Any]
     # A function of NumPy's, by name when the code runs.

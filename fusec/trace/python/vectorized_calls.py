@@ -1,0 +1,170 @@
+"""``np.vectorize``: the function of each element, or of each core array, in a loop of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fusec.errors import unsupported
+from fusec.ir.sizes.dims import is_static
+
+from ..arrays.joining import stack
+from ..arrays.shaping import broadcast_to, in_numpys_words, reshape
+from ..control.iterators import Product
+from ..control.unrolling import UNROLL
+from ..objects.tracing_hooks import TracingHooks
+from ..operands.operands import as_traced, spread_scalar
+from ..rewrite.transformer import Where
+from ..values.array import TracedArray
+from ..values.operations import operation
+
+_NO_SIZE = "cannot call `vectorize` on size 0 inputs unless `otypes` is set"
+
+
+@operation
+def vectorized(
+    hooks: TracingHooks, where: Where, fn: np.vectorize, args: tuple, kwargs: dict[str, Any],
+) -> Any:
+    """A call of ``np.vectorize(f, ...)``: elements are Python's numbers, as there."""
+    own: Any = fn
+    places = [i for i in range(len(args)) if i not in own.excluded]
+    names = [name for name in kwargs if name not in own.excluded]
+    given = [as_traced(hooks.trace, x) for x in (
+        *(args[i] for i in places), *(kwargs[name] for name in names))]
+
+    def call(*values: Any) -> Any:
+        by_place, by_name = list(args), dict(kwargs)
+        for i, value in zip(places, values, strict=False):
+            by_place[i] = value
+        by_name |= zip(names, values[len(places):], strict=True)
+        return hooks.call(where, own.pyfunc, *by_place, **by_name)
+
+    return (_of_elements if own.signature is None else _of_cores)(hooks, where, own, call, given)
+
+
+def _of_elements(
+    hooks: TracingHooks, where: Where, fn: Any, call: Callable[..., Any],
+    given: Sequence[TracedArray],
+) -> Any:
+    trace, otypes = hooks.trace, fn.otypes
+    shape = in_numpys_words(trace, np.broadcast_shapes, *(x.shape for x in given))
+    _check_known(hooks, shape)
+    if 0 in shape:
+        if otypes is None:
+            raise trace.error(ValueError(_NO_SIZE), [x.value for x in given])
+        return _one_or_all([np.empty(shape, dtype) for dtype in otypes])
+    whole = [spread_scalar(broadcast_to(trace, x, shape)) for x in given]
+    if otypes is None:  # as NumPy does, by a call with NumPy's numbers
+        first = call(*(x[(0,) * len(shape)] for x in whole))
+        otypes = [as_traced(trace, part).dtype for part in _parts(first)]
+
+    def of_element(place: tuple[Any, ...]) -> Any:
+        return call(*(x[place].item() for x in whole))
+
+    return _gathered(hooks, where, of_element, shape, otypes)
+
+
+def _of_cores(
+    hooks: TracingHooks, where: Where, fn: Any, call: Callable[..., Any],
+    given: Sequence[TracedArray],
+) -> Any:
+    trace, (of_inputs, of_outputs) = hooks.trace, fn._in_and_out_core_dims
+    if len(given) != len(of_inputs):
+        raise trace.error(TypeError(
+            f"wrong number of positional arguments: expected {len(of_inputs)!r}, got "
+            f"{len(given)!r}"), [x.value for x in given])
+    sizes: dict[str, Any] = {}
+    for x, names in zip(given, of_inputs, strict=True):
+        _note_sizes(trace, sizes, x, names)
+    outer = [x.shape[:x.ndim - len(names)] for x, names in zip(given, of_inputs, strict=True)]
+    shape = in_numpys_words(trace, np.broadcast_shapes, *outer)
+    _check_known(hooks, shape)
+    if 0 in shape:
+        raise unsupported("np.vectorize of no arrays at all", loc=hooks.loc,
+                          values=[("loop dimensions", shape)],
+                          cure="return np.empty(...) for that case before the call")
+    whole = [spread_scalar(broadcast_to(trace, x, (*shape, *x.shape[x.ndim - len(names):])))
+             for x, names in zip(given, of_inputs, strict=True)]
+
+    def of_core(place: tuple[Any, ...]) -> Any:
+        results = call(*(x[place] for x in whole))
+        if len(_parts(results)) != len(of_outputs):
+            raise trace.error(ValueError(
+                f"wrong number of outputs from pyfunc: expected {len(of_outputs)!r}, got "
+                f"{len(_parts(results))!r}"), [])
+        for part, names in zip(_parts(results), of_outputs, strict=True):
+            _note_sizes(trace, sizes, as_traced(trace, part), names)
+        return results
+
+    return _gathered(hooks, where, of_core, shape, fn.otypes)
+
+
+def _note_sizes(trace: Any, sizes: dict[str, Any], x: TracedArray, names: Sequence[str]) -> None:
+    if x.ndim < len(names):
+        raise trace.error(ValueError(
+            f"{x.ndim}-dimensional argument does not have enough dimensions for all core "
+            f"dimensions {names!r}"), [x.value])
+    for name, size in zip(names, x.shape[x.ndim - len(names):], strict=True):
+        if sizes.setdefault(name, size) != size:
+            raise trace.error(ValueError(
+                f"inconsistent size for core dimension {name!r}: {size!r} vs {sizes[name]!r}"),
+                [x.value])
+
+
+def _check_known(hooks: TracingHooks, shape: tuple[Any, ...]) -> None:
+    if not is_static(shape):
+        raise unsupported("np.vectorize over sizes that data decides", loc=hooks.loc,
+                          values=[("shape", shape)],
+                          cure="write the loop, or apply the function to the array as a whole")
+
+
+def _parts(results: Any) -> tuple[Any, ...]:
+    return results if isinstance(results, tuple) else (results,)
+
+
+def _one_or_all(arrays: list[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+
+def _gathered(
+    hooks: TracingHooks, where: Where, of_place: Callable[[Any], Any], shape: tuple[int, ...],
+    otypes: Any,
+) -> Any:
+    """The results of all places as arrays, of the given dtypes or the first result's."""
+    trace = hooks.trace
+    counts: list[int] = []
+
+    def of(place: tuple[Any, ...]) -> TracedArray:
+        parts = [spread_scalar(as_traced(trace, part)) for part in _parts(of_place(place))]
+        if otypes is not None:
+            parts = [_cast(part, dtype) for part, dtype in zip(parts, otypes, strict=False)]
+        counts.append(len(parts))
+        return parts[0] if len(parts) == 1 else _joined(hooks, parts)
+
+    results = hooks.list_of(where, Product(tuple(map(range, shape))), of, None,
+                            lambda places: [of(place) for place in places]) if shape else [of(())]
+    if len(results) <= UNROLL:
+        results = [_cast(x, results[0].dtype) for x in results]
+    whole = stack(trace, results)
+    count = counts[0]
+    if count == 1:
+        return reshape(trace, whole, (*shape, *whole.shape[1:]))
+    return tuple(reshape(trace, whole[:, k], (*shape, *whole.shape[2:])) for k in range(count))
+
+
+def _cast(x: TracedArray, dtype: Any) -> Any:
+    return x if x.dtype == np.dtype(dtype) else x.astype(dtype)
+
+
+def _joined(hooks: TracingHooks, parts: list[TracedArray]) -> TracedArray:
+    """Several results as one array: a list of a loop holds arrays of one kind."""
+    kinds = {(x.dtype, x.shape) for x in parts}
+    if len(kinds) > 1:
+        raise unsupported(
+            "np.vectorize of a function whose results differ in dtype or shape", loc=hooks.loc,
+            values=[("results", ", ".join(str(x.type) for x in parts))],
+            cure="use one np.vectorize for each, or fusec.vmap(f)")
+    joined: TracedArray = stack(hooks.trace, parts)
+    return joined
