@@ -62,12 +62,18 @@ def _lasting(from_dlpack: Maker) -> Maker:
 
 
 def _converted(make: Maker, result: Any) -> Any:
-    """A result's arrays and NumPy's numbers by ``make``; DLPack has no read-only ones."""
+    """A result's arrays and NumPy's numbers by ``make``; copies of what others cannot show."""
     def of(leaf: Any) -> Any:
         if isinstance(leaf, np.generic):
             return make(np.array(leaf))
         if type(leaf) is np.ndarray:
-            return make(leaf if leaf.flags.writeable else leaf.copy())
+            return make(leaf if _can_be_shown(leaf) else leaf.copy())
         return leaf
 
     return mapped(of, result)
+
+
+def _can_be_shown(x: np.ndarray) -> bool:
+    """By DLPack, which has no read-only arrays and counts strides in elements; torch ends the
+    process where one of these is negative."""
+    return x.flags.writeable and all(n >= 0 and n % x.itemsize == 0 for n in x.strides)

@@ -89,7 +89,9 @@ def _found_taker(kind: Any) -> Taker | None:
     if any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in kind.__mro__):
         return _of_torch
     if kind.__module__.partition(".")[0] == "pandas":
-        return _of_pandas if hasattr(kind, "to_numpy") else None
+        # Its instants, which are one value each, have the method too.
+        is_column = hasattr(kind, "to_numpy") and hasattr(kind, "__len__")
+        return _of_pandas if is_column else None
     protocol = getattr(kind, "__dlpack__", None)
     # A class of the program is traced as its other classes are.
     is_array = protocol is not None and (

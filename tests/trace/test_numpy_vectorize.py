@@ -91,6 +91,62 @@ def test_what_numpy_refuses() -> None:
         fusec.jit(lambda x: CORES(x))(X)
 
 
+BYTES = np.arange(40, dtype=np.int8)
+
+
+@pytest.mark.parametrize("f, x", [
+    (np.vectorize(lambda a: np.array([a, 2 * a])), X), (np.vectorize(lambda a: [a]), X[:3]),
+    (np.vectorize(lambda a: (a, a), otypes="d"), X), (np.vectorize(lambda a: (a,)), X),
+    (np.vectorize(lambda v: v, signature="(n)->()"), X.reshape(20, 2)),
+    (np.vectorize(lambda a: a * 30), BYTES), (np.vectorize(lambda a: -a, otypes="B"), X),
+    (np.vectorize(lambda a: a * 30, otypes="b"), np.arange(40)),
+    (np.vectorize(lambda a: a / 2, otypes="l"), np.append(X, np.nan)),
+])
+def test_what_numpy_raises(f: Any, x: np.ndarray) -> None:
+    with pytest.raises((ValueError, OverflowError)) as expected:
+        f(x)
+    with pytest.raises(expected.type):
+        fusec.jit(lambda x: f(x))(x)
+
+
+def test_counts_of_otypes() -> None:
+    with pytest.raises(ValueError, match="a result of 1 for otypes of 2"):
+        fusec.jit(lambda x: np.vectorize(lambda a: a, otypes="dd")(x))(X)
+
+
+def int_or_float(a: Any) -> Any:
+    if a < 1:
+        return 1
+    total = a
+    for _ in range(int(a)):
+        total = total * 0.5
+    return total
+
+
+def int_of_no_turns(a: Any) -> Any:
+    n = 0
+    while a > 1:
+        a, n = a * 0.5, n + 0.5
+    return n
+
+
+@pytest.mark.parametrize("f", [
+    int_or_float, int_of_no_turns, lambda a: 0 if a < 1 else a, lambda a: max(a, 1)])
+def test_a_dtype_that_data_decides(f: Callable[..., Any]) -> None:
+    with pytest.raises(fusec.errors.UnsupportedError, match="results have several dtypes"):
+        fusec.jit(lambda x: np.vectorize(f)(x))(X)
+    for dtype in (float, int):
+        given = np.vectorize(f, otypes=[dtype])
+        found, expected = fusec.jit(lambda x, g=given: g(x))(X), given(X)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_one_dtype_by_conversion() -> None:
+    f = np.vectorize(lambda a: float(int(a)) if a < 1 else a)
+    np.testing.assert_array_equal(fusec.jit(lambda x: f(x))(X), f(X))
+
+
 def test_what_is_refused() -> None:
     mixed = np.vectorize(lambda a: (a, a > 1.0))
     with pytest.raises(fusec.errors.UnsupportedError, match="differ in dtype or shape") as caught:

@@ -116,7 +116,19 @@ def flatten(
     structure = (treespec, types) if types else treespec
     needed = frozenset(i for i, part in enumerate(parts) if part[0] is int and len(part) > 1
                        and paths[i] in pinned_ints)
+    leaves = _with_copies(leaves, static)
     return FlatCall(tuple(leaves), paths, (structure, *parts), treespec, flags, needed=needed)
+
+
+def _with_copies(leaves: list[Any], static: tuple[bool, ...]) -> list[Any]:
+    """Static arrays as they are now: what is traced with them serves later calls whose arrays equal
+    these, whatever the caller writes to these.  One that others of the call overlap stays."""
+    arrays = [(isinstance(x, np.ndarray), s) for x, s in zip(leaves, static, strict=True)]
+    if (True, True) not in arrays:
+        return leaves
+    others = [x for x, kind in zip(leaves, arrays, strict=True) if kind == (True, False)]
+    return [x.copy() if kind == (True, True) and not any(np.may_share_memory(x, y) for y in others)
+            else x for x, kind in zip(leaves, arrays, strict=True)]
 
 
 def leaf_paths(signature: Signature, treespec: Any) -> tuple[tuple[str, ...], tuple[bool, ...]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ir import Value
 from fusec.ir.sizes.dims import is_static
 
 from ..arrays.joining import stack
@@ -16,10 +17,13 @@ from ..control.iterators import Product
 from ..control.unrolling import UNROLL
 from ..objects.tracing_hooks import TracingHooks
 from ..operands.operands import as_traced, spread_scalar
+from ..operands.scalar_stores import check_number, check_stored
 from ..rewrite.transformer import Where
 from ..values.array import TracedArray
 from ..values.operations import operation
+from ..values.trace import Trace
 
+_NO_NUMBER = "setting an array element with a sequence."
 _NO_SIZE = "cannot call `vectorize` on size 0 inputs unless `otypes` is set"
 
 
@@ -56,14 +60,81 @@ def _of_elements(
             raise trace.error(ValueError(_NO_SIZE), [x.value for x in given])
         return _one_or_all([np.empty(shape, dtype) for dtype in otypes])
     whole = [spread_scalar(broadcast_to(trace, x, shape)) for x in given]
+    are_told = otypes is not None
     if otypes is None:  # as NumPy does, by a call with NumPy's numbers
         first = call(*(x[(0,) * len(shape)] for x in whole))
-        otypes = [as_traced(trace, part).dtype for part in _parts(first)]
+        otypes = [_dtype_of_all(hooks, _of_rank(trace, part, 0)) for part in _parts(first)]
 
-    def of_element(place: tuple[Any, ...]) -> Any:
-        return call(*(x[place].item() for x in whole))
+    def of_element(place: tuple[Any, ...]) -> list[TracedArray]:
+        results = call(*(x[place].item() for x in whole))
+        _check_count(trace, results, len(otypes))
+        if not are_told:
+            for part in _parts(results):
+                _dtype_of_all(hooks, as_traced(trace, part))
+        return [_converted(trace, _of_rank(trace, part, 0), np.dtype(dtype))
+                for part, dtype in zip(_parts(results), otypes, strict=True)]
 
-    return _gathered(hooks, where, of_element, shape, otypes)
+    return _gathered(hooks, where, of_element, shape)
+
+
+def _check_count(trace: Trace, results: Any, count: int) -> None:
+    """Other counts than that of ``otypes`` leave numbers of no meaning in NumPy's arrays."""
+    if isinstance(results, tuple) and count == 1:
+        raise trace.error(ValueError(_NO_NUMBER), [])
+    if len(_parts(results)) != count:
+        raise trace.error(ValueError(
+            f"np.vectorize: a result of {len(_parts(results))} for otypes of {count}"), [])
+
+
+def _of_rank(trace: Trace, part: Any, rank: int) -> TracedArray:
+    """A result, which has as many dimensions as its place in the array of all."""
+    x = as_traced(trace, part)
+    if x.ndim > rank:
+        raise trace.error(ValueError(_NO_NUMBER), [x.value])
+    return x
+
+
+def _dtype_of_all(hooks: TracingHooks, x: TracedArray) -> np.dtype:
+    """The dtype of the first result, refused where its number decides on that."""
+    dtypes = sorted(map(str, _possible_dtypes(x.value)))
+    if len(dtypes) > 1:
+        raise unsupported(
+            "np.vectorize without otypes= of a function whose results have several dtypes",
+            loc=hooks.loc, values=[("dtypes", ", ".join(dtypes))],
+            cure="NumPy takes that of the first result, whatever the others lose: give "
+                 "otypes=[float], or return numbers of one kind on all ways")
+    return x.dtype
+
+
+def _possible_dtypes(value: Value) -> set[np.dtype]:
+    """Those of a number before branches and loops gave it one."""
+    node = value.node
+    sides = () if value.type.kind == "array" else _sides(value)
+    found: set[np.dtype] = {value.dtype} if not sides or node.op == "Loop" else set()
+    for side in sides:
+        was_converted = side.node.op == "Cast" and side.node.loc == node.loc
+        found |= _possible_dtypes(side.node.inputs[0] if was_converted else side)
+    return found
+
+
+def _sides(value: Value) -> Sequence[Value]:
+    """The values a branch chooses of, or the one that a loop begins with."""
+    node, number = value.node, value.node.outputs.index(value)
+    if node.op == "Where":
+        return node.inputs[1:]
+    if node.op == "Loop":
+        return [node.inputs[number]]
+    if node.op == "Cond":
+        return [node.attrs[side].outputs[number] for side in ("then", "orelse")]
+    return ()
+
+
+def _converted(trace: Trace, x: TracedArray, dtype: np.dtype) -> TracedArray:
+    """As NumPy converts objects: numbers that an integer dtype does not hold raise."""
+    if not x.is_array:
+        check_number(trace, x.value, dtype)
+        check_stored(trace, x.value, dtype)
+    return _cast(spread_scalar(x), dtype)
 
 
 def _of_cores(
@@ -88,20 +159,27 @@ def _of_cores(
     whole = [spread_scalar(broadcast_to(trace, x, (*shape, *x.shape[x.ndim - len(names):])))
              for x, names in zip(given, of_inputs, strict=True)]
 
-    def of_core(place: tuple[Any, ...]) -> Any:
+    def of_core(place: tuple[Any, ...]) -> list[TracedArray]:
         results = call(*(x[place] for x in whole))
         if len(_parts(results)) != len(of_outputs):
             raise trace.error(ValueError(
                 f"wrong number of outputs from pyfunc: expected {len(of_outputs)!r}, got "
                 f"{len(_parts(results))!r}"), [])
-        for part, names in zip(_parts(results), of_outputs, strict=True):
-            _note_sizes(trace, sizes, as_traced(trace, part), names)
-        return results
+        parts = [spread_scalar(_of_rank(trace, part, len(names)))
+                 for part, names in zip(_parts(results), of_outputs, strict=True)]
+        for part, names in zip(parts, of_outputs, strict=True):
+            _note_sizes(trace, sizes, part, names)
+        if fn.otypes is None:
+            for part in _parts(results):
+                _dtype_of_all(hooks, as_traced(trace, part))
+            return parts
+        _check_count(trace, tuple(parts) if len(parts) > 1 else parts[0], len(fn.otypes))
+        return [_cast(part, dtype) for part, dtype in zip(parts, fn.otypes, strict=True)]
 
-    return _gathered(hooks, where, of_core, shape, fn.otypes)
+    return _gathered(hooks, where, of_core, shape)
 
 
-def _note_sizes(trace: Any, sizes: dict[str, Any], x: TracedArray, names: Sequence[str]) -> None:
+def _note_sizes(trace: Trace, sizes: dict[str, Any], x: TracedArray, names: Sequence[str]) -> None:
     if x.ndim < len(names):
         raise trace.error(ValueError(
             f"{x.ndim}-dimensional argument does not have enough dimensions for all core "
@@ -129,17 +207,15 @@ def _one_or_all(arrays: list[Any]) -> Any:
 
 
 def _gathered(
-    hooks: TracingHooks, where: Where, of_place: Callable[[Any], Any], shape: tuple[int, ...],
-    otypes: Any,
+    hooks: TracingHooks, where: Where, of_place: Callable[[Any], list[TracedArray]],
+    shape: tuple[int, ...],
 ) -> Any:
-    """The results of all places as arrays, of the given dtypes or the first result's."""
+    """The results of all places as arrays, of the first one's dtypes."""
     trace = hooks.trace
     counts: list[int] = []
 
     def of(place: tuple[Any, ...]) -> TracedArray:
-        parts = [spread_scalar(as_traced(trace, part)) for part in _parts(of_place(place))]
-        if otypes is not None:
-            parts = [_cast(part, dtype) for part, dtype in zip(parts, otypes, strict=False)]
+        parts = of_place(place)
         counts.append(len(parts))
         return parts[0] if len(parts) == 1 else _joined(hooks, parts)
 

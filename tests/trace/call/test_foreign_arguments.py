@@ -165,6 +165,15 @@ def test_like_gives_the_kind_of_an_argument_back(library: Any) -> None:
     assert given.values[0] == 7.0  # one memory, as where Python returns the argument
 
 
+def test_like_copies_what_others_cannot_show(library: Any) -> None:
+    fields = np.zeros(3, [("byte", "i1"), ("number", "f8")])
+    given = library.Tensor(np.arange(3.0))
+    for view in (given.values[::-1], np.broadcast_to(given.values, (2, 3)), fields["number"]):
+        found = fusec.jit(lambda x, y: y, like="x")(given, view)
+        np.testing.assert_array_equal(found.values, view)
+        assert found.values.flags.c_contiguous and found.values.flags.writeable
+
+
 def test_like_that_cannot_be(library: Any) -> None:
     with pytest.raises(ValueError, match=r"like='z'.*no such parameter"):
         fusec.jit(affine, like="z")
@@ -197,6 +206,7 @@ def test_torch() -> None:
     fusec.jit(double)(x)
     assert x.tolist() == [0, 2, 4, 6]
     assert type(fusec.jit(lambda x: x.sum(), like="x")(x)) is torch.Tensor
+    assert fusec.jit(lambda x: x[::-1], like="x")(x).tolist() == [6, 4, 2, 0]
     for given, why, cure in (
             (x.bfloat16(), "torch.bfloat16", "x.float()"),
             (torch.nn.Parameter(x), "requires a gradient", "x.detach()"),
@@ -235,3 +245,6 @@ def test_pandas() -> None:
             (pandas.Series(pandas.to_datetime(["2020-01-01"])), "x.astype('i8')")):
         text = refused(lambda x: x + 1, given)
         assert "argument x" in text and cure in text
+    instant = pandas.Timestamp("2020-01-01")
+    found = fusec.jit(lambda x, t: x + t.year, static="t")(np.ones(2), instant)
+    np.testing.assert_array_equal(found, [2021, 2021])
