@@ -21,6 +21,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     bound = function.of_instance(args[0]) if args else None
     if bound is not None:  # Model.step, with the instance that it was called on
         function, args = bound, args[1:]
+    args, kwargs = function._without_labels(args, kwargs)
     split = function._split(*args, **kwargs)
     if split is not None:  # Dask's arrays
         explanation: Explanation = split.explanation

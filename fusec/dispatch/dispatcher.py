@@ -130,10 +130,18 @@ class Dispatcher:
         """The stages of a call with arrays in blocks."""
         return _module("split_calls").split_call(self.compiler, args, kwargs)
 
+    def without_labels(
+        self, args: tuple, kwargs: dict[str, Any]
+    ) -> tuple[tuple, dict[str, Any]]:
+        """The arguments with plain arrays for those with labels."""
+        if not (blocks.may_have_labels() and _have_labels(args, kwargs)):
+            return args, kwargs
+        plain: tuple[tuple, dict[str, Any]] = (
+            _module("labels.labelled_calls").without_labels(args, kwargs))
+        return plain
+
     def stages_of_blocks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The same; None where no argument is in blocks."""
-        if blocks.may_have_labels() and _have_labels(args, kwargs):
-            args, kwargs = _module("labels.labelled_calls").without_labels(args, kwargs)
         is_split = blocks.may_be_there() and _hold_blocks(args, kwargs)
         return self.split(args, kwargs) if is_split else None
 

@@ -226,6 +226,10 @@ class Function(Viewed, Generic[P, R]):
         """For `wrap_function`: one trace, compiled, and the Variables that it created."""
         return self._dispatching().compiler.once(args, {})
 
+    def _without_labels(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        """For `explain`: the arguments with plain arrays for those with labels."""
+        return self._dispatching().without_labels(args, kwargs)
+
     def _split(self, *args: Any, **kwargs: Any) -> Any:
         """For `explain`: the stages of a call with arrays in blocks; None of other calls."""
         return self._dispatching().stages_of_blocks(args, kwargs)

@@ -368,6 +368,11 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._device.startswith("/job:worker"):
+            raise user_error(
+                TypeError, f"{self.title} lives on {self._device}, and is not pickled: the copy "
+                "would be another Variable, in another process", None,
+                "v.numpy() for its value of now; a fusec.Checkpoint to keep it")
         made_of = self.read_value(), self.dtype, self.name, self.trainable
         return type(self), made_of, (None, {"_device": self._device})
 

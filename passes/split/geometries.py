@@ -155,8 +155,7 @@ def _pull(boxes: dict[Value, Box], node: Node, rule: SplitRule | None) -> None:
     for value in node.outputs:
         if value not in boxes:
             continue
-        if rule is None:
-            boxes[value] = whole_box(value)
+        boxes[value] = whole_box(value) if rule is None else rule.made_box(node, boxes[value])
         for number, operand in enumerate(node.inputs):
             box = whole_box(operand) if rule is None else rule.box_of(node, number, boxes[value])
             if box is not None:
@@ -235,7 +234,8 @@ def _follow(
     along: dict[Value, Along], node: Node, rule: SplitRule | None, axes: Along
 ) -> None:
     """Note how the operands' boxes move where the result's does so."""
-    if rule is not None and not rule.moves(node):
+    if rule is not None and not (
+            rule.moves(node) and all(axes[axis] is None for axis in rule.whole(node))):
         raise _Mixed
     for number, operand in enumerate(node.inputs):
         links = (None,) * operand.type.rank if rule is None else rule.links(node, number)

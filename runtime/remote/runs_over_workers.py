@@ -151,8 +151,10 @@ class PlanOverWorkers(PartitionedPlan):
         return found or FusecError(error.told)
 
 
-def _key(link: WorkerLink) -> tuple[Any, int]:
-    return "worker", link.incarnation
+def _key(link: WorkerLink) -> tuple[str, WorkerLink]:
+    """Of copies there: what was sent over another connection is gone with it, also where the
+    worker is the same process."""
+    return "worker", link
 
 
 __all__ = ["ExecutableOverWorkers", "PlanOverWorkers", "RemoteValue"]

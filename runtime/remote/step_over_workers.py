@@ -62,10 +62,10 @@ class StepOverWorkers(Step):
     # -- the caller
 
     def run(self) -> None:
-        for request in self.requests:
-            request.link.load(request.part.number, lambda part=request.part: part.text)
-            request.link.begin(self.number, self)
         try:
+            for request in self.requests:
+                request.link.load(request.part.number, lambda part=request.part: part.text)
+                request.link.begin(self.number, self)
             super().run()
         except BaseException:
             self._abort()

@@ -34,6 +34,37 @@ def mixed(x: Any) -> Any:
     return x[:12] + x[:12].T, x * np.arange(len(x))[:, None], x[17], x.argmax(axis=0)
 
 
+def part_of_scan(x: Any) -> Any:
+    return np.cumsum(x, axis=1)[:, 1:3]
+
+
+def part_of_sorted(x: Any) -> Any:
+    return np.sort(x, axis=1)[:, 1:3], np.argsort(x, axis=1)[:, -1]
+
+
+def part_of_scattered(x: Any) -> Any:
+    y = x * 1.0
+    y[:, np.array([0, 2])] = 5
+    return y[:, 1:3]
+
+
+def part_of_shifted(x: Any) -> Any:
+    y = np.cumsum(x[1:] - x[:-1], axis=1)
+    return y[:, 3:][:, ::2], y.sum(axis=0)
+
+
+@pytest.mark.parametrize(
+    "function", [part_of_scan, part_of_sorted, part_of_scattered, part_of_shifted])
+def test_parts_of_what_is_made_as_a_whole(function: Callable[[Any], Any]) -> None:
+    got = fusec.jit(function)(da.from_array(X, chunks=((2, 17, 41), 12)))
+    want = function(X)
+    pairs = zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]
+    for one, other in pairs:
+        values = one.compute(scheduler="synchronous")
+        assert values.shape == one.shape
+        np.testing.assert_allclose(values, other, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("function", [scores, differences, ends, mixed])
 def test_moved_boxes_are_those_that_are_pulled_back(
     function: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch

@@ -118,3 +118,66 @@ def test_a_climatology_is_that_of_xarray() -> None:
         np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-10, atol=1e-12)
         assert ours.dims == theirs.dims
     xr.testing.assert_allclose(got[0].drop_vars("height"), want[0].drop_vars(["month", "height"]))
+
+
+def labels_of(x: Any) -> Any:
+    return x.dims, {name: coord.values.tolist() for name, coord in x.coords.items()}
+
+
+def small() -> Any:
+    return xr.DataArray(np.arange(12.0).reshape(3, 4), dims=("t", "z"),
+                        coords={"t": [10, 20, 30], "z": [1, 2, 3, 4]})
+
+
+def test_axes_of_length_one_keep_their_dimension() -> None:
+    x = small()
+    for f in (lambda a: a * 2, lambda a: np.where(a > 3, a, 0), lambda a: a + a[::-1] * 0):
+        assert fusec.jit(f)(x[1:2]).dims == ("t", "z")
+    assert labels_of(fusec.jit(lambda a: a[1:2] * 2)(x)) == labels_of(x[1:2])
+    spread = fusec.jit(lambda a, b: a + b)(x[:1], np.ones((5, 4)))
+    assert labels_of(spread) == (("dim_0", "z"), {"z": [1, 2, 3, 4]})
+
+
+def summed(x: Any, i: Any) -> Any:
+    total = np.zeros((2, 4))
+    np.add.at(total, i, x)
+    return total
+
+
+def put(x: Any, size: int, at: int, start: int, stop: int) -> Any:
+    y = np.zeros((size, 4))
+    y[at:at + stop - start] = x[start:stop]
+    return y
+
+
+def test_elements_that_are_none_of_the_dimension_have_no_coordinates() -> None:
+    x = small()
+    joined = fusec.jit(lambda a: np.concatenate([a[1:2], np.zeros((1, 4))]))(x)
+    assert joined.dims == ("t", "z") and "t" not in joined.coords
+    total = fusec.jit(lambda a, i: summed(a, i))(x, np.array([1, 0, 1]))
+    assert labels_of(total) == (("dim_0", "z"), {"z": [1, 2, 3, 4]})
+    for part, known in (((3, 1, 1, 2), True), ((3, 0, 1, 2), False), ((2, 0, 0, 1), False),
+                        ((4, 0, 0, 3), False)):
+        assert ("t" in fusec.jit(lambda a, part=part: put(a, *part))(x).coords) == known
+
+
+@pytest.mark.parametrize("chunks", [None, {"t": 2}])
+def test_one_array_with_two_labels(chunks: Any) -> None:
+    x = small() if chunks is None else small().chunk(chunks)
+    got = fusec.jit(lambda a, b: (a * 2, b * 3))(x, x.rename(z="q"))
+    assert [a.dims for a in got] == [("t", "z"), ("t", "q")]
+
+
+def test_names_of_other_axes_are_free_ones() -> None:
+    x = xr.DataArray(np.ones((3, 4)))  # dim_0, dim_1
+    got = fusec.jit(lambda a, i: (a.T[:, i], a[i], a.T))(x, np.array([2, 0]))
+    assert [a.dims for a in got] == [("dim_1", "dim_2"), ("dim_0", "dim_1"), ("dim_1", "dim_0")]
+
+
+@pytest.mark.parametrize("chunks", [None, {"t": 2}])
+def test_explain_takes_labelled_arrays(chunks: Any) -> None:
+    x = small() if chunks is None else small().chunk(chunks)
+    text = str(fusec.explain(fusec.jit(lambda a: np.tanh(a).sum(axis=0)), x))
+    assert ("kernel" if chunks is None else "barrier: Sum") in text
+    with pytest.raises(fusec.UnsupportedError, match=r"a Dataset(.|\n)*ds\['name'\]"):
+        fusec.explain(lambda a: a + 1, xr.Dataset({"a": x}))

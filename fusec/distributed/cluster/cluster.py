@@ -145,8 +145,13 @@ class Cluster:
             use_workers(self._links)
 
     async def _open(self, link: Link) -> None:
-        await asyncio.wait_for(
-            link.open(self._session, self._client.connection_args), 10 * self._patience)
+        patience = 10 * self._patience
+        try:
+            await asyncio.wait_for(link.open(self._session, self._client.connection_args), patience)
+        except TimeoutError:
+            raise WorkerLostError(
+                f"{link.title} has not answered for {patience:g} seconds",
+                cure="look at the worker's log") from None
 
     def _link(self, task: int) -> Link:
         return self._links[task]
@@ -180,7 +185,11 @@ def cluster(client: Any = None, *, health_seconds: float = 4.0) -> Cluster:
         before = [*_present]
     for each in before:
         each.close()
-    made.open()
+    try:
+        made.open()
+    except BaseException:
+        made.close()
+        raise
     with _changing:
         _present.append(made)
     return made

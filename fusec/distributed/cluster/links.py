@@ -66,9 +66,13 @@ class Link:
         answer."""
         try:
             comm = await distributed.comm.connect(self.address, **connection_args)
-            await comm.write({"op": _SESSION, "reply": False, "session": session,
-                              "task": self.task, "made_with": versions()})
-            answer = await comm.read()
+            try:
+                await comm.write({"op": _SESSION, "reply": False, "session": session,
+                                  "task": self.task, "made_with": versions()})
+                answer = await comm.read()
+            except BaseException:
+                comm.abort()
+                raise
         except OSError as error:
             raise WorkerLostError(
                 f"{self.title} cannot be reached", cure="look at the worker's log; the client must "
@@ -81,11 +85,13 @@ class Link:
                                  answer["gpus"])
         self.incarnation = answer["incarnation"]
         self._connection = Connection(comm)
-        self._tasks = [asyncio.ensure_future(self._serve()), asyncio.ensure_future(self._watch())]
+        self._watching = asyncio.ensure_future(self._watch())
+        self._serving = asyncio.ensure_future(self._serve())
 
     async def _serve(self) -> None:
         error = await self._connection.serve(self._handle)
         self.break_off(f"the connection is broken ({type(error).__name__}: {error})")
+        self._watching.cancel()
 
     async def _watch(self) -> None:
         """Health checks: a worker that does not answer is lost."""
@@ -179,11 +185,12 @@ class Link:
 
     def number_of(self, occupancy: Any) -> int:
         """See `WorkerLink`; what is kept there goes with the Variable."""
-        number = self._variables.get(occupancy)
-        if number is None:
-            number = self._variables[occupancy] = next(_numbers)
-            weakref.finalize(occupancy, self.post, {"op": "drop", "number": number})
-        return number
+        with self._lock:
+            number = self._variables.get(occupancy)
+            if number is None:
+                number = self._variables[occupancy] = next(_numbers)
+                weakref.finalize(occupancy, self.post, {"op": "drop", "number": number})
+            return number
 
     def fetch(self, number: int) -> np.ndarray:
         """See `WorkerLink`."""

@@ -23,7 +23,7 @@ class PeerLink:
         self._early: list[tuple[Mapping[str, Any], Sequence[Any]]] = []
         self._connection: Connection | None = None
         self._lost: dict[int, Lost] = {}
-        self._cause = ""
+        self._cause, self._is_closed = "", False
         self._lock = locks.Lock()
         service.worker.loop.add_callback(self._serve, service)
 
@@ -43,6 +43,13 @@ class PeerLink:
         if cause:
             lost(cause)
 
+    def close(self) -> None:
+        """End the connection: nobody sends any more."""
+        with self._lock:
+            self._is_closed, connection = True, self._connection
+        if connection is not None:
+            connection.abort()
+
     def forget(self, step: int) -> None:
         """Nobody waits for that step any more."""
         self._lost.pop(step, None)
@@ -50,7 +57,7 @@ class PeerLink:
     async def _serve(self, service: Any) -> None:
         try:
             cause = await self._connected(service)
-        except OSError as error:
+        except Exception as error:  # whatever it is, steps that wait must be told
             cause = f"{type(error).__name__}: {error}"
         service.peers.drop(self)
         with self._lock:
@@ -61,16 +68,22 @@ class PeerLink:
     async def _connected(self, service: Any) -> str:
         """Send until the connection breaks; why."""
         comm = await distributed.comm.connect(self.address, **service.worker.connection_args)
-        await comm.write({"op": _PEER, "reply": False, "incarnation": self.incarnation})
-        answer = await comm.read()
-        if answer.get("status") != "ok":
+        try:
+            await comm.write({"op": _PEER, "reply": False, "incarnation": self.incarnation})
+            answer = await comm.read()
+        except BaseException:
             comm.abort()
-            return f"it is another process now (incarnation {answer.get('incarnation'):x})"
+            raise
+        if answer["status"] != "ok":
+            comm.abort()
+            return f"it is another process now (incarnation {answer['incarnation']:x})"
         connection = Connection(comm)
         with self._lock:
             for message, values in self._early:
                 connection.post(message, values)
             self._early, self._connection = [], connection
+            if self._is_closed:
+                connection.abort()
         error = await connection.serve(lambda message: None)
         return f"{type(error).__name__}: {error}"
 
@@ -90,6 +103,13 @@ class Peers:
             if key not in self._links:
                 self._links[key] = PeerLink(self.service, address, incarnation)
             return self._links[key]
+
+    def close(self) -> None:
+        """End all of them."""
+        with self._lock:
+            links, self._links = [*self._links.values()], {}
+        for link in links:
+            link.close()
 
     def drop(self, link: PeerLink) -> None:
         """It is broken: the next message makes another."""

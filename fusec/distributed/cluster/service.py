@@ -6,7 +6,6 @@ No port is opened: connections come to the worker's own, with the cluster's addr
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from distributed import Status
@@ -62,12 +61,18 @@ class WorkerService:
             "memory": int(self.worker.memory_manager.memory_limit or 0),
             "gpus": int(bool(gpus.used()))})
         connection = Connection(comm)
-        opened = self.sessions[session] = Session(self, session, task, connection)
+        opened, before = Session(self, session, task, connection), self.sessions.get(session)
+        self.sessions[session] = opened
+        if before is not None:
+            before.connection.abort()
         try:
             await connection.serve(opened.handle)
         finally:
-            del self.sessions[session]
+            if self.sessions.get(session) is opened:  # else the client has connected again
+                del self.sessions[session]
             opened.close()
+            if not self.sessions:
+                self.peers.close()
         return Status.dont_reply
 
     async def serve_peer(self, comm: Any, incarnation: int) -> Any:
@@ -79,7 +84,9 @@ class WorkerService:
         await Connection(comm).serve(self._peer_message)
         return Status.dont_reply
 
-    def _peer_message(self, message: Mapping[str, Any]) -> None:
+    def _peer_message(self, message: dict[str, Any]) -> None:
         session = self.sessions.get(message["session"])
+        if message["op"] != "value":
+            raise ValueError(f"another worker asks for {message['op']!r}")
         if session is not None:  # else it has ended here
             session.handle(message)

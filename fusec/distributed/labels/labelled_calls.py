@@ -7,8 +7,9 @@ follow xarray's rules for arithmetic of the arguments.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,14 @@ def labelled_call(
         return _of_datasets(compiler, call, leaves, spec)
     arrays = [leaf for leaf in leaves if isinstance(leaf, xarray.DataArray)]
     _check_indexes(arrays)
-    plain, given = _without_labels(leaves)
+    plain = _without_labels(leaves)
     result = call(*spec.unflatten(plain))
-    return _Labels(compiler, arrays, given).put_on(result, *spec.unflatten(
-        [_standing(leaf, given) for leaf in plain]))
+    is_shared = _is_shared(plain, leaves)
+    standing = [_standing(data, is_shared and data is not leaf)
+                for data, leaf in zip(plain, leaves, strict=True)]
+    given = {id(made): leaf for made, leaf in zip(standing, leaves, strict=True)
+             if isinstance(leaf, xarray.DataArray)}
+    return _Labels(compiler, arrays, given).put_on(result, *spec.unflatten(standing))
 
 
 def without_labels(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
@@ -55,30 +60,30 @@ def without_labels(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str
     if any(isinstance(leaf, xarray.Dataset) for leaf in leaves):
         raise unsupported("a Dataset where one array is explained",
                           cure="pass one of its variables: ds['name']")
-    plain: tuple[tuple, dict[str, Any]] = spec.unflatten(_without_labels(leaves)[0])
+    plain: tuple[tuple, dict[str, Any]] = spec.unflatten(_without_labels(leaves))
     return plain
 
 
-def _without_labels(leaves: Sequence[Any]) -> tuple[list[Any], dict[int, Any]]:
-    """The leaves with arrays for labelled ones, and the latter by the identities of these."""
-    plain, given = list(leaves), dict[int, Any]()
-    for number, leaf in enumerate(leaves):
-        if isinstance(leaf, xarray.DataArray):
-            data = leaf.data
-            data = data[...] if isinstance(data, np.ndarray) else data  # an array of its own
-            plain[number] = data
-            given[id(data)] = leaf
-    return plain, given
+def _without_labels(leaves: Sequence[Any]) -> list[Any]:
+    """The leaves with arrays for labelled ones, each of NumPy's an array of its own."""
+    found = [leaf.data if isinstance(leaf, xarray.DataArray) else leaf for leaf in leaves]
+    return [data[...] if data is not leaf and isinstance(data, np.ndarray) else data
+            for data, leaf in zip(found, leaves, strict=True)]
 
 
-def _standing(leaf: Any, given: dict[int, Any]) -> Any:
-    """What a leaf is traced as: an array that takes no memory, for one in blocks."""
-    if not (blocks.may_be_there() and blocks.are_in_blocks(leaf)):
-        return leaf
-    made = stand_in(tuple(map(int, leaf.shape)), leaf.dtype)
-    if id(leaf) in given:
-        given[id(made)] = given[id(leaf)]
-    return made
+def _is_shared(plain: Sequence[Any], leaves: Sequence[Any]) -> bool:
+    """Whether labelled arrays of NumPy's lie at one place: such arguments are traced as one."""
+    places = [data.__array_interface__["data"][0]
+              for data, leaf in zip(plain, leaves, strict=True)
+              if data is not leaf and isinstance(data, np.ndarray)]
+    return len({*places}) < len(places)
+
+
+def _standing(leaf: Any, is_shared: bool) -> Any:
+    """What a leaf is traced as: an array that takes no memory, for one in blocks and one whose
+    memory is another argument's; a new one for each, since one array may have several labels."""
+    is_in_blocks = blocks.may_be_there() and blocks.are_in_blocks(leaf)
+    return stand_in(tuple(map(int, leaf.shape)), leaf.dtype) if is_in_blocks or is_shared else leaf
 
 
 def _check_indexes(arrays: Sequence[Any]) -> None:
@@ -111,7 +116,7 @@ class _Labels:
         for leaf, number in zip(call.leaves, traced.positions, strict=True):
             array = self.given.get(id(leaf))
             if array is not None and number >= 0:
-                named[graph.inputs[number]] = tuple(Axis(str(name)) for name in array.dims)
+                named[graph.inputs[number]] = tuple(Axis(name) for name in array.dims)
                 whole[number] = array
         axes = axes_of(graph, named)
         leaves = traced.treespec.flatten_up_to(result)
@@ -121,16 +126,13 @@ class _Labels:
             for leaf, number, output in zip(leaves, numbers, traced.outputs, strict=False)])
 
     def _array(self, data: Any, axes: Axes) -> Any:
-        names: list[str] = []
-        for axis, named in enumerate(axes):
-            is_new = named is not None and named.dimension not in names
-            names.append(named.dimension if is_new and named is not None else f"dim_{axis}")
+        names = _names(axes)
         kept = {name: (axis.start, size) for name, axis, size in zip(
             names, axes, np.shape(data), strict=True) if axis and axis.dimension == name}
         attrs, name = _attributes(self.arrays)
         return xarray.DataArray(data, dims=names, coords=self._coords(kept), attrs=attrs, name=name)
 
-    def _coords(self, kept: Mapping[str, tuple[int | None, int]]) -> dict[Any, Any]:
+    def _coords(self, kept: Mapping[Hashable, tuple[int | None, int]]) -> dict[Any, Any]:
         """The coordinates whose dimensions a result has all; of those that differ none."""
         found: dict[Any, Any] = {}
         for array in self.arrays:
@@ -143,6 +145,21 @@ class _Labels:
         return {name: part for name, part in found.items() if part is not None}
 
 
+def _names(axes: Axes) -> list[Hashable]:
+    """A name for each axis: its dimension, once; ``dim_`` and its number or the next that is none's
+    for the others."""
+    taken: set[Hashable] = {axis.dimension for axis in axes if axis}
+    names: list[Hashable] = []
+    for number, axis in enumerate(axes):
+        if axis is not None and axis.dimension not in names:
+            names.append(axis.dimension)
+            continue
+        free = next(n for n in itertools.count(number) if f"dim_{n}" not in taken)
+        names.append(f"dim_{free}")
+        taken.add(f"dim_{free}")
+    return names
+
+
 def _are_equal(one: Any, other: Any) -> bool:
     """Whether coordinates are the same; those in blocks where they are the same tasks: nothing is
     computed to find out."""
@@ -151,7 +168,7 @@ def _are_equal(one: Any, other: Any) -> bool:
     return bool(names[0] == names[1] if in_blocks else one.equals(other))
 
 
-def _part(variable: Any, kept: Mapping[str, tuple[int | None, int]]) -> Any:
+def _part(variable: Any, kept: Mapping[Hashable, tuple[int | None, int]]) -> Any:
     """The part of a coordinate along the dimensions of a result; None where it has not all."""
     slices = {}
     for dimension, length in variable.sizes.items():

@@ -57,12 +57,21 @@ class SplitRule:
     ``links(node, k)``: by axis of the operand ``k``.  ``local(site)``: the node for a box.
     ``boxes(node, k, box)``: where the operand's box does not follow from its links.
     ``keeps(node)``: whether this node has the rule at all.
+    ``whole(node)``: axes of the result that are made as a whole, whatever part is read of them:
+    those that a scan or a sort goes along.
     """
 
     links: Callable[[Node, int], Links]
     local: Callable[[BlockSite], Value]
     boxes: Callable[[Node, int, Box], Box | None] | None = None
     keeps: Callable[[Node], bool] = lambda node: True
+    whole: Callable[[Node], Sequence[int]] = lambda node: ()
+
+    def made_box(self, node: Node, box: Box) -> Box:
+        """The box of the result that is made where this part of it is read."""
+        whole, shape = self.whole(node), node.types[0].shape
+        return tuple((0, int(shape[axis])) if axis in whole else part
+                     for axis, part in enumerate(box)) if whole else box
 
     def box_of(self, node: Node, number: int, box: Box) -> Box | None:
         """The part of the operand that a box of the result reads; None where it reads nothing."""

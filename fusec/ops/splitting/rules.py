@@ -209,7 +209,7 @@ def _scan_links(node: Node, number: int) -> Links:
 
 REDUCTIONS = tuple(row.name for row in registry.all_ops() if row.kind == "reduce")
 declare(SplitRule(_kept_links, _again), *REDUCTIONS, "Mean", "Var", "Std")
-declare(SplitRule(_scan_links, _again), "Scan")
+declare(SplitRule(_scan_links, _again, whole=lambda node: node.attrs["axes"]), "Scan")
 
 
 # ------------------------------------------------------------------------------ gathers, scatters
@@ -252,7 +252,7 @@ def _scattered_links(node: Node, number: int) -> Links:
 
 declare(SplitRule(_gathered_links, _again), "Gather")
 declare(SplitRule(_picked_links, _again), "Pick")
-declare(SplitRule(_scattered_links, _again), "Scatter")
+declare(SplitRule(_scattered_links, _again, whole=lambda node: node.attrs["axes"]), "Scatter")
 
 
 # --------------------------------------------------------------------------------------- products
@@ -341,7 +341,13 @@ def _library(site: BlockSite) -> Value:
     return site.emit(node.op, site.operand(0), **{**node.attrs, "results": (type_,)})
 
 
-declare(SplitRule(_library_links, _library, keeps=lambda node: _library_axis(node) is not None),
+def _sorted_axes(node: Node) -> tuple[int, ...]:
+    along = _library_axis(node)
+    return () if along is None or node.op in _GONE else (along,)
+
+
+declare(SplitRule(_library_links, _library, keeps=lambda node: _library_axis(node) is not None,
+                  whole=_sorted_axes),
         *(name for name in (*SORTS, *_GONE) if name in registry._ROWS))
 
 

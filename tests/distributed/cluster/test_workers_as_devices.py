@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 import fusec
 
 distributed = pytest.importorskip("distributed")
+links = pytest.importorskip("fusec.distributed.cluster.links")
 
 X = np.random.default_rng(0).standard_normal((20, 3))
 W0, W1 = "/job:worker/task:0", "/job:worker/task:1"
@@ -208,6 +212,13 @@ def test_a_checkpoint_saves_and_restores_it(workers: Any, tmp_path: Any) -> None
     np.testing.assert_array_equal(v, np.full(3, 4.0))
 
 
+def test_a_variable_of_a_worker_is_not_pickled(workers: Any, client: Any) -> None:
+    v = variable_on(W1, np.zeros(3))
+    with pytest.raises(TypeError, match=r"lives on /job:worker/task:1(.|\n)*Checkpoint"):
+        pickle.dumps(v)
+    assert copy.copy(v).device == v.device
+
+
 # ---------------------------------------------------------------------------------------- errors
 
 
@@ -286,11 +297,79 @@ def test_hostile_programs_are_not_admitted() -> None:
 
 
 def test_other_versions_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fusec.distributed.cluster import links
-
     monkeypatch.setattr(links, "versions", lambda: ("0.0.1", "2.0"))
     with pytest.raises(RuntimeError, match=r"another version(.|\n)*0\.0\.1(.|\n)*install"):
         fusec.cluster(client)
+
+
+def test_a_cluster_that_does_not_open_leaves_nothing(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, closed = links.Link.open, []
+
+    async def fails(self: Any, session: str, args: Any) -> None:
+        if self.task == 1:
+            raise fusec.WorkerLostError("not there")
+        await opened(self, session, args)
+
+    monkeypatch.setattr(links.Link, "open", fails)
+    monkeypatch.setattr(links.Link, "close", lambda self, cause: (
+        closed.append(self.task), self.break_off(cause)))
+    with pytest.raises(fusec.WorkerLostError, match="not there"):
+        fusec.cluster(client)
+    assert closed == [0]
+
+
+def test_closing_ends_threads_and_connections(client: Any) -> None:
+    with fusec.cluster(client) as workers:
+        over_two(X)
+        mine = [*workers._links.values()]
+        assert any("fusec-session" in t.name for t in threading.enumerate())
+        services = [w.fusec_service for w in client.cluster.workers.values()]
+        between = [link for s in services for link in s.peers._links.values()]
+        assert between and all(len(s.sessions) == 1 for s in services)
+    waited(lambda: not any(s.sessions or s.peers._links for s in services))
+    waited(lambda: all(link._connection.comm.closed() for link in (*mine, *between)))
+    waited(lambda: not any("fusec-session" in t.name for t in threading.enumerate()))
+    waited(lambda: all(link._watching.done() and link._serving.done() for link in mine))
+
+
+def waited(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert is_so()
+
+
+def test_a_client_that_connects_again_has_the_newer_session(client: Any) -> None:
+    @fusec.jit
+    def total(x: Any) -> Any:
+        with fusec.device(W0):
+            y = v + x
+        with fusec.device(W1):
+            return y.sum()
+
+    with fusec.cluster(client) as workers:
+        v = variable_on(W0, np.ones(3))
+        assert total(X[0]) == pytest.approx(3 + X[0].sum())
+        for task in (0, 1):  # the worker does not know yet that the connection is broken
+            workers._links[task].break_off("test")
+        with pytest.raises(fusec.WorkerLostError):
+            total(X[0])
+        workers.recover(20)
+        for _ in range(3):  # what v is was known here: it is sent again
+            assert total(X[0]) == pytest.approx(3 + X[0].sum())
+        services = [w.fusec_service for w in client.cluster.workers.values()]
+        waited(lambda: all(len(s.sessions) == 1 for s in services))
+        assert total(X[1]) == pytest.approx(3 + X[1].sum())
+
+
+def test_other_workers_send_values_alone(client: Any) -> None:
+    with fusec.cluster(client) as workers:
+        service = next(w.fusec_service for w in client.cluster.workers.values())
+        for op in ("load", "run", "abort", "fetch", "drop", "commit", "ping"):
+            with pytest.raises(ValueError, match="another worker asks"):
+                service._peer_message({"op": op, "session": workers._session})
 
 
 def test_only_clients_are_taken() -> None:
