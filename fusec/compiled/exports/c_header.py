@@ -38,6 +38,13 @@ def header(
     return "\n".join(lines)
 
 
+def reserved_names(name: str) -> set[str]:
+    """What the header may declare beside the functions."""
+    own = ("state", "new", "free", "reset", "failure", "body", "run", "set_parallel")
+    return {*(f"{name}_{word}" for word in own), "DLTensor", "DLDevice", "DLDataType",
+            *(f"{name.upper()}_{key}" for key in ("OK", "H", *ERRORS, *OF_PARAMETER))}
+
+
 def _codes(name: str) -> Iterator[str]:
     yield "/* What functions return: 0, one of these, or a positive number for a check of the"
     yield "   function's own that failed.  From NULL on the parameter's number is subtracted, which"
@@ -93,7 +100,8 @@ def _state(name: str, fields: Sequence[CField]) -> Iterator[str]:
 
 
 def _declared(function: ExportedFunction, name: str) -> Iterator[str]:
-    yield "/* " + "\n   ".join(_about(function)) + " */"
+    about = "\n   ".join(_about(function))  # which may have texts of the program's
+    yield "/* " + about.replace("*/", "* /").replace("/*", "/ *") + " */"
     sizes = [f"int64_t {n}" for n in function.sizes]
     passed = [*sizes, *map(_parameter, function.arguments), *map(_parameter, function.results)]
     state = [f"{name}_state *state"] if function.state_bytes else []

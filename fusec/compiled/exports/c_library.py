@@ -20,7 +20,7 @@ from fusec.errors import UnsupportedError, user_error
 from fusec.signature.specs import TensorSpec
 
 from ..tracing_compiler import TracingCompiler
-from .c_header import header
+from .c_header import header, reserved_names
 from .functions import RESERVED, Exporter
 from .library_state import give_fields
 from .refusals import Refusal, RefusedError
@@ -68,7 +68,7 @@ def write_library(
     if threads not in THREADS:
         raise user_error(ValueError, f"{threads!r} is no way to run threads", None,
                          f"give one of {', '.join(map(repr, THREADS))}")
-    exported, fields = _exported(functions)
+    exported, fields = _exported(name, functions)
     made = _objects(name, exported, fields, targets, threads)
     soname = f"lib{name}.so"
     version = versions.version_of("fusec") or ""
@@ -113,7 +113,9 @@ def _targets(levels: Sequence[str]) -> list[CpuTarget]:
     return targets
 
 
-def _exported(functions: Compiled) -> tuple[list[ExportedFunction], list[CField]]:
+def _exported(
+    library: str, functions: Compiled,
+) -> tuple[list[ExportedFunction], list[CField]]:
     """All functions and their state, or one error with all that cannot be exported."""
     if not functions:
         raise user_error(ValueError, "there is no function to export", None,
@@ -122,7 +124,7 @@ def _exported(functions: Compiled) -> tuple[list[ExportedFunction], list[CField]
     exporters: list[Exporter] = []
     fields: list[CField] = []
     refused: list[tuple[str, Refusal]] = []
-    taken = {*RESERVED, *LIBRARIES}
+    taken = {*RESERVED, *LIBRARIES, *reserved_names(library)}
     for name, (compiler, specs) in functions.items():
         _checked_name(name, "a function's name")
         own = {name, f"{name}_sizes", f"{name}_shapes", f"{name}_dlpack",

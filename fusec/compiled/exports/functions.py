@@ -17,14 +17,15 @@ from fusec.codegen.exported.parts import CParameter, ExportedFunction, Variant
 from fusec.core import log
 from fusec.core.locations import Loc
 from fusec.core.records import dataclass
-from fusec.errors import InternalError, UnsupportedError
+from fusec.errors import FusecError, InternalError, UnsupportedError
 from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.size_questions import Computed, Question, Succeeds
 from fusec.ir.sizes.symbolic_numbers import stored
 from fusec.signature.specs import example_of, known_sizes
+from fusec.trace.control.raised_exceptions import is_programs
 
 from ..tracing_compiler import TracingCompiler
-from .refusals import RefusedError
+from .refusals import RaisesAlwaysError, RefusedError
 from .traces import PlannedCall, planned
 
 FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns are near
@@ -44,6 +45,7 @@ _WORDS = (  # of C and C++
     "virtual wchar_t xor xor_eq NULL DLTensor size_t int8_t int16_t int32_t int64_t uint8_t "
     "uint16_t uint32_t uint64_t")
 RESERVED = frozenset(_WORDS.split())
+_OF_ALL_FUNCTIONS = ("state", "STATE")  # names that parameters do not take from them
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,12 @@ class Exporter:
 
     def plan(self, sizes: Sequence[int]) -> PlannedCall:
         """The plan of a call whose open sizes are these."""
+        try:
+            return self._planned(sizes)
+        except RaisesAlwaysError as raised:
+            raise raised.error from None
+
+    def _planned(self, sizes: Sequence[int]) -> PlannedCall:
         open_ = {(axis.leaf, axis.axis) for axis in self.axes}
         args, kwargs = example_of(self.spec, iter(sizes))
         return planned(self.compiler, args, kwargs, open_)
@@ -93,13 +101,15 @@ class Exporter:
         """The plan for sizes that the program may not be for; None where it raises at them.
         Refusals are told, but of sizes that are only a trial: `plan` raises those for all."""
         try:
-            return self.plan(sizes)
-        except (MemoryError, InternalError, AssertionError):
+            return self._planned(sizes)
+        except InternalError:
             raise
         except RefusedError:
             if len(set(sizes)) == len(self.axes):
                 raise
-        except Exception as error:  # the program's own, whatever it is
+        except Exception as error:
+            if not isinstance(error, (FusecError, RaisesAlwaysError)) and not is_programs(error):
+                raise
             if log.enabled(2):
                 log.write(2, f"{self.name}: not for sizes {[*sizes]}: {error}")
         return None
@@ -250,7 +260,7 @@ class Exporter:
 
     def _parameters(self, plan: PlannedCall) -> tuple[list[CParameter], list[CParameter]]:
         self._size_names(plan)
-        taken = set(self.size_names)
+        taken = {*self.size_names, *_OF_ALL_FUNCTIONS}
         of_symbol: dict[str, str] = {}
         for axis, number in zip(self.axes, self.of_axis, strict=True):
             size = _size_at(plan, axis)

@@ -12,8 +12,11 @@ from fusec.codegen.exported.parts import CField, ExportedFunction, Variant, layo
 
 from .functions import Exporter, unused_in_c
 from .refusals import Refusal, RefusedError
+from .shared_state import refusals_of
 from .states import StateCells, TraceState, found_cells
 from .traces import PlannedCall
+
+OF_A_STATE = ("address", "reset")  # names of `StubState`'s own
 
 
 def give_fields(
@@ -21,8 +24,12 @@ def give_fields(
 ) -> list[CField]:
     """The fields; variants know theirs from then on."""
     traces = [*_traces(exporters, functions)]
-    cells = found_cells([plan.state for _, _, plan in traces])
-    fields, taken = dict[int, CField](), set[str]()
+    states = [plan.state for _, _, plan in traces]
+    cells = found_cells(states)
+    refusals = [*refusals_of(states, cells)]
+    if refusals:
+        raise RefusedError(refusals)
+    fields, taken = dict[int, CField](), {*OF_A_STATE}
     for _, variant, plan in traces:
         _fill(variant, plan.state, cells, fields, taken)
         variant.assigned |= {k: variant.fields[n] for k, n in plan.results.assigned.items()}
@@ -46,8 +53,8 @@ def _fill(
     variant: Variant, state: TraceState, cells: StateCells, fields: dict[int, CField],
     taken: set[str],
 ) -> None:
-    for number, keys in state.keys.items():
-        cell = cells.find(keys)
+    for number in state.keys:
+        cell = cells.find(state.own_keys(number))
         value = np.ascontiguousarray(variant.constants[number]).reshape(
             np.shape(variant.constants[number]))
         if cell is None or not value.nbytes:

@@ -20,6 +20,14 @@ class Refusal:
         return f"{self.text}{where}"
 
 
+class RaisesAlwaysError(Exception):
+    """A program that raises whatever the data is; ``error`` is what it raises."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
 class RefusedError(Exception):
     """A function has parts that cannot leave the process."""
 

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from fusec.core.records import dataclass, field
+from fusec.trace.guards.contents import ArrayContent
 from fusec.trace.guards.measures import LayoutMeasure
+from fusec.trace.places.outside_memory import OneArray
 from fusec.trace.tracer import Traced
 
 from .refusals import Refusal, RefusedError
@@ -28,7 +30,11 @@ class TraceState:
     ``keys``: by input from outside, what tells that an input of another trace is the same: a place,
     a Variable, the memory of an array; ``written`` are those that a call writes in place, and
     ``assigned``: by input the number of the result leaf that is its value from then on.
-    ``names`` and ``variables`` are inputs, too.
+    ``names`` and ``variables`` are inputs, too, and ``arrays`` with their memory in this process.
+    ``held``: arrays that two places hold, and ``contents`` those whose elements the code is made
+    for, with their names.
+    ``values``: by input assigned the graph output; ``guarded``: by place whose value the code is
+    made for its name.
     """
 
     keys: dict[int, list[Key]] = field(default_factory=dict)
@@ -36,6 +42,16 @@ class TraceState:
     written: list[int] = field(default_factory=list)
     assigned: dict[int, int] = field(default_factory=dict)
     variables: list[int] = field(default_factory=list)
+    arrays: dict[int, np.ndarray] = field(default_factory=dict)
+    values: dict[int, int] = field(default_factory=dict)
+    guarded: dict[Key, str] = field(default_factory=dict)
+    held: list[tuple[Any, str]] = field(default_factory=list)
+    contents: list[tuple[Any, str]] = field(default_factory=list)
+
+    def own_keys(self, number: int) -> list[Key]:
+        """Without the memory of one that has other memory after a call."""
+        return [key for key in self.keys[number]
+                if key[0] != "memory" or number not in self.assigned]
 
     @property
     def own(self) -> list[int]:
@@ -49,6 +65,8 @@ def state_of(traced: Traced) -> TraceState:
     values, first = traced.captured_now(), len(traced.graph.inputs) - len(traced.captured)
     for k, (source, value) in enumerate(zip(traced.captured, values, strict=True)):
         state.keys[first + k] = [*_keys(source)]
+        if isinstance(lying := source() if callable(source) else source, np.ndarray):
+            state.arrays[first + k] = lying
         node = traced.graph.made.inputs[first + k].node
         place = getattr(source, "place", None)
         state.names[first + k] = str(getattr(place, "title", None) or node.name)
@@ -59,6 +77,15 @@ def state_of(traced: Traced) -> TraceState:
         state.names[met.input] = met.title.removeprefix("Variable ")
         state.variables.append(met.input)
     state.written = [i for i in traced.updates if i >= first]
+    read = {id(source) for source in traced.captured}
+    state.guarded = {("place", *key): str(getattr(guard.read, "title", guard.read))
+                     for guard in traced.guards if id(guard.read) not in read
+                     and not isinstance(guard.measure, LayoutMeasure)
+                     and (key := getattr(guard.read, "key", None)) is not None}
+    state.held = [(guard.read.first(), guard.place) for guard in traced.guards
+                  if isinstance(guard.read, OneArray)]
+    state.contents = [(guard.read(), guard.place) for guard in traced.guards
+                      if isinstance(guard.measure, ArrayContent)]
     refusals = [Refusal("a Variable that the function makes", None) for _ in traced.created]
     refusals += [*_assignments(traced, state)]
     if refusals:
@@ -93,17 +120,11 @@ def _assignments(traced: Traced, state: TraceState) -> Iterator[Refusal]:
             yield Refusal(f"assigning to {title}, which outlives the call and is no number or "
                           "array that the call reads", None)
             continue
-        if any(guard.read is not traced.captured[read - _first(traced)]
-               and getattr(guard.read, "key", None) == key
-               and not isinstance(guard.measure, LayoutMeasure) for guard in traced.guards):
+        if key is not None and ("place", *key) in state.guarded:
             yield Refusal(f"assigning to {title}, whose value code is made for", None)
             continue
         yield from _checked(traced, title, read, result.index, bool(result.steps))
-        state.assigned[read] = number
-
-
-def _first(traced: Traced) -> int:
-    return len(traced.graph.inputs) - len(traced.captured)
+        state.assigned[read], state.values[read] = number, result.index
 
 
 def _checked(
@@ -155,5 +176,5 @@ def found_cells(states: Sequence[TraceState]) -> StateCells:
     for _ in range(2):  # keys of one trace may join those of another
         for state in states:
             for number in state.own:
-                cells.add(state.keys[number])
+                cells.add(state.own_keys(number))
     return cells

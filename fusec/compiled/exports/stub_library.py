@@ -106,10 +106,7 @@ class StubFunction:
     def _checked(self, given: Any, parameter: dict[str, Any]) -> np.ndarray:
         name, dtype = parameter["name"], np.dtype(parameter["dtype"])
         if not parameter["is_array"]:
-            number = np.asarray(given)
-            if number.ndim or not np.can_cast(number.dtype, dtype, "same_kind"):
-                raise TypeError(f"{name} must be a number, a {dtype}, not {given!r}")
-            return number.astype(dtype)
+            return _converted(given, name, dtype)
         array = np.asarray(given)
         if array.dtype != dtype:
             raise TypeError(f"{name} must have the dtype {dtype}, not {array.dtype}")
@@ -169,6 +166,17 @@ def _tensor(array: np.ndarray) -> tuple[_StubTensor, Any]:
     tensor = _StubTensor(array.ctypes.data, 1, 0, array.ndim, _CODES[array.dtype.kind],
                      8 * array.itemsize, 1, ctypes.addressof(shape), None, 0)
     return tensor, (shape, array)
+
+
+def _converted(given: Any, name: str, dtype: Any) -> np.ndarray:
+    """A number as the parameter has it; integers of Python's fit all types that can hold them."""
+    number = np.asarray(given)
+    is_integer = type(given) is int and dtype.kind in "iu"
+    if number.ndim or not (is_integer or np.can_cast(number.dtype, dtype, "same_kind")):
+        raise TypeError(f"{name} must be a number, a {dtype}, not {given!r}")
+    if dtype.kind in "iu" and not np.iinfo(dtype).min <= int(number) <= np.iinfo(dtype).max:
+        raise OverflowError(f"{name} is {given!r}, which no {dtype} can hold")
+    return number.astype(dtype)
 
 
 def _number(value: np.ndarray) -> list[Any]:

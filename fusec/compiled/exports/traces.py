@@ -34,7 +34,7 @@ from fusec.trace.tracer import Traced
 
 from ..sizes.symbolic_traces import SymbolicTraces
 from ..tracing_compiler import TracingCompiler
-from .refusals import Refusal, RefusedError
+from .refusals import RaisesAlwaysError, Refusal, RefusedError
 from .results import ExportedResults, with_results
 from .states import TraceState, state_of
 
@@ -73,7 +73,7 @@ def planned(
 ) -> PlannedCall:
     """The plan for these arguments, with symbols for sizes of the open axes, where these can be.
 
-    Raises the program's own errors, and `RefusedError`.
+    Raises the program's own errors, `RaisesAlwaysError` and `RefusedError`.
     """
     call = compiler.flatten(args, kwargs)
     found = SymbolicTraces().make(
@@ -151,7 +151,7 @@ def _check_traced(traced: Traced) -> None:
                  for node in _all_nodes(traced.graph.made) if node.op == "HostCall"]
     for node in traced.graph.made.nodes:
         if get(node.op).checks and "error" in node.attrs and _is_never(node.inputs[0]):
-            raise located(make_error(node.attrs["error"]), node.loc)
+            raise RaisesAlwaysError(located(make_error(node.attrs["error"]), node.loc))
     if refusals:
         raise RefusedError(refusals)
 
@@ -175,13 +175,22 @@ def _plan(
     strides = [contiguous_strides(v.shape, v.dtype.itemsize) if v.type.kind == "array" else ()
                for v in fused.outputs]
     backend = backends.backend("cpu")
-    call_plan = make_plan(fused, traced.input_strides, strides, backend=backend)
+    call_plan = make_plan(fused, _input_strides(traced), strides, backend=backend)
     for step in call_plan.kernels:
         of_buffers = tuple(buffer_strides(p.dtype, p.strides) for p in step.places)
         step.nests = uses_of(backend.specialise(step.kernel, of_buffers), step.params)
         for form in step.forms:
             structure_key(form)  # which asks whether sizes are part of the code
     return call_plan, _programs(call_plan), results
+
+
+def _input_strides(traced: Traced) -> list[tuple[Any, ...]]:
+    """Those of arguments; what is read from outside lies in C order in the library."""
+    first = len(traced.graph.inputs) - len(traced.captured)
+    types = [v.type for v in traced.graph.made.inputs[first:]]
+    return [*traced.input_strides[:first], *(
+        contiguous_strides(t.shape, t.dtype.itemsize) if t.kind == "array" else ()
+        for t in types)]
 
 
 # -- branches, loops, and what a library would do

@@ -24,7 +24,7 @@ from fusec.errors import user_error
 FORMAT = 1
 DESCRIPTION = "description.json"
 # PEP 440's versions without epochs and local parts.
-_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?")
+_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII)
 _WHEN = (1980, 1, 1, 0, 0, 0)  # zip's first day: the same files give the same wheel
 
 
@@ -70,6 +70,9 @@ def write_wheel(path: str | os.PathLike[str], version: str) -> Path:
         raise user_error(ValueError, f"{version!r} is no version of a package", None,
                          'give one such as "1.0"')
     name = about["name"]
+    if keyword.iskeyword(name):
+        raise user_error(ValueError, f"{name} is a word of Python, and no package", None,
+                         "export the library to a folder of another name")
     shared = f"lib{name}.so"
     package = {"__init__.py": _module(about).encode(), DESCRIPTION: (
         folder / DESCRIPTION).read_bytes(), shared: (folder / shared).read_bytes(),
@@ -130,7 +133,7 @@ def _definition(function: Mapping[str, Any]) -> list[str]:
     names = [p["name"] for p in function["arguments"]]
     state = ["state=None"] if function["has_state"] else []
     name = function["name"]
-    called = f"{name}_" if keyword.iskeyword(name) else name
+    called = f"{name}_" if keyword.iskeyword(name) or name in ("State", "STATE") else name
     passed = [*names, *(["state=state or STATE"] if state else [])]
     head = ", ".join([*names, *(["*", *state] if state else [])])
     shown = [_shown(p) for p in function["arguments"]]

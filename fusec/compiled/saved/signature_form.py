@@ -12,6 +12,7 @@ from fusec.compiled.concrete_function import ConcreteFunction
 from fusec.compiled.sizes.dynamic_function import OpenFunction
 from fusec.compiled.tracing_compiler import TracingCompiler
 from fusec.errors import FusecError, UnsupportedError, unsupported
+from fusec.ir.graph import Graph
 from fusec.ir.sizes.computed_forms import NoFormError, computed_form
 from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.dynamic_sizes import Assumption, open_sizes, unbound_sizes
@@ -68,6 +69,7 @@ def _form(concrete: Concrete, arrays: SavedArrays, is_wrapped: bool) -> Signatur
     if lost:
         raise _refused(concrete, f"of which no argument has the size {lost}",
                        "save it for specs whose sizes are known")
+    _check_calls(concrete, traced.graph.made)
     graph = graph_form(portable(traced.graph.made), with_open_sizes=True)
     for node in _nodes(graph):
         if node["op"] == "Check":
@@ -121,6 +123,20 @@ def _check_saveable(concrete: Concrete, traced: Traced, is_wrapped: bool) -> Non
         if leaf.generator is not None:
             raise _refused(concrete, f"whose argument {path} is a random generator",
                            "draw with fusec.random, or pass the numbers")
+
+
+def _check_calls(concrete: Concrete, graph: Graph) -> None:
+    """Raise for calls of generators, of prints, and of compiled functions of numbers."""
+    for node in graph.nodes:
+        for value in node.attrs.values():
+            if isinstance(value, str) and type(value) is not str:
+                raise UnsupportedError(
+                    f"{concrete.name} cannot be saved: it calls {str(value)!r}, an object of this "
+                    "program", loc=node.loc, values=[("signature", concrete.signature)],
+                    cure="draw with fusec.random, print after the call, and write functions of "
+                    "elements with NumPy's")
+        for inner in node.graphs:
+            _check_calls(concrete, inner)
 
 
 def _nodes(form: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -118,7 +118,19 @@ def same_guard(
     subject: str, place: str, read: Callable[[], Any], first: Callable[[], Any]
 ) -> Guard:
     """For two places that hold one array, or container."""
-    return Guard(subject, place, lambda: read() is first(), Same())
+    return Guard(subject, place, OneArray(read, first), Same())
+
+
+class OneArray:
+    """Whether two places hold the same, read at each call."""
+
+    __slots__ = ("first", "read")
+
+    def __init__(self, read: Callable[[], Any], first: Callable[[], Any]) -> None:
+        self.read, self.first = read, first
+
+    def __call__(self) -> bool:
+        return self.read() is self.first()
 
 
 def _place_in(x: Any, root: Any) -> Any:
