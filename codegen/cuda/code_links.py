@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ..machine_code.code_listings import Listing, lines_of_expressions
 from ..structured.kernel_statements import RunKernel
@@ -45,7 +46,7 @@ def listings(step: RunKernel) -> dict[str, Listing]:
 
 
 def _rows_of_source(
-    nest: NestCall, module: CudaModule, rows: dict[object, list[int]]
+    nest: NestCall, module: CudaModule, rows: dict[Any, list[int]]
 ) -> dict[int, list[int]]:
     """For lines of a module's source, from 1, the lines of the loops."""
     found: dict[int, list[int]] = {}

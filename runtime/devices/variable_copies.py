@@ -99,7 +99,7 @@ class VariableArrays:
         return value
 
 
-def current_value(occupancy: Occupancy, key: tuple[Any, int]) -> Any:
+def current_value(occupancy: Occupancy, key: tuple[Any, Any]) -> Any:
     """The copy that has the value of now."""
     found, newest = occupancy.copies.get(key), occupancy.away
     if newest is not None:

@@ -9,7 +9,7 @@ everywhere (`StepOverWorkers.commit`): a step that fails anywhere assigns nothin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from fusec.codegen.plan.plan_over_devices import Action
@@ -64,7 +64,7 @@ class StepOverWorkers(Step):
     def run(self) -> None:
         try:
             for request in self.requests:
-                request.link.load(request.part.number, lambda part=request.part: part.text)
+                request.link.load(request.part.number, partial(getattr, request.part, "text"))
                 request.link.begin(self.number, self)
             super().run()
         except BaseException:

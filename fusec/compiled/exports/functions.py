@@ -63,8 +63,8 @@ class Exporter:
         self, name: str, compiler: TracingCompiler, args: tuple[Any, ...], kwargs: dict[str, Any],
     ) -> None:
         self.name, self.compiler = name, compiler
-        self.spec: Any = optree.tree_map(_dense, (args, kwargs), none_is_leaf=True,
-                                         namespace="fusec")
+        call: Any = (args, kwargs)
+        self.spec: Any = optree.tree_map(_dense, call, none_is_leaf=True, namespace="fusec")
         self.fixed = known_sizes(self.spec)
         self.axes = self._open_axes()
 

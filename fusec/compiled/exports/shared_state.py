@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from .refusals import Refusal
 from .states import StateCells, TraceState
 
-MOST_WORK = 10_000  # of `np.shares_memory`; where it needs more, memory is shared
+MOST_WORK: Any = 10_000  # of `np.shares_memory`; where it needs more, memory is shared
 
 
 def refusals_of(states: Sequence[TraceState], cells: StateCells) -> Iterator[Refusal]:
@@ -65,7 +66,7 @@ def _memory(states: Sequence[TraceState], cells: StateCells) -> Iterator[Refusal
 
 def _lie_together(a: np.ndarray, b: np.ndarray) -> bool:
     try:
-        return np.shares_memory(a, b, max_work=MOST_WORK)
+        return bool(np.shares_memory(a, b, max_work=MOST_WORK))
     except np.exceptions.TooHardError:
         return True
 

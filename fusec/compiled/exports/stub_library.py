@@ -117,7 +117,7 @@ class StubFunction:
             if array is not given or not (flags.c_contiguous and flags.writeable and flags.aligned):
                 raise ValueError(f"{name} is written: it must be an array in C order without gaps")
             return array
-        return np.require(array, requirements="CA")
+        return np.require(array, requirements=["C", "A"])
 
     def _memory(self, sizes: list[ctypes.c_int64]) -> tuple[list[np.ndarray], np.ndarray]:
         handle, ranks = self.library.handle, [r["rank"] for r in self.results]
@@ -150,7 +150,7 @@ class StubFunction:
         self.library.handle[f"{self.name}_error"](code, workspace, ctypes.byref(failure))
         text = (failure.text or b"an unknown error").decode()
         kind, _, rest = text.partition(": ")
-        error = getattr(builtins, kind, None) if code > 0 else None
+        error: Any = getattr(builtins, kind, None) if code > 0 else None
         is_error = isinstance(error, type) and issubclass(error, Exception)
         message = rest if is_error else text
         if failure.index >= 0 or failure.size >= 0:
@@ -183,7 +183,7 @@ def _number(value: np.ndarray) -> list[Any]:
     dtype = value.dtype
     if dtype.kind == "c":
         part = ctypes.c_double if dtype.itemsize == 16 else ctypes.c_float
-        return [part(value.real), part(value.imag)]
+        return [part(float(value.real)), part(float(value.imag))]
     if dtype == np.float16:
         return [ctypes.c_uint16(int(value.view(np.uint16)))]
     return [np.ctypeslib.as_ctypes_type(dtype)(value.item())]
