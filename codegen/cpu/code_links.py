@@ -6,6 +6,7 @@ Those who look ask the folder of a back end for this module; one that has none l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from weakref import WeakKeyDictionary
 
 from ..machine_code.code_listings import Listing, lines_of_expressions
 from ..machine_code.llvm import NativeCode
@@ -13,6 +14,8 @@ from ..machine_code.native_nest import NativeNest
 from ..structured.kernel_statements import RunKernel
 from .line_numbers import lines_of_code
 from .nests.modes import emit_nest
+
+_last: WeakKeyDictionary[NativeCode, Sequence[tuple[str, Sequence[int]]]] = WeakKeyDictionary()
 
 
 def listings(step: RunKernel) -> dict[str, Listing]:
@@ -26,14 +29,21 @@ def listings(step: RunKernel) -> dict[str, Listing]:
             "assembly": Listing("", [])}
     for code in {id(nest.code): nest.code for nest in nests}.values():
         symbols = {nest.symbol for nest in nests if nest.code is code}
-        rows = origins[id(code)]
-        optimised, assembly = lines_of_code(code)
-        for title, text, lines in (
-                ("LLVM", code.source, range(code.source.count("\n") + 1)),
-                ("LLVM, optimised", code.llvm_ir, optimised),
-                ("assembly", code.assembly, assembly)):
-            _add(made[title], text, lines, rows, symbols)
+        for title, (text, lines) in zip(made, _texts(code), strict=True):
+            _add(made[title], text, lines, origins[id(code)], symbols)
     return made
+
+
+def _texts(code: NativeCode) -> Sequence[tuple[str, Sequence[int]]]:
+    """The texts of a module, with the line of its source for each of theirs.  Those of the last one
+    that was asked for are kept: its kernels are asked for one after another."""
+    if (found := _last.get(code)) is None:
+        optimised, assembly = lines_of_code(code)
+        found = ((code.source, range(code.source.count("\n") + 1)),
+                 (code.llvm_ir, optimised), (code.assembly, assembly))
+        _last.clear()
+        _last[code] = found
+    return found
 
 
 def _add(

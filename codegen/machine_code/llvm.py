@@ -42,7 +42,7 @@ class CompileTimes(dict):
 
 
 class NativeCode:
-    """ElfMachine code of one module.  Symbols are addresses valid while this object lives.
+    """Machine code of one module.  Symbols are addresses valid while this object lives.
 
     Safe to use from several threads.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from dask._task_spec import Task, TaskRef
 
 from fusec.core.records import dataclass
+from fusec.ir.lazy_values import lazy
 from fusec.ops.splitting import Box, Interval
 from fusec.passes.split.grids import covering
 
@@ -35,7 +35,7 @@ class Stored:
         """The lengths of its blocks, as Dask has them."""
         return tuple(tuple(stop - start for start, stop in axis) for axis in self.bounds)
 
-    @functools.cached_property
+    @lazy
     def _numbers(self) -> list[dict[Interval, int]]:
         """By axis the number of each block."""
         return [{part: number for number, part in enumerate(axis)} for axis in self.bounds]
