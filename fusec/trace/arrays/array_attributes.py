@@ -11,6 +11,7 @@ from fusec.errors import FusecError, UnsupportedError, unsupported
 from fusec.ir.sizes.dims import is_static
 
 from ..facts.layout import is_c_contiguous
+from ..guards.guard import OF_TRACES
 from ..index import reinterpretation
 from ..operands.operands import as_traced
 from ..values.array import TracedArray
@@ -97,6 +98,9 @@ class Flags:
 
     def __setitem__(self, name: str, value: Any) -> None:
         setattr(self, _NAMES.get(name, name), value)
+
+
+OF_TRACES.add(Flags)
 
 
 # ------------------------------------------------------------------------------------- assignment

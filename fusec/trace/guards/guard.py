@@ -186,9 +186,12 @@ def method_guard(obj: Any, name: str) -> Guard:
     return place_guard(MethodOf(obj, name))
 
 
+OF_TRACES: set[type] = {TracedArray}  # whose objects live as long as a trace
+
+
 def is_guarded(obj: Any) -> bool:
     """Attributes of user objects and modules may change; those of libraries and arrays do not."""
-    if type(obj) is TracedArray:
+    if type(obj) in OF_TRACES:
         return False
     if isinstance(obj, ModuleType):
         root = obj.__name__.partition(".")[0]
