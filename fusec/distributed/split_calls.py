@@ -90,6 +90,17 @@ def _lazy(graph: HighLevelGraph, layers: LayerBuilder, value: Value) -> Any:
                             meta=np.empty((0,) * value.type.rank, value.dtype))
 
 
+def _check_none_is_static(call: FlatCall, standing: dict[int, Any]) -> None:
+    """Raise for a stand-in of which the call holds a copy, as of all static arrays."""
+    copied = [array for leaf, array in standing.items() if leaf not in {*map(id, call.leaves)}]
+    for array in copied:
+        path = next(path for leaf, path in zip(call.leaves, call.paths, strict=True)
+                    if isinstance(leaf, np.ndarray) and id(leaf) not in standing
+                    and (leaf.shape, leaf.dtype) == (array.shape, array.dtype))
+        raise unsupported(f"argument {path}, which is static and an array in blocks,",
+                          cure="leave it out of static=")
+
+
 def split_call(compiler: TracingCompiler, args: tuple, kwargs: dict[str, Any]) -> SplitCall:
     """A call of which some arguments are in blocks.
 
@@ -99,12 +110,10 @@ def split_call(compiler: TracingCompiler, args: tuple, kwargs: dict[str, Any]) -
     call = compiler.flatten(args, kwargs)
     arrays: dict[int, Any] = {}
     chunks: dict[int, Any] = {}
+    _check_none_is_static(call, standing)
     traced = compiler.traced(call)
     for leaf, number, path in zip(call.leaves, traced.positions, call.paths, strict=True):
         array = standing.get(id(leaf))
-        if array is not None and number < 0:
-            raise unsupported(f"argument {path}, which is static and an array in blocks,",
-                              cure="leave it out of static=")
         if array is not None:
             arrays[number], chunks[number] = array, chunks_of(array, path)
     plan = plan_of_call(traced, call, compiler.options, chunks, _place(compiler.target.fn))
