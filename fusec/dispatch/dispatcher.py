@@ -106,6 +106,9 @@ class Dispatcher:
             views = foreign_arguments.taken_flat(args, signature.order)
             if views is not None:
                 return tuple(views), {}
+        tree: Any = (args, kwargs)
+        if not foreign_arguments.may_be_among(flattened(tree)[0]):
+            return None
         try:
             bound = signature.bind(args, kwargs)
         except TypeError:  # the usual way raises it better

@@ -87,7 +87,7 @@ def _parallel(name: str) -> Iterator[str]:
 
 
 def _state(name: str, fields: Sequence[CField]) -> Iterator[str]:
-    yield from ("", "/* What calls keep: Variables, and what the functions change of objects.  One",
+    yield from ("", "/* State that calls keep: Variables, attributes and arrays of objects.  One",
                 "   call at a time; a copy of the struct is a copy of the state. */",
                 "typedef struct {")
     for f in fields:

@@ -39,7 +39,7 @@ def _aligned(shape: Any, dtype: Any) -> np.ndarray:
 
 
 class StubState:
-    """What calls keep: an array for each field, of the values at the time of the export."""
+    """State that calls keep: an array for each field, of the values at the time of the export."""
 
     def __init__(self, library: StubLibrary) -> None:
         description = library.description

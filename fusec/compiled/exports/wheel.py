@@ -121,7 +121,7 @@ def _module(about: Mapping[str, Any]) -> str:
              "_library = _Library(Path(__file__).parent)"]
     has_state = any(f["has_state"] for f in about["functions"])
     if has_state:
-        lines += ["", "", "class State(_State):", '    """What calls keep."""', "",
+        lines += ["", "", "class State(_State):", '    """State that calls keep."""', "",
                   "    def __init__(self):", "        super().__init__(_library)", "", "",
                   "STATE = State()  # of calls that give none"]
     for function in about["functions"]:
