@@ -22,6 +22,10 @@ NOT_ADMITTED = {
     "lomb_scargle": "is not proven to be the size",
 }
 
+NO_FLOATS = frozenset((  # results without floats, or that end a derivative: no gradient
+    "boids", "convective_adjustment", "cavity_flow", "gray_scott", "ising_single",
+    "bench mandelbrot float64"))
+
 
 def energy(f: Callable[..., Any]) -> Callable[..., Any]:
     """The sum of the squares of all floats and complex numbers among the results."""
@@ -51,10 +55,11 @@ FLOATS = [c for c in CASES if c.name not in REFUSED and float_argument(c) is not
 @pytest.mark.parametrize("case", FLOATS, ids=lambda case: case.name)
 def test_gradients(case: Case, tmp_path: Path) -> None:
     number = float_argument(case)
-    try:
-        concrete = fusec.grad(energy(case.function), number).concrete(*case.inputs())
-    except (TypeError, fusec.UnsupportedError) as error:
-        pytest.skip(f"it has no gradient: {error}")
+    if case.name in NO_FLOATS:
+        with pytest.raises((TypeError, fusec.UnsupportedError)):
+            fusec.grad(energy(case.function), number).concrete(*case.inputs())
+        return
+    concrete = fusec.grad(energy(case.function), number).concrete(*case.inputs())
     with np.errstate(all="ignore"):
         want = concrete(*case.inputs())
         if case.name in NOT_ADMITTED:
