@@ -86,3 +86,22 @@ print(f.traces[0].times.get("imports", 0.0), sum(f.traces[0].times.values()) / 1
         assert imports > 10
         shares.append(share)
     assert 0.7 < statistics.median(shares) <= 1.0, shares
+
+
+@pytest.mark.parametrize("first", ["f.trace(x)", "f.lower(x)", "call_with_a_wrong_size()"])
+def test_imports_are_told_by_no_call_that_did_not_wait_for_them(tmp_path, first):
+    code = f"""
+import numpy
+import fusec
+x = numpy.ones(3)
+f = fusec.jit(lambda x: numpy.exp(x) + numpy.ones(3))
+def call_with_a_wrong_size():
+    try:
+        f(numpy.ones(4))
+    except ValueError:
+        print("refused")
+{first}
+f(x)
+print([trace.times.get("imports") for trace in f.traces])
+"""
+    assert run(code, tmp_path).split()[-1] == "[None]"

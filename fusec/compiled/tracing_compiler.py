@@ -53,7 +53,7 @@ class TracingCompiler:
     Thread-safe: tracing is serialised, plans run concurrently.
     """
 
-    import_times: ClassVar[dict[str, float]] = {}  # told once, by the trace that needed it
+    imported: ClassVar[dict[str, float]] = {}  # what the first compiler's imports took
 
     def __init__(
         self, target: Target, signature: Signature, *, fp: str, check_indices: bool,
@@ -77,6 +77,8 @@ class TracingCompiler:
             signature, device.scope_now if device else scope_now, self.binder.packing)
         self.creations = Creations(target.name)
         self.lock = locks.Lock()
+        self.import_times = dict(TracingCompiler.imported)  # told by the trace that needed it
+        TracingCompiler.imported.clear()
         self.written: dict[tuple, frozenset[int]] = {}  # leaves, where overlapping ones were met
 
     # -- finding and making traces
@@ -95,7 +97,10 @@ class TracingCompiler:
             concrete = self.traces.find(trace_key(call))
             if concrete is not None:
                 return concrete, False
-            return self._make(call), True
+            try:
+                return self._make(call), True
+            finally:
+                self.import_times.clear()
 
     def _make(self, call: FlatCall) -> ConcreteFunction:
         match = self.symbolic.find(call) if self.binder.reduce_retracing else None
@@ -156,7 +161,6 @@ class TracingCompiler:
         concrete.flatten = self.flatten
         concrete.reason, concrete.line = reason, self.target.line
         concrete.build.times.update(self.import_times)
-        self.import_times.clear()
         self.traces.remember(call, concrete, self.binder.pinned)
         concrete.when_one_dies(self._drop)
         self.fast.promote(call, concrete)
@@ -261,6 +265,7 @@ class TracingCompiler:
 
     def trace(self, args: tuple, kwargs: dict[str, Any]) -> TracedStage:
         """The traced stage for these arguments; nothing is cached or run."""
+        self.import_times.clear()  # a later call is not to tell them
         with stack.deeper():
             return self._stage(self.flatten(args, kwargs))
 
