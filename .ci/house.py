@@ -9,6 +9,7 @@ included; a *circle* is a strongly connected component of modules.
 from __future__ import annotations
 
 import ast
+import gc
 import math
 import re
 import statistics
@@ -18,6 +19,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import UnionType
+from typing import Any
 
 PACKAGES = {"fusec": "fusec", "passes": "fusec.passes", "codegen": "fusec.codegen",
             "runtime": "fusec.runtime"}
@@ -47,6 +50,8 @@ CEILINGS = {
     "sets of ops outside ops/": 7, "names of several classes": 11,
     "docstrings that say \"what\" twice": 0,
 }
+# Of which `listed` reads names.
+DISPLAYS = ast.Set | ast.Tuple | ast.List | ast.Dict | ast.Call
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,15 @@ class Module:
     def tree(self) -> ast.Module:
         return ast.parse(self.text, str(self.path))
 
+    @cached_property
+    def nodes(self) -> list[tuple[ast.AST, bool]]:
+        """Those of the tree, and whether each is within a function; walked once."""
+        return list(walk(self.tree))
+
+    def of(self, kind: type | UnionType) -> Iterator[Any]:
+        """The nodes of a kind."""
+        return (node for node, _ in self.nodes if isinstance(node, kind))
+
     @property
     def lines(self) -> int:
         return len(self.text.splitlines())
@@ -80,7 +94,7 @@ class Module:
         """Dotted names that are imported, the line, and whether it is within a function."""
         package = self.name.split(".") if self.path.name == "__init__.py" \
             else self.name.split(".")[:-1]
-        for node, late in walk(self.tree, False):
+        for node, late in self.nodes:
             if isinstance(node, ast.Import):
                 yield from ((alias.name, node.lineno, late) for alias in node.names)
             elif isinstance(node, ast.Call) and (name := asked_for(node)):
@@ -101,18 +115,26 @@ def asked_for(node: ast.Call) -> str:
 
 def described(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """The lines and texts of the docstrings of a module, its classes and functions."""
-    for node in ast.walk(tree):
+    for node, _ in walk(tree, ast.stmt | ast.excepthandler | ast.match_case):
         if isinstance(
                 node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
         ) and (text := ast.get_docstring(node, clean=False)):
             yield node.body[0].lineno, text
 
 
-def walk(node: ast.AST, late: bool) -> Iterator[tuple[ast.AST, bool]]:
-    for child in ast.iter_child_nodes(node):
-        inside = late or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        yield child, late
-        yield from walk(child, inside)
+def walk(root: ast.AST, kinds: type | UnionType = ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+    """The nodes of these kinds that are reached through such, and whether within a function.
+
+    A stack, for ``ast.walk`` makes generators and strings of field names for each node.
+    """
+    waiting = [(root, False)]
+    while waiting:
+        node, late = waiting.pop()
+        yield node, late
+        late = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for value in vars(node).values():
+            children = value if isinstance(value, list) else (value,)
+            waiting += [(child, late) for child in children if isinstance(child, kinds)]
 
 
 class House:
@@ -138,9 +160,11 @@ class House:
 
     def circles(self, prefix: str = "") -> int:
         """Modules in the largest circle among those whose name starts with ``prefix``."""
-        graph = {name: {e.target for e in self.imports
-                        if e.source == name and e.target.startswith(prefix)}
-                 for name in self.modules if name.startswith(prefix)}
+        graph: dict[str, set[str]] = {
+            name: set() for name in self.modules if name.startswith(prefix)}
+        for edge in self.imports:
+            if edge.source in graph and edge.target in graph:
+                graph[edge.source].add(edge.target)
         return max(map(len, components(graph)))
 
     def late(self, prefix: str = "") -> int:
@@ -192,8 +216,8 @@ class House:
 
     def functions(self) -> list[int]:
         return sorted((node.end_lineno or node.lineno) - node.lineno + 1
-                      for module in self.modules.values() for node in ast.walk(module.tree)
-                      if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+                      for module in self.modules.values()
+                      for node in module.of(ast.FunctionDef | ast.AsyncFunctionDef))
 
     def long_files(self) -> list[str]:
         named = ((m.path.relative_to(self.root).as_posix(), m) for m in self.modules.values())
@@ -202,15 +226,16 @@ class House:
     def repeated_classes(self) -> list[str]:
         """Names of which there are several classes; those with ``_`` stay in their modules."""
         counts = Counter(node.name for module in self.modules.values()
-                         for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+                         for node in module.of(ast.ClassDef))
         return sorted(name for name, count in counts.items() if count > 1 and name[0] != "_")
 
     @cached_property
     def docstrings(self) -> dict[str, str]:
         """By the places where they begin, those of tests and examples too."""
+        ours = {module.path: module for module in self.modules.values()}
         paths = [path for folder in READ for path in sorted((self.root / folder).rglob("*.py"))]
         return {f"{path.relative_to(self.root).as_posix()}:{line}": text for path in paths
-                for line, text in described(Module("", path).tree)}
+                for line, text in described((ours.get(path) or Module("", path)).tree)}
 
     def vague_docstrings(self, most: int = 1) -> list[str]:
         """Those with more "what"s than ``most``: each stands where a noun could."""
@@ -218,8 +243,8 @@ class House:
                 if len(re.findall(r"\bwhat\b", text, re.IGNORECASE)) > most]
 
     def class_of(self, name: str) -> ast.ClassDef:
-        return next(node for module in self.modules.values() for node in ast.walk(module.tree)
-                    if isinstance(node, ast.ClassDef) and node.name == name)
+        return next(node for module in self.modules.values() for node in module.of(ast.ClassDef)
+                    if node.name == name)
 
     def fields(self, name: str) -> int:
         """What ``self.`` names a class assigns."""
@@ -230,29 +255,28 @@ class House:
     def chain(self, root: str) -> int:
         """The most classes, of ours, that one class has from ``root`` on."""
         bases = {node.name: [base.id for base in node.bases if isinstance(base, ast.Name)]
-                 for module in self.modules.values() for node in ast.walk(module.tree)
-                 if isinstance(node, ast.ClassDef)}
+                 for module in self.modules.values() for node in module.of(ast.ClassDef)}
         chains = (reach(bases, name) & {*bases} | {name} for name in bases)
         return max(len(chain) for chain in chains if root in chain)
 
     def derived(self, root: str) -> int:
         """Classes of ours that are ``root`` or derive from it directly."""
-        return sum(isinstance(node, ast.ClassDef) and (node.name == root or any(
-            isinstance(base, ast.Name) and base.id == root for base in node.bases))
-            for module in self.trace for node in ast.walk(module.tree)
+        return sum(node.name == root or any(
+            isinstance(base, ast.Name) and base.id == root for base in node.bases)
+            for module in self.trace for node in module.of(ast.ClassDef)
             if module.name != f"{TRACE}.values.collaborators")
 
     def op_sets(self) -> list[str]:
         """Collections of two or more names of ops and tables by name of op, outside of the rows."""
         ops = self.op_names()
         return [f"{module.name}:{node.lineno}" for module in self.modules.values()
-                if not module.name.startswith("fusec.ops") for node in ast.walk(module.tree)
+                if not module.name.startswith("fusec.ops") for node in module.of(DISPLAYS)
                 if len(names := listed(node)) >= 2 and names <= ops]
 
     def op_names(self) -> set[str]:
         """What the calls in ``fusec/ops`` that make rows name, and functions of NumPy there."""
         calls = [node for module in self.modules.values() if module.name.startswith("fusec.ops")
-                 for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+                 for node in module.of(ast.Call)]
         return {name for call in calls for name in row_names(call) if name[:1].isupper()}
 
 
@@ -343,4 +367,5 @@ def main(root: Path) -> int:
 
 
 if __name__ == "__main__":
+    gc.disable()  # trees of a million nodes, all alive until the end
     sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1]))
