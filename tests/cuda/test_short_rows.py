@@ -61,4 +61,4 @@ def test_threads_of_a_row(columns: int, threads: tuple[int, int]) -> None:
     strides = [place.strides for place in kernel.step.places]
     form = specialise(kernel.step.kernel, kernel.step.kernel.nests[0], strides)
     assert form.mode == "row" and has_parts_of_warps(form) == (columns <= 64)
-    assert row_layout(form, 4, False).threads == threads
+    assert row_layout(form, 4, False, columns <= 64).threads == threads

@@ -95,10 +95,10 @@ class MapKernel(KernelWriter):
 
     def geometry(self) -> Geometry:
         lanes, threads = self.lanes, self.max_threads
+        apart = are_lanes_apart(self.form)  # as the text has it, whatever the sizes of a call are
 
         def layout(form: LoopForm) -> Layout:
-            work = packs_of(form, lanes * WARP) * WARP if are_lanes_apart(form) else packs_of(
-                form, lanes)
+            work = packs_of(form, lanes * WARP) * WARP if apart else packs_of(form, lanes)
             return Layout(blocks_for(work, threads, MOST_BLOCKS), (threads, 1), work)
 
         return layout

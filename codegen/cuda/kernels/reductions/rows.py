@@ -315,17 +315,18 @@ class RowKernel(ScanWriter):
         return self.em.value(dtype, f"{text} != 0" if dtype == BOOL else text)
 
     def geometry(self) -> Geometry:
-        lanes, on_chip = self.lanes, self.on_chip
-        return lambda form: row_layout(form, lanes, on_chip)
+        lanes, on_chip, shares = self.lanes, self.on_chip, self.shares_warps
+        return lambda form: row_layout(form, lanes, on_chip, shares)
 
 
-def row_layout(form: LoopForm, lanes: int, on_chip: bool) -> Layout:
-    """A warp for each short row, several rows in a block; else a block for each row."""
+def row_layout(form: LoopForm, lanes: int, on_chip: bool, shares_warps: bool) -> Layout:
+    """A warp for each short row, several rows in a block; else a block for each row.  Where rows
+    share warps is in the text, and no question of a call's sizes."""
     rows = math.prod(form.extents[: form.outer])
     packs = packs_of(form, lanes, range(form.outer, len(form.extents)))
     team = min(MAX_TEAM, max(1, -(-packs // PACKS_OF_A_WARP)) * WARP)
     together = min(ROWS_OF_A_BLOCK, max(1, rows)) if team == WARP else 1
-    if has_parts_of_warps(form):
+    if shares_warps:
         team = 1 << (packs - 1).bit_length()
         together = THREADS_OF_PARTS // team
     scratch = _row_bytes(form)
