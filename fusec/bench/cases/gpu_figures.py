@@ -50,30 +50,51 @@ class Figures:
         return sum(self.instructions.values())
 
 
+@dataclass(frozen=True)
+class _Nest:
+    """A kernel of a program, whose name in a module of many begins with its number there."""
+
+    program: str
+    dtype: str
+    form: LoopForm
+    written: WrittenKernel
+    bytes_per_point: float
+
+    @property
+    def name(self) -> str:
+        return self.written.kernel.name.partition("_")[2]
+
+
 def figures_of(
     program: Program, size: int, dtype: str, architecture: str = "sm_90"
 ) -> Iterator[Figures]:
     """The kernels of a program; raises `NoNvrtcError` where NVRTC is missing."""
-    return figures_of_call(
-        program.name, program.function, program.make_args(size, dtype, 0), dtype, architecture)
+    nests = [*_nests(program.name, program.function, program.make_args(size, dtype, 0), dtype, 0)]
+    return _compiled(nests, architecture)
 
 
-def figures_of_call(
-    name: str, function: Callable[..., Any], args: Sequence[Any], dtype: str,
-    architecture: str = "sm_90",
-) -> Iterator[Figures]:
-    """The kernels of a function of these arguments; raises `NoNvrtcError`."""
-    lowered = fusec.jit(function).lower(*args)
-    for kernel in lowered.kernels:
+def _nests(
+    name: str, function: Callable[..., Any], args: Sequence[Any], dtype: str, number: int
+) -> Iterator[_Nest]:
+    """The kernels of a function of these arguments."""
+    for kernel in fusec.jit(function).lower(*args).kernels:
         step = kernel.step
         strides = [buffer_strides(p.dtype, p.strides) for p in step.places]
         moved = sum(kernel.bytes_loaded.values()) + sum(kernel.bytes_stored.values())
         points = sum(_points(nest.extents) for nest in step.kernel.nests)
-        for number, nest in enumerate(step.kernel.nests):
+        for count, nest in enumerate(step.kernel.nests):
             form = specialise(step.kernel, nest, strides)
-            for written in write_form(form, "i32", f"{_word(kernel.name)}_{number}"):
-                compiled = nvrtc.compile(module_of([written]), architecture)
-                yield _figures(name, dtype, form, written, compiled, moved / points)
+            title = f"p{number}_{_word(kernel.name)}_{count}"
+            for written in write_form(form, "i32", title):
+                yield _Nest(name, dtype, form, written, moved / points)
+
+
+def _compiled(nests: Sequence[_Nest], architecture: str = "sm_90") -> Iterator[Figures]:
+    """Kernels as one module: the disassembler takes most of a second for each."""
+    compiled = nvrtc.compile(module_of([nest.written for nest in nests]), architecture)
+    ptx = {part.partition("(")[0]: part for part in compiled.ptx.split(".visible .entry ")[1:]}
+    text = disassembly.disassembled(compiled.cubin) if disassembly.disassembler() else ""
+    return (_figures(nest, ptx[nest.written.kernel.name], text, compiled) for nest in nests)
 
 
 def _points(extents: Sequence[int]) -> int:
@@ -87,23 +108,21 @@ def _word(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-def _figures(
-    program: str, dtype: str, form: LoopForm, written: WrittenKernel, compiled: Compiled,
-    bytes_per_point: float,
-) -> Figures:
+def _figures(nest: _Nest, ptx: str, text: str, compiled: Compiled) -> Figures:
+    form, written = nest.form, nest.written
     layout, usage = written.geometry(form), compiled.usage[written.kernel.name]
-    threads = layout.threads[0] * layout.threads[1]
+    threads = int(layout.threads[0] * layout.threads[1])
     return Figures(
-        program, dtype, written.kernel.name, form.mode, threads, usage.registers,
+        nest.program, nest.dtype, nest.name, form.mode, threads, usage.registers,
         usage.shared_bytes + layout.shared, usage.spill_stores + usage.spill_loads,
-        usage.occupancy(threads, layout.shared), len(_ANY.findall(compiled.ptx)),
-        len(_WIDE.findall(compiled.ptx)), bytes_per_point, _instructions(written, compiled))
+        usage.occupancy(threads, layout.shared), len(_ANY.findall(ptx)), len(_WIDE.findall(ptx)),
+        nest.bytes_per_point, _instructions(written, text))
 
 
-def _instructions(written: WrittenKernel, compiled: Compiled) -> Mapping[str, float]:
-    if disassembly.disassembler() is None:
+def _instructions(written: WrittenKernel, text: str) -> Mapping[str, float]:
+    if not text:
         return {}
-    counted = sass.instructions(compiled.cubin)
+    counted = sass.instructions(sass.of_kernel(text, written.kernel.name))
     return {kind: count / written.elements for kind, count in counted.items()}
 
 
@@ -143,7 +162,7 @@ def table(programs: Sequence[Program], dtypes: Sequence[str]) -> str:
 def every_kernel(programs: Sequence[Program], dtypes: Sequence[str]) -> Iterator[Figures]:
     """The rows of `table`."""
     for dtype in dtypes:
-        for program in programs:
-            yield from figures_of(program, program.sizes[-1], dtype)
-        for case in gpu_kernels.CASES:
-            yield from figures_of_call(case.name, case.function, case.args(dtype), dtype)
+        calls = [*((p.name, p.function, p.make_args(p.sizes[-1], dtype, 0)) for p in programs),
+                 *((c.name, c.function, c.args(dtype)) for c in gpu_kernels.CASES)]
+        nests = [nest for number, call in enumerate(calls) for nest in _nests(*call, dtype, number)]
+        yield from _compiled(nests)

@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from fusec.codegen.cuda.disassembly import disassembled
 from fusec.core.records import dataclass, field
 
 CLASSES = ("memory", "integer", "float", "double", "branch", "other")
@@ -53,10 +52,16 @@ class _Block:
         return any(opcode.startswith(("LDS", "STS")) for opcode in self.opcodes)
 
 
-def instructions(cubin: bytes) -> dict[str, int]:
-    """How many instructions of each class a pack takes in the only kernel of a module; raises
-    `NoDisassemblerError`."""
-    blocks = _blocks(disassembled(cubin))
+def of_kernel(text: str, name: str) -> str:
+    """The part of a module's machine code that is one kernel."""
+    _, found, rest = text.partition(f"\t.section\t.text.{name},")
+    assert found, name
+    return rest.partition("\t.section\t")[0]
+
+
+def instructions(text: str) -> dict[str, int]:
+    """How many instructions of each class a pack takes in the kernel with this machine code."""
+    blocks = _blocks(text)
     counts = Counter(class_of(opcode) for number in _usual_way(blocks)
                      for opcode in blocks[number].opcodes)
     return {name: counts[name] for name in CLASSES}
