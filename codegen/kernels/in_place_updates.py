@@ -78,7 +78,7 @@ def _renumbered(stage: Stage, number: dict[int, int], memo: dict[int, Expr]) -> 
         stage,
         stores=tuple(
             Store(number[s.access], memo[id(s.value)], tuple(memo[id(i)] for i in s.index),
-                  s.combine)
+                  s.combine, s.any_order)
             for s in stage.stores),
         scratch=tuple((n, memo[id(e)]) for n, e in stage.scratch),
         reductions=tuple(replace(r, value=memo[id(r.value)]) for r in stage.reductions),

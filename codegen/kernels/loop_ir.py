@@ -101,13 +101,15 @@ class Access:
 class Store:
     """``index``: the access's computed indices, in the order of the axes.
 
-    ``combine``: a scalar op that joins the element there with the value.
+    ``combine``: a scalar op that joins the element there with the value; in ``any_order``, where
+    the program takes other last bits for it.
     """
 
     access: int
     value: Expr
     index: tuple[Expr, ...] = ()
     combine: str = ""
+    any_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)

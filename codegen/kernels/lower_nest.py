@@ -78,7 +78,7 @@ class NestLowering(ExpressionLowering):
             part = value[0] if isinstance(value, tuple) else value
             scalar = get(combine).scalar or ""
             combine = operation(self.constants, scalar, part.dtype, [part, part]).op
-        self._store_parts(draft, buffer, value, index, args, combine)
+        self._store_parts(draft, buffer, value, index, args, combine, "estimated" in node.attrs)
 
     def _draft(self, inner: bool, level: int) -> StageDraft:
         for draft in self.drafts:
@@ -176,15 +176,15 @@ class NestLowering(ExpressionLowering):
 
     def _store_parts(
         self, draft: StageDraft, buffer: int, value: Expr | Pair, index: IndexMap,
-        at: tuple[Expr, ...] = (), combine: str = "",
+        at: tuple[Expr, ...] = (), combine: str = "", any_order: bool = False,
     ) -> None:
         """``at``: the computed indices; a ``combine`` of complex values works part by part."""
         if not isinstance(value, tuple):
-            draft.stores.append(Store(self._access(buffer, index), value, at, combine))
+            draft.stores.append(Store(self._access(buffer, index), value, at, combine, any_order))
             return
         for number, part in enumerate(value):
             access = self._access(buffer, index, number)
-            draft.stores.append(Store(access, part, at, combine))
+            draft.stores.append(Store(access, part, at, combine, any_order))
 
 
 def _is_in_parts(root: Value) -> bool:

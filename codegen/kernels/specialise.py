@@ -331,7 +331,7 @@ def structure_key(form: LoopForm) -> tuple:
         (
             s.inner,
             tuple((st.access, numbers[id(st.value)], tuple(numbers[id(i)] for i in st.index),
-                   st.combine)
+                   st.combine, st.any_order)
                   for st in s.stores),
             tuple((n, numbers[id(e)]) for n, e in s.scratch),
             tuple((r.number, r.kind, r.dtype.str, numbers[id(r.value)]) for r in s.reductions),

@@ -53,7 +53,8 @@ def ptx_of(step: Any, kernel: Kernel) -> str:
 
 def test_every_row_has_a_case() -> None:
     estimated = {row.name for row in all_ops() if row.is_estimated}
-    assert CASES.keys() == estimated - {"MatMul"}  # which test_gpu_products.py has
+    # Which test_gpu_products.py and test_any_order.py have.
+    assert CASES.keys() == estimated - {"MatMul", "Scatter"}
 
 
 @needs_nvrtc

@@ -2,8 +2,8 @@
 
 Three ways, the first that serves: integers that are joined with the element there (counts, sums,
 logic) by atomic operations, since any order gives the same, and so sums of floats where
-`config.deterministic` is false; where the array is not read otherwise,
-by blocks that own places; else one thread, point after point.
+`config.deterministic` is false or the program permits it (fp="fast"); where the array is not read
+otherwise, by blocks that own places; else one thread, point after point.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _is_word(form: LoopForm, store: Store) -> bool:
 def _may_be_added(form: LoopForm, store: Store) -> bool:
     """Whether a float may be added in any order, which other last bits are taken for."""
     dtype = form.operands[store.access].dtype
-    return not config.deterministic and store.combine == "add" and (
+    return (store.any_order or not config.deterministic) and store.combine == "add" and (
         dtype.kind == "f" and dtype.itemsize >= 4)
 
 

@@ -94,6 +94,7 @@ def is_type(x: Any) -> bool:
 INT = Kind("an integer", _is_int)
 INTS = Kind("integers", _tuple_of(_is_int))
 BOOL = Kind("True or False", lambda x: type(x) is bool)
+PERMITTED = Kind("True", lambda x: x is True)
 BOOLS = Kind("Trues and Falses", _tuple_of(lambda x: type(x) is bool))
 NUMBER = Kind("a number", lambda x: _is_int(x) or type(x) is float)
 SIZE = Kind("a size", is_size)

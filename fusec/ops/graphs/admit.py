@@ -34,8 +34,15 @@ from fusec.ops.live_nodes import live_nodes, loses_checks
 from fusec.ops.python_operators import PYTHON_OPERATORS
 from fusec.ops.registry import Op
 
+from ..admission.admission import (
+    PERMITTED,
+    NotAdmitted,
+    check_device,
+    check_read,
+    require,
+    well_formed,
+)
 from ..admission.admission import Limits as Ranges
-from ..admission.admission import NotAdmitted, check_device, check_read, require, well_formed
 from ..admission.claims import claimed_dtypes
 from ..admission.index_proofs import is_in_range, is_not_negative, not_negative
 from ..calls.recursion import RECURSIONS
@@ -225,7 +232,8 @@ class _Scope:
     def _attrs(self, row: Op, node: Node) -> dict[str, Any]:
         admission = row.admits
         assert admission is not None
-        kinds = {**admission.attrs, **admission.optional}
+        kinds = {**admission.attrs, **admission.optional,
+                 **({"estimated": PERMITTED} if row.is_estimated else {})}
         missing = [k for k in admission.attrs if k not in node.attrs]
         require(not missing, f"it lacks {', '.join(missing)}")
         unknown = [k for k in node.attrs if k not in kinds and k not in admission.claims]

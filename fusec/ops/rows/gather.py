@@ -144,7 +144,7 @@ def scatter_reference(
 
 register(Op(
     name="Scatter", kind="piecewise", infer=infer_scatter, reference=scatter_reference,
-    numpy=(np.put_along_axis,), admits=row_admissions.SCATTER,
+    numpy=(np.put_along_axis,), admits=row_admissions.SCATTER, is_estimated=True,
     doc="Operand 0 with operand 1 at the indices that the others are: attrs axes, at as of Gather; "
         "combine: a binary op that joins each element with what is there; chunk: blocks of so many "
         "elements have no place in common, so they may be done at the same time.",
