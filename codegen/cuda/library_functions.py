@@ -15,12 +15,12 @@ from fusec import config
 from fusec.ir import Node
 from fusec.ops.calls.library import LIBRARY, LibraryCall, has_operands
 
-from .quantiles import ARGUMENTS_BEFORE_AXIS, with_nan
+from .adapted_functions import adapted
 
 # What these parameters say CuPy understands as NumPy does.
 _PARAMETERS = ("axis", "axes", "n", "s", "norm", "full_matrices", "compute_uv", "UPLO", "mode",
                "side", "minlength", "return_index", "return_inverse", "return_counts", "equal_nan",
-               "q", "method", "keepdims", "kth", "assume_unique", "invert")
+               "q", "method", "keepdims", "kth", "assume_unique", "invert", "right")
 # CuPy's exceptions for contents and shapes that NumPy may refuse, too.  A TypeError is none: an
 # array of the host that was given to CuPy is a defect of ours.
 REFUSALS = (np.linalg.LinAlgError, ValueError, IndexError)
@@ -102,8 +102,7 @@ def function_of(node: Node, cupy: Any) -> Any:
     own = cupy
     for part in [*module.split(".")[1:], row.function.__name__]:
         own = getattr(own, part, None) or _absent
-    before_axis = ARGUMENTS_BEFORE_AXIS.get(row.op)
-    return own if before_axis is None else with_nan(own, before_axis, cupy)
+    return adapted(row.op, own, cupy)
 
 
 def _absent(*args: Any, **named: Any) -> Any:

@@ -59,7 +59,9 @@ class FakeArray:
             UnownedMemory(seen.ctypes.data, seen.nbytes, self), 0), seen.strides)
 
     def __getitem__(self, mask: Any) -> Any:
-        """The elements where a mask is true; it waits."""
+        """The elements where a mask is true; it waits.  Or a part."""
+        if isinstance(mask, slice):
+            return as_array(type(self), np.ascontiguousarray(self.get()[mask]))
         self.pool.streams.calls.append("masked")
         return as_array(type(self), self.get()[mask.get()])
 

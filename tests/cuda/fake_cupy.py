@@ -78,7 +78,8 @@ class FakeCupy:
                      "nonzero", "flatnonzero", "argwhere", "unique", "bincount",
                      "ascontiguousarray", "median", "percentile", "quantile", "partition",
                      "argpartition", "isin", "union1d", "setdiff1d", "intersect1d", "setxor1d",
-                     "isnan", "any", "where"):
+                     "isnan", "any", "where", "all", "less_equal", "greater_equal", "flip",
+                     "subtract", "take", "nanmedian"):
             setattr(self, name, getattr(of_numpy, name))
 
     def asarray(self, x: Any) -> Any:

@@ -66,6 +66,38 @@ def test_sets(cupy: FakeCupy, function: Any) -> None:
     assert f"numpy.{function.__name__}" in check(cupy, lambda i, j: function(i, j), FIRST, SECOND)
 
 
+FALLING = np.array([2.0, 1, 0.5, 0.5, -1])
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("bins", [FALLING, FALLING[::-1].copy()], ids=["falling", "rising"])
+def test_bins(cupy: FakeCupy, bins: np.ndarray, right: bool) -> None:
+    x = np.append(X.ravel(), [0.5, 2, -1])
+    called = check(cupy, lambda x, b: np.digitize(x, b, right=right), x, bins)
+    assert "numpy.searchsorted" in called
+
+
+def test_bins_in_no_order(cupy: FakeCupy) -> None:
+    jitted = fusec.jit(lambda x, b: np.digitize(x, b))
+    with pytest.raises(ValueError, match="monotonic"):
+        jitted(cupy.asarray(X), cupy.asarray(np.array([0.0, 2, 1])))
+
+
+def test_keys_of_several_dtypes(cupy: FakeCupy) -> None:
+    keys = RNG.normal(size=40), FIRST % 3, (FIRST * 7 % 4).astype("f4")
+    called = check(cupy, lambda a, b, c: np.lexsort((a, b, c)), *keys)
+    assert called == {"numpy.argsort", "numpy.take"}
+
+
+@pytest.mark.parametrize(("f", "name", "args"), [
+    (lambda x: np.nanmedian(x, axis=0), "nanmedian", (WITH_NAN,)),
+    (lambda x: np.nanmedian(x, axis=(0, 1), keepdims=True), "nanmedian", (WITH_NAN,))])
+def test_medians_without_nan(
+    cupy: FakeCupy, f: Callable[..., Any], name: str, args: tuple[np.ndarray, ...]
+) -> None:
+    assert f"numpy.{name}" in check(cupy, f, *args)
+
+
 def test_weighted_counts_where_any_order_serves(cupy: FakeCupy) -> None:
     def counts(i: Any, w: Any) -> Any:
         return np.bincount(i, w, minlength=10)
@@ -95,7 +127,7 @@ def test_work_on_the_host_is_told_once_with_its_line(
     cupy: FakeCupy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def on_host(x: Any) -> Any:
-        return np.nanmedian(x * 2, axis=0) + 1
+        return np.nanquantile(x * 2, 0.5, axis=0) + 1
 
     def on_gpu(x: Any) -> Any:
         return np.median(x * 2, axis=0) + x.max()
@@ -107,6 +139,6 @@ def test_work_on_the_host_is_told_once_with_its_line(
     said = [line for line in capsys.readouterr().err.splitlines() if "copied to the CPU" in line]
     line = on_host.__code__.co_firstlineno + 1
     assert len(said) == 1 and f"test_gpu_order_statistics.py:{line}" in said[0], said
-    assert "nanmedian" in said[0].lower() and "GPU" in said[0]
+    assert "nanquantile" in said[0].lower() and "GPU" in said[0]
     fusec.jit(on_gpu)(cupy.asarray(X))
     assert "copied to the CPU" not in capsys.readouterr().err

@@ -56,7 +56,7 @@ class JoinedLaunch:
 
     def __call__(self) -> None:
         driver, stream = self.driver, self.driver.stream
-        if driver.is_capturing(stream):
+        if self.graph is None or driver.is_capturing(stream):
             for launch in self.launches:
                 launch()
             return
@@ -65,4 +65,8 @@ class JoinedLaunch:
             with driver.device:
                 self.graph.launch(stream)
         except driver.faults.kinds as error:
-            raise driver.faults.of(error, self.kernels) from error
+            if not driver.faults.is_for_memory(error):
+                raise driver.faults.of(error, self.kernels) from error
+            self.graph = None
+            driver.note_no_graph(error)
+            self()

@@ -207,6 +207,9 @@ class GpuKernels(Prepared):
         if "MatMul" in ops and (reason := self._arrays.driver.cublas.refused):
             calls += f"as cuBLAS cannot be called ({reason}), "
         by_blas = f", {len(self.products)} of them by cuBLAS" if self.products else ""
+        if self.products and (reason := self._arrays.driver.cublas.refused):
+            by_blas = (f", until cuBLAS could not be called any more ({reason}): calls run step by "
+                       f"step, with products of CuPy's")
         launches = f"{calls}{count} prepared launch{'' if count == 1 else 'es'}{by_blas}"
         graphs = sum(not replay.refused for replay in self.replays)
         if graphs:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from fusec.core import locks
+from fusec.core import gpus, locks
 from fusec.core.gpus import cupy
 from fusec.core.records import dataclass
 from fusec.errors import FusecError, user_error
@@ -169,9 +169,19 @@ class CupyDriver:
             return None
         try:
             graph = self.captured([launch.filled for launch in launches])
-        except self.faults.kinds:
+        except self.faults.kinds as error:
+            self.note_no_graph(error)
             return None
         return JoinedLaunch(self, launches, graph)
+
+    def note_no_graph(self, error: Exception) -> None:
+        """For people, once: `fusec.devices()` and `fusec.explain` say it."""
+        if not any(note.startswith(self._no_graph) for note in gpus.notes):
+            gpus.notes.append(f"{self._no_graph}: {error}")
+
+    @property
+    def _no_graph(self) -> str:
+        return f"loops on GPU {self.number} launch kernels one by one, as CUDA makes no graph"
 
     # -- kernels that were prepared
 

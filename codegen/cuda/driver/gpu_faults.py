@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .cupy_driver import CupyDriver
 
 MOST_NAMED = 16
+_NO_MEMORY = 2  # cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
 
 
 class Faults:
@@ -39,6 +40,11 @@ class Faults:
         for kernel in kernels:
             self.asked += 1
             self._latest.append((self.asked, kernel))
+
+    @staticmethod
+    def is_for_memory(error: Exception) -> bool:
+        """Whether CUDA had none: the GPU goes on."""
+        return getattr(error, "status", None) == _NO_MEMORY
 
     @contextmanager
     def naming(self) -> Iterator[None]:

@@ -49,15 +49,26 @@ class Replays:
         self._known[addresses] = known  # the latest is the last
         driver.note(self.segment.kernels, len(known.launches))
         try:
-            if known.graph is not None or self._is_worth_a_graph(known):
-                stream = driver.current_stream()
-                if not driver.is_capturing(stream):  # the program makes a graph of its own
-                    known.graph.launch(stream)
-                    return
+            if (known.graph is not None or self._is_worth_a_graph(known)) and self._replay(known):
+                return
             for function, grid, block, words, shared in known.launches:
                 function(grid, block, words, shared_mem=shared)
         except driver.faults.kinds as error:
             raise driver.faults.of(error, self.segment.kernels) from error
+
+    def _replay(self, known: _Known) -> bool:
+        """Launch its graph, where the stream does not make one of the program's own and CUDA has
+        the memory for it."""
+        stream = self.driver.current_stream()
+        if self.driver.is_capturing(stream):
+            return False
+        try:
+            known.graph.launch(stream)
+        except self.driver.faults.kinds as error:
+            if not self.driver.faults.is_for_memory(error):
+                raise
+            known.graph, self.refused = None, f"CUDA has no memory for one: {error}"
+        return known.graph is not None
 
     def _new(self, addresses: tuple[int, ...]) -> _Known:
         if len(self._known) >= MOST:

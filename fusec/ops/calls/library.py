@@ -233,7 +233,7 @@ _TABLE: tuple[LibraryCall, ...] = (
                 takes=("f4", "f8", "c8", "c16")),
     # order
     _row(np.sort, raises="never", gpu="iuf"), _row(np.argsort, raises="never", gpu="iuf"),
-    _row(np.lexsort), _row(np.partition, "kth", gpu="iuf"),
+    _row(np.lexsort, gpu="iuf"), _row(np.partition, "kth", gpu="iuf"),
     _row(np.argpartition, "kth", gpu="iuf"),
     _row(np.searchsorted, "v", gpu="iuf"),
     LibraryCall("SortInPlace", np.ndarray.sort, (), True, called="ndarray.sort"),
@@ -246,9 +246,10 @@ _TABLE: tuple[LibraryCall, ...] = (
     # statistics
     _row(np.median, "a", gpu="iuf"),
     *(_row(f, "a", "q", gpu="iuf") for f in (np.percentile, np.quantile)),
-    _row(np.nanmedian, "a"), _row(np.nanpercentile, "a", "q"), _row(np.nanquantile, "a", "q"),
+    _row(np.nanmedian, "a", gpu="iuf"), _row(np.nanpercentile, "a", "q"),
+    _row(np.nanquantile, "a", "q"),
     _row(np.histogram, "range"), _row(np.histogram2d, "range", takes=("f4", "f8")),
-    _row(np.digitize, "x"), _row(np.histogram_bin_edges, "range", sized=True),
+    _row(np.digitize, "x", gpu="iuf"), _row(np.histogram_bin_edges, "range", sized=True),
     _row(np.interp, "x", "xp", "fp", "left", "right", "period", tried_on="ones", gpu="f"),
     # signals and polynomials
     _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit, tried_on="points"),
