@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fusec.errors import InternalError
 from fusec.ir.sizes.dims import Size
 
 from .structured.not_native import NotNativeError
@@ -58,6 +57,9 @@ class DeviceArrays(ABC):
         return None
 
 
+LibraryFunction = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+
 class Backend(ABC):
     """Makes code for one kind of device, whose memory is ``arrays``; None: it reads the host's.
 
@@ -99,10 +101,10 @@ class Backend(ABC):
         `NotNativeError` where it can only run step by step, each sub-graph as a plan."""
         raise NotNativeError(f"the back end {self.name!r} has no native loops")
 
-    def library_call(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]:
-        """A node that no kernel computes, of a device with ``arrays``, where it `has_kernel`: a
-        function of its operands, and of functions that give the memory of each result."""
-        raise InternalError(f"the back end {self.name!r} calls no library for {node.op}")
+    def library_call(self, node: Node) -> LibraryFunction | None:
+        """A node that no kernel computes, of a device with ``arrays``: a function of its operands,
+        and of functions that give the memory of each result; None: NumPy computes it, of copies."""
+        return None
 
     def status(self) -> Iterable[str]:
         """What its devices need and have of this machine, a line each, for ``fusec doctor``."""

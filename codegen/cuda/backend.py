@@ -111,7 +111,10 @@ class CudaBackend(Backend):
                 return persistent_program(program, strides, self, stats)
             except NotNativeError as error:
                 reason = str(error)
-        return launched_program(program, strides, self, stats, reason)
+        try:
+            return launched_program(program, strides, self, stats, reason)
+        except NotNativeError as error:
+            raise NotNativeError(f"{error}{reason and f'; as one kernel: {reason}'}") from error
 
     def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]:
         """The device's function for a library call in a program: see `ProgramText`."""

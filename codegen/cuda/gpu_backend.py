@@ -51,8 +51,8 @@ class GpuBackend(CudaBackend):
         """See `CudaBackend.library_at`."""
         return call_at(node, self._arrays) if is_called_on_gpu(node) else super().library_at(node)
 
-    def library_call(self, node: Node) -> GpuLibraryCall:
-        return GpuLibraryCall(node, self._arrays)
+    def library_call(self, node: Node) -> GpuLibraryCall | None:
+        return GpuLibraryCall(node, self._arrays) if is_called_on_gpu(node) else None
 
 
 BACKEND = GpuBackend()

@@ -8,12 +8,15 @@ goes through some thousand elements.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from fusec.ir import Node, Value
+from fusec.ir.sizes.bounds import range_of
+from fusec.ir.sizes.dims import is_static, symbols_of
 from fusec.ops import get
 from fusec.ops.calls.checks import is_check
 from fusec.ops.regions.cones import is_copied_whole
+from fusec.ops.regions.small_products import is_opened
 
 # Elements of the largest array that kernels of an iteration read or compute, from which on a device
 # is ahead of a CPU: where the host waits in each iteration, and where one kernel does all of them.
@@ -34,27 +37,34 @@ def is_of_kernels(node: Node) -> bool:
 
 def is_control_of(node: Node, has_kernel: Callable[[Node], bool]) -> bool:
     """Whether it is a branch or loop of kernels, which its device runs."""
-    return get(node.op).is_control and _is_inside(node, has_kernel) and is_worth(node)
+    return get(node.op).is_control and _is_inside(node, has_kernel) and is_worth(node) and (
+        _is_one(node) or not _has_sizes_of_run(node))
 
 
 def why_not_control(node: Node, has_kernel: Callable[[Node], bool]) -> str:
     """Why a branch or loop is not one of kernels, so that the CPU runs it; "": it is one."""
     if is_control_of(node, has_kernel):
         return ""
-    if not all(t.is_static for n in (node, *_all_inside(node)) for t in n.types):
+    deciding = _deciding(node)
+    if deciding is not None:
         most = _most_elements(node)
         if most < LARGE:
             return (f"it has arrays of sizes that the run decides, of up to {most:,} elements: a "
                     f"CPU does a pass over {LARGE:,} while a device waits for them and launches")
-        return "it has arrays of sizes that the run decides, for which loops have no kernels"
+        return (f"it has arrays of sizes that {deciding.op}{_at(deciding)} decides, for which "
+                f"loops have no kernels")
     missing = next((n for n in _all_inside(node) if not _is_inside(n, has_kernel)), None)
     if missing is not None and get(missing.op).is_control:
         return f"{missing.op} inside: {why_not_control(missing, has_kernel)}"
     if missing is not None:
-        return f"{missing.op}{f' at {missing.loc}' if missing.loc else ''} inside has none"
+        return f"{missing.op}{_at(missing)} inside has none"
     least = _least(node)
     return (f"it goes through elements one by one, beside arrays of fewer than {least:,}: a CPU "
             f"takes some nanoseconds for each, a device some hundred")
+
+
+def _at(node: Node) -> str:
+    return f" at {node.loc}" if node.loc else ""
 
 
 def is_worth(node: Node) -> bool:
@@ -76,20 +86,39 @@ def _has_work(node: Node, least: int) -> bool:
 
 def _least(node: Node) -> int:
     """One kernel has no library calls, and needs no number on the host."""
-    is_one = all(is_of_kernels(n) or get(n.op).picks or get(n.op).is_control
-                 or get(n.op).is_given or is_check(n) for n in _all_inside(node))
-    return ONE_KERNEL if is_one else LARGE
+    return ONE_KERNEL if _is_one(node) else LARGE
+
+
+def _is_one(node: Node) -> bool:
+    return all(is_of_kernels(n) or get(n.op).picks or get(n.op).is_control
+               or get(n.op).is_of_sizes or get(n.op).is_given or is_check(n) or is_opened(n)
+               for n in _all_inside(node))
+
+
+def _has_sizes_of_run(node: Node) -> bool:
+    return not all(t.is_static for n in (node, *_all_inside(node)) for t in n.types)
+
+
+def _deciding(node: Node) -> Node | None:
+    """The first node that has sizes of the run, and is none that a kernel computes."""
+    return next((n for n in (node, *_all_inside(node))
+                 if not all(t.is_static for t in n.types) and not _is_of_sizes(n)), None)
+
+
+def _is_of_sizes(node: Node) -> bool:
+    """Whether a kernel may have its sizes, which the run decides by slices."""
+    row = get(node.op)
+    return row.is_of_sizes or bool(row.picks) or is_of_kernels(node) or is_opened(node)
 
 
 def _is_inside(node: Node, has_kernel: Callable[[Node], bool]) -> bool:
-    if not all(t.is_static for t in node.types):
+    if not all(t.is_static for t in node.types) and not _is_of_sizes(node):
         return False
     if get(node.op).is_control:
         return bool(node.graphs) and all(
             _is_inside(n, has_kernel) for graph in node.graphs for n in graph.nodes)
     is_of_numbers = all(v.type.kind != "array" for v in node.inputs)
-    is_part = bool(get(node.op).picks) and 0 not in node.attrs.get("steps", ()) and all(
-        v.type.is_static for v in node.inputs)
+    is_part = bool(get(node.op).picks) or get(node.op).is_of_sizes or is_opened(node)
     return is_part or get(node.op).is_given or has_kernel(node) or (
         is_check(node) and is_of_numbers)
 
@@ -112,15 +141,25 @@ def _of_iteration(node: Node) -> Iterator[Node]:
 
 
 def _most_points(node: Node) -> int:
-    """Elements of the largest array of a kernel inside."""
+    """Elements of the largest array of a kernel inside, or part that is written."""
     kernels = (n for n in _all_inside(node)
                if get(n.op).lowering == "fused" and not get(n.op).picks)
-    return _most(v for n in kernels for v in (*n.inputs, *n.outputs))
+    parts = (n.inputs[1] for n in _all_inside(node) if get(n.op).picks == "write")
+    return _most(_limits(node), (
+        *(v for n in kernels for v in (*n.inputs, *n.outputs)), *parts))
 
 
 def _most_elements(node: Node) -> int:
-    return _most(v for n in (node, *_all_inside(node)) for v in (*n.inputs, *n.outputs))
+    return _most(_limits(node), (
+        v for n in (node, *_all_inside(node)) for v in (*n.inputs, *n.outputs)))
 
 
-def _most(values: Iterable[Value]) -> int:
-    return max((math.prod(v.shape) for v in values if v.type.is_static), default=0)
+def _limits(node: Node) -> dict[str, int]:
+    """Upper bounds of the lengths of slices inside."""
+    return {n.attrs["length"]: n.attrs["limit"] for n in _all_inside(node)
+            if n.op == "Extent" and is_static((n.attrs["limit"],))}
+
+
+def _most(limits: Mapping[str, int], values: Iterable[Value]) -> int:
+    return max((range_of(math.prod(v.shape), limits)[1] for v in values
+                if symbols_of(v.shape) <= limits.keys()), default=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from fusec.core.records import dataclass
+from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
 from fusec.ops import get
 from fusec.ops.calls.subgraph_ops import changed_operands, lane_operands
@@ -33,7 +33,7 @@ class StructuredProgram:
     it starts as a copy of; -1: none.  ``has_loops``: whether any part may run twice.
     ``may_outgrow``: whether there may be no room for a result, so that all has to run again.
     ``is_divisible``: whether iterations may run at the same time, each range of them as a call.
-    ``passes``: what the sub-graphs went through.
+    ``passes``: what the sub-graphs went through.  ``limits``: upper bounds of sizes of the run.
     """
 
     node: Node
@@ -46,6 +46,7 @@ class StructuredProgram:
     may_outgrow: bool = False
     is_divisible: bool = False
     passes: Sequence[BodyPasses] = ()
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return "\n".join([f"structured {self.node.name}:", *print_blocks(self.body, self.exits)])
@@ -79,7 +80,7 @@ def build_program(
     begun = [-1 if k < 0 or is_unset(node.inputs[k].node) else k for k in copied]
     return StructuredProgram(node, tuple(builder.statements), shared.exits, shared.sites, begun,
                              shared.outer, _has_loops(node), bool(shared.guessed),
-                             is_divisible, shared.passes[1:])
+                             is_divisible, shared.passes[1:], shared.limits)
 
 
 def _is_divisible(node: Node, builder: Builder, results: Sequence[Memory]) -> bool:

@@ -88,6 +88,7 @@ class Op:
     raises: Literal["", "never", "often"] = ""  # a call whose operands are there
     checks: Literal["", "index", "condition", "call"] = ""  # what it raises for is its own business
     picks: Literal["", "read", "write"] = ""  # a part at indices that only the run knows
+    is_of_sizes: bool = False  # a size of the run, or defined by it: no element is computed
     # Rules that transformations of graphs ask.  Importing `fusec.ops.derivatives`, which says what
     # they are, fills the first three.
     partials: Any = None  # of an elementwise row: a derivative for each operand

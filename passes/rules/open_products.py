@@ -7,16 +7,12 @@ leaves: products that the library does better
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from fusec.ir import Graph, Node, Value
-from fusec.ir.sizes.dims import is_static
+from fusec.ops.regions.small_products import is_opened
 
 from ..rewrite import Replacement, Rewriter, rewrite
-
-SMALL_PRODUCT = 40**3  # multiplications of a product of matrices that is open-coded
 
 
 def open_products(graph: Graph) -> Graph:
@@ -25,25 +21,15 @@ def open_products(graph: Graph) -> Graph:
 
 
 def _visit(node: Node, rewriter: Rewriter) -> Replacement:
-    if node.op != "MatMul":
+    if not is_opened(node):
         return None
     a, b = node.inputs
-    if a.type.rank > 2 or b.type.rank > 2 or _is_large(a, b):
-        return None
     if a.type.rank == b.type.rank == 2:
         return (_of_matrices(rewriter, a, b),)
     if a.type.rank == 1 and b.type.rank == 2:
         b = rewriter.emit("Transpose", b, perm=(1, 0))
     product = rewriter.emit("Mul", a, b)
     return (_kinded(rewriter, _summed(rewriter, product, product.type.rank - 1), node),)
-
-
-def _is_large(a: Value, b: Value) -> bool:
-    """Whether it is a product of two matrices that the library does better."""
-    if a.type.rank + b.type.rank < 4:
-        return False
-    sizes = (*a.shape, b.shape[1])
-    return is_static(sizes) and math.prod(sizes) > SMALL_PRODUCT
 
 
 def _of_matrices(rewriter: Rewriter, a: Value, b: Value) -> Value:

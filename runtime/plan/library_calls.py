@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen.backend import DeviceArrays
 from fusec.codegen.structured.calls.call_statements import NodeCall
 from fusec.codegen.structured.memory import View
 from fusec.errors import UnsupportedError
@@ -106,6 +107,32 @@ def is_unshared(view: np.ndarray, *operands: Any) -> bool:
         if base is o or (type(o) is np.ndarray and base is o.base):
             return False
     return True
+
+
+class HostCopies:
+    """Operands and results of a call of NumPy's whose arrays are a device's."""
+
+    def __init__(self, arrays: DeviceArrays) -> None:
+        self.arrays = arrays
+
+    def fetched(self, operand: Any) -> Any:
+        is_there = isinstance(operand, np.ndarray) and self.arrays.is_there(operand)
+        return self.arrays.fetch(operand) if is_there else operand
+
+    def brought(self, result: Any, made: Sequence[Callable[[], Any]]) -> list[Any]:
+        """The results in the memory that these functions give, or in fresh memory there."""
+        results = [result] if len(made) == 1 and type(result) is np.ndarray else leaves_of(result)
+        return [self._brought(np.asarray(one), memory()) for one, memory in zip(
+            results, made, strict=True)]
+
+    def _brought(self, result: np.ndarray, memory: Any) -> Any:
+        if memory is None:
+            return self.arrays.bring(np.ascontiguousarray(result))
+        if self.arrays.is_there(memory):
+            self.arrays.write(memory, np.ascontiguousarray(result, dtype=memory.dtype))
+        else:
+            memory[...] = result
+        return memory
 
 
 def nothing() -> None:

@@ -26,7 +26,14 @@ from fusec.ops.calls.library import decode
 from ..call_spec import ResultSpec, cells_of
 from ..failed_checks import check_error, numpy_error
 from .draw_text import draw_text
-from .library_calls import LibraryRun, call_expression, check_result, is_unshared, nothing
+from .library_calls import (
+    HostCopies,
+    LibraryRun,
+    call_expression,
+    check_result,
+    is_unshared,
+    nothing,
+)
 from .plan_text import Plan, PlanText
 from .segments import Segment, SizedSegment, runs_of
 from .sub_programs import copy_maker, on_host
@@ -203,16 +210,28 @@ class PlanSource(PlanText):
 
     def _device_call(self, step: NodeCall, operands: list[str]) -> None:
         """A call whose arrays are a device's; numbers are in cells, as ever."""
-        call = self.bind("call", self.call_plan.backend.library_call(step.node))
+        function = self.call_plan.backend.library_call(step.node)
         memory = ", ".join(self._device_memory(place) if place.is_static else (
             self.once("nothing", nothing)) for place in step.results)
-        self.line(f"results = {call}([{', '.join(operands)}], [{memory}])")
+        if function is None:
+            self._call_of_copies(step, operands, memory)
+        else:
+            call = self.bind("call", function)
+            self.line(f"results = {call}([{', '.join(operands)}], [{memory}])")
         for number, place in enumerate(step.results):
             if not place.is_static:
                 check = self.bind("check", functools.partial(check_result, step.node))
                 self.line(f"{check}(results[{number}], {self.bind('place', place)}, sizes)")
             if not place.is_cell:
                 self._assign(place.key, f"results[{number}]")
+
+    def _call_of_copies(self, step: NodeCall, operands: list[str], memory: str) -> None:
+        """NumPy's call, of the operands on the host."""
+        assert self.call_plan.arrays is not None
+        copies = self.bind("copies", HostCopies(self.call_plan.arrays))
+        given = [f"{copies}.fetched({operand})" for operand in operands]
+        call = call_expression(step.node, given, self.bind, self._bind_data)
+        self.line(f"results = {copies}.brought({call}, [{memory}])")
 
     def _product(self, step: NodeCall, operands: list[str]) -> None:
         target = step.results[0]

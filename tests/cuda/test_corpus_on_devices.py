@@ -66,12 +66,13 @@ def test_loops_of_the_corpus(program: Program, monkeypatch: pytest.MonkeyPatch) 
     _check(program, monkeypatch)
 
 
-def test_windows_and_rows_beside_arrays_of_some_size_are_kernels(
+def test_windows_rows_and_slices_of_some_size_are_kernels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Sizes from which one kernel for all iterations is ahead of a CPU; no large size of these is
-    a launch's."""
-    large = {"heston_paths": True, "bilateral_filter": True, "floyd_warshall": False}
+    a launch's.  Of the last three the iteration decides the sizes."""
+    large = {"heston_paths": True, "bilateral_filter": True, "floyd_warshall": False,
+             "lu_solve": True, "haar": True, "sieve": True}
     with as_gpu(monkeypatch):
         for program in ALL:
             if program.name in large:

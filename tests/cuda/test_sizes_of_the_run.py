@@ -1,5 +1,5 @@
-"""Kernels over sizes that only the run knows: their layout is that of the text, whatever the sizes.
-"""
+"""Kernels over sizes that only the run knows: layouts are those of their text, whatever the sizes;
+loops in which slices are as long as the iteration says are one kernel."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
+from fake_cupy import as_gpu
 
 import fusec
+from fusec.codegen.cuda.persistent import program as persistent_programs
+from fusec.codegen.kernels import kernel_nodes
 
 HOST = "/device:CUDAHOST:0"
 RNG = np.random.default_rng(5)
@@ -38,15 +42,173 @@ def total(x: Any, y: Any) -> Any:
     return m.sum() + m.max()
 
 
-@pytest.mark.parametrize("n", [3, 700, 40_000])
-@pytest.mark.parametrize("program", [short_rows, columns, apart, normalised, total],
-                         ids=lambda p: p.__name__)
-def test_results_are_numpys(program: Callable[..., Any], n: int) -> None:
+PROGRAMS = (short_rows, columns, apart, normalised, total)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_results_are_numpys(program: Callable[..., Any]) -> None:
     """Rows of 24 float32, which share a warp where sizes are known; neighbours at addresses that
     are not aligned."""
-    for size in (n, n + 13):  # one text for both
+    jitted = fusec.jit(program, device=HOST)
+    for size in (3, 700, 5003):
         x = np.abs(RNG.normal(size=size)).astype(np.float32)
         x[::3] *= -1
         y = RNG.uniform(1, 2, 24).astype(np.float32)
-        got = fusec.jit(program, device=HOST)(x, y)
-        np.testing.assert_allclose(got, program(x, y), rtol=1e-3)
+        np.testing.assert_allclose(jitted(x, y), program(x, y), rtol=1e-3)
+
+
+# ------------------------------------------------------------------ in loops that are one kernel
+
+
+def triangle(a: Any, n: Any) -> Any:
+    """Products of rows as long as the iteration says, and roots on the way."""
+    rows = np.zeros_like(a)
+    for i in range(n):
+        for j in range(i + 1):
+            s = a[i, j] - rows[i, :j] @ rows[j, :j]
+            if i == j:
+                rows[i, i] = np.sqrt(np.abs(s) + 1)
+            else:
+                rows[i, j] = s / rows[j, j]
+    return rows
+
+
+def eliminated(a: Any, n: Any) -> Any:
+    """With rows exchanged: a check of indices, and a store in the operand that is checked."""
+    a, order = a.copy(), np.arange(len(a))
+    for k in range(n - 1):
+        p = k + np.argmax(np.abs(a[k:, k]))
+        if p != k:
+            a[[k, p]] = a[[p, k]]
+            order[[k, p]] = order[[p, k]]
+        a[k + 1:, k] /= a[k, k]
+        a[k + 1:, k + 1:] -= np.outer(a[k + 1:, k], a[k, k + 1:])
+    return a, order
+
+
+def reduced(a: Any, n: Any) -> Any:
+    """Rows, columns and all of a part; a mean, whose divisor is a size of the run."""
+    out = np.zeros((len(a), 4))
+    for k in range(1, n):
+        part = a[k:, :k]
+        out[k, 0] = part.sum(1).max()
+        out[k, 1] = part.sum(0).min()
+        out[k, 2] = part.mean()
+        out[k, 3] = np.argmin(a[k, k:])
+    return out
+
+
+def softened(a: Any, n: Any) -> Any:
+    """Rows whose values a later stage needs again."""
+    a = a.copy()
+    for k in range(1, n):
+        e = np.exp(a[:k, k:] - a[:k, k:].max(1, keepdims=True))
+        a[:k, k:] = e / e.sum(1, keepdims=True) + a[:k, k:]
+    return a
+
+
+def strided(a: Any, n: Any) -> Any:
+    """Steps that the run decides."""
+    x = a.ravel().copy()
+    for k in range(2, n):
+        x[k * k::k] = k
+        x[:k] += 0.5
+        x[k::2] *= 1.25
+    return x
+
+
+def halved(a: Any, n: Any) -> Any:
+    """A size that is divided, and two arrays that change places."""
+    x, m = a.ravel().copy(), n * n
+    while m > 1:
+        m = m // 2
+        low, high = x[:2 * m:2].copy(), x[1:2 * m:2].copy()
+        x[:m], x[m:2 * m] = (low + high) / 2, (low - high) / 2
+    return x
+
+
+LOOPS = (triangle, eliminated, reduced, softened, strided, halved)
+
+
+@pytest.fixture
+def on_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops of any size are the device's."""
+    monkeypatch.setattr(kernel_nodes, "LARGE", 0)
+    monkeypatch.setattr(kernel_nodes, "ONE_KERNEL", 0)
+
+
+def compared(got: Any, want: Any) -> None:
+    for one, other in zip(*map(optree.tree_leaves, (got, want)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("program", LOOPS, ids=lambda p: p.__name__)
+def test_a_loop_is_one_kernel(program: Callable[..., Any]) -> None:
+    a, jitted = RNG.uniform(1, 2, (17, 17)), fusec.jit(program, device=HOST)
+    with fusec.config.override(cuda_host_seed=3):
+        for n in (17, 2, 9):
+            compared(jitted(a.copy(), np.int64(n)), program(a.copy(), n))
+    control = jitted.concrete(a, np.int64(9)).control[0]
+    assert "one kernel that does all of it" in control.reason
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("seed", [0, 5])
+def test_blocks_share_what_is_large(seed: int) -> None:
+    a, jitted = RNG.uniform(1, 2, (130, 130)), fusec.jit(softened, device=HOST)
+    with fusec.config.override(cuda_host_seed=seed):
+        compared(jitted(a.copy(), np.int64(4)), softened(a.copy(), 4))
+    run: Any = jitted.concrete(a, np.int64(4)).control[0].run
+    assert run.program.code.shape.at({})[0] > 1
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("program", [triangle, eliminated], ids=lambda p: p.__name__)
+def test_calls_are_prepared(
+    program: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = RNG.uniform(1, 2, (9, 9))
+    with as_gpu(monkeypatch) as cupy:
+        jitted, given = fusec.jit(program), cupy.asarray(a)
+        for n in (9, 9, 4, 7):
+            cupy.calls.clear()
+            got = optree.tree_map(lambda x: x.get(), jitted(given, np.int64(n)))
+            compared(got, program(a.copy(), n))
+        assert cupy.calls.count("persistent") == 1
+        (trace,) = jitted.traces
+        assert trace.gpu_call.function is not None, trace.gpu_call.reason
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("program", [triangle, halved], ids=lambda p: p.__name__)
+def test_where_no_kernel_can_be_made_steps_run(
+    program: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices are NumPy's, of copies on the host."""
+    monkeypatch.setattr(persistent_programs, "MOST_LINES", 0)
+    a = RNG.uniform(1, 2, (6, 6))
+    jitted = fusec.jit(program, device=HOST)
+    compared(jitted(a.copy(), np.int64(6)), program(a.copy(), 6))
+    control = jitted.concrete(a, np.int64(6)).control[0]
+    assert "lines of code" in control.reason
+
+
+def wrong_index(a: Any, n: Any) -> Any:
+    for k in range(n):
+        a[[k, k + 2]] = a[[k + 2, k]] + 1
+        a[k:, 0] *= 2
+    return a
+
+
+@pytest.mark.usefixtures("on_device")
+def test_checks_of_what_is_changed_come_first() -> None:
+    a = RNG.uniform(1, 2, (6, 6))
+    there = fusec.jit(wrong_index, device=HOST)
+    np.testing.assert_array_equal(there(a.copy(), np.int64(4)), wrong_index(a.copy(), 4))
+    with pytest.raises(IndexError) as want:
+        fusec.jit(wrong_index)(a.copy(), np.int64(6))
+    with pytest.raises(IndexError) as got:
+        there(a.copy(), np.int64(6))
+    assert str(got.value) == str(want.value)
+    assert "one kernel" in there.concrete(a, np.int64(6)).control[0].reason

@@ -7,22 +7,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from fusec.core.records import replace
+from fusec.ir.sizes.dims import Size
 
 from ...kernels.loop_ir import Stage
 from ...kernels.specialise import LoopForm
 from ..module import WARP
 from ..scalars.emitter import CudaEmitter
-from .launch_plan import Geometry, Layout, blocks_for
+from .launch_plan import Geometry, Layout, blocks_for, pieces
 from .nest_kernel import KernelWriter, ThreadPoint, pack_lanes
 
 MOST_BLOCKS = (1 << 31) - 1  # of a grid
 
 
-def packs_of(form: LoopForm, lanes: int, loops: range | None = None) -> int:
+def packs_of(form: LoopForm, lanes: int, loops: range | None = None) -> Size:
     """Packs of these loops (all by default), the axis among them."""
     before = [n for loop, n in enumerate(form.extents)
               if loop != form.axis and (loops is None or loop in loops)]
-    return math.prod(before) * -(-form.extents[form.axis] // lanes)
+    return math.prod(before) * pieces(form.extents[form.axis], lanes)
 
 
 def grid_start(index: str) -> tuple[str, str]:

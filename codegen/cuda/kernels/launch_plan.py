@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fusec.core.records import dataclass
+from fusec.ir.sizes.dims import Size, maximum, minimum
 
 from ...kernels.specialise import LoopForm
 
@@ -25,25 +26,36 @@ class Layout:
     shared memory; ``scratch``: elements of each scratch row in global memory; ``partials``: bytes.
     """
 
-    blocks: int
-    threads: tuple[int, int]
-    work: int
+    blocks: Size
+    threads: tuple[Size, Size]
+    work: Size
     shared: int = 0
-    scratch: int = 0
-    partials: int = 0
-    row_packs: int = 0
-    row_points: int = 0
-    row_bytes: int = 0
+    scratch: Size = 0
+    partials: Size = 0
+    row_packs: Size = 0
+    row_points: Size = 0
+    row_bytes: Size = 0
     chunks: int = 1
 
 
-Geometry = Callable[[LoopForm], Layout]  # of a form with its sizes evaluated
+# Of a form: of numbers where its sizes are evaluated, else of expressions of them.
+Geometry = Callable[[LoopForm], Layout]
 MAX_BLOCKS = 1 << 14  # threads go on with a grid's stride after these
 
 
-def blocks_for(work: int, threads: int, limit: int = MAX_BLOCKS) -> int:
+def blocks_for(work: Size, threads: Size, limit: int = MAX_BLOCKS) -> Size:
     """Enough blocks for a thread for each piece of work, up to a limit."""
-    return max(1, min(limit, -(-work // threads)))
+    return maximum(1, minimum(limit, pieces(work, threads)))
+
+
+def pieces(size: Size, of: Size) -> Size:
+    """A size divided, rounded up; of no negative one, for kernels divide towards 0."""
+    return (size + of - 1) // of
+
+
+def either(is_first: Size, first: Size, second: Size) -> Size:
+    """By a size that is 1 or 0."""
+    return is_first * first + (1 - is_first) * second
 
 
 def reciprocal(divisor: int) -> tuple[int, int]:

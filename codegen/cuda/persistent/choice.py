@@ -38,14 +38,18 @@ class ChosenWay:
     launches: int
     looks: int
     has_loops: bool = True
+    is_only_way: bool = False  # launches have no sizes that only the run knows
 
     @property
     def is_persistent(self) -> bool:
-        return self.persistent_us <= _WORTH * self.launched_us
+        return self.is_only_way or self.persistent_us <= _WORTH * self.launched_us
 
     def __str__(self) -> str:
         looks = f", {self.looks} of which the host waits for" if self.looks else ""
         of = "an iteration" if self.has_loops else "it"
+        if self.is_only_way:
+            return (f"{of} is estimated at {self.persistent_us:.2g} us beside nests of sizes that "
+                    f"the run decides, which launches of them cannot have")
         return (f"{of} is estimated at {self.persistent_us:.2g} us, and at "
                 f"{self.launched_us:.2g} us as {self.launches} "
                 f"{'launch' if self.launches == 1 else 'launches'}{looks}")
@@ -60,7 +64,8 @@ def choose(program: StructuredProgram, made: ProgramKernel) -> ChosenWay:
     moved, looks = sum(_bytes(grid.form) for grid in static), _looks(program)
     return ChosenWay(made.barriers * barrier + moved / (1e3 * rate),
                   LAUNCH_US * made.launches + moved / (1e3 * GRID_GBS) + looks * LOOK_US,
-                  made.launches, looks, program.has_loops)
+                  made.launches, looks, program.has_loops,
+                  any(grid.limits is not None for grid in made.grids))
 
 
 def _threads(grid: Any) -> int:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from fusec.codegen.structured.not_native import NotNativeError
-from fusec.core.records import dataclass
+from fusec.core.records import dataclass, replace
 from fusec.ir.lazy_values import lazy
 from fusec.ir.sizes.bindings import Bindings
+from fusec.ir.sizes.bounds import range_of
+from fusec.ir.sizes.dims import Size
 
 from ...kernels.specialise import LoopForm
 from ..compiled_nests import CudaForm, code_key, fixed_argument, raw_bits
@@ -94,14 +96,44 @@ class NestFunctions:
 
 
 class NestGrid:
-    """The grid of a nest's function, and its arguments that are numbers, at sizes."""
+    """The grid of a nest's function, and its arguments that are numbers, at sizes.
 
-    def __init__(self, form: CudaForm, function: DeviceNest) -> None:
-        self.form, self.function = form, function
+    ``limits``: upper bounds of sizes that the kernel itself knows only while it runs; None where a
+    call knows all.
+    """
+
+    def __init__(
+        self, form: CudaForm, function: DeviceNest, limits: Bindings | None = None
+    ) -> None:
+        self.form, self.function, self.limits = form, function, limits
         self._last: tuple[LoopForm, Layout] | None = None
 
+    @property
+    def is_of_call(self) -> bool:
+        """Whether a call has to say its sizes."""
+        return not self.form.is_static and self.limits is None
+
+    @lazy
+    def of_run(self) -> Layout:
+        """The layout as expressions of sizes that the kernel computes."""
+        return self.function.written.geometry(self.form.loops)
+
+    @lazy
+    def largest(self) -> Layout:
+        """At least what any of its sizes needs."""
+        limits, at, written = self.limits or {}, self.of_run, self.function.written.kernel
+
+        def most(size: Size) -> int:
+            return range_of(size, limits)[1]
+
+        threads = min(written.max_threads, most(at.threads[0] * at.threads[1]))
+        return replace(at, blocks=most(at.blocks), threads=(threads, 1), work=most(at.work),
+                       scratch=most(at.scratch), partials=most(at.partials))
+
     def layout(self, sizes: Bindings) -> Layout:
-        """How a launch of its own would be laid out."""
+        """How a launch of its own would be laid out; the largest of what the kernel decides."""
+        if self.limits is not None:
+            return self.largest
         if self.form.is_static and self._last is not None:
             return self._last[1]
         loops = self.form.loops if self.form.is_static else self.form.loops.at_sizes(sizes)
@@ -120,6 +152,10 @@ class NestGrid:
         """Whether blocks of any power of two have the threads of whole blocks of the nest's."""
         threads = self.layout(sizes).threads
         return LEAST_BLOCK % (threads[0] * threads[1]) == 0
+
+    def size_for(self, slot: Slot) -> Size:
+        """The number for a slot, as an expression of sizes that the kernel computes."""
+        return fixed_argument(slot, self.form.loops, (), self.of_run)
 
     def argument(self, slot: Slot, sizes: Bindings) -> int:
         """The number for a slot."""

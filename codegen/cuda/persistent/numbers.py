@@ -5,12 +5,13 @@ A complex number is a pair of floats; operations on it are those of its parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from fusec.codegen.structured.memory import Operand, View
+from fusec.ir.sizes.dims import Dim, Size
 from fusec.ops.complex_parts import component
 
 from ..kernels.nest_kernel import in_memory
@@ -49,6 +50,25 @@ def stored(value: CudaValue) -> str:
     if value.dtype.kind == "c":
         return f"store_complex({{}}, {value})"
     return f"store<{memory_type(value.dtype)}>({{}}, {in_memory(value)})"
+
+
+def size_text(size: Size, symbol: Callable[[str], str]) -> str:
+    """A size as an expression of int64, by those of its symbols."""
+    if not isinstance(size, Dim):
+        return f"i64({size})"
+    terms = ("*".join([f"i64({factor})"] * (factor != 1 or not monomial) + [
+        _atom_text(atom, symbol) for atom in monomial]) for monomial, factor in size.terms)
+    return f"({' + '.join(terms)})"
+
+
+_OF_SIZES = {"//": "quotient_of", "%": "rest_of", "min": "smaller_of", "max": "larger_of"}
+
+
+def _atom_text(atom: Any, symbol: Callable[[str], str]) -> str:
+    if isinstance(atom, str):
+        return symbol(atom)
+    left, right = (size_text(part, symbol) for part in (atom.left, atom.right))
+    return f"{_OF_SIZES[atom.function]}({left}, {right})"
 
 
 def words_of(dtype: np.dtype) -> int:

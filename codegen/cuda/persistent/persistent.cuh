@@ -45,6 +45,12 @@ FUSEC_INLINE void fusec_grid_barrier(u32 *arrived) {
 }
 #endif
 
+// Sizes that the run decides: quotients are rounded down, as Python's.
+FUSEC_INLINE i64 quotient_of(i64 a, i64 b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+FUSEC_INLINE i64 rest_of(i64 a, i64 b) { return a - quotient_of(a, b) * b; }
+FUSEC_INLINE i64 smaller_of(i64 a, i64 b) { return a < b ? a : b; }
+FUSEC_INLINE i64 larger_of(i64 a, i64 b) { return a > b ? a : b; }
+
 // A complex number of the program's.
 template <class T> struct Complex {
   T real, imag;

@@ -90,8 +90,8 @@ def prepared_loop(step: NodeCall) -> PreparedLoop | str:
     if run is None or not isinstance(program, PersistentProgram):
         return f"{name} is a program of its own"
     made = program.made
-    if any(source[0] in _OF_CALLS for source in made.arguments) or not all(
-            grid.form.is_static for grid in made.grids):
+    if any(source[0] in _OF_CALLS for source in made.arguments) or any(
+            grid.is_of_call for grid in made.grids):
         return f"sizes of {name} are known when it runs"
     read = [o for n, o in enumerate(step.operands)
             if ("operand", n) in made.arguments or n in made.numbers]

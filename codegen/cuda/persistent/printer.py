@@ -20,6 +20,7 @@ from ..programs.residence import reads
 from ..programs.residence import walk as statements_of
 from ..scalars.scalar_functions import call_scalar, refusal
 from ..scalars.scalar_ops import emit_operation
+from .check_nests import checks_alone
 from .nest_printer import call_nest
 from .numbers import loaded, number_type, stored
 from .program_kernel import ProgramKernel
@@ -135,6 +136,10 @@ def _exchange(kernel: ProgramKernel, x: s.Exchange) -> None:
             kernel.em.line(f"{first!r} = e{n};")
 
 
+def _define_size(kernel: ProgramKernel, x: s.DefineSize) -> None:
+    kernel.define_size(x.symbol, str(kernel.value(x.value)))
+
+
 def _point_into(kernel: ProgramKernel, x: s.PointInto) -> None:
     kernel.em.line(f"{x.alias!r} = {kernel.value(x.condition)} ? {kernel.place(x.place)} : "
                    f"{x.orelse!r};")
@@ -151,11 +156,9 @@ def _is_at(kernel: ProgramKernel, x: s.IsAt) -> None:
 
 def _copy(kernel: ProgramKernel, x: s.Copy) -> None:
     """Through memory of its own where the two may overlap."""
-    if any(isinstance(step, Register) for step in (*x.target.strides, *x.source.strides)):
-        raise NotNativeError("a copy at steps that only the run knows")
     classes = [kernel.aliases.class_of(v.memory) for v in (x.target, x.source)]
-    place = kernel.place(x.target), x.target.strides, classes[0]
-    source = kernel.place(x.source), x.source.strides, classes[1]
+    place = kernel.place(x.target), kernel.steps(x.target), classes[0]
+    source = kernel.place(x.source), kernel.steps(x.source), classes[1]
     is_aliased = "alias" in (x.target.memory.origin, x.source.memory.origin)
     if classes[0] == classes[1] and (is_aliased or x.target.memory is x.source.memory):
         own = (kernel.memory_of(x.source.memory.nbytes),
@@ -176,11 +179,14 @@ def _copied(kernel: ProgramKernel, target: Any, source: Any, like: View) -> None
 
 def _run_kernel(kernel: ProgramKernel, x: s.RunKernel) -> None:
     exits = [use.exit for use in x.nests if use.exit >= 0]
-    if exits and _may_overlap(kernel, x):
-        raise NotNativeError("a kernel that checks and changes its operand")
     places, keys = _buffers(kernel, x)
     forms = [CudaForm(use.form, x.kernel) for use in x.nests]
     forms = [form for form in forms if not form.is_static or stores(form)]
+    if exits and forms and _may_overlap(kernel, x):
+        for form in checks_alone(forms):
+            call_nest(kernel, form, places, *_accessed(x.kernel, form, keys))
+        kernel.leave_where_a_check_failed(exits[0], list(x.operands))
+        exits = []
     together = not _may_overlap(kernel, x) and may_be_joined(
         x.kernel, [form.loops for form in forms])
     for form in forms:
@@ -297,12 +303,12 @@ def _point(kernel: ProgramKernel, x: s.Point) -> None:
 _PRINT: dict[type, Callable[[ProgramKernel, Any], None]] = {
     s.Number: _number, s.Let: _let, s.CallScalar: _call_scalar, s.Input: _input,
     s.Output: _output, s.Declare: _declare, s.Get: _get, s.Set: _set,
-    s.Load: _load, s.Store: _store, s.Copy: _copy, s.Exchange: _exchange, s.Point: _point,
-    s.PointInto: _point_into, s.IsAt: _is_at, s.RunKernel: _run_kernel, s.Check: _check,
+    s.DefineSize: _define_size, s.Load: _load, s.Store: _store, s.Copy: _copy,
+    s.Exchange: _exchange, s.Point: _point, s.PointInto: _point_into, s.IsAt: _is_at,
+    s.RunKernel: _run_kernel, s.Check: _check,
     s.If: _if, s.While: _while, s.CountedLoop: _counted_loop, s.Poll: _poll,
 }
 _REFUSED: dict[type, str] = {
-    s.DefineSize: "a size that only the run knows",
     s.CallPython: "a library call",
     s.CanDraw: "a draw from NumPy's generators",
     s.CheckIndices: "a check of an array of indices",

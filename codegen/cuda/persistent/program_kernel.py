@@ -6,7 +6,7 @@ takes the same branches.  What a nest leaves is in memory, behind a barrier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,10 @@ from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram
 from fusec.core.records import dataclass
 from fusec.ir.sizes.bindings import Bindings, resolve
-from fusec.ir.sizes.dims import Size, is_static, symbols_of
+from fusec.ir.sizes.dims import Size, is_static, symbol, symbols_of
 
 from ..module import CudaParam, ParamKind
-from ..programs.program_text import address_text
+from ..programs.program_text import address_text, still
 from ..programs.residence import reads, walk
 from ..scalars.emitter import CudaEmitter, CudaValue, literal
 from .hazards import Hazards
@@ -39,6 +39,7 @@ from .numbers import (
     number_literal,
     number_type,
     placed,
+    size_text,
     stored,
     type_in_memory,
     words_of,
@@ -89,6 +90,7 @@ class ProgramKernel:
         self.readers = {r for x in walk(program.body) for r in reads(x)}
         self.operations = 0  # of an element, in the largest kernel
         self.left: dict[int, Memory] = {}
+        self.sizes: set[str] = set()  # symbols that the kernel defines
         self.numbers: dict[int, np.dtype] = {}  # that are operands, by position
         self.results: dict[int, tuple[np.dtype, str]] = {}  # numbers, and how each is stored
         self.exits: dict[int, list[Operand | View]] = {}
@@ -123,12 +125,54 @@ class ProgramKernel:
         """A size as an int64."""
         if is_static((size,)):
             return literal(np.dtype(np.int64), size)
-        self.require_outer(size)
-        return self.number_of(("size", size), lambda sizes: int(resolve(size, sizes)))
+        if self.is_of_call(size):
+            return self.number_of(("size", size), lambda sizes: int(resolve(size, sizes)))
+        return size_text(size, self._symbol)
+
+    def size_once(self, size: Size) -> str:
+        """A size that loops compare with."""
+        text = self.size(size)
+        return text if is_static((size,)) or self.is_of_call(size) else (
+            self.em.named("i64", text, "size"))
+
+    def _symbol(self, name: str) -> str:
+        return f"size_{name}" if name in self.sizes else self.size(symbol(name))
+
+    def define_size(self, name: str, value: str) -> None:
+        """A size that the run knows from here on."""
+        if name not in self.sizes:
+            self.sizes.add(name)
+            self.head.append(f"i64 size_{name} = 0;")
+        self.em.line(f"size_{name} = {value};")
+
+    def steps(self, view: View) -> tuple[Size, ...]:
+        """The strides of a view, those that the run decides as sizes."""
+        return tuple(self._step(step) if isinstance(step, Register) else step
+                     for step in view.strides)
+
+    def _step(self, register: Register) -> Size:
+        name = f"step_{register!r}"
+        self.define_size(name, repr(register))
+        return symbol(name)
+
+    def is_of_call(self, *sizes: Any) -> bool:
+        """Whether these are known when the program begins."""
+        return symbols_of(sizes) <= self.program.outer
+
+    def limits_of(self, sizes: tuple[Any, ...]) -> Mapping[str, int] | None:
+        """Upper bounds of sizes some of which only the run knows; None where a call knows all."""
+        if self.is_of_call(sizes):
+            return None
+        limits = {**self.program.limits, **dict.fromkeys(
+            (name for name in self.sizes if name.startswith("step_")), 0)}
+        unknown = sorted(symbols_of(sizes) - limits.keys())
+        if unknown:
+            raise NotNativeError(f"a size that only the run knows, without a bound: {unknown[0]}")
+        return limits
 
     def require_outer(self, *sizes: Any) -> None:
         """Sizes that are known when the program begins."""
-        if not symbols_of(sizes) <= self.program.outer:
+        if not self.is_of_call(*sizes):
             raise NotNativeError("a size that only the run knows")
 
     # -- numbers
@@ -239,6 +283,9 @@ class ProgramKernel:
         size: str = "0",
     ) -> None:
         """End the kernel at an exit; all threads come here."""
+        for operand in operands:
+            if isinstance(operand, View):
+                still(operand)  # the host shows it
         self.exits[exit_] = list(operands)
         em = self.em
         with em.block("if (is_leader())"):

@@ -106,6 +106,7 @@ class SpreadView:
 
 register(Op(
     name="Fill", kind="extern", infer=infer_fill, reference=fill_reference, cost=1000.0,
+    is_of_sizes=True,
     raises="never", called="np.full", admits=FILL,
     doc="A value broadcast to sizes that it does not have: the other operands. attrs shape.",
 ))
@@ -117,6 +118,6 @@ def size_reference(*arrays: Any, size: int) -> int:
 
 register(Op(
     name="Size", kind="extern", infer=lambda types, attrs: (_TYPE,), reference=size_reference,
-    cost=1000.0, takes="i", raises="never", called="len", admits=SIZE_NUMBER,
+    cost=1000.0, takes="i", raises="never", called="len", admits=SIZE_NUMBER, is_of_sizes=True,
     doc="attrs size; the operands are the values whose results define its symbols.",
 ))

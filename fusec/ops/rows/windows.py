@@ -131,7 +131,7 @@ def _undefined(dtype: np.dtype) -> Any:
 register(Op(
     name="Extent", kind="extern", admits=row_admissions.EXTENT, infer=infer_extent,
     reference=extent_reference,
-    raises="never", called="slice",
+    is_of_sizes=True, raises="never", called="slice",
     doc="First index and length of a slice; attrs: given (start, stop), step, limit, length.",
 ))
 register(Op(

@@ -12,11 +12,13 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
+from fusec.ir.sizes.dims import Size, maximum, minimum
+
 from ....kernels.loop_ir import Expr, Stage
 from ....kernels.specialise import LoopForm
 from ...module import WARP
 from ...scalars.emitter import BOOL, CudaValue, memory_type, type_name
-from ..launch_plan import Geometry, Layout, blocks_for
+from ..launch_plan import Geometry, Layout, blocks_for, either
 from ..nest_kernel import ThreadPoint, in_memory
 from .accumulators import CudaAccumulator, accumulate, declare, is_indexed, join
 from .rows import ON_CHIP_BYTES, RowKernel, inner_points
@@ -180,7 +182,7 @@ class ColumnKernel(RowKernel):
             columns = math.prod(form.extents[: form.outer])
             limit = MAX_SCRATCH_BLOCKS if form.nest.scratch else 1 << 16
             blocks = blocks_for(columns, COLUMNS, limit)
-            scratch = blocks * COLUMNS * max(1, inner_points(form)) if form.nest.scratch else 0
+            scratch = blocks * COLUMNS * maximum(1, inner_points(form)) if form.nest.scratch else 0
             return Layout(blocks, (COLUMNS, groups_of(form)), columns, scratch=scratch)
 
         return layout
@@ -192,12 +194,13 @@ def may_share_rows(form: LoopForm) -> bool:
     return not nest.scratch and not nest.has_scans and _shared_bytes(form) <= ON_CHIP_BYTES
 
 
-def groups_of(form: LoopForm) -> int:
+def groups_of(form: LoopForm) -> Size:
     """Groups for these sizes."""
     rows = form.extents[form.outer] if len(form.extents) > form.outer else 1
     if not may_share_rows(form):
         return 1
-    return MAX_GROUPS if rows >= 2 * MAX_GROUPS else 4 if rows >= 8 else 1
+    has_8, has_32 = minimum(rows // 8, 1), minimum(rows // (2 * MAX_GROUPS), 1)
+    return either(has_32, MAX_GROUPS, either(has_8, 4, 1))
 
 
 def _shared_bytes(form: LoopForm) -> int:

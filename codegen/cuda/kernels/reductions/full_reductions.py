@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fusec.core.records import replace
+from fusec.ir.sizes.dims import Size, maximum
 
 from ....kernels.loop_ir import Reduction, Stage
 from ....kernels.specialise import LoopForm
@@ -36,7 +37,7 @@ class _Partials(KernelWriter):
         (stage,) = (s for s in self.form.nest.stages if s.inner)
         return stage
 
-    def partial_blocks(self, form: LoopForm) -> int:
+    def partial_blocks(self, form: LoopForm) -> Size:
         work = packs_of(form, self.lanes)
         return blocks_for(work, self.max_threads * PACKS_OF_A_THREAD, MAX_PARTIALS)
 
@@ -81,7 +82,7 @@ class PartialKernel(_Partials):
             blocks = self.partial_blocks(form)
             partials = blocks * BYTES_OF_A_PARTIAL * len(self.inner_stage().reductions)
             return Layout(blocks, (self.max_threads, 1), packs_of(form, self.lanes),
-                          partials=max(partials, 1))
+                          partials=maximum(partials, 1))
 
         return layout
 

@@ -15,13 +15,14 @@ from typing import Any, Literal
 import numpy as np
 
 from fusec.core.records import replace
+from fusec.ir.sizes.dims import Size, maximum, minimum
 
 from ....kernels.loop_ir import Reduction, Stage, walk
 from ....kernels.specialise import LoopForm
 from ...module import WARP
 from ...scalars.emitter import BOOL, I64, CudaValue, memory_type
 from ..elementwise_kernels import aligned, is_aligned, one_by_one, packs_of
-from ..launch_plan import Geometry, Layout, blocks_for
+from ..launch_plan import Geometry, Layout, blocks_for, either, pieces
 from ..nest_kernel import (
     ACCESS_BYTES,
     MANY_OPERATIONS,
@@ -46,7 +47,7 @@ MAX_SCRATCH_BLOCKS = 1024
 ON_CHIP = f"extern __shared__ __align__({ACCESS_BYTES}) unsigned long long on_chip[];"
 
 
-def inner_points(form: LoopForm) -> int:
+def inner_points(form: LoopForm) -> Size:
     return math.prod(form.extents[form.outer:])
 
 
@@ -55,9 +56,9 @@ def is_on_chip(form: LoopForm) -> bool:
     return bool(form.nest.scratch) and form.is_static and _row_bytes(form) <= ON_CHIP_BYTES
 
 
-def _row_bytes(form: LoopForm) -> int:
+def _row_bytes(form: LoopForm) -> Size:
     points = inner_points(form)
-    return sum(-(-points * d.itemsize // ACCESS_BYTES) * ACCESS_BYTES for d in form.nest.scratch)
+    return sum(pieces(points * d.itemsize, ACCESS_BYTES) * ACCESS_BYTES for d in form.nest.scratch)
 
 
 def has_parts_of_warps(form: LoopForm) -> bool:
@@ -324,19 +325,22 @@ def row_layout(form: LoopForm, lanes: int, on_chip: bool, shares_warps: bool) ->
     share warps is in the text, and no question of a call's sizes."""
     rows = math.prod(form.extents[: form.outer])
     packs = packs_of(form, lanes, range(form.outer, len(form.extents)))
-    team = min(MAX_TEAM, max(1, -(-packs // PACKS_OF_A_WARP)) * WARP)
-    together = min(ROWS_OF_A_BLOCK, max(1, rows)) if team == WARP else 1
+    warps = minimum(MAX_TEAM // WARP, maximum(1, pieces(packs, PACKS_OF_A_WARP)))
+    team = warps * WARP
+    is_long = minimum(warps - 1, 1)
+    together = either(is_long, 1, minimum(ROWS_OF_A_BLOCK, maximum(1, rows)))
     if shares_warps:
         team = 1 << (packs - 1).bit_length()
         together = THREADS_OF_PARTS // team
     scratch = _row_bytes(form)
     if on_chip:
         together = max(1, min(together, ON_CHIP_BYTES // max(scratch, 1)))
-    if team < WARP:  # warps are whole
+    if shares_warps and team < WARP:  # warps are whole
         together = max(together * team // WARP, 1) * WARP // team
-    limit = MAX_SCRATCH_BLOCKS if scratch and not on_chip else 1 << 16
+    limit = MAX_SCRATCH_BLOCKS if form.nest.scratch and not on_chip else 1 << 16
     blocks = blocks_for(rows, together, limit)
     points = inner_points(form)
     return Layout(blocks, (team, together), rows, shared=together * scratch if on_chip else 0,
-                  scratch=0 if on_chip or not scratch else blocks * together * max(points, 1),
+                  scratch=0 if on_chip or not form.nest.scratch else (
+                      blocks * together * maximum(points, 1)),
                   row_packs=packs, row_points=points, row_bytes=scratch)
