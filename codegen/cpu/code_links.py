@@ -21,6 +21,7 @@ from .line_numbers import lines_of_code
 from .loops.program import NAME, printed
 from .nests.modes import emit_nest
 
+MOST_LINES = 40_000  # of LLVM's text of a module, which is optimised anew for links: about 10 s
 TITLES = ("LLVM", "LLVM, optimised", "assembly")
 Rows = Mapping[int, list[int]]
 _last: WeakKeyDictionary[NativeCode, Sequence[tuple[str, Sequence[int]]]] = WeakKeyDictionary()
@@ -38,6 +39,7 @@ def listings(step: RunKernel) -> dict[str, Listing]:
         symbols = {nest.symbol for nest in nests if nest.code is code}
         for title, (text, lines) in zip(made, _texts(code), strict=True):
             _add(made[title], text, lines, origins[id(code)], symbols)
+            made[title].unlinked = _unlinked(title, code)
     return made
 
 
@@ -56,15 +58,21 @@ def control_listings(
     for low, high, statement in frame.em.of_lines:  # inner statements are noted first
         for line in range(low, high):
             of.setdefault(start + frame.first_line + line, rows.get(id(statement), []))
-    return {title: Listing(text, [of.get(line, []) for line in lines])
+    return {title: Listing(text, [of.get(line, []) for line in lines], _unlinked(title, code))
             for title, (text, lines) in zip(TITLES, _texts(code, NAME), strict=True)}
+
+
+def _unlinked(title: str, code: NativeCode) -> str:
+    count = code.source.count("\n")
+    return "" if title == TITLES[0] or count <= MOST_LINES else (
+        f"no links: the module has {count:,} lines of LLVM, more than {MOST_LINES:,}")
 
 
 def _texts(code: NativeCode, prefix: str = "nest_") -> Sequence[tuple[str, Sequence[int]]]:
     """The texts of a module, with the line of its source for each of theirs.  Those of the last one
     that was asked for are kept: its kernels are asked for one after another."""
     if (found := _last.get(code)) is None:
-        optimised, assembly = lines_of_code(code, prefix)
+        optimised, assembly = ([], []) if _unlinked("", code) else lines_of_code(code, prefix)
         found = ((code.source, range(code.source.count("\n") + 1)),
                  (code.llvm_ir, optimised), (code.assembly, assembly))
         _last.clear()

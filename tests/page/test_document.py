@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from page_checks import says_what_explain_says
 from page_programs import CASES, X, smooth, standardise, storm
 
 import fusec
+from fusec.codegen.cpu import code_links as cpu_code_links
 from fusec.codegen.cpu.nests.modes import emit_nest
 from fusec.compiled.reports.passes_report import headline
 from fusec.inspect.page.document import FORMAT
@@ -119,6 +121,18 @@ def test_code_is_linked_with_loops() -> None:
                 assert tanh in of, line
             if "call double @llvm.sqrt" in line:  # in assembly moved code has no place
                 assert root in of, line
+
+
+def test_code_of_a_huge_module_has_no_links_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_code_links, "MOST_LINES", 10)
+    monkeypatch.setattr(cpu_code_links, "_last", WeakKeyDictionary())
+    function, args = CASES["standardise"]
+    sections = sections_of(function.concrete(*args))
+    for kernel in sections["kernels/0"]["kernels"]:
+        links = sections[f"code{kernel['text']}/0"]["links"]
+        assert any(links["code"]["LLVM"])
+        for title in ("LLVM, optimised", "assembly"):
+            assert not any(links["code"][title]) and "lines of LLVM" in links["unlinked"][title]
 
 
 def test_code_is_the_same_whether_its_lines_are_noted() -> None:

@@ -36,9 +36,7 @@ class KernelPart:
     def _kernel(self, kernel: CompiledKernel) -> Json:
         links, texts = links_of(kernel, self._graphs()), _kernel_texts(kernel)
         if self._subject.is_compiled:
-            found = self._listings(kernel)
-            links.code = {title: listing.rows for title, listing in found.items()}
-            texts |= {title: listing.text for title, listing in found.items()} or _code_of(kernel)
+            texts |= links.take(self._listings(kernel)) or _code_of(kernel)
         return {
             "name": kernel.name, "ops": kernel.ops, "work": _known(kernel.kernel.work),
             "mode": kernel.mode, "device": self._device(kernel.name),

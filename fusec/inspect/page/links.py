@@ -3,7 +3,7 @@ between those of a branch or loop, whose statements stand for the lines of loops
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fusec.codegen.kernels.loop_ir import Expr, Kernel, kernel_lines
@@ -33,10 +33,17 @@ class Links:
     nodes: list[Node] = field(default_factory=list)
     loops: list[list[int]] = field(default_factory=list)
     code: dict[str, list[list[int]]] = field(default_factory=dict)
+    unlinked: dict[str, str] = field(default_factory=dict)  # texts without links, and why
+
+    def take(self, found: Mapping[str, Listing]) -> dict[str, str]:
+        """Keep the links of listings; their texts."""
+        self.code = {title: listing.rows for title, listing in found.items()}
+        self.unlinked = {t: listing.unlinked for t, listing in found.items() if listing.unlinked}
+        return {title: listing.text for title, listing in found.items()}
 
     def data(self, sources: Sources) -> Json:
         return {"nodes": [[n.name, n.op, sources.number(n.loc)] for n in self.nodes],
-                "loops": self.loops, "code": self.code}
+                "loops": self.loops, "code": self.code, "unlinked": self.unlinked}
 
 
 def links_of(kernel: CompiledKernel, graphs: Sequence[Graph]) -> Links:
@@ -64,10 +71,8 @@ def control_links(
         rows.setdefault(id(of), []).append(number)
     loops = [nodes.numbers(of) for of in lines]
     found = {} if listings is None else listings(run, program, rows, backend)
-    made = Links([n.name for n in nodes.known], list(nodes.known), loops,
-                 {title: listing.rows for title, listing in found.items()})
-    return made, {"structured": str(program),
-                  **{title: listing.text for title, listing in found.items()}}
+    made = Links([n.name for n in nodes.known], list(nodes.known), loops)
+    return made, {"structured": str(program), **made.take(found)}
 
 
 class _NodesOfStatements:

@@ -128,7 +128,8 @@
       const text = code.parts.find(([name]) => name === title)[1];
       const pane = fusec.pane(title, text.split("\n"));
       model.put("code", pane, pane.rows.map((_, i) => model.ofCode(title, i)));
-      main.replaceChildren(pane.element);
+      const reason = (links.unlinked || {})[title];
+      main.replaceChildren(...(reason ? [h("p.fine", null, reason)] : []), pane.element);
       model.refresh();
     };
     // The first text is that of the loops, or of a branch's or loop's statements.
