@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import linecache
 import re
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from fusec.codegen.cpu import code_links as cpu_code_links
 from fusec.codegen.cpu.nests.modes import emit_nest
 from fusec.compiled.reports.passes_report import headline
 from fusec.inspect.page.document import FORMAT
-from fusec.inspect.page.page import read
+from fusec.inspect.page.page import read, save
 from fusec.inspect.page.texts import GraphTexts, Sources
 from fusec.inspect.page.views import sections_of, sections_of_function
 
@@ -291,6 +293,34 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="cannot be written"):
             standardise.save_html(path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")
+def test_a_full_disk_and_what_is_no_file(tmp_path: Path) -> None:
+    sections = sections_of(smooth.concrete(X[0]))
+    with pytest.raises(OSError, match=r"No space left.*(\n.*)*another disk"):
+        save("/dev/full", sections)
+    assert Path("/dev/full").is_char_device()  # and not a file in its place
+    save(tmp_path / "a.html", sections)
+    (tmp_path / "link.html").symlink_to("a.html")
+    save(tmp_path / "link.html", {**sections, "more": {}})
+    assert (tmp_path / "link.html").is_symlink() and "more" in read(tmp_path / "a.html")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "link.html"]
+
+
+def test_hostile_strings_stay_strings(tmp_path: Path) -> None:
+    hostile = "</script><script>alert(1)</script><!-- \" ' ]]> \u202e \U0001f4a5"
+    key = f"{hostile} \udc80"  # a lone surrogate, which no file in UTF-8 can hold
+    source = f"def evil(x):\n    y = np.exp(x)  # {hostile}\n    return {{{key!r}: y}}\n"
+    linecache.cache["evil<&>.py"] = len(source), None, source.splitlines(True), "evil<&>.py"
+    scope: dict[str, Any] = {"np": np}
+    exec(compile(source, "evil<&>.py", "exec"), scope)
+    made = fusec.jit(lambda tree: scope["evil"](tree[key]))
+    sections = sections_of_function(made, ({key: np.ones(4)},))
+    path = save(tmp_path / "p.html", sections)
+    text = path.read_text("utf-8")
+    assert "<script>alert" not in text and "<script>alert(1)" in json.dumps(read(path))
+    assert "<script" not in made._repr_html_()
 
 
 def test_nothing_to_show(tmp_path: Path) -> None:
