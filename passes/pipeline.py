@@ -88,6 +88,7 @@ CLEAN_UP = Repeat((
 ))
 
 SIZE_ORDER = Pass("size_order", size_order)
+CONTRACTING = frozenset(("powers", "repeated_calls", "fma", "estimates"))  # idle if fp="strict"
 
 
 def pipeline(options: PassOptions) -> list[Pass | Repeat]:

@@ -1,20 +1,29 @@
-"""Links of a kernel's machine code with the lines of its loops.
+"""Links of machine code: of a kernel with the lines of its loops, of a branch or loop with its
+statements.
 
 Those who look ask the folder of a back end for this module; one that has none links nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..machine_code.code_listings import Listing, lines_of_expressions
 from ..machine_code.llvm import NativeCode
 from ..machine_code.native_nest import NativeNest
+from ..plan.control_program import ControlProgram
+from ..plan.control_runs import ControlRun
 from ..structured.kernel_statements import RunKernel
+from ..structured.program import StructuredProgram
 from .line_numbers import lines_of_code
+from .loops.program import NAME, printed
 from .nests.modes import emit_nest
 
+MOST_LINES = 40_000  # of LLVM's text of a module, which is optimised anew for links: about 10 s
+TITLES = ("LLVM", "LLVM, optimised", "assembly")
+Rows = Mapping[int, list[int]]
 _last: WeakKeyDictionary[NativeCode, Sequence[tuple[str, Sequence[int]]]] = WeakKeyDictionary()
 
 
@@ -25,20 +34,45 @@ def listings(step: RunKernel) -> dict[str, Listing]:
     if len(nests) != len(step.code) or len(nests) != len(step.forms) or not nests:
         return {}
     origins = _origins(step, nests)
-    made = {"LLVM": Listing("", []), "LLVM, optimised": Listing("", []),
-            "assembly": Listing("", [])}
+    made = {title: Listing("", []) for title in TITLES}
     for code in {id(nest.code): nest.code for nest in nests}.values():
         symbols = {nest.symbol for nest in nests if nest.code is code}
         for title, (text, lines) in zip(made, _texts(code), strict=True):
             _add(made[title], text, lines, origins[id(code)], symbols)
+            made[title].unlinked = _unlinked(title, code)
     return made
 
 
-def _texts(code: NativeCode) -> Sequence[tuple[str, Sequence[int]]]:
+def control_listings(
+    run: ControlRun, program: StructuredProgram, rows: Rows, backend: Any
+) -> dict[str, Listing]:
+    """The texts of a branch's or loop's function; ``rows``: by the id of a statement of the program
+    the lines of its text.  None where it is not the CPU's, or has another program by now."""
+    if not isinstance(run.program, ControlProgram):
+        return {}
+    code, frame = run.program.code, printed(program, is_noted=True)
+    start = _place(code, frame.text(NAME))
+    if start < 0:
+        return {}
+    of: dict[int, list[int]] = {}
+    for low, high, statement in frame.em.of_lines:  # inner statements are noted first
+        for line in range(low, high):
+            of.setdefault(start + frame.first_line + line, rows.get(id(statement), []))
+    return {title: Listing(text, [of.get(line, []) for line in lines], _unlinked(title, code))
+            for title, (text, lines) in zip(TITLES, _texts(code, NAME), strict=True)}
+
+
+def _unlinked(title: str, code: NativeCode) -> str:
+    count = code.source.count("\n")
+    return "" if title == TITLES[0] or count <= MOST_LINES else (
+        f"no links: the module has {count:,} lines of LLVM, more than {MOST_LINES:,}")
+
+
+def _texts(code: NativeCode, prefix: str = "nest_") -> Sequence[tuple[str, Sequence[int]]]:
     """The texts of a module, with the line of its source for each of theirs.  Those of the last one
     that was asked for are kept: its kernels are asked for one after another."""
     if (found := _last.get(code)) is None:
-        optimised, assembly = lines_of_code(code)
+        optimised, assembly = ([], []) if _unlinked("", code) else lines_of_code(code, prefix)
         found = ((code.source, range(code.source.count("\n") + 1)),
                  (code.llvm_ir, optimised), (code.assembly, assembly))
         _last.clear()

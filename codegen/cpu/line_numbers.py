@@ -38,9 +38,10 @@ def lines_of_code(code: NativeCode, prefix: str = "nest_") -> tuple[list[int], l
 
 def _with_places(source: str, prefix: str) -> str:
     """The text, with a place for each instruction of its functions."""
+    heads = f"define void @{prefix}", f"define i64 @{prefix}"
     result, metadata, inside, scopes = list[str](), list[str](), False, 0
     for number, line in enumerate(source.splitlines()):
-        if line.startswith(f"define void @{prefix}") and line.endswith("{"):
+        if line.startswith(heads) and line.endswith("{"):
             inside, scopes = True, scopes + 1
             scope = _SCOPE + scopes
             metadata.append(

@@ -1,4 +1,5 @@
-"""Links of a kernel's CUDA C++, PTX and SASS with the lines of its loops.
+"""Links of CUDA C++, PTX and SASS: of a kernel with the lines of its loops, of a branch or loop
+with its statements.
 
 Which lines of CUDA C++ are of which expression is noted as they are written; NVRTC says of PTX and
 of machine code which lines of the source they are of (``-lineinfo``, which changes no code).
@@ -7,16 +8,26 @@ of machine code which lines of the source they are of (``-lineinfo``, which chan
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..machine_code.code_listings import Listing, lines_of_expressions
+from ..plan.control_runs import ControlRun
 from ..structured.kernel_statements import RunKernel
+from ..structured.program import StructuredProgram
 from .compiled_nests import NestCall
 from .disassembly import disassembled, disassembler
 from .driver import nvrtc
 from .kernels.kernel_sources import noted_texts
+from .kernels.kernel_texts import KernelTexts
 from .module import CudaModule
+from .persistent.persistent_call import PersistentProgram
+from .persistent.program import NAME
+from .persistent.program import printed as persistent
+from .persistent.program_kernel import ProgramKernel
+from .programs.program import HEAD
+from .programs.program import printed as launched
+from .programs.program_text import ProgramText
 
 ARCHITECTURE = nvrtc.ARCHITECTURES[-1]
 TITLES = ("CUDA C++", "PTX", "SASS")
@@ -43,6 +54,55 @@ def listings(step: RunKernel) -> dict[str, Listing]:
                 made[title].text += f"{text}\n"
                 made[title].rows.append(of.get(line, []))
     return {title: listing for title, listing in made.items() if listing.text}
+
+
+def control_listings(
+    run: ControlRun, program: StructuredProgram, rows: Mapping[int, list[int]], backend: Any
+) -> dict[str, Listing]:
+    """The texts of a branch or loop; ``rows``: by the id of a statement of the program the lines of
+    its text.  None where it is not a CUDA device's, or has another program by now."""
+    texts = getattr(run.program, "texts", None)
+    if not isinstance(texts, KernelTexts):
+        return {}
+    if isinstance(getattr(run.program, "code", None), PersistentProgram):
+        return _of_one_kernel(texts.module, persistent(program, is_noted=True), rows)
+    text = launched(program, backend, is_noted=True)
+    return _of_launches(texts, text, rows) if text.source_text(HEAD) == texts["py"] else {}
+
+
+def _of_one_kernel(
+    module: CudaModule, kernel: ProgramKernel, rows: Mapping[int, list[int]]
+) -> dict[str, Listing]:
+    at = module.source.find(kernel.text(NAME))
+    if at < 0:
+        return {}
+    first = module.source.count("\n", 0, at) + 1 + kernel.first_line
+    of: dict[int, list[int]] = {}
+    for low, high, statement in kernel.em.notes or ():  # inner statements are noted first
+        for line in range(first + low, first + high):
+            of.setdefault(line, rows.get(id(statement), []))
+    made = {}
+    for title, places in _texts(module):
+        lines = list(places)
+        made[title] = Listing("\n".join(text for text, _ in lines),
+                              [of.get(line, []) for _, line in lines])
+    return made
+
+
+def _of_launches(
+    texts: KernelTexts, text: ProgramText, rows: Mapping[int, list[int]]
+) -> dict[str, Listing]:
+    """The text that launches the kernels, and that of the kernels themselves without links."""
+    py = texts["py"]
+    found: list[list[int]] = [[] for _ in py.split("\n")]
+    for low, high, statement in text.notes or ():
+        for line in range(low, high):
+            found[line] = found[line] or rows.get(id(statement), [])
+    made = {"launches": Listing(py, found)}
+    for key, title in (("cu", "CUDA C++"), ("ptx", "PTX")):
+        if key in texts:
+            made[title] = Listing(texts[key], [])
+    return made
 
 
 def _rows_of_source(

@@ -11,10 +11,11 @@ Rows = list[list[int]]  # for each line of a text the lines of the loops that it
 
 @dataclass
 class Listing:
-    """A text of a kernel with its links."""
+    """A text of a kernel with its links; ``unlinked``: why it has none, or ""."""
 
     text: str
     rows: Rows
+    unlinked: str = ""
 
 
 def lines_of_expressions(kernel: Kernel) -> list[dict[Expr, list[int]]]:

@@ -19,6 +19,7 @@ from fusec.ir.lazy_values import asked_once, lazy
 from fusec.ir.sizes.bindings import typical
 from fusec.ir.sizes.dims import Size, maximum, symbols_of
 from fusec.ops import get
+from fusec.passes.pipeline import PassRecord
 
 from ..backend import Backend, DeviceArrays, Strides
 from ..structured.calls.call_statements import CallStatement, NodeCall, Return
@@ -72,6 +73,7 @@ class CallPlan:
     backend: Backend
     traced: Graph | None = None  # the program's own order of what may raise, before the passes
     head: list[Any] = field(default_factory=list)
+    passes: Sequence[PassRecord] = ()  # that made the graph, where a log of them is kept
     states: Any = None  # what the program has assigned where it may raise
     executable: Any = None  # the class that runs it, where that is not the usual one
     arrays: DeviceArrays | None = None  # of a device's own memory, where its kernels run there

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Loc
+from fusec.ir.sizes.dims import Dim
 from fusec.ops import get
 from fusec.ops.regions.index_maps import AxisIndex
 from fusec.ops.rows.scans import start_of
@@ -284,4 +285,6 @@ def _index_text(i: AxisIndex, args: Sequence[str]) -> str:
         f"{i.step} * {name}")
     if i.start == 0:
         return text
+    if isinstance(i.start, Dim):  # of which only the run knows whether it is negative
+        return f"{text} + ({i.start})"
     return f"{text} {'+' if i.start > 0 else '-'} {abs(i.start)}"

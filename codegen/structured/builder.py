@@ -11,12 +11,14 @@ import numpy as np
 
 from fusec.codegen.structured.not_native import NotNativeError
 from fusec.core.records import dataclass, field
+from fusec.ir import Node
 from fusec.ir.sizes.dims import Dim, Size, is_at_least, symbols_of
 from fusec.ir.sizes.polynomials import Call
 from fusec.ir.sizes.symbolic_numbers import Symbolic
 from fusec.ops.rows.windows import UNLIMITED
 from fusec.passes.pipeline import BodyPasses
 
+from ..kernels.loop_ir import Expr
 from ..plan.control_program import ErrorExit, HostSite
 from .analyses.bounds import ROOM, bound_of, guessed
 from .calls.call_statements import NodeCall
@@ -49,6 +51,8 @@ from .statements import (
     Store,
 )
 
+# By the id of a statement the node that it is of, and the expression of the node's kernel, if any.
+Origins = dict[int, tuple[Node, "Expr | None"]]
 MAX_CONSTANT = 3  # integers of the program beyond it are not part of the code
 
 
@@ -64,6 +68,14 @@ class Shared:
     repeats: bool = False  # whether all may run again, step by step, where a guess was too small
     counts: dict[str, int] = field(default_factory=dict)
     passes: list[BodyPasses] = field(default_factory=list)  # of each sub-graph, in their order
+    origins: Origins | None = None  # None where nobody asks
+    node: Node | None = None  # that statements are added for now
+    expression: Expr | None = None  # the one of its kernel, where that is known
+
+    def note(self, statement: Any) -> None:
+        """A statement was added."""
+        if self.origins is not None and self.node is not None:
+            self.origins[id(statement)] = self.node, self.expression
 
     def count(self, kind: str) -> int:
         """The number of the next register, variable, memory, ``host`` word."""
@@ -92,6 +104,7 @@ class Builder:
 
     def add(self, statement: Statement | NodeCall) -> None:
         self.statements.append(statement)
+        self.shared.note(statement)
 
     @contextmanager
     def block(self) -> Iterator[list[Statement | NodeCall]]:

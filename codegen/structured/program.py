@@ -15,7 +15,7 @@ from fusec.passes.pipeline import BodyPasses
 from ..plan.control_program import ErrorExit, HostSite
 from .analyses.aliases import Aliases
 from .analyses.outer_sizes import outer_limits, outer_sizes
-from .builder import Builder, Shared
+from .builder import Builder, Origins, Shared
 from .loops.graph_builder import GraphBuilder
 from .memory import BOOL, Constant, Location, Memory, Strides, View, contiguous
 from .statements import Block, If, Input, IsAt, Output, Point
@@ -53,17 +53,19 @@ class StructuredProgram:
 
 
 def build_program(
-    node: Node, strides: Sequence[Strides], sources: Mapping[int, Value] = MappingProxyType({})
+    node: Node, strides: Sequence[Strides], sources: Mapping[int, Value] = MappingProxyType({}),
+    origins: Origins | None = None,
 ) -> StructuredProgram:
     """The program of a ``Loop``, ``Cond`` or ``Call``, or of another step of a call; ``strides``
     are those of its operands in bytes.
 
     ``sources``: of operands that are views, by position, the values that they are views of: the
-    program takes these, with their strides.  Raises `NotNativeError` where a part can only run
-    step by step.
+    program takes these, with their strides.  ``origins`` is filled, where it is given.
+
+    Raises `NotNativeError` where a part can only run step by step.
     """
     shared = Shared(outer=outer_sizes(node), limits=outer_limits(node),
-                    repeats=node.op != "Call" and _may_repeat(node))
+                    repeats=node.op != "Call" and _may_repeat(node), origins=origins)
     builder, copied = Builder(shared), changed_operands(node)
     operands: list[Location] = []
     owned = []

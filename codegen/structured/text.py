@@ -13,31 +13,39 @@ from . import statements as s
 from .calls.call_statements import NodeCall, Return
 from .memory import Memory, Register, Variable, View, is_zero
 
+Line = tuple[str, Any]  # with the statement that it is of; None: of an exit
+
 
 def print_blocks(body: s.Block, exits: Sequence[ErrorExit]) -> Iterator[str]:
     """The lines of a program: its statements, then where its exits lead."""
+    return (line for line, _ in numbered_blocks(body, exits))
+
+
+def numbered_blocks(body: s.Block, exits: Sequence[ErrorExit]) -> Iterator[Line]:
+    """The same, each with the innermost statement that it is of."""
     yield from _lines(body, "  ")
     for number, exit_ in enumerate(exits):
         where = f" at {exit_.node.loc}" if exit_.node.loc is not None else ""
-        yield f"  exit {number}: {exit_.node.op} {exit_.node.name}{where}"
+        yield f"  exit {number}: {exit_.node.op} {exit_.node.name}{where}", None
 
 
-def _lines(block: s.Block, indent: str) -> Iterator[str]:
+def _lines(block: s.Block, indent: str) -> Iterator[Line]:
     for statement in block:
-        for line in _text_of(statement):
-            yield indent + line
+        for text in _text_of(statement):
+            line, of = (text, statement) if isinstance(text, str) else text
+            yield indent + line, of
 
 
-def _block(block: s.Block) -> Iterator[str]:
+def _block(block: s.Block) -> Iterator[Line]:
     return _lines(block, "  ")
 
 
 def statement_text(statement: Any) -> str:
     """One statement, those inside of it included."""
-    return "\n".join(_text_of(statement))
+    return "\n".join(line for line, _ in _lines((statement,), ""))
 
 
-def _text_of(statement: Any) -> Iterable[str]:
+def _text_of(statement: Any) -> Iterable[str | Line]:
     """By its class, or that of which it is one at other sizes."""
     return next(_TEXT[kind] for kind in type(statement).__mro__ if kind in _TEXT)(statement)
 
@@ -125,7 +133,7 @@ def _draw(statement: s.Draw) -> str:
     return f"{call} into {view_text(statement.result)}"
 
 
-def _define_function(statement: s.DefineFunction) -> Iterator[str]:
+def _define_function(statement: s.DefineFunction) -> Iterator[str | Line]:
     function = statement.function
     parameters = [_typed(p) if isinstance(p, Register) else view_text(p)
                   for p in function.parameters]
@@ -149,7 +157,7 @@ def _check(statement: s.Check) -> Iterator[str]:
     yield f"check {statement.condition!r} else exit {statement.exit}{index}"
 
 
-def _if(statement: s.If) -> Iterator[str]:
+def _if(statement: s.If) -> Iterator[str | Line]:
     yield f"if {statement.condition!r}:"
     yield from _block(statement.then)
     if statement.orelse is not None:
@@ -157,14 +165,14 @@ def _if(statement: s.If) -> Iterator[str]:
         yield from _block(statement.orelse)
 
 
-def _while(statement: s.While) -> Iterator[str]:
+def _while(statement: s.While) -> Iterator[str | Line]:
     yield "loop:" if statement.lanes is None else "loop over lanes:"
     yield from _block(statement.test)
     yield f"  leave unless {statement.condition!r}"
     yield from _block(statement.body)
 
 
-def _counted_loop(statement: s.CountedLoop) -> Iterator[str]:
+def _counted_loop(statement: s.CountedLoop) -> Iterator[str | Line]:
     over = ", over lanes" if statement.lanes else ""
     yield f"while {statement.variable!r} < {statement.limit!r}, {statement.cost} ns each{over}:"
     yield from _block(statement.body)
@@ -180,7 +188,7 @@ def _pairs(pairs: Sequence[tuple[Memory, Memory]]) -> str:
     return ", ".join(f"{first!r} <- {second!r}" for first, second in pairs)
 
 
-Text = Callable[[Any], Iterable[str]]
+Text = Callable[[Any], Iterable[str | Line]]
 _TEXT: dict[type, Text] = {
     s.Number: lambda x: [f"{_typed(x.result)} = {x.value}"],
     s.Let: lambda x: [f"{_typed(x.result)} = {_let(x)}"],

@@ -18,12 +18,19 @@ class TextWriter:
     def __init__(self, names: Mapping[str, Any]) -> None:
         self.names: dict[str, Any] = dict(names)
         self.lines: list[str] = []
+        # Lines from and to, and the statement that they are of; None where nobody asks.
+        self.notes: list[tuple[int, int, Any]] | None = None
         self._indent = ""
 
     # -- lines
 
     def line(self, *texts: str) -> None:
         self.lines += [self._indent + text for text in texts]
+
+    def note(self, start: int, source: Any) -> None:
+        """The lines from ``start`` on are of this statement."""
+        if self.notes is not None:
+            self.notes.append((start, len(self.lines), source))
 
     @contextmanager
     def inside(self, head: str) -> Iterator[None]:

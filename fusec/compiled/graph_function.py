@@ -22,6 +22,7 @@ from fusec.ir.types import TensorType
 from fusec.ops.calls.host_calls import host_objects
 from fusec.ops.graphs.carve import carve
 from fusec.passes.defined_memory import defined_memory
+from fusec.passes.pipeline import PassRecord
 from fusec.placement.placers import optimized, plan_of
 from fusec.runtime.call_spec import spec_of
 from fusec.runtime.executor import Executable
@@ -189,11 +190,13 @@ def graph_function(
 
 
 def _executable(graph: Graph, fp: str) -> Executable:
-    fused, placed = optimized(defined_memory(graph), pass_options(fp, True), [])
+    records: list[PassRecord] = []
+    fused, placed = optimized(defined_memory(graph), pass_options(fp, True), records)
     inputs, outputs = (
         [contiguous_strides(v.shape, v.dtype.itemsize) for v in values]
         for values in (fused.inputs, fused.outputs))
     call_plan = plan_of(fused, placed, inputs, outputs, graph)
+    call_plan.passes = records
     compile_plan(call_plan, CompileStats())
     kind: type[Executable] = call_plan.executable or Executable
     return kind(call_plan, spec_of(graph))

@@ -85,7 +85,7 @@ class OptimizedStage(Viewed):
         call_plan = None if self.planned is None else self.planned(self.without_arguments(), stats)
         if call_plan is None:
             call_plan = self.call_plan()
-        call_plan.states = self.before.traced.states or None
+        self._hand_on(call_plan)
         if timeline.on:
             timeline.since("codegen", f"lowering of {self.before.name}", start)
         return LoweredStage(self, call_plan, 1e3 * (time.perf_counter() - start), stats)
@@ -96,6 +96,10 @@ class OptimizedStage(Viewed):
         return plan_of(self.graph.made, self.placed, traced.input_strides,
                          traced.output_strides, traced.graph)
 
+    def _hand_on(self, call_plan: CallPlan) -> None:
+        """Give a plan what its calls tell the user from."""
+        call_plan.states, call_plan.passes = self.before.traced.states or None, self.passes
+
     def without_arguments(self) -> OptimizedStage:
         """The same for records that outlive the call, whose arrays are not ours to keep."""
         stage = self.before
@@ -104,7 +108,7 @@ class OptimizedStage(Viewed):
     def placed_anew(self, placed: Placed) -> CallPlan:
         """The compiled plan of another placement."""
         call_plan = replace(self, placed=placed).call_plan()
-        call_plan.states = self.before.traced.states or None
+        self._hand_on(call_plan)
         compile_plan(call_plan, CompileStats())
         return call_plan
 

@@ -227,7 +227,8 @@ def _apart(unit: Unit) -> str:
     """Why nothing joins an opaque unit."""
     if unit.opaque is not None and get(unit.opaque.op).kind == "view":
         return "it is a view of its own, which the kernel reads in its new shape"
-    return "a library call is between them"
+    is_control = unit.opaque is not None and get(unit.opaque.op).is_control
+    return f"a {'branch or loop' if is_control else 'library call'} is between them"
 
 
 def _refusal(

@@ -19,10 +19,11 @@ from fusec.core import log
 from fusec.errors import FusecError
 from fusec.ir import Node, Value
 from fusec.ops.calls.host_calls import Mark, context, host_calls, host_objects
-from fusec.ops.graphs.origins import Origin, OriginSearch, Tracked, is_float
+from fusec.ops.graphs.origins import OriginSearch, Tracked, is_float
 
 from ..call_endings import result_of
-from .numerics_report import of_compiled_code, of_origin, of_unknown
+from .numerics_report import of_compiled_code, of_origin, of_pass, of_unknown
+from .pass_search import pass_that_makes
 
 if TYPE_CHECKING:
     from ..executor import Executable
@@ -154,16 +155,10 @@ class _WatchedCall:
         compiled = self._of_compiled_code(results, changed, outputs, updates, inputs)
         if compiled is None:
             return None
-        after = self._of_passes(inputs)
-        if after is not None:
-            return of_origin(self.spec.name, after, of_passes=True)
+        made = pass_that_makes(self.plan, self.plan.passes, inputs)
+        if made is not None:
+            return of_pass(self.spec.name, made)
         return of_compiled_code(self.spec.name, *compiled, self._kernel(compiled.output))
-
-    def _of_passes(self, inputs: Sequence[Any]) -> Origin | None:
-        """The origin in the graph that the passes made."""
-        search = OriginSearch()
-        outputs, updates = search.outputs(self.plan.graph, inputs, {})
-        return search.first([*outputs, *(x for _, x in updates)])
 
     def _of_compiled_code(
         self, results: Sequence[Any], changed: dict[int, Any], outputs: Sequence[Tracked],

@@ -12,25 +12,37 @@ from fusec.errors import FusecError, user_error
 from fusec.ir import Node, Value
 from fusec.ops.calls.users_names import operand_title, users_name
 from fusec.ops.graphs.origins import Origin
+from fusec.passes.pipeline import CONTRACTING
+
+from .pass_search import FoundPass
 
 _CURE = "keep operands away from there, as np.where(x > 0, x, 1) does before np.log"
 _STRICT = 'fusec.jit(f, fp="strict") rounds each operation as NumPy does'
+_ANY_FP = 'scale the operands, or keep them away from there: fp="strict" has this pass, too'
+
+def of_origin(name: str, origin: Origin) -> FusecError:
+    """The error for an element that a node of the program made."""
+    return _of_node(name, origin, [], _CURE)
 
 
+def of_pass(name: str, made: FoundPass) -> FusecError:
+    """The error for an element that a node made after a pass, and none of the program's own."""
+    part = f" of the sub-graph {made.part!r}" if made.part else ""
+    return _of_node(
+        name, made.origin,
+        [f"only the fused form makes it, from the pass {made.name!r}{part} on: run node by node, "
+         "NumPy has finite numbers"], _STRICT if made.name in CONTRACTING else _ANY_FP)
 
-def of_origin(name: str, origin: Origin, *, of_passes: bool = False) -> FusecError:
-    """The error for an element that a node made; ``of_passes``: of the graph after the passes, in
-    place of which the program's own makes none."""
+
+def _of_node(name: str, origin: Origin, notes: list[str], cure: str) -> FusecError:
     node = origin.node
     part = ", in the derivative of this line," if isinstance(node.loc, GradientLoc) else ""
     called = f"a cast to {node.types[0].dtype}" if node.op == "Cast" else users_name(node)
     title = (f"{name}: {called} (node {node.name}){part} made "
              f"{_kind(origin.value)}{_at(origin.index)}")
-    notes = [_iteration(loop, number) for loop, number in origin.iterations]
-    if of_passes:
-        notes.append("only the fused form makes it: run node by node, NumPy has finite numbers")
+    loops = [_iteration(loop, number) for loop, number in origin.iterations]
     return user_error(
-        FloatingPointError, title, node.loc, _STRICT if of_passes else _CURE, notes,
+        FloatingPointError, title, node.loc, cure, [*loops, *notes],
         values=[*_operands(origin), ("result", _result(origin))])
 
 

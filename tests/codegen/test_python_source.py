@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from kernel_harness import build, check, kernels_of, run_source
 
+import fusec
 from fusec.codegen.kernels.lower import lower
 from fusec.codegen.python.python_source import kernel_source, load_source
 from fusec.ir import Graph, Loc, TensorType
 from fusec.ops import Builder
 from fusec.passes.fusion.fusion import fuse
+from tests.programs.corpus import programs
 
 
 def source_of(function, *arrays: np.ndarray) -> str:
@@ -125,6 +127,14 @@ def test_rank_0() -> None:
     graph = build(lambda b, v: b.emit("Mul", v, v), x)
     assert "Mul[()] = " in kernel_source(kernels_of(graph)[0])
     check(graph, x, want=[np.asarray(6.25)], njit=True)
+
+
+def test_a_start_that_only_the_run_knows() -> None:
+    f = fusec.jit(lambda x, n: np.cumsum(x)[min(n, 1):] * 2)
+    program = next(p for p in programs() if p.name == "csr_transpose")
+    for concrete in (f.concrete(np.ones(5), 3),
+                     fusec.jit(program.function).concrete(*program.inputs(program.small))):
+        assert all(kernel.source for kernel in concrete.kernels)
 
 
 def test_strided_arrays_are_fine() -> None:

@@ -1,7 +1,8 @@
 """Programs with one infinity or NaN planted in each: the line and the index are marked.
 
 ``PLANTED`` holds (name, function, arguments, index): the line that makes it ends with ``# planted``
-or, where it is in a derivative, ``# planted in the derivative``.
+or, where it is in a derivative, ``# planted in the derivative``.  ``ONLY_FUSED`` holds programs
+that have finite numbers run node by node, and the pass that changes that.
 """
 
 from __future__ import annotations
@@ -209,4 +210,74 @@ PLANTED = [
     Planted("trap", _grad(trap), with_zero, (7,), True),
     Planted("loop gradient", _grad(loop_with_root), with_zero, (), True),
     Planted("power", _grad(power), with_zero, (7,), True),
+]
+
+
+class OnlyFused(NamedTuple):
+    name: str
+    program: Callable[..., Any]
+    arguments: Callable[[], tuple[Any, ...]]
+    by: str  # the pass
+    part: str = ""  # the sub-graph that it runs on
+
+    line = Planted.line
+
+
+def products() -> tuple[Any, ...]:
+    """x, y and the rounded x * y, from which the product in an Fma differs."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random(50), rng.random(50)
+    return x, y, x * y
+
+
+def difference(x, y, z):
+    return np.sqrt(x * y - z)  # planted
+
+
+def differences_in_a_loop(x, y, z):
+    total = 0.0
+    for i in range(len(x)):
+        total = total + np.sqrt(x[i] * y[i] - z[i])  # planted
+    return total
+
+
+def arrays_in_a_loop(x, y, z):
+    change, total, less = 1.0, np.zeros(len(x)), np.zeros(len(x))
+    while change > 0.1:
+        total = total + np.sqrt(x * y - less)  # planted
+        x, y, less = y, x, z
+        change = change * total.max() / 2
+    return total
+
+
+def in_one_branch(x, y, z):
+    w = x
+    if x[0] > 0:
+        w = np.sqrt(x * y - z)  # planted
+    return w
+
+
+def of_gradient(x, y, z):
+    return np.sum(np.sqrt(x * y - z + 1e-300) * x)  # planted
+
+
+def large_factors() -> tuple[Any, ...]:
+    return np.full(50, 1e-150), np.full(40, 1e160), np.full(40, 1e160)
+
+
+def numbers_first(x, a, b):
+    total = 0.0
+    for i in range(len(a)):
+        y = (x * a[i]) * b[i]  # planted
+        total += np.sum(y * x) * 1e-250
+    return total
+
+
+ONLY_FUSED = [
+    OnlyFused("kernel", difference, products, "fma"),
+    OnlyFused("loop", differences_in_a_loop, products, "fma", "body"),
+    OnlyFused("arrays in a loop", arrays_in_a_loop, products, "fma", "body"),
+    OnlyFused("branch", in_one_branch, products, "fma", "then"),
+    OnlyFused("gradient", _grad(of_gradient), products, "fma"),
+    OnlyFused("loop of a gradient", _grad(numbers_first), large_factors, "scalar_factors", "back"),
 ]

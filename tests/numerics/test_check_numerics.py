@@ -11,7 +11,7 @@ from fake_cupy import as_gpu
 
 import fusec
 from fusec.runtime.executor import Executable
-from tests.numerics.planted import PLANTED, Planted
+from tests.numerics.planted import ONLY_FUSED, PLANTED, OnlyFused, Planted
 from tests.programs.corpus import Program, programs
 from tests.programs.expected_failures import EXPECTED_FAILURES
 
@@ -123,18 +123,31 @@ def test_no_program_of_the_corpus_is_suspected(program: Program) -> None:
 # ------------------------------------------------------------------------------- only when fused
 
 
-def difference_of_products(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Any:
-    return np.sqrt(x * y - z)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("planted", ONLY_FUSED, ids=lambda p: p.name)
+def test_what_only_the_fused_form_makes_is_said(planted: OnlyFused, device: str) -> None:
+    with fusec.device(device):
+        error: Any = found(fusec.jit(planted.program), *planted.arguments())
+        strict = fusec.jit(planted.program, fp="strict")
+        with fusec.config.override(check_numerics="off"):
+            of_strict = strict(*planted.arguments())
+    part = f" of the sub-graph {planted.part!r}" if planted.part else ""
+    assert f"only the fused form makes it, from the pass {planted.by!r}{part} on" in str(error)
+    assert error.loc.line == planted.line, error
+    # The cure says the truth: fp="strict" helps, or has the pass, too.
+    assert ('fusec.jit(f, fp="strict")' in str(error)) == bool(np.isfinite(of_strict).all())
 
 
-def test_what_only_the_fused_form_makes_is_said() -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.random(50), rng.random(50)
-    error: Any = found(fusec.jit(difference_of_products), x, y, x * y)
-    assert "only the fused form" in str(error) and 'fp="strict"' in str(error)
-    assert "np.sqrt" in error.diagnostic.title and "NaN at [0]" in error.diagnostic.title
-    strict = fusec.jit(difference_of_products, fp="strict")
-    np.testing.assert_array_equal(strict(x, y, x * y), 0.0)
+def test_the_pass_is_named_at_symbolic_sizes_and_of_graphs_as_functions() -> None:
+    x, y, z = ONLY_FUSED[0].arguments()
+    f = fusec.jit(ONLY_FUSED[0].program)
+    with fusec.config.override(check_numerics="off"):
+        graph = f.concrete(x, y, z).graph.function()
+        for size in (7, 9, 11):
+            f(x[:size], y[:size], z[:size])
+    for call in (f, graph):
+        assert "from the pass 'fma' on" in str(found(call, x, y, z))
+    assert len(f.traces) == 1  # of all sizes
 
 
 def test_what_only_the_kernel_makes_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

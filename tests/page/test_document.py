@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import linecache
 import re
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -12,10 +15,11 @@ from page_checks import says_what_explain_says
 from page_programs import CASES, X, smooth, standardise, storm
 
 import fusec
+from fusec.codegen.cpu import code_links as cpu_code_links
 from fusec.codegen.cpu.nests.modes import emit_nest
 from fusec.compiled.reports.passes_report import headline
 from fusec.inspect.page.document import FORMAT
-from fusec.inspect.page.page import read
+from fusec.inspect.page.page import read, save
 from fusec.inspect.page.texts import GraphTexts, Sources
 from fusec.inspect.page.views import sections_of, sections_of_function
 
@@ -119,6 +123,18 @@ def test_code_is_linked_with_loops() -> None:
                 assert tanh in of, line
             if "call double @llvm.sqrt" in line:  # in assembly moved code has no place
                 assert root in of, line
+
+
+def test_code_of_a_huge_module_has_no_links_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_code_links, "MOST_LINES", 10)
+    monkeypatch.setattr(cpu_code_links, "_last", WeakKeyDictionary())
+    function, args = CASES["standardise"]
+    sections = sections_of(function.concrete(*args))
+    for kernel in sections["kernels/0"]["kernels"]:
+        links = sections[f"code{kernel['text']}/0"]["links"]
+        assert any(links["code"]["LLVM"])
+        for title in ("LLVM, optimised", "assembly"):
+            assert not any(links["code"][title]) and "lines of LLVM" in links["unlinked"][title]
 
 
 def test_code_is_the_same_whether_its_lines_are_noted() -> None:
@@ -277,6 +293,34 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="cannot be written"):
             standardise.save_html(path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")
+def test_a_full_disk_and_what_is_no_file(tmp_path: Path) -> None:
+    sections = sections_of(smooth.concrete(X[0]))
+    with pytest.raises(OSError, match=r"No space left.*(\n.*)*another disk"):
+        save("/dev/full", sections)
+    assert Path("/dev/full").is_char_device()  # and not a file in its place
+    save(tmp_path / "a.html", sections)
+    (tmp_path / "link.html").symlink_to("a.html")
+    save(tmp_path / "link.html", {**sections, "more": {}})
+    assert (tmp_path / "link.html").is_symlink() and "more" in read(tmp_path / "a.html")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "link.html"]
+
+
+def test_hostile_strings_stay_strings(tmp_path: Path) -> None:
+    hostile = "</script><script>alert(1)</script><!-- \" ' ]]> \u202e \U0001f4a5"
+    key = f"{hostile} \udc80"  # a lone surrogate, which no file in UTF-8 can hold
+    source = f"def evil(x):\n    y = np.exp(x)  # {hostile}\n    return {{{key!r}: y}}\n"
+    linecache.cache["evil<&>.py"] = len(source), None, source.splitlines(True), "evil<&>.py"
+    scope: dict[str, Any] = {"np": np}
+    exec(compile(source, "evil<&>.py", "exec"), scope)
+    made = fusec.jit(lambda tree: scope["evil"](tree[key]))
+    sections = sections_of_function(made, ({key: np.ones(4)},))
+    path = save(tmp_path / "p.html", sections)
+    text = path.read_text("utf-8")
+    assert "<script>alert" not in text and "<script>alert(1)" in json.dumps(read(path))
+    assert "<script" not in made._repr_html_()
 
 
 def test_nothing_to_show(tmp_path: Path) -> None:

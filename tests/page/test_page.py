@@ -240,6 +240,16 @@ def test_code_of_a_gpu_lights_up_with_the_loops(
         assert texts(browser, ".pane li.chosen .no")
 
 
+def test_a_loop_lights_up_with_its_code(browser: Chromium, pages: dict[str, Path]) -> None:
+    browser.open(pages["relax"])
+    browser.run("location.hash = '#kernels?' + new URLSearchParams({trace: 0, control: 1, "
+                "code: 'assembly', node: 'Abs_5'})")
+    browser.until("document.querySelector('.code li.chosen')")
+    lit = [text for text in texts(browser, ".pane li.chosen .text") if text.strip()]
+    assert any("abs(change" in text or "abs(new" in text for text in lit)  # the program
+    assert any(text.startswith("Abs") for text in lit) and any("= abs(" in text for text in lit)
+
+
 def test_variables_and_broadcasts_are_shown(browser: Chromium, tmp_path: Path) -> None:
     w = fusec.Variable(np.ones(3), name="w")
     made = fusec.jit(lambda x, y: x @ w - y).concrete(np.ones((9, 3)), np.ones((9, 1)))

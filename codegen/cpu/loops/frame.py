@@ -260,6 +260,11 @@ class Frame:
         block_type = f"ptr dereferenceable({8 * len(self.words)})"
         return self.whole(f"define i64 @{name}({block_type} %block) nounwind {{")
 
+    @property
+    def first_line(self) -> int:
+        """The number of the first line of the statements in the text."""
+        return 2 + len(self.em.allocas) + len(self.entry)
+
     def whole(self, head: str) -> str:
         """The function that begins with this line."""
         em, leaving = self.em, self._leaving()

@@ -21,7 +21,9 @@ from .polls import enter, in_chunks, poll, spend
 def print_block(frame: Frame, block: s.Block) -> None:
     """Every statement of a block, in order."""
     for statement in block:
+        start = len(frame.em.lines)
         _PRINT[type(statement)](frame, statement)
+        frame.em.note(start, statement)
 
 
 # ------------------------------------------------------------------------------ numbers and memory

@@ -11,7 +11,7 @@ from fusec.codegen.cpu.abi import nest_block, open_block
 from fusec.codegen.cpu.compile import compile_forms
 from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, LlvmEmitter
 from fusec.codegen.structured.memory import Strides
-from fusec.codegen.structured.program import build_program
+from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.codegen.structured.verify import verify
 from fusec.core import locks
 from fusec.core.display import progress
@@ -26,6 +26,7 @@ from .frame import Frame
 from .polls import BUDGET_NS, before_work
 from .printer import print_block
 
+NAME = "run"
 LOOP_SPEED = 3  # LLVM's own pipeline, its vectoriser included: scalar loops are emitted as they are
 BRANCH_SPEED = 2  # code that runs once
 # An unrolled loop of many branches makes a long function that is no hot loop, and LLVM's time grows
@@ -48,24 +49,32 @@ def compile_control(
     program = build_program(node, strides)
     if config.verify:
         verify(program)
-    frame = Frame(program.exits, outer=program.outer, has_loops=program.has_loops)
-    if program.is_divisible:
-        before_work(frame, str(BUDGET_NS + 1))  # other threads have lanes to do
-    print_block(frame, program.body)
+    frame = printed(program)
     stats.codegen_ms += 1e3 * (time.perf_counter() - start)
     codes = compile_forms([use.largest for use in frame.nests], stats)
     code = _compiled(frame, LOOP_SPEED if frame.has_loops else BRANCH_SPEED, stats)
     nests = [LoopNest(use.largest, use.params, native, nest_block, open_block)
              for use, native in zip(frame.nests, codes, strict=True)]
-    return ControlProgram(node, code.address("run"), code, frame.words, nests, program.exits,
+    return ControlProgram(node, code.address(NAME), code, frame.words, nests, program.exits,
                           program.copied, program.sites, frame.passed,
                           lambda: build_program(node, strides), program.may_outgrow,
                           program.is_divisible, LANES if frame.lanes_together else 1,
                           "; ".join(dict.fromkeys(frame.lanes)))
 
 
+def printed(program: StructuredProgram, is_noted: bool = False) -> Frame:
+    """The function's frame with all statements; ``is_noted``: which lines are of which statement is
+    noted in ``em.of_lines``."""
+    frame = Frame(program.exits, outer=program.outer, has_loops=program.has_loops)
+    frame.em.origins = {} if is_noted else None
+    if program.is_divisible:
+        before_work(frame, str(BUDGET_NS + 1))  # other threads have lanes to do
+    print_block(frame, program.body)
+    return frame
+
+
 def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:
-    text = _module(frame.em, frame.text("run"))
+    text = _module(frame.em, frame.text(NAME))
     links = frame.em.links  # the text has their symbols, which depend on their contents
     key = hashlib.sha256(text.encode()).hexdigest()
     with _lock:

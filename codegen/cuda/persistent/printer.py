@@ -42,7 +42,9 @@ def print_block(kernel: ProgramKernel, block: s.Block) -> None:
         rule = _PRINT.get(type(statement))
         if rule is None:
             raise NotNativeError(_REFUSED[type(statement)])
+        start = len(kernel.em.lines)
         rule(kernel, statement)
+        kernel.em.note(start, statement)
     kernel.fetch_numbers()
     kernel.unread = before
 

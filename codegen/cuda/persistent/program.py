@@ -72,8 +72,9 @@ def persistent_program(
                        f"one kernel that does all of it; {choice}")
 
 
-def printed(program: StructuredProgram) -> ProgramKernel:
-    """The kernel with all statements, and barriers where loops need them.
+def printed(program: StructuredProgram, is_noted: bool = False) -> ProgramKernel:
+    """The kernel with all statements, and barriers where loops need them; ``is_noted``: which lines
+    are of which statement is noted in ``em.notes``.
 
     Raises `NotNativeError` for one of which a compiler had too much: its time grows faster than the
     text, and each number of each iteration is a variable.
@@ -82,6 +83,7 @@ def printed(program: StructuredProgram) -> ProgramKernel:
     while True:
         hazards = Hazards(entries)
         made = ProgramKernel(program, hazards)
+        made.em.notes = [] if is_noted else None
         print_block(made, program.body)
         if len(made.em.lines) > MOST_LINES:
             raise NotNativeError(f"{len(made.em.lines)} lines of code, of at most {MOST_LINES}")

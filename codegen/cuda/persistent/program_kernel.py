@@ -357,6 +357,11 @@ class ProgramKernel:
         bounds = f"__launch_bounds__({self.most_threads})"
         return "\n".join([f'extern "C" __global__ void {bounds} {name}({params}) {{', *body, "}"])
 
+    @property
+    def first_line(self) -> int:
+        """The number of the first line of the statements in the text."""
+        return 1 + len(self.head) + len(self._start())
+
     def _start(self) -> list[str]:
         """What is 0 when the statements begin."""
         lines = [f"  fill_with_zeros({memory}, {words});" for memory, words in self.zeros]

@@ -7,7 +7,7 @@ of which it follows are done twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fusec.codegen.structured import statements as s
@@ -17,11 +17,15 @@ from .host_numbers import is_of_structure
 from .residence import Residence, walk
 
 
-def with_device_counters(body: s.Block) -> tuple[s.Block, frozenset[Variable]]:
-    """The statements with such numbers on the device, and their variables there."""
+def with_device_counters(
+    body: s.Block,
+) -> tuple[s.Block, frozenset[Variable], Mapping[int, Any]]:
+    """The statements with such numbers on the device, their variables there, and the statement that
+    each new one stands for, by the id of that."""
     twins = _Twins(body)
-    return (twins.block(body), frozenset(twins.variables.values())) if twins.registers else (
-        body, frozenset())
+    if not twins.registers:
+        return body, frozenset(), {}
+    return twins.block(body), frozenset(twins.variables.values()), twins.stands_for
 
 
 class _Twins:
@@ -37,6 +41,7 @@ class _Twins:
                 self._sets.setdefault(x.variable, []).append(x.value)
             elif isinstance(x, (s.Let, s.Get, s.Number, s.Input)):
                 self._definitions[x.result] = x
+        self.stands_for: dict[int, Any] = {}
         self._count = 1 + max((r.number for r in self._definitions), default=0)
         self.registers: dict[Register, Register] = {}
         self.variables: dict[Variable, Variable] = {}
@@ -98,7 +103,9 @@ class _Twins:
     # -- the statements
 
     def block(self, block: s.Block) -> s.Block:
-        return tuple(made for statement in block for made in self._made(statement))
+        made = [(new, x) for x in block for new in self._made(x)]
+        self.stands_for.update((id(new), x) for new, x in made if new is not x)
+        return tuple(new for new, _ in made)
 
     def _made(self, x: Any) -> list[Any]:
         """A statement, and what goes with it on the device."""

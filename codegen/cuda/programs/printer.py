@@ -35,7 +35,9 @@ def print_block(text: ProgramText, block: s.Block) -> None:
         rule = _PRINT.get(type(statement))
         if rule is None:
             raise NotNativeError(_REFUSED[type(statement)])
+        start = len(text.lines)
         rule(text, statement)
+        text.note(start, statement)
     _numbers(text, together)
 
 
@@ -53,7 +55,10 @@ def _numbers(text: ProgramText, lets: list[s.Let]) -> None:
     if made.results:
         words = [text.word(r) for r in made.inputs]
         addresses = [*words, *map(text.new, made.results)]
+        start = len(text.lines)
         text.launch(made.kernel, [()] * len(addresses), addresses)
+        for x in lets:
+            text.note(start, x)
 
 
 # ------------------------------------------------------------------------------ numbers and memory

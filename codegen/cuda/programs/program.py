@@ -25,7 +25,7 @@ from .printer import print_block
 from .program_call import LaunchedProgram
 from .program_text import ProgramText
 
-_HEAD = "def run(call):"
+HEAD = "def run(call):"
 
 
 class CudaCompiler(Protocol):
@@ -46,20 +46,30 @@ def launched_program(
     one kernel."""
     if config.verify:
         verify(program)
-    text = ProgramText(program, compiler.library_at)
-    print_block(text, text.body)
-    text.finish()
+    text = printed(program, compiler)
     sites = _sites(text, compiler, stats)
     text.names |= sites
     run = LaunchedProgram(
-        program, compiler.driver, text.compiled(_HEAD, f"<program of {program.node.name}>"),
+        program, compiler.driver, text.compiled(HEAD, f"<program of {program.node.name}>"),
         text.arrays)
-    texts = KernelTexts(*_modules(sites), py=text.source_text(_HEAD))
+    texts = KernelTexts(*_modules(sites), py=text.source_text(HEAD))
     node, forms = program.node, [form.loops for site in text.sites.values() for form in site]
     return ControlCode(node, run, forms, program.copied, texts,
                        lambda: build_program(node, strides),
                        f"text that launches {len(text.sites)} kernels"
                        f"{f' (not one for all iterations: {reason})' if reason else ''}")
+
+
+def printed(
+    program: StructuredProgram, compiler: CudaCompiler, is_noted: bool = False
+) -> ProgramText:
+    """The text with all statements; ``is_noted``: which lines of the whole source are of which
+    statement is noted in ``notes``."""
+    text = ProgramText(program, compiler.library_at)
+    text.notes = [] if is_noted else None
+    print_block(text, text.body)
+    text.finish()
+    return text
 
 
 def _sites(

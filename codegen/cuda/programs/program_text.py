@@ -59,7 +59,7 @@ class ProgramText(TextWriter):
         self.sites: dict[str, list[CudaForm]] = {}
         self.apart: set[str] = set()  # those that write nothing in the memory of an operand
         self.arrays: list[Address] = []
-        self.body, counters = with_device_counters(program.body)
+        self.body, counters, self._stands_for = with_device_counters(program.body)
         self.residence = Residence(self.body, counters)
         self.readers = Counter(r for x in walk(self.body) for r in reads(x))
         self._left: dict[int, Memory] = {}
@@ -69,8 +69,15 @@ class ProgramText(TextWriter):
         self._head: list[str] = ["sizes, numbers = call.sizes, call.numbers",
                                  "new, there = numbers.new, numbers.there"]
 
+    def note(self, start: int, source: Any) -> None:
+        """The lines from ``start`` on are of this statement, or the one that it stands for."""
+        super().note(start, self._stands_for.get(id(source), source))
+
     def finish(self) -> None:
         """Put the memory before the statements, and around them what an exit leaves."""
+        before = 2 + len(self._head)  # lines, the function's own and "try:" among them
+        self.notes = self.notes and [(before + low, before + high, of)
+                                     for low, high, of in self.notes]
         left = ", ".join(f"{number}: {memory!r}" for number, memory in self._left.items())
         self.lines = [
             *self._head, "try:", *indented(self.lines or ["pass"]), "except BaseException:",

@@ -89,9 +89,12 @@ class _Evaluation:
     def results(self) -> dict[int, Operand]:
         """What it stores in each buffer."""
         stored: dict[int, list[Operand]] = {}
+        shared = self.build.shared
         for stage in self.nest.stages:
             for e in walk(stage.roots):
+                shared.expression = e
                 self.memo[id(e)] = self._value(e)
+            shared.expression = None
             for store in stage.stores:
                 buffer = self.nest.accesses[store.access].buffer
                 stored.setdefault(buffer, []).append(self.memo[id(store.value)])

@@ -26,8 +26,10 @@ Home = Variable | View  # where a carried value, or a branch's result, lives
 
 def build(graph: GraphBuilder) -> None:
     """Add the statements of every node."""
+    shared = graph.builder.shared
+    around = shared.node
     for position, node in enumerate(graph.nodes):
-        graph.position = position
+        graph.position, shared.node = position, node
         step = _STEPS.get(node.op)
         if step is not None:
             step(graph, node)
@@ -37,6 +39,7 @@ def build(graph: GraphBuilder) -> None:
             graph.env[node.out()] = viewed(graph.builder, node, location)
         else:
             callbacks.library_call(graph, node)
+    shared.node = around
 
 
 # ------------------------------------------------------------------------------------------- loops

@@ -11,7 +11,7 @@ from fusec.compiled.compiled_steps import CompiledControl, CompiledKernel
 from fusec.core.display.amounts import count_text
 from fusec.ir import Graph
 
-from .links import Links, links_of
+from .links import Links, control_links, links_of
 from .subject import Subject
 from .texts import Sources
 
@@ -35,10 +35,8 @@ class KernelPart:
 
     def _kernel(self, kernel: CompiledKernel) -> Json:
         links, texts = links_of(kernel, self._graphs()), _kernel_texts(kernel)
-        if self._subject.is_compiled and _has_code(kernel):
-            found = self._listings(kernel)
-            links.code = {title: listing.rows for title, listing in found.items()}
-            texts |= {title: listing.text for title, listing in found.items()} or _code(kernel.asm)
+        if self._subject.is_compiled:
+            texts |= links.take(self._listings(kernel)) or _code_of(kernel)
         return {
             "name": kernel.name, "ops": kernel.ops, "work": _known(kernel.kernel.work),
             "mode": kernel.mode, "device": self._device(kernel.name),
@@ -50,15 +48,18 @@ class KernelPart:
 
     def _listings(self, kernel: CompiledKernel) -> dict[str, Any]:
         """The code of a kernel with links, where its back end has a module that makes them."""
+        module, _ = self._code_links(kernel.step)
+        return {} if module is None else module.listings(kernel.step)
+
+    def _code_links(self, step: Any) -> tuple[Any, Any]:
+        """The module of a step's back end that links code, or None, and the back end."""
         plans = [] if self._subject.call_plan is None else self._subject.call_plan.by_backend()
         backend = next((plan.backend for plan in plans
-                        if any(step is kernel.step for step in plan.kernels)), None)
+                        if any(own is step for own in plan.steps)), None)
         name = f"{type(backend).__module__.rpartition('.')[0]}.code_links"
         if backend is None or importlib.util.find_spec(name) is None:
-            return {}
-        module: Any = importlib.import_module(name)
-        found: dict[str, Any] = module.listings(kernel.step)
-        return found
+            return None, backend
+        return importlib.import_module(name), backend
 
     def _graphs(self) -> list[Graph]:
         trace = self._subject.trace
@@ -70,11 +71,18 @@ class KernelPart:
 
     def control(self) -> list[Json]:
         """The branches and loops."""
-        return [{"name": step.name, "node": step.step.node.name, "op": step.step.node.op,
-                 "reason": step.reason, "native": step.is_native,
-                 "line": self._sources.number(step.loc),
-                 "text": self._added(_control_texts(step), Links())}
-                for step in self._subject.control]
+        return [self._control(step) for step in self._subject.control]
+
+    def _control(self, step: CompiledControl) -> Json:
+        links, texts = Links(), dict[str, str]()
+        if self._subject.is_compiled:
+            module, backend = self._code_links(step.step)
+            links, texts = control_links(
+                step, None if module is None else module.control_listings, backend)
+        return {"name": step.name, "node": step.step.node.name, "op": step.step.node.op,
+                "reason": step.reason, "native": step.is_native,
+                "line": self._sources.number(step.loc), "nodes": links.names,
+                "text": self._added(_control_texts(step, texts), links)}
 
     def _added(self, texts: Mapping[str, str], links: Links) -> int:
         """The number of these texts; what is too long is cut, and says so."""
@@ -96,20 +104,21 @@ def _kernel_texts(kernel: CompiledKernel) -> dict[str, str]:
     return {"loops": kernel.loops, "Python": kernel.source}
 
 
-def _has_code(kernel: CompiledKernel) -> bool:
+def _code_of(kernel: CompiledKernel) -> dict[str, str]:
     try:
-        return bool(kernel.asm)
+        return _code(kernel.asm)
     except AttributeError:  # a back end that makes none
-        return False
+        return {}
 
 
 def _code(texts: Mapping[str, str]) -> dict[str, str]:
     return {_TITLES.get(kind, kind): texts[kind] for kind in texts}
 
 
-def _control_texts(step: CompiledControl) -> dict[str, str]:
-    structured = {"structured": step.structured} if step.is_native else {}
-    return {**structured, **_code(step.asm)}
+def _control_texts(step: CompiledControl, linked: Mapping[str, str]) -> dict[str, str]:
+    if not linked and step.is_native:
+        linked = {"structured": step.structured}
+    return {**linked, **({} if len(linked) > 1 else _code(step.asm))}
 
 
 def _known(size: Any) -> int | None:

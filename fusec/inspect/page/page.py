@@ -7,6 +7,7 @@ gzip, in base64: a browser reads it when it is looked at, and `read` reads it ba
 from __future__ import annotations
 
 import base64
+import errno
 import gzip
 import html
 import json
@@ -76,23 +77,37 @@ def save(path: str | os.PathLike[str], sections: Json) -> Path:
     target = Path(path)
     text = page_text(sections)
     try:
-        if target.is_dir():
-            raise IsADirectoryError("it is a folder")
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-        try:
-            with open(temporary, "x", encoding="utf-8") as file:  # who may read it, umask says
-                file.write(text)
-            os.replace(temporary, target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except (OSError, ValueError) as error:  # ValueError: a NUL character
+        _write(target.resolve(), text)  # what a link leads to
+    except (OSError, ValueError, RuntimeError) as error:  # a NUL character; links in a circle
         kind = type(error) if isinstance(error, OSError) else OSError
         raise user_error(
             kind, f"a page cannot be written to {os.fspath(path)!r}: "
             f"{getattr(error, 'strerror', None) or error}", None,
-            'give a file in a folder that is there: f.save_html("f.html")') from None
+            _CURES.get(getattr(error, "errno", None), 'give a file in a folder that is there: '
+                       'f.save_html("f.html")')) from None
     return target
+
+
+_CURES = {**dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS),
+                          "give a file in a folder that you may write to"),
+          **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+                          "free some room there, or give a file on another disk")}
+
+
+def _write(target: Path, text: str) -> None:
+    if target.is_dir():
+        raise IsADirectoryError("it is a folder")
+    if target.exists() and not target.is_file():  # a device or a pipe stays what it is
+        target.write_text(text, "utf-8")
+        return
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+    try:
+        with open(temporary, "x", encoding="utf-8") as file:  # who may read it, umask says
+            file.write(text)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def read(path: str | os.PathLike[str]) -> Json:

@@ -120,18 +120,23 @@
       shown.forEach((pane) => box.append(pane.element));
       box.append(nodes(model, links, sources).element);
     }
+    if (!titles.length) return h("p.fine", null, "It has no text of its own: Python runs its "
+      + "sub-graphs, which the graph has, one step after another.");
     const main = h("div.code"), tabs = h("div.code-tabs", {role: "tablist"});
     const open = (title) => {
       for (const tab of tabs.children) tab.setAttribute("aria-selected", String(tab.textContent === title));
       const text = code.parts.find(([name]) => name === title)[1];
       const pane = fusec.pane(title, text.split("\n"));
       model.put("code", pane, pane.rows.map((_, i) => model.ofCode(title, i)));
-      main.replaceChildren(pane.element);
+      const reason = (links.unlinked || {})[title];
+      main.replaceChildren(...(reason ? [h("p.fine", null, reason)] : []), pane.element);
       model.refresh();
     };
-    const rest = titles.filter((title) => title !== "loops");
-    if (titles.includes("loops")) {
-      const loops = fusec.pane("loops", code.parts[0][1].split("\n"));
+    // The first text is that of the loops, or of a branch's or loop's statements.
+    const own = links.loops.length || titles[0] === "loops" ? titles[0] : null;
+    const rest = titles.filter((title) => title !== own);
+    if (own) {
+      const loops = fusec.pane(own, code.parts[0][1].split("\n"));
       model.put("loops", loops, loops.rows.map((_, i) => model.ofLoop(i)));
       box.append(loops.element);
     }
