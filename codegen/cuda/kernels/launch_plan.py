@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from fusec.core.records import dataclass
 
@@ -43,7 +44,21 @@ MAX_BLOCKS = 1 << 14  # threads go on with a grid's stride after these
 
 def blocks_for(work: int, threads: int, limit: int = MAX_BLOCKS) -> int:
     """Enough blocks for a thread for each piece of work, up to a limit."""
-    return max(1, min(limit, -(-work // threads)))
+    return most(1, least(limit, -(-work // threads)))
+
+
+def least(a: Any, b: Any) -> Any:
+    """The smaller of two numbers; of a launch that is a text, an expression without a branch."""
+    if hasattr(a, "least"):
+        return a.least(b)
+    return b.least(a) if hasattr(b, "least") else min(a, b)
+
+
+def most(a: Any, b: Any) -> Any:
+    """The larger of two numbers, as `least`."""
+    if hasattr(a, "most"):
+        return a.most(b)
+    return b.most(a) if hasattr(b, "most") else max(a, b)
 
 
 def reciprocal(divisor: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from ....kernels.loop_ir import Expr, Stage
 from ....kernels.specialise import LoopForm
 from ...module import WARP
 from ...scalars.emitter import BOOL, CudaValue, memory_type, type_name
-from ..launch_plan import Geometry, Layout, blocks_for
+from ..launch_plan import Geometry, Layout, blocks_for, most
 from ..nest_kernel import ThreadPoint, in_memory
 from .accumulators import CudaAccumulator, accumulate, declare, is_indexed, join
 from .rows import ON_CHIP_BYTES, RowKernel, inner_points
@@ -180,7 +180,7 @@ class ColumnKernel(RowKernel):
             columns = math.prod(form.extents[: form.outer])
             limit = MAX_SCRATCH_BLOCKS if form.nest.scratch else 1 << 16
             blocks = blocks_for(columns, COLUMNS, limit)
-            scratch = blocks * COLUMNS * max(1, inner_points(form)) if form.nest.scratch else 0
+            scratch = blocks * COLUMNS * most(1, inner_points(form)) if form.nest.scratch else 0
             return Layout(blocks, (COLUMNS, groups_of(form)), columns, scratch=scratch)
 
         return layout

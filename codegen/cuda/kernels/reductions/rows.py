@@ -21,7 +21,7 @@ from ....kernels.specialise import LoopForm
 from ...module import WARP
 from ...scalars.emitter import BOOL, I64, CudaValue, memory_type
 from ..elementwise_kernels import aligned, is_aligned, one_by_one, packs_of
-from ..launch_plan import Geometry, Layout, blocks_for
+from ..launch_plan import Geometry, Layout, blocks_for, least, most
 from ..nest_kernel import (
     ACCESS_BYTES,
     MANY_OPERATIONS,
@@ -323,8 +323,8 @@ def row_layout(form: LoopForm, lanes: int, on_chip: bool) -> Layout:
     """A warp for each short row, several rows in a block; else a block for each row."""
     rows = math.prod(form.extents[: form.outer])
     packs = packs_of(form, lanes, range(form.outer, len(form.extents)))
-    team = min(MAX_TEAM, max(1, -(-packs // PACKS_OF_A_WARP)) * WARP)
-    together = min(ROWS_OF_A_BLOCK, max(1, rows)) if team == WARP else 1
+    team = least(MAX_TEAM, most(1, -(-packs // PACKS_OF_A_WARP)) * WARP)
+    together = least(ROWS_OF_A_BLOCK, most(1, rows)) if team == WARP else 1
     if has_parts_of_warps(form):
         team = 1 << (packs - 1).bit_length()
         together = THREADS_OF_PARTS // team
@@ -337,5 +337,5 @@ def row_layout(form: LoopForm, lanes: int, on_chip: bool) -> Layout:
     blocks = blocks_for(rows, together, limit)
     points = inner_points(form)
     return Layout(blocks, (team, together), rows, shared=together * scratch if on_chip else 0,
-                  scratch=0 if on_chip or not scratch else blocks * together * max(points, 1),
+                  scratch=0 if on_chip or not scratch else blocks * together * most(points, 1),
                   row_packs=packs, row_points=points, row_bytes=scratch)
