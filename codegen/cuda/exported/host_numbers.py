@@ -2,9 +2,8 @@
 
 How a kernel is launched is Python code over sizes (`Geometry`, `fixed_argument`), written for
 integers.  Here it runs on `HostNumber` s: arithmetic makes expressions, and a comparison that
-bounds do not decide is a branch of the C++ text.
-`explored` runs the code once for each way through its
-comparisons, and gives the tree of branches with its results.
+bounds do not decide is a branch of the C++ text.  `explored` runs the code once for each way
+through its comparisons, and gives the tree of branches with its results.
 """
 
 from __future__ import annotations
