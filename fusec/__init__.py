@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fusec.api.caches import clear_caches
     from fusec.api.control_functions import cond, fori_loop, map, scan, switch, while_loop
     from fusec.api.explanation import explain
-    from fusec.api.exports import export_c, wheel_stub
+    from fusec.api.exports import export_c, export_cuda, wheel_stub
     from fusec.api.magics import load_ipython_extension as load_ipython_extension
     from fusec.api.onnx_export import to_onnx
     from fusec.api.printing import check_numerics, print
@@ -119,7 +119,7 @@ _MODULES = {
     "api.onnx_export": "to_onnx",
     "api.explanation": "explain", "api.profile": "profile", "api.caches": "clear_caches",
     "api.magics": "load_ipython_extension", "api.training.train": "train",
-    "api.exports": "export_c wheel_stub", "bench.measure": "benchmark",
+    "api.exports": "export_c export_cuda wheel_stub", "bench.measure": "benchmark",
     "gradients.lanes": "vmap", "distributed.cluster.cluster": "cluster",
     "dispatch.saving": "save", "dispatch.loading": "load LoadedFunction LoadedProgram",
     "core.program_errors": "SavedProgramError WorkerLostError",
@@ -174,6 +174,7 @@ __all__ = [
     "errors",
     "explain",
     "export_c",
+    "export_cuda",
     "fori_loop",
     "grad",
     "hessian",

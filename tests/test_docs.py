@@ -19,8 +19,8 @@ from docs_runner import fences
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/tutorial.md", "docs/reading-a-dump.md", "docs/graphs.md",
-         "docs/export.md", "docs/export-c.md", "docs/variables.md", "docs/rfc.md",
-         "docs/devices.md", "docs/training.md", "docs/debugging.md", "docs/vmap.md",
+         "docs/export.md", "docs/export-c.md", "docs/export-cuda.md", "docs/variables.md",
+         "docs/rfc.md", "docs/devices.md", "docs/training.md", "docs/debugging.md", "docs/vmap.md",
          "docs/distributed.md", "docs/other-arrays.md", "docs/workers.md", "docs/xarray.md")
 NEEDED = {"docs/distributed.md": "distributed", "docs/xarray.md": "xarray"}  # libraries, by page
 SILENT = ("docs/gradients.md", "docs/viewer.md")  # their code prints nothing

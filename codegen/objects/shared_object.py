@@ -25,18 +25,22 @@ READ, WRITE, EXECUTE = 4, 2, 1
 PROGRAM = struct.Struct("<IIQQQQQQ")
 DT = {"NEEDED": 1, "HASH": 4, "STRTAB": 5, "SYMTAB": 6, "RELA": 7, "RELASZ": 8, "RELAENT": 9,
       "STRSZ": 10, "SYMENT": 11, "SONAME": 14, "FLAGS": 30, "FLAGS_1": 0x6FFFFFFB}
-BIND_NOW, NOW_1 = 8, 1
+BIND_NOW, NOW_1, NODELETE_1 = 8, 1, 8
 SEGMENTS = 6
 
 
 def shared_object(
-    objects: Sequence[bytes], soname: str, exported: Iterable[str], libraries: dict[str, str]
+    objects: Sequence[bytes], soname: str, exported: Iterable[str], libraries: dict[str, str],
+    unique: Iterable[str] = (),
 ) -> bytes:
-    """The library of these objects; ``exported`` names are seen by who loads it.
+    """The library of these objects; ``exported`` names are seen by who loads it.  Variables that
+    are ``unique`` among them are the same one in all libraries of a process; a library with such
+    ones is not unloaded.
 
     ``libraries`` says which library has a symbol that no object defines.
     """
-    return _Layout([ElfObject(data) for data in objects], soname, [*exported], libraries).image()
+    return _Layout([ElfObject(data) for data in objects], soname, [*exported], libraries,
+                   frozenset(unique)).image()
 
 
 class _Part:
@@ -63,9 +67,11 @@ class _Part:
 
 class _Layout:
     def __init__(
-        self, objects: list[ElfObject], soname: str, exported: list[str], libraries: dict[str, str]
+        self, objects: list[ElfObject], soname: str, exported: list[str],
+        libraries: dict[str, str], unique: frozenset[str],
     ) -> None:
         self.objects, self.soname, self.exported = objects, soname, exported
+        self.unique = unique
         self.machine = objects[0].machine
         self.defined = self._defined()
         self.foreign = sorted({s.name for o in objects for s in o.symbols
@@ -210,7 +216,8 @@ class _Layout:
         machine, place = MACHINES[self.machine], self.parts[".got"].address + at
         owner, name = key
         address = self._address(self.objects[owner], name) if owner != "" else (
-            s.section.address + s.value if (s := self.defined.get(name)) and s.section else None)
+            s.section.address + s.value if (s := self.defined.get(name)) and s.section and (
+                name not in self.unique) else None)
         self.loaded.append((place, machine.symbolic, self._dynamic(key), 0) if address is None else
                            (place, machine.relative, 0, address))
 
@@ -242,7 +249,8 @@ class _Layout:
     def _exported_symbol(self, name: str) -> bytes:
         s = self.defined[name]
         assert s.section is not None
-        return elf.SYMBOL.pack(self.strings.at(name), elf.STB_GLOBAL << 4 | s.kind, 0,
+        binding = elf.STB_GNU_UNIQUE if name in self.unique else elf.STB_GLOBAL
+        return elf.SYMBOL.pack(self.strings.at(name), binding << 4 | s.kind, 0,
                                self._number_of(s.section), s.section.address + s.value, s.size)
 
     def _number_of(self, section: InputSection) -> int:
@@ -257,7 +265,8 @@ class _Layout:
                    (DT["SYMTAB"], parts[".dynsym"].address), (DT["STRSZ"], parts[".dynstr"].size),
                    (DT["SYMENT"], elf.SYMBOL.size), (DT["RELA"], parts[".rela.dyn"].address),
                    (DT["RELASZ"], parts[".rela.dyn"].size), (DT["RELAENT"], elf.RELA.size),
-                   (DT["FLAGS"], BIND_NOW), (DT["FLAGS_1"], NOW_1)]
+                   (DT["FLAGS"], BIND_NOW),
+                   (DT["FLAGS_1"], NOW_1 | (NODELETE_1 if self.unique else 0))]
         data = b"".join(struct.pack("<QQ", *entry) for entry in entries)
         return data.ljust(parts[".dynamic"].size, b"\0")
 

@@ -14,6 +14,7 @@ from fusec.dispatch.jit import jit
 
 if TYPE_CHECKING:
     from fusec.compiled.exports.c_library import CLibrary
+    from fusec.compiled.exports.cuda_library import CudaLibrary
 
 
 def export_c(
@@ -27,7 +28,8 @@ def export_c(
     folder; its last part is the library's name.  ``levels``: those of x86-64's psABI (``"v2"``,
     ``"v3"``, ``"v4"``) that there is code for; a library asks the CPU at its first call, and gives
     an error where it has less.  ``("aarch64",)`` makes a library for that machine.  ``threads``:
-    ``"none"``, or ``"callback"``: the caller's, who gives a function that runs tasks in parallel.
+    ``"none"``; ``"pool"``: the library's own, which all such libraries of a process share; or
+    ``"callback"``: the caller's, who gives a function that runs tasks in parallel.
 
     No compiler and no linker are needed.  Results have the bits of the same function here, but for
     products of matrices, which a BLAS computes here.  Arrays and numbers that a function reads from
@@ -39,6 +41,27 @@ def export_c(
     """
     compiled = {name: _compiled(given) for name, given in functions.items()}
     return write_library(compiled, path, levels, threads)
+
+
+def export_cuda(
+    functions: Mapping[str, tuple[Any, Sequence[Any]]], path: str | os.PathLike[str],
+    arch: str = "sm_90",
+) -> CudaLibrary:
+    """Write functions as CUDA sources: ``<name>.cu``, ``<name>.hpp`` and ``<name>.<arch>.ptx``.
+
+    ``functions`` and ``path`` are as for `export_c`.  The header has a function for each, which
+    launches the kernels of its plan in a stream; it needs C++11 and the CUDA driver alone, and
+    allocates nothing.  ``arch``: the architecture of the PTX, which NVRTC makes where it is
+    installed; without it there are the sources, and ``.ptx`` of the result is None.
+
+    Raises `UnsupportedError` with every part, of all functions, that is no kernel: library calls,
+    callbacks, state; `ValueError` for names and architectures that there are not, and the
+    functions' own errors.  docs/export-cuda.md has more.
+    """
+    from fusec.compiled.exports.cuda_library import write_cuda_library  # which loads CUDA's printer
+
+    compiled = {name: _compiled(given) for name, given in functions.items()}
+    return write_cuda_library(compiled, path, arch)
 
 
 def wheel_stub(path: str | os.PathLike[str], version: str = "0.1") -> Path:

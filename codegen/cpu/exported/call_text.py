@@ -64,7 +64,7 @@ class CallText:
 
     def __init__(
         self, function: ExportedFunction, variant: Variant, name: str, level: LevelTexts,
-        threads: bool,
+        threads: str,
     ) -> None:
         self.function, self.variant, self.name, self.level = function, variant, name, level
         self.threads = threads

@@ -65,7 +65,8 @@ def parallel_text(name: str) -> tuple[LlvmEmitter, str]:
         f"  store atomic ptr null, ptr {run} seq_cst, align 8",
         f"  store atomic ptr %context, ptr {context} seq_cst, align 8",
         f"  store atomic ptr %run, ptr {run} seq_cst, align 8", "  ret void", "}", "",
-        f"define hidden void @{name}.parallel(ptr %code, ptr %block, i64 %tasks) nounwind {{",
+        f"define hidden void @{name}.parallel(ptr %code, ptr %block, i64 %tasks, i64 %grain) "
+        "nounwind {",
         "entry:", f"  %run = load atomic ptr, ptr {run} acquire, align 8",
         "  %none = icmp eq ptr %run, null", "  %few = icmp slt i64 %tasks, 2",
         "  %alone = or i1 %none, %few", "  br i1 %alone, label %here, label %there", "here:",

@@ -21,6 +21,7 @@ from .entry_text import CEntry, EntryText
 from .error_text import error_text, quoted
 from .globals_text import parallel_name, parallel_text, state_names, state_text
 from .levels import level_text
+from .pool_text import POOL, pool_text
 
 
 @dataclass
@@ -29,6 +30,7 @@ class LibraryObjects:
 
     objects: Mapping[str, bytes]
     exported: Sequence[str]
+    unique: Sequence[str]  # of these, what all libraries of a process have in common
 
 
 def library_objects(
@@ -49,12 +51,13 @@ def library_objects(
     baseline = BASELINES[targets[0].machine]
     exported = frozenset([*(n for f in functions for n in f.symbols),
                           *(state_names(name) if fields else ()),
-                          *([parallel_name(name)] if threads == "callback" else [])])
+                          *([parallel_name(name)] if threads == "callback" else []),
+                          *([POOL] if threads == "pool" else [])])
     with using(baseline):
         text = _entry_module(name, entries, fields, targets, constants, threads)
         objects = {"entry.o": object_code(text, baseline, 1, exported=exported),
                    **objects}
-    return LibraryObjects(objects, sorted(exported))
+    return LibraryObjects(objects, sorted(exported), [POOL] if threads == "pool" else [])
 
 
 def _print_calls(
@@ -63,7 +66,7 @@ def _print_calls(
     is_first, function = not entry.workspaces, entry.function
     for k, variant in enumerate([*function.variants]):
         name = f"{level.prefix}.call{number}_{k}"
-        call = CallText(function, variant, name, level, threads != "none")
+        call = CallText(function, variant, name, level, threads)
         try:
             with ExitStack() as stack:
                 if variant.reopened is not None:
@@ -89,7 +92,7 @@ def _with_externals(call: CallText, text: str) -> str:
             size = len(call.level.constants[name])
             lines.append(f"@{name} = external hidden constant [{size} x i8], align 64")
         elif name.endswith(".parallel"):
-            lines.append(f"declare hidden void @{name}(ptr, ptr, i64)")
+            lines.append(f"declare hidden void @{name}(ptr, ptr, i64, i64)")
         elif ".nest" in name:
             lines.append(f"declare hidden void @{name}(ptr, i64, i64)")
         else:
@@ -147,6 +150,7 @@ def _entry_module(
     parts = [level_text(name, targets)] if has_levels else []
     parts += [state_text(name, fields)] if fields else []
     parts += [parallel_text(name)] if threads == "callback" else []
+    parts += [pool_text(name, targets[0])] if threads == "pool" else []
     for entry in entries:
         parts += [*EntryText(entry, f"{name}.level" if has_levels else "").texts(),
                   dlpack_text(entry), error_text(entry.function)]

@@ -8,17 +8,20 @@ from fusec.ir import Node
 from fusec.ir.sizes.dims import Size
 from fusec.ir.sizes.symbolic_numbers import stored
 
+from ...exported.failures import failures_of
 from ...kernels.loop_ir import Param
 from ...kernels.specialise import LoopForm, tasks_of
-from ...machine_code.native_nest import NONE
+from ...machine_code.native_nest import NONE, NestBlock
 from ...structured.kernel_statements import NestUse, RunKernel
 from ..abi import BYTES_OF_A_PARTIAL, BlockLayout, open_block
-from ..emitter import memory_type
+from ..emitter import literal, memory_type
+from ..size_text import F64
 from .call_text import CallText
-from .failures import failures_of
 from .workspace import CHECK, STATUS
 
 MANY = 1 << 62
+# In ns: work that one thread takes at a time, and below which one thread does all; a point's least.
+GRAIN_NS, THRESHOLD_NS, LEAST_NS = 20_000.0, 32_768.0, 1e-3
 
 
 def run_kernel(text: CallText, step: RunKernel) -> None:
@@ -113,7 +116,12 @@ def _store(text: CallText, block: str, slot: int, value: str) -> None:
 
 def tasks_at(form: LoopForm) -> Size:
     """The number of tasks, as an expression of the sizes of arguments."""
-    return tasks_of(replace(form, extents=tuple(map(stored, form.extents))))
+    return tasks_of(_at_arguments(form))
+
+
+def _at_arguments(form: LoopForm) -> LoopForm:
+    """The form with expressions of the sizes of arguments."""
+    return replace(form, extents=tuple(map(stored, form.extents)))
 
 
 def call_nest(text: CallText, use: NestUse, block: str) -> None:
@@ -121,12 +129,32 @@ def call_nest(text: CallText, use: NestUse, block: str) -> None:
     em, form = text.em, use.form
     name, tasks = text.level.nest(form), text.number(tasks_at(form))
     text.externals.add(name)
-    if text.threads:
+    nest = open_block(form, use.params).block
+    if text.threads == "none" or nest.in_order:
+        em.line(f"call void @{name}(ptr {block}, i64 0, i64 {tasks})")
+    else:
         parallel = f"{text.level.library}.parallel"
         text.externals.add(parallel)
-        em.line(f"call void @{parallel}(ptr @{name}, ptr {block}, i64 {tasks})")
-    else:
-        em.line(f"call void @{name}(ptr {block}, i64 0, i64 {tasks})")
+        points = text.number(_at_arguments(form).points)
+        em.line(f"call void @{parallel}(ptr @{name}, ptr {block}, i64 {tasks}, "
+                f"i64 {_grain(text, nest, points, tasks)})")
     if form.mode == "flat":
         text.externals.add(f"{name}.finish")
         em.line(f"call void @{name}.finish(ptr {block}, i64 0, i64 1)")
+
+
+def _grain(text: CallText, nest: NestBlock, points: str, tasks: str) -> str:
+    """How many tasks a thread takes at a time: all, where they are little work."""
+    em = text.em
+    work = em.value(f"fmul double {em.value(f'sitofp i64 {points} to double')}, "
+                    f"{literal(F64, max(nest.ns, LEAST_NS))}")
+    many = em.value(f"sitofp i64 {tasks} to double")
+    grain = em.value(f"fdiv double {em.value(f'fmul double {many}, {literal(F64, GRAIN_NS)}')}, "
+                     f"{work}")
+    few = em.value(f"fcmp olt double {work}, {literal(F64, THRESHOLD_NS)}")
+    all_ = em.value(f"select i1 {few}, double {many}, double {grain}")
+    em.declare("declare double @llvm.minnum.f64(double, double)")
+    bounded = em.value(f"call double @llvm.minnum.f64(double {all_}, double {many})")
+    together = nest.together
+    groups = em.value(f"sdiv i64 {em.value(f'fptosi double {bounded} to i64')}, {together}")
+    return em.mul(em.add(groups, 1), together) if together > 1 else em.add(groups, 1)

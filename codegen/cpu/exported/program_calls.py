@@ -18,6 +18,7 @@ from fusec.errors import InternalError
 from fusec.ir import TensorType
 from fusec.ir.sizes.dims import Dim
 
+from ...exported.failures import failures_of_exit
 from ...exported.parts import CheckFailure
 from ...machine_code.native_nest import RECORD
 from ...plan.control_program import CALLS, ErrorExit, Word
@@ -30,7 +31,6 @@ from ..loops.frame import Frame
 from ..loops.printer import print_block
 from ..size_text import NoTextError
 from .call_text import CallText
-from .failures import failures_of_exit
 from .nest_calls import MANY, fill_block, tasks_at
 from .workspace import INDEX, SIZE
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from fusec.core.records import dataclass
 from fusec.ir.sizes.dims import Size, maximum, minimum
@@ -45,7 +46,7 @@ MAX_BLOCKS = 1 << 14  # threads go on with a grid's stride after these
 
 def blocks_for(work: Size, threads: Size, limit: int = MAX_BLOCKS) -> Size:
     """Enough blocks for a thread for each piece of work, up to a limit."""
-    return maximum(1, minimum(limit, pieces(work, threads)))
+    return most(1, least(limit, pieces(work, threads)))
 
 
 def pieces(size: Size, of: Size) -> Size:
@@ -56,6 +57,20 @@ def pieces(size: Size, of: Size) -> Size:
 def either(is_first: Size, first: Size, second: Size) -> Size:
     """By a size that is 1 or 0."""
     return is_first * first + (1 - is_first) * second
+
+
+def least(a: Any, b: Any) -> Any:
+    """The smaller of two sizes; of a launch that is a text, an expression without a branch."""
+    if hasattr(a, "least"):
+        return a.least(b)
+    return b.least(a) if hasattr(b, "least") else minimum(a, b)
+
+
+def most(a: Any, b: Any) -> Any:
+    """The larger of two sizes, as `least`."""
+    if hasattr(a, "most"):
+        return a.most(b)
+    return b.most(a) if hasattr(b, "most") else maximum(a, b)
 
 
 def reciprocal(divisor: int) -> tuple[int, int]:

@@ -75,8 +75,8 @@ class DeviceNest:
 class NestFunctions:
     """The functions of a program's nests; nests of one structure share theirs."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple, list[DeviceNest]] = {}
+    def __init__(self, stem: str = "") -> None:
+        self._stem, self._known = stem, dict[tuple, list[DeviceNest]]()
 
     def of(self, form: CudaForm) -> list[DeviceNest]:
         """Those of a nest, in their order; raises `NotNativeError` for kernels that have to be
@@ -88,7 +88,7 @@ class NestFunctions:
         key = code_key(form)
         if key not in self._known:
             self._known[key] = [DeviceNest(written) for written in write_form(
-                form.loops, form.index, f"nest_{len(self._known)}")]
+                form.loops, form.index, f"{self._stem}nest_{len(self._known)}")]
         return self._known[key]
 
     def __iter__(self) -> Any:

@@ -15,6 +15,7 @@ from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.codegen.structured.verify import verify
+from fusec.core.records import dataclass
 from fusec.ir import Loc
 
 from ...kernels.loop_ir import Kernel
@@ -25,7 +26,7 @@ from ..kernels.kernel_sources import source_of
 from ..kernels.kernel_texts import KernelTexts
 from ..module import CudaKernel, CudaModule
 from ..programs.residence import walk
-from ..scalars.scalar_functions import definition
+from ..scalars.scalar_functions import ScalarText, definition
 from . import choice as choices
 from .choice import choose
 from .hazards import Hazards, PendingAccesses
@@ -72,9 +73,11 @@ def persistent_program(
                        f"one kernel that does all of it; {choice}")
 
 
-def printed(program: StructuredProgram, is_noted: bool = False) -> ProgramKernel:
-    """The kernel with all statements, and barriers where loops need them; ``is_noted``: which lines
-    are of which statement is noted in ``em.notes``.
+def printed(
+    program: StructuredProgram, stem: str = "", is_noted: bool = False
+) -> ProgramKernel:
+    """The kernel with all statements, and barriers where loops need them; ``stem`` begins the names
+    of its functions; ``is_noted``: which lines are of which statement is noted in ``em.notes``.
 
     Raises `NotNativeError` for one of which a compiler had too much: its time grows faster than the
     text, and each number of each iteration is a variable.
@@ -82,7 +85,7 @@ def printed(program: StructuredProgram, is_noted: bool = False) -> ProgramKernel
     entries: dict[int, PendingAccesses] = {}
     while True:
         hazards = Hazards(entries)
-        made = ProgramKernel(program, hazards)
+        made = ProgramKernel(program, hazards, stem)
         made.em.notes = [] if is_noted else None
         print_block(made, program.body)
         if len(made.em.lines) > MOST_LINES:
@@ -92,20 +95,37 @@ def printed(program: StructuredProgram, is_noted: bool = False) -> ProgramKernel
         entries = hazards.entries
 
 
-def _module(made: ProgramKernel) -> CudaModule:
-    text = made.text(NAME)
+@dataclass(frozen=True)
+class WrittenProgram:
+    """A kernel as parts of a module, as `source_of` takes them, but for `helpers`."""
+
+    kernel: CudaKernel
+    texts: list[str]
+    math: list[Any]
+    called: list[ScalarText]
+
+
+def written(made: ProgramKernel, name: str) -> WrittenProgram:
+    """The kernel of that name, when all statements are printed."""
+    text = made.text(name)
     functions = list(made.functions)
     called = [*made.em.functions, *(f for one in functions for f in one.written.functions)]
-    texts = [definition(f) if isinstance(f, str) else f for f in called]
     math = [*made.em.math, *(m for one in functions for m in one.written.math)]
-    source = source_of(math, [_helpers(), *(f.text for f in functions), text], texts)
     params = tuple(argument.param for argument in made.arguments.values())
-    return CudaModule(source, (CudaKernel(
-        NAME, params, made.most_threads, True, is_cooperative=True),))
+    kernel = CudaKernel(name, params, made.most_threads, True, is_cooperative=True)
+    return WrittenProgram(kernel, [*(f.text for f in functions), text], math, [
+        definition(f) if isinstance(f, str) else f for f in called])
+
+
+def _module(made: ProgramKernel) -> CudaModule:
+    parts = written(made, NAME)
+    source = source_of(parts.math, [helpers(), *parts.texts], parts.called)
+    return CudaModule(source, (parts.kernel,))
 
 
 @cache
-def _helpers() -> str:
+def helpers() -> str:
+    """The C++ that all such kernels are made with."""
     text = (Path(__file__).parent / "persistent.cuh").read_text()
     return f"namespace fusec {{\n{text}}}  // namespace fusec"
 

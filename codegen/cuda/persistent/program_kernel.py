@@ -75,10 +75,11 @@ _SPENT = "u32 spent = 0;"
 class ProgramKernel:
     """See the module docstring; `hazards` says where barriers are."""
 
-    def __init__(self, program: StructuredProgram, hazards: Hazards) -> None:
+    def __init__(self, program: StructuredProgram, hazards: Hazards, stem: str = "") -> None:
+        """``stem`` begins the names of its functions."""
         self.program, self.node, self.hazards = program, program.node, hazards
         self.em = CudaEmitter()
-        self.functions = NestFunctions()
+        self.functions = NestFunctions(stem)
         self.aliases = Aliases(program.body)
         self.head: list[str] = []
         self.arguments: dict[tuple[Any, ...], KernelArgument] = {}

@@ -100,10 +100,9 @@ def _state(name: str, fields: Sequence[CField]) -> Iterator[str]:
 
 
 def _declared(function: ExportedFunction, name: str) -> Iterator[str]:
-    about = "\n   ".join(_about(function))  # which may have texts of the program's
-    yield "/* " + about.replace("*/", "* /").replace("/*", "/ *") + " */"
+    yield f"/* {about(function)} */"
     sizes = [f"int64_t {n}" for n in function.sizes]
-    passed = [*sizes, *map(_parameter, function.arguments), *map(_parameter, function.results)]
+    passed = [*sizes, *map(parameter_text, function.parameters)]
     state = [f"{name}_state *state"] if function.state_bytes else []
     memory = [*state, "void *workspace", "size_t workspace_bytes"]
     yield from _wrapped(f"int {function.name}(", [*passed, *memory])
@@ -121,7 +120,7 @@ def _declared(function: ExportedFunction, name: str) -> Iterator[str]:
         yield from _wrapped(f"int {function.name}_shapes(", [*sizes, "int64_t *shapes"])
         yield ""
     yield "/* The same call for tensors, whose types, sizes and layouts are checked. */"
-    tensors = [f"const DLTensor *{p.name}" if p.is_array else _parameter(p)
+    tensors = [f"const DLTensor *{p.name}" if p.is_array else parameter_text(p)
                for p in function.parameters]
     yield from _wrapped(f"int {function.name}_dlpack(", [*tensors, *memory])
     yield ""
@@ -129,6 +128,12 @@ def _declared(function: ExportedFunction, name: str) -> Iterator[str]:
            "is not told).\n   0, or -1 for a code that it does not have. */")
     yield from _wrapped(f"int {function.name}_error(", [
         "int code", "const void *workspace", f"{name}_failure *failure"])
+
+
+def about(function: ExportedFunction) -> str:
+    """The text of a comment about it."""
+    text = "\n   ".join(_about(function))  # which may have texts of the program's
+    return text.replace("*/", "* /").replace("/*", "/ *")
 
 
 def _about(function: ExportedFunction) -> list[str]:
@@ -157,7 +162,8 @@ def _role(function: ExportedFunction, parameter: CParameter) -> str:
     return ", read and written" if parameter.is_written else ""
 
 
-def _parameter(parameter: CParameter) -> str:
+def parameter_text(parameter: CParameter) -> str:
+    """Its declaration; of a complex number that C passes by value two."""
     kind = _type(parameter.dtype)
     if parameter.is_array:
         return f"{'' if parameter.is_written else 'const '}{kind} *{parameter.name}"

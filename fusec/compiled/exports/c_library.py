@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fusec.codegen import backends
+from fusec.codegen.cpu.exported.pool_text import FUNCTIONS as POOL_FUNCTIONS
 from fusec.codegen.exported.parts import CField, ExportedFunction, NoTextError
 from fusec.codegen.machine_code.targets import TARGETS, CpuTarget
 from fusec.codegen.objects.archive import archive
@@ -29,8 +30,9 @@ from .wheel import DESCRIPTION, description
 _LEVELS = ("v2", "v3", "v4", "aarch64")
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 LIBRARIES = {**dict.fromkeys(["memcpy", "memmove", "memset", "malloc", "free"], "libc.so.6"),
+             **dict.fromkeys(POOL_FUNCTIONS, "libc.so.6"),
              **dict.fromkeys(["fmod", "fmodf", "fma", "fmaf"], "libm.so.6")}
-THREADS = ("none", "callback")
+THREADS = ("none", "pool", "callback")
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def write_library(
 ) -> CLibrary:
     """Write the files, see `fusec.export_c`."""
     folder = Path(path)
-    name = _checked_name(folder.name, "the folder's name")
+    name = checked_name(folder.name, "the folder's name")
     targets = _targets(levels)
     if threads not in THREADS:
         raise user_error(ValueError, f"{threads!r} is no way to run threads", None,
@@ -73,12 +75,13 @@ def write_library(
     soname = f"lib{name}.so"
     version = versions.version_of("fusec") or ""
     files = {f"{name}.h": header(name, exported, fields, version, list(levels), threads).encode(),
-             soname: shared_object([*made.objects.values()], soname, made.exported, LIBRARIES),
+             soname: shared_object(
+                 [*made.objects.values()], soname, made.exported, LIBRARIES, made.unique),
              f"lib{name}.a": archive(made.objects),
              DESCRIPTION: description(name, targets[0].machine, exported, fields)}
     folder.mkdir(parents=True, exist_ok=True)
     for file, data in files.items():
-        _write(folder / file, data)
+        write_file(folder / file, data)
     return CLibrary(folder, name, tuple(exported), tuple(fields))
 
 
@@ -95,7 +98,8 @@ def _objects(
             cure="give the sizes in the specs") from None
 
 
-def _checked_name(name: str, whose: str) -> str:
+def checked_name(name: str, whose: str) -> str:
+    """The name; raises ``ValueError`` where it is none in C."""
     if not _NAME.fullmatch(name):
         raise user_error(ValueError, f"{whose}, {name!r}, is no name in C", None,
                          "begin it with a letter, and use letters, digits and _")
@@ -126,7 +130,7 @@ def _exported(
     refused: list[tuple[str, Refusal]] = []
     taken = {*RESERVED, *LIBRARIES, *reserved_names(library)}
     for name, (compiler, specs) in functions.items():
-        _checked_name(name, "a function's name")
+        checked_name(name, "a function's name")
         own = {name, f"{name}_sizes", f"{name}_shapes", f"{name}_dlpack",
                f"{name}_error"}
         if own & taken:
@@ -134,9 +138,7 @@ def _exported(
                              "a word of C, of its library, or of another function", None,
                              "give the function another name")
         taken |= own
-        if isinstance(specs, TensorSpec) or not isinstance(specs, Sequence):
-            raise user_error(TypeError, f"the specs of {name} are no sequence", None,
-                             "give a tuple with a TensorSpec for each argument")
+        checked_specs(name, specs)
         try:
             exporter = Exporter(name, compiler, tuple(specs), {})
             exported.append(exporter.exported())
@@ -148,16 +150,28 @@ def _exported(
             fields = give_fields(exporters, exported)
         except RefusedError as error:
             refused += [("its state", refusal) for refusal in error.refusals]
-    if refused:
-        raise UnsupportedError(
-            "a library for C has no Python, which these parts need",
-            values=[(name, str(refusal)) for name, refusal in refused],
-            loc=refused[0][1].loc,
-            cure="compute that before or after the call, and export the rest")
+    refuse_all("a library for C", refused)
     return exported, fields
 
 
-def _write(path: Path, data: bytes) -> None:
+def checked_specs(name: str, specs: Any) -> None:
+    """Raises ``TypeError`` where they are none."""
+    if isinstance(specs, TensorSpec) or not isinstance(specs, Sequence):
+        raise user_error(TypeError, f"the specs of {name} are no sequence", None,
+                         "give a tuple with a TensorSpec for each argument")
+
+
+def refuse_all(library: str, refused: Sequence[tuple[str, Refusal]]) -> None:
+    """Raises `UnsupportedError` with all of them, where there are some."""
+    if refused:
+        raise UnsupportedError(
+            f"{library} has no Python, which these parts need",
+            values=[(name, str(refusal)) for name, refusal in refused],
+            loc=refused[0][1].loc,
+            cure="compute that before or after the call, and export the rest")
+
+
+def write_file(path: Path, data: bytes) -> None:
     """The whole file or none: it is renamed into place."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:

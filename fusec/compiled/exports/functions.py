@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import keyword
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from fusec.trace.control.raised_exceptions import is_programs
 
 from ..tracing_compiler import TracingCompiler
 from .refusals import RaisesAlwaysError, RefusedError
-from .traces import PlannedCall, planned
+from .traces import CPU, ExportTarget, PlannedCall, planned
 
 FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns are near
 # Sizes that have plans of their own where those before do not serve them: the order of loops
@@ -61,8 +61,11 @@ class Exporter:
 
     def __init__(
         self, name: str, compiler: TracingCompiler, args: tuple[Any, ...], kwargs: dict[str, Any],
+        target: ExportTarget = CPU, own_names: Iterable[str] = (),
     ) -> None:
-        self.name, self.compiler = name, compiler
+        """``own_names``: further ones that parameters do not take."""
+        self.name, self.compiler, self.target = name, compiler, target
+        self.own_names = (*_OF_ALL_FUNCTIONS, *own_names)
         call: Any = (args, kwargs)
         self.spec: Any = optree.tree_map(_dense, call, none_is_leaf=True, namespace="fusec")
         self.fixed = known_sizes(self.spec)
@@ -95,7 +98,7 @@ class Exporter:
     def _planned(self, sizes: Sequence[int]) -> PlannedCall:
         open_ = {(axis.leaf, axis.axis) for axis in self.axes}
         args, kwargs = example_of(self.spec, iter(sizes))
-        return planned(self.compiler, args, kwargs, open_)
+        return planned(self.compiler, args, kwargs, open_, self.target)
 
     def _tried(self, sizes: Sequence[int]) -> PlannedCall | None:
         """The plan for sizes that the program may not be for; None where it raises at them.
@@ -130,7 +133,7 @@ class Exporter:
         hints = list(itertools.islice(self._unused(), len(self.axes)))
         if (plan := self._tried(hints)) is not None:
             return [*range(len(hints))], plan
-        best = self.plan([hints[0]] * len(hints))  # raises the program's own error
+        best = self.plan(hints[:1] * len(hints))  # raises the program's own error
         if len(hints) > MOST_AXES:
             raise UnsupportedError(
                 f"{self.name} cannot be traced where its {len(hints)} open sizes differ, and they "
@@ -244,7 +247,7 @@ class Exporter:
     # -- names
 
     def _size_names(self, plan: PlannedCall) -> list[str]:
-        names, taken = dict[int, str](), set[str]()
+        names, taken = dict[int, str](), {*self.own_names}
         for axis, number in zip(self.axes, self.of_axis, strict=True):
             path = plan.call.paths[axis.leaf]
             if number not in names:
@@ -260,7 +263,7 @@ class Exporter:
 
     def _parameters(self, plan: PlannedCall) -> tuple[list[CParameter], list[CParameter]]:
         self._size_names(plan)
-        taken = {*self.size_names, *_OF_ALL_FUNCTIONS}
+        taken = {*self.size_names, *self.own_names}
         of_symbol: dict[str, str] = {}
         for axis, number in zip(self.axes, self.of_axis, strict=True):
             size = _size_at(plan, axis)

@@ -68,8 +68,20 @@ class PlannedCall:
 OpenAxes = Collection[tuple[int, int]]  # leaf of the arguments, axis
 
 
+@dataclass(frozen=True)
+class ExportTarget:
+    """The purpose of plans: the ``backend`` of their kernels, how a graph is ``prepared`` for its
+    passes, and a function that gives the programs of steps which are no kernels, and raises
+    `RefusedError` for those that cannot leave the process."""
+
+    backend: Callable[[], Any]
+    prepared: Callable[[Graph], Graph]
+    programs: Callable[[CallPlan], dict[NodeCall, StructuredProgram]]
+
+
 def planned(
-    compiler: TracingCompiler, args: tuple, kwargs: dict[str, Any], open_: OpenAxes
+    compiler: TracingCompiler, args: tuple, kwargs: dict[str, Any], open_: OpenAxes,
+    target: ExportTarget,
 ) -> PlannedCall:
     """The plan for these arguments, with symbols for sizes of the open axes, where these can be.
 
@@ -84,9 +96,9 @@ def planned(
         numbers = _given(trace.traced, open_)
         free = trace.arguments.sizes.hints.keys() - numbers.keys()
         if not set(trace.arguments.sizes.constants()) >= free:
-            return _open(compiler, call, trace.traced, numbers)
+            return _open(compiler, call, trace.traced, numbers, target)
         trace.traced.container_changes.take_back()
-    return _of_one_size(compiler, call)
+    return _of_one_size(compiler, call, target)
 
 
 def _given(traced: Traced, open_: OpenAxes) -> dict[str, int]:
@@ -108,12 +120,14 @@ def _shapes(key: Sequence[Any]) -> Iterator[tuple[Any, ...] | None]:
             yield part[1] if len(part) > 1 and isinstance(part[1], tuple) else None
 
 
-def _of_one_size(compiler: TracingCompiler, call: FlatCall) -> PlannedCall:
+def _of_one_size(
+    compiler: TracingCompiler, call: FlatCall, target: ExportTarget
+) -> PlannedCall:
     traced = compiler._stage_by_itself(call).traced
     traced.container_changes.take_back()
     state = state_of(traced)
     _check_traced(traced)
-    made, programs, results = _plan(compiler, traced, state)
+    made, programs, results = _plan(compiler, traced, state, target)
     shapes = [getattr(leaf, "shape", None) if number >= 0 else None
               for leaf, number in zip(call.leaves, traced.positions, strict=True)]
     return PlannedCall(call, traced, made, programs, [], {}, {}, shapes, results,
@@ -121,7 +135,8 @@ def _of_one_size(compiler: TracingCompiler, call: FlatCall) -> PlannedCall:
 
 
 def _open(
-    compiler: TracingCompiler, call: FlatCall, traced: Traced, numbers: dict[str, int]
+    compiler: TracingCompiler, call: FlatCall, traced: Traced, numbers: dict[str, int],
+    target: ExportTarget,
 ) -> PlannedCall:
     traced.container_changes.take_back()
     state = state_of(traced)
@@ -132,7 +147,7 @@ def _open(
     sizes = Sizes.of({name: n for name, n in hints.items() if name not in numbers})
     with sizes.asked_by_passes() as asked:
         traced = traced.instantiated(Instantiation({**sizes.symbols(), **numbers}))
-        made, programs, results = _plan(compiler, traced, state)
+        made, programs, results = _plan(compiler, traced, state, target)
     questions = [*asked_of_trace, *asked]
     return PlannedCall(call, traced, made, programs, questions, hints, numbers, shapes, results,
                        state, partial(_reopened, sizes, questions))
@@ -168,20 +183,20 @@ def _all_nodes(graph: Graph) -> Iterator[Node]:
 
 
 def _plan(
-    compiler: TracingCompiler, traced: Traced, state: TraceState,
+    compiler: TracingCompiler, traced: Traced, state: TraceState, target: ExportTarget,
 ) -> tuple[CallPlan, dict[NodeCall, StructuredProgram], ExportedResults]:
     results = with_results(traced, state)
-    fused = run_pipeline(exported_products(results.graph), compiler.options, [])
+    fused = run_pipeline(target.prepared(results.graph), compiler.options, [])
     strides = [contiguous_strides(v.shape, v.dtype.itemsize) if v.type.kind == "array" else ()
                for v in fused.outputs]
-    backend = backends.backend("cpu")
+    backend = target.backend()
     call_plan = make_plan(fused, _input_strides(traced), strides, backend=backend)
     for step in call_plan.kernels:
         of_buffers = tuple(buffer_strides(p.dtype, p.strides) for p in step.places)
         step.nests = uses_of(backend.specialise(step.kernel, of_buffers), step.params)
-        for form in step.forms:
+        for form in step.forms if backend.is_native else ():
             structure_key(form)  # which asks whether sizes are part of the code
-    return call_plan, _programs(call_plan), results
+    return call_plan, target.programs(call_plan), results
 
 
 def _input_strides(traced: Traced) -> list[tuple[Any, ...]]:
@@ -195,7 +210,8 @@ def _input_strides(traced: Traced) -> list[tuple[Any, ...]]:
 
 # -- branches, loops, and what a library would do
 
-def _programs(call_plan: CallPlan) -> dict[NodeCall, StructuredProgram]:
+def programs_of(call_plan: CallPlan) -> dict[NodeCall, StructuredProgram]:
+    """Of all steps that no kernel computes; raises `RefusedError` with those that have none."""
     programs: dict[NodeCall, StructuredProgram] = {}
     refusals: list[Refusal] = []
     lying = _Lying(call_plan)
@@ -210,7 +226,7 @@ def _programs(call_plan: CallPlan) -> dict[NodeCall, StructuredProgram]:
 
 
 def _program(step: NodeCall, lying: _Lying) -> StructuredProgram:
-    node, name = step.node, _name_of(step.node)
+    node, name = step.node, name_of(step.node)
     if symbols_of(tuple(t.shape for t in node.types)) or symbols_of(
             tuple(v.shape for v in node.inputs)):
         raise RefusedError([Refusal(f"{name}, whose size the data decides", node.loc)])
@@ -233,9 +249,13 @@ def _program(step: NodeCall, lying: _Lying) -> StructuredProgram:
     return program
 
 
-def _name_of(node: Node) -> str:
+def name_of(node: Node) -> str:
+    """For people: the library's function, or the op."""
     function = node.attrs.get("function") or node.attrs.get("of")
     return function if isinstance(function, str) else node.op
+
+
+CPU = ExportTarget(lambda: backends.backend("cpu"), exported_products, programs_of)
 
 
 class _Lying:

@@ -12,13 +12,13 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from fusec.ir.sizes.dims import Size, maximum, minimum
+from fusec.ir.sizes.dims import Size
 
 from ....kernels.loop_ir import Expr, Stage
 from ....kernels.specialise import LoopForm
 from ...module import WARP
 from ...scalars.emitter import BOOL, CudaValue, memory_type, type_name
-from ..launch_plan import Geometry, Layout, blocks_for, either
+from ..launch_plan import Geometry, Layout, blocks_for, either, least, most
 from ..nest_kernel import ThreadPoint, in_memory
 from .accumulators import CudaAccumulator, accumulate, declare, is_indexed, join
 from .rows import ON_CHIP_BYTES, RowKernel, inner_points
@@ -182,7 +182,7 @@ class ColumnKernel(RowKernel):
             columns = math.prod(form.extents[: form.outer])
             limit = MAX_SCRATCH_BLOCKS if form.nest.scratch else 1 << 16
             blocks = blocks_for(columns, COLUMNS, limit)
-            scratch = blocks * COLUMNS * maximum(1, inner_points(form)) if form.nest.scratch else 0
+            scratch = blocks * COLUMNS * most(1, inner_points(form)) if form.nest.scratch else 0
             return Layout(blocks, (COLUMNS, groups_of(form)), columns, scratch=scratch)
 
         return layout
@@ -199,7 +199,7 @@ def groups_of(form: LoopForm) -> Size:
     rows = form.extents[form.outer] if len(form.extents) > form.outer else 1
     if not may_share_rows(form):
         return 1
-    has_8, has_32 = minimum(rows // 8, 1), minimum(rows // (2 * MAX_GROUPS), 1)
+    has_8, has_32 = least(rows // 8, 1), least(rows // (2 * MAX_GROUPS), 1)
     return either(has_32, MAX_GROUPS, either(has_8, 4, 1))
 
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fusec.core.records import replace
-from fusec.ir.sizes.dims import Size, maximum
+from fusec.ir.sizes.dims import Size
 
 from ....kernels.loop_ir import Reduction, Stage
 from ....kernels.specialise import LoopForm
 from ...scalars.emitter import BOOL, memory_type, type_name
 from ..elementwise_kernels import grid_start, packs_of
-from ..launch_plan import Geometry, Layout, blocks_for
+from ..launch_plan import Geometry, Layout, blocks_for, most
 from ..nest_kernel import KernelWriter, ThreadPoint
 from .accumulators import CudaAccumulator, TeamReduction, accumulate, declare, join
 
@@ -82,7 +82,7 @@ class PartialKernel(_Partials):
             blocks = self.partial_blocks(form)
             partials = blocks * BYTES_OF_A_PARTIAL * len(self.inner_stage().reductions)
             return Layout(blocks, (self.max_threads, 1), packs_of(form, self.lanes),
-                          partials=maximum(partials, 1))
+                          partials=most(partials, 1))
 
         return layout
 

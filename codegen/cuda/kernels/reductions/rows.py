@@ -15,14 +15,14 @@ from typing import Any, Literal
 import numpy as np
 
 from fusec.core.records import replace
-from fusec.ir.sizes.dims import Size, maximum, minimum
+from fusec.ir.sizes.dims import Size
 
 from ....kernels.loop_ir import Reduction, Stage, walk
 from ....kernels.specialise import LoopForm
 from ...module import WARP
 from ...scalars.emitter import BOOL, I64, CudaValue, memory_type
 from ..elementwise_kernels import aligned, is_aligned, one_by_one, packs_of
-from ..launch_plan import Geometry, Layout, blocks_for, either, pieces
+from ..launch_plan import Geometry, Layout, blocks_for, either, least, most, pieces
 from ..nest_kernel import (
     ACCESS_BYTES,
     MANY_OPERATIONS,
@@ -325,10 +325,10 @@ def row_layout(form: LoopForm, lanes: int, on_chip: bool, shares_warps: bool) ->
     share warps is in the text, and no question of a call's sizes."""
     rows = math.prod(form.extents[: form.outer])
     packs = packs_of(form, lanes, range(form.outer, len(form.extents)))
-    warps = minimum(MAX_TEAM // WARP, maximum(1, pieces(packs, PACKS_OF_A_WARP)))
+    warps = least(MAX_TEAM // WARP, most(1, pieces(packs, PACKS_OF_A_WARP)))
     team = warps * WARP
-    is_long = minimum(warps - 1, 1)
-    together = either(is_long, 1, minimum(ROWS_OF_A_BLOCK, maximum(1, rows)))
+    is_long = least(warps - 1, 1)
+    together = either(is_long, 1, least(ROWS_OF_A_BLOCK, most(1, rows)))
     if shares_warps:
         team = 1 << (packs - 1).bit_length()
         together = THREADS_OF_PARTS // team
@@ -342,5 +342,5 @@ def row_layout(form: LoopForm, lanes: int, on_chip: bool, shares_warps: bool) ->
     points = inner_points(form)
     return Layout(blocks, (team, together), rows, shared=together * scratch if on_chip else 0,
                   scratch=0 if on_chip or not form.nest.scratch else (
-                      blocks * together * maximum(points, 1)),
+                      blocks * together * most(points, 1)),
                   row_packs=packs, row_points=points, row_bytes=scratch)

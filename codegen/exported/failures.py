@@ -7,8 +7,8 @@ from fusec.ir import Node
 from fusec.ops.calls.checks import make_error
 from fusec.ops.rows.gather import kernel_checks
 
-from ...exported.parts import CheckFailure
-from ...plan.control_program import OF_NOTHING, OF_NUMBERS, ErrorExit
+from ..plan.control_program import OF_NOTHING, OF_NUMBERS, ErrorExit
+from .parts import CheckFailure
 
 
 def failure_of(node: Node, loc: Loc | None, axis: int | None = None) -> CheckFailure:
