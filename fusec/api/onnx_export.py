@@ -1,4 +1,4 @@
-"""`fusec.to_onnx`: a straight-line graph as an ONNX model, opset 21.  For reach, not for speed."""
+"""`fusec.to_onnx`: a graph as an ONNX model, opset 21.  For reach, not for speed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from fusec.core.versions import install_command, version_of
 from fusec.dispatch.function import Function
 from fusec.errors import UnsupportedError, short_errors, user_error
 from fusec.ir.graph import Graph, Node, Value
-from fusec.ops import onnx_rules, registry
-from fusec.ops.build import Builder, Namer
-from fusec.ops.onnx_rules import OPSET, NotExportedError
+from fusec.ir.sizes.dims import Dim
+from fusec.ir.sizes.size_questions import Computed
+from fusec.ops import registry
+from fusec.ops.onnx import OPSET, NotExportedError
+from fusec.ops.onnx.graph_nodes import GraphNodes
+from fusec.ops.onnx.size_nodes import number_of_sizes, require_answer
 from fusec.trace.boundary.results import ResultLeaf
 
 
@@ -24,7 +27,11 @@ def to_onnx(f: Callable[..., Any], specs: Sequence[Any]) -> Any:
 
     ``f`` is a function, a jitted one or a result of ``f.concrete(...)``.  Inputs are named as the
     function's arguments (``x``, ``params['w']``), outputs ``result``, or ``result_0``, ``result_1``
-    of several.  Variables and arrays from outside are initialisers with their values of now.
+    of several; ``written_x`` is what the function leaves in its argument ``x``.  Variables and
+    arrays from outside are initialisers with their values of now.  Sizes that specs leave open are
+    any from 2 on.
+
+    A model's run ends with an error of the runtime where the function would raise.
 
     Raises ``UnsupportedError``, which lists every node that has no operators in ONNX, with its
     line; ``ImportError`` without onnx.
@@ -45,135 +52,145 @@ def _library() -> Any:
 
 
 class _Model:
-    """The nodes of one model."""
+    """One model: inputs, nodes, outputs."""
 
     def __init__(self, onnx: Any, concrete: Any) -> None:
         self.onnx, self.concrete = onnx, concrete
-        self.graph: Graph = concrete.graph.made
-        self.namer, self.nodes, self.initializers = Namer(), list[Any](), list[Any]()
-        self.names: dict[tuple[int, int], str] = {}
-        self.refused: list[tuple[str, str]] = []
-
-    # -- what rules ask for
-
-    def node(self, op: str, *inputs: str, **attrs: Any) -> str:
-        """A new node's output."""
-        name = self.namer.fresh(op)
-        self.nodes.append(self.onnx.helper.make_node(op, list(inputs), [name], name=name, **attrs))
-        return name
-
-    def constant(self, value: Any) -> str:
-        """The name of a constant."""
-        name = self.namer.fresh("constant")
-        self.initializers.append(self.onnx.numpy_helper.from_array(np.asarray(value), name))
-        return name
-
-    def cast(self, name: str, dtype: np.dtype) -> str:
-        """A value in another dtype."""
-        return self.node("Cast", name, to=self._type(dtype))
-
-    # -- the model
+        self.traced = concrete.build.traced
+        self.graph: Graph = self.traced.graph.made
+        self.nodes = GraphNodes(onnx)
+        self.refused = self.nodes.refused
+        self.written = dict(self.graph.updates)
 
     def proto(self) -> Any:
-        concrete, helper = self.concrete, self.onnx.helper
-        traced = concrete.build.traced
-        leaves = traced.outputs
-        for number in range(len(leaves)):  # names that arguments must not have
-            self.namer.fresh(f"result_{number}" if len(leaves) > 1 else "result")
-        for value in self.graph.inputs:
-            self.names[value.node.id, 0] = self.namer.fresh(value.node.attrs["path"])
-            if value.shape and self._is_open(value):
-                self.refused.append((value.node.name, "its size is open: give every size"))
-        inputs = self._inputs(traced)
-        if traced.assignments or self.graph.updates:
-            self.refused.append((concrete.name, "it writes to arguments or state"))
-        for node in self.graph.nodes:
-            self._add(node)
-        outputs = [self._result(leaf, f"result_{i}" if len(leaves) > 1 else "result")
-                   for i, leaf in enumerate(leaves)]
+        names = self._result_names()
+        inputs = self._inputs()
+        self._refuse_effects()
+        self._sizes()
+        self.nodes.add_all(self.graph)
+        results = [self._result(leaf) for leaf in self._leaves()]
+        results += [(self.nodes.name_of(v), v.type) for v in self.written.values()]
+        outputs = [] if self.refused else [
+            self._output(*each, name) for each, name in zip(results, names, strict=True)]
         if self.refused:
             raise UnsupportedError(
-                f"{concrete.name} cannot be an ONNX model: {len(self.refused)} of its parts have "
-                "no operators there", values=self.refused,
+                f"{self.concrete.name} cannot be an ONNX model: {len(self.refused)} of its parts "
+                "have no operators there", values=self.refused,
                 cure="compute them outside of the function, or fusec.save it")
-        graph = helper.make_graph(self.nodes, concrete.name, inputs, outputs, self.initializers)
+        helper = self.onnx.helper
+        graph = helper.make_graph(self.nodes.nodes, self.concrete.name, inputs, outputs,
+                                  self.nodes.initializers)
         model = helper.make_model(
             graph, producer_name="fusec", producer_version=version_of("fusec"), ir_version=10,
             opset_imports=[helper.make_opsetid("", OPSET)])
         self.onnx.checker.check_model(model)
         return model
 
-    def _is_open(self, value: Value) -> bool:
-        return any(type(size) is not int for size in value.shape)
+    def _leaves(self) -> list[ResultLeaf]:
+        """The results; what is no array or number (None, a text) is left out."""
+        return [leaf for leaf in self.traced.outputs if leaf.kind in ("graph", "input") or
+                isinstance(leaf.value, (bool, int, float, complex, np.generic, np.ndarray))]
 
-    def _inputs(self, traced: Any) -> list[Any]:
+    def _result_names(self) -> list[str]:
+        """Which arguments must not have."""
+        count = len(self._leaves())
+        stems = [f"result_{i}" for i in range(count)] if count > 1 else ["result"] * count
+        stems += [f"written_{self.graph.inputs[i].node.attrs['path']}" for i in self.written]
+        return [self.nodes.namer.fresh(stem) for stem in stems]
+
+    def _inputs(self) -> list[Any]:
         """Arguments; what comes from outside is a constant."""
-        first = len(self.graph.inputs) - len(traced.captured)
-        for value, source in zip(self.graph.inputs[first:], traced.captured, strict=True):
-            array = np.asarray(source() if callable(source) else source)
-            self.initializers.append(self.onnx.numpy_helper.from_array(
-                np.array(array, order="C"), self.names[value.node.id, 0]))
-        return [self._info(self.names[v.node.id, 0], v) for v in self.graph.inputs[:first]]
+        first = len(self.graph.inputs) - len(self.traced.captured)
+        for value in self.graph.inputs:
+            self.nodes.name(value, self.nodes.namer.fresh(value.node.attrs["path"]))
+        for value, source in zip(self.graph.inputs[first:], self.traced.captured, strict=True):
+            source = source() if callable(source) else source
+            if type(source) is Computed:
+                self.refused.append((self.concrete.name, f"{source}, where a size is open"))
+                continue
+            array = np.asarray(source)
+            self.nodes.initializer(self.nodes.name_of(value), array)
+        return [self.nodes.info(self.nodes.name_of(v), v.type) for v in self.graph.inputs[:first]]
 
-    def _info(self, name: str, value: Value) -> Any:
-        shape = [size if type(size) is int else None for size in value.shape]
-        return self.onnx.helper.make_tensor_value_info(name, self._type(value.dtype), shape)
+    def _refuse_effects(self) -> None:
+        first = len(self.graph.inputs) - len(self.traced.captured)
+        if self.traced.assignments or self.traced.created or any(
+                i >= first for i in self.written):
+            self.refused.append((self.concrete.name, "it writes to state outside of the call"))
+        if "Choice[" in str(self.traced.treespec):
+            self.refused.append(
+                (self.concrete.name, "a result of one of several kinds, as the data decides"))
 
-    def _type(self, dtype: np.dtype) -> int:
-        return int(self.onnx.helper.np_dtype_to_tensor_dtype(dtype))
+    def _sizes(self) -> None:
+        """Sizes that are open: each from 2 on, alike where the trace has them alike, and as it was
+        told where it asked."""
+        nodes, seen = self.nodes, dict[Dim, bool]()
+        for value in self.graph.inputs:
+            for axis, size in enumerate(value.shape):
+                if isinstance(size, Dim):
+                    self._size(value, axis, size, size in seen)
+                    seen[size] = True
+        if seen and (self.concrete.is_narrowed or self.traced.own_bytes):
+            self.refused.append((self.concrete.name, "it counts with a size: give every size"))
+        for assumption in self.traced.graph.assumed:
+            for symbol, size in assumption.known.items():
+                nodes.define(symbol, nodes.size(size))
+            try:
+                require_answer(nodes, assumption.question)
+            except NotExportedError as error:
+                self.refused.append((self.concrete.name, f"it {error}"))
 
-    def _add(self, node: Node) -> None:
-        if node.op == "Input":
-            return
-        row = registry.get(node.op)
-        try:
-            onnx_rules.check_sizes(node)
-            if row.export is None and row.decompose is not None:
-                self._decomposed(node)
-                return
-            if row.export is None:
-                raise NotExportedError("")
-            if any(value.dtype.kind == "c" for value in (*node.inputs, *node.outputs)):
-                raise NotExportedError("of complex numbers")
-            inputs = [self.names.get((v.node.id, v.index), "") for v in node.inputs]
-            self.names[node.id, 0] = row.export(self, node, inputs)
-        except NotExportedError as error:
-            line = f" at {node.loc}" if node.loc is not None else ""
-            self.refused.append((node.name, f"{node.op} {error}".rstrip() + line))
-            self.names.update({(node.id, i): "" for i in range(len(node.types))})
+    def _size(self, value: Value, axis: int, size: Dim, is_known: bool) -> None:
+        nodes, name = self.nodes, self.nodes.name_of(value)
+        path = value.node.attrs["path"]
+        shape = nodes.node("Shape", name, start=axis, end=axis + 1)
+        given = nodes.node("Squeeze", shape, nodes.constant(np.array([0])))
+        if is_known or size.name is None:
+            nodes.require(nodes.node("Equal", given, nodes.size(size)),
+                          f"axis {axis} of {path} must have the size {size}")
+        else:
+            nodes.require(nodes.node("Greater", given, nodes.constant(np.int64(1))),
+                          f"axis {axis} of {path} must have a size of 2 or more")
 
-    def _decomposed(self, node: Node) -> None:
-        """A node as the simpler ones that it stands for."""
-        builder = Builder(Namer(n.name for n in self.graph.nodes), node.loc)
-        values = registry.get(node.op).decompose(builder, node)  # type: ignore[misc]
-        known, order = {n for n, _ in self.names}, list[Node]()
-        stack = [v.node for v in values]
-        while stack:
-            inner = stack.pop()
-            if inner.id not in known and inner not in order:
-                order.append(inner)
-                stack += [v.node for v in inner.inputs]
-        for inner in sorted(order, key=lambda n: n.id):
-            self._add(inner)
-        for i, value in enumerate(values):
-            self.names[node.id, i] = self.names[value.node.id, value.index]
-
-    def _result(self, leaf: ResultLeaf, name: str) -> Any:
-        if leaf.kind not in ("graph", "input") or leaf.indices:
-            self.refused.append((name, "a result that is no array of the graph"))
-            return None
+    def _result(self, leaf: ResultLeaf) -> tuple[str, Any]:
+        """Its name, and the type of it."""
+        if leaf.kind not in ("graph", "input"):
+            return self._constant(leaf.value)
         values = self.graph.outputs if leaf.kind == "graph" else self.graph.inputs
         value = values[leaf.index]
+        if leaf.kind == "input":  # which shows what the call leaves there
+            value = self.written.get(leaf.index, value)
         for step in leaf.steps:
             if step.op in ("ReadOnly", "Itself"):
                 continue
-            row, attrs = registry.get(step.op), dict(step.attrs)
-            view = Node(step.op, (value,), row.infer([value.type], attrs), attrs)
-            self._add(view)
+            if not registry.is_known(step.op):
+                self.refused.append((self.concrete.name, f"a result that is a view by {step.op}"))
+                break
+            row, attrs, operands = registry.get(step.op), dict(step.attrs), step.operands
+            types = row.infer([value.type, *(v.type for v in operands)], attrs)
+            view = Node(step.op, (value, *operands), types, attrs)
+            self.nodes.add(view)
             value = view.out()
-        self.nodes.append(self.onnx.helper.make_node(
-            "Identity", [self.names[value.node.id, value.index]], [name]))
-        return self._info(name, value)
+        return self.nodes.name_of(value), value.type
+
+    def _constant(self, value: Any) -> tuple[str, Any]:
+        try:
+            name = number_of_sizes(self.nodes, value)
+        except NotExportedError as error:
+            self.refused.append((self.concrete.name, f"a result {error}"))
+            name = None
+        array = np.asarray(getattr(value, "hint", value))
+        kind = registry.get("Const").infer((), {"value": array[()], "kind": "array"})[0] if (
+            not array.ndim) else array
+        return name or self.nodes.constant(array), kind
+
+    def _output(self, made: str, type_: Any, name: str) -> Any:
+        """The result under its name, which is there where all checks hold."""
+        nodes, checked = self.nodes, self.nodes.checked()
+        if checked:
+            made = nodes.node("Squeeze", nodes.node("Unsqueeze", made, checked), checked)
+        nodes.nodes.append(self.onnx.helper.make_node("Identity", [made], [name]))
+        return nodes.info(name, type_)
 
 
 __all__ = ["to_onnx"]

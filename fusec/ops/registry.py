@@ -96,7 +96,7 @@ class Op:
     vjp: Any = None  # cotangents of the operands, from those of the results
     split: Any = None  # how blocks of its result are computed; `fusec.ops.splitting` fills it
     batching: NodeRule | None = None  # the row for all elements along one more axis
-    export: Any = None  # the row in ONNX's ops; `fusec.ops.onnx_rules` fills it
+    export: Any = None  # the row in ONNX's ops; `fusec.ops.onnx` fills it
     admits: Admission | None = None  # what is admitted of it where a graph is read in
 
     @property
