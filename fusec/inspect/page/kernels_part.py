@@ -49,7 +49,8 @@ class KernelPart:
     def _listings(self, kernel: CompiledKernel) -> dict[str, Any]:
         """The code of a kernel with links, where its back end has a module that makes them."""
         module, _ = self._code_links(kernel.step)
-        return {} if module is None else module.listings(kernel.step)
+        found: dict[str, Any] = {} if module is None else module.listings(kernel.step)
+        return found
 
     def _code_links(self, step: Any) -> tuple[Any, Any]:
         """The module of a step's back end that links code, or None, and the back end."""

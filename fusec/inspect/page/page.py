@@ -83,7 +83,7 @@ def save(path: str | os.PathLike[str], sections: Json) -> Path:
         raise user_error(
             kind, f"a page cannot be written to {os.fspath(path)!r}: "
             f"{getattr(error, 'strerror', None) or error}", None,
-            _CURES.get(getattr(error, "errno", None), 'give a file in a folder that is there: '
+            _CURES.get(getattr(error, "errno", None) or 0, 'give a file in a folder that is there: '
                        'f.save_html("f.html")')) from None
     return target
 
