@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from fusec.api.onnx_export import to_onnx
     from fusec.api.printing import check_numerics, print
     from fusec.api.profile import profile
+    from fusec.api.training.replicate import replicate
     from fusec.api.training.train import train
     from fusec.api.vectorize import vectorize
     from fusec.compiled.concrete_function import ConcreteFunction
@@ -120,6 +121,7 @@ _MODULES = {
     "api.explanation": "explain", "api.profile": "profile", "api.caches": "clear_caches",
     "api.magics": "load_ipython_extension", "api.training.train": "train",
     "api.exports": "export_c export_cuda wheel_stub", "bench.measure": "benchmark",
+    "api.training.replicate": "replicate",
     "gradients.lanes": "vmap", "distributed.cluster.cluster": "cluster",
     "dispatch.saving": "save", "dispatch.loading": "load LoadedFunction LoadedProgram",
     "core.program_errors": "SavedProgramError WorkerLostError",
@@ -191,6 +193,7 @@ __all__ = [
     "print",
     "profile",
     "random",
+    "replicate",
     "save",
     "scan",
     "stop_gradient",

@@ -8,7 +8,7 @@ from fusec.errors import nearest
 
 # What the peers call it, and how fusec does it.
 _ELSEWHERE = {
-    "pmap": "kernels use all cores by themselves (fusec.config.num_threads)",
+    "pmap": "fusec.replicate on the workers of a cluster; kernels use all cores by themselves",
     "njit": "fusec.jit", "compile": "fusec.jit",
     "prange": "range: loops of kernels use all cores by themselves",
     "guvectorize": "fusec.vectorize for functions of numbers, fusec.jit for functions of arrays",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fusec.compiled.concrete_function import ConcreteFunction
     from fusec.compiled.sizes.dynamic_function import OpenFunction
     from fusec.compiled.stages import TracedStage
+    from fusec.compiled.tracing_compiler import TracingCompiler
 
     from .dispatcher import Dispatcher
 
@@ -225,6 +226,11 @@ class Function(Viewed, Generic[P, R]):
     def _traced_once(self, *args: Any) -> Any:
         """For `wrap_function`: one trace, compiled, and the Variables that it created."""
         return self._dispatching().compiler.once(args, {})
+
+    @property
+    def _compiler(self) -> TracingCompiler:
+        """For `replicate`: what traces calls that run elsewhere."""
+        return self._dispatching().compiler
 
     def _without_labels(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """For `explain`: the arguments with plain arrays for those with labels."""

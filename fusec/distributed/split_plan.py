@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,16 +49,11 @@ def plan_of_call(
     Raises ``UnsupportedError``, with the user's line, for what blocks cannot compute.
     """
     graph: Graph = traced.graph.made
-    _check_effects(traced, graph, call)
+    check_pure(traced, graph, "in a call with arrays in blocks")
     graph, numbers = with_views(graph, traced, loc)
-    graph = splittable(graph, options)
-    states = states_of(graph, chunks)
-    graph, cuts = cut_moments(graph, lambda node: node.out() in states.barriers)
-    count = len(graph.outputs) - len(cuts)
-    graph = contracted(graph, options)
-    states = states_of(graph, chunks, cuts)
-    stages = stages_of(graph, states, graph.outputs[:count])
-    first = len(graph.inputs) - len(cuts) - len(traced.captured)
+    first = len(graph.inputs) - len(traced.captured)
+    stages = staged(graph, chunks, options)
+    graph = stages.graph
     wholes = {first + k: value for k, value in enumerate(traced.captured_now())}
     for leaf, number in zip(call.leaves, traced.positions, strict=True):
         if number >= 0 and number not in chunks:
@@ -69,6 +64,18 @@ def plan_of_call(
         Result(parameter=o.index) if o.kind == "input" else Result(value=o.value)
         for n, o in zip(numbers, traced.outputs, strict=True))
     return SplitPlan(stages, results, wholes)
+
+
+def staged(graph: Graph, chunks: Chunks, options: PassOptions) -> Stages:
+    """The stages of a graph's outputs; its variances over blocks are made parameters, after those
+    that it has."""
+    graph = splittable(graph, options)
+    states = states_of(graph, chunks)
+    graph, cuts = cut_moments(graph, lambda node: node.out() in states.barriers)
+    count = len(graph.outputs) - len(cuts)
+    graph = contracted(graph, options)
+    states = states_of(graph, chunks, cuts)
+    return stages_of(graph, states, graph.outputs[:count])
 
 
 def _run_checks(graph: Graph, wholes: Mapping[int, Any]) -> None:
@@ -102,26 +109,31 @@ def with_views(
     return Graph.build(graph.inputs, outputs, name=graph.name, extra=effects), numbers
 
 
-def _check_effects(traced: Traced, graph: Graph, call: FlatCall) -> None:
-    """Blocks are computed later, and perhaps again: what changes anything else is refused."""
+def check_pure(
+    traced: Traced, graph: Graph, where: str, variables: Container[int] = ()
+) -> None:
+    """Blocks are computed elsewhere, later, and perhaps again: what changes anything else is
+    refused, but for ``variables``, which are inputs that ``where`` assigns."""
     for number, value in graph.updates:
+        if number in variables:
+            continue
         path = graph.inputs[number].node.attrs.get("path", "")
         raise unsupported(
-            f"writing to {path or 'an array'} in a call with arrays in blocks", loc=value.node.loc,
+            f"writing to {path or 'an array'} {where}", loc=value.node.loc,
             cure="compute a new array, and return it")
     if traced.assignments:
-        raise unsupported("assigning to attributes or outer variables in a call with arrays in "
-                          "blocks", cure="return the values")
+        raise unsupported(f"assigning to attributes or outer variables {where}",
+                          cure="return the values")
     if traced.calls_host:
         node = next((n for n in graph.nodes if n.op == "HostCall"), None)
         raise unsupported(
-            "drawing from np.random, or printing, in a call with arrays in blocks",
+            f"drawing from np.random, or printing, {where}",
             loc=None if node is None else node.loc,
             cure="draw with fusec.random, whose numbers do not depend on the blocks")
     for node in graph.nodes:
         if not all(t.is_static for t in node.types):
             raise unsupported(
-                f"a size that only the run knows ({node.types[0]}) in a call with arrays in blocks",
+                f"a size that only the run knows ({node.types[0]}) {where}",
                 loc=node.loc, cure="keep the size with np.where, or compute that part outside")
 
 

@@ -98,6 +98,11 @@ def use_workers(links: Mapping[int, WorkerLink]) -> None:
     _Workers.links = links
 
 
+def worker_tasks() -> tuple[int, ...]:
+    """The tasks of the present cluster's workers; () where there is none."""
+    return tuple(sorted(_Workers.links))
+
+
 def worker_of(task: int) -> WorkerLink:
     """The connection to a worker; raises `WorkerLostError` where there is none."""
     link = _Workers.links.get(task)

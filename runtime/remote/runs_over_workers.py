@@ -66,7 +66,7 @@ class ExecutableOverWorkers(PartitionedExecutable):
         self._staying = {id(of) for number, of in spec.variables if number in there}
         super().__init__(call_plan, spec)
         for part in call_plan.remote:
-            weakref.finalize(self, _forget, part.task, part.number)
+            weakref.finalize(self, forget_program, part.task, part.number)
 
     @staticmethod
     def of_graph(call_plan: PlanOverDevices) -> PlanOverWorkers:
@@ -83,7 +83,8 @@ class ExecutableOverWorkers(PartitionedExecutable):
         return PlanOverWorkers(self.call_plan, self.spec, self.program)
 
 
-def _forget(task: int, number: int) -> None:
+def forget_program(task: int, number: int) -> None:
+    """Have a worker drop a program, where there still is one."""
     with contextlib.suppress(FusecError):
         worker_of(task).forget_program(number)
 
@@ -111,7 +112,7 @@ class PlanOverWorkers(PartitionedPlan):
         link = worker_of(part.task)
         numbers = {i: link.number_of(self.variables[i]) for i in part.variables}
         news = {number: inputs[i] for i, number in numbers.items()
-                if current_value(self.variables[i], _key(link)) is None}
+                if current_value(self.variables[i], worker_key(link)) is None}
         for i, number in numbers.items():
             if number in news:  # it may be at another worker, or lost
                 self.variables[i].come_home()
@@ -127,7 +128,7 @@ class PlanOverWorkers(PartitionedPlan):
     def _note(self, link: WorkerLink, i: int, number: int, buffer: np.ndarray) -> RemoteValue:
         occupancy: Occupancy = self.variables[i]
         value = RemoteValue(link, number, int(occupancy.facts[VERSION]), buffer)
-        occupancy.copies[_key(link)] = value
+        occupancy.copies[worker_key(link)] = value
         return value
 
     def _write(self, values: Sequence[Any], inputs: Sequence[Any]) -> None:
@@ -151,10 +152,11 @@ class PlanOverWorkers(PartitionedPlan):
         return found or FusecError(error.told)
 
 
-def _key(link: WorkerLink) -> tuple[str, WorkerLink]:
+def worker_key(link: WorkerLink) -> tuple[str, WorkerLink]:
     """Of copies there: what was sent over another connection is gone with it, also where the
     worker is the same process."""
     return "worker", link
 
 
-__all__ = ["ExecutableOverWorkers", "PlanOverWorkers", "RemoteValue"]
+__all__ = ["ExecutableOverWorkers", "PlanOverWorkers", "RemoteValue", "forget_program",
+           "worker_key"]

@@ -39,6 +39,11 @@ class WorkerPart:
     text: str = ""
 
 
+def next_number() -> int:
+    """The number of a new program: workers know programs of one client by them."""
+    return next(_numbers)
+
+
 def process_of(device: DeviceName) -> int:
     """The task of a worker; -1 for this process."""
     return (device.task or 0) if device.job == JOB else -1
@@ -129,7 +134,7 @@ def _part(
              if process_of(residence(v.node).name) == task]
     writes = [pair for pair in call_plan.writes if pair[0] in there]
     read = {n for a in mine for n in a.reads if n < inputs} | {n for _, n in writes if n < inputs}
-    part = WorkerPart(task, next(_numbers), mine, sorted(read & {*there}), writes)
+    part = WorkerPart(task, next_number(), mine, sorted(read & {*there}), writes)
     part.text = json.dumps({
         "name": call_plan.graph.name, "values": call_plan.values, "variables": part.variables,
         "writes": writes, "actions": [*_texts(mine, at)]})
@@ -152,4 +157,4 @@ def _texts(actions: Sequence[Action], positions: Sequence[int]) -> Iterator[dict
         yield text
 
 
-__all__ = ["WorkerPart", "divide_by_worker", "process_of"]
+__all__ = ["WorkerPart", "divide_by_worker", "next_number", "process_of"]

@@ -49,6 +49,14 @@ def position_of(text: str) -> Position:
     return Position(read["epoch"], read["taken"], state)
 
 
+def first_position(inputs: Any) -> Position:
+    """That before the first example: the state of an iterator that can be brought back to it."""
+    if isinstance(inputs, Iterator) and hasattr(inputs, "get_state") and (
+            hasattr(inputs, "set_state")):
+        return Position(state=inputs.get_state())
+    return Position()
+
+
 class TrainingInputs:
     """Examples, pass after pass, each with the `Position` after it."""
 
@@ -87,7 +95,8 @@ class TrainingInputs:
         iterator: Any = iter(self.inputs)
         can_resume = hasattr(iterator, "get_state") and hasattr(iterator, "set_state")
         first = self.start.taken if epoch == self.start.epoch else 0
-        if first and can_resume and self.start.state is not None:
+        is_start = epoch == self.start.epoch
+        if is_start and can_resume and self.start.state is not None:
             iterator.set_state(self.start.state)
         else:
             self._skip(iterator, first)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.core.occupancy import Hold
+from fusec.core.occupancy import Hold, HoldToReplace
 from fusec.errors import user_error
 from fusec.state.object_names import named_objects
 from fusec.state.variable import Variable
@@ -73,7 +73,8 @@ class TrainedState:
         self, values: Mapping[str, np.ndarray], generators: Mapping[str, Any], path: str
     ) -> None:
         """Take these; raises ``ValueError``, with nothing changed, for those of another state."""
-        own = dict(self.values())
+        own = {name: v.buffer for name, v in self._variables().items()} if (
+            self.has_variables) else dict(self.values())  # values themselves may be lost
         self._check(own, values, path)
         targets = self.generators()
         if targets.keys() != generators.keys():
@@ -104,7 +105,7 @@ class TrainedState:
     def _set(self, values: Mapping[str, np.ndarray]) -> None:
         if self.has_variables:
             variables = self._variables()
-            with Hold([(v.occupancy, True) for v in variables.values()]):
+            with HoldToReplace([(v.occupancy, True) for v in variables.values()]):
                 for name, variable in variables.items():
                     variable.buffer[...] = values[name]
             return

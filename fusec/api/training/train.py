@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from fusec.core.records import dataclass
@@ -11,8 +12,9 @@ from fusec.errors import user_error
 
 from .checkpoints import TrainingCheckpoints
 from .loop import Training, TrainingLimits, TrainingRun
-from .positions import Position, TrainingInputs
+from .positions import TrainingInputs, first_position
 from .progress import Progress
+from .restarts import Restarts
 from .signals import ending
 from .states import TrainedState
 
@@ -67,6 +69,8 @@ def train(
     ``checkpoint``: a path as for `fusec.Checkpoint`, for the state with its generators, the step
     and the place in the inputs, every ``checkpoint_steps``, every ``checkpoint_seconds`` and at the
     end; the newest ``keep`` stay.  With ``resume`` the newest one there is gone on with.
+    Where a worker of `fusec.cluster` is lost it goes on from the last one (docs/workers.md); a step
+    that loses a worker three times is a ``RuntimeError``.
 
     ``progress``: whether to draw a bar on stderr; None: where that is a terminal.
 
@@ -79,7 +83,7 @@ def train(
     own = TrainedState(state)
     saved = None if checkpoint is None else TrainingCheckpoints(checkpoint, keep)
     found = saved.restore(own) if saved is not None and resume else None
-    path, first, position = found or ("", 0, Position())
+    path, first, position = found or ("", 0, first_position(inputs))
     is_one_pass = epochs is None and steps is None and seconds is None
     source = TrainingInputs(inputs, 1 if is_one_pass else epochs, position)
     run = TrainingRun(own, first, path)
@@ -87,7 +91,8 @@ def train(
     with Progress(progress, total) as bar, ending(run.stop):
         if path:
             bar.say(f"goes on after step {first}, of {path}")
-        Training(step, own, run, hooks, limits, saved, position, bar).over(source, prefetch)
+        made = partial(Training, step, own, run, hooks, limits, saved, bar=bar)
+        Restarts(own, saved, bar).over(made, run, source, prefetch)
     return TrainingReport(own.given, run.metrics, run.step, run.seconds, run.reason,
                           run.checkpoint, path)
 

@@ -168,6 +168,11 @@ def _in_order(name: str) -> tuple[int, int, str]:
     return (0, int(name), "") if name.isdigit() else (1, 0, name)
 
 
+def present_cluster() -> Cluster | None:
+    """The cluster that there is."""
+    return _present[-1] if _present else None
+
+
 def cluster(client: Any = None, *, health_seconds: float = 4.0) -> Cluster:
     """The workers of a client of Dask's as devices ``/job:worker/task:k/device:CPU:0``, and
     ``GPU:0`` where a worker has one.

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusec.compiled.graph_function import GraphFunction
+from fusec.core import locks
 from fusec.core.records import dataclass
 from fusec.errors import FusecError
-from fusec.ir import Node
+from fusec.ir import Graph, Node
 from fusec.ir.device_names import DeviceName
 from fusec.ops.graphs.admit import NotAdmittedError, admit
 from fusec.runtime.devices.device import Device
 from fusec.runtime.partitions.step_program import Action, StepProgram
 
-_KINDS = ("task", "send", "recv")
+from ..replicas.ring_spec import RING, RingSpec
+
+_KINDS = ("task", "send", "recv", RING)
+_MOST_KEPT = 256
+_kept: OrderedDict[str, tuple[Graph, GraphFunction]] = OrderedDict()
+_lock = locks.Lock()
 
 
 @dataclass(frozen=True)
 class WorkerProgram:
     """``variables`` are numbers of values that are Variables of this worker, ``writes`` pairs of
-    such a number and of the value that becomes its own."""
+    such a number and of the value that becomes its own; ``rings`` are sums over all workers, by
+    the number of their action."""
 
     name: str
     program: StepProgram
     variables: Sequence[int]
     writes: Sequence[tuple[int, int]]
+    rings: Mapping[int, RingSpec]
 
 
 def read_program(text: str, devices: Mapping[str, Device]) -> WorkerProgram:
@@ -38,6 +47,19 @@ def read_program(text: str, devices: Mapping[str, Device]) -> WorkerProgram:
         raise
     except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise NotAdmittedError(f"the program is not admitted: {error!r}") from None
+
+
+def _function(text: str) -> tuple[Graph, GraphFunction]:
+    """A graph's function; programs that have the same graph, and pieces of a batch, share it."""
+    with _lock:
+        found = _kept.get(text)
+        if found is None:
+            graph = admit(text)  # its products were contracted where it was made
+            found = _kept[text] = graph, GraphFunction(graph, "strict")
+        _kept.move_to_end(text)
+        while len(_kept) > _MOST_KEPT:
+            _kept.popitem(last=False)
+        return found
 
 
 class _Reader:
@@ -63,7 +85,9 @@ class _Reader:
             [int(each["position"]) for each in form["actions"]], uses,
             [self._run(a, each) for a, each in zip(actions, form["actions"], strict=True)],
             lambda error, number: actions[number].position, {})
-        return WorkerProgram(str(form["name"]), program, variables, writes)
+        rings = {a.number: RingSpec.read(each["ring"], len(a.reads), len(a.writes))
+                 for a, each in zip(actions, form["actions"], strict=True) if a.kind == RING}
+        return WorkerProgram(str(form["name"]), program, variables, writes, rings)
 
     def _action(self, number: int, form: Mapping[str, Any]) -> Action:
         kind = form["kind"]
@@ -73,7 +97,7 @@ class _Reader:
         action = Action(number, kind, device, tuple(map(self._value, form["reads"])),
                         tuple(map(self._value, form["writes"])), {*map(self._other, form["after"])},
                         position=int(form["position"]))
-        if kind != "task":
+        if kind in ("send", "recv"):
             peer = str(DeviceName.parse(form["peer"]))
             action.node = Node(kind.capitalize(), (), (), {
                 "key": str(form["key"]), "lossy": bool(form["lossy"]),
@@ -83,11 +107,10 @@ class _Reader:
     def _run(self, action: Action, form: Mapping[str, Any]) -> Any:
         if action.kind != "task":
             return None
-        graph = admit(str(form["graph"]))
+        graph, function = _function(str(form["graph"]))
         if len(graph.inputs) != len(action.reads) or len(graph.outputs) != len(action.writes) or (
                 graph.updates):
             raise ValueError(f"the graph {graph.name!r} is not that of its action")
-        function = GraphFunction(graph, "strict")  # products were contracted where it was made
         is_single = len(action.writes) == 1
 
         def run(operands: Sequence[Any], sizes: dict[str, int], times: Any) -> Sequence[Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fusec.runtime.partitions.rendezvous import Key, Meeting, Rendezvous
@@ -11,6 +12,8 @@ from fusec.runtime.partitions.step import END, Step, StepCancelled
 from fusec.runtime.partitions.step_program import Action
 from fusec.runtime.partitions.transfers import Sent
 
+from ..replicas.ring import RingTransfer
+from ..replicas.ring_spec import RING, RingRun
 from .worker_programs import WorkerProgram
 
 _MOST_ENDED = 4096
@@ -79,6 +82,60 @@ class WorkerStep(Step):
         self._ended(())
         if not self.program.actions:
             self._let_go()
+
+    def _issue(self, number: int) -> None:
+        if self.program.actions[number].kind == RING and not self._is_skipped(number):
+            self._mail.put(partial(self._in_ring, number, partial(self._begin_ring, number)))
+        else:
+            super()._issue(number)
+
+    # -- sums over all workers
+
+    def _in_ring(self, number: int, work: Callable[[], Sequence[int]]) -> None:
+        """Do one thing of a sum, on the step's thread; it is counted as in flight."""
+        followers: Sequence[int] = ()
+        try:
+            if not self._is_skipped(number):
+                followers = work()
+        except Exception as error:
+            self._fail(error, self.program.positions[number])
+        self._ended(followers)
+
+    def _begin_ring(self, number: int) -> Sequence[int]:
+        action, spec = self.program.actions[number], self.worker_program.rings[number]
+        run = RingRun(spec, [self.values[at] for at in action.reads])
+        for phase, message, source in [*run.member.expected]:
+            key = self._ring_key(spec.device_of(source), spec.own_device, spec.key(phase, message))
+            self.rendezvous.receive(
+                key, partial(self._ring_message, number, run, phase, message))
+        return self._after_ring(number, run, run.member.begin())
+
+    def _ring_message(
+        self, number: int, run: RingRun, phase: str, message: int, sent: Sent
+    ) -> None:
+        """A message has come, in the thread that reads them."""
+        with self._lock:
+            if self._is_cancelled:
+                return
+            self._in_flight += 1
+        self._mail.put(partial(self._in_ring, number, lambda: self._after_ring(
+            number, run, run.member.take(phase, message, sent.values[0]))))
+
+    def _after_ring(
+        self, number: int, run: RingRun, transfers: Iterable[RingTransfer]
+    ) -> Sequence[int]:
+        """Send these; the actions that are ready then."""
+        for transfer in transfers:
+            spec = run.spec
+            key = self._ring_key(spec.own_device, spec.device_of(transfer.target),
+                                 spec.key(transfer.phase, transfer.number))
+            self.deliver(key, Sent((transfer.values,), False, "host"), {})
+        return self._keep(number, run.results()) if run.is_over() else ()
+
+    def _ring_key(self, source: str, target: str, value: str) -> Key:
+        return Key(source, self.incarnation_of(source), target, value, self.number, self.frame)
+
+    # -- its end
 
     def _keep(self, number: int, results: Sequence[Any]) -> Sequence[int]:
         ready = super()._keep(number, results)
