@@ -55,16 +55,17 @@ def test_objects_that_are_called(kind: type) -> None:
     assert f(np.ones(2)).tolist() == [5, 5] and f.__name__ == kind.__name__
 
 
-def test_a_sparse_array_is_passed_by_its_parts() -> None:
+def test_a_sparse_array_is_passed_whole_or_by_its_parts() -> None:
     sparse = pytest.importorskip("scipy.sparse")
     a = sparse.random(30, 20, 0.2, format="csr", random_state=0)
     x = np.arange(20.0)
-    with pytest.raises(TypeError, match="tocoo") as caught:
-        fusec.jit(lambda a, x: a @ x)(a, x)
+    with pytest.raises(TypeError, match="pass it as an argument") as caught:
+        fusec.jit(lambda x: a @ x)(x)
     assert "toarray" not in str(caught.value)
+    np.testing.assert_array_equal(fusec.jit(lambda a, x: a @ x)(a, x), a @ x)  # as the cure says
 
     @fusec.jit
-    def product(data, row, col, x, n):  # as the cure says
+    def product(data, row, col, x, n):
         return np.bincount(row, weights=data * x[col], minlength=n)
 
     c = a.tocoo()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from fusec.core.display.amounts import count_text
 from fusec.dispatch.function import Function
 from fusec.errors import user_error
 from fusec.ir.sizes.dims import symbols_of
@@ -24,16 +25,24 @@ from .transformed_functions import check_callable, check_sequences, transformed
 MOST_IN_LANES = 1 << 23  # elements of an array of all directions; more are done one by one
 
 
-def jacobian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
+def jacobian(
+    f: Callable[P, Any], argnums: Argnums = 0, mode: Literal["forward", "reverse"] | None = None
+) -> Function[P, Any]:
     """The derivatives of all elements of the result of ``f`` by all elements of an argument.
 
     For a result of shape ``r`` and an argument of shape ``a`` an array of shape ``r + a``; of
-    pytrees the structure of the result, in each place that of the argument(s).  The way is forward,
-    a direction for each element of the arguments, unless the result has fewer elements: then it
-    goes back from each of these.  ``argnums`` and exceptions are those of `grad`; of complex
-    numbers it is refused.
+    pytrees the structure of the result, in each place that of the argument(s).
+
+    ``mode``: "forward" takes a direction for each element of the arguments, "reverse" goes back
+    from each element of the result; None takes the one with fewer of them, forward where they are
+    as many.  ``argnums`` and exceptions are those of `grad`; of complex numbers it is refused.
+    Raises ``ValueError`` for another mode.
     """
     check_callable("jacobian", f)
+    if mode not in (None, "forward", "reverse"):
+        raise user_error(ValueError, "jacobian: mode is none of its modes", None,
+                         'give "forward", "reverse", or None for the one with fewer directions',
+                         values=[("mode", repr(mode))])
     chosen = numbers_of(argnums)
 
     def run(trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -41,11 +50,23 @@ def jacobian(f: Callable[P, Any], argnums: Argnums = 0) -> Function[P, Any]:
         leaves, structure = result_leaves(point)
         _check(point, leaves)
         inputs = [variable.like for variable in point.variables]
-        is_forward = sum(x.size for x in inputs) <= sum(y.size for y in leaves)
+        is_forward = _is_forward(trace, mode, sum(x.size for x in inputs),
+                                 sum(y.size for y in leaves))
         table = (_forward if is_forward else _back)(point, inputs, leaves)
         return structure.unflatten([point.structure.unflatten(row) for row in table])
 
-    return transformed("jacobian", f, run, chosen, made_by=(jacobian, (f, chosen)))
+    return transformed("jacobian", f, run, (chosen, mode), made_by=(jacobian, (f, chosen, mode)))
+
+
+def _is_forward(trace: Trace, mode: str | None, inputs: int, results: int) -> bool:
+    """The direction, of which `fusec.explain` tells; each costs about as much as the function."""
+    is_forward = inputs <= results if mode is None else mode == "forward"
+    taken, other = (inputs, results) if is_forward else (results, inputs)
+    trace.builder.notes.append(
+        f"jacobian: {'forward' if is_forward else 'reverse'}, {count_text(taken, 'direction')}"
+        + (", as mode says" if mode else "")
+        + f"; {'reverse' if is_forward else 'forward'} would take {other}")
+    return is_forward
 
 
 def _check(point: DerivativePoint, leaves: Sequence[TracedArray]) -> None:
@@ -98,7 +119,8 @@ def _rows(trace: Trace, derivative: Any, like: Any, results: Sequence[Any]) -> l
     assert trace.hooks is not None
     if like.size * max(like.size, *(result.size for result in results)) <= MOST_IN_LANES:
         unit = np.eye(like.size, dtype=like.dtype).reshape((like.size, *like.shape))
-        lanes = LaneCall(trace, "jacobian", [AxisLeaf("direction", unit, 0)], None)
+        leaf = AxisLeaf("direction", unit, 0, is_unit=len(like.shape) == 1)
+        lanes = LaneCall(trace, "jacobian", [leaf], None)
         found, _ = lanes.run(lambda inside: derivative(inside[0]))
         return [lanes.result(x, 0, "the derivative") for x in found]
     sizes = [(result.shape, result.dtype) for result in results]

@@ -50,7 +50,7 @@ def taken_flat(args: Sequence[Any], names: Sequence[str]) -> list[Any] | None:
         if type(arg) in _PLAIN:
             continue
         taker = _takers.get(type(arg))
-        if taker is None:
+        if taker is None or taker is _of_sparse:
             return None
         if views is None:
             views = list(args)
@@ -88,6 +88,8 @@ def _found_taker(kind: Any) -> Taker | None:
         return _of_buffer
     if any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in kind.__mro__):
         return _of_torch
+    if kind.__module__.startswith("scipy.sparse"):
+        return _of_sparse if hasattr(kind, "toarray") else None
     if kind.__module__.partition(".")[0] == "pandas":
         # Its instants, which are one value each, have the method too.
         is_column = hasattr(kind, "to_numpy") and hasattr(kind, "__len__")
@@ -151,6 +153,16 @@ def _torch_cure(x: Any) -> str:
         return "pass x.dequantize()"
     return "pass x.float(), and convert the result back" if x.dtype.is_floating_point else (
         "pass x.numpy(force=True)")
+
+
+# ----------------------------------------------------------------------------------------- sparse
+
+
+def _of_sparse(x: Any, path: str) -> Any:
+    """The arrays that a sparse array of SciPy's consists of."""
+    from .sparse_arguments import taken
+
+    return taken(x, path)
 
 
 # ----------------------------------------------------------------------------------------- pandas

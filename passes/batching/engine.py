@@ -13,6 +13,7 @@ from fusec.ir.sizes.dims import Size, symbols_of
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder, get
 from fusec.ops.batching import AloneError, InGraph, LaneSite, described
+from fusec.ops.batching.diagonals import numbers_of
 
 from .given_rules import batched_rule
 from .lane_loops import LaneIteration
@@ -34,10 +35,11 @@ class Batched:
 
 def batch(
     builder: Builder, lanes: Size, given: Mapping[Value, Value], results: Sequence[Value],
-    effects: Sequence[Node] = (),
+    effects: Sequence[Node] = (), units: Sequence[Value] = (),
 ) -> Batched:
     """``results`` and ``effects`` of one lane for all lanes; ``given`` maps values of one lane to
-    those of all.
+    those of all.  ``units`` are those among it that are vectors of one in place ``k`` of lane ``k``
+    and zeros elsewhere.
 
     New nodes go to the builder, each at the line of the node that it does for all lanes.  Raises
     ``UnsupportedError``, at the user's line, for nodes that have no meaning in lanes, and for
@@ -51,7 +53,7 @@ def batch(
     straight.add(node for node in behind if node.id >= oldest)
     if straight.values:
         copies = [straight.of([n.out()])[0].node for n in effects]
-        found = batch(builder, lanes, given, straight.of(results), copies)
+        found = batch(builder, lanes, given, straight.of(results), copies, units)
         found.in_lanes |= {n.id for n, copy in zip(effects, copies, strict=True)
                            if copy.id in found.in_lanes}
         found.values.update({v: found.values[x] for v, x in straight.values.items()
@@ -61,6 +63,7 @@ def batch(
     while True:
         stages = staged(behind, given, alone)
         work = _Batching(builder, lanes, given, stages, [*results], [*effects])
+        work.start(units)
         try:
             done = work.done()
             note(builder, done.notes)
@@ -91,6 +94,13 @@ class _Batching:
         self.results, self.effects = results, {n.id for n in effects}
         self.batched = Batched(dict(given), in_lanes={node.id for node in stages.nodes})
         self.node: Node | None = None
+        self.diagonals: dict[Value, Value] = {}
+
+    def start(self, units: Sequence[Value]) -> None:
+        """These are unit vectors."""
+        for unit in units:
+            one = self.builder.const(unit.dtype.type(1))
+            self.diagonals[unit] = self.builder.emit("BroadcastTo", one, shape=unit.shape)
 
     def done(self) -> Batched:
         loops = self.stages.loops()
@@ -111,7 +121,11 @@ class _Batching:
         builder.loc, builder.device = node.loc, node.device
         has_lanes = tuple(v in values for v in node.inputs)
         given = tuple(values.get(v, v) for v in node.inputs)
-        site = LaneSite(builder, node, self.lanes, given, has_lanes)
+        diagonals = tuple(map(self.diagonals.get, node.inputs))
+        site = LaneSite(builder, node, self.lanes, given, has_lanes, diagonals)
+        numbers = numbers_of(site)
+        if numbers is not None:
+            self.diagonals[node.out()] = numbers
         rule: Any = get(node.op).batching
         found = batched_rule(site, batch) if isinstance(rule, InGraph) else rule(site)
         values.update(zip(node.outputs, found, strict=True))

@@ -88,3 +88,57 @@ def test_checks_of_gradients() -> None:
         fusec.check_grads(lambda x: fusec.stop_gradient(x) * x, (X,))
     with pytest.raises(TypeError, match="real floats"):
         fusec.jacobian(lambda x: x * 1j)(X)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_both_modes_give_one_jacobian(mode: Any) -> None:
+    def f(x: Any, m: Any) -> Any:
+        return np.tanh(m @ (np.sin(x) + x / 3 - 2 * x)) * (x @ m.T) + np.dot(m, -x)
+
+    step, m = 1e-6, A + 0.3
+    want = np.stack([(f(X + step * e, m) - f(X - step * e, m)) / (2 * step) for e in np.eye(3)],
+                    axis=1)
+    jacobian = fusec.jacobian(f, mode=mode)
+    np.testing.assert_allclose(jacobian(X, m), want, atol=1e-8)
+    directions = {"forward": 3, "reverse": 4}[mode]
+    assert f"jacobian: {mode}, {directions} directions, as mode says" in str(
+        fusec.explain(jacobian, X, m))
+    assert jacobian is fusec.jacobian(f, mode=mode)
+    assert jacobian is not fusec.jacobian(f)
+
+
+def _products(f: Any, x: Any) -> int:
+    return str(f.concrete(x).graph).count("= MatMul(")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_product_is_done_with_the_identity(dtype: Any) -> None:
+    a, b, x = A.astype(dtype), A[:2].astype(dtype), X.astype(dtype)
+    forward = fusec.jacobian(lambda x: np.cos(a @ (x * x)))
+    np.testing.assert_allclose(
+        forward(x), -np.sin(a @ (x * x))[:, None] * a * (2 * x), rtol=1e-5)
+    assert _products(forward, x) == 1  # that of the values
+    reverse = fusec.jacobian(lambda x: np.cos(b @ x))
+    np.testing.assert_allclose(reverse(x), -np.sin(b @ x)[:, None] * b, rtol=1e-5)
+    assert _products(reverse, x) == 1
+    assert reverse(x).dtype == dtype
+
+
+def test_what_is_infinite_in_a_matrix_stays_in_its_column() -> None:
+    wide = A.copy()
+    wide[1, 2] = np.inf
+    np.testing.assert_array_equal(fusec.jacobian(lambda x: wide @ x)(X), wide)
+
+
+def test_products_of_unit_vectors_with_each_other_and_with_numbers() -> None:
+    def f(x: Any) -> Any:
+        return np.concatenate([(x @ x)[None] * x, np.outer(x, x * 2).ravel(), x[:1] * x])
+
+    step = 1e-6
+    want = np.stack([(f(X + step * e) - f(X - step * e)) / (2 * step) for e in np.eye(3)], axis=1)
+    np.testing.assert_allclose(fusec.jacobian(f)(X), want, atol=1e-7)
+
+
+def test_another_mode_is_refused() -> None:
+    with pytest.raises(ValueError, match="mode is none of its modes"):
+        fusec.jacobian(np.sin, mode="fwd")  # type: ignore[arg-type]

@@ -16,11 +16,13 @@ Axes = Any  # an int, None, or a container of these as the tree, or its upper pa
 
 @dataclass(frozen=True)
 class AxisLeaf:
-    """A leaf of a tree with its path, and the axis that counts lanes; None: it has no lanes."""
+    """A leaf of a tree with its path, and the axis that counts lanes; None: it has no lanes.
+    ``is_unit``: it is the identity, whose lanes are unit vectors."""
 
     path: str
     leaf: Any
     axis: int | None
+    is_unit: bool = False
 
 
 def check_axes(name: str, what: str, axes: Axes) -> None:

@@ -178,7 +178,8 @@ class LaneCall:
         given = {x.one: self._lanes_first(x.given.value, x.axis)
                  for x in self.arguments if x.one is not None}
         mark, device = new_id(), builder.device
-        self.batched = batch(builder, self.lanes, given, values, effects)
+        units = [x.one for x in self.arguments if x.one is not None and x.leaf.is_unit]
+        self.batched = batch(builder, self.lanes, given, values, effects, units)
         builder.device = device
         own = {n.id for n in self.batched.effects}
         trace.record.checks += [n for n in effects if n.id not in self.batched.in_lanes]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from fusec.ir import TensorType, Value
 
+from .diagonals import with_diagonals
 from .protocol import AloneError, LaneSite, declare
 
 
@@ -83,7 +84,7 @@ def _dot(site: LaneSite) -> list[Value]:
     if form != plain or len(named) > 1 or not all(0 < rank <= 2 for rank in ranks) or len(
             {v.dtype for v in site.node.inputs}) > 1:
         raise AloneError("np.dot of these operands")
-    return _matmul(site)
+    return list(with_diagonals(_matmul)(site))
 
 
 def _einsum(site: LaneSite) -> list[Value]:
@@ -111,6 +112,6 @@ def lane_results(site: LaneSite) -> tuple[TensorType, ...]:
     return tuple(TensorType(t.dtype, (site.lanes, *t.shape)) for t in site.attrs["results"])
 
 
-declare(_matmul, "MatMul")
+declare(with_diagonals(_matmul), "MatMul")
 declare(_dot, "Dot")
 declare(_einsum, "Einsum")

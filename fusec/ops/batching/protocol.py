@@ -44,7 +44,8 @@ class LaneSite:
     """The node of one lane, as a rule sees it; nodes that it makes go to ``builder``.
 
     ``given`` are the operands for all lanes: where ``has_lanes`` is true with the lanes as their
-    first axis, else the node's own, which are the same in each lane.
+    first axis, else the node's own, which are the same in each lane.  ``diagonals`` are the numbers
+    of operands whose lanes are unit vectors times a number each, and None for others.
     """
 
     builder: Builder
@@ -52,6 +53,7 @@ class LaneSite:
     lanes: Size
     given: tuple[Value, ...]
     has_lanes: tuple[bool, ...]
+    diagonals: tuple[Value | None, ...] = ()
 
     @property
     def attrs(self) -> Mapping[str, Any]:

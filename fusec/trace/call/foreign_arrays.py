@@ -27,10 +27,8 @@ _CURES = {
     "netCDF4": "x[...]", "pint": "x.magnitude",
 }
 _TAKEN = ("torch", "jax", "jaxlib", "pandas")  # as arguments; see fusec.signature.foreign_arguments
-# The dense array of a sparse one may not fit into memory.
 _SPARSE_CURE = (
-    "pass the arrays that it consists of: c = A.tocoo(), then c.data, c.row and c.col; A @ x is "
-    "np.bincount(row, weights=data * x[col], minlength=n); or call what needs A itself outside")
+    "pass it as an argument (of format csr, csc or coo), or call what needs it outside")
 
 # A class is not ours to keep: what its methods can reach may be all that a program has made.
 _answers: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()

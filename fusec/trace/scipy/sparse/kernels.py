@@ -1,0 +1,67 @@
+"""What is computed of the arrays that a sparse array consists of, in plain Python: converted as
+programs are, so that loops are loops of the graph.
+
+Sums begin with zero and go over the elements in the order in which they are stored, as those of
+SciPy's sparsetools (csr.h, csc.h, coo.h) do; products are rounded before they are added.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fusec.core.code_roles import CONVERTED
+
+FUSEC_ROLE = CONVERTED
+
+
+def checked_indices(indices: Any, size: Any) -> Any:
+    """The indices, which are checked: SciPy's would read beyond the array."""
+    if np.any((indices < 0) | (indices >= size)):
+        raise ValueError("a sparse array has an index that is out of range of its shape")
+    return indices
+
+
+def checked_starts(starts: Any, count: Any) -> Any:
+    """Where rows start in the data, checked likewise."""
+    if starts[0] != 0 or starts[-1] > count or np.any(starts[1:] < starts[:-1]):
+        raise ValueError("a sparse array has an indptr that does not begin with 0, decreases, or "
+                         "counts more elements than there are")
+    return starts
+
+
+def expanded(starts: Any, like: Any) -> Any:
+    """The row of each element, in the place of ``like``."""
+    rows = np.zeros(like.shape[0], like.dtype)
+    for row in range(starts.shape[0] - 1):
+        for k in range(starts[row], starts[row + 1]):
+            rows[k] = row
+    return rows
+
+
+def sums_of_rows(starts: Any, terms: Any) -> Any:
+    """The sum of the terms of each row."""
+    sums = np.zeros(starts.shape[0] - 1, terms.dtype)
+    for row in range(starts.shape[0] - 1):
+        total = terms.dtype.type(0)
+        for k in range(starts[row], starts[row + 1]):
+            total += terms[k]
+        sums[row] = total
+    return sums
+
+
+def sums_of_row_vectors(starts: Any, indices: Any, data: Any, dense: Any) -> Any:
+    """The product of rows with a matrix."""
+    sums = np.zeros((starts.shape[0] - 1, dense.shape[1]), data.dtype)
+    for row in range(starts.shape[0] - 1):
+        for k in range(starts[row], starts[row + 1]):
+            sums[row] += data[k] * dense[indices[k]]
+    return sums
+
+
+def scattered(shape: Any, places: Any, terms: Any) -> Any:
+    """Zeros with the terms added at their places."""
+    sums = np.zeros(shape, terms.dtype)
+    np.add.at(sums, places, terms)
+    return sums

@@ -1,0 +1,72 @@
+"""Refusals of attributes and operands of sparse arrays in a trace."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fusec.errors import unsupported, user_error
+
+from ...values.array import TracedArray
+from ...values.trace import current
+
+_HERE = ("A @ x, x @ A, A * 2, A.multiply(d), A / 2, A.T, A.sum(axis), A.mean(axis), A.diagonal(), "
+         "A.toarray(), A.tocoo(), A.astype(t) and A.data are compiled; do the rest outside")
+
+
+def _loc() -> Any:
+    trace = current()
+    return None if trace is None else trace.loc
+
+
+def refuse(what: str, cure: str) -> NoReturn:
+    """Raise ``UnsupportedError`` at the user's line."""
+    raise unsupported(what, loc=_loc(), cure=cure)
+
+
+def unknown_name(x: Any, name: str) -> NoReturn:
+    """Raise for an attribute: as Python does for those that SciPy's class has not, too."""
+    if name.startswith("_") or not hasattr(class_of(x), name):
+        raise AttributeError(f"'{class_of(x).__name__}' object has no attribute '{name}'")
+    raise unsupported(f".{name} of a sparse array", loc=_loc(), cure=_HERE)
+
+
+def class_of(x: Any) -> Any:
+    """SciPy's class of a sparse array."""
+    scipys = sys.modules.get("scipy.sparse")
+    given = object.__getattribute__(x, "__dict__")
+    if scipys is None or "kind" not in given:  # it is being made
+        return type(x)
+    return getattr(scipys, f"{given['format']}_{given['kind']}")
+
+
+def note_made(x: Any, parts: Any) -> None:
+    """The object is the trace's own, if it holds traced arrays: at the next call there is another.
+    """
+    for part in parts:
+        if type(part) is TracedArray:
+            part.trace.local.objects[id(x)] = x
+
+
+def is_dense(x: Any) -> bool:
+    """Whether it is an array of rank 1 or 2."""
+    return isinstance(x, (TracedArray, np.ndarray)) and x.ndim in (1, 2)
+
+
+def is_number(x: Any) -> bool:
+    """Whether it is a number, or an array of rank 0."""
+    return isinstance(x, (bool, int, float, complex, np.generic)) or (
+        isinstance(x, (TracedArray, np.ndarray)) and x.ndim == 0)
+
+
+def check_length(columns: Any, x: Any, axis: int) -> None:
+    """Raise ``ValueError`` unless an array has this length."""
+    if columns != x.shape[axis]:
+        raise user_error(ValueError, "matmul: dimension mismatch of a sparse array and an array",
+                         _loc(), values=[("columns", columns), ("array", x.shape)])
+
+
+__all__ = [
+    "check_length", "class_of", "is_dense", "is_number", "note_made", "refuse", "unknown_name"]

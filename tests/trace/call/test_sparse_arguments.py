@@ -1,0 +1,232 @@
+"""Sparse arrays of SciPy's as arguments, against SciPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import fusec
+from fusec.errors import UnsupportedError
+
+FORMATS = ("csr", "csc", "coo")
+DENSE = np.array([[1.5, 0, 2, 0], [0, 0, 0, 0], [0, -3, 0.25, 4]])
+X, Y = np.array([1.0, -2, 0.5, 3]), np.array([2.0, 1, -1])
+WHOLE = np.arange(12.0).reshape(3, 4)
+
+WITHOUT_STRUCTURE: dict[str, Callable[[Any], Any]] = {
+    "A @ x": lambda a: a @ X, "x @ A": lambda a: Y @ a, "A @ X": lambda a: a @ WHOLE.T,
+    "X @ A": lambda a: WHOLE.T @ a, "A.T @ (A @ x)": lambda a: a.T @ (a @ X),
+    "A.T.T @ x": lambda a: a.T.T @ X, "dot": lambda a: a.dot(X),
+    "sums": lambda a: (a.sum(), a.sum(axis=0), a.sum(axis=1), a.sum(-1), np.sum(a)),
+    "means": lambda a: (a.mean(axis=0), a.mean(axis=1)),
+    "diagonals": lambda a: (a.diagonal(), a.diagonal(1), a.diagonal(-2), a.trace()),
+    "toarray": lambda a: (a.toarray(), a.todense()),
+    "beside arrays": lambda a: (a + WHOLE, WHOLE + a, a - WHOLE, WHOLE - a),
+    "data": lambda a: a.data * 2, "facts": lambda a: (a.shape, a.nnz, a.ndim, np.zeros(2, a.dtype)),
+    "kinds": lambda a: (sparse.issparse(a), isinstance(a, sparse.csr_array), hasattr(a, "blocks")),
+}
+WITH_STRUCTURE: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda a: a, "T": lambda a: a.T, "times": lambda a: 3 * (a * 2),
+    "over": lambda a: a / 4, "multiply": lambda a: a.multiply(2.5), "negative": lambda a: -a,
+    "astype": lambda a: a.astype("f4"), "tocoo": lambda a: a.tocoo(), "conj": lambda a: a.conj(),
+    "copy": lambda a: a.copy(),
+    "times a NumPy number": lambda a: a * np.float32(2),
+}
+BY_ARRAYS: dict[str, Callable[[Any], Any]] = {
+    "by columns": lambda a: a.multiply(X), "by rows": lambda a: a.multiply(Y[:, None]),
+    "by elements": lambda a: a * (WHOLE + 1), "over columns": lambda a: a / X,
+}
+
+
+def made(format: str, dense: Any, kind: str = "array") -> Any:
+    return getattr(sparse, f"{format}_{kind}")(dense)
+
+
+def check(got: Any, want: Any) -> None:
+    if isinstance(want, tuple):
+        for part, other in zip(got, want, strict=True):
+            check(part, other)
+        return
+    assert type(got) is type(want)
+    if sparse.issparse(want):
+        assert (got.shape, got.dtype, got.nnz) == (want.shape, want.dtype, want.nnz)
+        got, want = got.toarray(), want.toarray()
+    np.testing.assert_array_equal(got, want, strict=isinstance(want, np.ndarray))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", WITHOUT_STRUCTURE)
+def test_results_are_scipys(format: str, name: str) -> None:
+    f, a = WITHOUT_STRUCTURE[name], made(format, DENSE)
+    check(fusec.jit(f)(a), f(a))
+
+
+def test_the_mean_is_a_sum_in_parts() -> None:
+    assert fusec.jit(lambda a: a.mean())(made("csr", DENSE)) == pytest.approx(DENSE.mean(), 1e-15)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@pytest.mark.parametrize("name", WITH_STRUCTURE)
+def test_what_has_the_same_structure_comes_back_as_scipys(
+    format: str, kind: str, name: str
+) -> None:
+    f, a = WITH_STRUCTURE[name], made(format, DENSE, kind)
+    check(fusec.jit(f)(a), f(a))
+
+
+@pytest.mark.parametrize("format", ["csr", "csc"])
+@pytest.mark.parametrize("name", BY_ARRAYS)
+def test_scaling_by_arrays(format: str, name: str) -> None:
+    f, a = BY_ARRAYS[name], made(format, DENSE)
+    check(fusec.jit(f)(a), f(a))
+
+
+def test_sizes_need_no_further_trace() -> None:
+    product = fusec.jit(lambda a, x: a @ x)
+    rng = np.random.default_rng(0)
+    for rows, columns in ((5, 7), (6, 9), (11, 8), (40, 50), (41, 60)):
+        a = made("csr", rng.integers(-3, 3, (rows, columns)) * rng.normal(size=(rows, columns)))
+        x = rng.normal(size=columns)
+        np.testing.assert_array_equal(product(a, x), a @ x)
+        before = repr(product)
+    assert "1 traces" in before
+
+
+def drawn(seed: int) -> tuple[Any, Any, Any]:
+    """A sparse array with empty rows, elements that stand twice, and rows that are in no order."""
+    rng = np.random.default_rng(seed)
+    kinds = ("f8", "f4", "i4", "i1", "u2", "c16", "c8", "?")
+    dtype, other = (np.dtype(kinds[k]) for k in rng.integers(len(kinds), size=2))
+    rows, columns = (int(n) for n in rng.integers(0, 9, 2))
+    count = int(rng.integers(0, 25)) if rows * columns else 0
+    row, column = rng.integers(0, max(rows, 1), count), rng.integers(0, max(columns, 1), count)
+    data = (rng.integers(0, 9, count) / (4 if dtype.kind in "fc" else 1)).astype(dtype)
+    index = np.dtype(("i4", "i8")[seed % 2])
+    format = FORMATS[seed % 3]
+    if format == "coo":
+        a = sparse.coo_array((data, (row.astype(index), column.astype(index))),
+                             shape=(rows, columns))
+    else:
+        lines, across = (row, column) if format == "csr" else (column, row)
+        order = np.argsort(lines, kind="stable")
+        size = rows if format == "csr" else columns
+        starts = np.concatenate([[0], np.cumsum(np.bincount(lines, minlength=size))])
+        a = getattr(sparse, f"{format}_array")(
+            (data[order], across[order].astype(index), starts.astype(index)),
+            shape=(rows, columns))
+    x, y = (rng.integers(0, 5, n).astype(other) for n in (columns, rows))
+    return a, x, y
+
+
+def products(a: Any, x: Any, y: Any) -> Any:
+    return a @ x, y @ a, a.toarray(), a.T.diagonal(), a * 3
+
+
+@pytest.mark.parametrize("seed", [*range(12), *(
+    pytest.param(seed, marks=pytest.mark.repeats) for seed in range(12, 60))])
+def test_drawn_arrays(seed: int) -> None:
+    args = drawn(seed)
+    check(fusec.jit(products)(*args), products(*args))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_bits_of_products_are_scipys(dtype: Any) -> None:
+    rng = np.random.default_rng(1)
+    a = sparse.csr_array((rng.random((300, 200)) < 0.1) * rng.normal(size=(300, 200))).astype(dtype)
+    x = rng.normal(size=200).astype(dtype)
+    product = fusec.jit(lambda a, x: a @ x)
+    for other in (a, a.tocsc(), a.tocoo()):
+        np.testing.assert_array_equal(product(other, x), other @ x, strict=True)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_gradients(format: str) -> None:
+    def loss(a: Any, x: Any) -> Any:
+        return ((a @ x) ** 2).sum()
+
+    a = made(format, DENSE)
+    by_product = 2 * DENSE @ X
+    np.testing.assert_allclose(fusec.grad(loss, argnums=1)(a, X), DENSE.T @ by_product)
+    want = made(format, np.where(DENSE != 0, np.outer(by_product, X) + 1e-300, 0)).data
+    np.testing.assert_allclose(fusec.grad(loss, wrt="a.data")(a, X), want)
+    lanes = fusec.vmap(lambda a, x: a @ x, in_axes=(None, 0))(a, WHOLE)
+    np.testing.assert_allclose(lanes, WHOLE @ DENSE.T)
+
+
+@pytest.mark.parametrize("index", [-1, 4, 2**31 - 1])
+@pytest.mark.parametrize("format", FORMATS)
+def test_indices_out_of_range_raise(format: str, index: int) -> None:
+    a, product = made(format, DENSE), fusec.jit(lambda a, x: a @ x)
+    (a.coords[1] if format == "coo" else a.indices)[1] = index
+    with pytest.raises(ValueError, match="an index that is out of range of its shape"):
+        product(a, X)
+
+
+@pytest.mark.parametrize("starts", [[0, -1, 2, 5], [0, 4, 2, 5], [1, 2, 2, 5]])
+def test_rows_out_of_range_raise(starts: list[int]) -> None:
+    a = made("csr", DENSE)
+    a.indptr[:] = starts
+    with pytest.raises(ValueError, match="does not begin with 0, decreases, or counts more"):
+        fusec.jit(lambda a, x: a @ x)(a, X)
+
+
+def test_arrays_that_disagree_in_length_are_refused() -> None:
+    a = made("csr", DENSE)
+    a.indptr[-1] = 6
+    with pytest.raises(ValueError, match="argument a is a malformed sparse array"):
+        fusec.jit(lambda a, x: a @ x)(a, X)
+    a = made("coo", DENSE)
+    a.data = a.data[:2]
+    with pytest.raises(ValueError, match="argument a is a malformed sparse array"):
+        fusec.jit(lambda a, x: a @ x)(a, X)
+
+
+def test_room_behind_the_elements_is_not_read() -> None:
+    a = sparse.csr_array((np.array([1.0, 2, np.nan]), np.array([0, 1, 99]), np.array([0, 1, 2])),
+                         shape=(2, 2))
+    np.testing.assert_array_equal(fusec.jit(lambda a, x: a @ x)(a, X[:2]), a @ X[:2])
+
+
+def test_shapes_that_do_not_fit_raise() -> None:
+    with pytest.raises(ValueError, match="dimension mismatch") as caught:
+        fusec.jit(lambda a, x: a @ x)(made("csr", DENSE), Y)
+    assert "test_sparse_arguments.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(("f", "message"), [
+    (lambda a: a @ a.T, "a product of two sparse arrays"), (lambda a: a[0], "an item or a part"),
+    (lambda a: a.multiply(a), "two sparse arrays element by element"),
+    (lambda a: a.sqrt(), ".sqrt of a sparse array"), (lambda a: a + a, "what is no array"),
+    (lambda a: a.tocoo() * X, "a COO array times an array"),
+    (lambda a: a.sum(axis=0, out=np.zeros(4)), "out= of a sparse array's sum"),
+])
+def test_what_data_would_give_a_structure_is_refused(f: Any, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message) as caught:
+        fusec.jit(f)(made("csr", DENSE))
+    assert "test_sparse_arguments.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(("f", "message"), [
+    (lambda a: a * X, "a product of matrices"), (lambda a: a.sum(axis=0), "an np.matrix"),
+    (lambda a: a + WHOLE, "an np.matrix"), (lambda a: a.todense(), "an np.matrix"),
+])
+def test_what_gives_an_np_matrix_is_refused(f: Any, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        fusec.jit(f)(made("csr", DENSE, "matrix"))
+
+
+def test_other_formats_are_refused() -> None:
+    for a in (sparse.lil_array(DENSE), sparse.coo_array(X)):
+        with pytest.raises(TypeError, match="those of format csr, csc and coo and rank 2"):
+            fusec.jit(lambda a: a.sum())(a)
+
+
+def test_sparse_arrays_from_outside_are_refused() -> None:
+    a = made("csr", DENSE)
+    with pytest.raises(TypeError, match="pass it as an argument"):
+        fusec.jit(lambda x: a @ x)(X)
