@@ -69,6 +69,8 @@ class PreparedLoop:
             return address(self.step.operands[rest[0]])
         if kind in ("target", "result"):
             return address(self.step.results[rest[0]])
+        if kind == "bound":
+            return int(self.step.operands[rest[0]])
         return own(kind) if argument.of is None else argument.of({})
 
 
@@ -110,6 +112,6 @@ def prepared_loop(step: NodeCall) -> PreparedLoop | str:
         copies.append((target, operand))
     if any(target.memory.origin == "operand" for target in step.results):
         return f"{name} changes what a call has to keep"
-    blocks, threads, shared = program.shape.at({})
+    blocks, threads, shared = program.layout_of(step.operands)
     layout = Layout(blocks, (threads, 1), 0, shared=shared)
     return PreparedLoop(step, program, layout, tuple(copies))
