@@ -93,7 +93,7 @@ class _Batching:
         self.node: Node | None = None
 
     def done(self) -> Batched:
-        loops = self.stages.loops()
+        loops = self.stages.loops(self.results)
         in_loops = {node.id for nodes in loops.values() for node in nodes}
         for value in self.results:
             self._check_size(value)
@@ -139,7 +139,7 @@ class _Batching:
         parts = dict.fromkeys(
             f"{described(node)}{place(node)}: {self.stages.reasons[node.id]}" for node in alone)
         inside = len(nodes) - len(alone)
-        others = f"; with {count_text(inside, 'operation')} between" if inside else ""
+        others = f"; with {count_text(inside, 'operation')} beside" if inside else ""
         return f"vmap: in a loop over lanes: {'; '.join(parts)}{others}"
 
     def _check_size(self, value: Value) -> None:

@@ -71,6 +71,20 @@ def _of(x: Any) -> Instructions:
     return Instructions()
 
 
+def core_ns(block: s.Block) -> float:
+    """Of a lane on a core of a CPU, by what loops count as their iterations' work."""
+    total = 0.0
+    for x in block:
+        if isinstance(x, s.Poll):
+            total += x.cost
+        elif isinstance(x, (s.While, s.CountedLoop)):
+            own = x.cost if isinstance(x, s.CountedLoop) else 0
+            total += TRIPS * (own + core_ns(x.body))
+        elif isinstance(x, s.If):
+            total += core_ns((*x.then, *(x.orelse or ()))) / 2
+    return total
+
+
 def _points(shape: Any) -> float:
     return float(np.prod([n if isinstance(n, int) else TRIPS for n in shape]))
 

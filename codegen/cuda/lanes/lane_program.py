@@ -13,8 +13,6 @@ from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.codegen.structured.verify import verify
 
-from ...cpu.lanes.costs import LaneCosts
-from ...cpu.lanes.divergence import Divergence
 from ...machine_code.native_nest import CompileStats
 from ...plan.control_program import ControlCode
 from ..kernels.kernel_texts import KernelTexts
@@ -25,7 +23,7 @@ from ..persistent.program import (
     whole_of,
 )
 from .lane_call import LaneProgram
-from .lane_costs import TRIPS, instructions
+from .lane_costs import TRIPS, core_ns, instructions
 from .lane_kernel import LaneKernel
 from .lane_printer import lane_kernel
 
@@ -62,12 +60,11 @@ def told(made: LaneKernel) -> str:
     test = made.loop.test if isinstance(made.loop, s.While) else ()
     body = (*test, *made.loop.body)
     of_lane = instructions(body)
-    of_core = LaneCosts(Divergence(body, made.variable), 1, 1).of_one(body)
     places = [*dict.fromkeys(made.arrays.of.values())]
     arrays = "".join(f"; arrays of a lane are {_WORDS[place]}" for place in places)
     return (f"one kernel, a thread a lane (with {TRIPS} iterations of a loop estimated at "
             f"{of_lane.lane_ns:.2g} ns a lane on an H200, of {of_lane.all:,.0f} instructions, and "
-            f"on a core of a CPU, by itself, at {of_core:.2g}{arrays})")
+            f"on one core of a CPU at {core_ns(body):.2g}{arrays})")
 
 
 _WORDS = {

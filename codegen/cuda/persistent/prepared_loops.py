@@ -33,7 +33,8 @@ class PreparedLoop:
 
     @property
     def state(self) -> int:
-        return 8 * self.program.made.state_words
+        made = self.program.made
+        return 8 * made.state_words if ("state",) in made.arguments else 0
 
     @property
     def scratch(self) -> int:
