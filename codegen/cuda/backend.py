@@ -16,7 +16,7 @@ from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
 from fusec.ops import get
 from fusec.ops.calls.scalar_calls import CALLS
-from fusec.ops.rows.windows import is_unset
+from fusec.ops.rows.windows import is_made_anywhere
 
 from ..kernels.kernel_nodes import is_control_of, is_of_kernels, why_not_control
 from ..kernels.loop_ir import Kernel
@@ -59,7 +59,7 @@ class CudaBackend(Backend):
         of these."""
         if node.attrs.get("lanes"):
             return not self.refusal(node)
-        is_one = (is_of_kernels(node) or is_unset(node)) and not self.refusal(node)
+        is_one = (is_of_kernels(node) or is_made_anywhere(node)) and not self.refusal(node)
         return is_one or is_control_of(node, self.has_kernel)
 
     def refusal(self, node: Node) -> str:

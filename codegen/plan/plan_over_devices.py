@@ -19,7 +19,7 @@ from fusec.ir.lazy_values import lazy
 from fusec.ops import get
 from fusec.ops.calls.subgraph_ops import has_placed_parts
 from fusec.ops.rows.sizes import told_symbols
-from fusec.ops.rows.windows import is_unset
+from fusec.ops.rows.windows import is_made_anywhere
 from fusec.passes.placement.machine import DeviceModel
 from fusec.passes.placement.partition import Part, Partition
 from fusec.passes.placement.schedule_simulation import is_placed, is_view
@@ -315,7 +315,7 @@ def _units(
         waits[node.id] = mine | {node.id} if node.op == "Recv" else mine
         if get(node.op).is_transfer:
             units.append(node)
-        elif is_placed(node) and not (is_unset(node) and node.id not in sent
+        elif is_placed(node) and not (is_made_anywhere(node) and node.id not in sent
                                       and -1 not in readers.get(node.out(), ())):
             calls = _runs_on_caller(node)
             group = groups.get((mine, calls))

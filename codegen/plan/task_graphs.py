@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fusec.ir import Graph, Node, Value
 from fusec.ops import Namer
 from fusec.ops.calls.checks import has_effects
-from fusec.ops.rows.windows import is_unset
+from fusec.ops.rows.windows import is_made_anywhere
 from fusec.passes.placement.schedule_simulation import is_view
 
 
@@ -56,6 +56,6 @@ def _outside(nodes: Sequence[Node], inside: set[int]) -> list[Value]:
             while is_view(value.node):
                 value = value.node.inputs[0]
             if value.node.id not in inside and value.node.op != "Const" and (
-                    not is_unset(value.node)):
+                    not is_made_anywhere(value.node)):
                 found[value] = None
     return [*found]

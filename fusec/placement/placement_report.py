@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fusec.codegen import backends
 from fusec.core.display.amounts import bytes_text
 from fusec.ir import Graph, Node
-from fusec.ops.rows.windows import is_unset
+from fusec.ops.rows.windows import is_made_anywhere
 from fusec.passes.placement.constraints import Constraint
 from fusec.passes.placement.costs import Costs, nbytes_of
 from fusec.passes.placement.partition import Transfer
@@ -65,7 +65,7 @@ def _named_by(node: Node) -> Iterator[Device]:
 
 def _by_device(placed: Placed) -> list[Node]:
     times = placed.placement.simulation.begin
-    nodes = [n for n in placed.graph.nodes if is_placed(n) and not is_unset(n)]
+    nodes = [n for n in placed.graph.nodes if is_placed(n) and not is_made_anywhere(n)]
     return sorted(nodes, key=lambda n: (n.device, times.get(n.name, 0.0)))
 
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from by_seed import defined
 from fake_cupy import as_gpu
 from lane_programs import PROGRAMS
+from lanes import LaneWriter, arguments
 
 import fusec
 from fusec.bench.cases.lane_cases import CASES, LaneCase
@@ -82,6 +84,20 @@ def test_no_order_of_threads_counts() -> None:
     f, (m,) = CASES[0].function("float64"), CASES[0].args("float64", 700)
     with fusec.config.override(cuda_host_seed=5):
         assert_same_bits(on_device(f, m)[0], fusec.vmap(f)(m))
+
+
+@pytest.mark.repeats
+@pytest.mark.parametrize("seed", [1003, 1004, 1005, 1006, 1008, 1009, 1010])  # with loops
+def test_random_programs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With numbers of which every operation is exact."""
+    monkeypatch.setattr(lane_nodes, "LEAST_LANES", 0)
+    text = LaneWriter(seed).text()
+    f = defined(text, f"<lanes {seed}>", {"np": np})["lane"]
+    args = arguments(seed)
+    got, how = on_device(f, *args)
+    assert how.startswith("one kernel, a thread a lane"), text
+    for k, x in enumerate(got):
+        np.testing.assert_array_equal(x, [f(*one)[k] for one in zip(*args, strict=True)], text)
 
 
 # ------------------------------------------------------------------------------ arrays of a lane

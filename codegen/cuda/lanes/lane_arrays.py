@@ -41,8 +41,8 @@ class LaneArrays:
             if self.local_bytes + nbytes <= 8 * MOST_LOCAL:
                 self.local_bytes += nbytes
                 return "local"
-        sizes = {x.dtype.itemsize for x in (*own, *views)}
-        is_plain = len(sizes) == 1 and all(x.dtype.kind != "c" for x in (*own, *views))
+        dtypes = {*(m.dtype for m in own), *(v.dtype for v in views)}
+        is_plain = len({d.itemsize for d in dtypes}) == 1 and all(d.kind != "c" for d in dtypes)
         others = any(m.origin in ("operand", "target", "parameter") for m in members)
         return "interleaved" if is_plain and not others else "apart"
 
