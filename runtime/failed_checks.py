@@ -19,8 +19,11 @@ from fusec.ir.walks import nodes_behind
 from fusec.ops import get
 from fusec.ops.graphs.evaluate import ForeignResultError, apply, as_type
 
+from .exit_errors import error_at, scalar_error
+
 if TYPE_CHECKING:
     from fusec.codegen.plan.call_plan import CallPlan
+    from fusec.codegen.plan.control_program import EarlyExit
 
 _WHERE = "_fusec_raised_at"
 
@@ -34,6 +37,21 @@ def kernel_error(node: Node, operands: Sequence[Any]) -> Exception:
     """What NumPy raises for the operands of a kernel in which a check failed."""
     return _first_error([node], dict(zip(node.inputs, operands, strict=True)), {}) or (
         _unexplained([node]))
+
+
+def early_exit_error(left: EarlyExit) -> BaseException:
+    """The error of a branch or loop of a device that was left early."""
+    if left.error is not None:
+        error: BaseException = located(left.error, left.exit.node.loc)
+    elif left.exit.call is not None:
+        error = scalar_error(left.exit, left.arguments)
+    elif left.exit.node.op == "Fused":
+        error = kernel_error(left.exit.node, left.arguments)
+    else:
+        error = error_at(left.exit, left.index, left.size)
+    if left.lane >= 0:
+        error.add_note(f"in lane {left.lane}")
+    return error
 
 
 def _unexplained(nodes: Sequence[Node]) -> Exception:

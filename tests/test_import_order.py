@@ -88,7 +88,8 @@ def is_of(module: str, package: str) -> bool:
 
 @pytest.mark.parametrize(("package", "others"), [
     (CPU, set()),
-    (CUDA, {"fusec.bench.cli", "fusec.bench.cases.gpu_figures"})])
+    (CUDA, {"fusec.bench.cli", "fusec.bench.cases.gpu_figures",
+            "fusec.bench.cases.lane_figures"})])
 def test_nobody_names_a_back_end_but_the_registry(package: str, others: set[str]) -> None:
     """In imports or as the text of a module's name; the benchmark measures what CUDA's compiler
     makes."""

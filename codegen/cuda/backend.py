@@ -16,6 +16,7 @@ from fusec.ir import Node
 from fusec.ir.lazy_values import lazy
 from fusec.ops import get
 from fusec.ops.calls.scalar_calls import CALLS
+from fusec.ops.rows.windows import is_made_anywhere
 
 from ..kernels.kernel_nodes import is_control_of, is_of_kernels, why_not_control
 from ..kernels.loop_ir import Kernel
@@ -28,6 +29,8 @@ from .driver.driver import Driver
 from .joined_call import JoinedCall
 from .kernels.joined_nests import write_joined
 from .kernels.kernel_sources import WrittenKernel, module_of, write_form
+from .lanes.lane_nodes import lanes_refusal
+from .lanes.lane_program import lane_program
 from .persistent import choice
 from .persistent.program import persistent_program
 from .programs.program import launched_program
@@ -54,10 +57,14 @@ class CudaBackend(Backend):
     def has_kernel(self, node: Node) -> bool:
         """Elementwise nodes, but for scalar functions that have no CUDA C++; branches and loops
         of these."""
-        is_one = is_of_kernels(node) and not self.refusal(node)
+        if node.attrs.get("lanes"):
+            return not self.refusal(node)
+        is_one = (is_of_kernels(node) or is_made_anywhere(node)) and not self.refusal(node)
         return is_one or is_control_of(node, self.has_kernel)
 
     def refusal(self, node: Node) -> str:
+        if node.attrs.get("lanes"):
+            return lanes_refusal(node, self.refusal)
         if get(node.op).is_control:
             return why_not_control(node, self.has_kernel)
         inside = node.attrs["body"].nodes if node.op == "Fused" else (node,)
@@ -105,6 +112,8 @@ class CudaBackend(Backend):
         program = build_program(node, strides)
         if program.may_outgrow:
             raise NotNativeError("a result of any size, on a CUDA device")
+        if node.attrs.get("lanes"):
+            return lane_program(program, strides, self, stats)
         reason = ""
         if choice.forced != "launched":
             try:

@@ -145,13 +145,14 @@ class HostSite:
 class EarlyExit:
     """The exit that a run left through, with the index and size that it reports; of a scalar
     function that raised, or a kernel in which a check failed, the arguments; of a library call
-    its error."""
+    its error.  ``lane``: in which it was, of a loop over lanes."""
 
     exit: ErrorExit
     index: int
     size: int
     arguments: tuple[Any, ...] = ()
     error: Exception | None = None
+    lane: int = -1
 
 
 @dataclass

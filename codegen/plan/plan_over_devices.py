@@ -16,10 +16,10 @@ from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
 from fusec.ir.device_names import DeviceName
 from fusec.ir.lazy_values import lazy
-from fusec.ops import Namer, get
-from fusec.ops.calls.checks import has_effects
+from fusec.ops import get
 from fusec.ops.calls.subgraph_ops import has_placed_parts
 from fusec.ops.rows.sizes import told_symbols
+from fusec.ops.rows.windows import is_made_anywhere
 from fusec.passes.placement.machine import DeviceModel
 from fusec.passes.placement.partition import Part, Partition
 from fusec.passes.placement.schedule_simulation import is_placed, is_view
@@ -30,6 +30,7 @@ from . import host_work
 from .call_plan import CallPlan, Divide, Traffic, contiguous_strides, may_fail, packed_strides
 from .call_planner import CallPlanner
 from .sizes_of_tasks import learners_of, tellers
+from .task_graphs import task_graph
 
 
 @dataclass(eq=False)
@@ -184,7 +185,7 @@ class _Maker:
         self._readers = _readers(self.partition)
         self._learners = learners_of(self.partition)
         units = [unit for part in self.partition.parts.values()
-                 for unit in _units(part, self._learners)]
+                 for unit in _units(part, self._learners, self._readers)]
         for part, unit in units:
             for node in _nodes_of(unit):
                 self.action_of[node.id] = len(self.actions)
@@ -251,7 +252,7 @@ class _Maker:
 
     def _task(self, action: Action, group: _Group) -> None:
         inside = {n.id for n in group.nodes}
-        graph, reads, writes = _task_graph(group, self._is_wanted(group, inside))
+        graph, reads, writes = task_graph(group.nodes, self._is_wanted(group, inside))
         action.reads = tuple(map(self._number, reads))
         action.writes = tuple(map(self._number, writes))
         for node in (*(v.node for v in reads), *(n for m in group.nodes for n in m.control_inputs)):
@@ -298,9 +299,10 @@ class _Maker:
 
 
 def _units(
-    part: Part, learners: Mapping[str, Node]
+    part: Part, learners: Mapping[str, Node], readers: Mapping[Value, list[int]]
 ) -> Iterable[tuple[Part, _Group | Node]]:
-    """The part's groups of nodes, its sends and receives, in an order of dependence."""
+    """The part's groups of nodes, its sends and receives, in an order of dependence; arrays that
+    begin with nothing are made where they are written to."""
     waits: dict[int, frozenset[int]] = {}
     groups: dict[tuple[frozenset[int], bool], _Group] = {}
     units: list[_Group | Node] = []
@@ -313,7 +315,8 @@ def _units(
         waits[node.id] = mine | {node.id} if node.op == "Recv" else mine
         if get(node.op).is_transfer:
             units.append(node)
-        elif is_placed(node):
+        elif is_placed(node) and not (is_made_anywhere(node) and node.id not in sent
+                                      and -1 not in readers.get(node.out(), ())):
             calls = _runs_on_caller(node)
             group = groups.get((mine, calls))
             if calls:  # what comes after it is not to be in a task that it waits for
@@ -350,51 +353,3 @@ def _readers(partition: Partition) -> dict[Value, list[int]]:
             if value in part.values:
                 readers.setdefault(part.values[value], []).append(-1)
     return readers
-
-
-def _task_graph(
-    group: _Group, wanted: set[Value]
-) -> tuple[Graph, list[Value], list[Value]]:
-    """The group as a graph, the values that it reads, and those that it gives."""
-    namer = Namer(n.name for n in group.nodes)
-    inside = {n.id for n in group.nodes}
-    reads: dict[Value, Value] = {}
-    values: dict[Value, Value] = {}
-    for value in _outside(group.nodes, inside):
-        path = namer.fresh(value.node.name)
-        attrs = {"index": len(reads), "path": path, "type": value.type}
-        values[value] = reads[value] = Node(
-            "Input", (), (value.type,), attrs, name=path, loc=value.node.loc).out()
-    copies: dict[int, Node] = {}
-
-    def here(value: Value) -> Value:
-        if value not in values:
-            node = value.node
-            copy = node.with_(inputs=map(here, node.inputs), name=namer.fresh(node.name),
-                              control_inputs=())
-            values.update(zip(node.outputs, copy.outputs, strict=True))
-        return values[value]
-
-    for node in group.nodes:
-        copy = node.with_(
-            inputs=map(here, node.inputs),
-            control_inputs=[copies[n.id] for n in node.control_inputs if n.id in copies])
-        copies[node.id] = copy
-        values.update(zip(node.outputs, copy.outputs, strict=True))
-    gives = [v for n in group.nodes for v in n.outputs if v in wanted]
-    effects = [c for c in copies.values() if has_effects(c)]
-    graph = Graph.build(reads.values(), [values[v] for v in gives], (), group.nodes[-1].name,
-                        effects)
-    return graph, [*reads], gives
-
-
-def _outside(nodes: Sequence[Node], inside: set[int]) -> list[Value]:
-    """What the nodes read that they do not compute, through views; constants are repeated."""
-    found: dict[Value, None] = {}
-    for node in nodes:
-        for value in node.inputs:
-            while is_view(value.node):
-                value = value.node.inputs[0]
-            if value.node.id not in inside and value.node.op != "Const":
-                found[value] = None
-    return [*found]

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from fusec.codegen.cuda import disassembly
 from fusec.codegen.cuda.driver.nvrtc import NoNvrtcError
 from fusec.core import gpus
 
 from . import cold_start, gpu_suite, ops
-from .cases import gpu_figures
+from .cases import gpu_figures, lane_figures
 from .gradients import suite
 from .measure import benchmark
 from .measuring import host
@@ -193,10 +194,11 @@ def _show_gpu_figures(
     """The table of CUDA kernels; 2 without NVRTC."""
     try:
         figures = gpu_figures.table(programs, args.dtypes)
+        lanes = lane_figures.table(args.dtypes) if disassembly.disassembler() else ""
     except NoNvrtcError as error:
         console.print(f"[red]error[/red]: {error}")
         return 2
-    print(figures)
+    print(figures, lanes, sep="\n\n")
     return 0
 
 

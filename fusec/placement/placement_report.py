@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fusec.codegen import backends
 from fusec.core.display.amounts import bytes_text
 from fusec.ir import Graph, Node
+from fusec.ops.rows.windows import is_made_anywhere
 from fusec.passes.placement.constraints import Constraint
 from fusec.passes.placement.costs import Costs, nbytes_of
 from fusec.passes.placement.partition import Transfer
@@ -47,10 +48,13 @@ def refusal_lines(graph: Graph) -> list[str]:
 
 
 def _within(graph: Graph) -> Iterator[Node]:
+    """Nodes, and those inside of them, but for lanes that are one kernel."""
     for node in graph.nodes:
         yield node
-        for inner in node.graphs:
-            yield from _within(inner)
+        if not node.attrs.get("lanes") or any(
+                backends.backend(d.backend).refusal(node) for d in _named_by(node)):
+            for inner in node.graphs:
+                yield from _within(inner)
 
 
 def _named_by(node: Node) -> Iterator[Device]:
@@ -61,7 +65,7 @@ def _named_by(node: Node) -> Iterator[Device]:
 
 def _by_device(placed: Placed) -> list[Node]:
     times = placed.placement.simulation.begin
-    nodes = [n for n in placed.graph.nodes if is_placed(n)]
+    nodes = [n for n in placed.graph.nodes if is_placed(n) and not is_made_anywhere(n)]
     return sorted(nodes, key=lambda n: (n.device, times.get(n.name, 0.0)))
 
 

@@ -103,7 +103,7 @@ class _Batching:
             self.diagonals[unit] = self.builder.emit("BroadcastTo", one, shape=unit.shape)
 
     def done(self) -> Batched:
-        loops = self.stages.loops()
+        loops = self.stages.loops(self.results)
         in_loops = {node.id for nodes in loops.values() for node in nodes}
         for value in self.results:
             self._check_size(value)
@@ -153,7 +153,7 @@ class _Batching:
         parts = dict.fromkeys(
             f"{described(node)}{place(node)}: {self.stages.reasons[node.id]}" for node in alone)
         inside = len(nodes) - len(alone)
-        others = f"; with {count_text(inside, 'operation')} between" if inside else ""
+        others = f"; with {count_text(inside, 'operation')} beside" if inside else ""
         return f"vmap: in a loop over lanes: {'; '.join(parts)}{others}"
 
     def _check_size(self, value: Value) -> None:

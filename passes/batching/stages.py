@@ -8,6 +8,7 @@ done alone are cheaper in the loop, where a lane's numbers stay in registers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from fusec.core.records import dataclass, field
@@ -15,6 +16,7 @@ from fusec.ir import Node, Value
 from fusec.ir.sizes.dims import symbols_of
 from fusec.ops import get
 from fusec.ops.batching import Alone, NoLanes, refusal
+from fusec.ops.calls.checks import may_raise
 from fusec.ops.rows.sizes import defined_symbols, needed_symbols
 
 
@@ -27,8 +29,45 @@ class LaneStages:
     reasons: dict[int, str] = field(default_factory=dict)  # of nodes that are done alone
     symbols: set[str] = field(default_factory=set)  # sizes that a lane's data decide
 
-    def loops(self) -> dict[int, list[Node]]:
-        """For each odd stage the nodes that its loop does."""
+    def loops(self, results: Collection[Value] = ()) -> dict[int, list[Node]]:
+        """For each odd stage the nodes that its loop does; ``results`` are read outside.
+
+        Numbers of a lane that only a loop reads, or that follow from its own, stay in registers
+        there; so do parts of its arrays, in place of which the whole would be kept.
+        """
+        found = self._needed()
+        kept = {v.node.id for v in results}
+        for stage, nodes in found.items():
+            inside = {node.id for node in nodes}
+            others = {node.id for loop in found.values() for node in loop} - inside
+            self._add_before(stage, inside, kept | others)
+            self._add_after(stage, inside, others)
+            nodes[:] = [node for node in self.nodes if node.id in inside]
+        return found
+
+    def _add_before(self, stage: int, inside: set[int], kept: Collection[int]) -> None:
+        """Numbers that nobody else reads, but for those ``kept``."""
+        readers: dict[int, set[int]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                readers.setdefault(value.node.id, set()).add(node.id)
+        for node in reversed(self.nodes):
+            own = readers.get(node.id, set())
+            if own and own <= inside and node.id not in kept and self.of[node.id] < stage and (
+                    _is_number(node)):
+                inside.add(node.id)
+
+    def _add_after(self, stage: int, inside: set[int], others: Collection[int]) -> None:
+        """What follows from the loop, and from values before it."""
+        for node in self.nodes:
+            of_lanes = [v.node.id for v in node.inputs if v.node.id in self.of]
+            follows = self.of[node.id] == stage and not inside.isdisjoint(of_lanes) and all(
+                n in inside or self.of[n] < stage for n in of_lanes)
+            if follows and node.id not in others and (_is_number(node) or _is_part(node)):
+                inside.add(node.id)
+
+    def _needed(self) -> dict[int, list[Node]]:
+        """Nodes that are done alone, and those between them."""
         found: dict[int, list[Node]] = {}
         needed: set[int] = set()
         for node in reversed(self.nodes):
@@ -64,6 +103,21 @@ def staged(
         stages.of[node.id] = stage
         level.update(dict.fromkeys(node.outputs, stage))
     return stages
+
+
+def _is_number(node: Node) -> bool:
+    """Whether it is an operation on numbers that cannot fail."""
+    row = get(node.op)
+    return row.kind == "elementwise" and not may_raise(node) and all(
+        v.shape == () for v in (*node.inputs, *node.outputs))
+
+
+def _is_part(node: Node) -> bool:
+    """Whether it shows a part of an array."""
+    return get(node.op).kind == "view" and all(t.is_static for t in (
+        *node.types, *(v.type for v in node.inputs))) and (
+            math.prod(node.types[0].shape) < math.prod(node.inputs[0].shape) or (
+                node.types[0].shape == ()))
 
 
 def _reason(node: Node, symbols: set[str], alone: dict[int, str]) -> str:

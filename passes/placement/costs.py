@@ -13,6 +13,7 @@ from fusec.ir import Graph, Node, Value
 from fusec.ir.text.text import print_attr
 from fusec.ops import get
 from fusec.ops.calls.library_work import WORK, points_of
+from fusec.ops.rows.windows import is_made_anywhere
 
 from ..fusion.kernel_work import work_of
 from .loop_work import control_work
@@ -31,7 +32,7 @@ class Costs:
 
     def ns(self, node: Node, device: DeviceModel) -> float:
         """Nanoseconds that the node takes on the device, without the cost of its start."""
-        measured = self.measured(node, device)
+        measured = 0.0 if is_made_anywhere(node) else self.measured(node, device)
         if measured is not None:
             return measured
         operations, nbytes = self._work(node)

@@ -18,6 +18,7 @@ from fusec.core.records import dataclass, field, replace
 from fusec.ir import Graph, Node, Value
 from fusec.ir.device_names import DeviceName
 from fusec.ops import Namer, get
+from fusec.ops.rows.windows import is_made_anywhere
 
 from .constraints import Constraint
 from .machine import DeviceModel, Machine
@@ -161,6 +162,11 @@ class _Partitioner:
                 node.op == "Const" or self._is_shared(node, device)):
             copy = part.add(node.with_(
                 inputs=(), name=part.namer.fresh(node.name), control_inputs=()))
+            part.values[value] = copy.out()
+        elif is_made_anywhere(node):  # there is nothing to send
+            inputs = [self._here(v, device) for v in node.inputs]
+            copy = part.add(node.with_(
+                inputs=inputs, name=part.namer.fresh(node.name), control_inputs=()))
             part.values[value] = copy.out()
         else:
             part.values[value] = self._received(value, device)

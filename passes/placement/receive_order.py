@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fusec.ir import Node, Value
+from fusec.ops.rows.windows import is_made_anywhere
 
 from .costs import nbytes_of
 from .machine import Machine
@@ -77,8 +78,8 @@ def _delayed_until(
                  for name in readers)
     source = next(d for d in machine.devices if str(d.name) == recv.attrs["source"])
     start = needed - machine.transfer(source, part.device, nbytes_of(recv.out()))
-    before = [n for n in part.nodes[:position] if n.id in names and simulation.end[names[n.id]] <= (
-        start)]
+    before = [n for n in part.nodes[:position] if n.id in names and not is_made_anywhere(n) and (
+        simulation.end[names[n.id]] <= start)]
     return max(before, key=lambda n: simulation.end[names[n.id]], default=None)
 
 

@@ -36,7 +36,7 @@ from fusec.ops.rows.gather import kernel_checks, out_of_bounds
 from .. import memory
 from ..draws import Draws
 from ..exit_errors import error_at, scalar_error
-from ..failed_checks import kernel_error
+from ..failed_checks import early_exit_error
 from ..launching import threads
 from ..launching.addresses import address_of
 from ..launching.cells import idle_or_new, number_at
@@ -226,13 +226,7 @@ class CodeRun:
                      operands, self.program.node.inputs, self.strides, strict=True)]
         left = self.program.code(lying, results, sizes)
         if left is not None:
-            if left.error is not None:
-                raise located(left.error, left.exit.node.loc)
-            if left.exit.call is not None:
-                raise scalar_error(left.exit, left.arguments)
-            if left.exit.node.op == "Fused":
-                raise kernel_error(left.exit.node, left.arguments)
-            raise error_at(left.exit, left.index, left.size)
+            raise early_exit_error(left)
         return results
 
 

@@ -1,4 +1,5 @@
-"""Write `instructions.json`: machine instructions for each element of the kernels of the GPU suite.
+"""Write `instructions.json`: machine instructions for each element of the kernels of the GPU suite,
+and for an iteration of a lane.
 
 Usage: ``python tests/cuda/record_instructions.py``, where a change is meant to change them.  It
 needs NVRTC and NVIDIA's disassembler, and no GPU.
@@ -11,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from fusec.bench.cases.gpu_figures import every_kernel
+from fusec.bench.cases.lane_figures import every_ensemble
 from fusec.bench.programs import all_programs
 
 FILE = Path(__file__).parent / "instructions.json"
@@ -29,7 +31,8 @@ def counted(dtype: str) -> dict[str, float]:
 
 
 def main() -> None:
-    counts = counted("float32") | counted("float64")
+    counts = counted("float32") | counted("float64") | {
+        f.name: f.instructions_in_all for f in every_ensemble(["float32", "float64"])}
     FILE.write_text(json.dumps(counts, indent=1) + "\n")
     print(f"wrote {len(counts)} kernels to {FILE}")
 

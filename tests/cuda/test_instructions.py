@@ -7,7 +7,7 @@ import json
 import pytest
 from record_instructions import FILE, counted
 
-from fusec.bench.cases import sass
+from fusec.bench.cases import lane_cases, lane_figures, sass
 from fusec.codegen.cuda import disassembly
 from fusec.codegen.cuda.driver import nvrtc
 
@@ -51,12 +51,25 @@ LOOP = """
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_no_kernel_grows(dtype: str) -> None:
     """Where a change is meant to: ``python tests/cuda/record_instructions.py``."""
-    recorded = {k: v for k, v in json.loads(FILE.read_text()).items() if f" {dtype}" in k}
+    recorded = {k: v for k, v in json.loads(FILE.read_text()).items()
+                if f" {dtype}" in k and "of a lane" not in k}
     counts = counted(dtype)
     assert counts.keys() == recorded.keys()
     grown = {name: (recorded[name], count) for name, count in counts.items()
              if count > MOST_GROWTH * recorded[name]}
     assert not grown
+
+
+@pytest.mark.skipif(disassembly.disassembler() is None or not nvrtc.is_available(),
+                    reason="NVRTC and nvdisasm: of the extra test-cuda")
+@pytest.mark.parametrize(("case", "dtype"), [
+    pytest.param(case, dtype, marks=() if n in (0, 6) else pytest.mark.repeats,
+                 id=f"{case.name} {dtype}")
+    for n, case in enumerate(lane_cases.CASES) for dtype in case.dtypes])
+def test_no_iteration_of_a_lane_grows(case: lane_cases.LaneCase, dtype: str) -> None:
+    figures = lane_figures.figures_of(case, dtype)
+    assert figures.instructions_in_all <= MOST_GROWTH * json.loads(FILE.read_text())[figures.name]
+    assert figures.spilled_bytes == 0
 
 
 def test_the_way_of_the_widest_accesses() -> None:

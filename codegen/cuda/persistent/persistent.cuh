@@ -75,3 +75,12 @@ FUSEC_INLINE void fill_with_zeros(char *p, i64 words) {
   for (i64 n = i64(blockIdx.x) * blockDim.x + threadIdx.x; n < words; n += all)
     store<u64>(p + 8 * n, 0);
 }
+
+// Of a loop over lanes: of several threads that leave, the largest word stays (of u64).
+FUSEC_INLINE void leave_with(char *exit, i64 taken) {
+  atomicMax(reinterpret_cast<unsigned long long *>(exit), static_cast<unsigned long long>(taken));
+}
+template <int bytes> FUSEC_INLINE void fill_with_zero_bytes(char *p) {
+  for (int n = 0; n < bytes; ++n)
+    store<u8>(p + n, 0);
+}

@@ -53,12 +53,20 @@ class PersistentProgram:
         """The state and the numbers as words, all 0."""
         return np.zeros(self._end, np.int64)
 
+    def new_run(self, *call: Any) -> KernelRun:
+        """A call: its memory, operands, results and sizes."""
+        return KernelRun(self, *call)
+
+    def layout_of(self, operands: Sequence[Any]) -> tuple[int, int, int]:
+        """Of a call with these operands, where all sizes are known: see `LaunchShape`."""
+        return self.shape.at({})
+
     def __call__(
         self, operands: Sequence[Any], results: list[Any], sizes: Mapping[str, int]
     ) -> EarlyExit | None:
         memory = DeviceMemory(self.driver)
         try:
-            call = _Call(self, memory, operands, results, sizes)
+            call = self.new_run(memory, operands, results, sizes)
             try:
                 if self.waits:
                     return call.outcome()
@@ -71,7 +79,7 @@ class PersistentProgram:
             memory.release()
 
 
-class _Call:
+class KernelRun:
     """A call while it runs."""
 
     def __init__(
@@ -140,7 +148,10 @@ class _Call:
             self._end()
             raise
         self._give_flag_back()
-        state = self._state()
+        return self.left_by(self._state())
+
+    def left_by(self, state: np.ndarray) -> EarlyExit | None:
+        """The exit that the words of the state tell of; numbers that are results."""
         taken = int(state[EXIT])
         if taken == 0:
             for position, (dtype, _) in self.made.results.items():

@@ -33,7 +33,8 @@ class PreparedLoop:
 
     @property
     def state(self) -> int:
-        return 8 * self.program.made.state_words
+        made = self.program.made
+        return 8 * made.state_words if ("state",) in made.arguments else 0
 
     @property
     def scratch(self) -> int:
@@ -69,6 +70,8 @@ class PreparedLoop:
             return address(self.step.operands[rest[0]])
         if kind in ("target", "result"):
             return address(self.step.results[rest[0]])
+        if kind == "bound":
+            return int(self.step.operands[rest[0]])
         return own(kind) if argument.of is None else argument.of({})
 
 
@@ -110,6 +113,6 @@ def prepared_loop(step: NodeCall) -> PreparedLoop | str:
         copies.append((target, operand))
     if any(target.memory.origin == "operand" for target in step.results):
         return f"{name} changes what a call has to keep"
-    blocks, threads, shared = program.shape.at({})
+    blocks, threads, shared = program.layout_of(step.operands)
     layout = Layout(blocks, (threads, 1), 0, shared=shared)
     return PreparedLoop(step, program, layout, tuple(copies))

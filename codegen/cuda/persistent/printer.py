@@ -39,7 +39,7 @@ def print_block(kernel: ProgramKernel, block: s.Block) -> None:
     for statement in block:
         if kernel.unread and not kernel_reads(statement).isdisjoint(kernel.unread):
             kernel.fetch_numbers()
-        rule = _PRINT.get(type(statement))
+        rule = kernel.rules.get(type(statement)) or _PRINT.get(type(statement))
         if rule is None:
             raise NotNativeError(_REFUSED[type(statement)])
         start = len(kernel.em.lines)

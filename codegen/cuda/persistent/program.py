@@ -58,7 +58,7 @@ def persistent_program(
     choice = choose(program, made)
     if not choice.is_persistent and choices.forced != "persistent":
         raise NotNativeError(str(choice))
-    module = _module(made)
+    module = module_of_program(made, NAME)
     (kernel,) = module.kernels
     emitted = time.perf_counter()
     loaded = driver.compile(module)
@@ -66,7 +66,7 @@ def persistent_program(
     stats.add(driver.compiler, 1e3 * (time.perf_counter() - emitted))
     stats.compiled += 1
     node = program.node
-    whole = Kernel(node.name, (), (), (), tuple(dict.fromkeys(_locs(program))))
+    whole = whole_of(program)
     run = PersistentProgram(program, made, kernel, loaded, compiler.driver_for(whole), whole)
     return ControlCode(node, run, [grid.form.loops for grid in made.grids], program.copied,
                        KernelTexts(module), lambda: build_program(node, strides),
@@ -105,20 +105,22 @@ class WrittenProgram:
     called: list[ScalarText]
 
 
-def written(made: ProgramKernel, name: str) -> WrittenProgram:
-    """The kernel of that name, when all statements are printed."""
+def written(made: ProgramKernel, name: str, waits: bool = True) -> WrittenProgram:
+    """The kernel of that name, when all statements are printed; ``waits``: whether threads and
+    blocks wait for each other."""
     text = made.text(name)
     functions = list(made.functions)
     called = [*made.em.functions, *(f for one in functions for f in one.written.functions)]
     math = [*made.em.math, *(m for one in functions for m in one.written.math)]
     params = tuple(argument.param for argument in made.arguments.values())
-    kernel = CudaKernel(name, params, made.most_threads, True, is_cooperative=True)
+    kernel = CudaKernel(name, params, made.most_threads, waits, is_cooperative=waits)
     return WrittenProgram(kernel, [*(f.text for f in functions), text], math, [
         definition(f) if isinstance(f, str) else f for f in called])
 
 
-def _module(made: ProgramKernel) -> CudaModule:
-    parts = written(made, NAME)
+def module_of_program(made: ProgramKernel, name: str, waits: bool = True) -> CudaModule:
+    """A module of that kernel: see `written`."""
+    parts = written(made, name, waits)
     source = source_of(parts.math, [helpers(), *parts.texts], parts.called)
     return CudaModule(source, (parts.kernel,))
 
@@ -128,6 +130,11 @@ def helpers() -> str:
     """The C++ that all such kernels are made with."""
     text = (Path(__file__).parent / "persistent.cuh").read_text()
     return f"namespace fusec {{\n{text}}}  // namespace fusec"
+
+
+def whole_of(program: StructuredProgram) -> Kernel:
+    """A name for all of it, with the program's lines, for faults."""
+    return Kernel(program.node.name, (), (), (), tuple(dict.fromkeys(_locs(program))))
 
 
 def _locs(program: StructuredProgram) -> Iterator[Loc]:

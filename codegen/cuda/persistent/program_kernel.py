@@ -73,7 +73,12 @@ _SPENT = "u32 spent = 0;"
 
 
 class ProgramKernel:
-    """See the module docstring; `hazards` says where barriers are."""
+    """See the module docstring; `hazards` says where barriers are.
+
+    ``rules``: of statements that are not printed as in other programs, by type.
+    """
+
+    rules: Mapping[type, Callable[[Any, Any], None]] = {}
 
     def __init__(self, program: StructuredProgram, hazards: Hazards, stem: str = "") -> None:
         """``stem`` begins the names of its functions."""

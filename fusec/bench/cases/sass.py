@@ -67,6 +67,16 @@ def instructions(text: str) -> dict[str, int]:
     return {name: counts[name] for name in CLASSES}
 
 
+def iteration(text: str) -> dict[str, int]:
+    """How many instructions of each class one turn of each inmost loop takes, the shortest way:
+    of a disassembled kernel whose loops a lane's data end."""
+    blocks = _blocks(text)
+    counts = Counter(class_of(opcode) for first, last in _inmost(_loops(blocks))
+                     for number in _way(blocks, first, [last], (first, last))
+                     for opcode in blocks[number].opcodes)
+    return {name: counts[name] for name in CLASSES}
+
+
 def class_of(opcode: str) -> str:
     """One of `CLASSES`."""
     name = opcode.partition(".")[0]
@@ -116,10 +126,15 @@ def _parted(text: str) -> tuple[bool, str]:
     return (True, words[1]) if words[0].startswith("@") else (False, words[0])
 
 
+def _loops(blocks: Sequence[_Block]) -> list[tuple[int, int]]:
+    """The first and last blocks of loops; a lone jump stands after a kernel's end."""
+    return [(first, last) for last, block in enumerate(blocks) for first in block.after
+            if first <= last and block.opcodes != ["BRA"]]
+
+
 def _usual_way(blocks: Sequence[_Block]) -> list[int]:
     """The numbers of the blocks that a pack goes through."""
-    loops = [(first, last) for last, block in enumerate(blocks) for first in block.after
-             if first <= last and block.opcodes != ["BRA"]]  # which stands after a kernel's end
+    loops = _loops(blocks)
     widest = max((b.width for b in blocks), default=0)
     reading = _inmost([loop for loop in loops if any(
         b.width == widest for b in _within(blocks, loop))])

@@ -20,7 +20,7 @@ import numpy as np
 
 from fusec.core.records import dataclass
 from fusec.ir import Node, TensorType
-from fusec.ir.sizes.dims import symbol
+from fusec.ir.sizes.dims import is_static, symbol
 
 from ..admission import row_admissions
 from ..registry import Op, Types, register
@@ -121,6 +121,12 @@ def is_unset(node: Node) -> bool:
     """Whether nobody reads an element of the result before it is written: an array that begins with
     nothing."""
     return node.op == "Reserve" and 0 in node.inputs[0].shape
+
+
+def is_made_anywhere(node: Node) -> bool:
+    """Whether each device has memory of its own for it, and nothing to do: `is_unset`, of a known
+    size."""
+    return is_unset(node) and is_static(node.types[0].shape)
 
 
 def _undefined(dtype: np.dtype) -> Any:

@@ -1,0 +1,1 @@
+"""Loops over lanes as CUDA kernels: a thread a lane."""
