@@ -39,8 +39,9 @@ from .errors import (
 if TYPE_CHECKING:
     from fusec.api.caches import clear_caches
     from fusec.api.control_functions import cond, fori_loop, map, scan, switch, while_loop
+    from fusec.api.cuda_export import export_cuda
     from fusec.api.explanation import explain
-    from fusec.api.exports import export_c, export_cuda, wheel_stub
+    from fusec.api.exports import export_c, wheel_stub
     from fusec.api.magics import load_ipython_extension as load_ipython_extension
     from fusec.api.onnx_export import to_onnx
     from fusec.api.printing import check_numerics, print
@@ -120,8 +121,8 @@ _MODULES = {
     "api.onnx_export": "to_onnx",
     "api.explanation": "explain", "api.profile": "profile", "api.caches": "clear_caches",
     "api.magics": "load_ipython_extension", "api.training.train": "train",
-    "api.exports": "export_c export_cuda wheel_stub", "bench.measure": "benchmark",
-    "api.training.replicate": "replicate",
+    "api.exports": "export_c wheel_stub", "api.cuda_export": "export_cuda",
+    "bench.measure": "benchmark", "api.training.replicate": "replicate",
     "gradients.lanes": "vmap", "distributed.cluster.cluster": "cluster",
     "dispatch.saving": "save", "dispatch.loading": "load LoadedFunction LoadedProgram",
     "core.program_errors": "SavedProgramError WorkerLostError",
@@ -228,6 +229,8 @@ def _made_or_absent(name: str) -> Any:
     """``FusecValueError`` and its like, which are made when they are asked for."""
     if name.startswith("Fusec") and (made := getattr(errors, name, None)) is not None:
         return made
+    if name.startswith("_"):  # inspectors ask every module for some; the search takes milliseconds
+        raise AttributeError(f"module 'fusec' has no attribute {name!r}")
     raise importlib.import_module("fusec.api.absent_names").absent(name, __all__)
 
 

@@ -14,7 +14,6 @@ from fusec.dispatch.jit import jit
 
 if TYPE_CHECKING:
     from fusec.compiled.exports.c_library import CLibrary
-    from fusec.compiled.exports.cuda_library import CudaLibrary
 
 
 def export_c(
@@ -39,29 +38,8 @@ def export_c(
     callbacks, random generators, state that outlives the call; `ValueError` for names, levels and
     threads that there are not, and the functions' own errors.
     """
-    compiled = {name: _compiled(given) for name, given in functions.items()}
+    compiled = {name: compiler_of(given) for name, given in functions.items()}
     return write_library(compiled, path, levels, threads)
-
-
-def export_cuda(
-    functions: Mapping[str, tuple[Any, Sequence[Any]]], path: str | os.PathLike[str],
-    arch: str = "sm_90",
-) -> CudaLibrary:
-    """Write functions as CUDA sources: ``<name>.cu``, ``<name>.hpp`` and ``<name>.<arch>.ptx``.
-
-    ``functions`` and ``path`` are as for `export_c`.  The header has a function for each, which
-    launches the kernels of its plan in a stream; it needs C++11 and the CUDA driver alone, and
-    allocates nothing.  ``arch``: the architecture of the PTX, which NVRTC makes where it is
-    installed; without it there are the sources, and ``.ptx`` of the result is None.
-
-    Raises `UnsupportedError` with every part, of all functions, that is no kernel: library calls,
-    callbacks, state; `ValueError` for names and architectures that there are not, and the
-    functions' own errors.  docs/export-cuda.md has more.
-    """
-    from fusec.compiled.exports.cuda_library import write_cuda_library  # which loads CUDA's printer
-
-    compiled = {name: _compiled(given) for name, given in functions.items()}
-    return write_cuda_library(compiled, path, arch)
 
 
 def wheel_stub(path: str | os.PathLike[str], version: str = "0.1") -> Path:
@@ -77,7 +55,8 @@ def wheel_stub(path: str | os.PathLike[str], version: str = "0.1") -> Path:
     return write_wheel(path, version)
 
 
-def _compiled(given: Any) -> tuple[Any, Any]:
+def compiler_of(given: Any) -> tuple[Any, Any]:
+    """That of a function, jitted or not, and its specs, of a pair of these."""
     function, specs = given
     jitted: Any = function if isinstance(function, Function) else jit(function)
     return jitted._dispatching().compiler, specs

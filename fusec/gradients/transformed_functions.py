@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from fusec import config
-from fusec.dispatch.function import Function
+from fusec.dispatch.function import Function, Method
 from fusec.errors import user_error, users_own
-from fusec.signature.jitted_methods import Method
 from fusec.trace.values.trace import Trace, current
 
 Run = Callable[[Trace, tuple[Any, ...], dict[str, Any]], Any]

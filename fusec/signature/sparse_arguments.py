@@ -57,7 +57,7 @@ _PARTS = {"coo": ("data", "row", "col", "shape"), "csr": ("data", "indices", "in
           "csc": ("data", "indices", "indptr", "shape")}
 
 
-def _parts(x: SparseArray) -> Any:
+def _parts(x: Any) -> Any:
     children = (*x.parts, x.extent)
     is_made = any(type(part) is TracedArray for part in children)
     return children, (x.format, x.kind, is_made), _PARTS[x.format]

@@ -22,7 +22,6 @@ from ...machine_code.targets import CpuTarget
 from ..emitter import LlvmEmitter
 
 POOL = "fusec_pool_1"
-FUNCTIONS = ("pthread_create", "pthread_detach", "syscall", "getpid", "getenv", "sched_yield")
 MOST_THREADS = 1024
 _WORDS = {"lock": 128, "state": 256, "generation": 260, "next": 384, "sleepers": 512,
           "owner": 640, "workers": 644, "fn": 768, "args": 776, "tasks": 784, "grain": 792}
@@ -306,4 +305,4 @@ def pool_text(library: str, target: CpuTarget) -> tuple[LlvmEmitter, str]:
     return em, text
 
 
-__all__ = ["FUNCTIONS", "POOL", "pool_text"]
+__all__ = ["POOL", "pool_text"]

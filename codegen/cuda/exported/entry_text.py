@@ -93,7 +93,7 @@ def _loops(
     return made
 
 
-class EntryText:
+class CudaEntryText:
     """Prints the functions of one `CudaEntry`."""
 
     def __init__(self, entry: CudaEntry) -> None:

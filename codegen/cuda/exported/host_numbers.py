@@ -209,7 +209,7 @@ def extremum(function: str, a: Any, b: Any) -> Any:
         return a if function == "min" else b
     if low is not None and high_b is not None and low >= high_b:
         return b if function == "min" else a
-    chosen = min if function == "min" else max
+    chosen: Any = min if function == "min" else max
     lows, highs = zip(_bounds(a), _bounds(b), strict=True)
     return _made(function, a, b, tuple(  # type: ignore[arg-type]
         None if None in each else chosen(each) for each in (lows, highs)))

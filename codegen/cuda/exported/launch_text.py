@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +91,7 @@ class LaunchText:
             self.states[key] = end
             end = end + rounded(loop.state_bytes)
         self.own = end
-        self.trees = {id(use): explored(lambda u=use, s=step: self._planned(s, u))
+        self.trees = {id(use): explored(partial(self._planned, step, use))
                       for step in self.call_plan.kernels for use in step.nests}
 
     def nbytes(self, shape: Sequence[Any], dtype: np.dtype) -> Any:
@@ -161,8 +162,7 @@ class LaunchText:
     def _run(self, step: RunKernel) -> None:
         for use in step.nests:
             nest = self.kernels.nest(use.form)
-            self.text.branches(self.trees[id(use)], lambda made, n=nest: self._launch(
-                step, n, made))
+            self.text.branches(self.trees[id(use)], partial(self._launch, step, nest))
 
     def _launch(self, step: RunKernel, nest: ExportedNest, made: NestLaunches) -> None:
         for launch in made.launches:
@@ -184,7 +184,7 @@ class LaunchText:
             place = step.places[operand.buffer]
             return self._address(place, operand.offset, step.kernel.has_checks)
         if kind == "status":
-            return _at("workspace", WORD * self._failure(step))
+            return _at("workspace", str(WORD * self._failure(step)))
         return _at("workspace", self.text.number(self.own + at))
 
     def _failure(self, step: RunKernel) -> int:

@@ -9,7 +9,7 @@ from fusec.core.records import dataclass
 
 from ...exported.parts import ERRORS, OF_PARAMETER, ExportedFunction
 from ..module import CudaModule
-from .entry_text import DRIVER, USED_ERRORS, USED_OF_PARAMETERS, EntryText, planned_entry
+from .entry_text import DRIVER, USED_ERRORS, USED_OF_PARAMETERS, CudaEntryText, planned_entry
 from .kernels import ExportedKernels
 from .launch_text import ConstantBlock
 
@@ -31,7 +31,7 @@ def library_sources(
     Raises `NoTextError` for numbers that do not follow from sizes in C++."""
     kernels, constants = ExportedKernels(name), ConstantBlock()
     entries = [planned_entry(f, declared[f.name], kernels, constants) for f in functions]
-    bodies = [f"/* {about[entry.function.name]} */\n" + "\n".join(EntryText(entry).texts())
+    bodies = [f"/* {about[entry.function.name]} */\n" + "\n".join(CudaEntryText(entry).texts())
               for entry in entries]
     module = kernels.module()
     guard = f"{name.upper()}_HPP"

@@ -87,8 +87,7 @@ class SizeNumbers:
             return CppValue(expression(self.number(x)), "int64_t")
         if isinstance(x, (bool, int, np.integer)):
             return CppValue(f"int64_t({int(x)}LL)", "int64_t")
-        if isinstance(x, (float, np.floating)) and x.dtype.itemsize >= 4 if isinstance(
-                x, np.generic) else isinstance(x, float):
+        if isinstance(x, (float, np.float32)):  # np.float64 is a float
             is_single = isinstance(x, np.float32)
             return CppValue(_float(x, is_single), "float" if is_single else "double")
         raise NoTextError(f"the number {x!r}, which follows from sizes")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fusec.codegen import backends
-from fusec.codegen.cpu.exported.pool_text import FUNCTIONS as POOL_FUNCTIONS
+from fusec.codegen.exported.libraries import LIBRARIES
 from fusec.codegen.exported.parts import CField, ExportedFunction, NoTextError
 from fusec.codegen.machine_code.targets import TARGETS, CpuTarget
 from fusec.codegen.objects.archive import archive
@@ -29,9 +29,6 @@ from .wheel import DESCRIPTION, description
 
 _LEVELS = ("v2", "v3", "v4", "aarch64")
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
-LIBRARIES = {**dict.fromkeys(["memcpy", "memmove", "memset", "malloc", "free"], "libc.so.6"),
-             **dict.fromkeys(POOL_FUNCTIONS, "libc.so.6"),
-             **dict.fromkeys(["fmod", "fmodf", "fma", "fmaf"], "libm.so.6")}
 THREADS = ("none", "pool", "callback")
 
 

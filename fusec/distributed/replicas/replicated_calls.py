@@ -84,8 +84,8 @@ class ReplicatedCalls:
         step.close()
         if failure is not None:
             error = failure.error
-            told = isinstance(error, RemoteTaskError)
-            raise (FusecError(error.told) if told else error) from None
+            raise (FusecError(error.told) if isinstance(error, RemoteTaskError) else error) \
+                from None
         step.commit()
         is_written = {at for at, _ in self.parts[0].writes}
         for at, (occupancy, buffer) in enumerate(zip(occupancies, buffers, strict=True)):

@@ -32,7 +32,7 @@ class SparseArray:
 
     __array_ufunc__ = None  # NumPy's operators leave it to the methods here
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:  # what `isinstance` and `scipy.sparse.issparse` ask
         return class_of(self)
 
