@@ -330,5 +330,8 @@ def rational_steps(t: Any) -> Any:
         error = abs(h * (k2 - k1) / 2)
         if error < 1e-3:
             x, y = x + h, y + h * (k1 + k2) / 2
-        h = min(h * min(2.0, 0.9 * np.sqrt(1e-3 / (error + 1e-12))), 0.2)
+        # A step of at least 1e-3: with shorter ones some lanes' plain loop takes a minute.
+        h = max(min(h * min(2.0, 0.9 * np.sqrt(1e-3 / (error + 1e-12))), 0.2), 1e-3)
+        if h == 1e-3:
+            x = x + h
     return y, x
