@@ -103,6 +103,28 @@ def test_no_elements() -> None:
                      np.cumsum(x, axis=0), (x > 0).sum(axis=0), x[:, 1]), x)
 
 
+def sized_by_the_run(x: Any, a: Any, b: Any) -> Any:
+    y = x[a:b]
+    table = y[:, None] + np.arange(3)
+    return y.prod(), table.prod(axis=0), table.prod(axis=1), table.max(axis=1), y.max(initial=0)
+
+
+def largest_of_the_run(x: Any, a: Any, b: Any) -> Any:
+    return x[a:b].max()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+def test_no_elements_as_the_run_decides(dtype: Any) -> None:
+    x = np.arange(1, 6).astype(dtype)
+    check(sized_by_the_run, x, np.int64(3), np.int64(1))
+    check(sized_by_the_run, x, np.int64(1), np.int64(4))
+    bounds = np.int64(3), np.int64(1)
+    model = fusec.to_onnx(largest_of_the_run, (x, *bounds))
+    with pytest.raises(Exception, match="ValueError: zero-size array"):
+        run(model, x, *bounds)
+    check(largest_of_the_run, x, np.int64(1), np.int64(4))
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.int32, np.bool_])
 def test_gathers_and_scatters(dtype: Any) -> None:
     """Of equal indices the last counts, however many there are."""

@@ -1,7 +1,7 @@
 """Reductions, scans and products of matrices.
 
 ONNX Runtime 1.32 adds up integers in floating point: their sums are products with ones here, their
-products a Scan.  ArgMax skips NaN there, ReduceMax may drop it.
+products a Loop.  ArgMax skips NaN there, ReduceMax may drop it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fusec.ir import Node, TensorType
+from fusec.ir.sizes.dims import is_at_least
 
 from ..rows.scans import start_of
 from .double_functions import Arithmetic
@@ -25,6 +26,7 @@ from .protocol import (
     dtype_of,
     ints,
     is_any,
+    number,
     rule,
     vector,
     where,
@@ -70,15 +72,23 @@ def _sum(nodes: OnnxNodes, node: Node, inputs: Sequence[str]) -> str:
 
 
 def _product(nodes: OnnxNodes, node: Node, x: str) -> str:
+    """A Loop: of no elements ONNX Runtime's Scan stops the process."""
     dtype = dtype_of(node)
     if dtype.kind not in "iu":
         raise NotExportedError(f"of {dtype}")
-    shape = node.inputs[0].shape
-    matrix, rest = rows_of(nodes, x, shape, node.attrs["axes"])
-    if 0 in (math.prod(shape[axis] for axis in node.attrs["axes"]), math.prod(rest)):
-        return nodes.node("Expand", nodes.constant(dtype.type(1)), vector(nodes, rest))
-    start = nodes.node("Expand", nodes.constant(dtype.type(1)), vector(nodes, [math.prod(rest)]))
-    total, _ = _accumulated(nodes, matrix, start, "Mul", dtype, 1, (math.prod(rest),))
+    shape, axes = node.inputs[0].shape, node.attrs["axes"]
+    matrix, rest = rows_of(nodes, x, shape, axes)
+    type_ = TensorType(dtype, (math.prod(rest),))
+
+    def step(index: str, goes_on: str, total: str) -> list[str]:
+        column = nodes.node("Gather", matrix, index, axis=1)
+        return [goes_on, nodes.node("Mul", total, column)]
+
+    given = [TensorType(I64), TensorType(BOOL), type_]
+    body, _ = nodes.body("step", given, step, [TensorType(BOOL), type_])
+    count = number(nodes, math.prod(shape[axis] for axis in axes))
+    start = nodes.node("Expand", nodes.constant(dtype.type(1)), vector(nodes, type_.shape))
+    (total,) = nodes.node_of("Loop", [count, "", start], 1, body=body)
     return nodes.node("Reshape", total, vector(nodes, rest), allowzero=1)
 
 
@@ -107,12 +117,28 @@ def _widened(nodes: OnnxNodes, x: str, dtype: Any) -> str:
 
 @rule("Max", "Min")
 def _reduced_extremum(nodes: OnnxNodes, node: Node, inputs: Sequence[str]) -> str:
+    """Of no elements the run ends with an error, where there is a result to give."""
     dtype = dtype_of(node)
+    _require_elements(nodes, node)
     found = _reduced(nodes, f"Reduce{node.op}", _widened(nodes, inputs[0], dtype), node)
     if dtype.kind != "f":
         return nodes.cast(found, dtype) if dtype.str[1:] in _WIDE else found
     _, is_nan = _has_nan(nodes, inputs[0], node.attrs["axes"])
     return nodes.node("Where", is_nan, nodes.constant(dtype.type(math.nan)), found)
+
+
+def _require_elements(nodes: OnnxNodes, node: Node) -> None:
+    shape, axes = node.inputs[0].shape, node.attrs["axes"]
+    count = math.prod(shape[axis] for axis in axes)
+    if is_at_least(count, 1):
+        return
+    zero, results = nodes.constant(np.int64(0)), math.prod(node.types[0].shape)
+    holds = nodes.node("Greater", number(nodes, count), zero)
+    if not is_at_least(results, 1):
+        holds = nodes.node("Or", holds, nodes.node("Equal", number(nodes, results), zero))
+    line = f" at {node.loc}" if node.loc is not None else ""
+    nodes.require(holds, f"ValueError: zero-size array to reduction operation {node.op.lower()}imum"
+                         f" which has no identity{line}")
 
 
 @rule("ArgMax", "ArgMin")
