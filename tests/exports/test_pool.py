@@ -107,6 +107,10 @@ def test_it_needs_the_c_library_alone(libraries: Any) -> None:
         assert b"libpthread" not in data and b"libc.so.6" in data
 
 
+def test_a_wheel_asks_for_the_c_library_that_has_threads(libraries: Any) -> None:
+    assert fusec.wheel_stub(libraries[1].folder).name.endswith("manylinux_2_34_x86_64.whl")
+
+
 def test_other_words_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no way to run threads"):
         fusec.export_c({"f": (bad_threads, (SPEC((4,)),))}, tmp_path / "lib", V3, threads="many")

@@ -75,7 +75,7 @@ def write_library(
              soname: shared_object(
                  [*made.objects.values()], soname, made.exported, LIBRARIES, made.unique),
              f"lib{name}.a": archive(made.objects),
-             DESCRIPTION: description(name, targets[0].machine, exported, fields)}
+             DESCRIPTION: description(name, targets[0].machine, exported, fields, threads)}
     folder.mkdir(parents=True, exist_ok=True)
     for file, data in files.items():
         write_file(folder / file, data)

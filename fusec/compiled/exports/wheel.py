@@ -25,15 +25,19 @@ FORMAT = 1
 DESCRIPTION = "description.json"
 # PEP 440's versions without epochs and local parts.
 _VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII)
+_GLIBC, _GLIBC_OF_THREADS = "2.17", "2.34"  # the oldest; from 2.34 on it has the threads itself
 _WHEN = (1980, 1, 1, 0, 0, 0)  # zip's first day: the same files give the same wheel
 
 
 def description(
-    name: str, machine: str, functions: Sequence[ExportedFunction], fields: Sequence[CField]
+    name: str, machine: str, functions: Sequence[ExportedFunction], fields: Sequence[CField],
+    threads: str,
 ) -> bytes:
     """The library in JSON, for who calls it from other languages."""
     return (json.dumps({
-        "format": FORMAT, "name": name, "machine": machine, "state_bytes": layout(fields)[0],
+        "format": FORMAT, "name": name, "machine": machine,
+        "glibc": _GLIBC_OF_THREADS if threads == "pool" else _GLIBC,
+        "state_bytes": layout(fields)[0],
         "fields": [{"name": f.name, "offset": f.offset, "dtype": f.dtype.name,
                     "shape": list(f.value.shape)} for f in fields],
         "functions": [_function(f) for f in functions]}, indent=1) + "\n").encode()
@@ -81,7 +85,8 @@ def write_wheel(path: str | os.PathLike[str], version: str) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     for file, data in package.items():
         (target / file).write_bytes(data)
-    tag = f"py3-none-manylinux_2_17_{about['machine']}"
+    glibc = about.get("glibc", _GLIBC).replace(".", "_")
+    tag = f"py3-none-manylinux_{glibc}_{about['machine']}"
     wheel = folder / f"{name}-{version}-{tag}.whl"
     _write_zip(wheel, name, version, tag, {f"{name}/{f}": d for f, d in package.items()})
     return wheel
