@@ -313,3 +313,11 @@ def test_derived_classes_are_refused() -> None:
         fusec.jit(lambda a, x: a @ x)(a, X)
     with pytest.raises(TypeError, match="pass it as an argument"):
         fusec.jit(lambda x: a @ x)(X)
+
+
+def test_lanes_of_sparse_arrays_are_refused() -> None:
+    a = made("coo", np.diag(X))  # all of its arrays have four elements
+    with pytest.raises(ValueError, match="lanes of a sparse array"):
+        fusec.vmap(lambda a: a.data * 2)(a)
+    with pytest.raises(ValueError, match="lanes of a sparse array"):
+        fusec.vmap(lambda a, x: a * x[0], in_axes=(None, 0))(a, WHOLE)
