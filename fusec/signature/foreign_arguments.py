@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from fusec.errors import FusecError, user_error
-from fusec.trace.call.foreign_arrays import is_foreign_class, public_name
+from fusec.trace.call.foreign_arrays import is_foreign_class, is_sparse_class, public_name
 
 Taker = Callable[[Any, str], Any]  # from an argument and its path to the array, or to itself
 
@@ -88,8 +88,8 @@ def _found_taker(kind: Any) -> Taker | None:
         return _of_buffer
     if any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in kind.__mro__):
         return _of_torch
-    if kind.__module__.startswith("scipy.sparse"):
-        return _of_sparse if hasattr(kind, "toarray") else None
+    if is_sparse_class(kind):
+        return _of_sparse
     if kind.__module__.partition(".")[0] == "pandas":
         # Its instants, which are one value each, have the method too.
         is_column = hasattr(kind, "to_numpy") and hasattr(kind, "__len__")
@@ -162,6 +162,9 @@ def _of_sparse(x: Any, path: str) -> Any:
     """The arrays that a sparse array of SciPy's consists of."""
     from .sparse_arguments import taken
 
+    if not type(x).__module__.startswith("scipy.sparse"):
+        raise _refusal(x, path, "whose class is derived from one of SciPy's, and its own methods "
+                       "would not be followed", f"pass scipy.sparse.{x.format}_array(A)")
     return taken(x, path)
 
 

@@ -67,6 +67,11 @@ def _whole(of: Any, values: Any) -> Any:
     """One for a trace; of a result, which the trace made and whose arrays there are now, SciPy's.
     """
     (format, kind, is_made), (*parts, extent) = of, values
+    if isinstance(extent, (np.ndarray, TracedArray)) and extent.ndim != 2:
+        raise user_error(
+            ValueError, "lanes of a sparse array, whose arrays are not one for each lane", None,
+            "give None in in_axes (the same array in each lane), and return A.toarray()",
+            values=[("shape", extent.shape)])
     made = SparseArray(format, kind, tuple(parts), extent)
     if is_made and all(type(value) is np.ndarray for value in values):
         return as_scipys(made)

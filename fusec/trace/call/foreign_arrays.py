@@ -54,8 +54,8 @@ def _is_foreign_class(kind: Any) -> bool:
     if not isinstance(kind.__module__, str):  # a descriptor, for Cython's functions
         return False
     root = kind.__module__.partition(".")[0]
-    if kind.__module__.startswith("scipy.sparse"):
-        return hasattr(kind, "toarray")
+    if is_sparse_class(kind):
+        return True
     if root in ("numpy", "fusec") or issubclass(kind, np.ndarray):
         return False
     if root in _CURES:
@@ -64,6 +64,12 @@ def _is_foreign_class(kind: Any) -> bool:
     is_array = any(hasattr(kind, name) for name in _ARRAY_PROTOCOLS) or all(
         hasattr(kind, name) for name in ("__array__", "dtype", "shape"))
     return is_array and any(part in _file_of(kind) for part in _INSTALLED)
+
+
+def is_sparse_class(kind: type) -> bool:
+    """Whether it is one of SciPy's sparse arrays and matrices, or derived from one."""
+    return hasattr(kind, "toarray") and any(
+        str(base.__module__).startswith("scipy.sparse") for base in kind.__mro__)
 
 
 def _file_of(kind: type) -> str:
@@ -91,7 +97,7 @@ def refusal(x: Any, what: str, loc: Loc | None) -> FusecError:
 
 def _cure(kind: type) -> str:
     root = kind.__module__.partition(".")[0]
-    if kind.__module__.startswith("scipy.sparse"):
+    if is_sparse_class(kind):
         return _SPARSE_CURE
     if root == "jax" and kind.__name__.endswith("Tracer"):
         return ("a value that JAX traces has no elements yet: call the function outside of "

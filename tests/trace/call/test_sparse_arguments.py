@@ -230,3 +230,94 @@ def test_sparse_arrays_from_outside_are_refused() -> None:
     a = made("csr", DENSE)
     with pytest.raises(TypeError, match="pass it as an argument"):
         fusec.jit(lambda x: a @ x)(X)
+
+
+def _scaled(a: Any) -> Any:
+    a.data *= 2
+    b = a
+    a *= 3
+    a /= 4
+    return b @ X
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_changes_in_place_are_the_callers(format: str) -> None:
+    a, other = made(format, DENSE), made(format, DENSE)
+    np.testing.assert_array_equal(fusec.jit(_scaled)(a), _scaled(other))
+    np.testing.assert_array_equal(a.toarray(), other.toarray())
+
+
+def test_changes_in_place_in_branches_and_loops() -> None:
+    def program(a: Any, x: Any) -> Any:
+        b = a * 2
+        if x[0] > 0:
+            b *= 2
+        for _ in range(int(x[3])):
+            b.data *= 0.5
+        return b @ x, a @ x
+
+    a = made("csr", DENSE)
+    check(fusec.jit(program)(a, X), program(a, X))
+
+
+@pytest.mark.parametrize("f", [
+    lambda a: a == 0, lambda a: a != 0, lambda a: a < 1, lambda a: X[0] == a, abs, lambda a: a ** 2,
+    lambda a: 1 if a else 2, lambda a: not a, round,
+])
+def test_operators_of_object_are_not_taken_for_scipys(f: Any) -> None:
+    with pytest.raises(UnsupportedError, match="of a sparse array") as caught:
+        fusec.jit(lambda a: f(a))(made("csr", DENSE))
+    assert "test_sparse_arguments.py" in str(caught.value)
+
+
+def test_other_data_are_refused() -> None:
+    def program(a: Any) -> Any:
+        a.data = a.data * 2
+        return a @ X
+
+    with pytest.raises(UnsupportedError, match=r"assigning to \.data of"):
+        fusec.jit(program)(made("csr", DENSE))
+
+
+@pytest.mark.parametrize("axis", [2, -3, (0, 1), 0.5])
+def test_an_axis_that_is_none(axis: Any) -> None:
+    for f in (lambda a: a.sum(axis=axis), lambda a: a.mean(axis=axis)):
+        with pytest.raises(ValueError, match="none of -2, -1, 0 and 1"):
+            fusec.jit(f)(made("csr", DENSE))
+
+
+@pytest.mark.parametrize("k", [4, 7, -3, -9])
+def test_diagonals_beyond_the_shape_are_empty(k: int) -> None:
+    a = made("csr", DENSE)
+    check(fusec.jit(lambda a: a.diagonal(k))(a), a.diagonal(k))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_truths_of_elements_that_are_stored_twice(format: str) -> None:
+    truths = fusec.jit(lambda a: a.astype(bool) @ X[:2])
+    twice = {"coo": ([1.0, 1.0], ([0, 0], [1, 1]))}.get(format, ([1.0, 1.0], [0, 0], [0, 0, 2]))
+    a = getattr(sparse, f"{format}_array")(twice, shape=(2, 2))
+    with pytest.raises(ValueError, match="an element is stored twice"):
+        truths(a)
+    a.sum_duplicates()
+    check(truths(a), a.astype(bool) @ X[:2])
+
+
+class Derived(sparse.csr_array):
+    pass
+
+
+def test_derived_classes_are_refused() -> None:
+    a = Derived(DENSE)
+    with pytest.raises(TypeError, match="whose class is derived from one of SciPy's"):
+        fusec.jit(lambda a, x: a @ x)(a, X)
+    with pytest.raises(TypeError, match="pass it as an argument"):
+        fusec.jit(lambda x: a @ x)(X)
+
+
+def test_lanes_of_sparse_arrays_are_refused() -> None:
+    a = made("coo", np.diag(X))  # all of its arrays have four elements
+    with pytest.raises(ValueError, match="lanes of a sparse array"):
+        fusec.vmap(lambda a: a.data * 2)(a)
+    with pytest.raises(ValueError, match="lanes of a sparse array"):
+        fusec.vmap(lambda a, x: a * x[0], in_axes=(None, 0))(a, WHOLE)

@@ -14,19 +14,30 @@ from fusec.core.code_roles import CONVERTED
 
 from .kernels import (
     checked_indices,
+    checked_single,
     checked_starts,
     expanded,
     scattered,
     sums_of_row_vectors,
     sums_of_rows,
 )
-from .refusals import check_length, class_of, is_dense, is_number, note_made, refuse, unknown_name
+from .refusals import (
+    Refusing,
+    check_length,
+    class_of,
+    is_dense,
+    is_number,
+    line_of,
+    note_made,
+    refuse,
+    unknown_name,
+)
 
 FUSEC_ROLE = CONVERTED
 _TRANSPOSED = {"csr": "csc", "csc": "csr", "coo": "coo"}
 
 
-class SparseArray:
+class SparseArray(Refusing):
     """``parts``: data, indices and indptr, or data, row and col of a COO array.  ``extent`` has its
     shape.  ``kind``: of SciPy's classes "array" or "matrix"."""
 
@@ -45,6 +56,11 @@ class SparseArray:
     @property
     def data(self) -> Any:
         return self.parts[0]
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if value is not self.parts[0]:  # as it is in A.data *= 2
+            refuse("assigning to .data of a sparse array", "change its elements: A.data[:] = y")
 
     @property
     def indices(self) -> Any:
@@ -124,7 +140,10 @@ class SparseArray:
         return self._with(self.data.copy())
 
     def astype(self, dtype: Any) -> Any:
-        return self._with(self.data.astype(dtype))
+        data = self.data.astype(dtype)
+        if data.dtype.kind == "b" and self.dtype.kind != "b":
+            checked_single(*self._places(), self.shape[1])
+        return self._with(data)
 
     def conj(self) -> Any:
         return self._with(np.conj(self.data)) if self.dtype.kind == "c" else self.copy()
@@ -207,6 +226,18 @@ class SparseArray:
             return self._with(self.data * other)
         return self._elementwise(other, False)
 
+    def __imul__(self, other: Any) -> Any:
+        if not is_number(other):
+            return self * other
+        self.data[:] *= other
+        return self
+
+    def __itruediv__(self, other: Any) -> Any:
+        if not is_number(other):
+            return self / other
+        self.data[:] *= 1.0 / other
+        return self
+
     def __truediv__(self, other: Any) -> Any:
         if is_number(other):
             return self._divided(other)
@@ -264,13 +295,13 @@ class SparseArray:
             return self.data.sum(dtype=dtype)
         self._check_no_matrix("the sum along an axis", "np.ones(A.shape[0]) @ A or A @ ones")
         wide = self.data.sum(dtype=dtype).dtype
-        data, line = self.data.astype(wide), axis % 2
+        data, line = self.data.astype(wide), line_of(axis)
         if (self.format, line) in (("csr", 1), ("csc", 0)):
             return sums_of_rows(checked_starts(self.indptr, self.nnz), data)
         return scattered(self.shape[1 - line], self._places()[1 - line], data)
 
     def mean(self, axis: Any = None) -> Any:
-        count = self.shape[0] * self.shape[1] if axis is None else self.shape[axis]
+        count = self.shape[0] * self.shape[1] if axis is None else self.shape[line_of(axis)]
         data = self.data if self.dtype.kind in "fc" else self.data.astype(np.float64)
         return self._with(data * (1.0 / count)).sum(axis, self.data.dtype
                                                     if self.dtype.kind in "fc" else np.float64)
@@ -278,11 +309,11 @@ class SparseArray:
     def diagonal(self, k: int = 0) -> Any:
         rows, columns = self._places()
         height, width = self.shape
-        length = min(height + min(k, 0), width - max(k, 0))
+        length = max(min(height + min(k, 0), width - max(k, 0)), 0)
         here = columns - rows == k
         data = self.data.astype(np.int64) if self.dtype.kind == "b" else self.data
-        terms = np.where(here, data, data.dtype.type(0))
-        found = scattered(length, np.where(here, np.minimum(rows, columns), 0), terms)
+        places = np.where(here, np.minimum(rows, columns), length)  # others: in one place behind
+        found = scattered(length + 1, places, data)[:length]
         return found != 0 if self.dtype.kind == "b" else found
 
     def trace(self, offset: int = 0) -> Any:

@@ -31,6 +31,14 @@ def checked_starts(starts: Any, count: Any) -> Any:
     return starts
 
 
+def checked_single(rows: Any, columns: Any, width: Any) -> None:
+    """Raise where an element is stored twice."""
+    places = np.sort(rows.astype(np.int64) * width + columns)
+    if np.any(places[1:] == places[:-1]):
+        raise ValueError("astype(bool) of a sparse array in which an element is stored twice: call "
+                         "A.sum_duplicates() before")
+
+
 def expanded(starts: Any, like: Any) -> Any:
     """The row of each element, in the place of ``like``."""
     rows = np.zeros(like.shape[0], like.dtype)

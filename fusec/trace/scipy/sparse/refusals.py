@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fusec.errors import unsupported, user_error
+from fusec.ir.graph import new_id
 
 from ...values.array import TracedArray
 from ...values.trace import current
@@ -48,6 +49,8 @@ def note_made(x: Any, parts: Any) -> None:
     for part in parts:
         if type(part) is TracedArray:
             part.trace.local.objects[id(x)] = x
+            part.trace.local.births[id(x)] = new_id()
+            return
 
 
 def is_dense(x: Any) -> bool:
@@ -68,5 +71,34 @@ def check_length(columns: Any, x: Any, axis: int) -> None:
                          _loc(), values=[("columns", columns), ("array", x.shape)])
 
 
+def line_of(axis: Any) -> int:
+    """0 or 1.  Raises ``ValueError`` for another axis."""
+    if not isinstance(axis, (int, np.integer)) or not -2 <= axis < 2:
+        raise user_error(ValueError, "an axis of a sparse array that is none of -2, -1, 0 and 1",
+                         _loc(), values=[("axis", axis)])
+    return int(axis) % 2
+
+
+def _refusal(what: str, cure: str) -> Any:
+    def method(self: Any, *given: Any) -> NoReturn:
+        refuse(f"{what} a sparse array", cure)
+
+    return method
+
+
+class Refusing:
+    """Operators of SciPy's sparse arrays for which `object` would have an answer of its own, or
+    Python an error that does not say what is meant."""
+
+    _IN_DATA = "compute with A.data, or take A.toarray()"
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refusal("a comparison of", _IN_DATA)
+    __abs__ = _refusal("abs() of", _IN_DATA)
+    __pow__ = _refusal("a power of", _IN_DATA)
+    __round__ = _refusal("round() of", _IN_DATA)
+    __bool__ = _refusal("the truth of", "compare what is meant, A.nnz > 0 say")
+    __hash__ = object.__hash__
+
+
 __all__ = [
-    "check_length", "class_of", "is_dense", "is_number", "note_made", "refuse", "unknown_name"]
+    "Refusing", "check_length", "class_of", "is_dense", "is_number", "line_of", "note_made",
+    "refuse", "unknown_name"]
