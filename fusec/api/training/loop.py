@@ -71,7 +71,7 @@ class TrainingRun:
         self.stop(signal)
 
     def go_back(self, checkpoint: str, step: int) -> None:
-        """Steps after a checkpoint are done again, and what ended it comes again with them."""
+        """Steps after a checkpoint are done again; they may end it again."""
         self.checkpoint, self.step = checkpoint, step
         if not self._is_interrupted:
             self.reason = ""

@@ -17,7 +17,6 @@ from fusec.dispatch.jit import jit
 from fusec.distributed.replicas.replica_plan import plan_of_step
 from fusec.distributed.replicas.replicated_calls import calls_of, present_workers
 from fusec.errors import short_errors, unsupported, user_error
-from fusec.signature.jitted_methods import Method
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -182,7 +181,7 @@ def replicate(
     if not (axis == BATCH or type(axis) is int or isinstance(axis, Mapping)):
         raise user_error(ValueError, "axis is 'batch', a number, or numbers by argument", None,
                          "axis={'x': 0, 'y': 0}", values=[("given", repr(axis))])
-    is_jitted = isinstance(step, (Function, Method))  # a method keeps its instance alive
+    is_jitted = isinstance(getattr(step, "function", step), Function)  # or a method with its own
     function: Any = step if is_jitted else jit(step)
     return ReplicatedFunction(function, axis, pieces, transfer)
 
