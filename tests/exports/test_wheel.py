@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import threading
 import venv
 import zipfile
 from pathlib import Path
@@ -106,6 +107,31 @@ def test_the_wheel_is_whole(wheel: Path) -> None:
             assert int(line.split(",")[2]) == len(archive.read(line.split(",")[0]))
     before = hashlib.sha256(wheel.read_bytes()).digest()
     assert hashlib.sha256(fusec.wheel_stub(wheel.parent, "1.2").read_bytes()).digest() == before
+
+
+def test_a_pipe_in_a_files_place_is_written_to_and_stays(tmp_path: Path) -> None:
+    """A root's export over a device's node would take that node away."""
+    made = fusec.export_c({"taken": (taken, (SPEC((None,)), SPEC((None,), np.int64)))},
+                          tmp_path / "pipes", V3)
+    header = made.folder / "pipes.h"
+    want = {header: header.read_bytes()}
+    wheel = fusec.wheel_stub(made.folder, "1.0")
+    want[wheel] = wheel.read_bytes()
+    for path, data in want.items():
+        path.unlink()
+        os.mkfifo(path)
+        read: list[bytes] = []
+        reader = threading.Thread(
+            target=lambda at=path, found=read: found.append(at.read_bytes()), daemon=True)
+        reader.start()
+        if path == wheel:
+            fusec.wheel_stub(made.folder, "1.0")
+        else:
+            fusec.export_c({"taken": (taken, (SPEC((None,)), SPEC((None,), np.int64)))},
+                           made.folder, V3)
+        reader.join(10)
+        assert read == [data]
+        assert path.is_fifo()
 
 
 def test_bad_input(wheel: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fusec.core.records import dataclass, field
 from fusec.ir import Graph
 from fusec.ir.sizes.dims import symbols_of
+from fusec.ops.rows.sizes import told_symbols
 
 from ..kernel_statements import RunKernel
 from ..memory import Memory, View
@@ -26,7 +27,8 @@ def verify_call(plan: CallPlan) -> None:
     """Raise `StructureError`, with the statement, where a rule is broken."""
     verifier = _CallVerifier(0, 0, rules=RULES | _OF_CALLS, graph=plan.graph)
     shapes = tuple(v.shape for v in plan.graph.inputs)
-    verifier.block(plan.body, set(symbols_of(shapes)))
+    told = told_symbols(plan.graph) if plan.traced is None else frozenset()  # to a device's task
+    verifier.block(plan.body, {*symbols_of(shapes), *told})
 
 
 @dataclass

@@ -44,6 +44,7 @@ class TrainingRun:
         self._state, self.step, self.checkpoint = state, step, checkpoint
         self.metrics: Any = None
         self.reason = ""
+        self._is_interrupted = False  # by a signal, which also ends what goes on after a loss
         self._first, self._start = step, time.monotonic()
 
     @property
@@ -63,6 +64,17 @@ class TrainingRun:
     def stop(self, reason: str = "a hook stopped it") -> None:
         """End it after this step; the first reason counts."""
         self.reason = self.reason or str(reason) or "stopped"
+
+    def interrupt(self, signal: str) -> None:
+        """The same, for a signal."""
+        self._is_interrupted = True
+        self.stop(signal)
+
+    def go_back(self, checkpoint: str, step: int) -> None:
+        """Steps after a checkpoint are done again; they may end it again."""
+        self.checkpoint, self.step = checkpoint, step
+        if not self._is_interrupted:
+            self.reason = ""
 
 
 class Training:

@@ -181,7 +181,8 @@ def replicate(
     if not (axis == BATCH or type(axis) is int or isinstance(axis, Mapping)):
         raise user_error(ValueError, "axis is 'batch', a number, or numbers by argument", None,
                          "axis={'x': 0, 'y': 0}", values=[("given", repr(axis))])
-    function = step if isinstance(step, Function) else jit(step)
+    is_jitted = isinstance(getattr(step, "function", step), Function)  # or a method with its own
+    function: Any = step if is_jitted else jit(step)
     return ReplicatedFunction(function, axis, pieces, transfer)
 
 

@@ -73,7 +73,8 @@ class Restarts:
         cluster.recover(RECOVERY_SECONDS)
         found = self.saved.restore(self.state)
         assert found is not None
-        run.checkpoint, run.step, position = found
+        path, done, position = found
+        run.go_back(path, done)
         self.bar.say(f"worker {error.worker} was lost in step {step}; goes on after step "
                      f"{run.step}, of {run.checkpoint}")
         return position

@@ -88,7 +88,7 @@ def train(
     source = TrainingInputs(inputs, 1 if is_one_pass else epochs, position)
     run = TrainingRun(own, first, path)
     total = min((n for n in (steps, source.steps) if n is not None), default=None)
-    with Progress(progress, total) as bar, ending(run.stop):
+    with Progress(progress, total) as bar, ending(run.interrupt):
         if path:
             bar.say(f"goes on after step {first}, of {path}")
         made = partial(Training, step, own, run, hooks, limits, saved, bar=bar)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from .c_header import header, reserved_names
 from .functions import RESERVED, Exporter
 from .library_state import give_fields
 from .refusals import Refusal, RefusedError
-from .wheel import DESCRIPTION, description
+from .wheel import DESCRIPTION, description, write_file
 
 _LEVELS = ("v2", "v3", "v4", "aarch64")
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
@@ -166,17 +165,3 @@ def refuse_all(library: str, refused: Sequence[tuple[str, Refusal]]) -> None:
             values=[(name, str(refusal)) for name, refusal in refused],
             loc=refused[0][1].loc,
             cure="compute that before or after the call, and export the rest")
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """The whole file or none: it is renamed into place."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        with open(temporary, "xb") as file:  # who may read it, umask says
-            file.write(data)
-        mode = temporary.stat().st_mode
-        temporary.chmod(mode | (mode & 0o444) >> 2 if path.suffix == ".so" else mode)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

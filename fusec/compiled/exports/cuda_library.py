@@ -27,10 +27,11 @@ from fusec.passes.calls.exported_products import exported_products
 from fusec.passes.placement.reshaped_views import copy_all_reshaped_views
 
 from .c_header import about, parameter_text
-from .c_library import Compiled, checked_name, checked_specs, refuse_all, write_file
+from .c_library import Compiled, checked_name, checked_specs, refuse_all
 from .functions import RESERVED, Exporter
 from .refusals import Refusal, RefusedError
 from .traces import ExportTarget, PlannedCall, name_of, programs_of
+from .wheel import write_file
 
 # Names of the header's own, which functions and their parameters do not take.
 _WORDS = (

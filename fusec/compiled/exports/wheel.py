@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import keyword
 import os
 import re
+import uuid
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -104,13 +106,31 @@ def _write_zip(
     whole = {**files, f"{info}/METADATA": metadata.encode(), f"{info}/WHEEL": wheel.encode()}
     record = [f"{file},sha256={_hash(data)},{len(data)}\n" for file, data in whole.items()]
     whole[f"{info}/RECORD"] = "".join([*record, f"{info}/RECORD,,\n"]).encode()
-    temporary = path.with_name(f".{path.name}.part")
-    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+    zipped = io.BytesIO()
+    with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
         for file, data in whole.items():
             entry = zipfile.ZipInfo(file, _WHEN)
             entry.external_attr = (0o755 if file.endswith(".so") else 0o644) << 16
             archive.writestr(entry, data, zipfile.ZIP_DEFLATED)
-    os.replace(temporary, path)
+    write_file(path, zipped.getvalue())
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """The whole file or none: it is renamed into place, unless a pipe or a device is there, which
+    stays and is written to."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.write_bytes(data)
+        return
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        with open(temporary, "xb") as file:  # who may read it, umask says
+            file.write(data)
+        mode = temporary.stat().st_mode
+        temporary.chmod(mode | (mode & 0o444) >> 2 if path.suffix == ".so" else mode)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _hash(data: bytes) -> str:

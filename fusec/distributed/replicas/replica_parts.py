@@ -63,7 +63,8 @@ class PieceGraphs:
         if len(family.grid) > 1:
             raise _both(family)
         geometry = self._geometries[id(family)].of(() if piece is None else (piece,))
-        assert geometry is not None
+        if geometry is None:
+            raise _empty(family.roots[0])
         key = id(family), geometry.key
         if key not in self._graphs:
             made = local_graph(family, geometry)
@@ -246,8 +247,10 @@ def _empty(root: Root) -> UnsupportedError:
 
 def _no_ring(root: Root) -> UnsupportedError:
     assert root.barrier is not None
+    barrier = root.barrier
+    what = "a variance" if barrier.join == "moments" else f"np.{barrier.node.op.lower()}"
     return unsupported(
-        f"np.{root.barrier.node.op.lower()} over the batch in a replicated step",
+        f"{what} over the batch in a replicated step",
         loc=root.value.node.loc,
         cure="sums, means, products and extrema over the batch are joined; a variance is "
         "((x - x.mean(axis=0)) ** 2).mean(axis=0)")

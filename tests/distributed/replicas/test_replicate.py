@@ -210,6 +210,22 @@ def test_axes_by_number_and_by_name(workers: Any) -> None:
         np.testing.assert_allclose(got, centred(z, other), rtol=1e-12, atol=1e-14)
 
 
+class Scaled:
+    """A method with options of its own."""
+
+    @fusec.jit(static="power", fp="strict")
+    def step(self, x: Any, y: Any, power: int) -> Any:
+        return (x ** power).sum(axis=0) * y
+
+
+def test_methods_keep_the_names_and_options_of_their_parameters(workers: Any) -> None:
+    step = fusec.replicate(Scaled().step, {"x": 0})  # which nobody else keeps
+    assert step.step.fp == "strict"
+    np.testing.assert_allclose(step(X, np.ones(1), 3), (X ** 3).sum(axis=0), rtol=1e-12)
+    with pytest.raises(ValueError, match=r"cannot be cut(.|\n)*x: 5"):
+        step(X[:5], np.ones(1), 3)
+
+
 def test_two_stages_of_sums_and_batches_of_several_lengths(workers: Any) -> None:
     def normal(x: Any) -> Any:
         centred = x - x.mean(axis=0)
@@ -255,7 +271,11 @@ def refused(workers: Any, step: Any, match: str, *args: Any, **options: Any) -> 
 def test_what_pieces_cannot_compute_is_refused_with_the_line(workers: Any) -> None:
     refused(workers, lambda x: x[1:] - x[:-1], "beyond the own piece", X)
     refused(workers, lambda x: np.sort(x, axis=0), "np.sort along axis 0", X)
-    refused(workers, lambda x: x.var(axis=0), "over the batch in a replicated step", X)
+    for rows in (48, 18):
+        with pytest.raises(fusec.UnsupportedError, match=r"piece.* of the batch"):
+            fusec.replicate(lambda x: x[3])(X[:rows])
+    refused(workers, lambda x: np.roll(x, 1, axis=0), "some pieces of the batch have no", X)
+    refused(workers, lambda x: x.var(axis=0), "a variance over the batch in a replicated step", X)
     refused(workers, lambda x: x @ x.T, "for each two rows", X)
     v = fusec.Variable(np.zeros((48, 6)), name="v")
     refused(workers, lambda x: v.assign(x * 2), "part of the batch to Variable v", X)

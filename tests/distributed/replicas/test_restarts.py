@@ -83,6 +83,25 @@ def test_passes_over_the_inputs_go_on_where_they_were(workers: Any, tmp_path: Pa
     np.testing.assert_array_equal(got, want)
 
 
+def test_a_loss_in_the_last_save_takes_the_last_steps_again(workers: Any, tmp_path: Path) -> None:
+    want, _ = trained(tmp_path / "a", workers, set(), checkpoint_steps=5)
+    losses = [12]
+
+    def hook(run: Any) -> None:
+        if run.step in losses:
+            losses.remove(run.step)
+            for link in workers._links.values():
+                link.break_off("the test ends it")
+
+    for name, options in (("b", {}), ("c", {"steps": 12})):
+        losses[:] = [12]
+        got, report = trained(
+            tmp_path / name, workers, set(), checkpoint_steps=5, hooks=[hook], **options)
+        assert not losses
+        assert report.step == 12
+        np.testing.assert_array_equal(got, want)
+
+
 class Resumable:
     """An iterator that can be brought back, as Grain's."""
 
