@@ -51,7 +51,7 @@ def _with_places(source: str, prefix: str) -> str:
             line = f"{line[:-1]}!dbg !{scope} {{"
         elif line == "}":
             inside = False
-        elif inside and line.startswith("  "):
+        elif inside and line.startswith("  ") and not line.isspace():
             metadata.append(f"!{number + 10} = !DILocation(line: {number + 1}, column: 1, "
                             f"scope: !{_SCOPE + scopes})")
             line = f"{line}, !dbg !{number + 10}"

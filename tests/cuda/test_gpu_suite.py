@@ -11,7 +11,7 @@ import pytest
 from fake_cupy import as_gpu
 
 from fusec.bench import cli, gpu_suite
-from fusec.bench.cases import gpu_cases, gpu_figures
+from fusec.bench.cases import gpu_cases, gpu_figures, lane_figures
 from fusec.bench.cases.gpu_cases import GpuCase
 from fusec.bench.programs import all_programs
 from fusec.core import gpus
@@ -34,6 +34,7 @@ def test_a_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     monkeypatch.setattr(gpu_cases, "QUICK_SIZES", (2_000,))
     monkeypatch.setattr(gpu_suite, "COPY_BYTES", 1 << 16)
     monkeypatch.setattr(gpu_figures, "table", lambda programs, dtypes: "the figures")
+    monkeypatch.setattr(lane_figures, "table", lambda dtypes: "of lanes")
     with as_gpu(monkeypatch):
         assert bench("softmax", "--quick") == 0
     shown = capsys.readouterr().out
@@ -79,6 +80,7 @@ def test_without_a_gpu_it_says_why_and_gives_the_figures(
 ) -> None:
     monkeypatch.setattr(gpus, "package", lambda: None)
     monkeypatch.setattr(gpu_figures, "table", lambda programs, dtypes: "the figures")
+    monkeypatch.setattr(lane_figures, "table", lambda dtypes: "of lanes")
     assert bench() == 0
     shown = capsys.readouterr().out
     assert "nothing was measured: a GPU is used through CuPy, which is not installed" in shown

@@ -109,7 +109,7 @@ def test_threads_of_a_row(columns: int, threads: tuple[int, int]) -> None:
     (kernel,) = fusec.jit(lambda x: x.argmax(-1)).lower(np.zeros((100, columns), "f4")).kernels
     strides = [place.strides for place in kernel.step.places]
     form = specialise(kernel.step.kernel, kernel.step.kernel.nests[0], strides)
-    assert row_layout(form, 4, False).threads == threads
+    assert row_layout(form, 4, False, False).threads == threads
 
 
 def test_several_results_of_rows_are_one_kernel() -> None:
