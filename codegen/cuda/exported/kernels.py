@@ -93,8 +93,8 @@ class ExportedKernels:
         self._first: dict[Any, int] = {}
         self._programs: list[WrittenProgram] = []
 
-    def nest(self, given: CudaForm) -> ExportedNest:
-        """That of a form."""
+    def nest(self, given: Any) -> ExportedNest:
+        """That of a `CudaForm`, which a `NestUse` of CUDA has."""
         form = CudaForm(with_stored_sizes(given.loops), given.kernel)
         key = code_key(form)
         if key not in self._written:

@@ -142,7 +142,8 @@ class SparseArray(Refusing):
     def astype(self, dtype: Any) -> Any:
         data = self.data.astype(dtype)
         if data.dtype.kind == "b" and self.dtype.kind != "b":
-            checked_single(*self._places(), self.shape[1])
+            rows, columns = self._places()
+            checked_single(rows, columns, self.shape[1])
         return self._with(data)
 
     def conj(self) -> Any:
