@@ -59,4 +59,4 @@ def compiler_of(given: Any) -> tuple[Any, Any]:
     """That of a function, jitted or not, and its specs, of a pair of these."""
     function, specs = given
     jitted: Any = function if isinstance(function, Function) else jit(function)
-    return jitted._dispatching().compiler, specs
+    return jitted._compiler, specs

@@ -229,7 +229,7 @@ class Function(Viewed, Generic[P, R]):
 
     @property
     def _compiler(self) -> TracingCompiler:
-        """For `replicate`: what traces calls that run elsewhere."""
+        """For `replicate` and exports: what traces calls that run elsewhere."""
         return self._dispatching().compiler
 
     def _without_labels(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:

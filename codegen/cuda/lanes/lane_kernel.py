@@ -18,14 +18,10 @@ from fusec.ir.sizes.dims import is_static
 from fusec.ops.calls.subgraph_ops import lane_operands
 
 from ..persistent.hazards import Hazards
-from ..persistent.numbers import placed
 from ..persistent.program_kernel import (
     EXIT,
-    FIRST,
-    INDEX,
     INTERRUPTED,
     MOST_UNWATCHED,
-    SIZE,
     STOP,
     ProgramKernel,
 )
@@ -156,11 +152,7 @@ class LaneKernel(ProgramKernel):
             em.line("return;")
             return
         with em.block(f"if ({self.bound(self.end)} - {self.bound(self.begin)} == 1)"):
-            em.line(f"store<i64>({taken}, {exit_ + 1});")
-            for word, text in ((INDEX, index), (SIZE, size)):
-                em.line(f"store<i64>({self.state(word)}, i64({text}));")
-            for word, operand in placed(operands, FIRST):
-                em.line(self._stored(operand).format(self.state(word)))
+            self.store_exit(exit_, operands, index, size)
         em.line(f"else leave_with({taken}, {FAILED} - {self.variable!r});")
         em.line("return;")
 

@@ -19,6 +19,7 @@ from ..kernels.kernel_texts import KernelTexts
 from ..persistent.program import (
     MOST_LINES,
     PersistentCompiler,
+    compiled_module,
     module_of_program,
     whole_of,
 )
@@ -37,17 +38,12 @@ def lane_program(
     """Raises `NotNativeError` for lanes that cannot be a kernel's."""
     if config.verify:
         verify(program)
-    start, driver = time.perf_counter(), compiler.driver
+    start = time.perf_counter()
     made = lane_kernel(program)
     if len(made.em.lines) > MOST_LINES:
         raise NotNativeError(f"{len(made.em.lines)} lines of code, of at most {MOST_LINES}")
     module = module_of_program(made, NAME, waits=False)
-    (kernel,) = module.kernels
-    emitted = time.perf_counter()
-    loaded = driver.compile(module)
-    stats.codegen_ms += 1e3 * (emitted - start)
-    stats.add(driver.compiler, 1e3 * (time.perf_counter() - emitted))
-    stats.compiled += 1
+    kernel, loaded = compiled_module(module, compiler.driver, stats, start)
     whole = whole_of(program)
     run: Any = LaneProgram(program, made, kernel, loaded, compiler.driver_for(whole), whole)
     return ControlCode(program.node, run, [], program.copied, KernelTexts(module),

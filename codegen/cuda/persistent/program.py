@@ -53,24 +53,32 @@ def persistent_program(
     """Raises `NotNativeError` for what has to be launched, or is better so."""
     if config.verify:
         verify(program)
-    start, driver = time.perf_counter(), compiler.driver
+    start = time.perf_counter()
     made = printed(program)
     choice = choose(program, made)
     if not choice.is_persistent and choices.forced != "persistent":
         raise NotNativeError(str(choice))
     module = module_of_program(made, NAME)
-    (kernel,) = module.kernels
-    emitted = time.perf_counter()
-    loaded = driver.compile(module)
-    stats.codegen_ms += 1e3 * (emitted - start)
-    stats.add(driver.compiler, 1e3 * (time.perf_counter() - emitted))
-    stats.compiled += 1
+    kernel, loaded = compiled_module(module, compiler.driver, stats, start)
     node = program.node
     whole = whole_of(program)
     run = PersistentProgram(program, made, kernel, loaded, compiler.driver_for(whole), whole)
     return ControlCode(node, run, [grid.form.loops for grid in made.grids], program.copied,
                        KernelTexts(module), lambda: build_program(node, strides),
                        f"one kernel that does all of it; {choice}")
+
+
+def compiled_module(
+    module: CudaModule, driver: Driver, stats: CompileStats, start: float
+) -> tuple[CudaKernel, Any]:
+    """The one kernel of a module, and what the driver has loaded; ``start``: when it was begun."""
+    (kernel,) = module.kernels
+    emitted = time.perf_counter()
+    loaded = driver.compile(module)
+    stats.codegen_ms += 1e3 * (emitted - start)
+    stats.add(driver.compiler, 1e3 * (time.perf_counter() - emitted))
+    stats.compiled += 1
+    return kernel, loaded
 
 
 def printed(

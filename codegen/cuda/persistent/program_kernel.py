@@ -295,13 +295,21 @@ class ProgramKernel:
         self.exits[exit_] = list(operands)
         em = self.em
         with em.block("if (is_leader())"):
-            em.line(f"store<i64>({self.argument(('exit',))}, {exit_ + 1});")
-            for word, text in ((INDEX, index), (SIZE, size)):
-                em.line(f"store<i64>({self.state(word)}, i64({text}));")
-            for word, operand in placed(operands, FIRST):
-                em.line(self._stored(operand).format(self.state(word)))
+            self.store_exit(exit_, operands, index, size)
             em.line(_LEFT)
         em.line("return;")
+
+    def store_exit(
+        self, exit_: int, operands: Sequence[Operand | View], index: str, size: str
+    ) -> None:
+        """The exit, and the numbers and arrays that its message shows, where the host reads them.
+        """
+        em = self.em
+        em.line(f"store<i64>({self.argument(('exit',))}, {exit_ + 1});")
+        for word, text in ((INDEX, index), (SIZE, size)):
+            em.line(f"store<i64>({self.state(word)}, i64({text}));")
+        for word, operand in placed(operands, FIRST):
+            em.line(self._stored(operand).format(self.state(word)))
 
     def _stored(self, operand: Operand | View) -> str:
         if isinstance(operand, View):
