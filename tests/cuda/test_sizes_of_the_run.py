@@ -54,7 +54,7 @@ def test_results_are_numpys(program: Callable[..., Any]) -> None:
         x = np.abs(RNG.normal(size=size)).astype(np.float32)
         x[::3] *= -1
         y = RNG.uniform(1, 2, 24).astype(np.float32)
-        np.testing.assert_allclose(jitted(x, y), program(x, y), rtol=1e-3)
+        np.testing.assert_allclose(jitted(x, y), program(x, y), rtol=1e-5, atol=1e-7)
 
 
 # ------------------------------------------------------------------ in loops that are one kernel
