@@ -61,7 +61,7 @@ def _alternatives(names: tuple[str, ...]) -> str:
 
 def _place(loc: Loc) -> list[str]:
     """``at file:line in function``, the line, and carets under its columns."""
-    where = f"  at {loc.file}:{loc.line}" + (f" in {loc.function}" if loc.function else "")
+    where = f"  at {loc}" + (f" in {loc.function}" if loc.function else "")
     source = linecache.getline(loc.file, loc.line).rstrip()
     if not source.strip():
         return [where]

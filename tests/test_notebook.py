@@ -139,3 +139,20 @@ def test_explain_says_what_to_give(arguments, said, tmp_path):
     assert done.returncode == 2
     assert said in done.stderr
     assert '--args "np.ones(1000), np.ones(1000)"' in done.stderr
+
+
+def test_lines_of_a_cell_are_named_as_ipython_names_them(monkeypatch):
+    title = {"/tmp/ipykernel_1/77.py": ("Cell", "In[3]")}
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=title.get))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    text = "@fusec.jit\ndef f(x):\n    y = x[:-1] + x[1:]\n    return np.exp(y).sum(axis=2)\n"
+    linecache.cache["/tmp/ipykernel_1/77.py"] = len(text), None, text.splitlines(True), "77"
+    scope = {"np": np, "fusec": fusec}
+    exec(compile(text.replace("axis=2", "axis=0"), "/tmp/ipykernel_1/77.py", "exec"), scope)
+    scope["f"](np.arange(4.0))
+    assert "Cell In[3]:3-4" in text_of(scope["f"]._repr_html_())
+    assert "Cell In[3]:3-4" in str(fusec.explain(scope["f"], np.arange(4.0)))
+    exec(compile(text, "/tmp/ipykernel_1/77.py", "exec"), scope)
+    with pytest.raises(np.exceptions.AxisError, match=r"at Cell In\[3\]:4 in f"):
+        scope["f"](np.arange(4.0))
+    assert str(fusec.core.locations.Loc("prog.py", 3)) == "prog.py:3"

@@ -9,12 +9,13 @@ from __future__ import annotations
 import atexit
 import importlib
 import itertools
+import operator
 import os
 import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,12 +27,8 @@ _numbers = itertools.count()
 _files: weakref.WeakSet[EventFile] = weakref.WeakSet()
 
 
-class _Summary(NamedTuple):
-    kind: str
-    name: str
-    value: Any
-    step: int
-    time: float
+_Summary = tuple[str, str, Any, int, float]  # its kind, name, value, step and time
+_step = operator.itemgetter(3)
 
 
 class EventFile:
@@ -50,12 +47,12 @@ class EventFile:
         """Keep a copy of the value, to be written soon."""
         now = time.time()
         if kind == "scalar":
-            value = float(value if np.ndim(value) == 0 else np.asarray(value).item())
+            value = float(value.item() if isinstance(value, np.ndarray) else value)
         elif kind != "text":
             value = np.array(value)
             self._nbytes += value.nbytes
         with self._lock:
-            self._kept.append(_Summary(kind, name, value, step, now))
+            self._kept.append((kind, name, value, step, now))
             is_due = (len(self._kept) >= MOST_KEPT or now - self._since > MOST_SECONDS
                       or self._nbytes > MOST_BYTES)
         if is_due:
@@ -72,11 +69,11 @@ class EventFile:
         """An event for each run of summaries of one step; values that have a kind of their own in
         TensorBoard are events by themselves."""
         library = self._library
-        for step, summaries in itertools.groupby(kept, key=lambda summary: summary.step):
+        for step, summaries in itertools.groupby(kept, key=_step):
             values, first = [], 0.0
-            for summary in summaries:
-                first = first or summary.time
-                values += library.values(summary)
+            for kind, name, value, _, at in summaries:
+                first = first or at
+                values += library.values(kind, name, value)
             yield library.events.Event(
                 wall_time=first, step=step, summary=library.summaries.Summary(value=values))
 
@@ -111,13 +108,13 @@ class _Library:
             raise user_error(ImportError, f"fusec.summary.writer needs tensorboardX: {error}", None,
                              "pip install fusec[summary]") from error
 
-    def values(self, summary: _Summary) -> list[Any]:
+    def values(self, kind: str, name: str, value: Any) -> list[Any]:
         """A summary as TensorBoard's values."""
-        if summary.kind == "scalar":
-            return [self.summaries.Summary.Value(tag=summary.name, simple_value=summary.value)]
-        made: Any = getattr(self, f"_{summary.kind}")(summary.name, summary.value)
-        for value in made.value:
-            value.tag = summary.name  # tensorboardX replaces characters that TensorBoard takes
+        if kind == "scalar":
+            return [self.summaries.Summary.Value(tag=name, simple_value=value)]
+        made: Any = getattr(self, f"_{kind}")(name, value)
+        for each in made.value:
+            each.tag = name  # tensorboardX replaces characters that TensorBoard takes
         return list(made.value)
 
     def _histogram(self, name: str, values: np.ndarray) -> Any:

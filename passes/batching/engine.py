@@ -75,7 +75,7 @@ def batch(
 
 def place(node: Node) -> str:
     """Where it stands, in words."""
-    return "" if node.loc is None else f" at {node.loc.file}:{node.loc.line}"
+    return "" if node.loc is None else f" at {node.loc}"
 
 
 def note(builder: Builder, lines: Sequence[str]) -> None:

@@ -110,6 +110,6 @@ def _is_pure(node: Node) -> bool:
 
 def told(node: Node, costs: tuple[float, float]) -> str:
     """The choice in words."""
-    where = "a branch" if node.loc is None else f"the branch at {node.loc.file}:{node.loc.line}"
+    where = "a branch" if node.loc is None else f"the branch at {node.loc}"
     return (f"vmap: {where}: both sides for all lanes, with masks ({costs[0]:.0f} additions a lane "
             f"against {costs[1]:.0f} one by one)")

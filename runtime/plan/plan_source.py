@@ -21,11 +21,10 @@ from fusec.codegen.structured.text_writer import code_of, indented
 from fusec.ir import TensorType
 from fusec.ir.sizes.bindings import size_source
 from fusec.ir.sizes.dims import Dim
-from fusec.ops.calls.library import decode
 
 from ..call_spec import ResultSpec, cells_of
 from ..failed_checks import check_error, numpy_error
-from .draw_text import draw_text
+from .host_call_text import host_call_text
 from .library_calls import (
     HostCopies,
     LibraryRun,
@@ -242,16 +241,16 @@ class PlanSource(PlanText):
             self._assign(target.key, product)
 
     def _host_call(self, number: int, step: NodeCall, operands: list[str]) -> None:
-        """A draw is one line, and another for the order, which is what it was."""
-        draw = draw_text(step.node.attrs, operands[1:], self.bind,
-                         lambda form: self._bind_data("constant", form, lambda x: decode(x, ())),
-                         self.spec.calls_host)
-        if draw is None or len(step.results) > 2:
-            self.needs_context = True
+        """The call is one line, and another for the order, which is what it was."""
+        attrs, calls_host = step.node.attrs, self.spec.calls_host
+        called = None if len(step.results) > 2 else host_call_text(
+            attrs, operands[1:], self.bind, self.decoded, calls_host)
+        self.needs_context |= called is None or attrs["action"] != "draw"
+        if called is None:
             self._call(number, step, operands)
             return
         *drawn, order = step.results
-        self.line(f"result0 = {draw}")
+        self.line(f"result0 = {called}")
         self._settle(number, drawn, [])  # what is drawn is never an operand
         if not order.is_cell:
             self._assign(order.key, self._target(order))

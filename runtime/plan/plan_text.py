@@ -21,7 +21,7 @@ from fusec.ir import TensorType
 from fusec.ir.sizes.bindings import Bindings, bind, size_source
 from fusec.ir.sizes.dims import Size, is_static
 from fusec.ops.calls.host_calls import HostObject
-from fusec.ops.calls.library import leaves_of
+from fusec.ops.calls.library import decode, leaves_of
 
 from ..call_spec import CallSpec
 from ..launching.cells import Cells
@@ -78,6 +78,10 @@ class PlanText(TextWriter):
         if self.at.data(data) is data:
             return self.bind(stem, of(data))
         return self._bind_made(stem, lambda plan: of(plan.call_plan.at.data(data)))
+
+    def decoded(self, form: Any) -> str:
+        """A name for what a form without operands stands for."""
+        return self._bind_data("constant", form, lambda x: decode(x, ()))
 
     def _bind_source(self, stem: str, source: Any, of: Callable[[Any], Any] = itself) -> str:
         """The same of a place, or of a constant that a step has in the stead of one."""

@@ -16,7 +16,7 @@ class Refusal:
     loc: Loc | None
 
     def __str__(self) -> str:
-        where = f" at {self.loc.file}:{self.loc.line}" if self.loc is not None else ""
+        where = f" at {self.loc}" if self.loc is not None else ""
         return f"{self.text}{where}"
 
 

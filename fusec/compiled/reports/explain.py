@@ -6,11 +6,11 @@ It reads the stages through small protocols, so that it imports none of them; se
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import Literal, NamedTuple, Protocol
 
 from fusec.core.display.amounts import bytes_text, count_text
 from fusec.core.display.notebook import Shown, folded, headline
+from fusec.core.locations import places_text, titled
 from fusec.core.records import dataclass
 from fusec.ir.graph import Loc
 
@@ -185,21 +185,8 @@ def _operands(operands: Sequence[KernelOperand]) -> list[str]:
 
 
 def _places(locs: Iterable[Loc]) -> str:
-    """``prog.py:3, 5-7; other.py:2``: each line once, neighbours joined."""
-    lines = sorted({(loc.file, loc.line) for loc in locs})
-    parts = [
-        f"{file}:{_ranges([line for _, line in group])}"
-        for file, group in groupby(lines, key=lambda pair: pair[0])
-    ]
-    return "; ".join(parts) or "no line of yours (made by fusec)"
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """``3, 5-7`` for the sorted numbers 3, 5, 6, 7: a run has a constant number minus rank."""
-    runs = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
-    spans = [[number for _, number in run] for _, run in runs]
-    return ", ".join(f"{s[0]}-{s[-1]}" if len(s) > 1 else str(s[0]) for s in spans)
-
+    return places_text((titled(loc.file), loc.line) for loc in locs) or (
+        "no line of yours (made by fusec)")
 
 
 def _boundaries(boundaries: Sequence[BoundaryInfo | str]) -> list[str]:

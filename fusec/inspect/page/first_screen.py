@@ -6,9 +6,10 @@ from typing import Any
 
 from fusec.core.display.amounts import bytes_text, count_text
 from fusec.core.display.notebook import escape, folded, headline, table
+from fusec.core.locations import places_text
 
 Json = dict[str, Any]
-MOST_ROWS = 30
+MOST_ROWS, MOST_LINES = 30, 6
 MOST_TEXT = 60_000  # letters of the report
 
 
@@ -48,10 +49,10 @@ def _kernels(part: Json, sources: Json) -> str:
 
 
 def _lines(numbers: list[int], sources: Json) -> str:
-    places = [sources["locs"][number] for number in numbers if number >= 0]
-    found = sorted({(place[0], place[1]) for place in places})
-    return ", ".join(f"{sources['files'][file]['name'].rpartition('/')[2]}:{line}"
-                     for file, line in found[:6]) + (" …" if len(found) > 6 else "")
+    places = {tuple(sources["locs"][number][:2]) for number in numbers if number >= 0}
+    found = [(sources["files"][file]["name"].rpartition("/")[2], line)
+             for file, line in sorted(places)]
+    return places_text(found[:MOST_LINES]) + (" …" if len(found) > MOST_LINES else "")
 
 
 def _amount(size: int | None) -> str:

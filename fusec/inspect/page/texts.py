@@ -6,6 +6,7 @@ import difflib
 import linecache
 from typing import Any
 
+from fusec.core.locations import titled
 from fusec.ir import Graph, Loc
 from fusec.ir.text.text import graph_lines, print_loc
 
@@ -57,7 +58,7 @@ class Sources:
         if len(lines) > MOST_SOURCE:
             first = max(1, min(used) - AROUND)
             lines = lines[first - 1:min(max(used) + AROUND, first + MOST_SOURCE)]
-        return {"name": name, "first": first, "lines": lines}
+        return {"name": titled(name), "first": first, "lines": lines}
 
 
 class GraphTexts:

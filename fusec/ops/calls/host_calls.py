@@ -129,19 +129,19 @@ def _make(
 def _print(
     target: Any, method: str, args: list[Any], kwargs: dict[str, Any], here: HostContext
 ) -> tuple[()]:
-    return _once(here, print, args, kwargs)
+    return show_once(here, print, *args, **kwargs)
 
 
 def _warn(
     target: Any, method: str, args: list[Any], kwargs: dict[str, Any], here: HostContext
 ) -> tuple[()]:
-    return _once(here, target, args, kwargs)
+    return show_once(here, target, *args, **kwargs)
 
 
-def _once(
-    here: HostContext, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+def show_once(
+    here: HostContext, function: Callable[..., Any], /, *args: Any, **kwargs: Any
 ) -> tuple[()]:
-    """Not again where the call is repeated that has done it."""
+    """Print, warn or record; not again where the call is repeated that has done it."""
     if here.repeated:
         here.repeated -= 1
     else:
@@ -176,11 +176,12 @@ def _reference(
 def prepared(attrs: Mapping[str, Any]) -> Callable[[Sequence[Any]], Any]:
     """The call as a function of its operands, for loops; None stands for no result.
 
-    Draws with plain arguments, the usual ones, skip the reading of the form.
+    Draws and summaries with plain arguments, the usual ones, skip the reading of the form.
     """
-    target, method, named = attrs["target"], attrs["method"], attrs["named"][1:]
+    action, target, method = attrs["action"], attrs["target"], attrs["method"]
+    named = attrs["named"][1:]
     forms = [*attrs["form"][1:], *(pair[2] for pair in named)]
-    if attrs["action"] != "draw" or not all(map(_is_flat, forms)):
+    if action not in ("draw", *SHOWN) or not all(map(_is_flat, forms)):
         return lambda arrays: _last_but_order(_reference(0, *arrays, **attrs))
     count, names = len(forms) - len(named), [pair[1] for pair in named]
 
@@ -189,7 +190,14 @@ def prepared(attrs: Mapping[str, Any]) -> Callable[[Sequence[Any]], Any]:
         keywords = dict(zip(names, values[count:], strict=True))
         return getattr(target.object_in(context()), method)(*values[:count], **keywords)
 
-    return draw
+    def show(arrays: Sequence[Any]) -> None:
+        values = [arrays[f[1]] if type(f) is tuple else f for f in forms]
+        keywords = dict(zip(names, values[count:], strict=True)) if names else {}
+        here = context()
+        shown = print if action == "print" else target.object_in(here)
+        show_once(here, shown, *values[:count], **keywords)
+
+    return draw if action == "draw" else show
 
 
 def _is_flat(form: Any) -> bool:

@@ -54,7 +54,7 @@ def origin(value: Value, outside: Mapping[int, str]) -> str:
     if node.loc is None:
         return f"from {node.op}"
     text = _text_at(node.loc)
-    place = f"{os.path.basename(node.loc.file)}:{node.loc.line}"
+    place = os.path.basename(str(node.loc))
     return f"from `{text}` ({place})" if text else f"made at {place}"
 
 

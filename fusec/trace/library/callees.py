@@ -159,7 +159,7 @@ def _inside(error: Exception, trace: Trace) -> str:
     loc, users = innermost_line(error), trace.loc
     if loc is None or (users is not None and loc.file == users.file):
         return ""
-    return f"{loc.file}:{loc.line}"
+    return str(loc)
 
 
 def _refused(trace: Trace, fn: Any, error: TypeError) -> UnsupportedError:

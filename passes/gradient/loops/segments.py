@@ -252,7 +252,7 @@ def told(plan: SegmentPlan, count: int | None, entry: int, budget: int) -> str:
 
 def note(builder: Builder, node: Node, text: str) -> None:
     """Tell `fusec.explain` of a loop's way back."""
-    where = "a loop" if node.loc is None else f"the loop at {node.loc.file}:{node.loc.line}"
+    where = "a loop" if node.loc is None else f"the loop at {node.loc}"
     line = f"gradients: {where} {text}"
     if line not in builder.notes:
         builder.notes.append(line)
