@@ -21,6 +21,8 @@ from fusec.passes.split.states import Chunks, states_of
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.tracer import Traced
 
+from .counters import constants_of, with_counters
+
 
 @dataclass(frozen=True)
 class Result:
@@ -52,6 +54,7 @@ def plan_of_call(
     check_pure(traced, graph, "in a call with arrays in blocks")
     graph, numbers = with_views(graph, traced, loc)
     first = len(graph.inputs) - len(traced.captured)
+    graph = with_counters(graph, constants_of(traced, first))
     stages = staged(graph, chunks, options)
     graph = stages.graph
     wholes = {first + k: value for k, value in enumerate(traced.captured_now())}

@@ -20,6 +20,7 @@ from fusec.passes.split.states import Chunks
 from fusec.trace.objects.variables import Met
 from fusec.trace.tracer import Traced
 
+from ..counters import constants_of, with_counters
 from ..split_plan import check_pure, staged, with_views
 
 Sizes = Sequence[int]  # the lengths of the pieces
@@ -78,10 +79,11 @@ def plan_of_step(
     whole = Graph.build(
         viewed.inputs, [*viewed.outputs, *(value for _, value in updates)], name=name,
         extra=[node for node in viewed.nodes if has_effects(node)])
+    first_captured = len(graph.inputs) - len(traced.captured)
+    whole = with_counters(whole, constants_of(traced, first_captured))
     stages = staged(whole, chunks, options)
     outputs = stages.graph.outputs
     split = stages.graph.inputs
-    first_captured = len(graph.inputs) - len(traced.captured)
     plan = ReplicaPlan(
         name, stages, chunks, pieces, [variables[n] for n in sorted(variables)], [], [],
         {first_captured + k: source for k, source in enumerate(traced.captured)
