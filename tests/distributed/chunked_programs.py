@@ -158,11 +158,11 @@ class _Writer:
                  is_exact=method in EXTREMA or not self.cuts(a, axis))
 
     def cuts(self, a: Made, axis: int | None) -> bool:
-        """Whether an axis may be in blocks: all may whose length is not the table's."""
+        """Whether an axis may be in blocks: all may but columns that no argument has in blocks."""
         sizes = a.shape if axis is None else (a.shape[axis],)
         lengths = {len(parts) for cut in self.program.chunks.values() if cut is not None
                    for parts in cut[1:] or cut if sum(parts) == self.m}
-        return any(size != 3 and not (size == self.m and lengths <= {1}) for size in sizes)
+        return any(size != self.m or bool(lengths - {1}) for size in sizes)
 
     def spread(self) -> None:
         a = self.one()
