@@ -43,7 +43,7 @@ def apply(model: Classifier, gradients: dict[str, np.ndarray]) -> None:
 
 def replica(model: Classifier, task: int, count: int, versions: list[int],
             staleness: list[int]) -> None:
-    """What one client thread does: read, compute there, apply what may be stale by then."""
+    """One client thread's loop: read, compute there, apply gradients that may be stale by then."""
     x, y = (part[task - 1::2] for part in digits())
     gradients, rng = gradients_on(model, task), np.random.default_rng(task)
     for _ in range(count):

@@ -90,6 +90,13 @@ def _run_checks(graph: Graph, wholes: Mapping[int, Any]) -> None:
                  [wholes[number] for number in sorted(wholes)])
 
 
+def place_of(fn: Any) -> Loc | None:
+    """Where a function is defined: the line of what has none, a result that is a view."""
+    code = getattr(getattr(fn, "__func__", fn), "__code__", None)
+    return None if code is None else Loc(
+        code.co_filename, code.co_firstlineno, function=code.co_name)
+
+
 def with_views(
     graph: Graph, traced: Traced, loc: Loc | None
 ) -> tuple[Graph, list[int | None]]:

@@ -2,9 +2,9 @@
 
 Usage: ``python -m tests.distributed.fuzz COUNT [SEED] [--processes EVERY]``
 
-Each program runs on whole arrays and on arrays in blocks.  What is computed row by row has the same
-bits; what sums over an axis in blocks differs by rounding, and with ``--processes`` every so many
-programs run on clusters of 1, 2 and 4 processes too, with the same bits.  A program that blocks
+Each program runs on whole arrays and on arrays in blocks.  Results made row by row have the same
+bits; those below a sum over an axis in blocks differ by rounding.  With ``--processes`` one program
+of so many runs on clusters of 1, 2 and 4 processes too, with the same bits.  A program that blocks
 cannot compute is refused by name, and counted.
 """
 
