@@ -72,6 +72,13 @@ def test_one_of_the_arrays_is_whole(name: str) -> None:
     compared(ROWS[name], SCORES, LABELS, chunks=((17, 10), None))
 
 
+@pytest.mark.parametrize("columns", [2, 6, 7, 8, 20])
+def test_short_sums_of_transposed_arrays_have_the_bits_of_any_number_of_rows(columns: int) -> None:
+    x = RNG.standard_normal((40, columns))
+    for rows in (3, 9, (1, 20, 19)):
+        compared(lambda x: np.exp(x).T.sum(axis=0), x, chunks=((rows, (columns,)),))
+
+
 REFUSED = {
     "other rows": lambda s, n: s[np.arange(len(s))[::-1], n],
     "some rows": lambda s, n: s[np.arange(30), n[:30]],
