@@ -1,8 +1,8 @@
 """The share of the corpus that blocks can compute: ``python -m tests.distributed.corpus``
 
-A program of `tests.programs` is called with arrays of a length in common cut in three
-along it, for one length and axis after the other, until one of these calls is taken; its results are
-compared with those of whole arrays.  Others are counted by the cause of their last refusal.
+A program of `tests.programs` is called with arrays of a length in common cut in three along it, for
+one length and axis after the other, until a call is taken; its results are compared with those of
+whole arrays.  Others are counted by the cause of their last refusal.
 """
 
 from __future__ import annotations
