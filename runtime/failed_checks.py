@@ -74,6 +74,11 @@ def numpy_error(
     return _first_error(call_plan.graph.nodes, *_arguments(call_plan.graph, inputs, known))
 
 
+def error_of(graph: Graph, inputs: Sequence[Any]) -> Exception | None:
+    """NumPy's error where a graph of the program is computed node by node on these inputs."""
+    return _first_error(graph.nodes, *_arguments(graph, inputs, {}))
+
+
 def _program(call_plan: CallPlan) -> Sequence[Node]:
     """The nodes of the graph as it was traced, in the program's order."""
     assert call_plan.traced is not None

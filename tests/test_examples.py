@@ -24,7 +24,8 @@ def load(name: str) -> ModuleType:
 def test_every_example_is_tested_and_short() -> None:
     files = sorted(EXAMPLES.glob("*.py"))
     assert [f.stem for f in files] == [
-        "black_scholes", "diffusivity", "digits", "epidemic", "photo_filter", "shallow_water"]
+        "black_scholes", "diffusivity", "digits", "digits_on_workers", "digits_stale", "epidemic",
+        "layers_on_workers", "photo_filter", "shallow_water"]
     assert all(len(f.read_text().splitlines()) < 80 for f in files)
 
 
@@ -64,3 +65,25 @@ def test_epidemic(capsys: pytest.CaptureFixture[str]) -> None:
     contacts, recoveries, _ = load("epidemic").main()
     assert contacts / recoveries == pytest.approx(3.93, abs=0.01)
     assert "+- 0.055" in capsys.readouterr().out
+
+
+def load_of_workers(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The same, of one whose processes need the extra `distributed`."""
+    pytest.importorskip("distributed")
+    monkeypatch.syspath_prepend(str(EXAMPLES))  # they read digits.py
+    return load(name)
+
+
+def test_digits_on_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    accuracy, is_same = load_of_workers("digits_on_workers", monkeypatch).main(epochs=2)
+    assert accuracy > 0.85 and is_same
+
+
+def test_digits_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    accuracy, staleness = load_of_workers("digits_stale", monkeypatch).main(steps=40)
+    assert accuracy > 0.5 and len(staleness) == 80 and max(staleness) > 0
+
+
+def test_layers_on_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, last, gap = load_of_workers("layers_on_workers", monkeypatch).main(steps=20)
+    assert last < first and gap < 1e-12

@@ -16,13 +16,13 @@ from dask.highlevelgraph import HighLevelGraph
 from fusec.compiled.tracing_compiler import TracingCompiler
 from fusec.core.records import dataclass
 from fusec.errors import unsupported
-from fusec.ir import Loc, Value
+from fusec.ir import Value
 from fusec.signature.blocks import are_in_blocks
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.facts.trees import flattened
 
 from .layers import LayerBuilder, whole
-from .split_plan import Result, SplitPlan, chunks_of, plan_of_call
+from .split_plan import Result, SplitPlan, chunks_of, place_of, plan_of_call
 from .split_report import SplitExplanation, check_memory
 from .stand_ins import stand_in
 from .stored import Stored, Tasks
@@ -116,16 +116,9 @@ def split_call(compiler: TracingCompiler, args: tuple, kwargs: dict[str, Any]) -
         array = standing.get(id(leaf))
         if array is not None:
             arrays[number], chunks[number] = array, chunks_of(array, path)
-    plan = plan_of_call(traced, call, compiler.options, chunks, _place(compiler.target.fn))
+    plan = plan_of_call(traced, call, compiler.options, chunks, place_of(compiler.target.fn))
     layers = _layers(compiler.target.name, plan, arrays)
     return SplitCall(call, plan, arrays, layers, traced.treespec)
-
-
-def _place(fn: Any) -> Loc | None:
-    """Where a function is defined."""
-    code = getattr(getattr(fn, "__func__", fn), "__code__", None)
-    return None if code is None else Loc(
-        code.co_filename, code.co_firstlineno, function=code.co_name)
 
 
 def _with_stand_ins(

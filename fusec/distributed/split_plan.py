@@ -21,6 +21,8 @@ from fusec.passes.split.states import Chunks, states_of
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.tracer import Traced
 
+from .counters import constants_of, with_counters
+
 
 @dataclass(frozen=True)
 class Result:
@@ -52,6 +54,7 @@ def plan_of_call(
     check_pure(traced, graph, "in a call with arrays in blocks")
     graph, numbers = with_views(graph, traced, loc)
     first = len(graph.inputs) - len(traced.captured)
+    graph = with_counters(graph, constants_of(traced, first))
     stages = staged(graph, chunks, options)
     graph = stages.graph
     wholes = {first + k: value for k, value in enumerate(traced.captured_now())}
@@ -85,6 +88,13 @@ def _run_checks(graph: Graph, wholes: Mapping[int, Any]) -> None:
         given = [v for number, v in enumerate(graph.inputs) if number in wholes]
         evaluate(Graph.build(given, [], name=graph.name, extra=checks),
                  [wholes[number] for number in sorted(wholes)])
+
+
+def place_of(fn: Any) -> Loc | None:
+    """Where a function is defined: the line of what has none, a result that is a view."""
+    code = getattr(getattr(fn, "__func__", fn), "__code__", None)
+    return None if code is None else Loc(
+        code.co_filename, code.co_firstlineno, function=code.co_name)
 
 
 def with_views(

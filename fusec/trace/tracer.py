@@ -121,6 +121,7 @@ class Traced:
     apart: frozenset[tuple[int, int]] = frozenset()  # inputs that are to be different arrays
     rebindings: Rebindings = field(default_factory=Rebindings)
     own_arrays: frozenset[int] = frozenset()  # captured arrays that the trace made, by identity
+    made_for_sizes: frozenset[int] = frozenset()  # the same, of arrays that `instantiated` makes
     own_bytes: int = 0  # of arrays from outside that are made for these sizes
     of_gradient: frozenset[str] = frozenset()  # nodes of the graph that derivatives made
     asked_flags: Mapping[int, bool] = field(default_factory=dict)  # whether inputs may be written
@@ -147,13 +148,14 @@ class Traced:
         if any(step.operands for o in self.outputs for step in o.steps):
             graph.made  # noqa: B018  # which they name the nodes of
         captured = [mapping.data(source) for source in self.captured]
+        made = [new for new, old in zip(captured, self.captured, strict=True)
+                if new is not old and isinstance(new, np.ndarray)]
         return replace(
             self, graph=graph, outputs=[output_at(mapping, output) for output in self.outputs],
             output_strides=[mapping.data(row) for row in self.output_strides],
             input_strides=[mapping.data(row) for row in self.input_strides],
-            captured=captured, own_bytes=sum(
-                new.nbytes for new, old in zip(captured, self.captured, strict=True)
-                if new is not old and isinstance(new, np.ndarray)),
+            captured=captured, made_for_sizes=frozenset(map(id, made)),
+            own_bytes=sum(array.nbytes for array in made),
             states=StatesAtSizes(self.states, mapping), container_changes=ContainerChanges(),
             ms=1e3 * (time.perf_counter() - start))
 

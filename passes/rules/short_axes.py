@@ -2,7 +2,7 @@
 
 does:   Sum(x, axes) -> Fold(x, axes) where the axes are the last ones and hold 2 to 16 elements, so
         that the terms stay in registers and nothing needs a loop of its own; so for Prod, Max, Min,
-        Any and All.
+        Any and All, and of ``y.T`` along the axes that are the last ones of ``y``.
 needs:  primitive ops, and FMAs formed: the terms of a sum keep their rounding.
 leaves: reductions of whole arrays, whose elements no loop is around; those of too much code.
 
@@ -46,9 +46,24 @@ def short_axes(graph: Graph) -> Graph:
 
 
 def _visit(node: Node, rewriter: Rewriter, too_much: Collection[Short]) -> Replacement:
+    node = _untransposed(node)
     if not is_short(node) or _short(node) in too_much:
         return None
     return [rewriter.emit("Fold", *node.inputs, of=node.op, axes=node.attrs["axes"])]
+
+
+def _untransposed(node: Node) -> Node:
+    """The reduction of a transposed array as one of the array, where the axes that it keeps have
+    their order; the node itself elsewhere."""
+    operand = node.inputs[0].node
+    if operand.op != "Transpose" or node.op not in FOLDED:
+        return node
+    perm, axes = operand.attrs["perm"], node.attrs["axes"]
+    kept = [perm[axis] for axis in range(len(perm)) if axis not in axes]
+    if kept != sorted(kept):
+        return node
+    return node.with_(inputs=operand.inputs, attrs={
+        **node.attrs, "axes": tuple(sorted(perm[axis] for axis in axes))})
 
 
 def _short(node: Node) -> Short:

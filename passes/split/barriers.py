@@ -16,6 +16,7 @@ from fusec.ir import Node, TensorType, Value
 from fusec.ops import registry
 from fusec.ops.rows.scans import IDENTITIES, start_of
 from fusec.ops.splitting import BlockSite, Box, Interval, Read, links_of
+from fusec.ops.splitting.gathers import own_rows
 from fusec.ops.splitting.protocol import sizes_of
 from fusec.ops.splitting.rules import REDUCTIONS, einsum_letters, product_axes
 
@@ -247,7 +248,7 @@ def is_order_free(combine: str) -> bool:
 
 def _joins_counts(node: Node, obstacles: Sequence[Reduced]) -> bool:
     """Whether a scatter adds up (or takes extrema) along one axis of its indices alone."""
-    return is_order_free(node.attrs.get("combine", "")) and all(
+    return not own_rows(node) and is_order_free(node.attrs.get("combine", "")) and all(
         r.number and _is_index_axis(node, r.number, r.axis) for r in obstacles
     ) and len({line_axis(node, r) for r in obstacles}) == 1
 

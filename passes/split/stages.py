@@ -222,4 +222,4 @@ def _is_scalar(value: Value) -> bool:
     return registry.get(value.node.op).kind in _CHEAP
 
 
-__all__ = ["BlockFamily", "Root", "Stages", "stages_of"]
+__all__ = ["BlockFamily", "Root", "Stages", "has_pieces", "stages_of"]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import optree
 import pytest
 
 import fusec
@@ -18,29 +15,10 @@ from fusec.trace.tracer import trace_function
 da = pytest.importorskip("dask.array")
 import dask  # noqa: E402
 
+from tests.distributed.chunked import compared  # noqa: E402
+
 RNG = np.random.default_rng(0)
 X, Y, V = RNG.standard_normal((60, 20)), RNG.standard_normal((20, 30)), RNG.standard_normal(90)
-
-
-def compared(f: Callable[..., Any], *args: Any, chunks: Any, exact: Any = True) -> Any:
-    """The lazy result, after it was computed and compared with the function of whole arrays.
-    ``exact``: which results have the same bits; one that is not differs by the order of sums."""
-    jitted = fusec.jit(f)
-    cut = [a if c is None else da.from_array(a, chunks=c) for a, c in zip(
-        args, chunks, strict=True)]
-    lazy = jitted(*cut)
-    with dask.config.set(scheduler="sync"):
-        (got,) = dask.compute(lazy)
-    leaves = [optree.tree_leaves(tree) for tree in (lazy, got, jitted(*args))]
-    exacts = itertools.repeat(exact) if isinstance(exact, bool) else exact
-    for array, ours, whole, is_exact in zip(*leaves, exacts, strict=False):
-        assert np.asarray(ours).dtype == np.asarray(whole).dtype == array.dtype
-        assert np.shape(ours) == np.shape(whole) == array.shape
-        if is_exact:
-            np.testing.assert_array_equal(ours, whole)
-        else:
-            np.testing.assert_allclose(ours, whole, rtol=1e-12, atol=1e-13)
-    return lazy
 
 
 def softmax(x: Any) -> Any:

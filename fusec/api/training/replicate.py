@@ -16,6 +16,7 @@ from fusec.dispatch.function import Function
 from fusec.dispatch.jit import jit
 from fusec.distributed.replicas.replica_plan import plan_of_step
 from fusec.distributed.replicas.replicated_calls import calls_of, present_workers
+from fusec.distributed.split_plan import place_of
 from fusec.errors import short_errors, unsupported, user_error
 
 P = ParamSpec("P")
@@ -96,7 +97,8 @@ class ReplicatedFunction(Generic[P, R]):
                 chunks[number] = [sizes if axis == axes[path] else None
                                   for axis in range(leaf.ndim)]
         plan = plan_of_step(
-            self.__name__, traced, self.step._compiler.options, chunks, sizes)
+            self.__name__, traced, self.step._compiler.options, chunks, sizes,
+            place_of(self.step._compiler.target.fn))
         return calls_of(plan, tasks, self.transfer == "bfloat16")
 
     def _axes(self, call: Any) -> dict[str, int]:

@@ -14,8 +14,8 @@ from fusec.errors import user_error
 from fusec.ir import Graph, Node, Value
 from fusec.ops import registry
 from fusec.ops.splitting import Read
+from fusec.ops.splitting.library_calls import SORTS
 from fusec.ops.splitting.protocol import rule_of
-from fusec.ops.splitting.rules import SORTS
 
 
 class Axis(NamedTuple):

@@ -18,7 +18,7 @@ from fusec.ops import Builder
 from fusec.ops.splitting import Box
 from fusec.passes.split.geometries import Geometries, Geometry, whole_box
 from fusec.passes.split.local_graphs import LocalGraph, local_graph
-from fusec.passes.split.stages import BlockFamily, Root
+from fusec.passes.split.stages import BlockFamily, Root, has_pieces
 
 from .replica_plan import ReplicaPlan
 from .ring import JOINS, SumRing
@@ -233,7 +233,10 @@ def _both(family: BlockFamily) -> UnsupportedError:
 
 
 def _beyond(family: BlockFamily, leaf: Value) -> UnsupportedError:
-    node = next((n for n in reversed(family.nodes) if n.loc is not None), leaf.node)
+    barriers = (root.barrier.node for root in family.roots if root.barrier is not None)
+    nodes = [n for n in (*family.nodes, *barriers) if n.loc is not None]
+    moving = [n for n in nodes if "starts" in n.attrs or has_pieces(n)]
+    node = next(reversed(moving or nodes), leaf.node)
     return unsupported(
         f"reading {leaf.name.removesuffix(':0')} beyond the own piece of the batch, in a "
         "replicated step", loc=node.loc, cure="rows of a batch are computed each by itself; shift "

@@ -12,7 +12,7 @@ from typing import Any
 
 from fusec.core.records import dataclass, field
 from fusec.errors import unsupported
-from fusec.ir import Graph, Value
+from fusec.ir import Graph, Loc, Value
 from fusec.ops.calls.checks import has_effects
 from fusec.passes.options import PassOptions
 from fusec.passes.split.stages import Stages
@@ -20,6 +20,7 @@ from fusec.passes.split.states import Chunks
 from fusec.trace.objects.variables import Met
 from fusec.trace.tracer import Traced
 
+from ..counters import constants_of, with_counters
 from ..split_plan import check_pure, staged, with_views
 
 Sizes = Sequence[int]  # the lengths of the pieces
@@ -45,6 +46,7 @@ class ReplicaPlan:
     """
 
     name: str
+    traced: Graph  # the step as the program wrote it
     stages: Stages
     chunks: Chunks
     pieces: Sizes
@@ -64,26 +66,28 @@ class ReplicaPlan:
 
 
 def plan_of_step(
-    name: str, traced: Traced, options: PassOptions, chunks: Chunks, pieces: Sizes
+    name: str, traced: Traced, options: PassOptions, chunks: Chunks, pieces: Sizes,
+    loc: Loc | None = None,
 ) -> ReplicaPlan:
-    """The plan of a trace, of which these inputs are in pieces.
+    """The plan of a trace, of which these inputs are in pieces; ``loc``: of the function.
 
     Raises ``UnsupportedError``, with the user's line, for what pieces cannot compute.
     """
     graph: Graph = traced.graph.made
     variables = {met.input: met for met in traced.variables}
     _check(graph, traced, variables)
-    viewed, numbers = with_views(graph, traced, None)
+    viewed, numbers = with_views(graph, traced, loc)
     updates = list(graph.updates)
     whole = Graph.build(
         viewed.inputs, [*viewed.outputs, *(value for _, value in updates)], name=name,
         extra=[node for node in viewed.nodes if has_effects(node)])
+    first_captured = len(graph.inputs) - len(traced.captured)
+    whole = with_counters(whole, constants_of(traced, first_captured))
     stages = staged(whole, chunks, options)
     outputs = stages.graph.outputs
     split = stages.graph.inputs
-    first_captured = len(graph.inputs) - len(traced.captured)
     plan = ReplicaPlan(
-        name, stages, chunks, pieces, [variables[n] for n in sorted(variables)], [], [],
+        name, graph, stages, chunks, pieces, [variables[n] for n in sorted(variables)], [], [],
         {first_captured + k: source for k, source in enumerate(traced.captured)
          if first_captured + k not in variables})
     plan.updates = [(number, outputs[len(viewed.outputs) + k])

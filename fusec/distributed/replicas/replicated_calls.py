@@ -14,6 +14,7 @@ from fusec.errors import FusecError
 from fusec.ir import Node
 from fusec.ir.device_names import DeviceName
 from fusec.runtime.devices import registry
+from fusec.runtime.failed_checks import error_of
 from fusec.runtime.partitions.step_program import Action, StepProgram
 from fusec.runtime.remote.remote_device import WorkerLink, worker_of, worker_tasks
 from fusec.runtime.remote.replicas import HoldOfReplicas, news_of, note_replicas
@@ -58,9 +59,19 @@ class ReplicatedCalls:
                   for part in self.parts for each in part.given]
         written = {number for number, _ in plan.updates}
         uses = [(met.occupancy, met.input in written) for met in plan.variables]
-        with HoldOfReplicas(uses):
-            came = self._run(values)
+        try:
+            with HoldOfReplicas(uses):
+                came = self._run(values)
+        except RemoteTaskError as error:
+            raise self._repeated({**given, **inputs}) or FusecError(error.told) from None
         return [self._result(number, inputs, came) for number in range(len(plan.results))]
+
+    def _repeated(self, inputs: Mapping[int, Any]) -> Exception | None:
+        """The error that the step raises by itself, on the whole batch; None where it raises none.
+        A step that failed has assigned nothing: Variables are what they were."""
+        values = {met.input: np.asarray(met.reference()) for met in self.plan.variables}
+        graph = self.plan.traced
+        return error_of(graph, [{**inputs, **values}[n] for n in range(len(graph.inputs))])
 
     def _argument(self, inputs: Mapping[int, Any], given: PartArgument) -> Any:
         if given.input < 0:
@@ -83,9 +94,7 @@ class ReplicatedCalls:
         failure, after = step.failure, step.values
         step.close()
         if failure is not None:
-            error = failure.error
-            raise (FusecError(error.told) if isinstance(error, RemoteTaskError) else error) \
-                from None
+            raise failure.error from None
         step.commit()
         is_written = {at for at, _ in self.parts[0].writes}
         for at, (occupancy, buffer) in enumerate(zip(occupancies, buffers, strict=True)):

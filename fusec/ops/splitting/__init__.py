@@ -7,7 +7,8 @@ a *box* of the result: an interval for each axis.  ``None`` in the column says t
 written the rule: such a node is computed whole, and refused where an operand is in blocks.
 """
 
-from . import rules
+from . import gathers, library_calls, rules
 from .protocol import BlockSite, Box, Interval, Read, SplitRule, declare, links_of
 
-__all__ = ["BlockSite", "Box", "Interval", "Read", "SplitRule", "declare", "links_of", "rules"]
+__all__ = ["BlockSite", "Box", "Interval", "Read", "SplitRule", "declare", "gathers",
+           "library_calls", "links_of", "rules"]

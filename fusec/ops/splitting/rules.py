@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fusec.ir import Node, TensorType, Value
 
 from .. import registry
+from ..formulas import FORMULAS
 from .protocol import BlockSite, Box, Interval, Links, Read, SplitRule, declare, linked, sizes_of
 
 
@@ -37,6 +38,7 @@ def _broadcast(site: BlockSite) -> Value:
 
 declare(SplitRule(_aligned, _again), *(
     row.name for row in registry.all_ops() if row.kind == "elementwise"))
+declare(SplitRule(_aligned, _again), *(name for name, _ in FORMULAS.values()))
 declare(SplitRule(_aligned, _broadcast), "BroadcastTo")
 
 
@@ -212,49 +214,6 @@ declare(SplitRule(_kept_links, _again), *REDUCTIONS, "Mean", "Var", "Std")
 declare(SplitRule(_scan_links, _again, whole=lambda node: node.attrs["axes"]), "Scan")
 
 
-# ------------------------------------------------------------------------------ gathers, scatters
-
-
-def _gathered_links(node: Node, number: int) -> Links:
-    """Of a source: the axes without indices; of indices: their axes of the result."""
-    axes, at = node.attrs["axes"], node.attrs["at"]
-    rank = max(v.type.rank for v in node.inputs[1:])
-    if number:
-        shape = node.inputs[number].shape
-        return tuple(None if size == 1 else Read(at + rank - len(shape) + axis)
-                     for axis, size in enumerate(shape))
-    places = [d for d in range(node.types[0].rank) if not at <= d < at + rank]
-    rest = iter(places)
-    return tuple(None if axis in axes else Read(next(rest))
-                 for axis in range(node.inputs[0].type.rank))
-
-
-def _picked_links(node: Node, number: int) -> Links:
-    kept = itertools.count()
-    return () if number else tuple(
-        None if axis in node.attrs["axes"] else Read(next(kept))
-        for axis in range(node.inputs[0].type.rank))
-
-
-def _scattered_links(node: Node, number: int) -> Links:
-    """Along axes without indices target and value go with the result."""
-    axes, at = node.attrs["axes"], node.attrs["at"]
-    rank = max(v.type.rank for v in node.inputs[2:])
-    kept = [axis for axis in range(node.types[0].rank) if axis not in axes]
-    if number == 0:
-        return tuple(None if axis in axes else Read(axis) for axis in range(node.types[0].rank))
-    if number == 1:
-        rest = iter(kept)
-        return tuple(None if at <= axis < at + rank else Read(next(rest))
-                     for axis in range(node.inputs[1].type.rank))
-    return (None,) * node.inputs[number].type.rank
-
-
-declare(SplitRule(_gathered_links, _again), "Gather")
-declare(SplitRule(_picked_links, _again), "Pick")
-declare(SplitRule(_scattered_links, _again, whole=lambda node: node.attrs["axes"]), "Scatter")
-
-
 # --------------------------------------------------------------------------------------- products
 
 
@@ -303,52 +262,6 @@ def _constant(site: BlockSite) -> Value:
 
 declare(SplitRule(lambda node, number: (), _counter), "Iota")
 declare(SplitRule(lambda node, number: (), _constant), "Const")
-
-
-# ---------------------------------------------------------------------------------- library calls
-
-# Functions of one array that go along one axis, which the result has too, or has not.
-SORTS = ("Sort", "Argsort")
-_GONE = ("Median", "Nanmedian", "Quantile", "Percentile", "Nanquantile", "Nanpercentile")
-
-
-def _library_axis(node: Node) -> int | None:
-    """The axis that a library call goes along, where it says so by name and has one result."""
-    named = dict(pair[1:] for pair in node.attrs["named"][1:])
-    axis, rank = named.get("axis"), node.inputs[0].type.rank if node.inputs else 0
-    if type(axis) is not int or len(node.inputs) != 1 or len(node.types) != 1:
-        return None
-    operand, result = node.inputs[0], node.types[0]
-    axis %= rank
-    expected = list(operand.shape)
-    if node.op in _GONE:
-        del expected[axis]
-    return axis if tuple(expected) == result.shape and named.keys() <= {"axis", "kind", "method"} \
-        else None
-
-
-def _library_links(node: Node, number: int) -> Links:
-    along = _library_axis(node)
-    assert along is not None
-    gone = node.op in _GONE
-    return tuple(None if axis == along else Read(axis - (gone and axis > along))
-                 for axis in range(node.inputs[0].type.rank))
-
-
-def _library(site: BlockSite) -> Value:
-    node = site.node
-    type_ = TensorType(node.types[0].dtype, sizes_of(site.box), node.types[0].kind)
-    return site.emit(node.op, site.operand(0), **{**node.attrs, "results": (type_,)})
-
-
-def _sorted_axes(node: Node) -> tuple[int, ...]:
-    along = _library_axis(node)
-    return () if along is None or node.op in _GONE else (along,)
-
-
-declare(SplitRule(_library_links, _library, keeps=lambda node: _library_axis(node) is not None,
-                  whole=_sorted_axes),
-        *(name for name in (*SORTS, *_GONE) if name in registry._ROWS))
 
 
 # ---------------------------------------------------------------------------------------- einsum

@@ -245,6 +245,30 @@ def test_random_numbers_do_not_depend_on_the_pieces(workers: Any) -> None:
     np.testing.assert_allclose(got, fusec.jit(noisy)(key, X), rtol=1e-12)
 
 
+def test_the_programs_own_error_with_its_class_and_line(workers: Any) -> None:
+    table = fusec.Variable(np.zeros(2), name="table")
+
+    def looked_up(x: Any, i: Any) -> Any:
+        table.assign_add(x.mean())
+        return table[i] + x.mean()
+
+    def solved(x: Any, a: Any) -> Any:
+        return np.linalg.inv(a) * x.mean()
+
+    with pytest.raises(IndexError, match=r"out of bounds(.|\n)*test_replicate.py"):
+        fusec.replicate(looked_up, {"x": 0})(X, 5)
+    np.testing.assert_array_equal(table.numpy(), np.zeros(2))
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        fusec.replicate(solved, {"x": 0})(X, np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x[3], lambda x: x[:2], lambda x: x[3].sum(), lambda x: x[::2], lambda x: x.T[0]])
+def test_a_refused_view_has_its_line(workers: Any, function: Any) -> None:
+    with pytest.raises(fusec.errors.UnsupportedError, match=r"\n  at .*test_replicate.py:\d+"):
+        fusec.replicate(function)(X)
+
+
 def test_a_step_that_fails_assigns_nothing(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model()
     step = fusec.replicate(model.step)

@@ -1,0 +1,34 @@
+"""A few random programs in random blocks (``python -m tests.distributed.fuzz`` has more)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dask.array")
+
+from tests.distributed import fuzz
+from tests.distributed.chunked_programs import Made, program_of
+
+
+@pytest.mark.parametrize("seed", [100, 120, 140])
+def test_random_programs_in_random_blocks(seed: int) -> None:
+    split, failures = fuzz.run(12, seed)
+    assert not failures, failures[0]
+    assert split >= 6
+
+
+def test_it_finds_other_bits_and_other_values() -> None:
+    whole = np.linspace(0, 1, 7)
+    near = np.nextafter(whole, 2)
+    exact, summed = Made("v", "", (7,), True), Made("v", "", (7,), False)
+    assert fuzz.difference(exact, whole.copy(), whole) == ""
+    assert "differs" in fuzz.difference(exact, near, whole)
+    assert fuzz.difference(summed, near, whole) == ""
+    assert "differs" in fuzz.difference(summed, whole + 1e-6, whole)
+    assert "differs" in fuzz.difference(summed, np.where(whole > 0.5, np.nan, whole), whole)
+    assert "float32" in fuzz.difference(exact, whole.astype(np.float32), whole)
+
+
+def test_a_program_is_its_seed_alone() -> None:
+    assert program_of(7).source() == program_of(7).source() != program_of(8).source()
