@@ -28,11 +28,13 @@ from typing import Any
 
 import numpy as np
 import optree
+import safetensors.numpy as safetensors
 
 import fusec
 from fusec.codegen import backends
 from fusec.compiled.saved.reading import read_functions
 from fusec.dispatch.loading import LoadedFunction, LoadedProgram
+from fusec.state import checkpoint_files
 
 Files = dict[str, bytes]
 REFUSED = (fusec.FusecError, FileNotFoundError)
@@ -149,7 +151,9 @@ class Held:
 
 def mutate(files: Files, random_: random.Random) -> None:
     """Change one to three things in a folder."""
-    for _ in range(random_.randint(1, 3)):
+    if random_.random() < 0.1:
+        _change_tensor(files, random_)
+    for _ in range(random_.randint(0 if random_.random() < 0.1 else 1, 3)):
         name = random_.choice(sorted(files))
         if not name.endswith(".json") or random_.random() < 0.15:
             files[name] = _with_other_bytes(files[name], random_)
@@ -176,6 +180,26 @@ def _at(form: Any, place: tuple[Any, ...]) -> Any:
     for key in place:
         form = form[key]
     return form
+
+
+def _change_tensor(files: Files, random_: random.Random) -> None:
+    """Another array in the place of one, whose entry is right."""
+    name = random_.choice(("variables", "constants"))
+    values = safetensors.load(files[f"{name}.safetensors"])
+    index = json.loads(files["saved.json"])
+    if not values:
+        return
+    key = random_.choice(sorted(values))
+    old = values[key]
+    values[key] = new = np.ascontiguousarray(random_.choice((
+        old[:-1], old[:1], old[:0], np.append(old, 7), old.astype(np.float32),
+        old.astype(np.int64), old.reshape(1, -1), old[::-1], np.float64(3.0))))
+    entry = checkpoint_files.entry_of(new)
+    index[name][key]["tensor"] = entry._asdict()
+    if name == "constants":
+        index[name][key]["order"] = [*range(new.ndim)]
+    files[f"{name}.safetensors"] = safetensors.save(values)
+    files["saved.json"] = json.dumps(index).encode()
 
 
 def _with_other_bytes(data: bytes, random_: random.Random) -> bytes:
@@ -284,15 +308,15 @@ RECYCLED_AFTER = 20_000  # mutations; kernels add up in a process
 
 
 def child(first: int, count: int, seed: int, last: int) -> None:
-    """Mutations from ``first`` on under guard pages; the number of each goes to the file ``last``,
-    counts are printed at the end."""
+    """Mutations from ``first`` on under guard pages; the number of each goes to the file ``last``
+    with the counts before it."""
     from tests.graphs.mutants.guards import guard_all_arrays
 
     guard_all_arrays()
     faulthandler.enable()
     fates = Counter[str]()
     for line in campaign(range(first, first + count), seed, lambda number: os.pwrite(
-            last, b"%020d" % number, 0), fates):
+            last, json.dumps([number, fates]).ljust(400).encode(), 0), fates):
         print(line, flush=True)
     print(json.dumps(fates), flush=True)
 
@@ -311,9 +335,9 @@ def main(count: int, seed: int) -> None:
             fates.update(json.loads(told))
             at += some
         else:
-            number = int(os.pread(last, 20, 0) or b"0")
+            number, counted = json.loads(os.pread(last, 400, 0))
             lines += [told, f"{seed}-{number}: the process ended with status {done.returncode}"]
-            fates["not counted"] += number - at
+            fates.update(counted)
             at = number + 1
         wrong += len([line for line in lines if line])
         print(*(line for line in lines if line), sep="\n", end="\n" * bool(lines))
