@@ -11,6 +11,7 @@ import numpy as np
 from fusec.compiled.concrete_function import ConcreteFunction
 from fusec.core.versions import install_command, version_of
 from fusec.dispatch.function import Function
+from fusec.dispatch.jit import jit
 from fusec.errors import UnsupportedError, short_errors, user_error
 from fusec.ir.graph import Graph, Node, Value
 from fusec.ir.sizes.dims import Dim
@@ -38,7 +39,7 @@ def to_onnx(f: Callable[..., Any], specs: Sequence[Any]) -> Any:
     """
     with short_errors:
         onnx = _library()
-        jitted: Any = f if isinstance(f, (Function, ConcreteFunction)) else Function(f)
+        jitted: Any = f if isinstance(f, (Function, ConcreteFunction)) else jit(f)
         concrete = jitted if isinstance(jitted, ConcreteFunction) else jitted.concrete(*specs)
         return _Model(onnx, concrete).proto()
 

@@ -17,7 +17,7 @@ import fusec
 from fusec.codegen.objects import elf_object as elf
 from fusec.codegen.objects.elf_object import ElfObject
 
-from .calling import CFunction, number
+from .calling import CFunction
 
 SPEC = fusec.TensorSpec
 V3 = ("v3",)
@@ -270,41 +270,6 @@ def test_dlpack_tensors_are_checked(functions: dict[str, CFunction]) -> None:
         assert told(function, code).text.decode().startswith(text), (code, text)
 
 
-# -- refusals
-
-def test_all_that_needs_python_is_refused_at_once(tmp_path: Path) -> None:
-    def sorts(x: Any) -> Any:
-        return np.sort(x) + np.unique(x).sum()
-
-    def draws(x: Any) -> Any:
-        return x + np.random.default_rng(3).normal()
-
-    def counts(x: Any) -> Any:
-        global total
-        total = str(len(x))
-        return x
-
-    with pytest.raises(fusec.UnsupportedError) as caught:
-        fusec.export_c({"sorts": (sorts, (SPEC((None,)),)), "draws": (draws, (SPEC((None,)),)),
-                        "counts": (counts, (SPEC((3,)),))}, tmp_path / "none", V3)
-    text = str(caught.value)
-    for part in ("np.sort", "sorts", "draws", "counts", "test_c_library.py"):
-        assert part in text
-    assert not (tmp_path / "none").exists()
-
-
-@pytest.mark.parametrize(("changed", "text"), [
-    ({"levels": ("v9",)}, "v3"), ({"levels": ()}, "v3"),
-    ({"levels": ("v3", "aarch64")}, "machines"),
-    ({"threads": "many"}, "none"), ({"path": "1st"}, "letter"),
-    ({"functions": {"a b": (scale, ())}}, "letter"), ({"functions": {}}, "function")])
-def test_bad_input(tmp_path: Path, changed: dict[str, Any], text: str) -> None:
-    given: dict[str, Any] = {"functions": {"scale": (scale, (SPEC((None,)), 2.0))},
-                             "path": "lib", "levels": V3, "threads": "none"} | changed
-    with pytest.raises(ValueError, match=text):
-        fusec.export_c(given.pop("functions"), tmp_path / given.pop("path"), **given)
-
-
 # -- files
 
 def test_a_cpu_that_lacks_instructions_gets_an_error(
@@ -415,27 +380,3 @@ def test_the_same_function_gives_the_same_files(tmp_path: Path) -> None:
         assert getattr(made[0], file).read_bytes() == getattr(made[1], file).read_bytes()
     with pytest.raises(fusec.errors.InternalError):
         ElfObject(made[0].shared.read_bytes())  # no relocatable object
-
-
-def test_a_strided_example_stands_for_arrays_in_c_order(tmp_path: Path) -> None:
-    def picked(x: Any, i: Any) -> Any:
-        return x[i] + x[::-1][i]
-
-    x, i = rng.random(40)[::2], np.arange(60)[::-3] % 20
-    made = fusec.export_c({"picked": (picked, (x, i))}, tmp_path / "dense", V3)
-    code, (out,), _ = loaded(made)["picked"]([x, i])
-    assert code == 0
-    assert np.array_equal(out, fusec.jit(picked)(x, i))
-
-
-def test_numbers_are_passed_by_value(tmp_path: Path) -> None:
-    def mixed(a: Any, b: Any, c: Any, d: Any, x: Any) -> Any:
-        return x * a + b * c - d
-
-    given = (np.float32(1.5), np.int16(-7), np.complex128(2 - 1j), np.bool_(True))
-    made = fusec.export_c({"mixed": (mixed, (*given, SPEC((4,))))}, tmp_path / "mixed", V3)
-    x = rng.random(4)
-    code, (out,), _ = loaded(made)["mixed"]([*given, x])
-    assert code == 0
-    assert np.array_equal(out, fusec.jit(mixed)(*given, x))
-    assert number(made.functions[0].arguments[0], np.float32(2.0))[0].value == 2.0

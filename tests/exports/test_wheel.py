@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import subprocess
@@ -141,3 +142,16 @@ def test_bad_input(wheel: Path, tmp_path: Path) -> None:
         fusec.wheel_stub(wheel.parent, "one")
 
 
+
+
+def test_results_that_no_code_computes_are_in_the_docstring(tmp_path: Path) -> None:
+    def both(x: Any) -> Any:
+        return x, x + 1.0, 'a "b" \\'
+
+    library = fusec.export_c({"both": (both, (fusec.TensorSpec((3,)),))}, tmp_path / "lib", ("v3",))
+    fusec.wheel_stub(library.folder)
+    text = (library.folder / "python" / "lib" / "__init__.py").read_text()
+    (function,) = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)]
+    shown = ast.get_docstring(function) or ""
+    assert "result 0 is the argument x" in shown
+    assert repr('a "b" \\') in shown

@@ -98,3 +98,8 @@ def test_bits_and_sums_of_integers() -> None:
     x, y = np.array([1, -2, 3, 0], np.int32), np.array([-1, 2, 3, 0], np.int32)
     check(lambda x, y: ((x > 0) & (y > 0), (x > 0) | ~(y > 0), (x > 0) ^ (y > 0), x & y, ~x), x, y)
     check(lambda x: x.sum(), np.array([2**53 + 1, 2**53 + 2]))
+
+
+def test_a_ufunc_is_refused_with_the_cure() -> None:
+    with pytest.raises(TypeError, match=r"lambda x: np\.sign\(x\)"):
+        fusec.to_onnx(np.sign, (fusec.TensorSpec((3,)),))

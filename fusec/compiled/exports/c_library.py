@@ -40,6 +40,10 @@ class CLibrary:
     functions: tuple[ExportedFunction, ...]
     fields: tuple[CField, ...] = ()  # of the state
 
+    def __repr__(self) -> str:  # sizes among the fields outlived their trace, and have no text
+        names = ", ".join(f.name for f in self.functions)
+        return f"<fusec.export_c {self.folder}: {names}>"
+
     @property
     def header(self) -> Path:
         return self.folder / f"{self.name}.h"

@@ -163,9 +163,11 @@ def _definition(function: Mapping[str, Any]) -> list[str]:
     head = ", ".join([*names, *(["*", *state] if state else [])])
     shown = [_shown(p) for p in function["arguments"]]
     gives = [_shown(p) for p in function["results"] if not p["counted"]]
+    text = " ".join(function["text"].split()).replace("\\", r"\\").replace('"', r'\"')
     return [f"def {called}({head}):",
             f'    """{"; ".join(shown) or "No arguments"}.', "",
-            f"    Gives {'; '.join(gives) or 'None'}.", '    """',
+            f"    Gives {'; '.join(gives) or 'None'}.",
+            *(["", f"    Of the exported function {text}."] if text else []), '    """',
             f'    return _library.functions["{name}"]({", ".join(passed)})']
 
 

@@ -21,6 +21,7 @@ from fusec.ir.sizes.polynomials import Call, Size
 from fusec.ir.sizes.size_questions import Computed
 from fusec.ir.types import TensorType
 from fusec.ops.calls.checks import has_effects
+from fusec.ops.graphs.admit import NotAdmittedError
 from fusec.state.variable import Variable
 from fusec.trace.facts.layout import contiguous
 from fusec.trace.objects.variables import storage_of
@@ -97,9 +98,21 @@ class _Replayed:
         has_names = any(node.graphs or not all(t.is_static for t in node.types)
                         for node in graph.nodes)
         self.graph = self.own.graph(graph) if has_names else graph
-        self.given = [*given, *(self._outside(o.value) for o in signature.outside)]
+        outside = [self._outside(o.value) for o in signature.outside]
+        self.given = [*given, *outside]
+        self._check_outside(graph, len(given))
         self.new: dict[int, Node | Value] = {}
         self.results: dict[int, TracedArray] = {}
+
+    def _check_outside(self, graph: Graph, first: int) -> None:
+        """Raise where a value from outside has not the type that the graph was admitted with:
+        what follows from the type, bounds for one, would not hold."""
+        for value, x in zip(graph.inputs[first:], self.given[first:], strict=True):
+            if (x.type.dtype, x.type.kind, x.type.shape) != (
+                    value.type.dtype, value.type.kind, value.type.shape):
+                raise NotAdmittedError(
+                    f"the saved function {self.signature.name} is not admitted: its value from "
+                    f"outside {value.node.name[:60]} is {x.type}, and its graph says {value.type}")
 
     def _outside(self, value: Any) -> TracedArray:
         if isinstance(value, Variable):

@@ -9,6 +9,7 @@ slices, axes and permutations lie within their operands.  An attribute that only
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -253,13 +254,15 @@ def well_formed(type_: TensorType, most_bytes: int) -> None:
     if type_.kind == "weak":
         require(type_.dtype in _WEAK, f"no Python number is {type_.dtype}")
     require(type_.rank <= 32, f"{type_.rank} axes are more than 32")
-    require(all(map(is_size, type_.shape)), f"a size of {type_} may be negative, or is too large")
+    if not all(map(is_size, type_.shape)):
+        raise NotAdmitted(f"a size of {type_} may be negative, or is too large")
     fixed = TensorType(type_.dtype, tuple(s for s in type_.shape if type(s) is int))
-    require(fixed.nbytes <= most_bytes,
-            f"a value of type {type_} takes {fixed.nbytes} bytes, more than the {most_bytes} of "
-            f"this machine")
+    if fixed.nbytes > most_bytes:
+        raise NotAdmitted(f"a value of type {type_} takes {fixed.nbytes} bytes, more than the "
+                          f"{most_bytes} of this machine")
 
 
+@lru_cache(maxsize=256)
 def check_device(constraint: str) -> None:
     """A node's place can be read, and is no device that computes nothing."""
     place, lossy, sends = constraint.partition("~")

@@ -215,8 +215,9 @@ class _Scope:
             check_read(value, node.op)
         attrs = self._attrs(row, node)
         types = tuple(row.infer([v.type for v in inputs], attrs))
-        require(types == node.types, f"its type is {_shown(node.types)}, it says; by the rule of "
-                f"{node.op} it is {_shown(types)}")
+        if types != node.types:
+            raise NotAdmitted(f"its type is {_shown(node.types)}, it says; by the rule of "
+                              f"{node.op} it is {_shown(types)}")
         for type_ in types:
             well_formed(type_, self.whole.limits.most_bytes)
         _check_dtypes(row, inputs, types)
@@ -326,20 +327,23 @@ class _Scope:
 def _check_dtypes(row: Op, inputs: list[Value], types: tuple[TensorType, ...]) -> None:
     """Raises for dtypes that the op has no kernel for, and where NumPy's result has another."""
     if row.kind not in ("elementwise", "reduce", "scan", "composite"):
-        if row.name == "Iota":
-            require(types[0].dtype in claimed_dtypes(row), f"it does not give {types[0].dtype}")
+        if row.name == "Iota" and types[0].dtype not in claimed_dtypes(row):
+            raise NotAdmitted(f"it does not give {types[0].dtype}")
         return
     computed = inputs[1:] if row.name == "Where" else inputs[:1] if row.mixes_dtypes else inputs
+    claimed = claimed_dtypes(row)
     for value in computed:
-        require(value.dtype in claimed_dtypes(row), f"{row.name} does not take {value.dtype}")
+        if value.dtype not in claimed:
+            raise NotAdmitted(f"{row.name} does not take {value.dtype}")
     if row.name in PYTHON_OPERATORS and all(v.type.is_weak for v in inputs):
         one = PYTHON_OPERATORS[row.name](*(v.dtype.type(1).item() for v in inputs))
         require(np.asarray(one).dtype == types[0].dtype, f"Python gives {type(one).__name__}")
     elif row.ufunc is not None and row.kind == "elementwise":
         given = tuple(v.dtype for v in inputs)
         resolved = row.ufunc.resolve_dtypes((*given, *(None,) * row.ufunc.nout))
-        require(resolved == (*given, types[0].dtype), f"NumPy's {row.ufunc.__name__} gives "
-                f"{resolved[-1]} of {', '.join(map(str, given))}: a Cast is missing")
+        if resolved != (*given, types[0].dtype):
+            raise NotAdmitted(f"NumPy's {row.ufunc.__name__} gives {resolved[-1]} of "
+                              f"{', '.join(map(str, given))}: a Cast is missing")
 
 
 def _is_name(name: Any) -> bool:

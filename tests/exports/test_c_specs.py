@@ -1,0 +1,83 @@
+"""What libraries for C are made of: functions and specs that are refused, examples, numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fusec
+
+from .calling import number
+from .test_c_library import V3, loaded, pytestmark, scale
+
+__all__ = ["pytestmark"]
+SPEC = fusec.TensorSpec
+rng = np.random.default_rng(40)
+
+
+def test_all_that_needs_python_is_refused_at_once(tmp_path: Path) -> None:
+    def sorts(x: Any) -> Any:
+        return np.sort(x) + np.unique(x).sum()
+
+    def draws(x: Any) -> Any:
+        return x + np.random.default_rng(3).normal()
+
+    def counts(x: Any) -> Any:
+        global total
+        total = str(len(x))
+        return x
+
+    with pytest.raises(fusec.UnsupportedError) as caught:
+        fusec.export_c({"sorts": (sorts, (SPEC((None,)),)), "draws": (draws, (SPEC((None,)),)),
+                        "counts": (counts, (SPEC((3,)),))}, tmp_path / "none", V3)
+    text = str(caught.value)
+    for part in ("np.sort", "sorts", "draws", "counts", "test_c_specs.py"):
+        assert part in text
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(("changed", "text"), [
+    ({"levels": ("v9",)}, "v3"), ({"levels": ()}, "v3"),
+    ({"levels": ("v3", "aarch64")}, "machines"),
+    ({"threads": "many"}, "none"), ({"path": "1st"}, "letter"),
+    ({"functions": {"a b": (scale, ())}}, "letter"), ({"functions": {}}, "function")])
+def test_bad_input(tmp_path: Path, changed: dict[str, Any], text: str) -> None:
+    given: dict[str, Any] = {"functions": {"scale": (scale, (SPEC((None,)), 2.0))},
+                             "path": "lib", "levels": V3, "threads": "none"} | changed
+    with pytest.raises(ValueError, match=text):
+        fusec.export_c(given.pop("functions"), tmp_path / given.pop("path"), **given)
+
+
+def test_a_strided_example_stands_for_arrays_in_c_order(tmp_path: Path) -> None:
+    def picked(x: Any, i: Any) -> Any:
+        return x[i] + x[::-1][i]
+
+    x, i = rng.random(40)[::2], np.arange(60)[::-3] % 20
+    made = fusec.export_c({"picked": (picked, (x, i))}, tmp_path / "dense", V3)
+    code, (out,), _ = loaded(made)["picked"]([x, i])
+    assert code == 0
+    assert np.array_equal(out, fusec.jit(picked)(x, i))
+
+
+def test_numbers_are_passed_by_value(tmp_path: Path) -> None:
+    def mixed(a: Any, b: Any, c: Any, d: Any, x: Any) -> Any:
+        return x * a + b * c - d
+
+    given = (np.float32(1.5), np.int16(-7), np.complex128(2 - 1j), np.bool_(True))
+    made = fusec.export_c({"mixed": (mixed, (*given, SPEC((4,))))}, tmp_path / "mixed", V3)
+    x = rng.random(4)
+    code, (out,), _ = loaded(made)["mixed"]([*given, x])
+    assert code == 0
+    assert np.array_equal(out, fusec.jit(mixed)(*given, x))
+    assert number(made.functions[0].arguments[0], np.float32(2.0))[0].value == 2.0
+
+
+def test_a_library_of_open_sizes_is_shown(tmp_path: Path) -> None:
+    def halves(x: Any) -> Any:
+        return x[: len(x) // 2] * 2.0
+
+    made = fusec.export_c({"halves": (halves, (SPEC((None,)),))}, tmp_path / "lib", V3)
+    assert repr(made) == f"<fusec.export_c {tmp_path / 'lib'}: halves>"
