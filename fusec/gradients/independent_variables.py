@@ -141,6 +141,9 @@ def _of_variable(trace: Trace, variable: Variable, name: str) -> Independent:
     return Independent(trace, variable.title, value, variable, variable)
 
 
+_OF_SPARSE = ("['indices']", "['row']")  # the first of its arrays that is no array of floats
+
+
 def no_derivative(trace: Trace, leaf: Any, path: str, name: str) -> Exception:
     """The error for a leaf that is no float."""
     dtype = getattr(leaf, "dtype", None)
@@ -148,6 +151,8 @@ def no_derivative(trace: Trace, leaf: Any, path: str, name: str) -> Exception:
     cure = "pass a float (2.0, x.astype(float))"
     if dataclasses.is_dataclass(leaf):  # or what else holds arrays, and is no container here
         cure = 'name the arrays that it holds, as in wrt="params.weights", or pass a dict of them'
+    elif path.endswith(_OF_SPARSE):
+        cure = 'differentiate by the elements of a sparse array, A: wrt="A.data"'
     elif name not in ("jvp", "vjp"):
         cure += ", or choose the arguments with argnums"
     return user_error(TypeError, f"{name} by {path}, which is no float", trace.loc, cure,

@@ -16,6 +16,7 @@ from fusec.dispatch.function import Function
 from fusec.errors import user_error
 from fusec.ops.derivatives import DIFFERENTIABLE
 from fusec.state.variable import Variable
+from fusec.trace.call.foreign_arrays import is_sparse_class
 from fusec.trace.values.array import TracedArray
 from fusec.trace.values.trace import Trace, assign
 
@@ -49,8 +50,8 @@ def by_path(
     if _holds_attributes(x):
         raise user_error(
             TypeError, f"{name} by {path}, which is no array", trace.loc,
-            f'go on to the arrays that it holds: wrt="{path}.weights"',
-            values=[(path, type(x).__name__)])
+            f'go on to the arrays that it holds: wrt="{path}.{_example(x)}"',
+            values=[(path, x.__class__.__name__)])
     x = trace.hooks.call(trace.hooks.where, _itself, x)
     if isinstance(x, (float, complex)) or (type(x) is TracedArray and x.storage is None):
         raise user_error(
@@ -74,6 +75,11 @@ def _holds_attributes(x: Any) -> bool:
     """Whether it is an object of a class of the user's, and no array or number."""
     return hasattr(x, "__dict__") and not isinstance(x, (np.ndarray, np.generic, TracedArray)) and (
         not hasattr(x, "__array__"))
+
+
+def _example(x: Any) -> str:
+    """An attribute that such an object may hold an array in."""
+    return "data" if is_sparse_class(x.__class__) else "weights"
 
 
 def _itself(x: Any) -> Any:

@@ -50,7 +50,7 @@ def taken_flat(args: Sequence[Any], names: Sequence[str]) -> list[Any] | None:
         if type(arg) in _PLAIN:
             continue
         taker = _takers.get(type(arg))
-        if taker is None or taker is _of_sparse:
+        if taker is None:
             return None
         if views is None:
             views = list(args)

@@ -42,7 +42,8 @@ def taken(x: Any, path: str) -> SparseArray:
         data, first = data[:count], first[:count]  # behind them there may be room
     elif not len(data) == len(first) == len(second):
         raise _malformed(path, "row and col", min(len(first), len(second)), len(data))
-    extent = np.broadcast_to(_NOTHING, x.shape)
+    extent = np.ndarray(x.shape, np.int8, _NOTHING, 0, (0, 0))  # no memory of its own: quick
+    extent.flags.writeable = False
     return SparseArray(format, kind, (data, first, second), extent)
 
 

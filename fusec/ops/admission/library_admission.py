@@ -19,7 +19,7 @@ import numpy as np
 from fusec.ir import Node, TensorType
 from fusec.ir.sizes.dims import symbols_of
 
-from ..calls.named_functions import LIBRARY_CALLS, find_scipy, find_ufunc
+from ..calls.named_functions import LIBRARY_CALLS, find_scipy, find_ufunc, ufunc_behind
 from .admission import MOST_SIZE, require
 
 _NUMPY = """
@@ -191,7 +191,8 @@ def _has_ufunc(name: str) -> bool:
         return isinstance(getattr(np, name, None), np.ufunc)
     import scipy.special
 
-    return isinstance(getattr(scipy.special, name.removeprefix("special."), None), np.ufunc)
+    held = getattr(scipy.special, name.removeprefix("special."), None)
+    return isinstance(ufunc_behind(held), np.ufunc)
 
 
 def _ufunc(args: Sequence[Any], named: Mapping[str, Any]) -> tuple[None, Sequence[Any]]:

@@ -52,8 +52,15 @@ def find_ufunc(name: str) -> np.ufunc:
     if name.startswith("special."):
         import scipy.special
 
-        return getattr(scipy.special, name.removeprefix("special."))
+        return ufunc_behind(getattr(scipy.special, name.removeprefix("special.")))
     return getattr(np, name)
+
+
+def ufunc_behind(function: Any) -> Any:
+    """The ufunc that a function of ``scipy.special`` wraps where SCIPY_ARRAY_API is set; else the
+    function."""
+    inner = getattr(function, "__wrapped__", None)
+    return inner if isinstance(inner, np.ufunc) else function
 
 
 def find_scipy(name: str) -> Any:

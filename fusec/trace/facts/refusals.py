@@ -28,6 +28,9 @@ _SUBCLASS_CURES = {
 }
 
 
+_SHORT = ("bfloat16", "float8", "float6", "float4")  # of ml_dtypes
+
+
 def is_compiled(dtype: np.dtype) -> bool:
     """Whether it is compiled: bool, integers, floats and complex numbers, in native order."""
     if not dtype.isnative:
@@ -67,6 +70,8 @@ def check_dtype(dtype: np.dtype, what: str, loc: Loc | None = None) -> None:
 
 
 def _dtype_cure(dtype: np.dtype) -> str:
+    if dtype.name.startswith(_SHORT):  # of the kind "V"
+        return "use x.astype(np.float32), and convert the result back"
     if dtype.kind == "f":
         return f"use x.astype(np.float{32 if dtype.itemsize < 4 else 64})"
     return _CURES.get(dtype.kind, "convert it with x.astype(...)")

@@ -44,6 +44,8 @@ _READING = frozenset({"get", "__getitem__", "__contains__", "keys", "values", "i
 
 def is_decimal(x: Any) -> bool:
     """Whether it is a decimal, or a function or class of module `decimal`."""
+    if isinstance(x, ModuleType):  # which may have a `__getattr__` of its own
+        return False
     return "decimal" in (type(x).__module__, getattr(x, "__module__", None))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.code_roles import is_ours
 from fusec.errors import unsupported
 from fusec.ir.graph import Loc
 from fusec.state.variable import Variable
@@ -246,6 +247,7 @@ def store(
     """Bind an attribute that the class's own code does not; ``past_class``: whatever it says,
     as ``object.__setattr__`` does."""
     check_write(hooks.trace, obj, f"assigning to the attribute {name!r}")
+    _check_kept(hooks, obj, name)
     is_local = id(obj) in hooks.trace.local.objects
     if not is_local or _is_older(hooks, obj, name):
         hooks.attributes.write(obj, name, value)
@@ -255,6 +257,21 @@ def store(
         Hooks.setattr(hooks, where, value, obj, name)
     else:
         object.__setattr__(obj, name, value)
+
+
+def _is_fusecs(kind: type) -> bool:
+    return is_ours(vars(sys.modules[kind.__module__]))
+
+
+def _check_kept(hooks: TracingHooks, obj: Any, name: str) -> None:
+    """Raise for an attribute of one of fusec's own objects that stand for the caller's: what is
+    bound here would not be there."""
+    kept = vars(type(obj)).get("KEPT_ATTRIBUTES")
+    if kept is not None and _is_fusecs(type(obj)) and (
+            name not in kept or name in vars(obj)):
+        raise unsupported(
+            f"assigning to the attribute {name!r} of a sparse array", loc=hooks.loc,
+            cure="keep it in a variable, or in an object of your own")
 
 
 def delete(hooks: TracingHooks, where: Where, obj: Any, name: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fusec.errors import unsupported
+from fusec.ops.calls.named_functions import ufunc_behind
 
 from ..index.gathers import ufunc_at
 from ..library.calls import call_library
@@ -72,4 +73,4 @@ def call_method_of_library(
 def is_scipys(ufunc: np.ufunc) -> bool:
     """Whether it is a public function of ``scipy.special``, which the caller has imported."""
     module = sys.modules.get("scipy.special")
-    return module is not None and getattr(module, ufunc.__name__, None) is ufunc
+    return module is not None and ufunc_behind(getattr(module, ufunc.__name__, None)) is ufunc

@@ -72,6 +72,10 @@ def _without_row(
 ) -> Any:
     """A ufunc or a method of it that traced values do not answer for."""
 
+    if set("".join(ufunc.types)) == set("O->"):
+        raise unsupported(
+            f"{ufunc.__name__}, of np.frompyfunc, whose results are arrays of objects,",
+            loc=trace.loc, cure="np.vectorize(f)(x), or fusec.vmap(f)(x), which give numbers")
     if method == "__call__" and ufunc in formulas.FORMULAS and not _AXES & set(kwargs):
         return formulas.call(trace, ufunc, inputs, dict(kwargs))
     if method == "outer":

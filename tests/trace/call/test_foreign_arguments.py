@@ -248,3 +248,14 @@ def test_pandas() -> None:
     instant = pandas.Timestamp("2020-01-01")
     found = fusec.jit(lambda x, t: x + t.year, static="t")(np.ones(2), instant)
     np.testing.assert_array_equal(found, [2021, 2021])
+
+
+def test_short_floats_name_the_cure() -> None:
+    short = pytest.importorskip("ml_dtypes").bfloat16
+    with pytest.raises(TypeError, match=r"use x\.astype\(np\.float32\)"):
+        fusec.jit(lambda x: x * 2)(np.ones(3).astype(short))
+
+
+def test_frompyfunc_names_vectorize() -> None:
+    with pytest.raises(fusec.UnsupportedError, match=r"np\.vectorize\(f\)\(x\)"):
+        fusec.jit(lambda x: np.frompyfunc(lambda v: 2 * v, 1, 1)(x))(np.ones(3))

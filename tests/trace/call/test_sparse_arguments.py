@@ -321,3 +321,37 @@ def test_lanes_of_sparse_arrays_are_refused() -> None:
         fusec.vmap(lambda a: a.data * 2)(a)
     with pytest.raises(ValueError, match="lanes of a sparse array"):
         fusec.vmap(lambda a, x: a * x[0], in_axes=(None, 0))(a, WHOLE)
+
+
+def test_attributes_of_the_programs_own_are_refused() -> None:
+    def f(A: Any, x: Any) -> Any:
+        A.label = 3
+        return A @ x
+
+    def g(A: Any, x: Any) -> Any:
+        A.format = "csc"
+        return A @ x
+
+    for function in (f, g):
+        with pytest.raises(UnsupportedError, match="of a sparse array is not supported"):
+            fusec.jit(function)(sparse.csr_array(np.eye(3)), np.ones(3))
+
+
+@pytest.mark.parametrize("options", [{}, {"wrt": "A"}])
+def test_gradients_by_the_whole_array_name_its_elements(options: dict[str, str]) -> None:
+    def loss(A: Any) -> Any:
+        return (A.data ** 2).sum()
+
+    with pytest.raises(TypeError, match=r'wrt="A\.data"'):
+        fusec.grad(loss, **options)(sparse.csr_array(np.eye(3)))
+
+
+def test_an_array_given_twice_is_changed_for_both() -> None:
+    def f(A: Any, B: Any) -> Any:
+        A.data[:] = 2 * A.data
+        return B @ np.ones(3)
+
+    given, plain = sparse.csr_array(np.eye(3)), sparse.csr_array(np.eye(3))
+    compiled = fusec.jit(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(given, given), f(plain, plain))

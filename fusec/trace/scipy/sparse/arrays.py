@@ -41,6 +41,8 @@ class SparseArray(Refusing):
     """``parts``: data, indices and indptr, or data, row and col of a COO array.  ``extent`` has its
     shape.  ``kind``: of SciPy's classes "array" or "matrix"."""
 
+    # Bound once, in `__init__`; the program's own attributes would not reach the caller's array.
+    KEPT_ATTRIBUTES = ("format", "kind", "parts", "extent")
     __array_ufunc__ = None  # NumPy's operators leave it to the methods here
 
     @property  # type: ignore[misc]

@@ -1,0 +1,72 @@
+"""Functions of SciPy and scikit-learn that are written for the array API standard, compiled.
+
+In a process of its own: SciPy reads SCIPY_ARRAY_API when it is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("scipy")
+
+_COMPARE = """
+import numpy as np
+import fusec
+rng = np.random.default_rng(0)
+x, y = rng.random((6, 50)) + 0.1, rng.random((6, 50)) + 0.1
+
+def same(f, *args):
+    with np.errstate(all="raise"):
+        got, want = fusec.jit(f)(*args), f(*args)
+    np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-13)
+    print("compiled")
+"""
+_SCIPY = _COMPARE + """
+from scipy import cluster, fft, integrate, signal, special, stats
+same(lambda x: stats.zscore(x, axis=1), x)
+same(lambda x: stats.gzscore(x, axis=1), x)
+same(lambda x, y: stats.zmap(x, y, axis=1), x, y)
+same(lambda x: special.logsumexp(x, axis=1), x)
+same(lambda x: special.softmax(x, axis=1), x)
+same(lambda x: special.log_softmax(x, axis=1), x)
+same(lambda x: special.erf(x), x)
+same(lambda x: special.expit(x), x)
+same(lambda x, y: special.xlogy(x, y) + special.rel_entr(x, y), x, y)
+same(lambda x: special.j0(x), x)
+same(lambda x: integrate.trapezoid(x, axis=1), x)
+same(lambda x: integrate.simpson(x, axis=1), x)
+same(lambda x: signal.detrend(x), x)
+same(lambda x: signal.hilbert(x), x)
+same(lambda x: cluster.vq.whiten(x.T), x)
+same(lambda x: fft.rfft(x), x)
+"""
+_SKLEARN = _COMPARE + """
+import sklearn
+from sklearn import metrics
+sklearn.set_config(array_api_dispatch=True, assume_finite=True)
+same(lambda x, y: metrics.mean_squared_error(x, y), x, y)
+same(lambda x, y: metrics.mean_absolute_error(x, y), x, y)
+same(lambda x, y: metrics.r2_score(x, y), x, y)
+"""
+
+
+def _run(program: str) -> int:
+    """How many functions were compiled, and gave what SciPy gives."""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return ran.stdout.count("compiled")
+
+
+def test_functions_of_scipy() -> None:
+    assert _run(_SCIPY) == 16
+
+
+def test_metrics_of_sklearn() -> None:
+    pytest.importorskip("sklearn")
+    assert _run(_SKLEARN) == 3
