@@ -2,7 +2,7 @@
 # (with venv and pip), make and a package index, and makes what else it needs under .venv.
 #
 #   make demo          the benchmark: every program, eager against compiled
-#   make test          the test suite, on every core, of functions with many cases a fifth, others
+#   make test          the test suite, on every core, of functions with many cases an eighth, others
 #                      each day (ROTATION=number: those of another day); then alone what measures
 #                      time or memory
 #   make test-all      with all cases
@@ -64,7 +64,7 @@ demo: $(VENV)/stamp-bench
 
 env: $(VENV)/stamp-test
 
-test: ONE_CASE_IN := 5
+test: ONE_CASE_IN := 8
 test-all: ONE_CASE_IN := 1
 test test-all: $(VENV)/stamp-test
 	$(BIN) -m pytest -n auto --maxprocesses 8 --durations 20 --one-case-in $(ONE_CASE_IN) \

@@ -3,7 +3,8 @@
 ``make test-versions``, or ``.ci/versions.py --tested PYTHON`` after a whole run of the suite on
 PYTHON, whose versions are then left out.  Environments are made under .venv-versions, from the
 package index, when pyproject.toml has changed since; two parts run side by side.  An interpreter
-that is not found is named; the exit status is 1 when a part fails or nothing ran.
+that is not found is named; the exit status is 1 when a part fails or nothing ran.  Each
+environment runs half of the files, others each day: of one Python the two halves, with two NumPys.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ class Environment:
     version: str
     numpy: str
     base: str
+    half: int
 
     @property
     def folder(self) -> Path:
@@ -116,8 +118,9 @@ class Environment:
             made = time.monotonic() - start
             versions = run(self.python, "-c", VERSIONS).strip()
             # What measures time or memory needs the machine to itself, and two parts share it.
-            text = run(self.python, "-m", "pytest", "--part", "-m", "not alone", "-o", "addopts=",
-                       "--import-mode=importlib", "-p", "no:cacheprovider", "--tb=short")
+            text = run(self.python, "-m", "pytest", "--part", "--half", str(self.half),
+                       "-m", "not alone", "-o", "addopts=", "--import-mode=importlib",
+                       "-p", "no:cacheprovider", "--tb=short")
         except StepFailed as failure:
             return False, f"FAILED: {title}\n{str(failure)[-8000:]}"
         counts = text.strip().splitlines()[-1].strip("= ")
@@ -143,14 +146,16 @@ def environments(tested: str | None) -> list[Environment]:
     """All that can be made, those absent named."""
     whole = run(tested, "-c", PROBE).split()[0] if tested else None
     made = []
-    for version in supported():
+    for number, version in enumerate(supported()):
         base = interpreter(version)
         if base is None:
             print(f"Python {version}: NOT TESTED, no python{version} on PATH or among pyenv's")
             continue
-        made += [Environment(version, numpy, base) for numpy in ("newest", "oldest")
+        made += [Environment(version, numpy, base, (number + other) % 2)
+                 for other, numpy in enumerate(("newest", "oldest"))
                  if (version, numpy) != (whole, "newest")]
-    return made
+    # Bytecode that one has written is read by the next of its Python, if that comes later.
+    return sorted(made, key=lambda environment: environment.numpy)
 
 
 def make_uv() -> None:

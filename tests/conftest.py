@@ -2,7 +2,8 @@
 of a run have one, and runs that are told one by FUSEC_TEST_CACHE.
 
 ``--part`` runs every eightieth test of each file, and fewer random programs, for the Pythons and
-NumPys beside the first.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device,
+NumPys beside the first; ``--half 0`` and ``--half 1`` of it a half of the files each, others each
+day.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device,
 ``/device:HEAP:0`` in that of `heap_backend`, but for those marked ``one_device``; ``--one-in 200``
 every two hundredth, from another one each day.  ``--one-case-in 5`` runs a fifth of the cases of
 each function that has many, others each day, in the folders of `PRODUCTS`, and of those marked
@@ -20,6 +21,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +42,7 @@ os.environ["FUSEC_PROGRESS"] = "0"  # a slow machine adds no lines to what child
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", action="store_true", help=f"every {PART}th test of each file")
+    parser.addoption("--half", type=int, choices=(0, 1), help="of the files, others each day")
     parser.addoption("--on-device", default="", help="the device that tests run on")
     parser.addoption("--one-in", type=int, default=1, help="of so many tests, others each day")
     parser.addoption("--one-case-in", type=int, default=1,
@@ -49,6 +52,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--part"):
         os.environ["FUZZ_FEW"] = "30"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of the other half are not even imported; None leaves it to others."""
+    half = config.getoption("--half")
+    if half is None or collection_path.suffix != ".py":
+        return None
+    number = zlib.crc32(str(collection_path.relative_to(config.rootpath)).encode())
+    return True if (number + rotation()) % 2 != half else None
 
 
 def pytest_report_header(config: pytest.Config) -> str:

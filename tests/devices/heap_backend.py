@@ -1,4 +1,4 @@
-"""A device with memory of its own: arrays in a `bytearray`, kernels through the interpreter of loop
+"""A device with memory of its own: arrays in mapped memory, kernels through the interpreter of loop
 IR.  This file and the line ``KINDS["heap"] = KIND`` are all that there is to it.
 
 An array is NumPy's, over addresses that no memory has: the host may shape and slice it, and whoever
@@ -8,6 +8,7 @@ reads or writes an element of it without `HeapArrays` ends the process.
 from __future__ import annotations
 
 import math
+import mmap
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -32,10 +33,11 @@ Range = tuple[int, int]
 
 
 class Heap:
-    """Ranges of a `bytearray`, each in the first gap that is large enough."""
+    """Ranges of mapped memory, which takes none before it is used, each in the first gap that is
+    large enough."""
 
     def __init__(self, nbytes: int) -> None:
-        self.memory = bytearray(nbytes)
+        self.memory = mmap.mmap(-1, nbytes)
         self._gaps: list[Range] = [(0, nbytes)]
         self._dropped: list[Range] = []  # finalizers run anywhere: they only append to it
         self._lock = locks.Lock()
