@@ -255,3 +255,30 @@ def test_a_long_chain_is_not_computed_anew_by_every_kernel_that_reads_from_it() 
     graph = fusec.jit(steps).trace(np.linspace(0, 1, 50)).optimize().graph
     bodies = [len(n.attrs["body"].nodes) for n in graph.nodes if n.op == "Fused"]
     assert len(bodies) >= 20 and sorted(bodies)[-2] < 20, bodies  # the last one stacks the tops
+
+
+def test_the_reason_says_what_is_between_two_kernels() -> None:
+    @fusec.jit
+    def branches(x):  # type: ignore[no-untyped-def]
+        y, total = np.exp(x) * 2, x.sum()
+        if total > 3:
+            total = total - y[0] * y[1]
+        return y + total
+
+    @fusec.jit
+    def repeats(x):  # type: ignore[no-untyped-def]
+        y, total = np.exp(x) * 2, x.sum()
+        while total > 1e3:
+            total = total * 0.5 - y[0]
+        return y + total
+
+    @fusec.jit
+    def solves(x):  # type: ignore[no-untyped-def]
+        y = np.exp(x) * 2
+        return y + np.linalg.solve(np.eye(3) * 2 + x[0], y[:3])[0]
+
+    for f, op, between in (
+            (branches, "Cond", "branch or loop"), (repeats, "Loop", "branch or loop"),
+            (solves, "LinalgSolve", "library call")):
+        reasons = fusec.explain(f, np.arange(9.0)).boundaries
+        assert any(f"({op}): a {between} is between them" in str(r) for r in reasons), reasons
