@@ -27,7 +27,7 @@ from .summary_files import EventFile
 _NOBODY = -1  # of `_state`: no writer
 _open: list[Writer] = []  # the innermost last
 _changing = locks.Lock()
-_CHANNELS = (1, 3, 4)
+_CHANNELS, _STEPS = (1, 3, 4), 1 << 63
 
 
 class Writer:
@@ -152,6 +152,8 @@ def record(kind: str, name: Any, value: Any, step: Any) -> None:
     if not isinstance(name, str):
         raise user_error(TypeError, f"fusec.summary.{kind}: the name is {_titled(name)}", loc,
                          "give it a str, that is known while tracing")
+    if kind != "text" and (value is None or isinstance(value, (str, bytes))):
+        raise _refused(kind, value, "numbers are needed", loc, "fusec.summary.text writes words")
     if trace is None or kind == "text":
         checked = _CHECKS[kind](value, loc)
     if trace is None:
@@ -189,12 +191,22 @@ def _no_integer(title: str, loc: Any) -> Exception:
     return user_error(TypeError, f"a summary's step is {title}", loc, "give it an integer")
 
 
-def _write(kind: str, name: str, value: Any, step: Any) -> None:
-    """Write now; nothing where no writer is open any more."""
+def _number(step: Any) -> int:
+    """A step; raises ``TypeError`` for one that is no integer, ``ValueError`` beyond 64 bits."""
     try:
         number = operator.index(step)
     except TypeError:
         raise _no_integer(_titled(step), None) from None
+    if step is True or step is False:
+        raise _no_integer(_titled(step), None)
+    if not -_STEPS <= number < _STEPS:  # the whole event would be refused, when it is written
+        raise user_error(ValueError, f"a summary's step is {number}, beyond 64 bits")
+    return number
+
+
+def _write(kind: str, name: str, value: Any, step: Any) -> None:
+    """Write now; nothing where no writer is open any more."""
+    number = _number(step)
     try:
         writer = _open[-1]
     except IndexError:

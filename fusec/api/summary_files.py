@@ -12,6 +12,7 @@ import itertools
 import operator
 import os
 import time
+import warnings
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,7 @@ class EventFile:
         self._kept: list[_Summary] = []
         self._nbytes, self._since = 0, time.time()
         self._lock = locks.Lock()
+        self._folder = folder
         _files.add(self)
 
     def add(self, kind: str, name: str, value: Any, step: int) -> None:
@@ -87,6 +89,9 @@ class EventFile:
         _files.discard(self)
         self._write()
         self._writer.close()
+        if not self._folder.exists():
+            warnings.warn(f"the folder {self._folder} was removed while summaries were written to "
+                          "it: they are lost", RuntimeWarning, stacklevel=3)
 
 
 @atexit.register

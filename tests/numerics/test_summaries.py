@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -335,3 +336,62 @@ def test_the_digits_example_with_two_hundred_summaries(tmp_path: Path) -> None:
         np.testing.assert_allclose([e.value for e in found.Scalars(name)], values, rtol=1e-6)
     assert len(found.Histograms("W1")) == 40
     assert found.Histograms("W1")[-1].histogram_value.num == 64 * 96
+
+
+def test_steps_that_no_file_can_hold_lose_no_others(tmp_path: Path) -> None:
+    @fusec.jit
+    def noted(x: Any, i: int) -> Any:
+        fusec.summary.scalar("x", x, step=i)
+        return x
+
+    with fusec.summary.writer(tmp_path):
+        fusec.summary.scalar("x", 1.0, step=2**63 - 1)
+        for call in (lambda: fusec.summary.scalar("x", 2.0, step=2**63),
+                     lambda: fusec.summary.scalar("x", 2.0, step=-2**63 - 1)):
+            with pytest.raises(ValueError, match="beyond 64 bits"):
+                call()
+        for flag in (True, np.True_):
+            with pytest.raises(TypeError, match="a summary's step is"):
+                fusec.summary.scalar("x", 2.0, step=flag)
+        noted(3.0, 4)
+    assert scalars(tmp_path, "x") == [(2**63 - 1, 1.0), (4, 3.0)]
+
+
+@pytest.mark.parametrize("value", [None, "words"])
+def test_what_is_no_number_is_named(tmp_path: Path, value: Any) -> None:
+    def noted(x: Any) -> Any:
+        fusec.summary.scalar("x", value, step=0)
+        return x
+
+    with fusec.summary.writer(tmp_path):
+        for f in (noted, fusec.jit(noted)):
+            with pytest.raises(TypeError, match=f"fusec.summary.scalar of {value!r}: numbers"):
+                f(1.0)
+
+
+def test_a_folder_that_is_removed_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with pytest.warns(RuntimeWarning, match="run was removed while .* they are lost") as caught:
+        with fusec.summary.writer(folder):
+            fusec.summary.scalar("x", 1.0, step=0)
+            shutil.rmtree(folder)
+    assert caught[0].filename == __file__
+
+
+def test_summaries_prints_and_warnings_of_a_loop_keep_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @fusec.jit
+    def told(x: Any, n: int) -> Any:
+        for i in range(n):
+            fusec.print("a", i)
+            fusec.summary.scalar("x", x[i], step=i)
+            fusec.print("b", i, x[i], sep="|", end=";\n")
+        fusec.summary.scalar("sum", x.sum(), step=n)
+        return x[n]  # the check of it may repeat the call
+
+    with fusec.summary.writer(tmp_path), pytest.raises(IndexError):
+        told(np.arange(2.0), 2)
+    assert capsys.readouterr().out == "a 0\nb|0|0.0;\na 1\nb|1|1.0;\n"
+    assert scalars(tmp_path, "x") == [(0, 0.0), (1, 1.0)]
+    assert scalars(tmp_path, "sum") == [(2, 1.0)]
