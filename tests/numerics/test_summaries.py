@@ -371,10 +371,10 @@ def test_what_is_no_number_is_named(tmp_path: Path, value: Any) -> None:
 
 def test_a_folder_that_is_removed_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    with pytest.warns(RuntimeWarning, match="run was removed while .* they are lost") as caught:
-        with fusec.summary.writer(folder):
-            fusec.summary.scalar("x", 1.0, step=0)
-            shutil.rmtree(folder)
+    with (pytest.warns(RuntimeWarning, match="run was removed while .* they are lost") as caught,
+          fusec.summary.writer(folder)):
+        fusec.summary.scalar("x", 1.0, step=0)
+        shutil.rmtree(folder)
     assert caught[0].filename == __file__
 
 
