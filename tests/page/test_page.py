@@ -250,6 +250,22 @@ def test_a_loop_lights_up_with_its_code(browser: Chromium, pages: dict[str, Path
     assert any(text.startswith("Abs") for text in lit) and any("= abs(" in text for text in lit)
 
 
+def test_a_loop_is_found_from_its_line(browser: Chromium, tmp_path: Path) -> None:
+    def halves(x: Any) -> Any:
+        while x > 1:
+            x = x / 2
+        return x
+
+    browser.open(fusec.jit(halves).save_html(tmp_path / "halves.html", 9.0))
+    assert "Nothing stands out." in texts(browser, "p.fine")
+    assert texts(browser, "#main h2") == ["Branches and loops"]
+    line = next(t for t in texts(browser, "li") if "while x > 1" in t)
+    assert line.endswith("loop")
+    browser.click(*browser.at(".chip"))
+    browser.until("document.querySelector('.kernels-view tr.chosen') !== null")
+    assert "loop" in texts(browser, ".kernel-list tr.chosen")[0]
+
+
 def test_variables_and_broadcasts_are_shown(browser: Chromium, tmp_path: Path) -> None:
     w = fusec.Variable(np.ones(3), name="w")
     made = fusec.jit(lambda x, y: x @ w - y).concrete(np.ones((9, 3)), np.ones((9, 1)))

@@ -78,7 +78,7 @@
       kernel: Math.max(0, Math.min(part.kernels.length - 1, k + by))});
     const left = h("div.kernel-list", null,
       fusec.kernelTable(part, sources, runs, machine, control >= 0 ? -1 : k),
-      controls(part, sources, control), externs(part, sources),
+      fusec.controlTable(part, sources, control), externs(part, sources),
       fusec.roofline(part, runs, machine));
     const right = chosen ? await texts(chosen, part, sources, parts)
       : h("p.fine", null, "Nothing to show: no kernel, branch or loop.");
@@ -92,13 +92,13 @@
     shown: () => right.dispatchEvent(new Event("shown"))};
   };
 
-  function controls(part, sources, chosen) {
+  fusec.controlTable = (part, sources, chosen) => {
     if (!part.control.length) return null;
     return h("section", null, h("h2", null, "Branches and loops"), h("table.data", null, h("tbody",
       null, part.control.map((c, i) => h("tr", {class: i === chosen ? "chosen" : null},
         h("td", null, fusec.link(c.name, "kernels", {control: i})),
         h("td", null, fusec.place(sources, c.line)), h("td", null, c.reason))))));
-  }
+  };
 
   function externs(part, sources) {
     if (!part.externs.length) return null;

@@ -19,8 +19,9 @@
     const element = h("div.columns", null,
       h("div", null,
         h("p.counts", null, counts),
-        findings([...(head.findings || []), ...(report.findings || [])]),
+        findings([...(head.findings || []), ...(report.findings || [])], shown),
         fusec.kernelTable(kernels, sources, runs, head.machine),
+        fusec.controlTable(kernels, sources, -1),
         broadcasts(report.broadcasts || [], sources), variables(report),
         h("dl.facts", null, facts.map(([key, text]) => [h("dt", null, key), h("dd", null, text)])),
         asText(report.text)),
@@ -55,30 +56,35 @@
       h("summary", null, "the report of fusec.explain, as text"), box);
   }
 
-  function findings(list) {
-    if (!list.length) return h("p.fine", null, "One kernel does it all: nothing was left apart.");
+  function findings(list, shown) {
+    if (!list.length) {
+      return h("p.fine", null, shown.kernels === 1 && !shown.control
+        ? "One kernel does it all: nothing was left apart." : "Nothing stands out.");
+    }
     return h("section", null, h("h2", null, "Where to look"),
       h("ol.findings", null, list.map((one) => h("li", null,
         fusec.link(one.text, one.view, one.parts)))));
   }
 
-  // The program's lines, each with the kernels that compute it.
+  // The program's lines, each with the kernels that compute it, or the branch or loop that it begins.
   function program(sources, kernels, runs) {
     const share = timeOf(runs);
     const users = new Map();
-    kernels.kernels.forEach((kernel, k) => kernel.lines.forEach((number) => {
+    const use = (number, chip) => {
       if (number < 0) return;
       const [file, line] = sources.locs[number], key = `${file}:${line}`;
-      if (!users.has(key)) users.set(key, new Set());
-      users.get(key).add(k);
-    }));
+      if (!users.has(key)) users.set(key, new Map());
+      users.get(key).set(chip.name, chip);
+    };
+    kernels.kernels.forEach(({name, lines}, kernel) => lines.forEach(
+      (number) => use(number, {name, parts: {kernel}})));
+    kernels.control.forEach(({name, line}, control) => use(line, {name, parts: {control}}));
     return sources.files.map((file, f) => {
       const [from, lines] = around(file, f, sources);
       return fusec.pane(fusec.short(file.name), lines, {first: from, decorate: (i) => {
         const found = users.get(`${f}:${from + i}`);
-        return found && h("span.chips", null, [...found].map((k) => fusec.link(
-          kernels.kernels[k].name, "kernels", {kernel: k, line: from + i},
-          {class: "chip", "data-tip": share(kernels.kernels[k].name)})));
+        return found && h("span.chips", null, [...found.values()].map(({name, parts}) => fusec.link(
+          name, "kernels", {...parts, line: from + i}, {class: "chip", "data-tip": share(name)})));
       }, link: (i) => users.has(`${f}:${from + i}`)}).element;
     });
   }
