@@ -51,7 +51,9 @@ def agree(fake: FakeCupy, f: Callable[..., Any], *args: np.ndarray, calls: int =
         for one, other in zip(*map(optree.tree_leaves, (got, want)), strict=True):
             one = one.get() if isinstance(one, FakeArray) else one
             assert type(one) is type(other)
-            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+            # Sums of 30 products: BLAS adds them in another order where an operand is transposed.
+            tolerance = 4e-6 if np.asarray(other).dtype == np.float32 else 1e-8
+            np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
     assert g.trace_count == 1 and g.traces[0].gpu_call.function is not None, g.traces[0].gpu_call
     return asked
 

@@ -94,11 +94,18 @@ class Link:
         self._watching.cancel()
 
     async def _watch(self) -> None:
-        """Health checks: a worker that does not answer is lost."""
+        """Health checks: a worker that does not answer is lost.  Time in which this event loop
+        could not run, so that no answer was read, is not the worker's."""
+        late, heard = 0.0, self._connection.heard
+        pause = min(PING_SECONDS, self.patience / 3)
         while not self.cause:
             self._connection.post({"op": "ping"})
-            await asyncio.sleep(min(PING_SECONDS, self.patience / 3))
-            silent = time.monotonic() - self._connection.heard
+            before = time.monotonic()
+            await asyncio.sleep(pause)
+            now = time.monotonic()
+            late = now - before - pause + (late if heard == self._connection.heard else 0.0)
+            heard = self._connection.heard
+            silent = now - heard - late
             if silent > self.patience:
                 self.break_off(f"it has not answered for {silent:.1f} seconds")
 

@@ -111,6 +111,19 @@ def test_a_worker_that_does_not_answer_is_lost(client: Any) -> None:
         np.testing.assert_allclose(over_two(x), np.cos(np.sin(x) * 2))
 
 
+def test_time_in_which_the_client_does_not_listen_is_not_the_workers(client: Any) -> None:
+    x = np.linspace(0.0, 1.0, 5)
+    with fusec.cluster(client, health_seconds=0.5) as workers:
+        over_two(x)
+        for _ in range(3):
+            done = threading.Event()
+            client.loop.add_callback(lambda done=done: (time.sleep(1.2), done.set()))
+            assert done.wait(10)
+            time.sleep(0.1)
+            over_two(x)  # raised WorkerLostError
+        assert not any(link.cause for link in workers._links.values())
+
+
 def test_an_aborted_step_leaves_nothing_running(client: Any) -> None:
     x = np.linspace(0.0, 1.0, 5)
     with fusec.cluster(client) as workers:

@@ -25,7 +25,7 @@ def checked_indices(indices: Any, size: Any) -> Any:
 
 def checked_starts(starts: Any, count: Any) -> Any:
     """Where rows start in the data, checked likewise."""
-    if starts[0] != 0 or starts[-1] > count or np.any(starts[1:] < starts[:-1]):
+    if (starts[0] != 0) | (starts[-1] > count) | np.any(starts[1:] < starts[:-1]):
         raise ValueError("a sparse array has an indptr that does not begin with 0, decreases, or "
                          "counts more elements than there are")
     return starts
