@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 def titled(file: str) -> str:
     """A file as people know it: IPython calls what a cell was compiled from ``Cell In[3]``."""
-    ipython = sys.modules.get("IPython")
+    ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
     title_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
     title = None if title_of is None else title_of(file)  # of a cell two words
