@@ -197,7 +197,7 @@ def _number(step: Any) -> int:
         number = operator.index(step)
     except TypeError:
         raise _no_integer(_titled(step), None) from None
-    if step is True or step is False:
+    if isinstance(step, bool):
         raise _no_integer(_titled(step), None)
     if not -_STEPS <= number < _STEPS:  # the whole event would be refused, when it is written
         raise user_error(ValueError, f"a summary's step is {number}, beyond 64 bits")

@@ -151,8 +151,8 @@ def no_derivative(trace: Trace, leaf: Any, path: str, name: str) -> Exception:
     cure = "pass a float (2.0, x.astype(float))"
     if dataclasses.is_dataclass(leaf):  # or what else holds arrays, and is no container here
         cure = 'name the arrays that it holds, as in wrt="params.weights", or pass a dict of them'
-    elif path.endswith(_OF_SPARSE):
-        cure = 'differentiate by the elements of a sparse array, A: wrt="A.data"'
+    elif path.endswith(_OF_SPARSE):  # or a dict's: both cures are given
+        cure += '; of a sparse array, A, by its elements: wrt="A.data"'
     elif name not in ("jvp", "vjp"):
         cure += ", or choose the arguments with argnums"
     return user_error(TypeError, f"{name} by {path}, which is no float", trace.loc, cure,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -259,21 +260,21 @@ def test_a_long_chain_is_not_computed_anew_by_every_kernel_that_reads_from_it() 
 
 def test_the_reason_says_what_is_between_two_kernels() -> None:
     @fusec.jit
-    def branches(x):  # type: ignore[no-untyped-def]
+    def branches(x: Any) -> Any:
         y, total = np.exp(x) * 2, x.sum()
         if total > 3:
             total = total - y[0] * y[1]
         return y + total
 
     @fusec.jit
-    def repeats(x):  # type: ignore[no-untyped-def]
+    def repeats(x: Any) -> Any:
         y, total = np.exp(x) * 2, x.sum()
         while total > 1e3:
             total = total * 0.5 - y[0]
         return y + total
 
     @fusec.jit
-    def solves(x):  # type: ignore[no-untyped-def]
+    def solves(x: Any) -> Any:
         y = np.exp(x) * 2
         return y + np.linalg.solve(np.eye(3) * 2 + x[0], y[:3])[0]
 

@@ -24,7 +24,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import optree
@@ -143,7 +143,7 @@ class Held:
 
     def load(self) -> LoadedProgram:
         """As `fusec.load` of the folder."""
-        read: Any = read_functions(self, {})  # type: ignore[arg-type]
+        read = read_functions(cast(Path, self), {})  # of which it has what is asked for
         return LoadedProgram("held", {
             name: LoadedFunction(name, function) for name, function in read.functions.items()},
             read.variables)

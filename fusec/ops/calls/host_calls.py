@@ -183,21 +183,16 @@ def prepared(attrs: Mapping[str, Any]) -> Callable[[Sequence[Any]], Any]:
     forms = [*attrs["form"][1:], *(pair[2] for pair in named)]
     if action not in ("draw", *SHOWN) or not all(map(_is_flat, forms)):
         return lambda arrays: _last_but_order(_reference(0, *arrays, **attrs))
-    count, names = len(forms) - len(named), [pair[1] for pair in named]
+    count, names, act = len(forms) - len(named), [pair[1] for pair in named], ACTIONS[action]
 
-    def draw(arrays: Sequence[Any]) -> Any:
-        values = [arrays[f[1]] if type(f) is tuple else f for f in forms]
-        keywords = dict(zip(names, values[count:], strict=True))
-        return getattr(target.object_in(context()), method)(*values[:count], **keywords)
-
-    def show(arrays: Sequence[Any]) -> None:
+    def call(arrays: Sequence[Any]) -> Any:
         values = [arrays[f[1]] if type(f) is tuple else f for f in forms]
         keywords = dict(zip(names, values[count:], strict=True)) if names else {}
         here = context()
-        shown = print if action == "print" else target.object_in(here)
-        show_once(here, shown, *values[:count], **keywords)
+        result = act(target.object_in(here), method, values[:count], keywords, here)
+        return None if type(result) is tuple else result
 
-    return draw if action == "draw" else show
+    return call
 
 
 def _is_flat(form: Any) -> bool:
