@@ -47,7 +47,6 @@ endif
 # To collect the others takes longer than most of these.
 ALONE = $(shell grep -rl --include='test_*.py' 'alone' tests)
 CUDA_HOST := --on-device /device:CUDAHOST:0 -m "not alone" tests/differential
-TYPED := $(CURDIR)/examples/*.py $(CURDIR)/tests/typed_calls.py
 GPU := /device:GPU:0
 SANITIZER := compute-sanitizer --error-exitcode 1 --tool
 PROGRAMS ?= 2000
@@ -132,6 +131,8 @@ style: $(TYPES_VENV)/stamp-dev
 
 # mypy does not see editable installs whose folders are mapped, so it reads a plain install, from a
 # folder where `fusec` cannot mean the checkout.  A build folder left behind would be installed.
+# The folder of a file that is checked is a root of packages: beside a file of tests/, an example's
+# `distributed` would be tests/distributed.
 types: types-install types-check
 
 types-install: $(TYPES_VENV)/stamp-dev
@@ -142,7 +143,9 @@ types-install: $(TYPES_VENV)/stamp-dev
 types-check:
 	cd $(TYPES_VENV) && $(TYPES_BIN) -m mypy --config-file $(CURDIR)/pyproject.toml -p fusec
 	cd $(TYPES_VENV) && $(TYPES_BIN) -m mypy --config-file $(CURDIR)/pyproject.toml --strict \
-	  $(TYPED)
+	  $(CURDIR)/examples/*.py
+	cd $(TYPES_VENV) && $(TYPES_BIN) -m mypy --config-file $(CURDIR)/pyproject.toml --strict \
+	  $(CURDIR)/tests/typed_calls.py
 	$(TYPES_BIN) -m pyright --pythonpath $(TYPES_BIN)
 
 clean:

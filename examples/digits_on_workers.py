@@ -17,6 +17,7 @@ def trained(workers: int, epochs: int, batch: int) -> Classifier:
     with (LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local,
           Client(local) as client, fusec.cluster(client)):
         step = fusec.replicate(model.train)
+        loss = float("nan")  # where nothing was trained
         for _ in range(epochs):
             for i in range(0, len(x), batch):
                 loss = step(x[i:i + batch], y[i:i + batch])

@@ -42,8 +42,16 @@ MEASURE = """
         np.testing.assert_allclose(found, program(a, many), rtol=1e-6)
         return spent
 
+    def python_work():
+        # A fixed piece of Python is the unit: the machine may be slow, or just now busy.
+        start = time.process_time()
+        kept = {}
+        for i in range(300_000):
+            kept[i % 997, "a"] = [str(i), isinstance(i, float)]
+        return time.process_time() - start
+
     first_call(3)
-    times = [first_call(200), first_call(800)]
+    times = [first_call(200), first_call(800), python_work()]
     with open("/proc/self/status") as status:  # rusage counts the memory of what forked it, too
         (peak,) = [line.split()[1] for line in status if line.startswith("VmHWM")]
     print(json.dumps([*times, int(peak) / 1024]))
@@ -55,9 +63,10 @@ def test_the_first_call_grows_with_the_program_s_length(name, tmp_path):
     script = tmp_path / "long_program.py"
     script.write_text(textwrap.dedent(MEASURE).replace("{expression}", PROGRAMS[name]))
     made = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    short, long, megabytes = json.loads(made.stdout)
+    short, long, unit, megabytes = json.loads(made.stdout)
     assert long < 8 * short  # in proportion it is 4, 16 if the cost is quadratic
-    assert long < 3.0 and megabytes < 300
+    assert long < 40 * unit  # of fft, the longest, it is 22; the unit is some 60 ms
+    assert megabytes < 300
 
 
 @contextmanager
