@@ -42,8 +42,8 @@ _CALLS_BETWEEN = 6  # frames of ours between a question and its answer
 
 @array_method("__array_namespace__")
 def array_namespace(x: TracedArray, /, *, api_version: str | None = None) -> Any:
-    """``ndarray.__array_namespace__``; array-api-compat, which also SciPy and scikit-learn carry, has
-    a namespace of its own for NumPy's arrays and must not see two among its arguments."""
+    """``ndarray.__array_namespace__``; array-api-compat, which SciPy and scikit-learn carry, has a
+    namespace of its own for NumPy's arrays and must not see two among its arguments."""
     plain: Any = np.empty(0)
     asked = plain.__array_namespace__(api_version=api_version)
     return _compat_namespace(sys._getframe()) or asked

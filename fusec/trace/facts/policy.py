@@ -41,7 +41,7 @@ def is_plain_code(code: CodeType, module_globals: dict[str, Any]) -> bool:
 
 
 def _is_named_tuples(code: CodeType, module: str) -> bool:
-    """Whether `collections.namedtuple` wrote it, or SciPy's function for results with attributes."""
+    """Whether `collections.namedtuple` wrote it, or SciPy's like, whose tuples have attributes."""
     return module.startswith("namedtuple_") and code.co_filename.startswith("<")
 
 
