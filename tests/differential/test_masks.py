@@ -199,3 +199,57 @@ def test_the_shortest_path_is_a_native_loop() -> None:
     compiled = fusec.jit(in_a_loop)
     compiled(ordinary("f8", 60, 60), ordinary("f8", 60))
     assert [c.is_native for c in compiled.traces[0].control] == [True]
+
+
+# ------------------------------------------------------------------- one boolean for a whole array
+
+
+def filled_if(x: Any, limit: Any) -> Any:
+    y = x.copy()
+    above = x.sum() > limit
+    y[above] = 7.0
+    y[np.asarray(x[0] > limit)] += 1
+    return y, y[above], x[above].shape[0]
+
+
+def replaced_if(x: Any, limit: Any) -> Any:
+    y, z = x.copy(), np.zeros((2, x.size))
+    above = x.max() > limit
+    y[above] = x[above] * 2 + 1
+    z[np.asarray(x.min() > limit)] = x
+    return y, z
+
+
+def number_if(x: Any, limit: Any) -> Any:
+    largest = np.asarray(x.max())
+    above = largest > limit
+    taken = np.ones_like(largest)
+    taken[above] = largest[above]
+    largest[above] = np.array([limit])
+    return largest, taken
+
+
+def rows_if(x: Any, limit: Any) -> Any:
+    y = np.zeros((x.size, 3))
+    for i in range(x.size):
+        y[i][x[i] > limit] = i
+        y[x[i] < limit] -= 1
+    return y
+
+
+@pytest.mark.parametrize("limit", [-100.0, 0.25, 100.0])
+@pytest.mark.parametrize("program", [filled_if, replaced_if, number_if, rows_if])
+def test_masks_of_rank_0(program: Any, limit: float) -> None:
+    check(program, ordinary("f8", 5, seed=3), limit)
+
+
+def test_two_values_for_one_boolean() -> None:
+    @fusec.jit
+    def program(x: Any, limit: Any) -> Any:
+        y = np.asarray(x.sum())
+        y[y > limit] = x[:2]
+        return y
+
+    for limit in (-100.0, 100.0):
+        with pytest.raises(ValueError, match="cannot assign 2 input values to the"):
+            program(np.ones(5), limit)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -35,11 +37,27 @@ def _plain(x: TracedArray) -> Any:
     return x.type.zero
 
 
+_CALLS_BETWEEN = 6  # frames of ours between a question and its answer
+
+
 @array_method("__array_namespace__")
 def array_namespace(x: TracedArray, /, *, api_version: str | None = None) -> Any:
-    """``ndarray.__array_namespace__``."""
+    """``ndarray.__array_namespace__``; array-api-compat, which SciPy and scikit-learn carry, has a
+    namespace of its own for NumPy's arrays and must not see two among its arguments."""
     plain: Any = np.empty(0)
-    return plain.__array_namespace__(api_version=api_version)
+    asked = plain.__array_namespace__(api_version=api_version)
+    return _compat_namespace(sys._getframe()) or asked
+
+
+def _compat_namespace(frame: FrameType | None) -> ModuleType | None:
+    """NumPy's namespace in the copy of array-api-compat that asks."""
+    for _ in range(_CALLS_BETWEEN):
+        frame = None if frame is None else frame.f_back
+        name = "" if frame is None else frame.f_globals.get("__name__") or ""
+        package, inner, _rest = name.partition("array_api_compat.common")
+        if inner:
+            return sys.modules.get(f"{package}array_api_compat.numpy")
+    return None
 
 
 @array_method("to_device")

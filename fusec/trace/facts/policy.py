@@ -36,7 +36,13 @@ def is_plain_code(code: CodeType, module_globals: dict[str, Any]) -> bool:
     module = str(module_globals.get("__name__") or "")
     if is_written_as_users(module_globals):
         return False
-    return module.partition(".")[0] in PLAIN_PACKAGES or _is_stdlib(code.co_filename)
+    return (module.partition(".")[0] in PLAIN_PACKAGES or _is_stdlib(code.co_filename)
+            or _is_named_tuples(code, module))
+
+
+def _is_named_tuples(code: CodeType, module: str) -> bool:
+    """Whether `collections.namedtuple` wrote it, or SciPy's like, whose tuples have attributes."""
+    return module.startswith("namedtuple_") and code.co_filename.startswith("<")
 
 
 def _wraps_user_function(fn: FunctionType) -> bool:

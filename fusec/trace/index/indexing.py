@@ -72,6 +72,8 @@ def _getitem(array: TracedArray, key: Any) -> TracedArray:
         )
     if not array.is_array:
         raise array.trace.error(IndexError("invalid index to scalar variable."), [array.value])
+    if masks.has_rank_0(key):
+        array, key = masks.along_new_axis(array, key, view)
     if masks.is_whole_mask(array, key):
         return masks.get_item(array, key)
     if masks.follows_integers(array, key):
@@ -140,9 +142,11 @@ def setitem(array: TracedArray, key: Any, value: Any) -> None:
     source = as_traced(trace, value).value
     if type(value) in (list, tuple):
         check_items(trace, value, array.dtype)
-    if _is_mask(key) and (not key.ndim or (key.shape == array.shape and not source.shape)):
+    if _is_mask(key) and key.shape == array.shape and not source.shape:
         _masked_assignment(array, key, source)
         return
+    if masks.has_rank_0(key):
+        array, key = masks.along_new_axis(array, key, view)
     if masks.set_item(array, key, value, _at_integers):
         return
     if library.has_index_array(key) or (
@@ -228,11 +232,5 @@ def _compact(shape: Sequence[int]) -> str:
 def _masked_assignment(array: TracedArray, key: Any, source: Any) -> None:
     trace = array.trace
     mask = truth(trace, as_traced(trace, key).value)
-    if mask.shape != array.shape or source.shape:
-        raise unsupported(
-            "assignment through a mask of another shape, or of an array", loc=trace.loc,
-            values=[("mask", mask.type), ("array", array.type), ("value", source.type)],
-            cure="assign a number, or write x[:] = np.where(mask, value, x)",
-        )
     value = cast(trace, source, array.dtype)
     array.write(trace.emit("Where", mask, value, array.value, kind="array"))

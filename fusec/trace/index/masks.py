@@ -71,6 +71,20 @@ def is_whole_mask(array: TracedArray, key: Any) -> bool:
         key.shape == array.shape[: key.ndim])
 
 
+def has_rank_0(key: Any) -> bool:
+    """Whether a key is one boolean that the run computes, a scalar or an array of rank 0."""
+    return type(key) in (TracedArray, np.ndarray) and key.dtype == np.bool_ and not key.ndim
+
+
+def along_new_axis(
+    array: TracedArray, mask: Any, part: Callable[[TracedArray, Any], TracedArray]
+) -> tuple[TracedArray, TracedArray]:
+    """``x[mask]`` is ``x[None][mask[None]]`` for a mask of rank 0: its array and its mask."""
+    trace = array.trace
+    value = truth(trace, as_traced(trace, mask).value)
+    return part(array, None), from_value(trace, trace.emit("ExpandDims", value, axes=(0,)))
+
+
 def get_item(array: TracedArray, mask: Any) -> TracedArray:
     """``array[mask]`` for a mask over its first axes: a fresh array."""
     trace = array.trace

@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from fusec.ops.calls.named_functions import LIBRARY_CALLS
 from ..arrays.creation import filled
 from ..convert.call_table import CallTable
 from ..facts.constant_values import constant_value
+from ..facts.static_values import attributes_in
 from ..library.arguments import Encoder
 from ..library.asked_sizes import Asked, OperandLayout, Told, told
 from ..library.calls import finish
@@ -168,6 +169,12 @@ def is_pythons(fn: Any) -> bool:
     """Whether it is a function of SciPy's that is written in Python."""
     return type(fn) is FunctionType and str(
         fn.__globals__.get("__name__") or "").partition(".")[0] == "scipy"
+
+
+def is_method_of_traced(fn: Any) -> bool:
+    """Whether it is such a method, of an object that holds a traced value."""
+    return type(fn) is MethodType and is_pythons(fn.__func__) and any(
+        type(value) is TracedArray for _, value in attributes_in(fn.__self__))
 
 
 TRACED: dict[str, Callable[..., Any]] = {

@@ -44,6 +44,21 @@ same(lambda x: signal.hilbert(x), x)
 same(lambda x: cluster.vq.whiten(x.T), x)
 same(lambda x: fft.rfft(x), x)
 """
+_STATISTICS = _COMPARE + """
+from scipy import stats
+x, y = x[0], y[0]
+ones = np.ones(10)
+for name in ("gmean hmean skew kurtosis moment sem tmean tvar tstd tsem tmin tmax variation iqr "
+             "circmean circvar circstd entropy differential_entropy").split():
+    same(lambda x, f=getattr(stats, name): f(x), x)
+    same(lambda x, f=getattr(stats, name): f(x), np.where(x > 1.0, np.nan, x))
+for name in "skewtest kurtosistest normaltest".split():
+    same(lambda x, f=getattr(stats, name): tuple(f(x)), x)
+for name in "pearsonr f_oneway bartlett levene".split():
+    same(lambda x, y, f=getattr(stats, name): tuple(f(x, y)), x, y)
+same(lambda x: tuple(stats.chisquare(x)), ones)
+same(lambda x: tuple(stats.power_divergence(x)), ones)
+"""
 _SKLEARN = _COMPARE + """
 import sklearn
 from sklearn import metrics
@@ -54,10 +69,10 @@ same(lambda x, y: metrics.r2_score(x, y), x, y)
 """
 
 
-def _run(program: str) -> int:
+def _run(program: str, standard: str = "1") -> int:
     """How many functions were compiled, and gave what SciPy gives."""
     ran = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        [sys.executable, "-c", program], env={**os.environ, "SCIPY_ARRAY_API": standard},
         capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return ran.stdout.count("compiled")
@@ -65,6 +80,11 @@ def _run(program: str) -> int:
 
 def test_functions_of_scipy() -> None:
     assert _run(_SCIPY) == 16
+
+
+@pytest.mark.parametrize("standard", ["0", "1"])
+def test_statistics_of_scipy(standard: str) -> None:
+    assert _run(_STATISTICS, standard) == 47
 
 
 def test_metrics_of_sklearn() -> None:
