@@ -17,6 +17,8 @@ _PLACE = re.compile(r", !dbg !(\d+)")
 _PLACES = re.compile(r"(?m)^!(\d+) = !DILocation\(line: (\d+)")
 _LOC = re.compile(r"\s+\.loc\s+\d+\s+(\d+)")
 _SYMBOL = re.compile(r"\.?L[\w.]+")
+# Functions of nests, of branches and loops, and those in them that call themselves.
+_HEAD = re.compile(r"define (internal )?(void @nest_|i64 @(run\(|call_))")
 _SCOPE = 1_000_000  # the number of a function's scope, above those of lines
 _METADATA = """
 !llvm.dbg.cu = !{!2000000}
@@ -28,20 +30,20 @@ _METADATA = """
 """
 
 
-def lines_of_code(code: NativeCode, prefix: str = "nest_") -> tuple[list[int], list[int]]:
+def lines_of_code(code: NativeCode) -> tuple[list[int], list[int]]:
     """For each line of ``code.llvm_ir`` and of ``code.assembly`` the line of ``code.source`` that
-    it is of, from 0; -1 for none.  Only functions of this prefix are looked at."""
-    optimised, assembly = code.listings(_with_places(code.source, prefix))
+    it is of, from 0; -1 for none.  Only functions that compute steps of a program are looked at,
+    not those that they call for it."""
+    optimised, assembly = code.listings(_with_places(code.source))
     return (_of_optimised(optimised, code.llvm_ir.splitlines()),
             _of_assembly(assembly.splitlines(), code.assembly.splitlines()))
 
 
-def _with_places(source: str, prefix: str) -> str:
+def _with_places(source: str) -> str:
     """The text, with a place for each instruction of its functions."""
-    heads = f"define void @{prefix}", f"define i64 @{prefix}"
     result, metadata, inside, scopes = list[str](), list[str](), False, 0
     for number, line in enumerate(source.splitlines()):
-        if line.startswith(heads) and line.endswith("{"):
+        if line.endswith("{") and _HEAD.match(line):
             inside, scopes = True, scopes + 1
             scope = _SCOPE + scopes
             metadata.append(

@@ -7,25 +7,39 @@ of machine code which lines of the source they are of (``-lineinfo``, which chan
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..machine_code.code_listings import Listing, lines_of_expressions
+from ..kernels.loop_ir import Expr
+from ..kernels.loop_ir import walk as walk_expressions
+from ..machine_code.code_listings import (
+    Listing,
+    Notes,
+    ProgramRows,
+    lines_of_expressions,
+    note_lines,
+)
 from ..plan.control_runs import ControlRun
 from ..structured.kernel_statements import RunKernel
 from ..structured.program import StructuredProgram
-from .compiled_nests import NestCall
+from ..structured.statements import walk
+from .compiled_nests import CudaForm, NestCall
 from .disassembly import disassembled, disassembler
 from .driver import nvrtc
+from .kernels.joined_nests import function_of, index_of
 from .kernels.kernel_sources import noted_texts
 from .kernels.kernel_texts import KernelTexts
+from .lanes.lane_call import LaneProgram
+from .lanes.lane_printer import lane_kernel
+from .lanes.lane_program import NAME as LANES
 from .module import CudaModule
 from .persistent.persistent_call import PersistentProgram
 from .persistent.program import NAME
 from .persistent.program import printed as persistent
 from .persistent.program_kernel import ProgramKernel
-from .programs.program import HEAD
+from .programs.program import HEAD, nests_of_modules
 from .programs.program import printed as launched
 from .programs.program_text import ProgramText
 
@@ -36,6 +50,8 @@ _LOC = re.compile(r"\s*\.loc\s+\d+ (?P<at>\d+ \d+)(?:, function_name \S+, inline
                   r"(?P<caller>\d+ \d+))?")
 _PLACE = re.compile(r"line (\d+)$")
 _INSTRUCTION = re.compile(r"\s+(/\*[0-9a-f]{4,}\*/)\s+(.*?;)")
+_SITE = re.compile(r"\s*(launch\d+)\(")
+Noted = Iterable[tuple[str, Notes]]  # the texts of kernels, with what their lines are of
 Places = Iterable[tuple[str, int]]  # lines of a text, each with a line of the source, or -1
 
 
@@ -47,77 +63,150 @@ def listings(step: RunKernel) -> dict[str, Listing]:
         return {}
     made = {title: Listing("", []) for title in TITLES}
     for nest, rows in zip(nests, lines_of_expressions(step.kernel), strict=False):
-        module = nest.asm.module
-        of = _rows_of_source(nest, module, rows)
-        for title, places in _texts(module):
-            for text, line in places:
-                made[title].text += f"{text}\n"
-                made[title].rows.append(of.get(line, []))
-    return {title: listing for title, listing in made.items() if listing.text}
+        module, of = nest.asm.module, dict[int, list[int]]()
+        _note_nest(of, module, _written(nest.form, module), rows)
+        _add(made, module, of)
+    return _finished(made)
 
 
 def control_listings(
-    run: ControlRun, program: StructuredProgram, rows: Mapping[int, list[int]], backend: Any
+    run: ControlRun, program: StructuredProgram, rows: ProgramRows, backend: Any
 ) -> dict[str, Listing]:
-    """The texts of a branch or loop; ``rows``: by the id of a statement of the program the lines of
-    its text.  None where it is not a CUDA device's, or has another program by now."""
-    texts = getattr(run.program, "texts", None)
+    """The texts of a branch or loop; ``rows``: the lines of the program's text.  None where it is
+    not a CUDA device's, or has another program by now."""
+    texts, code = (getattr(run.program, name, None) for name in ("texts", "code"))
     if not isinstance(texts, KernelTexts):
         return {}
-    if isinstance(getattr(run.program, "code", None), PersistentProgram):
-        return _of_one_kernel(texts.module, persistent(program, is_noted=True), rows)
+    if isinstance(code, LaneProgram):
+        return _of_one_kernel(texts.module, lane_kernel(program, is_noted=True), LANES, rows)
+    if isinstance(code, PersistentProgram):
+        return _of_one_kernel(texts.module, persistent(program, is_noted=True), NAME, rows)
     text = launched(program, backend, is_noted=True)
     return _of_launches(texts, text, rows) if text.source_text(HEAD) == texts["py"] else {}
 
 
+def _add(
+    made: Mapping[str, Listing], module: CudaModule, of: Mapping[int, list[int]]
+) -> None:
+    """Adds the texts of a module; ``of``: for lines of its source, from 1, those of the loops."""
+    for title, places in _texts(module):
+        for text, line in places:
+            made[title].text += f"{text}\n"
+            made[title].rows.append(of.get(line, []))
+
+
+def _finished(made: Mapping[str, Listing]) -> dict[str, Listing]:
+    return {title: listing for title, listing in made.items() if listing.text}
+
+
 def _of_one_kernel(
-    module: CudaModule, kernel: ProgramKernel, rows: Mapping[int, list[int]]
+    module: CudaModule, kernel: ProgramKernel, name: str, rows: ProgramRows
 ) -> dict[str, Listing]:
-    at = module.source.find(kernel.text(NAME))
+    at = module.source.find(kernel.text(name))
     if at < 0:
         return {}
     first = module.source.count("\n", 0, at) + 1 + kernel.first_line
     of: dict[int, list[int]] = {}
-    for low, high, statement in kernel.em.notes or ():  # inner statements are noted first
-        for line in range(first + low, first + high):
-            of.setdefault(line, rows.get(id(statement), []))
-    made = {}
-    for title, places in _texts(module):
-        lines = list(places)
-        made[title] = Listing("\n".join(text for text, _ in lines),
-                              [of.get(line, []) for _, line in lines])
-    return made
+    note_lines(of, first, _by_statement(kernel.em.notes or (), rows), list)
+    steps = {id(use.form): (x, number) for x in walk(kernel.program.body)
+             if isinstance(x, RunKernel) for number, use in enumerate(x.nests)}
+    for grid in kernel.grids:
+        if id(grid.form.loops) in steps:
+            step, number = steps[id(grid.form.loops)]
+            functions = kernel.functions.of(grid.form)
+            stem = functions[0].name.rpartition("_")[0]
+            noted = ((function.text, notes) for function, (_, notes) in zip(
+                functions, noted_texts(grid.form.loops, grid.form.index, stem), strict=True))
+            _note_nest(of, module, noted, rows.nests(step)[number])
+    made = {title: Listing("", []) for title in TITLES}
+    _add(made, module, of)
+    return _finished(made)
+
+
+def _by_statement(notes: Notes, rows: ProgramRows) -> Iterator[tuple[int, int, list[int]]]:
+    """Notes of statements, and of expressions of the kernels that are printed in them: with the
+    lines of the program's text."""
+    inside: list[tuple[int, int, Expr]] = []
+    for low, high, source in notes:
+        if isinstance(source, Expr):
+            inside.append((low, high, source))
+            continue
+        for first, last, e in inside:
+            if of := rows.of_expression(source, e):
+                yield first, last, of
+        inside.clear()
+        yield low, high, rows.of(source)
 
 
 def _of_launches(
-    texts: KernelTexts, text: ProgramText, rows: Mapping[int, list[int]]
+    texts: KernelTexts, text: ProgramText, rows: ProgramRows
 ) -> dict[str, Listing]:
-    """The text that launches the kernels, and that of the kernels themselves without links."""
-    py = texts["py"]
-    found: list[list[int]] = [[] for _ in py.split("\n")]
+    """The text that launches the kernels, and those of the kernels."""
+    found: dict[int, list[int]] = {}
+    of_site: dict[str, Any] = {}
+    lines = texts["py"].split("\n")
     for low, high, statement in text.notes or ():
         for line in range(low, high):
-            found[line] = found[line] or rows.get(id(statement), [])
-    made = {"launches": Listing(py, found)}
-    for key, title in (("cu", "CUDA C++"), ("ptx", "PTX")):
-        if key in texts:
-            made[title] = Listing(texts[key], [])
-    return made
+            if site := _SITE.match(lines[line]):
+                of_site.setdefault(site[1], statement)
+    same = itertools.groupby(text.notes or (), lambda note: note[:2])  # ops of one kernel
+    together = ((low, high, [*dict.fromkeys(row for *_, x in notes for row in rows.of(x))])
+                for (low, high), notes in same)
+    note_lines(found, 0, together, list)
+    made = {"launches": Listing(texts["py"], [found.get(n, []) for n in range(len(lines))])}
+    kernels = {title: Listing("", []) for title in TITLES}
+    for module, (site, numbers) in zip(texts.modules, nests_of_modules(text), strict=True):
+        of: dict[int, list[int]] = {}
+        forms = [text.sites[site][number] for number in numbers]
+        written = _joined(forms) if len(forms) > 1 else [_written(forms[0], module)]
+        for number, noted in zip(numbers, written, strict=True):
+            _note_nest(of, module, noted, _rows_of_site(text, site, number, of_site[site], rows))
+        _add(kernels, module, of)
+    return made | _finished(kernels)
 
 
-def _rows_of_source(
-    nest: NestCall, module: CudaModule, rows: dict[Any, list[int]]
-) -> dict[int, list[int]]:
-    """For lines of a module's source, from 1, the lines of the loops."""
-    found: dict[int, list[int]] = {}
-    name = nest.kernels[0].kernel.name.rpartition("_")[0]
-    for text, notes in noted_texts(nest.form.loops, nest.form.index, name):
+def _rows_of_site(
+    text: ProgramText, site: str, number: int, statement: Any, rows: ProgramRows
+) -> Mapping[Expr, list[int]]:
+    """The lines of the expressions of a nest that is launched there."""
+    if isinstance(statement, RunKernel):
+        return rows.nests(statement)[number]
+    if site in text.expressions:
+        of: dict[Expr, list[int]] = {}
+        for e, x in text.expressions[site]:
+            of.setdefault(e, []).extend(rows.of(x))
+        return of
+    every = walk_expressions(text.sites[site][number].loops.nest.roots)
+    return dict.fromkeys(every, rows.of(statement))
+
+
+def _written(form: CudaForm, module: CudaModule) -> Noted:
+    """The texts of a nest's kernels in a module of their own, with notes."""
+    name = module.kernels[0].name.rpartition("_")[0]
+    return noted_texts(form.loops, form.index, name)
+
+
+def _joined(forms: Sequence[CudaForm]) -> Iterator[Noted]:
+    """For each nest the function that it is in the kernel of all."""
+    index = index_of(form.index for form in forms)
+    for number, form in enumerate(forms):
+        yield ((function_of(text), notes)
+               for text, notes in noted_texts(form.loops, index, f"nest_{number}"))
+
+
+def _note_nest(
+    of: dict[int, list[int]], module: CudaModule, written: Noted,
+    rows: Mapping[Expr, list[int]],
+) -> None:
+    """Adds for lines of a module's source, from 1, the lines of the loops that they compute."""
+    own: dict[int, list[int]] = {}
+    for text, notes in written:
         at = module.source.find(text)
-        first = module.source.count("\n", 0, at) + 1
-        for low, high, e in notes if at >= 0 else ():
-            for line in range(first + low, first + high):  # inner expressions are noted first
-                found.setdefault(line, rows.get(e, []))
-    return found
+        if at >= 0:
+            note_lines(own, module.source.count("\n", 0, at) + 1, notes,
+                       lambda e: rows.get(e, []))
+    for line, found in own.items():  # of another kernel with the same code, too
+        of[line] = [*dict.fromkeys((*of.get(line, ()), *found))]
 
 
 def _texts(module: CudaModule) -> Iterator[tuple[str, Places]]:

@@ -24,11 +24,7 @@ import numpy as np
 from .dims import Dim, argument_size
 from .polynomials import Size
 from .size_functions import DIM_FUNCTIONS, DIVISIONS, RING, TOTAL, decided
-from .size_questions import Bindings, Computed, Question, Succeeds
-
-
-class SizesClosedError(AssertionError):
-    """A symbolic number was asked something after its trace had ended: a defect of fusec."""
+from .size_questions import Bindings, Computed, Question, Succeeds, of_closed
 
 
 class Sizes:
@@ -56,7 +52,7 @@ class Sizes:
     def note(self, expression: Any, answer: Any) -> Any:
         """Record the question and return its answer: the trace serves only sizes that give it."""
         if not self.is_open:
-            raise SizesClosedError(f"the size {expression} outlived its trace")
+            return of_closed(expression, answer)
         question = Question(expression, answer)
         if question not in self.questions:
             self.questions[question] = self.where()
