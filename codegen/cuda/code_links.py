@@ -48,11 +48,13 @@ TITLES = ("CUDA C++", "PTX", "SASS")
 _CODE = "using namespace fusec;\n"  # after it stand the kernels
 _LOC = re.compile(r"\s*\.loc\s+\d+ (?P<at>\d+ \d+)(?:, function_name \S+, inlined_at \d+ "
                   r"(?P<caller>\d+ \d+))?")
-_PLACE = re.compile(r"line (\d+)$")
+_PLACE = re.compile(r'File "[^"]*", line (\d+)')
 _INSTRUCTION = re.compile(r"\s+(/\*[0-9a-f]{4,}\*/)\s+(.*?;)")
 _SITE = re.compile(r"\s*(launch\d+)\(")
 Noted = Iterable[tuple[str, Notes]]  # the texts of kernels, with what their lines are of
-Places = Iterable[tuple[str, int]]  # lines of a text, each with a line of the source, or -1
+# Lines of a text, each with the line of the source that it is of, then those of the calls around
+# it that were inlined.
+Places = Iterable[tuple[str, Sequence[int]]]
 
 
 def listings(step: RunKernel) -> dict[str, Listing]:
@@ -90,9 +92,9 @@ def _add(
 ) -> None:
     """Adds the texts of a module; ``of``: for lines of its source, from 1, those of the loops."""
     for title, places in _texts(module):
-        for text, line in places:
+        for text, lines in places:
             made[title].text += f"{text}\n"
-            made[title].rows.append(of.get(line, []))
+            made[title].rows.append(next((of[line] for line in lines if of.get(line)), []))
 
 
 def _finished(made: Mapping[str, Listing]) -> dict[str, Listing]:
@@ -222,20 +224,17 @@ def _texts(module: CudaModule) -> Iterator[tuple[str, Places]]:
 
 def enumerate_source(text: str, first: int) -> Places:
     """Lines of a source, each with its own number."""
-    return ((line, first + number) for number, line in enumerate(text.split("\n")))
+    return ((line, (first + number,)) for number, line in enumerate(text.split("\n")))
 
 
 def _of_ptx(lines: Sequence[str], names: Sequence[str]) -> Places:
-    """The kernels of a module's PTX, without directives of debuggers.
-
-    An instruction of a function that was inlined is of the line of the kernel that calls it.
-    """
+    """The kernels of a module's PTX, without directives of debuggers."""
     heads = tuple(f".entry {name}(" for name in names)
-    line, inside, callers = -1, False, dict[str, str]()
+    at, inside, callers = "", False, dict[str, str]()
     for text in lines:
         if any(head in text for head in heads):
-            yield f"// {ARCHITECTURE}", -1
-            inside, line = True, -1
+            yield f"// {ARCHITECTURE}", ()
+            inside, at = True, ""
         if not inside:
             continue
         if place := _LOC.match(text):
@@ -243,43 +242,45 @@ def _of_ptx(lines: Sequence[str], names: Sequence[str]) -> Places:
                 callers[place["at"]] = place["caller"]
             else:
                 callers.pop(place["at"], None)
-            line = _outermost(place["at"], callers)
+            at = place["at"]
             continue
         is_code = text.startswith(("\t", "@")) and not text.startswith(("\t.", "\t//"))
-        yield text, line if is_code else -1
+        yield text, _lines_around(at, callers) if is_code and at else ()
         if text == "}":
             inside = False
 
 
-def _outermost(at: str, callers: dict[str, str]) -> int:
-    """The line of the function that is in no other, along calls that were inlined."""
-    known = set[str]()
-    while at in callers and at not in known:
-        known.add(at)
-        at = callers[at]
-    return int(at.partition(" ")[0])
+def _lines_around(at: str, callers: dict[str, str]) -> Sequence[int]:
+    """The line of a place, then those of the calls around it that were inlined."""
+    known = {at: None}
+    while (at := callers.get(at, "")) and at not in known:
+        known[at] = None
+    return [int(place.partition(" ")[0]) for place in known]
 
 
 def _of_sass(lines: Sequence[str], names: Sequence[str]) -> Places:
     """The kernels of a module's machine code.
 
     Before an instruction the disassembler says its place, then the places of the calls that were
-    inlined around it: the last one is the kernel's own.
+    inlined around it, where these are others than before.
     """
     starts = {f"{name}:" for name in names}
-    line, inside = -1, False
+    places, inside, is_new = list[int](), False, True
     for text in lines:
         if text in starts:
-            yield f"// {ARCHITECTURE}", -1
-            inside, line = True, -1
+            yield f"// {ARCHITECTURE}", ()
+            inside, places = True, []
         elif text.startswith("//----"):
             inside = False
         if not inside:
             continue
         if "//## File" in text:
             place = _PLACE.search(text)
-            line = int(place[1]) if place else -1
+            places = [] if is_new else places
+            places += [int(place[1])] if place else []
+            is_new = False
         elif found := _INSTRUCTION.match(text):
-            yield f"  {found[1]}  {found[2]}", line
+            is_new = True
+            yield f"  {found[1]}  {found[2]}", tuple(places)
         elif (text[:1] in (".", "$") and not text.startswith(".text")) or text in starts:
-            yield text, -1
+            yield text, ()

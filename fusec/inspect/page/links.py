@@ -58,11 +58,12 @@ def links_of(kernel: Kernel, graphs: Sequence[Graph]) -> Links:
     node = next((n for graph in graphs for n in graph.nodes if n.name == name), None)
     if node is None:
         return Links()
-    lines = kernel_lines(kernel)
-    is_copy = kernel.buffers[0].value == name
-    if node.op != "Fused" or is_copy:
-        return Links([node.name], [node], [[] if e is None else [0] for _, e in lines])
-    nodes = [n for n in node.attrs["body"].nodes if n.op != "Input"]
+    inside = node.attrs["body"].nodes if node.op == "Fused" else ()
+    if name != kernel.name or not inside:
+        copied = next((n for n in inside if n.name == kernel.buffers[0].value), node)
+        rows: list[list[int]] = [[] if e is None else [0] for _, e in kernel_lines(kernel)]
+        return Links([copied.name], [copied], rows)
+    nodes = [n for n in inside if n.op != "Input"]
     return Links([n.name for n in nodes], nodes, _loops(kernel, node, nodes))
 
 
@@ -103,7 +104,7 @@ class Steps:
             return
         first, nodes = len(self._lines), len(self._nodes)
         (_, own), *others = texts.items()
-        self._lines += own.split("\n")
+        self._lines += ["  " + line for line in own.split("\n")]
         self._nodes += links.nodes
         loops = [[nodes + n for n in row] for row in links.loops]
         self._loops += [*loops, *([] for _ in range(own.count("\n") + 1 - len(loops)))]
@@ -149,9 +150,10 @@ class _ProgramText:
                 self._add(line, [])
         first = self._known[text]
         self.rows.add_kernel(step, first)
-        for number, (_, expression) in enumerate(lines, first):
+        for number, (line, expression) in enumerate(lines, first):
             if expression is not None:
-                self.of[number] = sorted({*self.of[number], *self.nodes.inside(step, expression)})
+                own = self.nodes.inside(step, expression) or self.nodes.stored(step, line)
+                self.of[number] = sorted({*self.of[number], *own})
 
 
 class _NodesOfStatements:
@@ -170,6 +172,12 @@ class _NodesOfStatements:
         """Of an expression of the kernel that a statement runs."""
         node, _ = self._origins.get(id(step), (None, None))
         return [] if node is None else self._numbers(self._of(node, expression))
+
+    def stored(self, step: RunKernel, line: str) -> list[int]:
+        """Of a line that stores a result which only moves elements."""
+        node, _ = self._origins.get(id(step), (None, None))
+        return [] if node is None or node.op != "Fused" else self._numbers(
+            _stored(node.attrs["body"].nodes, line))
 
     def _numbers(self, nodes: Iterable[Node]) -> list[int]:
         return sorted({self.known.setdefault(n, len(self.known)) for n in nodes})
@@ -190,7 +198,16 @@ def _loops(kernel: Kernel, node: Node, nodes: Sequence[Node]) -> list[list[int]]
     number = {n.id: k for k, n in enumerate(nodes)}
     of = nodes_of_expressions(node)
     result = []
-    for _, expression in kernel_lines(kernel):
+    for line, expression in kernel_lines(kernel):
         found: Iterable[Node] = of.get(expression, ()) if expression is not None else ()
-        result.append(sorted({number[n.id] for n in found if n.id in number}))
+        numbers = {number[n.id] for n in found if n.id in number}
+        if expression is not None and not numbers:
+            numbers = {number[n.id] for n in _stored(nodes, line)}
+        result.append(sorted(numbers))
     return result
+
+
+def _stored(nodes: Iterable[Node], line: str) -> list[Node]:
+    """The node whose result a line of loops stores: ``Scatter[t1] add = t0``."""
+    name, bracket, _ = line.strip().partition("[")
+    return [n for n in nodes if n.name == name and n.op != "Input"] if bracket else []
