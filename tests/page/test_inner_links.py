@@ -177,7 +177,7 @@ def test_steps_of_a_loop_that_python_runs() -> None:
     loop = Shown(fusec.jit(program.function, device=HOST).concrete(*program.inputs(program.small)))
     assert not loop.control["native"] and loop.title == "steps"
     assert "tanh_f64(" in loop.code("CUDA C++", "= tanh(")
-    assert loop.code("LLVM", " < ")  # the counter is the host's
+    assert any(loop.links["code"]["LLVM"])  # of what the host does
 
 
 def test_a_trace_at_other_sizes() -> None:

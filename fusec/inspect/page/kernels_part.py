@@ -100,12 +100,12 @@ class KernelPart:
         if step.is_native:
             module = _code_links(backend)
             return control_links(step, None if module is None else module.control_listings, backend)
-        steps = Steps("steps", f"{step.step.node.op} {step.step.node.name}, {step.reason}")
+        steps = Steps("steps", f"{step.step.node.name}, {step.reason}")
         for name, body in step.run.plans.items():
             if id(body) in inside:
-                steps.line(f"{name}: {body.graph.name}, which it is in")
+                steps.line(f"{name}: it is in this one")
                 continue
-            steps.line(f"{name}: {body.graph.name}")
+            steps.line(f"{name}:")
             for plan in body.call_plan.by_backend():
                 for one in plan.steps:
                     self._add_step(steps, one, plan, body.call_plan, inside | {id(body)})
