@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from page_programs import CASES
 
 import fusec
 from fusec.codegen.cuda.persistent import choice
@@ -190,16 +191,19 @@ def test_a_trace_at_other_sizes() -> None:
     assert "in s0" in "\n".join(loop.own)
     for title in CPU:
         assert loop.code(title, "= sqrt("), title
-    sections = sections_of(fusec_sized())
-    links = sections["code0/0"]["links"]
-    assert links["nodes"] and all(any(links["code"][title]) for title in CPU)
 
 
-def fusec_sized() -> Any:
-    function = fusec.jit(lambda x: np.sqrt(x) + x.sum())
-    for n in (1000, 2000, 3000):
-        function(np.ones(n))
-    return function.concrete(np.ones(3000))
+@pytest.mark.parametrize("name", ["standardise", "smooth", "scoped"])
+def test_kernels_at_other_sizes(name: str) -> None:
+    function, (x, *more) = CASES[name]
+    function = fusec.jit(function.python_function)
+    for n in (60, 80, 100):
+        concrete = function.concrete(np.ascontiguousarray(x[:n]), *more)
+        sections = sections_of(concrete)
+    for kernel in sections["kernels/0"]["kernels"]:
+        links = sections[f"code{kernel['text']}/0"]["links"]
+        assert links["nodes"] and any(links["loops"]), kernel["name"]
+        assert all(any(links["code"][title]) for title in CPU), kernel["name"]
 
 
 def test_kernels_that_write_back_and_scatter() -> None:

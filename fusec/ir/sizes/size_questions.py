@@ -146,8 +146,8 @@ class SizeText(str):
 
 @contextmanager
 def sizes_as_text() -> Iterator[None]:
-    """Inside, a size whose trace has ended is written as its expression, ``8*s0``; comparisons have
-    the answers of the traced call."""
+    """Inside, a size whose trace has ended is written as its expression, ``8*s0``; all else that
+    asks for it has the number, or the answer, of the traced call."""
     token = _as_text.set(True)
     try:
         yield
@@ -155,8 +155,13 @@ def sizes_as_text() -> Iterator[None]:
         _as_text.reset(token)
 
 
+def text_of_closed(expression: Any) -> str:
+    """The size in a text that is made after its trace; "" where none is."""
+    return SizeText(expression) if _as_text.get() else ""
+
+
 def of_closed(expression: Any, answer: Any) -> Any:
     """What a number says that is read after its trace; raises `SizesClosedError`, but for texts."""
     if not _as_text.get():
         raise SizesClosedError(f"the size {expression} outlived its trace")
-    return answer if type(answer) is bool else SizeText(expression)
+    return answer
