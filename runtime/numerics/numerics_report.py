@@ -19,8 +19,7 @@ from .pass_search import FoundPass
 _CURE = "keep operands away from there, as np.where(x > 0, x, 1) does before np.log"
 _DIVIDED = "keep divisors away from 0, as np.where(x == 0, 1, x) does"
 _TOO_LARGE = "its operands are finite: scale them, as x - x.max() does before np.exp"
-_GROWING = frozenset({"Exp", "Exp2", "Expm1", "Sinh", "Cosh", "Mul", "Add", "Sub", "Fma", "Square",
-                      "MatMul", "Sum", "Prod", "Cast"})
+_LARGE = 100.0  # of operands, from where on an infinity is more than the dtype holds
 _STRICT = 'fusec.jit(f, fp="strict") rounds each operation as NumPy does'
 _ANY_FP = 'scale the operands, or keep them away from there: fp="strict" has this pass, too'
 
@@ -32,7 +31,8 @@ def of_origin(name: str, origin: Origin) -> FusecError:
 def _cure(origin: Origin) -> str:
     if origin.node.op == "Div":
         return _DIVIDED
-    return _TOO_LARGE if origin.node.op in _GROWING and np.isinf(origin.value) else _CURE
+    largest = max((float(np.max(np.abs(x), initial=0.0)) for _, x in origin.operands), default=0.0)
+    return _TOO_LARGE if np.isinf(origin.value) and _LARGE <= largest < np.inf else _CURE
 
 
 def of_pass(name: str, made: FoundPass) -> FusecError:
