@@ -350,3 +350,16 @@ def test_lines_of_a_program_that_has_no_file() -> None:
     sections = sections_of(scope["g"].concrete(np.ones(5)))
     (file,) = sections["sources/0"]["files"]
     assert (file["first"], file["lines"]) == (3, [UNKNOWN, "", UNKNOWN])
+
+
+@pytest.mark.parametrize("path", [None, 3, b"p.html"])
+def test_what_is_no_path(path: Any) -> None:
+    with pytest.raises(TypeError, match="it is no path"):
+        smooth.save_html(path, X[0])
+
+
+def test_a_page_without_its_first_section(tmp_path: Path) -> None:
+    path = save(tmp_path / "p.html", sections_of(smooth.concrete(X[0])))
+    path.write_text(path.read_text().replace('data-section="head"', 'data-section="hood"'))
+    with pytest.raises(ValueError, match="is damaged: its first section is missing"):
+        read(path)
