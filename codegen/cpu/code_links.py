@@ -7,6 +7,7 @@ Those who look ask the folder of a back end for this module; one that has none l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -107,13 +108,12 @@ def _texts(code: NativeCode) -> Sequence[Text]:
         count = code.source.count("\n")
         if count > MOST_LINES:
             reason = f"no links: the module has {count:,} lines of LLVM, more than {MOST_LINES:,}"
-            optimised, assembly = (code.llvm_ir, (), reason), (code.assembly, (), reason)
+            made: list[Text] = [(code.llvm_ir, (), reason), (code.assembly, (), reason)]
         else:
-            optimised, assembly = (
-                (text, lines, _OTHER_CODE if lines and max(lines) < 0 else "")
-                for text, lines in zip((code.llvm_ir, code.assembly), lines_of_code(code),
-                                       strict=True))
-        found = (code.source, range(count + 1), ""), optimised, assembly
+            made = [(text, lines, _OTHER_CODE if lines and max(lines) < 0 else "")
+                    for text, lines in zip((code.llvm_ir, code.assembly), lines_of_code(code),
+                                           strict=True)]
+        found = [(code.source, range(count + 1), ""), *made]
         if len(_last) >= MOST_KEPT:
             _last.clear()
         _last[code] = found
@@ -158,11 +158,15 @@ def _origins(parts: Sequence[Part]) -> dict[int, dict[int, list[int]]]:
         for name, (first, notes) in (emitter.origins or {}).items():
             start = _place(nest.code, emitter.functions[name])
             if start >= 0:
-                note_lines(own, start + first, notes, lambda e, of=rows: of.get(e, []))
+                note_lines(own, start + first, notes, partial(_rows_of, rows))
         every = found[id(nest.code)]  # of kernels that have the same nest, too
         for line, of in own.items():
             every[line] = [*dict.fromkeys((*every.get(line, ()), *of))]
     return found
+
+
+def _rows_of(rows: Mapping[Expr, list[int]], e: Expr) -> list[int]:
+    return rows.get(e, [])
 
 
 def _place(code: NativeCode, function: str) -> int:

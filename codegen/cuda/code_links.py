@@ -149,8 +149,8 @@ def _of_launches(
     lines = texts["py"].split("\n")
     for low, high, statement in text.notes or ():
         for line in range(low, high):
-            if site := _SITE.match(lines[line]):
-                of_site.setdefault(site[1], statement)
+            if launch := _SITE.match(lines[line]):
+                of_site.setdefault(launch[1], statement)
     same = itertools.groupby(text.notes or (), lambda note: note[:2])  # ops of one kernel
     together = ((low, high, [*dict.fromkeys(row for *_, x in notes for row in rows.of(x))])
                 for (low, high), notes in same)
