@@ -2,8 +2,8 @@
 
 LLVM carries places of a source through its passes.  Here the text itself is taken for the source:
 each instruction gets the number of its line, and those that come out of the optimiser and the code
-generator say it.  Places change no code; where the code with them is another all the same (LLVM
-promises it for no version), nothing is said.
+generator say it.  Places hardly change code; where the code with them is another (LLVM promises
+it for no version), nothing is said.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ _PLACE = re.compile(r", !dbg !(\d+)")
 _PLACES = re.compile(r"(?m)^!(\d+) = !DILocation\(line: (\d+)")
 _LOC = re.compile(r"\s+\.loc\s+\d+\s+(\d+)")
 _SYMBOL = re.compile(r"\.?L[\w.]+")
+# Functions of nests, of branches and loops, and those in them that call themselves.
+_HEAD = re.compile(r"define (internal )?(void @nest_|i64 @(run\(|call_))")
+MOST_OTHER = 0.02  # of the instructions, in the same place and another form
 _SCOPE = 1_000_000  # the number of a function's scope, above those of lines
 _METADATA = """
 !llvm.dbg.cu = !{!2000000}
@@ -28,20 +31,20 @@ _METADATA = """
 """
 
 
-def lines_of_code(code: NativeCode, prefix: str = "nest_") -> tuple[list[int], list[int]]:
+def lines_of_code(code: NativeCode) -> tuple[list[int], list[int]]:
     """For each line of ``code.llvm_ir`` and of ``code.assembly`` the line of ``code.source`` that
-    it is of, from 0; -1 for none.  Only functions of this prefix are looked at."""
-    optimised, assembly = code.listings(_with_places(code.source, prefix))
+    it is of, from 0; -1 for none.  Only functions that compute steps of a program are looked at,
+    not those that they call for it."""
+    optimised, assembly = code.listings(_with_places(code.source))
     return (_of_optimised(optimised, code.llvm_ir.splitlines()),
             _of_assembly(assembly.splitlines(), code.assembly.splitlines()))
 
 
-def _with_places(source: str, prefix: str) -> str:
+def _with_places(source: str) -> str:
     """The text, with a place for each instruction of its functions."""
-    heads = f"define void @{prefix}", f"define i64 @{prefix}"
     result, metadata, inside, scopes = list[str](), list[str](), False, 0
     for number, line in enumerate(source.splitlines()):
-        if line.startswith(heads) and line.endswith("{"):
+        if line.endswith("{") and _HEAD.match(line):
             inside, scopes = True, scopes + 1
             scope = _SCOPE + scopes
             metadata.append(
@@ -94,10 +97,15 @@ def _merged(
     plain: Sequence[str], places: Iterable[tuple[str, int]], is_code: Callable[[str], bool],
     text_of: Callable[[str], str],
 ) -> list[int]:
-    """The places of a plain listing's lines; none where the two are not the same code."""
+    """The places of a plain listing's lines; none where the two are not the same code.
+
+    With places single instructions have another form (``leaq`` for ``addq``): those have none.
+    """
     given = [(text_of(text), line) for text, line in places]
     code = [text_of(line) for line in plain if is_code(line)]
-    if [text for text, _ in given] != code:
+    same = [own == text for own, (text, _) in zip(code, given, strict=False)]
+    if len(given) != len(code) or same.count(False) > MOST_OTHER * len(code):
         return [-1] * len(plain)
-    lines = iter(given)
-    return [next(lines)[1] if is_code(line) else -1 for line in plain]
+    lines = iter([line if is_same else -1
+                  for is_same, (_, line) in zip(same, given, strict=True)])
+    return [next(lines) if is_code(line) else -1 for line in plain]

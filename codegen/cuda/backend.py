@@ -27,7 +27,7 @@ from ..plan.control_program import ControlCode
 from .compiled_nests import CudaForm, LoadedKernel, NestCall, NestKernels, code_key
 from .driver.driver import Driver
 from .joined_call import JoinedCall
-from .kernels.joined_nests import write_joined
+from .kernels.joined_nests import index_of, write_joined
 from .kernels.kernel_sources import WrittenKernel, module_of, write_form
 from .lanes.lane_nodes import lanes_refusal
 from .lanes.lane_program import lane_program
@@ -96,7 +96,7 @@ class CudaBackend(Backend):
 
     def joined(self, forms: Sequence[CudaForm], stats: CompileStats) -> JoinedCall:
         """The nests of one kernel, that `may_be_joined`, as one launch."""
-        index = "i32" if all(form.index == "i32" for form in forms) else "i64"
+        index = index_of(form.index for form in forms)
         start, driver = time.perf_counter(), self.driver
         made = write_joined([form.loops for form in forms], index)
         emitted = time.perf_counter()

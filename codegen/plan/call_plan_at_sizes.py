@@ -182,10 +182,15 @@ class RunAtSizes(ControlRun):
 
     def __init__(self, step: CallAtSizes, pattern: ControlRun) -> None:
         assert isinstance(pattern.program, ControlProgram)
+        self._pattern = pattern
         self._step, self.reused, self.reason, self.plans = step, pattern.reused, "", {}
         self.strides = [step.at.to.data(row) for row in pattern.strides]
         self.program = ProgramAtSizes(
             pattern.program, step.at.to, step.at.nodes, partial(step._structured, step.name))
+
+    @property
+    def pattern(self) -> ControlRun:
+        return self._pattern
 
     @property
     def node(self) -> Node:  # type: ignore[override]

@@ -55,6 +55,11 @@ class ControlRun:
     plans: dict[str, BodyPlan] = field(default_factory=dict)
 
     @property
+    def pattern(self) -> ControlRun:
+        """The run whose code this one is: itself, or the one of all sizes."""
+        return self
+
+    @property
     def is_native(self) -> bool:
         return self.program is not None
 

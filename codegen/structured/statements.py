@@ -10,6 +10,7 @@ as long as the call.  Statements in a block run in order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -337,3 +338,11 @@ def blocks_of(statement: Any) -> list[Block]:
         case DefineFunction(function=function):
             return [function.body]
     return []
+
+
+def walk(block: Block) -> Iterator[Any]:
+    """Every statement, those inside of others included."""
+    for statement in block:
+        yield statement
+        for inner in blocks_of(statement):
+            yield from walk(inner)

@@ -7,6 +7,7 @@ once: a record's frame costs as much as ten numbers in it.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib
 import itertools
 import operator
@@ -36,14 +37,21 @@ class EventFile:
     """A new event file in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._library = library = _Library()
-        suffix = f".{os.getpid()}.{next(_numbers)}"  # of one second there may be several
-        self._writer = library.files.EventsWriter(str(folder / "events"), suffix)
+        self._library, self._folder = _Library(), folder
         self._kept: list[_Summary] = []
-        self._nbytes, self._since = 0, time.time()
-        self._lock = locks.Lock()
-        self._folder = folder
+        self._nbytes, self._since, self._most = 0, time.time(), MOST_KEPT
+        self._lock = locks.Lock(quiet=True)  # a forked child has no half of a record
+        self._writer: Any = self._opened()
         _files.add(self)
+
+    def _opened(self) -> Any:
+        suffix = f".{os.getpid()}.{next(_numbers)}"  # of one second there may be several
+        return self._library.files.EventsWriter(str(self._folder / "events"), suffix)
+
+    def renew(self) -> None:
+        """In a forked child: what is in this file is the parent's.  The child's own summaries go to
+        a file beside it, each at once: many children end without a word."""
+        self._kept, self._most, self._writer = [], 1, None
 
     def add(self, kind: str, name: str, value: Any, step: int) -> None:
         """Keep a copy of the value, to be written soon."""
@@ -55,7 +63,7 @@ class EventFile:
             self._nbytes += value.nbytes
         with self._lock:
             self._kept.append((kind, name, value, step, now))
-            is_due = (len(self._kept) >= MOST_KEPT or now - self._since > MOST_SECONDS
+            is_due = (len(self._kept) >= self._most or now - self._since > MOST_SECONDS
                       or self._nbytes > MOST_BYTES)
         if is_due:
             self._write()
@@ -64,8 +72,16 @@ class EventFile:
         with self._lock:
             kept, self._kept = self._kept, []
             self._nbytes, self._since = 0, time.time()
+            if kept and self._writer is None:
+                self._writer = self._opened()
             for event in self._events(kept):
                 self._writer.write_event(event)
+            if self._most == 1:
+                self._flush_writer()
+
+    def _flush_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.flush()
 
     def _events(self, kept: list[_Summary]) -> Iterator[Any]:
         """An event for each run of summaries of one step; values that have a kind of their own in
@@ -81,14 +97,16 @@ class EventFile:
 
     def flush(self) -> None:
         """Have all in the file."""
-        self._write()
-        self._writer.flush()
+        with self._lock:
+            self._write()
+            self._flush_writer()
 
     def close(self) -> None:
         """Write the rest and close the file."""
         _files.discard(self)
         self._write()
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
         if not self._folder.exists():
             warnings.warn(f"the folder {self._folder} was removed while summaries were written to "
                           "it: they are lost", RuntimeWarning, stacklevel=3)
@@ -98,6 +116,22 @@ class EventFile:
 def _flush_all() -> None:
     for file in [*_files]:
         file.flush()
+
+
+def _flush_before_fork() -> None:
+    """A child has a copy of what is not yet in the file, and would write it again."""
+    for file in [*_files]:
+        with contextlib.suppress(OSError):  # the writer's own thread meets it later
+            file.flush()
+
+
+def _renew_in_child() -> None:
+    for file in [*_files]:
+        file.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_flush_before_fork, after_in_child=_renew_in_child)
 
 
 class _Library:

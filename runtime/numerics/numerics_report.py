@@ -17,12 +17,22 @@ from fusec.passes.pipeline import CONTRACTING
 from .pass_search import FoundPass
 
 _CURE = "keep operands away from there, as np.where(x > 0, x, 1) does before np.log"
+_DIVIDED = "keep divisors away from 0, as np.where(x == 0, 1, x) does"
+_TOO_LARGE = "its operands are finite: scale them, as x - x.max() does before np.exp"
+_LARGE = 100.0  # of operands, from where on an infinity is more than the dtype holds
 _STRICT = 'fusec.jit(f, fp="strict") rounds each operation as NumPy does'
 _ANY_FP = 'scale the operands, or keep them away from there: fp="strict" has this pass, too'
 
 def of_origin(name: str, origin: Origin) -> FusecError:
     """The error for an element that a node of the program made."""
-    return _of_node(name, origin, [], _CURE)
+    return _of_node(name, origin, [], _cure(origin))
+
+
+def _cure(origin: Origin) -> str:
+    if origin.node.op == "Div":
+        return _DIVIDED
+    largest = max((float(np.max(np.abs(x), initial=0.0)) for _, x in origin.operands), default=0.0)
+    return _TOO_LARGE if np.isinf(origin.value) and _LARGE <= largest < np.inf else _CURE
 
 
 def of_pass(name: str, made: FoundPass) -> FusecError:

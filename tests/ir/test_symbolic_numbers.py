@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from fusec.ir.sizes.bounds import bounds
 from fusec.ir.sizes.dims import Dim, argument_size, symbol
 from fusec.ir.sizes.instantiate import Instantiation
-from fusec.ir.sizes.symbolic_numbers import Sizes, SizesClosedError, Symbolic, applied
+from fusec.ir.sizes.size_questions import SizesClosedError
+from fusec.ir.sizes.symbolic_numbers import Sizes, Symbolic, applied
 from fusec.ir.sizes.symbolic_sizes import length_of_range, position, slice_indices
 from fusec.ir.types import parse_type
 

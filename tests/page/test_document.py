@@ -20,7 +20,7 @@ from fusec.codegen.cpu.nests.modes import emit_nest
 from fusec.compiled.reports.passes_report import headline
 from fusec.inspect.page.document import FORMAT
 from fusec.inspect.page.page import read, save
-from fusec.inspect.page.texts import GraphTexts, Sources
+from fusec.inspect.page.texts import UNKNOWN, GraphTexts, Sources
 from fusec.inspect.page.views import sections_of, sections_of_function
 
 
@@ -341,3 +341,25 @@ def test_files_that_are_no_pages(tmp_path: Path) -> None:
             read(page)
     with pytest.raises(FileNotFoundError, match="cannot be read"):
         read(tmp_path / "absent.html")
+
+
+def test_lines_of_a_program_that_has_no_file() -> None:
+    """Of ``exec`` and ``python - <<E`` the numbers of lines are known, and are linked."""
+    scope: dict[str, Any] = {"np": np, "fusec": fusec}
+    exec("@fusec.jit\ndef g(x):\n    y = np.cos(x)\n\n    return y + 1\n", scope)
+    sections = sections_of(scope["g"].concrete(np.ones(5)))
+    (file,) = sections["sources/0"]["files"]
+    assert (file["first"], file["lines"]) == (3, [UNKNOWN, "", UNKNOWN])
+
+
+@pytest.mark.parametrize("path", [None, 3, b"p.html"])
+def test_what_is_no_path(path: Any) -> None:
+    with pytest.raises(TypeError, match="it is no path"):
+        smooth.save_html(path, X[0])
+
+
+def test_a_page_without_its_first_section(tmp_path: Path) -> None:
+    path = save(tmp_path / "p.html", sections_of(smooth.concrete(X[0])))
+    path.write_text(path.read_text().replace('data-section="head"', 'data-section="hood"'))
+    with pytest.raises(ValueError, match="is damaged: its first section is missing"):
+        read(path)

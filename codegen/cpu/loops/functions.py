@@ -29,6 +29,9 @@ def define(frame: Frame, statement: DefineFunction, print_block: Print) -> None:
     root.links.update(inner.em.links)
     name = inner.callees[statement.function]
     root.functions[name] = _text(inner, name, statement.function)
+    if root.origins is not None and inner.em.origins is not None:
+        root.origins |= inner.em.origins
+        root.origins[name] = inner.first_line, inner.em.of_lines
 
 
 def _frame_of(outer: Frame, function: Function) -> Frame:
@@ -39,6 +42,7 @@ def _frame_of(outer: Frame, function: Function) -> Frame:
         outer.exits, words=outer.words, nests=outer.nests, outer=outer.outer, passed=outer.passed,
         budget="%budget", caller=outer, function=function, callees=outer.callees)
     frame.numbers = outer.numbers
+    frame.em.origins = None if outer.em.origins is None else {}
     return frame
 
 

@@ -6,7 +6,7 @@ after it.  Each was a launch; a short one costs as much as a long one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from fusec.core.records import dataclass
@@ -64,12 +64,21 @@ def write_joined(forms: Sequence[LoopForm], index: str) -> JoinedKernel:
            for n, part in enumerate(parts)]
     kernel = CudaKernel(NAME, (*counts, *(p for each in own for p in each)),
                         max(part.kernel.max_threads for part in parts))
-    functions = [as_function(part.text, "const int my_block, const int all_blocks", _WORDS)
-                 for part in parts]
+    functions = [function_of(part.text) for part in parts]
     texts = [*functions, _text(kernel, parts, own)]
     source = source_of([m for part in parts for m in part.math], texts,
                        [f for part in parts for f in part.functions])
     return JoinedKernel(parts, CudaModule(source, (kernel,)))
+
+
+def function_of(text: str) -> str:
+    """The text of a nest's kernel as a function of the one kernel, line by line."""
+    return as_function(text, "const int my_block, const int all_blocks", _WORDS)
+
+
+def index_of(indices: Iterable[str]) -> str:
+    """The type of counters and offsets, by those of the nests."""
+    return "i32" if all(index == "i32" for index in indices) else "i64"
 
 
 _TYPES = {"int32": "const i32 ", "int64": "const i64 "}

@@ -14,9 +14,8 @@ from typing import Any, Literal
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.analyses.aliases import Aliases
 from fusec.codegen.structured.memory import Memory, View
+from fusec.codegen.structured.statements import walk
 from fusec.ir.sizes.dims import is_static
-
-from ..programs.residence import walk
 
 MOST_LOCAL = 512  # bytes of an array, and of all together eight times as many
 ArrayPlace = Literal["local", "interleaved", "apart"]

@@ -23,9 +23,11 @@ from .lane_nest import LaneNest, NestBuffer
 _BEFORE = (s.Number, s.Let, s.Input, s.Declare, s.Get, s.Set, s.Load, s.If, s.IsAt)
 
 
-def lane_kernel(program: StructuredProgram) -> LaneKernel:
-    """The kernel with all statements; raises `NotNativeError` for one that a lane cannot have."""
+def lane_kernel(program: StructuredProgram, is_noted: bool = False) -> LaneKernel:
+    """The kernel with all statements; raises `NotNativeError` for one that a lane cannot have.
+    ``is_noted``: which lines are of which statement is noted in ``em.notes``."""
     kernel = LaneKernel(program)
+    kernel.em.notes = [] if is_noted else None
     for x in kernel.before:
         if not isinstance(x, _BEFORE):
             raise NotNativeError(f"{type(x).__name__} before a loop over lanes")
@@ -36,6 +38,9 @@ def lane_kernel(program: StructuredProgram) -> LaneKernel:
     print_block(kernel, (kernel.loop,))
     lines, em.lines = em.lines[start:], em.lines[:start]
     kernel.look_before()
+    more = len(em.lines) - start
+    em.notes = em.notes and [
+        note if note[0] < start else (note[0] + more, note[1] + more, note[2]) for note in em.notes]
     em.lines += lines
     return kernel
 

@@ -8,6 +8,7 @@ from typing import Any
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Register, Variable, View, contiguous
 from fusec.codegen.structured.not_native import NotNativeError
+from fusec.codegen.structured.statements import walk as statements_of
 
 from ...kernels.complex_pairs import buffer_strides
 from ...kernels.loop_ir import Kernel, walk
@@ -17,7 +18,6 @@ from ..kernels.joined_nests import may_be_joined
 from ..programs.number_kernels import copy_kernel
 from ..programs.program_text import stores
 from ..programs.residence import reads
-from ..programs.residence import walk as statements_of
 from ..scalars.scalar_functions import call_scalar, refusal
 from ..scalars.scalar_ops import emit_operation
 from .check_nests import checks_alone

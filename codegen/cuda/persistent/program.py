@@ -14,6 +14,7 @@ from fusec.codegen.backend import Strides
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram, build_program
+from fusec.codegen.structured.statements import walk
 from fusec.codegen.structured.verify import verify
 from fusec.core.records import dataclass
 from fusec.ir import Loc
@@ -25,7 +26,6 @@ from ..driver.driver import Driver
 from ..kernels.kernel_sources import source_of
 from ..kernels.kernel_texts import KernelTexts
 from ..module import CudaKernel, CudaModule
-from ..programs.residence import walk
 from ..scalars.scalar_functions import ScalarText, definition
 from . import choice as choices
 from .choice import choose

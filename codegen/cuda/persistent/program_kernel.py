@@ -23,13 +23,14 @@ from fusec.codegen.structured.memory import (
 )
 from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram
+from fusec.codegen.structured.statements import walk
 from fusec.core.records import dataclass
 from fusec.ir.sizes.bindings import Bindings, resolve
 from fusec.ir.sizes.dims import Size, is_static, symbol, symbols_of
 
 from ..module import CudaParam, ParamKind
 from ..programs.program_text import address_text, still
-from ..programs.residence import reads, walk
+from ..programs.residence import reads
 from ..scalars.emitter import CudaEmitter, CudaValue, literal
 from .hazards import Hazards
 from .nest_calls import NestFunctions, NestGrid

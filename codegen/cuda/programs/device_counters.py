@@ -12,9 +12,10 @@ from typing import Any
 
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Operand, Register, Variable
+from fusec.codegen.structured.statements import walk
 
 from .host_numbers import is_of_structure
-from .residence import Residence, walk
+from .residence import Residence
 
 
 def with_device_counters(

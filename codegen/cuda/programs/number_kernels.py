@@ -19,11 +19,13 @@ from ...kernels.scalar_rules import Constants
 
 @dataclass(frozen=True)
 class NumberKernel:
-    """A kernel, the registers that it reads and those that it defines, in the buffers' order."""
+    """A kernel, the registers that it reads and those that it defines, in the buffers' order;
+    ``values``: those of the ops, in order."""
 
     kernel: Kernel
     inputs: tuple[Register, ...]
     results: tuple[Register, ...]
+    values: tuple[Expr, ...]
 
 
 def number_kernel(
@@ -46,7 +48,7 @@ def number_kernel(
     stores = tuple(Store(len(inputs) + n, values[r]) for n, r in enumerate(results))
     nest = Nest((), 0, accesses, (Stage(False, stores),))
     kernel = Kernel(name, buffers, tuple(constants.params), (nest,), () if loc is None else (loc,))
-    return NumberKernel(kernel, inputs, results)
+    return NumberKernel(kernel, inputs, results, tuple(values[x.result] for x in lets))
 
 
 def call_kernel(name: str, call: CallScalar, loc: Loc | None) -> Kernel:

@@ -56,9 +56,10 @@ def _numbers(text: ProgramText, lets: list[s.Let]) -> None:
         words = [text.word(r) for r in made.inputs]
         addresses = [*words, *map(text.new, made.results)]
         start = len(text.lines)
-        text.launch(made.kernel, [()] * len(addresses), addresses)
-        for x in lets:
+        site = text.launch(made.kernel, [()] * len(addresses), addresses)
+        for x, value in zip(lets, made.values, strict=True):
             text.note(start, x)
+            text.note_expression(site, value, x)
 
 
 # ------------------------------------------------------------------------------ numbers and memory

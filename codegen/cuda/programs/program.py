@@ -77,12 +77,26 @@ def _sites(
 ) -> dict[str, LaunchSite]:
     """The launches by name; nests that one launch does each have a module of their own."""
     sites = {name: LaunchSite([], compiler.joined(forms, stats))
-             for name, forms in text.sites.items() if name in text.apart and may_be_joined(
-                 forms[0].kernel, [form.loops for form in forms])}
+             for name, forms in text.sites.items() if is_joined(text, name)}
     others = {name: forms for name, forms in text.sites.items() if name not in sites}
     nests = iter(compiler.compile([form for forms in others.values() for form in forms], stats))
     return sites | {name: LaunchSite([next(nests) for _ in forms])
                     for name, forms in others.items()}
+
+
+def is_joined(text: ProgramText, site: str) -> bool:
+    """Whether one launch does all nests of a site."""
+    forms = text.sites[site]
+    return site in text.apart and may_be_joined(forms[0].kernel, [form.loops for form in forms])
+
+
+def nests_of_modules(text: ProgramText) -> Iterator[tuple[str, list[int]]]:
+    """For each module of the program's `KernelTexts` the site, and the numbers of its nests."""
+    joined = [name for name in text.sites if is_joined(text, name)]
+    yield from ((name, [*range(len(text.sites[name]))]) for name in joined)
+    for name, forms in text.sites.items():
+        if name not in joined:
+            yield from ((name, [number]) for number in range(len(forms)))
 
 
 def _modules(sites: Mapping[str, LaunchSite]) -> Iterator[CudaModule]:

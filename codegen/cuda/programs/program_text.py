@@ -24,13 +24,14 @@ from fusec.codegen.structured.memory import (
 )
 from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram
+from fusec.codegen.structured.statements import walk
 from fusec.codegen.structured.text_writer import TextWriter, indented
 from fusec.ir import Node, dtype_name
 from fusec.ir.sizes.bindings import size_source
 from fusec.ir.sizes.dims import Size, is_static
 
 from ...kernels.complex_pairs import buffer_strides
-from ...kernels.loop_ir import Kernel
+from ...kernels.loop_ir import Expr, Kernel
 from ...kernels.specialise import specialise
 from ..compiled_nests import CudaForm
 from .device_counters import with_device_counters
@@ -38,7 +39,7 @@ from .device_numbers import host_number, on_host
 from .host_numbers import wrapped
 from .number_kernels import copy_kernel
 from .program_call import ExitTakenError
-from .residence import Residence, reads, walk
+from .residence import Residence, reads
 
 Address = tuple[str, int]  # "operand" or "target", and its number
 # A call by the addresses, shapes, strides and dtypes of its arrays, and numbers.
@@ -58,6 +59,8 @@ class ProgramText(TextWriter):
             "LIBRARY_ERRORS": (ValueError, ArithmeticError)})
         self.sites: dict[str, list[CudaForm]] = {}
         self.apart: set[str] = set()  # those that write nothing in the memory of an operand
+        # Of sites that compute numbers: the statement that each expression is of.
+        self.expressions: dict[str, list[tuple[Expr, Any]]] = {}
         self.arrays: list[Address] = []
         self.body, counters, self._stands_for = with_device_counters(program.body)
         self.residence = Residence(self.body, counters)
@@ -71,7 +74,16 @@ class ProgramText(TextWriter):
 
     def note(self, start: int, source: Any) -> None:
         """The lines from ``start`` on are of this statement, or the one that it stands for."""
-        super().note(start, self._stands_for.get(id(source), source))
+        super().note(start, self.of_program(source))
+
+    def note_expression(self, site: str, e: Expr, source: Any) -> None:
+        """An expression of a site's kernel is of this statement."""
+        if self.notes is not None:
+            self.expressions.setdefault(site, []).append((e, self.of_program(source)))
+
+    def of_program(self, statement: Any) -> Any:
+        """The statement of the program that one stands for."""
+        return self._stands_for.get(id(statement), statement)
 
     def finish(self) -> None:
         """Put the memory before the statements, and around them what an exit leaves."""

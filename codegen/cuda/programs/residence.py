@@ -7,16 +7,9 @@ from typing import Any
 
 from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Register, Variable
+from fusec.codegen.structured.statements import walk
 
 from .host_numbers import is_exact, is_of_structure
-
-
-def walk(block: s.Block) -> Iterator[Any]:
-    """Every statement, those inside of others included."""
-    for statement in block:
-        yield statement
-        for inner in s.blocks_of(statement):
-            yield from walk(inner)
 
 
 class Residence:

@@ -7,11 +7,14 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fusec.compiled.compiled_steps import CompiledControl, CompiledKernel
+from fusec.codegen.plan.call_plan import CallPlan
+from fusec.codegen.structured.kernel_statements import RunKernel
+from fusec.compiled.compiled_steps import CompiledControl, CompiledExtern, CompiledKernel
 from fusec.core.display.amounts import count_text
 from fusec.ir import Graph
+from fusec.ir.sizes.size_questions import sizes_as_text
 
-from .links import Links, control_links, links_of
+from .links import Links, Steps, control_links, links_of
 from .subject import Subject
 from .texts import Sources
 
@@ -31,12 +34,11 @@ class KernelPart:
 
     def kernels(self) -> list[Json]:
         """One for each kernel, in the order of the plan."""
-        return [self._kernel(kernel) for kernel in self._subject.kernels]
+        with sizes_as_text():
+            return [self._kernel(kernel) for kernel in self._subject.kernels]
 
     def _kernel(self, kernel: CompiledKernel) -> Json:
-        links, texts = links_of(kernel, self._graphs()), _kernel_texts(kernel)
-        if self._subject.is_compiled:
-            texts |= links.take(self._listings(kernel)) or _code_of(kernel)
+        links, texts = self._linked(kernel, self._graphs(), self._backend(kernel.step))
         return {
             "name": kernel.name, "ops": kernel.ops, "work": _known(kernel.kernel.work),
             "mode": kernel.mode, "device": self._device(kernel.name),
@@ -46,25 +48,31 @@ class KernelPart:
             "boundaries": list(kernel.boundaries), "nodes": links.names,
             "text": self._added(texts, links)}
 
-    def _listings(self, kernel: CompiledKernel) -> dict[str, Any]:
-        """The code of a kernel with links, where its back end has a module that makes them."""
-        module, _ = self._code_links(kernel.step)
-        found: dict[str, Any] = {} if module is None else module.listings(kernel.step)
-        return found
+    def _linked(
+        self, kernel: CompiledKernel, graphs: Sequence[Graph], backend: Any
+    ) -> tuple[Links, dict[str, str]]:
+        """The links and texts of a kernel, whose code may be that of all sizes."""
+        step = kernel.step.pattern or kernel.step
+        links = links_of(step.kernel, graphs)
+        texts = {"loops": str(step.kernel), "Python": kernel.source}
+        if self._subject.is_compiled:
+            module = _code_links(backend)
+            found = {} if module is None else module.listings(step)
+            texts |= links.take(found) or _code_of(kernel)
+        return links, texts
 
-    def _code_links(self, step: Any) -> tuple[Any, Any]:
-        """The module of a step's back end that links code, or None, and the back end."""
-        plans = [] if self._subject.call_plan is None else self._subject.call_plan.by_backend()
-        backend = next((plan.backend for plan in plans
-                        if any(own is step for own in plan.steps)), None)
-        name = f"{type(backend).__module__.rpartition('.')[0]}.code_links"
-        if backend is None or importlib.util.find_spec(name) is None:
-            return None, backend
-        return importlib.import_module(name), backend
+    def _backend(self, step: Any) -> Any:
+        """The back end of a step; None where it is not known."""
+        plan = self._subject.call_plan
+        return None if plan is None else next(
+            (part.backend for part in plan.by_backend()
+             if any(own is step for own in part.steps)), plan.backend)
 
     def _graphs(self) -> list[Graph]:
         trace = self._subject.trace
-        return [self._subject.graph, *(trace.partitions.values() if trace is not None else ())]
+        patterns = [getattr(self._subject.call_plan, "pattern", None)]
+        return [*filter(None, patterns), self._subject.graph,
+                *(trace.partitions.values() if trace is not None else ())]
 
     def _device(self, name: str) -> str:
         return next((n.device for graph in self._graphs() for n in graph.nodes if n.name == name
@@ -72,18 +80,47 @@ class KernelPart:
 
     def control(self) -> list[Json]:
         """The branches and loops."""
-        return [self._control(step) for step in self._subject.control]
+        with sizes_as_text():
+            return [self._control(step) for step in self._subject.control]
 
     def _control(self, step: CompiledControl) -> Json:
         links, texts = Links(), dict[str, str]()
         if self._subject.is_compiled:
-            module, backend = self._code_links(step.step)
-            links, texts = control_links(
-                step, None if module is None else module.control_listings, backend)
+            links, texts = self._linked_control(step, self._backend(step.step), frozenset())
         return {"name": step.name, "node": step.step.node.name, "op": step.step.node.op,
                 "reason": step.reason, "native": step.is_native,
                 "line": self._sources.number(step.loc), "nodes": links.names,
                 "text": self._added(_control_texts(step, texts), links)}
+
+    def _linked_control(
+        self, step: CompiledControl, backend: Any, inside: frozenset[int]
+    ) -> tuple[Links, dict[str, str]]:
+        """The links and texts of a branch or loop, or of the steps of its sub-graphs; ``inside``:
+        the ids of the plans that it is in."""
+        if step.is_native:
+            module = _code_links(backend)
+            return control_links(step, None if module is None else module.control_listings, backend)
+        steps = Steps("steps", f"{step.step.node.name}, {step.reason}")
+        for name, body in step.run.plans.items():
+            if id(body) in inside:
+                steps.line(f"{name}: it is in this one")
+                continue
+            steps.line(f"{name}:")
+            for plan in body.call_plan.by_backend():
+                for one in plan.steps:
+                    self._add_step(steps, one, plan, body.call_plan, inside | {id(body)})
+        return steps.finish()
+
+    def _add_step(
+        self, steps: Steps, step: Any, plan: CallPlan, whole: CallPlan, inside: frozenset[int]
+    ) -> None:
+        if isinstance(step, RunKernel):
+            graphs = [plan.graph, *_graphs_of_tasks(whole)]
+            steps.add(*self._linked(CompiledKernel(step), graphs, plan.backend))
+        elif step.run is not None:
+            steps.add(*self._linked_control(CompiledControl(step), plan.backend, inside))
+        else:
+            steps.line(f"{CompiledExtern(step).name}: {step.name}", step.node)
 
     def _added(self, texts: Mapping[str, str], links: Links) -> int:
         """The number of these texts; what is too long is cut, and says so."""
@@ -101,8 +138,16 @@ class KernelPart:
         return f"{cut}\n… {more} more, which FUSEC_DUMP writes to a file"
 
 
-def _kernel_texts(kernel: CompiledKernel) -> dict[str, str]:
-    return {"loops": kernel.loops, "Python": kernel.source}
+def _code_links(backend: Any) -> Any:
+    """The module of a back end that links code; None where it has none."""
+    name = f"{type(backend).__module__.rpartition('.')[0]}.code_links"
+    if backend is None or importlib.util.find_spec(name) is None:
+        return None
+    return importlib.import_module(name)
+
+
+def _graphs_of_tasks(plan: CallPlan) -> list[Graph]:
+    return [action.call_plan.graph for action in getattr(plan, "tasks", ())]
 
 
 def _code_of(kernel: CompiledKernel) -> dict[str, str]:

@@ -72,8 +72,11 @@ def _file(path: str) -> str:
 def save(path: str | os.PathLike[str], sections: Json) -> Path:
     """Write the page; a file that is there is replaced when the new one is whole.
 
-    Raises ``OSError`` where that cannot be written.
+    Raises ``OSError`` where that cannot be written, ``TypeError`` for what is no path.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise user_error(TypeError, f"a page cannot be written to {path!r}: it is no path", None,
+                         'give a file\'s name first: f.save_html("f.html", x)')
     target = Path(path)
     text = page_text(sections)
     try:
@@ -137,8 +140,11 @@ def read(path: str | os.PathLike[str]) -> Json:
     try:
         if not text.rstrip().endswith("</html>"):
             raise ValueError("its end is missing")
-        return {key: json.loads(gzip.decompress(base64.b64decode(data)))
-                for key, data in _SECTION.findall(text)}
+        sections = {key: json.loads(gzip.decompress(base64.b64decode(data)))
+                    for key, data in _SECTION.findall(text)}
+        if "head" not in sections:
+            raise ValueError("its first section is missing")
+        return sections
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise user_error(ValueError, f"{os.fspath(path)!r} is damaged: {error}", None,
                          "write it anew") from None

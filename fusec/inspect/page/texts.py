@@ -13,6 +13,7 @@ from fusec.ir.text.text import graph_lines, print_loc
 MOST_LINES = 60_000  # of one graph whose text a page has
 MOST_SOURCE = 1_500  # lines of a file of the program; of longer ones those around what is used
 AROUND = 30
+UNKNOWN = "(the text is not known)"  # of a line
 _DIFF_LINES = 6_000  # of the changed part of a graph, up to which edits are looked for in it
 
 
@@ -55,6 +56,10 @@ class Sources:
         lines = [line.rstrip("\n") for line in linecache.getlines(name)]
         used = [loc[1] for loc in self.locs if loc[0] == number]
         first = 1
+        if not lines and used:  # of ``exec`` and of programs that Python reads from a pipe
+            first = min(used)
+            lines = [UNKNOWN if line in used else ""
+                     for line in range(first, min(max(used) + 1, first + MOST_SOURCE))]
         if len(lines) > MOST_SOURCE:
             first = max(1, min(used) - AROUND)
             lines = lines[first - 1:min(max(used) + AROUND, first + MOST_SOURCE)]

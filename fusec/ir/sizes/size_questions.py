@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from .dims import Dim
@@ -119,3 +121,47 @@ def arguments_of(expression: Any) -> set[str]:
 def value_at(expression: Any, bindings: Bindings) -> Any:
     """The value of an expression, or a number in one, for these sizes."""
     return expression.evaluate(bindings) if type(expression) in (Dim, Computed) else expression
+
+
+# -- after a trace
+
+_as_text: ContextVar[bool] = ContextVar("as_text", default=False)
+
+
+class SizesClosedError(AssertionError):
+    """A symbolic number was asked something after its trace had ended: a defect of fusec."""
+
+
+class SizeText(str):
+    """A size as people read it, however a text formats numbers."""
+
+    def __format__(self, spec: str) -> str:
+        return ("+" if spec.startswith("+") else "") + self
+
+    def __str__(self) -> str:
+        return str.__str__(self)
+
+    __repr__ = __str__
+
+
+@contextmanager
+def sizes_as_text() -> Iterator[None]:
+    """Inside, a size whose trace has ended is written as its expression, ``8*s0``; all else that
+    asks for it has the number, or the answer, of the traced call."""
+    token = _as_text.set(True)
+    try:
+        yield
+    finally:
+        _as_text.reset(token)
+
+
+def text_of_closed(expression: Any) -> str:
+    """The size in a text that is made after its trace; "" where none is."""
+    return SizeText(expression) if _as_text.get() else ""
+
+
+def of_closed(expression: Any, answer: Any) -> Any:
+    """What a number says that is read after its trace; raises `SizesClosedError`, but for texts."""
+    if not _as_text.get():
+        raise SizesClosedError(f"the size {expression} outlived its trace")
+    return answer

@@ -24,11 +24,7 @@ import numpy as np
 from .dims import Dim, argument_size
 from .polynomials import Size
 from .size_functions import DIM_FUNCTIONS, DIVISIONS, RING, TOTAL, decided
-from .size_questions import Bindings, Computed, Question, Succeeds
-
-
-class SizesClosedError(AssertionError):
-    """A symbolic number was asked something after its trace had ended: a defect of fusec."""
+from .size_questions import Bindings, Computed, Question, Succeeds, of_closed, text_of_closed
 
 
 class Sizes:
@@ -56,7 +52,7 @@ class Sizes:
     def note(self, expression: Any, answer: Any) -> Any:
         """Record the question and return its answer: the trace serves only sizes that give it."""
         if not self.is_open:
-            raise SizesClosedError(f"the size {expression} outlived its trace")
+            return of_closed(expression, answer)
         question = Question(expression, answer)
         if question not in self.questions:
             self.questions[question] = self.where()
@@ -141,10 +137,11 @@ def _unary(fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return method
 
 
-def _looked_at(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _looked_at(fn: Callable[..., Any], is_text: bool = False) -> Callable[[Any], Any]:
     """A method that reads the number itself, which limits the trace to calls that have it too."""
     def method(self: Symbolic, *args: Any) -> Any:
-        return fn(self.pinned(), *args)
+        text = text_of_closed(self.expression) if is_text and not self.sizes.is_open else ""
+        return fn(text or self.pinned(), *args)
 
     return method
 
@@ -253,7 +250,8 @@ class Symbolic:
     def __hash__(self) -> int:
         return hash(self.expression if self.sizes.is_key else self.pinned())
 
-    __str__, __repr__, __format__ = _looked_at(str), _looked_at(repr), _looked_at(format)
+    __str__, __repr__ = _looked_at(str, is_text=True), _looked_at(repr, is_text=True)
+    __format__ = _looked_at(format, is_text=True)
     __round__ = _looked_at(round)
 
     def __trunc__(self) -> Any:

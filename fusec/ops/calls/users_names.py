@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import linecache
 
+import numpy as np
+
 from fusec.core.locations import GradientLoc, Loc
 from fusec.ir import Node, Value
 
@@ -22,7 +24,10 @@ def users_name(node: Node) -> str:
     if "form" in node.attrs and node.op in LIBRARY:
         return called_name(node.op, node.attrs["form"])
     function = row.numpy[0] if row.numpy else row.ufunc
-    return node.op if function is None else f"np.{function.__name__}"
+    if function is None:
+        name = node.op.lower()
+        return f"np.{name}" if hasattr(np, name) else node.op
+    return f"np.{function.__name__}"
 
 
 def operand_title(value: Value, reader: Node) -> str:
