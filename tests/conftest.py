@@ -1,13 +1,13 @@
 """Fixtures of every test: a disk cache of its own, so that runs never meet the user's; the workers
 of a run have one, and runs that are told one by FUSEC_TEST_CACHE.
 
-``--part`` runs every eightieth test of each file, and fewer random programs, for the Pythons and
-NumPys beside the first; ``--half 0`` and ``--half 1`` of it a half of the files each, others each
-day.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope of a device,
-``/device:HEAP:0`` in that of `heap_backend`, but for those marked ``one_device``; ``--one-in 200``
-every two hundredth, from another one each day.  ``--one-case-in 5`` runs a fifth of the cases of
-each function that has many, others each day, in the folders of `PRODUCTS`, and of those marked
-``repeats``; but all of those marked ``every_case``, lists of faults that were found.
+``--part`` runs every eightieth test of each file, but for those marked ``one_python``, and fewer
+random programs, for the Pythons and NumPys beside the first; ``--half 0`` and ``--half 1`` of it a
+half of the files each, others each day.  ``--on-device /device:CUDAHOST:0`` runs tests in the scope
+of a device, ``/device:HEAP:0`` in that of `heap_backend`, but for those marked ``one_device``;
+``--one-in 200`` every two hundredth, from another one each day.  ``--one-case-in 5`` runs a fifth
+of the cases of each function that has many, others each day, in the folders of `PRODUCTS`, and of
+those marked ``repeats``; but all of those marked ``every_case``, lists of faults that were found.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ def part_of_each_file(items: list[pytest.Item]) -> list[pytest.Item]:
     places: Counter[object] = Counter()
     chosen = []
     for item in items:
+        if item.get_closest_marker("one_python"):
+            continue
         if places[item.path] % PART == 0:
             chosen.append(item)
         places[item.path] += 1

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import fusec
 
@@ -17,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 PROGRAMS = ("elementary", "cavity_flow", "lstm", "dct_denoise")
 
 
+@pytest.mark.one_python
 def test_graphs_loops_and_machine_code_do_not_depend_on_addresses_or_hashes(tmp_path: Path) -> None:
     folders = [tmp_path / "first", tmp_path / "second"]
     for seed, folder in enumerate(folders):

@@ -56,6 +56,7 @@ print(len(singles) > 0)
 '''
 
 
+@pytest.mark.one_python
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="numbers of mmap")
 def test_more_than_two_gibibytes_apart(tmp_path: Path) -> None:
     """As beside large arrays: LLVM ended the process."""

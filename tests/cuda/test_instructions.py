@@ -46,6 +46,7 @@ LOOP = """
 """
 
 
+@pytest.mark.one_python
 @pytest.mark.skipif(disassembly.disassembler() is None or not nvrtc.is_available(),
                     reason="NVRTC and nvdisasm: of the extra test-cuda")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -60,6 +61,7 @@ def test_no_kernel_grows(dtype: str) -> None:
     assert not grown
 
 
+@pytest.mark.one_python
 @pytest.mark.skipif(disassembly.disassembler() is None or not nvrtc.is_available(),
                     reason="NVRTC and nvdisasm: of the extra test-cuda")
 @pytest.mark.parametrize(("case", "dtype"), [

@@ -18,6 +18,7 @@ from fusec.passes.placement.machine import DeviceModel
 GRAPHS = 200
 
 
+@pytest.mark.one_python
 def test_placements_are_near_the_optimum() -> None:
     found = ratios(GRAPHS, 0)
     greedy, placed = [g for g, _ in found], [p for _, p in found]

@@ -33,6 +33,7 @@ def linked(kernel: Any, title: str, of: str) -> list[str]:
             if row in rows]
 
 
+@pytest.mark.one_python
 def test_cuda_lines() -> None:
     kernel = kernel_of(standardise, X, 0.5)
     lines = linked(kernel, "CUDA C++", "= tanh(")

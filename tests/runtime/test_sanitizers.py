@@ -11,8 +11,8 @@ from sanitized import checked, library, run
 from fusec.runtime.native import allocator, interrupts, launcher, pool
 
 KINDS = ("thread", "address")
-pytestmark = pytest.mark.skipif(
-    not all(map(library, KINDS)), reason="the sanitizers' libraries come with GCC on Linux")
+pytestmark = [pytest.mark.one_python, pytest.mark.skipif(
+    not all(map(library, KINDS)), reason="the sanitizers' libraries come with GCC on Linux")]
 
 WORKLOAD = """
 import gc, threading

@@ -54,6 +54,7 @@ def endless(x: Any, n: Any) -> Any:
         return x + 1
 
 
+@pytest.mark.one_python
 @pytest.mark.repeats  # a process takes seconds to begin, twice
 def test_a_killed_worker_ends_the_step_and_comes_back(client: Any) -> None:
     x = np.linspace(0.0, 1.0, 5)
