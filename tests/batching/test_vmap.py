@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -221,3 +222,19 @@ def test_errors_of_lanes() -> None:
         fusec.vmap(lambda x, i: x[i])(X, np.array([0, 1, 5, 2]))
     with pytest.raises(IndexError):  # though nobody reads the element
         fusec.vmap(lambda x, i: (x[i], x.sum())[1])(X, np.array([0, 1, 5, 2]))
+
+
+TAKES = [lambda r, k: r[k], lambda r, k: np.take(r, k), lambda r, k: r[:2][k - 1],
+         lambda r, k: r[np.array([0, 1]) + k], lambda r, k: (r[k], 1)[1],
+         fusec.grad(lambda r, k: r[k])]
+
+
+@pytest.mark.parametrize("f", TAKES)
+def test_an_index_out_of_range_names_its_lane(f: Callable[..., Any]) -> None:
+    indices = np.array([0, 1, 4, -9])
+    with pytest.raises(IndexError, match="is out of bounds for axis 0") as caught:
+        fusec.vmap(f)(np.ones((4, 3)), indices)
+    assert "in lane 2" in caught.value.__notes__
+    with pytest.raises(IndexError) as caught:
+        fusec.vmap(fusec.vmap(f), (None, 0))(np.ones((4, 3)), np.stack([0 * indices, indices]))
+    assert [n for n in caught.value.__notes__ if "lane" in n] == ["in lane 2", "in lane 1"]

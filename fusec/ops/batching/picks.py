@@ -87,7 +87,8 @@ def _checked(site: LaneSite, first: int) -> LaneSite:
         if type(shape[axis]) is not int:
             raise AloneError("the run decides the size of the axis")
         size = site.builder.const(shape[axis])
-        given[k] = site.emit("CheckIndex", given[k], size, axis=axis)
+        lanes = {"lanes": 1} if site.has_lanes[k] else {}
+        given[k] = site.emit("CheckIndex", given[k], size, axis=axis, **lanes)
     return LaneSite(site.builder, site.node, site.lanes, tuple(given), site.has_lanes)
 
 
