@@ -11,13 +11,14 @@ from typing import Any
 from fusec.codegen.structured import statements as s
 from fusec.codegen.vecmath import FUNCTIONS
 
-from .divergence import Divergence
+from .divergence import Divergence, walked
 
 TRIPS = 10  # that a loop of the lane is taken to have
 MISPREDICTED = 5.0  # a branch that lanes take in turns
 _SIMPLE, _DIVISION, _FUNCTION = 0.3, 2.5, 12.0
 # One lane after the other, whatever the vector: no instruction does it for several.
 _ONE_BY_ONE = {"mod": 8.0, "floor_div": 8.0, "fmod": 8.0, "quotient": 8.0}
+_LINES, _LINES_ONE_BY_ONE = 3, 100  # of LLVM IR that a statement becomes, in all copies of a body
 _FREE = (s.Number, s.Declare, s.Get, s.Set, s.Poll)
 
 
@@ -73,6 +74,12 @@ class LaneCosts:
             case s.CountedLoop(body=body):
                 return TRIPS * self.of_vector(body)
         return 0.0
+
+
+def lines_of(body: s.Block) -> int:
+    """About how many lines of LLVM IR vectors of lanes are."""
+    return sum(_LINES_ONE_BY_ONE if isinstance(x, s.Let) and x.op in _ONE_BY_ONE else _LINES
+               for x in walked(body))
 
 
 def _of_op(op: str, x: s.Let) -> float:
