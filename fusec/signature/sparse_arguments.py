@@ -59,8 +59,8 @@ _PARTS = {"coo": ("data", "row", "col", "shape"), "csr": ("data", "indices", "in
 
 
 def _parts(x: Any) -> Any:
-    children = (*x.parts, x.extent)
-    is_made = any(type(part) is TracedArray for part in children)
+    children = first, second, third, extent = (*x.parts, x.extent)
+    is_made = TracedArray in (type(first), type(second), type(third), type(extent))
     return children, (x.format, x.kind, is_made), _PARTS[x.format]
 
 

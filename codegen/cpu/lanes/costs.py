@@ -16,6 +16,7 @@ from .divergence import Divergence, walked
 TRIPS = 10  # that a loop of the lane is taken to have
 MISPREDICTED = 5.0  # a branch that lanes take in turns
 _SIMPLE, _DIVISION, _FUNCTION = 0.3, 2.5, 12.0
+_SCALAR = 0.15  # a simple operation of one lane, of which a core does several at the same time
 # One lane after the other, whatever the vector: no instruction does it for several.
 _ONE_BY_ONE = {"mod": 8.0, "floor_div": 8.0, "fmod": 8.0, "quotient": 8.0}
 _LINES, _LINES_ONE_BY_ONE = 3, 100  # of LLVM IR that a statement becomes, in all copies of a body
@@ -39,9 +40,9 @@ class LaneCosts:
     def _one(self, x: Any) -> float:
         match x:
             case s.Let(op=op):
-                return _of_op(op, x)
+                return _of_op(op, _SCALAR)
             case s.Load() | s.Store() | s.Check():
-                return 2 * _SIMPLE
+                return _SCALAR
             case s.If(then=then, orelse=orelse):
                 return (self.of_one(then) + self.of_one(orelse or ())) / 2 + MISPREDICTED / 2
             case s.While(test=test, body=body):
@@ -56,10 +57,10 @@ class LaneCosts:
         match x:
             case s.Let(result=result, op=op):
                 if result not in self.divergence.varying:
-                    return _of_op(op, x)
+                    return _of_op(op, _SCALAR)
                 if op in _ONE_BY_ONE and result.dtype.kind != "f":
                     return self.lanes * _ONE_BY_ONE[op]
-                return self.registers * _of_op(op, x)
+                return self.registers * _of_op(op, _SIMPLE)
             case s.Load(place=place) | s.Store(place=place):
                 count = self.lanes if self.divergence.place_varies(place) else 1
                 return 2 * count * _SIMPLE
@@ -82,9 +83,9 @@ def lines_of(body: s.Block) -> int:
                for x in walked(body))
 
 
-def _of_op(op: str, x: s.Let) -> float:
+def _of_op(op: str, simple: float) -> float:
     if op in _ONE_BY_ONE:
         return _ONE_BY_ONE[op]
     if op in ("div", "sqrt"):
         return _DIVISION
-    return _FUNCTION if op in FUNCTIONS and op != "sqrt" else _SIMPLE
+    return _FUNCTION if op in FUNCTIONS and op != "sqrt" else simple
