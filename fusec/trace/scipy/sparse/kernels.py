@@ -85,11 +85,15 @@ def _product_of_row(start: Any, stop: Any, indices: Any, data: Any, vector: Any)
 
 def sums_of_row_vectors(starts: Any, indices: Any, data: Any, dense: Any) -> Any:
     """The product of rows with a matrix."""
-    sums = np.zeros((starts.shape[0] - 1, dense.shape[1]), data.dtype)
-    for row in range(starts.shape[0] - 1):
-        for k in range(starts[row], starts[row + 1]):
-            sums[row] += data[k] * dense[indices[k]]
-    return sums
+    return in_lanes(_row_of_product, (0, 0, None, None, None))(
+        starts[:-1], starts[1:], indices, data, dense)
+
+
+def _row_of_product(start: Any, stop: Any, indices: Any, data: Any, dense: Any) -> Any:
+    total = np.zeros(dense.shape[1], data.dtype)
+    for k in range(start, stop):
+        total += data[k] * dense[indices[k]]
+    return total
 
 
 def scattered(shape: Any, places: Any, terms: Any) -> Any:
