@@ -64,6 +64,8 @@ class ProgramAtSizes(ControlProgram):
         self.pattern, self._at, self._nodes = pattern, to, nodes
         self.address, self.code, self.copied = pattern.address, pattern.code, pattern.copied
         self.passed, self.structured = pattern.passed, structured
+        self.is_divisible, self.together, self.lanes = (
+            pattern.is_divisible, pattern.together, pattern.lanes)
         self.called = {}
 
     @lazy

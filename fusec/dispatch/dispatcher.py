@@ -119,11 +119,12 @@ class Dispatcher:
         """A recent plan's answer for such arguments; MISS where none."""
         if self._specs is not None:
             args = self._specs.applied(args)
-        result = answer(self.fast.positional, [*args, *kwargs.values()], self._target.name)
-        if result is MISS and self.fast.structured:
+        if self.fast.structured:
             leaves, plans = self.fast.for_structure((args, kwargs))
             result = answer(plans, leaves, self._target.name)
-        return result
+            if result is not MISS:
+                return result
+        return answer(self.fast.positional, [*args, *kwargs.values()], self._target.name)
 
     def conversion(self, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         """For ``like=``: what makes a call's result of the kind of this argument, or None."""

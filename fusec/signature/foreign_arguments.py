@@ -89,7 +89,7 @@ def _found_taker(kind: Any) -> Taker | None:
     if any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in kind.__mro__):
         return _of_torch
     if is_sparse_class(kind):
-        return _of_sparse
+        return _sparse_taker(kind)
     if kind.__module__.partition(".")[0] == "pandas":
         # Its instants, which are one value each, have the method too.
         is_column = hasattr(kind, "to_numpy") and hasattr(kind, "__len__")
@@ -158,14 +158,18 @@ def _torch_cure(x: Any) -> str:
 # ----------------------------------------------------------------------------------------- sparse
 
 
-def _of_sparse(x: Any, path: str) -> Any:
-    """The arrays that a sparse array of SciPy's consists of."""
-    from .sparse_arguments import taken
+def _sparse_taker(kind: Any) -> Taker:
+    """What takes the arrays that a sparse array of SciPy's consists of."""
+    if kind.__module__.startswith("scipy.sparse"):
+        from .sparse_arguments import taken
 
-    if not type(x).__module__.startswith("scipy.sparse"):
-        raise _refusal(x, path, "whose class is derived from one of SciPy's, and its own methods "
-                       "would not be followed", f"pass scipy.sparse.{x.format}_array(A)")
-    return taken(x, path)
+        return taken
+    return _of_derived
+
+
+def _of_derived(x: Any, path: str) -> Any:
+    raise _refusal(x, path, "whose class is derived from one of SciPy's, and its own methods "
+                   "would not be followed", f"pass scipy.sparse.{x.format}_array(A)")
 
 
 # ----------------------------------------------------------------------------------------- pandas

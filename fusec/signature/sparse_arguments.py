@@ -59,9 +59,9 @@ _PARTS = {"coo": ("data", "row", "col", "shape"), "csr": ("data", "indices", "in
 
 
 def _parts(x: Any) -> Any:
-    children = (*x.parts, x.extent)
-    is_made = any(type(part) is TracedArray for part in children)
-    return children, (x.format, x.kind, is_made), _PARTS[x.format]
+    first, second, third = x.parts
+    is_made = TracedArray in (type(first), type(second), type(third), type(x.extent))
+    return (first, second, third, x.extent), (x.format, x.kind, is_made), _PARTS[x.format]
 
 
 def _whole(of: Any, values: Any) -> Any:

@@ -44,7 +44,7 @@ class LaneIteration:
     def _stop(self) -> Value:
         if isinstance(self.lanes, Dim):
             return size_value(self.builder, self.lanes, self.given.values())
-        return self.builder.const(int(self.lanes))
+        return self.builder.const(self.lanes)  # of a size of arguments: not one trace for each
 
     def _room(self, value: Value) -> Value:
         """Memory that nobody has written yet."""

@@ -114,8 +114,7 @@ class LaneBlocks:
     def __init__(self, call: LanesOfCall, blocks: NativeBlocks) -> None:
         self.run_of, self.blocks, self.results = call.of, blocks, call.results
         self.kept = call.of._bound(blocks, call.operands, call.results, call.sizes)
-        by_operand = {position: cell for cell, position in blocks.scalars}
-        self.begin, self.end = by_operand[call.of.first], by_operand[call.of.last]
+        self.begin, self.end = blocks.scalar(call.of.first), blocks.scalar(call.of.last)
 
     def failed_at(self, begin: int, end: int) -> int | None:
         """Run these lanes; ``begin`` if one raised."""

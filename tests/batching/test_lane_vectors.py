@@ -11,6 +11,8 @@ from lane_programs import PROGRAMS, LaneProgram
 
 import fusec
 from fusec.codegen.cpu.lanes import choice
+from fusec.codegen.cpu.loops import program
+from fusec.codegen.machine_code.llvm import compile_ir
 
 LOOPS = [p for p in PROGRAMS if "<lambda>" not in p.f.__qualname__ and p.name != "recurrence"]
 ROOT = np.random.default_rng(41)
@@ -201,3 +203,43 @@ def test_costs_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [ROOT.integers(1, 1000, 50), ROOT.integers(1, 1000, 50)]
     text = str(fusec.explain(fusec.vmap(gcd), *numbers))
     assert "a lane at a time (at " in text and "in vectors of 16 with masks at" in text
+
+
+def test_many_functions_stay_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all of them inlined LLVM took a second for these."""
+    texts = []
+
+    def noted(text: str, *rest: Any) -> Any:
+        texts.append(text)
+        return compile_ir(text, *rest)
+
+    monkeypatch.setattr(program, "compile_ir", noted)
+
+    def waves(x: Any, n: Any) -> Any:
+        k = 0
+        while k < n:
+            for shift in (*range(20),):
+                x = np.sin(x + shift)
+            k += 1
+        return x
+
+    args = [ROOT.uniform(0, 2, 37), ROOT.integers(0, 9, 37)]
+    (one, _), (together, _), _ = in_both_ways(monkeypatch, waves, args)
+    assert_same_bits(one, together)
+    alone, vectors = (sum(line.endswith("noinline") for line in t.splitlines()) for t in texts[:2])
+    assert (alone, vectors) == (0, 60)
+
+
+def test_a_long_program_runs_a_lane_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM would take longer for its vectors than anybody waits for a first call."""
+    def remainders(x: Any, n: Any) -> Any:
+        k = 0
+        while k < n:
+            for m in (*range(130),):
+                x = (x + 3.0) % (m + 0.5)
+            k += 1
+        return x
+
+    monkeypatch.setattr(choice, "forced", None)
+    text = str(fusec.explain(fusec.vmap(remainders), ROOT.uniform(0, 2, 7), ROOT.integers(0, 9, 7)))
+    assert "for whose vectors LLVM would take over 2 s" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -221,3 +222,57 @@ def test_errors_of_lanes() -> None:
         fusec.vmap(lambda x, i: x[i])(X, np.array([0, 1, 5, 2]))
     with pytest.raises(IndexError):  # though nobody reads the element
         fusec.vmap(lambda x, i: (x[i], x.sum())[1])(X, np.array([0, 1, 5, 2]))
+
+
+TAKES = [lambda r, k: r[k], lambda r, k: np.take(r, k), lambda r, k: r[:2][k - 1],
+         lambda r, k: r[np.array([0, 1]) + k], lambda r, k: (r[k], 1)[1],
+         fusec.grad(lambda r, k: r[k])]
+
+
+@pytest.mark.parametrize("f", TAKES)
+def test_an_index_out_of_range_names_its_lane(f: Callable[..., Any]) -> None:
+    indices = np.array([0, 1, 4, -9])
+    with pytest.raises(IndexError, match="is out of bounds for axis 0") as caught:
+        fusec.vmap(f)(np.ones((4, 3)), indices)
+    assert "in lane 2" in caught.value.__notes__
+    with pytest.raises(IndexError) as caught:
+        fusec.vmap(fusec.vmap(f), (None, 0))(np.ones((4, 3)), np.stack([0 * indices, indices]))
+    assert [n for n in caught.value.__notes__ if "lane" in n] == ["in lane 2", "in lane 1"]
+
+
+# --------------------------------------------------------------------------------- other sizes
+
+
+def halved(x: Any, k: Any) -> Any:
+    n = 0
+    while x.sum() > 0.01:
+        x = x / 2
+        n += 1
+    return x[k], n
+
+
+@pytest.mark.parametrize("f", [halved, lambda r, k: r[k], lambda r, k: (r * k).sum(),
+                               lambda r, k: np.sort(r)[k]])
+def test_other_numbers_of_lanes_need_no_other_trace(f: Callable[..., Any]) -> None:
+    lanes = fusec.vmap(f)
+    for count in (4, 9, 40, 300):
+        x, k = RNG.random((count, 3)), RNG.integers(0, 3, count)
+        got, want = lanes(x, k), [f(a, b) for a, b in zip(x, k, strict=True)]
+        for one, other in zip(got if isinstance(got, tuple) else (got,),
+                              zip(*want, strict=True) if isinstance(got, tuple) else (want,),
+                              strict=True):
+            np.testing.assert_allclose(one, np.array(other))
+    assert len(lanes.traces) == 1
+
+
+def test_lanes_of_other_numbers_run_as_the_first_ones() -> None:
+    def grown(x: Any) -> Any:
+        y = x
+        while y < 20:
+            y = y * 1.5 + np.sin(x) + 1
+        return y
+
+    lanes = fusec.vmap(grown)
+    texts = [str(fusec.explain(lanes, RNG.random(n))) for n in (50, 60, 70)]
+    said = ["its lanes on several threads, 16 lanes at a time in vectors" in t for t in texts]
+    assert said == [True, True, True] and len(lanes.traces) == 1

@@ -10,12 +10,13 @@ from fusec.codegen.structured.memory import Operand, Variable
 from fusec.core.records import dataclass
 
 from ...machine_code.llvm import has_feature
-from .costs import LaneCosts
+from .costs import LaneCosts, lines_of
 from .divergence import Divergence, registers_defined, registers_read, walked
 from .vector_size import LANES
 
 UNEVEN = 1.3  # what lanes that wait for others add, where ended ones are replaced
 IN_STEP = 1.8  # and where they wait until the last one of their vector has ended
+MOST_LINES, MS_A_LINE = 12_000, 0.17  # of LLVM IR, and what it takes for one
 forced: bool | None = None  # by tests: vectors wherever they can be, or nowhere
 
 
@@ -37,7 +38,7 @@ class LaneChoice:
 def choose_lanes(loop: s.While | s.CountedLoop) -> LaneChoice:
     """Of a loop over lanes."""
     lane, limit, body = _parts(loop)
-    reason = _refusal(body)
+    reason = _refusal(body) or _too_long(body)
     if reason or forced is False:
         return LaneChoice(f"a lane at a time ({reason or 'as asked for'})")
     divergence = Divergence(body, lane, _split(body, lane))
@@ -84,6 +85,14 @@ def _refusal(body: s.Block) -> str:
             if dtype is not None and (dtype.kind == "c" or dtype.itemsize == 2):
                 return "complex numbers" if dtype.kind == "c" else "numbers of 16 bits"
     return ""
+
+
+def _too_long(body: s.Block) -> str:
+    """A first call should not wait for LLVM longer than all its lanes may take."""
+    lines = lines_of(body)
+    return "" if lines <= MOST_LINES else (
+        f"a program of {sum(1 for _ in walked(body)):,} statements, for whose vectors LLVM would "
+        f"take over {lines * MS_A_LINE / 1e3:.0f} s")
 
 
 def _split(body: s.Block, lane: Variable) -> int:

@@ -11,13 +11,15 @@ from typing import Any
 from fusec.codegen.structured import statements as s
 from fusec.codegen.vecmath import FUNCTIONS
 
-from .divergence import Divergence
+from .divergence import Divergence, walked
 
 TRIPS = 10  # that a loop of the lane is taken to have
 MISPREDICTED = 5.0  # a branch that lanes take in turns
 _SIMPLE, _DIVISION, _FUNCTION = 0.3, 2.5, 12.0
+_SCALAR = 0.15  # a simple operation of one lane, of which a core does several at the same time
 # One lane after the other, whatever the vector: no instruction does it for several.
 _ONE_BY_ONE = {"mod": 8.0, "floor_div": 8.0, "fmod": 8.0, "quotient": 8.0}
+_LINES, _LINES_ONE_BY_ONE = 3, 100  # of LLVM IR that a statement becomes, in all copies of a body
 _FREE = (s.Number, s.Declare, s.Get, s.Set, s.Poll)
 
 
@@ -38,9 +40,9 @@ class LaneCosts:
     def _one(self, x: Any) -> float:
         match x:
             case s.Let(op=op):
-                return _of_op(op, x)
+                return _of_op(op, _SCALAR)
             case s.Load() | s.Store() | s.Check():
-                return 2 * _SIMPLE
+                return _SCALAR
             case s.If(then=then, orelse=orelse):
                 return (self.of_one(then) + self.of_one(orelse or ())) / 2 + MISPREDICTED / 2
             case s.While(test=test, body=body):
@@ -55,10 +57,10 @@ class LaneCosts:
         match x:
             case s.Let(result=result, op=op):
                 if result not in self.divergence.varying:
-                    return _of_op(op, x)
+                    return _of_op(op, _SCALAR)
                 if op in _ONE_BY_ONE and result.dtype.kind != "f":
                     return self.lanes * _ONE_BY_ONE[op]
-                return self.registers * _of_op(op, x)
+                return self.registers * _of_op(op, _SIMPLE)
             case s.Load(place=place) | s.Store(place=place):
                 count = self.lanes if self.divergence.place_varies(place) else 1
                 return 2 * count * _SIMPLE
@@ -75,9 +77,15 @@ class LaneCosts:
         return 0.0
 
 
-def _of_op(op: str, x: s.Let) -> float:
+def lines_of(body: s.Block) -> int:
+    """About how many lines of LLVM IR vectors of lanes are."""
+    return sum(_LINES_ONE_BY_ONE if isinstance(x, s.Let) and x.op in _ONE_BY_ONE else _LINES
+               for x in walked(body))
+
+
+def _of_op(op: str, simple: float) -> float:
     if op in _ONE_BY_ONE:
         return _ONE_BY_ONE[op]
     if op in ("div", "sqrt"):
         return _DIVISION
-    return _FUNCTION if op in FUNCTIONS and op != "sqrt" else _SIMPLE
+    return _FUNCTION if op in FUNCTIONS and op != "sqrt" else simple

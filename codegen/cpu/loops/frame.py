@@ -29,6 +29,7 @@ from fusec.ir.sizes.symbolic_numbers import Symbolic
 
 from ...machine_code.native_nest import RECORD
 from ...plan.control_program import ErrorExit, Word
+from ..nests.inlining import with_few_copies
 from ..size_text import SizeText
 
 WORD = 8  # bytes
@@ -268,7 +269,8 @@ class Frame:
     def whole(self, head: str) -> str:
         """The function that begins with this line."""
         em, leaving = self.em, self._leaving()
-        return "\n".join([head, "entry:", *em.allocas, *self.entry, *em.lines, f"  {self.at_end}",
+        lines = with_few_copies(em.lines, em.functions)
+        return "\n".join([head, "entry:", *em.allocas, *self.entry, *lines, f"  {self.at_end}",
                           "  ret i64 0", *leaving, "}"])
 
 

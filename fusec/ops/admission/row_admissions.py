@@ -94,7 +94,7 @@ CAST = Admission({"dtype": DTYPE}, {"kind": KIND})
 REINTERPRET = Admission({"dtype": DTYPE}, {"kind": KIND}, rule=_reinterpret)
 WHERE = Admission(optional={"kind": KIND})
 WITH_PART = Admission(rule=_with_part)
-CHECK_INDEX = Admission({"axis": INT}, rule=_wraps_index, floors=(1,))
+CHECK_INDEX = Admission({"axis": INT}, {"lanes": INT}, rule=_wraps_index, floors=(1,))
 
 # --- views and pieces
 

@@ -84,10 +84,11 @@ def _checked(site: LaneSite, first: int) -> LaneSite:
     for k, axis in enumerate(site.attrs["axes"], first):
         if axis in site.attrs.get("safe", ()):
             continue
-        if type(shape[axis]) is not int:
+        if not isinstance(shape[axis], int):  # sizes of arguments count as ints
             raise AloneError("the run decides the size of the axis")
         size = site.builder.const(shape[axis])
-        given[k] = site.emit("CheckIndex", given[k], size, axis=axis)
+        lanes = {"lanes": 1} if site.has_lanes[k] else {}
+        given[k] = site.emit("CheckIndex", given[k], size, axis=axis, **lanes)
     return LaneSite(site.builder, site.node, site.lanes, tuple(given), site.has_lanes)
 
 

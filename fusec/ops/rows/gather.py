@@ -33,22 +33,27 @@ def infer_check(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Types:
     return (TensorType(INDEX, index.shape, kind),)
 
 
-def check_reference(index: Any, size: Any, axis: int = 0) -> Any:
+def check_reference(index: Any, size: Any, axis: int = 0, lanes: int = 0) -> Any:
     """Indices of an axis of length ``size``, negative ones wrapped.
 
-    Raises ``IndexError`` as NumPy does, for the first one that is out of range.
+    Raises ``IndexError`` as NumPy does, for the first one that is out of range; a note names its
+    lane, where so many of the first axes count lanes.
     """
     wrapped = np.where(np.less(index, 0), np.add(index, size), index)
     bad = (wrapped < 0) | (wrapped >= size)
     if bad.any():
-        first = np.broadcast_to(np.asarray(index), bad.shape)[bad][0]
-        raise out_of_bounds(first, axis, size)
+        place = tuple(np.argwhere(bad)[0])
+        index, size = (np.broadcast_to(np.asarray(x), bad.shape)[place] for x in (index, size))
+        error = out_of_bounds(index, axis, size)
+        for lane in reversed(place[:lanes]):
+            error.add_note(f"in lane {lane}")
+        raise error
     return wrapped[()]
 
 
-def bounds_check_reference(index: Any, size: Any, axis: int = 0) -> Any:
+def bounds_check_reference(index: Any, size: Any, axis: int = 0, lanes: int = 0) -> Any:
     """True; raises ``IndexError`` as `check_reference` does."""
-    check_reference(index, size, axis)
+    check_reference(index, size, axis, lanes)
     return np.bool_(True)
 
 
@@ -92,14 +97,15 @@ register(Op(
     name="CheckIndex", kind="elementwise", arity=2, scalar="check_index", infer=infer_check,
     reference=check_reference, cost=3.0, may_raise=True, checks="index", takes="i",
     admits=row_admissions.CHECK_INDEX,
-    doc="Indices of an axis whose length is operand 1, wrapped; raises IndexError. attrs axis.",
+    doc="Indices of an axis whose length is operand 1, wrapped; raises IndexError. attrs axis; "
+        "lanes: how many of its first axes count lanes of fusec.vmap, which the error names.",
 ))
 register(Op(
     name="BoundsCheck", kind="extern", arity=2, infer=checks.infer_check,
     reference=bounds_check_reference, stateful=True, may_raise=True, checks="index",
     takes="i", admits=row_admissions.CHECK_INDEX,
     doc="Raises IndexError where indices of an axis of length operand 1 are out of range, though "
-        "no element is needed; attrs axis.",
+        "no element is needed; attrs axis, lanes of CheckIndex.",
 ))
 register(Op(
     name="Gather", kind="gather", infer=infer_gather, reference=gather_reference, cost=6.0,

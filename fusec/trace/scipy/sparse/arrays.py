@@ -17,6 +17,7 @@ from .kernels import (
     checked_single,
     checked_starts,
     expanded,
+    products_of_rows,
     scattered,
     sums_of_row_vectors,
     sums_of_rows,
@@ -190,6 +191,8 @@ class SparseArray(Refusing):
         if self.format == "csr":
             starts = checked_starts(self.indptr, self.nnz)
             columns = checked_indices(self.indices, self.shape[1])
+            if data.dtype.kind == "f":
+                return products_of_rows(starts, columns, data, vector)
             return sums_of_rows(starts, data * vector[columns])
         rows, columns = self._places()
         sums = scattered(self.shape[0], rows, data * vector[columns])

@@ -7,6 +7,7 @@ SciPy's sparsetools (csr.h, csc.h, coo.h) do; products are rounded before they a
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,14 @@ import numpy as np
 from fusec.core.code_roles import CONVERTED
 
 FUSEC_ROLE = CONVERTED
+
+
+def _module(name: str) -> Any:
+    """A module above this room, of which programs use the functions."""
+    return importlib.import_module(f"fusec.{name}")
+
+
+in_lanes: Any = _module("gradients.lanes.vmap").vmap
 
 
 def checked_indices(indices: Any, size: Any) -> Any:
@@ -49,23 +58,42 @@ def expanded(starts: Any, like: Any) -> Any:
 
 
 def sums_of_rows(starts: Any, terms: Any) -> Any:
-    """The sum of the terms of each row."""
-    sums = np.zeros(starts.shape[0] - 1, terms.dtype)
-    for row in range(starts.shape[0] - 1):
-        total = terms.dtype.type(0)
-        for k in range(starts[row], starts[row + 1]):
-            total += terms[k]
-        sums[row] = total
-    return sums
+    """The sum of the terms of each row; rows are lanes, which threads share."""
+    return in_lanes(_sum_of_row, (0, 0, None))(starts[:-1], starts[1:], terms)
+
+
+def products_of_rows(starts: Any, indices: Any, data: Any, vector: Any) -> Any:
+    """The product of each row with a vector, in one go."""
+    return in_lanes(_product_of_row, (0, 0, None, None, None))(
+        starts[:-1], starts[1:], indices, data, vector)
+
+
+def _sum_of_row(start: Any, stop: Any, terms: Any) -> Any:
+    total = terms.dtype.type(0)
+    for k in range(start, stop):
+        total += terms[k]
+    return total
+
+
+def _product_of_row(start: Any, stop: Any, indices: Any, data: Any, vector: Any) -> Any:
+    total = data.dtype.type(0)
+    for k in range(start, stop):
+        # Itself, but for passes: the product is rounded before it is added, as SciPy's is.
+        total += np.maximum(data[k] * vector[indices[k]], -np.inf)
+    return total
 
 
 def sums_of_row_vectors(starts: Any, indices: Any, data: Any, dense: Any) -> Any:
     """The product of rows with a matrix."""
-    sums = np.zeros((starts.shape[0] - 1, dense.shape[1]), data.dtype)
-    for row in range(starts.shape[0] - 1):
-        for k in range(starts[row], starts[row + 1]):
-            sums[row] += data[k] * dense[indices[k]]
-    return sums
+    return in_lanes(_row_of_product, (0, 0, None, None, None))(
+        starts[:-1], starts[1:], indices, data, dense)
+
+
+def _row_of_product(start: Any, stop: Any, indices: Any, data: Any, dense: Any) -> Any:
+    total = np.zeros(dense.shape[1], data.dtype)
+    for k in range(start, stop):
+        total += data[k] * dense[indices[k]]
+    return total
 
 
 def scattered(shape: Any, places: Any, terms: Any) -> Any:
