@@ -18,12 +18,12 @@ INVALID, NOT_SUPPORTED = 7, 15
 
 class FakeCublas:
     """Functions of cuBLAS by their names; ``wrong``: products have other numbers;
-    ``status`` is the answer of products."""
+    ``status`` is the answer of products; ``spoils``: they are refused in graphs."""
 
     def __init__(self, streams: Streams, calls: list[str]) -> None:
         self.streams, self.calls = streams, calls
         self.stream = self.room = self.mode = 0
-        self.wrong, self.status = False, 0
+        self.wrong, self.status, self.spoils = False, 0, False
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         letter, kind = name.removeprefix("cublas")[:1], name.removeprefix("cublas")[1:]
@@ -72,8 +72,8 @@ class FakeCublas:
         if lda < max(1, k if ta else m) or ldb < max(1, n if tb else k) or ldc < max(1, m):
             return INVALID
         self.calls.append(f"cublas{letter}gemm")
-        if self.status:
-            return self.status
+        if self.status or (self.spoils and self.streams.of(self.stream).is_capturing()):
+            return self.status or NOT_SUPPORTED
 
         rounds = self.mode == _TF32 and letter == "S"
 

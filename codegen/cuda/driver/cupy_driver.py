@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -200,16 +200,18 @@ class CupyDriver:
         self.faults.note(kernels)
 
     def captured(self, launches: Sequence[Filled]) -> Any:
-        """A CUDA graph of these launches; raises CUDA's error."""
+        """A CUDA graph of these launches; raises CUDA's error, and a library's before it."""
         with self._capture_lock, self.device:
             stream = self._capturing
             stream.begin_capture()
             try:
                 for function, grid, block, words, shared in launches:
                     function(grid, block, words, shared_mem=shared, stream=stream)
-            finally:
-                graph = stream.end_capture()
-            return graph
+            except BaseException:
+                with suppress(*self.faults.kinds):  # what was refused may have spoiled the graph
+                    stream.end_capture()
+                raise
+            return stream.end_capture()
 
     def copy_there(self, target: int, source: int, nbytes: int) -> None:
         """Copy bytes on the GPU, on CuPy's current stream."""
