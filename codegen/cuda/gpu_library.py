@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fusec.core.records import replace
+from fusec.errors import UnsupportedError
 from fusec.ir import Node
 from fusec.ops.calls.library import LIBRARY, LibraryCall, leaves_of, run_call
 
@@ -99,8 +100,14 @@ class GpuLibraryCall:
     def _judged_by_numpy(self, row: LibraryCall, operands: Sequence[Any]) -> Any:
         """NumPy's answer for operands that CuPy refuses: its error, in its words."""
         host = [x.get() if isinstance(x, self.cupy.ndarray) else x for x in operands]
-        results = run_call(row, host, self.node.attrs["form"], self.node.attrs["named"])
-        return [self.cupy.asarray(r) for r in leaves_of(results)]
+        results = leaves_of(run_call(row, host, self.node.attrs["form"], self.node.attrs["named"]))
+        for result, type_ in zip(map(np.asarray, results), self.node.types, strict=True):
+            if type_.is_static and result.shape != type_.shape:
+                raise UnsupportedError(
+                    f"the size of a result of {self.node.op} depends on the data: it is "
+                    f"{result.shape} here, {type_.shape} was compiled", loc=self.node.loc,
+                    cure="call it before or after the compiled function")
+        return [self.cupy.asarray(np.asarray(r)) for r in results]
 
     def _kept(self, result: Any, memory: np.ndarray | None, number: int) -> np.ndarray:
         if memory is None:

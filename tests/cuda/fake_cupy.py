@@ -79,7 +79,7 @@ class FakeCupy:
                      "ascontiguousarray", "median", "percentile", "quantile", "partition",
                      "argpartition", "isin", "union1d", "setdiff1d", "intersect1d", "setxor1d",
                      "isnan", "any", "where", "all", "less_equal", "greater_equal", "flip",
-                     "subtract", "take", "nanmedian"):
+                     "subtract", "take", "nanmedian", "isfinite"):
             setattr(self, name, getattr(of_numpy, name))
 
     def asarray(self, x: Any) -> Any:
