@@ -18,7 +18,12 @@ from fusec.ops import get
 from fusec.ops.calls.scalar_calls import CALLS
 from fusec.ops.rows.windows import is_made_anywhere
 
-from ..kernels.kernel_nodes import is_control_of, is_of_kernels, why_not_control
+from ..kernels.kernel_nodes import (
+    is_control_of,
+    is_of_kernels,
+    is_small_control,
+    why_not_control,
+)
 from ..kernels.loop_ir import Kernel
 from ..kernels.specialise import specialise
 from ..machine_code.code_cache import CodeCache
@@ -70,6 +75,9 @@ class CudaBackend(Backend):
         inside = node.attrs["body"].nodes if node.op == "Fused" else (node,)
         called = (n.attrs["function"] for n in inside if get(n.op).scalar in CALLS)
         return next(filter(None, map(scalar_refusal, called)), "")
+
+    def leaves_whole(self, node: Node) -> bool:
+        return is_small_control(node)
 
     def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[CudaForm]:
         return [CudaForm(specialise(kernel, nest, strides), kernel) for nest in kernel.nests]

@@ -172,8 +172,13 @@ def _poll(kernel: LaneKernel, x: s.Poll) -> None:
         kernel.poll(max(x.cost, 1), MOST_SPENT)
 
 
+def _nonzero(kernel: LaneKernel, x: s.Nonzero) -> None:
+    raise NotNativeError("indices of what is not 0, of a lane")
+
+
 LANE_RULES: dict[type, Callable[[Any, Any], None]] = {
     s.Input: _input, s.Declare: _declare, s.Set: _set, s.Load: _load, s.Store: _store,
     s.Copy: _copy, s.RunKernel: _run_kernel, s.CountedLoop: _counted_loop, s.Poll: _poll,
+    s.Nonzero: _nonzero,
 }
 LaneKernel.rules = LANE_RULES

@@ -65,7 +65,7 @@ def choose(program: StructuredProgram, made: ProgramKernel) -> ChosenWay:
     return ChosenWay(made.barriers * barrier + moved / (1e3 * rate),
                   LAUNCH_US * made.launches + moved / (1e3 * GRID_GBS) + looks * LOOK_US,
                   made.launches, looks, program.has_loops,
-                  any(grid.limits is not None for grid in made.grids))
+                  any(grid.limits is not None for grid in made.grids) or made.selects)
 
 
 def _threads(grid: Any) -> int:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.structured.memory import Operand, View
-from fusec.ir.sizes.dims import Dim, Size
+from fusec.codegen.structured.memory import Operand, Register, View
+from fusec.ir.sizes.dims import Dim, Size, is_static
 from fusec.ops.complex_parts import component
 
 from ..kernels.nest_kernel import in_memory
@@ -78,7 +78,20 @@ def words_of(dtype: np.dtype) -> int:
 
 def placed(operands: Sequence[Operand | View], first: int) -> Iterator[tuple[int, Operand | View]]:
     """Operands of an exit with the words that they lie in, from ``first`` on; of an array it is an
-    address."""
+    address, and, where the run decides them, its shape and strides."""
     for operand in operands:
         yield first, operand
-        first += 1 if isinstance(operand, View) else words_of(operand.dtype)
+        first += words_shown(operand)
+
+
+def words_shown(operand: Operand | View) -> int:
+    """How many words that takes."""
+    if not isinstance(operand, View):
+        return words_of(operand.dtype)
+    return 1 if is_still(operand) else 1 + 2 * len(operand.shape)
+
+
+def is_still(view: View) -> bool:
+    """Whether its shape and strides are the same in each call."""
+    return is_static((*view.shape, *view.strides)) and not any(
+        isinstance(step, Register) for step in view.strides)
