@@ -22,8 +22,9 @@ from .driver.cupy_arrays import CupyArrays
 from .driver.cupy_driver import Lent
 from .driver.number_blocks import ConstantArray
 from .library_functions import REFUSALS, function_of, may_refuse, raising
-from .products.cublas import CublasError
 from .products.matrix_product import Laid, MatrixProduct
+from .products.refusals import LibraryRefusedError
+from .products.transform import Transform, may_be_transform, transform_of
 
 # The memory of each result, made when it is needed; None: the array that the library makes.
 Made = Sequence[Callable[[], np.ndarray | None]]
@@ -41,10 +42,12 @@ class GpuLibraryCall:
         driver = self.arrays.driver
         given = [self._given(number, x) for number, x in enumerate(operands)]
         with driver.faults.naming(), driver.device, driver.stream:
-            product = self._product(given)
-            if product is not None:
-                with suppress(CublasError):
+            product, transform = self._product(given), self._transform(given)
+            with suppress(LibraryRefusedError):
+                if product is not None:
                     return [self._multiplied(product, given, made[0]())]
+                if transform is not None:
+                    return [self._transformed(*transform, given[0], made[0]())]
             results = leaves_of(driver.with_room(self._nbytes, lambda: self._called(given)))
             return [self._kept(r, memory(), number)
                     for number, (r, memory) in enumerate(zip(results, made, strict=True))]
@@ -58,6 +61,27 @@ class GpuLibraryCall:
         left, right = (Laid(x.shape, x.strides) for x in given)
         return self.arrays.driver.cublas.product(
             type_.dtype, left, right, laid, "estimated" in self.node.attrs)
+
+    def _transform(self, given: Sequence[Any]) -> tuple[Transform, int] | None:
+        """The same, and the bytes that it works in."""
+        if not may_be_transform(self.node) or not isinstance(given[0], self.cupy.ndarray):
+            return None
+        laid = Laid(given[0].shape, given[0].strides)
+        made = transform_of(self.node, laid, np.dtype(given[0].dtype))
+        room = None if made is None else self.arrays.driver.cufft.workspace(made)
+        return None if made is None or room is None else (made, room)
+
+    def _transformed(
+        self, transform: Transform, nbytes: int, given: Any, memory: np.ndarray | None
+    ) -> np.ndarray:
+        driver, type_ = self.arrays.driver, self.node.types[0]
+
+        def transformed() -> Any:
+            out, room = self.cupy.ndarray(type_.shape, type_.dtype), self.cupy.cuda.alloc(nbytes)
+            driver.cufft.call(transform, driver.stream.ptr, given.data.ptr, out.data.ptr, room.ptr)
+            return out
+
+        return self._kept(driver.with_room(self._nbytes, transformed), memory, 0)
 
     def _multiplied(
         self, product: MatrixProduct, given: Sequence[Any], memory: np.ndarray | None

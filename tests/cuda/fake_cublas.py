@@ -58,6 +58,29 @@ class FakeCublas:
         self.room = room
         return 0
 
+    def cublasCsscal_v2(self, handle: int, count: int, factor: int, at: int, step: int) -> int:
+        return self._scale(np.dtype(np.complex64), handle, count, factor, at, step)
+
+    def cublasZdscal_v2(self, handle: int, count: int, factor: int, at: int, step: int) -> int:
+        return self._scale(np.dtype(np.complex128), handle, count, factor, at, step)
+
+    def _scale(
+        self, dtype: np.dtype, handle: int, count: int, factor: int, at: int, step: int
+    ) -> int:
+        assert handle == _HANDLE and step == 1
+        self.calls.append("cublas scal")
+        real = np.dtype(f"f{dtype.itemsize // 2}")
+        by, nbytes = real.type(_number(factor, real)), count * dtype.itemsize
+        self.streams.driver._check(at, nbytes)
+
+        def scale() -> None:
+            memory = (ctypes.c_uint8 * nbytes).from_address(at)
+            numbers = np.frombuffer(memory, dtype)
+            numbers *= by
+
+        self.streams.of(self.stream).does(scale)
+        return self.status
+
     def _gemm(self, letter: str, is_many: bool, handle: int, *args: int) -> int:
         """Column by column, as in the documentation of BLAS."""
         dtype = np.dtype(_DTYPES[letter])

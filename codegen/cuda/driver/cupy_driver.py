@@ -26,6 +26,7 @@ from fusec.ir.lazy_values import lazy
 from ..launches import Filled, Named, function_for
 from ..module import CudaKernel, CudaModule
 from ..products.cublas import Cublas
+from ..products.cufft import Cufft
 from . import nvrtc
 from .arriving_memory import ArrivingMemory
 from .bound_launches import BoundLaunch, JoinedLaunch
@@ -104,6 +105,11 @@ class CupyDriver:
     def cublas(self) -> Cublas:
         """Products of matrices."""
         return Cublas(self)
+
+    @lazy
+    def cufft(self) -> Cufft:
+        """Fourier transforms."""
+        return Cufft(self, self.cublas)
 
     @property
     def stream(self) -> Any:
