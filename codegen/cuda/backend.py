@@ -39,6 +39,7 @@ from .lanes.lane_program import lane_program
 from .persistent import choice
 from .persistent.program import persistent_program
 from .programs.program import launched_program
+from .programs.program_text import LibraryAt
 from .scalars.scalar_functions import refusal as scalar_refusal
 from .scalars.scalar_ops import supports
 
@@ -133,7 +134,7 @@ class CudaBackend(Backend):
         except NotNativeError as error:
             raise NotNativeError(f"{error}{reason and f'; as one kernel: {reason}'}") from error
 
-    def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+    def library_at(self, node: Node) -> LibraryAt:
         """The device's function for a library call in a program: see `ProgramText`."""
         raise NotNativeError(f"a call of Python, of {node.op}, in a loop on a CUDA device")
 

@@ -22,6 +22,7 @@ from .driver.cupy_arrays import CupyArrays
 from .driver.cupy_driver import Lent
 from .driver.number_blocks import ConstantArray
 from .library_functions import REFUSALS, function_of, may_refuse, raising
+from .products.calls_in_loops import CallInLoop
 from .products.matrix_product import Laid, MatrixProduct
 from .products.refusals import LibraryRefusedError
 from .products.transform import Transform, may_be_transform, transform_of
@@ -145,9 +146,7 @@ class GpuLibraryCall:
         return memory
 
 
-def call_at(
-    node: Node, arrays: CupyArrays
-) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+def call_at(node: Node, arrays: CupyArrays) -> CallInLoop:
     """The call by addresses: arrays, operands and results, are pairs of an address and their shape,
     strides and dtype."""
     call = GpuLibraryCall(node, arrays)
@@ -155,7 +154,7 @@ def call_at(
     def run(operands: Sequence[Any], results: Sequence[Any]) -> None:
         call([_at(x) for x in operands], [partial(_at, x) for x in results])
 
-    return run
+    return CallInLoop(node, arrays.driver, run)
 
 
 def _at(x: Any) -> Any:

@@ -27,6 +27,7 @@ from ..launches import Filled, Named, function_for
 from ..module import CudaKernel, CudaModule
 from ..products.cublas import Cublas
 from ..products.cufft import Cufft
+from ..products.refusals import LibraryRefusedError
 from . import nvrtc
 from .arriving_memory import ArrivingMemory
 from .bound_launches import BoundLaunch, JoinedLaunch
@@ -176,6 +177,10 @@ class CupyDriver:
         try:
             graph = self.captured([launch.filled for launch in launches])
         except self.faults.kinds as error:
+            self.note_no_graph(error)
+            return None
+        except LibraryRefusedError as error:  # launched, it has worked
+            error.library.refused = ""
             self.note_no_graph(error)
             return None
         return JoinedLaunch(self, launches, graph)

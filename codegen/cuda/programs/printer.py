@@ -160,8 +160,7 @@ def _call_python(text: ProgramText, x: s.CallPython) -> None:
     results = "".join(
         f"({text.new(r)}, {text.bind('view', ((), (), r.dtype))}), " if isinstance(r, Register)
         else f"{_argument(text, r)}, " for r in x.results)
-    text.line("call.queue.flush()")
-    text.line(f"try: {name}(({operands}), ({results}))")
+    text.line(f"try: {name}(({operands}), ({results}), call)")
     text.line(f"except LIBRARY_ERRORS as error: raise ExitTakenError({x.exit}, error=error)")
 
 

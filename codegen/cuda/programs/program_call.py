@@ -49,6 +49,7 @@ class ProgramCall:
         self.left: dict[int, int] = {}
         self._places: dict[tuple[str, int], int] = {}
         self._lent: dict[LaunchSite, tuple[int, ...]] = {}
+        self._rooms: dict[int, int] = {}
 
     def place(self, arrays: Sequence[tuple[str, int]]) -> None:
         """Find the operands' and results' arrays on the device; the host's are copied there."""
@@ -73,6 +74,12 @@ class ProgramCall:
                 (self.memory.zeros if slot == STATUS else self.memory.fresh)(nbytes)
                 for (_, slot), nbytes in site.needs)
         return self._lent[site]
+
+    def lent(self, nbytes: int) -> int:
+        """Memory that library calls work in, one after the other."""
+        if nbytes not in self._rooms:
+            self._rooms[nbytes] = self.memory.fresh(nbytes)
+        return self._rooms[nbytes]
 
     def has_failed(self, site: LaunchSite) -> bool:
         """Whether a check of the kernels of a site has failed, which waits for them."""

@@ -37,12 +37,13 @@ from .device_counters import with_device_counters
 from .device_numbers import host_number, on_host
 from .host_numbers import wrapped
 from .number_kernels import copy_kernel
-from .program_call import ExitTakenError
+from .program_call import ExitTakenError, ProgramCall
 from .residence import Residence, reads, walk
 
 Address = tuple[str, int]  # "operand" or "target", and its number
-# A call by the addresses, shapes, strides and dtypes of its arrays, and numbers.
-Library = Callable[[Node], Callable[[Sequence[Any], Sequence[Any]], None]]
+# A call by the addresses, shapes, strides and dtypes of its arrays, and numbers, of a run.
+LibraryAt = Callable[[Sequence[Any], Sequence[Any], ProgramCall], None]
+Library = Callable[[Node], LibraryAt]
 
 
 class ProgramText(TextWriter):
