@@ -12,10 +12,9 @@ from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram
 from fusec.ir.sizes.dims import is_static
 
-from ..compiled_nests import CudaForm
+from ..compiled_nests import CudaForm, stores
 from ..persistent.numbers import loaded, stored, type_in_memory
 from ..persistent.printer import MOST_SPENT, print_block
-from ..programs.program_text import stores
 from ..scalars.emitter import memory_type
 from .lane_kernel import LaneKernel
 from .lane_nest import LaneNest, NestBuffer

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.structured.memory import Operand, Register, View
-from fusec.ir.sizes.dims import Dim, Size, is_static
+from fusec.codegen.structured.memory import Operand, View
+from fusec.ir.sizes.dims import Dim, Size
 from fusec.ops.complex_parts import component
 
 from ..kernels.nest_kernel import in_memory
+from ..programs.program_text import is_still
 from ..scalars.emitter import BOOL, CudaValue, literal, memory_type, type_name
 
 WORD = 8
@@ -89,9 +90,3 @@ def words_shown(operand: Operand | View) -> int:
     if not isinstance(operand, View):
         return words_of(operand.dtype)
     return 1 if is_still(operand) else 1 + 2 * len(operand.shape)
-
-
-def is_still(view: View) -> bool:
-    """Whether its shape and strides are the same in each call."""
-    return is_static((*view.shape, *view.strides)) and not any(
-        isinstance(step, Register) for step in view.strides)

@@ -17,9 +17,10 @@ from ..driver.arrays import DriverArrays
 from ..driver.device_memory import DeviceMemory
 from ..module import CudaKernel
 from ..programs.device_numbers import host_number
+from ..programs.program_text import is_still
 from ..programs.settled import settle
 from .launch_shape import LaunchShape
-from .numbers import is_still, placed, words_of
+from .numbers import placed, words_of
 from .program_kernel import EXIT, FIRST, INDEX, INTERRUPTED, SIZE, KernelArgument, ProgramKernel
 
 _ARRAYS = ("operand", "target")

@@ -12,10 +12,9 @@ from fusec.codegen.structured.not_native import NotNativeError
 from ...kernels.complex_pairs import buffer_strides
 from ...kernels.loop_ir import Kernel, walk
 from ...kernels.specialise import specialise
-from ..compiled_nests import CudaForm
+from ..compiled_nests import CudaForm, stores
 from ..kernels.joined_nests import may_be_joined
 from ..programs.number_kernels import copy_kernel
-from ..programs.program_text import stores
 from ..programs.residence import reads
 from ..programs.residence import walk as statements_of
 from ..scalars.scalar_functions import call_scalar, refusal

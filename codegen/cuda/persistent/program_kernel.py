@@ -28,14 +28,13 @@ from fusec.ir.sizes.bindings import Bindings, resolve
 from fusec.ir.sizes.dims import Size, is_static, symbol, symbols_of
 
 from ..module import CudaParam, ParamKind
-from ..programs.program_text import address_text
+from ..programs.program_text import address_text, is_still
 from ..programs.residence import reads, walk
 from ..scalars.emitter import CudaEmitter, CudaValue, literal
 from .hazards import Hazards
 from .nest_calls import NestFunctions, NestGrid
 from .numbers import (
     WORD,
-    is_still,
     loaded,
     number_literal,
     number_type,
