@@ -84,6 +84,11 @@ class Backend(ABC):
         """Why there is no kernel for the node, where its kind alone does not say so; else ""."""
         return ""
 
+    def leaves_whole(self, node: Node) -> bool:
+        """Whether a branch or loop without a kernel is no slower elsewhere as a whole than divided:
+        each iteration would be a step over several devices."""
+        return False
+
     @abstractmethod
     def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[Any]:
         """The forms that the kernel runs as, in order, for buffers with these byte strides: each

@@ -18,7 +18,12 @@ from fusec.ops import get
 from fusec.ops.calls.scalar_calls import CALLS
 from fusec.ops.rows.windows import is_made_anywhere
 
-from ..kernels.kernel_nodes import is_control_of, is_of_kernels, why_not_control
+from ..kernels.kernel_nodes import (
+    is_control_of,
+    is_of_kernels,
+    is_small_control,
+    why_not_control,
+)
 from ..kernels.loop_ir import Kernel
 from ..kernels.specialise import specialise
 from ..machine_code.code_cache import CodeCache
@@ -34,6 +39,7 @@ from .lanes.lane_program import lane_program
 from .persistent import choice
 from .persistent.program import persistent_program
 from .programs.program import launched_program
+from .programs.program_text import LibraryAt
 from .scalars.scalar_functions import refusal as scalar_refusal
 from .scalars.scalar_ops import supports
 
@@ -70,6 +76,9 @@ class CudaBackend(Backend):
         inside = node.attrs["body"].nodes if node.op == "Fused" else (node,)
         called = (n.attrs["function"] for n in inside if get(n.op).scalar in CALLS)
         return next(filter(None, map(scalar_refusal, called)), "")
+
+    def leaves_whole(self, node: Node) -> bool:
+        return is_small_control(node)
 
     def specialise(self, kernel: Kernel, strides: Sequence[Strides]) -> list[CudaForm]:
         return [CudaForm(specialise(kernel, nest, strides), kernel) for nest in kernel.nests]
@@ -125,7 +134,7 @@ class CudaBackend(Backend):
         except NotNativeError as error:
             raise NotNativeError(f"{error}{reason and f'; as one kernel: {reason}'}") from error
 
-    def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+    def library_at(self, node: Node) -> LibraryAt:
         """The device's function for a library call in a program: see `ProgramText`."""
         raise NotNativeError(f"a call of Python, of {node.op}, in a loop on a CUDA device")
 

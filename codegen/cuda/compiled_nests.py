@@ -61,6 +61,13 @@ class CudaForm:
         return "i32" if self.is_static and _fits(self.loops) else "i64"
 
 
+def stores(form: CudaForm) -> bool:
+    """Whether it has points, or is a reduction of none: the sum of no elements is 0."""
+    loops = form.loops
+    return form.points > 0 or (
+        form.mode != "map" and math.prod(loops.extents[:loops.outer]) > 0)
+
+
 def code_key(form: CudaForm) -> tuple:
     """All that the code depends on: of sizes only whether values fit on the chip, the tiling, and
     whether neighbours lie at aligned addresses; of constants those of a form with many."""

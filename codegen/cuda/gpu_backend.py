@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from fusec.codegen.backend import DeviceArrays
@@ -18,6 +18,7 @@ from .driver.cupy_driver import CupyDriver
 from .driver.gpu_faults import GpuDriverFor
 from .gpu_library import GpuLibraryCall, call_at
 from .library_functions import is_called_on_gpu
+from .programs.program_text import LibraryAt
 
 
 class GpuBackend(CudaBackend):
@@ -47,7 +48,7 @@ class GpuBackend(CudaBackend):
             f"{gpus.count()} found by CuPy; programs use the first, /device:GPU:0")
         yield f"NVRTC, which compiles kernels: {nvrtc.status()}"
 
-    def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+    def library_at(self, node: Node) -> LibraryAt:
         """See `CudaBackend.library_at`."""
         return call_at(node, self._arrays) if is_called_on_gpu(node) else super().library_at(node)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fusec.core.records import replace
+from fusec.errors import UnsupportedError
 from fusec.ir import Node
 from fusec.ops.calls.library import LIBRARY, LibraryCall, leaves_of, run_call
 
@@ -21,8 +22,10 @@ from .driver.cupy_arrays import CupyArrays
 from .driver.cupy_driver import Lent
 from .driver.number_blocks import ConstantArray
 from .library_functions import REFUSALS, function_of, may_refuse, raising
-from .products.cublas import CublasError
+from .products.calls_in_loops import CallInLoop
 from .products.matrix_product import Laid, MatrixProduct
+from .products.refusals import LibraryRefusedError
+from .products.transform import Transform, may_be_transform, transform_of
 
 # The memory of each result, made when it is needed; None: the array that the library makes.
 Made = Sequence[Callable[[], np.ndarray | None]]
@@ -40,10 +43,12 @@ class GpuLibraryCall:
         driver = self.arrays.driver
         given = [self._given(number, x) for number, x in enumerate(operands)]
         with driver.faults.naming(), driver.device, driver.stream:
-            product = self._product(given)
-            if product is not None:
-                with suppress(CublasError):
+            product, transform = self._product(given), self._transform(given)
+            with suppress(LibraryRefusedError):
+                if product is not None:
                     return [self._multiplied(product, given, made[0]())]
+                if transform is not None:
+                    return [self._transformed(*transform, given[0], made[0]())]
             results = leaves_of(driver.with_room(self._nbytes, lambda: self._called(given)))
             return [self._kept(r, memory(), number)
                     for number, (r, memory) in enumerate(zip(results, made, strict=True))]
@@ -57,6 +62,27 @@ class GpuLibraryCall:
         left, right = (Laid(x.shape, x.strides) for x in given)
         return self.arrays.driver.cublas.product(
             type_.dtype, left, right, laid, "estimated" in self.node.attrs)
+
+    def _transform(self, given: Sequence[Any]) -> tuple[Transform, int] | None:
+        """The same, and the bytes that it works in."""
+        if not may_be_transform(self.node) or not isinstance(given[0], self.cupy.ndarray):
+            return None
+        laid = Laid(given[0].shape, given[0].strides)
+        made = transform_of(self.node, laid, np.dtype(given[0].dtype))
+        room = None if made is None else self.arrays.driver.cufft.workspace(made)
+        return None if made is None or room is None else (made, room)
+
+    def _transformed(
+        self, transform: Transform, nbytes: int, given: Any, memory: np.ndarray | None
+    ) -> np.ndarray:
+        driver, type_ = self.arrays.driver, self.node.types[0]
+
+        def transformed() -> Any:
+            out, room = self.cupy.ndarray(type_.shape, type_.dtype), self.cupy.cuda.alloc(nbytes)
+            driver.cufft.call(transform, driver.stream.ptr, given.data.ptr, out.data.ptr, room.ptr)
+            return out
+
+        return self._kept(driver.with_room(self._nbytes, transformed), memory, 0)
 
     def _multiplied(
         self, product: MatrixProduct, given: Sequence[Any], memory: np.ndarray | None
@@ -99,8 +125,14 @@ class GpuLibraryCall:
     def _judged_by_numpy(self, row: LibraryCall, operands: Sequence[Any]) -> Any:
         """NumPy's answer for operands that CuPy refuses: its error, in its words."""
         host = [x.get() if isinstance(x, self.cupy.ndarray) else x for x in operands]
-        results = run_call(row, host, self.node.attrs["form"], self.node.attrs["named"])
-        return [self.cupy.asarray(r) for r in leaves_of(results)]
+        results = leaves_of(run_call(row, host, self.node.attrs["form"], self.node.attrs["named"]))
+        for result, type_ in zip(map(np.asarray, results), self.node.types, strict=True):
+            if type_.is_static and result.shape != type_.shape:
+                raise UnsupportedError(
+                    f"the size of a result of {self.node.op} depends on the data: it is "
+                    f"{result.shape} here, {type_.shape} was compiled", loc=self.node.loc,
+                    cure="call it before or after the compiled function")
+        return [self.cupy.asarray(np.asarray(r)) for r in results]
 
     def _kept(self, result: Any, memory: np.ndarray | None, number: int) -> np.ndarray:
         if memory is None:
@@ -114,9 +146,7 @@ class GpuLibraryCall:
         return memory
 
 
-def call_at(
-    node: Node, arrays: CupyArrays
-) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+def call_at(node: Node, arrays: CupyArrays) -> CallInLoop:
     """The call by addresses: arrays, operands and results, are pairs of an address and their shape,
     strides and dtype."""
     call = GpuLibraryCall(node, arrays)
@@ -124,7 +154,7 @@ def call_at(
     def run(operands: Sequence[Any], results: Sequence[Any]) -> None:
         call([_at(x) for x in operands], [partial(_at, x) for x in results])
 
-    return run
+    return CallInLoop(node, arrays.driver, run)
 
 
 def _at(x: Any) -> Any:

@@ -1,7 +1,7 @@
 """The kernels of a plan whose sizes are known, prepared once: a call fills in addresses alone.
 
-Kernels and products by cuBLAS between two calls of CuPy are a segment; what CuPy makes is in an
-array of its own.
+Kernels, products by cuBLAS and transforms by cuFFT between two calls of CuPy are a segment; what
+CuPy makes is in an array of its own.
 
 Beside the arrays of a call kernels use a block of memory that the call borrows: first the cells
 (numbers that kernels compute) and the word that says whether a check has failed, then temporary
@@ -33,7 +33,7 @@ from .launches import (
     Segment,
 )
 from .persistent.prepared_loops import PreparedLoop, prepared_loop
-from .products.product_launch import PlacedProduct, Products
+from .products.direct_calls import DirectCalls, Placed
 
 WORD = 8
 _ALIGNMENT = 256  # that of the driver's memory
@@ -53,7 +53,7 @@ class Prepared:
         """The address of the word of the host's that ends loops."""
         return 0
 
-    def __init__(self, call_plan: CallPlan, numbers: int, products: Products) -> None:
+    def __init__(self, call_plan: CallPlan, numbers: int, products: DirectCalls) -> None:
         """``numbers``: how many cells, the first, are numbers that a call is given."""
         self.numbers = numbers
         self.products, self.constants = products.of(call_plan), list[np.ndarray]()
@@ -126,7 +126,7 @@ class Prepared:
         return Launch(loop.program, loop.layout, tuple(loop.arguments(
             self.address, lambda kind: self.flag if kind == "flag" else own[kind])))
 
-    def _product(self, product: PlacedProduct) -> AnyLaunch:
+    def _product(self, product: Placed) -> AnyLaunch:
         self.nbytes = max(self.nbytes, self._own + product.workspace)
         return product.launch(self._operand, Address(BLOCK, self._own))
 

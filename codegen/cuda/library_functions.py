@@ -20,7 +20,8 @@ from .adapted_functions import adapted
 # What these parameters say CuPy understands as NumPy does.
 _PARAMETERS = ("axis", "axes", "n", "s", "norm", "full_matrices", "compute_uv", "UPLO", "mode",
                "side", "minlength", "return_index", "return_inverse", "return_counts", "equal_nan",
-               "q", "method", "keepdims", "kth", "assume_unique", "invert", "right")
+               "q", "method", "keepdims", "kth", "assume_unique", "invert", "right", "rcond",
+               "tol", "bins")
 # CuPy's exceptions for contents and shapes that NumPy may refuse, too.  A TypeError is none: an
 # array of the host that was given to CuPy is a defect of ours.
 REFUSALS = (np.linalg.LinAlgError, ValueError, IndexError)
@@ -47,7 +48,9 @@ def _has_types(node: Node, kinds: str) -> bool:
     known += [] if row is not None and row.sized else node.types
     # The weights of counts may be floats.
     allowed = [kinds, *[f"{kinds}f" if node.op == "Bincount" else kinds] * len(node.inputs)]
-    return bool(node.inputs) and all(t.is_static and 0 not in t.shape for t in known) and all(
+    may_be_empty = node.types if node.op == "LinalgLstsq" else ()  # residuals
+    return bool(node.inputs) and all(
+        t.is_static and (0 not in t.shape or t in may_be_empty) for t in known) and all(
         v.dtype.kind in kinds and (v.dtype.kind != "f" or v.dtype.itemsize > 2)
         for v, kinds in zip(node.inputs, allowed, strict=False))
 

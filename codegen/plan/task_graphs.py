@@ -48,14 +48,14 @@ def task_graph(
 
 
 def _outside(nodes: Sequence[Node], inside: set[int]) -> list[Value]:
-    """What the nodes read that they do not compute, through views; constants are repeated, and so
-    are arrays that begin with nothing."""
+    """What the nodes read that they do not compute, through views and arrays that begin with
+    nothing, which are made again, as constants are."""
     found: dict[Value, None] = {}
     for node in nodes:
         for value in node.inputs:
-            while is_view(value.node):
+            while is_view(value.node) or (
+                    is_made_anywhere(value.node) and value.node.id not in inside):
                 value = value.node.inputs[0]
-            if value.node.id not in inside and value.node.op != "Const" and (
-                    not is_made_anywhere(value.node)):
+            if value.node.id not in inside and value.node.op != "Const":
                 found[value] = None
     return [*found]

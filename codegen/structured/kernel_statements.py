@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 class NestUse(Record):
     """A nest of a kernel for operands of known strides; ``exit``: of its checks, -1: it has none.
 
-    ``largest`` is the form at the upper bounds of its sizes: as much memory as it may need.
+    ``largest`` is the form at the upper bounds of its sizes: as much memory as it may need, but for
+    partial results of a sum over ``unbounded``, a size that the call brings.
     """
 
     form: LoopForm
     largest: LoopForm
     params: tuple[Param, ...]
     exit: int = -1
+    unbounded: str = ""
 
 
 def uses_of(forms: Iterable[Any], params: tuple[Param, ...]) -> list[NestUse]:

@@ -33,7 +33,7 @@ from .reports.viewed import Viewed
 
 if TYPE_CHECKING:
     from fusec.placement.placed_graph import Placed
-    from fusec.runtime.resident.gpu_calls import GpuCall
+    from fusec.runtime.resident.gpu_call import GpuCall
 
 
 MOST_STATEMENTS = 40  # of a plan, in the report

@@ -48,6 +48,7 @@ def _model(device: Device, rates: calibration.MeasuredRates | None) -> DeviceMod
         device.name, device.backend, device.memory, device.is_automatic,
         max(len(device.cores), 1),
         supports=lambda node: backends.backend(device.backend).has_kernel(node),
+        leaves_whole=lambda node: backends.backend(device.backend).leaves_whole(node),
         runs_kernels_alone=device.runs_kernels_alone, is_remote=device.is_remote)
     if rates is None:
         return model

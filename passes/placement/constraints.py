@@ -192,11 +192,14 @@ class _Classes:
             name.admits(d.name) for name in _inside(node) for d in devices)
 
     def is_left_whole(self, node: Node) -> bool:
-        """Whether a device on which the arguments are leaves all of a branch or loop to others: its
-        arrays are copied once, and not for each iteration."""
-        residence = self.machine.residence
-        return residence is not None and node.name in self.left and all(
-            name.admits(residence.name) for name in _inside(node))
+        """Whether its device leaves all of a branch or loop to others: one on which the arguments
+        are, as arrays are copied once then, and not for each iteration; or one that says so."""
+        if node.name not in self.left or not get(node.op).is_control:
+            return False
+        leaving = self.machine.residence or next(
+            (d for d in _named(self.machine, node) if d.leaves_whole(node)), None)
+        return leaving is not None and all(
+            name.admits(leaving.name) for name in _inside(node))
 
     def _refused(
         self, node: Node, constraint: Constraint, named: Sequence[DeviceModel]

@@ -15,14 +15,19 @@ def _runs_everything(node: Node) -> bool:
     return True
 
 
+def _leaves_nothing(node: Node) -> bool:
+    return False
+
+
 @dataclass(frozen=True, eq=False)
 class DeviceModel:
     """One device.  Rates are of one core, all of which a kernel may use; ``launch_ns`` is the cost
     of handing it a step.  Devices with the same ``memory`` read each other's arrays as they are.
 
     ``is_automatic``: it is chosen without being named.  ``supports`` says whether it has a kernel
-    for a node; where it ``runs_kernels_alone``, other nodes run on an automatic device.  One that
-    ``is_remote`` is another process's, on which Variables may live.
+    for a node; where it ``runs_kernels_alone``, other nodes run on an automatic device, branches
+    and loops that it ``leaves_whole`` with all that is inside.  One that ``is_remote`` is another
+    process's, on which Variables may live.
     """
 
     name: DeviceName
@@ -34,6 +39,7 @@ class DeviceModel:
     flops_per_ns: float = 12.0
     launch_ns: float = 30_000.0
     supports: Callable[[Node], bool] = _runs_everything
+    leaves_whole: Callable[[Node], bool] = _leaves_nothing
     runs_kernels_alone: bool = False
     is_remote: bool = False
 

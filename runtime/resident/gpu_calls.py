@@ -26,6 +26,7 @@ from fusec.ir.regions import byte_extent
 from fusec.runtime.call_spec import CallSpec, LeafSpec, ResultSpec, cell_count
 
 from ..launching.outcomes import MISS
+from .gpu_call import GpuCall, WithoutProducts
 from .gpu_library_text import LibraryText, NotPreparedError, new_text
 from .gpu_numbers import is_such, packed
 from .gpu_tasks import only_task
@@ -35,27 +36,13 @@ from .variable_values import reader, writer
 _WORD = 8
 
 
-class GpuCall:
-    """``function`` takes a call's leaves as the program gives them; None: there is none, as
-    ``reason`` says."""
-
-    def __init__(
-        self, function: Callable[..., Any] | None, kernels: PreparedKernels | None, reason: str
-    ) -> None:
-        self.function, self.reason, self._kernels = function, reason, kernels
-
-    def __str__(self) -> str:
-        return f"step by step from Python, as {self.reason}" if self._kernels is None else (
-            self._kernels.text)
-
-
 def gpu_call(call_plan: Any, spec: CallSpec) -> GpuCall:
     """How calls of this plan run."""
     try:
         text = _Text(call_plan, spec)
     except NotPreparedError as error:
         return GpuCall(None, None, str(error))
-    return GpuCall(text.function(), text.prepared, "")
+    return GpuCall(text.function(), text.prepared, "", text.without_products)
 
 
 class _Text(TextWriter):
@@ -63,6 +50,7 @@ class _Text(TextWriter):
 
     def __init__(self, call_plan: Any, spec: CallSpec) -> None:
         self.spec, self.whole = spec, call_plan
+        self.without_products = WithoutProducts(partial(gpu_call, call_plan, spec))
         self.task = only_task(call_plan, spec)
         self.action = call_plan.actions[0]
         numbers = cell_count(tuple(v.type for v in self.task.graph.inputs))
@@ -81,18 +69,25 @@ class _Text(TextWriter):
         self.library = LibraryText(places, prepared, self.bind, self._pointer, self._leaf)
         self._write()
 
+    @property
+    def _leaves(self) -> str:
+        return ", ".join(f"x{i}" for i in range(len(self.spec.leaves)))
+
     def function(self) -> Callable[..., Any]:
         """The compiled text."""
-        leaves = ", ".join(f"x{i}" for i in range(len(self.spec.leaves)))
-        return self.compiled(f"def call({leaves}):", f"<call of {self.spec.name}>")
+        return self.compiled(f"def call({self._leaves}):", f"<call of {self.spec.name}>")
 
     def _write(self) -> None:
         results = [self._result(result) for result in self.spec.results]
         with self.inside("try:"):
+            if self.prepared.products:
+                again = self.bind("without_products", self.without_products)
+                self.line(f"if {again}.made: return {again}({self._leaves})")
             self._guards()
             with self._held():
                 self._body(results)
-        self.line("except no_product: return MISS")
+        if self.prepared.products:
+            self.line(f"except no_product: return {again}({self._leaves})")
         self.line("except faults as error: raise told(error) from error")
 
     @contextmanager

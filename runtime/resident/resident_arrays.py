@@ -54,7 +54,8 @@ class PreparedKernels(Protocol):
 
     ``names``: see `cupy_arrays`.  ``parts`` are segments of launches, whose
     ``bases`` are the arrays and blocks whose addresses a launch takes, copies, and library calls,
-    which make the arrays ``called``; ``constants`` are those that a base may be; ``nbytes`` is the
+    which make the arrays ``called``; ``products`` are launches of a library that may refuse them;
+    ``constants`` are those that a base may be; ``nbytes`` is the
     block that a call borrows, ``numbers`` how
     many cells hold numbers that it gives, ``status`` where in the block checks note that they
     failed, or -1, ``cleared`` from where to where it is to be 0.  ``is_watched``: ``wait()`` is for
@@ -64,6 +65,7 @@ class PreparedKernels(Protocol):
     names: dict[str, Any]
     parts: Sequence[Any]
     called: Collection[tuple[str, int]]
+    products: Collection[Any]
     constants: Sequence[np.ndarray]
     nbytes: int
     numbers: int

@@ -1,9 +1,10 @@
 """Random programs on the CPU and on the emulated CUDA device, which must agree.
 
 ``python tests/cuda/emulated_campaign.py -n 20000`` takes programs of the fuzzers in turn: straight
-lines, branches and loops, arrays that shrink and grow.  Those that add up no floats give the same
-bits.  Of others a straight line is judged against NumPy as the fuzzers judge it, within what other
-roundings could give; the rest within `own_order.OwnOrder`.  Where NumPy itself gives something else
+lines, branches and loops, arrays that shrink and grow, gradients of branches and loops (``g17``).
+Those that add up no floats give the same bits.  Of others a straight line is judged against NumPy
+as the fuzzers judge it, within what other roundings could give; the rest within
+`own_order.OwnOrder`.  Where NumPy itself gives something else
 in another order, the program is counted as unstable.  A number of a program is its seed, and the
 device's, so that threads and blocks run in another order each time.
 """
@@ -37,6 +38,7 @@ from random_placements import bits, published  # noqa: E402
 import fusec  # noqa: E402
 from fusec.codegen import backends  # noqa: E402
 from fusec.codegen.cuda.emulated_backend import DRIVER  # noqa: E402
+from fusec.codegen.kernels import kernel_nodes  # noqa: E402
 
 
 class Device:
@@ -51,7 +53,7 @@ class Device:
         return driver.launched
 
 
-KINDS = ("", "", "c", "w")  # of the fuzzers, in turn
+KINDS = ("", "g", "c", "w")  # of the fuzzers, in turn
 
 
 def agree(function: Any, args: Any, counts: Counter[str], **options: Any) -> Outcome | None:
@@ -104,6 +106,9 @@ class DeviceJudge(Judge):
 
 def check(seed: str, counts: Counter[str]) -> None:
     """The program of a seed; raises its failure."""
+    if seed.startswith("g"):
+        check_gradient(seed, counts)
+        return
     program = program_of(seed)
     if not isinstance(program, ControlProgram):
         judge = DeviceJudge(program)
@@ -118,6 +123,34 @@ def check(seed: str, counts: Counter[str]) -> None:
         return
     if got is not None:
         counts[nearness(program, got, args)] += 1
+
+
+def check_gradient(seed: str, counts: Counter[str]) -> None:
+    """The gradient, by all arrays of floats, of the sum of a program's results."""
+    program = program_of(f"c{seed[1:]}")
+    args, function = program.make(0), program.function()
+    by = tuple(n for n, x in enumerate(args) if isinstance(x, np.ndarray) and x.dtype.kind == "f")
+
+    def total(*args: Any) -> Any:
+        least = 0.0 * np.sum(args[by[0]])  # a float, also where no result is one
+        return sum((np.sum(np.sin(r)) for r in function(*args) if np.result_type(r).kind == "f"),
+                   start=least)
+
+    try:
+        got = agree(fusec.grad(total, by), args, counts)
+    except (*REFUSALS, TypeError):  # a program of ints has no gradient
+        counts["refused"] += 1
+        return
+    if got is not None:
+        want = run(fusec.jit(fusec.grad(total, by)), args)
+        try:
+            assert_outcomes(got, want, OwnOrder())
+        except AssertionError:
+            if not sums_decide(program, args):
+                raise
+            counts["unstable"] += 1
+            return
+        counts["within rounding"] += 1
 
 
 def nearness(program: ControlProgram, got: Outcome, args: list[Any]) -> str:
@@ -169,7 +202,7 @@ def campaign(names: Iterable[str]) -> Counter[str]:
     """Check each: the seed of a program, or the name of a published one."""
     counts, began = Counter[str](), time.monotonic()
     for number, name in enumerate(names, 1):
-        is_seed = name.lstrip("cw").isdigit()
+        is_seed = name.lstrip("cgw").isdigit()
         try:
             with fusec.config.override(cuda_host_seed=number):
                 (check if is_seed else check_published)(name, counts)
@@ -193,9 +226,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first")
     parser.add_argument("--published", action="store_true", help="the corpus and the benchmark")
     parser.add_argument("--device", default=Device.name, help="such as /device:GPU:0")
+    parser.add_argument("--any-size", action="store_true",
+                        help="loops are the device's whatever the size of their arrays")
     parser.add_argument("--only", nargs="*", help="seeds, or names of published programs")
     given = parser.parse_args()
     Device.name = given.device
+    if given.any_size:
+        kernel_nodes.LARGE = kernel_nodes.ONE_KERNEL = 0
     warnings.simplefilter("ignore")
     names = given.only or seeds(given.seed, given.programs)
     if given.published:

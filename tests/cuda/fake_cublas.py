@@ -18,12 +18,12 @@ INVALID, NOT_SUPPORTED = 7, 15
 
 class FakeCublas:
     """Functions of cuBLAS by their names; ``wrong``: products have other numbers;
-    ``status`` is the answer of products."""
+    ``status`` is the answer of products; ``spoils``: they are refused in graphs."""
 
     def __init__(self, streams: Streams, calls: list[str]) -> None:
         self.streams, self.calls = streams, calls
         self.stream = self.room = self.mode = 0
-        self.wrong, self.status = False, 0
+        self.wrong, self.status, self.spoils = False, 0, False
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         letter, kind = name.removeprefix("cublas")[:1], name.removeprefix("cublas")[1:]
@@ -58,6 +58,29 @@ class FakeCublas:
         self.room = room
         return 0
 
+    def cublasCsscal_v2(self, handle: int, count: int, factor: int, at: int, step: int) -> int:
+        return self._scale(np.dtype(np.complex64), handle, count, factor, at, step)
+
+    def cublasZdscal_v2(self, handle: int, count: int, factor: int, at: int, step: int) -> int:
+        return self._scale(np.dtype(np.complex128), handle, count, factor, at, step)
+
+    def _scale(
+        self, dtype: np.dtype, handle: int, count: int, factor: int, at: int, step: int
+    ) -> int:
+        assert handle == _HANDLE and step == 1
+        self.calls.append("cublas scal")
+        real = np.dtype(f"f{dtype.itemsize // 2}")
+        by, nbytes = real.type(_number(factor, real)), count * dtype.itemsize
+        self.streams.driver._check(at, nbytes)
+
+        def scale() -> None:
+            memory = (ctypes.c_uint8 * nbytes).from_address(at)
+            numbers = np.frombuffer(memory, dtype)
+            numbers *= by
+
+        self.streams.of(self.stream).does(scale)
+        return self.status
+
     def _gemm(self, letter: str, is_many: bool, handle: int, *args: int) -> int:
         """Column by column, as in the documentation of BLAS."""
         dtype = np.dtype(_DTYPES[letter])
@@ -72,8 +95,8 @@ class FakeCublas:
         if lda < max(1, k if ta else m) or ldb < max(1, n if tb else k) or ldc < max(1, m):
             return INVALID
         self.calls.append(f"cublas{letter}gemm")
-        if self.status:
-            return self.status
+        if self.status or (self.spoils and self.streams.of(self.stream).is_capturing()):
+            return self.status or NOT_SUPPORTED
 
         rounds = self.mode == _TF32 and letter == "S"
 

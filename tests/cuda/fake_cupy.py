@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from fake_arrays import Functions, UnownedMemory, arrays_of, as_array
 from fake_cublas import FakeCublas
+from fake_cufft import FakeCufft
 from fake_streams import (
     CUDARuntimeError,
     Event,
@@ -29,7 +30,7 @@ from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 from fusec.codegen.cuda.emulation.launches import MOST_RESIDENT, MOST_THREADS
 from fusec.codegen.cuda.gpu_backend import GpuBackend
 from fusec.codegen.cuda.module import CudaModule
-from fusec.codegen.cuda.products import cublas
+from fusec.codegen.cuda.products import cublas, cufft
 from fusec.core import gpus
 from fusec.runtime.devices import registry
 
@@ -48,6 +49,7 @@ class FakeCupy:
         self.driver, self.cached, self.calls = EmulatedDriver(seed), 0, list[str]()
         self.streams = Streams(self.driver, self.calls)
         self.cublas = FakeCublas(self.streams, self.calls)
+        self.cufft = FakeCufft(self.streams, self.calls)
         self.pool = Pool(self.driver, self.streams, room)
         self.pinned = PinnedPool(self.driver.mapped)
         self.modules: dict[bytes, CudaModule] = {}
@@ -79,7 +81,7 @@ class FakeCupy:
                      "ascontiguousarray", "median", "percentile", "quantile", "partition",
                      "argpartition", "isin", "union1d", "setdiff1d", "intersect1d", "setxor1d",
                      "isnan", "any", "where", "all", "less_equal", "greater_equal", "flip",
-                     "subtract", "take", "nanmedian"):
+                     "subtract", "take", "nanmedian", "isfinite"):
             setattr(self, name, getattr(of_numpy, name))
 
     def asarray(self, x: Any) -> Any:
@@ -214,6 +216,7 @@ def installed(fake: FakeCupy, monkeypatch: Any) -> Iterator[FakeCupy]:
         patch.setattr(gpus, "package", lambda: fake)
         patch.setattr(nvrtc, "compile", fake.compile)
         patch.setattr(cublas, "loaded_library", lambda: fake.cublas)
+        patch.setattr(cufft, "loaded_library", lambda: fake.cufft)
         patch.setattr(gpus, "notes", [])
         cupyx: Any = types.ModuleType("cupyx")
         cupyx.errstate = lambda linalg: nullcontext(fake.calls.append(linalg))

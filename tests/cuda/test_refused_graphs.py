@@ -137,15 +137,36 @@ def test_a_fault_in_a_graph_of_a_loop(cupy: FakeCupy, monkeypatch: pytest.Monkey
     assert all(f"test_refused_graphs.py:{first + n}" in str(caught.value) for n in (2, 3, 4))
 
 
-def test_explain_after_cublas_has_refused(cupy: FakeCupy) -> None:
+def test_a_refused_product_is_not_asked_for_again(cupy: FakeCupy) -> None:
+    """The text is made anew with CuPy's function: no later call launches twice."""
     f, x = fusec.jit(lambda a: np.tanh(a @ a) * 2), cupy.asarray(X)
     for _ in range(3):
         f(x)
     assert "1 of them by cuBLAS" in str(fusec.explain(f, x))
     cupy.cublas.status = NOT_SUPPORTED
-    cupy.calls.clear()
-    for _ in range(2):
-        y = f(cupy.asarray(X))
-        np.testing.assert_allclose(y.get(), np.tanh(X @ X) * 2, rtol=1e-12)
+    for _ in range(4):
+        cupy.calls.clear()
+        np.testing.assert_allclose(f(cupy.asarray(X)).get(), np.tanh(X @ X) * 2, rtol=1e-12)
+    last = cupy.calls[1:]  # after `asarray`
+    assert len(last) == 2 and last[0] == "numpy.matmul", last
     text = str(fusec.explain(f, x))
     assert "of them by cuBLAS" not in text and "not supported (15)" in text
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_product_that_is_refused_in_graphs(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    """It is launched, by cuBLAS, and no graph is tried again, whether or not CUDA says that the one
+    which was begun is spoilt."""
+    f, x = fusec.jit(lambda a: np.tanh(a @ a) * 2), cupy.asarray(X)
+    cupy.cublas.spoils = True
+    if not ends:
+        raises(monkeypatch, Stream, "end_capture", INVALID)
+    for _ in range(8):
+        cupy.calls.clear()
+        np.testing.assert_allclose(f(x).get(), np.tanh(X @ X) * 2, rtol=1e-12)
+    assert cupy.calls.count("cublasDgemm") == 1 and "numpy.matmul" not in cupy.calls
+    assert "captured" not in cupy.calls
+    assert "no CUDA graph: cuBLAS refuses to be in one: cublasDgemm_v2: not supported (15)" in (
+        str(fusec.explain(f, x)))

@@ -12,6 +12,7 @@ import pytest
 from fake_cupy import as_gpu
 
 import fusec
+from fusec.codegen.cuda.persistent import choice
 from fusec.codegen.cuda.persistent import program as persistent_programs
 from fusec.codegen.kernels import kernel_nodes
 
@@ -182,16 +183,30 @@ def test_calls_are_prepared(
 
 @pytest.mark.usefixtures("on_device")
 @pytest.mark.parametrize("program", [triangle, halved], ids=lambda p: p.__name__)
-def test_where_no_kernel_can_be_made_steps_run(
+def test_where_no_kernel_can_be_made_launches_run(
     program: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slices are NumPy's, of copies on the host."""
     monkeypatch.setattr(persistent_programs, "MOST_LINES", 0)
     a = RNG.uniform(1, 2, (6, 6))
     jitted = fusec.jit(program, device=HOST)
     compared(jitted(a.copy(), np.int64(6)), program(a.copy(), 6))
     control = jitted.concrete(a, np.int64(6)).control[0]
+    assert "kernels (not one for all iterations: " in control.reason
     assert "lines of code" in control.reason
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("program", LOOPS, ids=lambda p: p.__name__)
+def test_a_loop_is_launches(
+    program: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one kernel is not chosen: reductions, steps and checks at sizes of the run."""
+    monkeypatch.setattr(choice, "forced", "launched")
+    a, jitted = RNG.uniform(1, 2, (17, 17)), fusec.jit(program, device=HOST)
+    with fusec.config.override(cuda_host_seed=3):
+        for n in (17, 2, 9):
+            compared(jitted(a.copy(), np.int64(n)), program(a.copy(), n))
+    assert "text that launches" in jitted.concrete(a, np.int64(9)).control[0].reason
 
 
 def wrong_index(a: Any, n: Any) -> Any:
@@ -202,7 +217,9 @@ def wrong_index(a: Any, n: Any) -> Any:
 
 
 @pytest.mark.usefixtures("on_device")
-def test_checks_of_what_is_changed_come_first() -> None:
+@pytest.mark.parametrize("way", ["persistent", "launched"])
+def test_checks_of_what_is_changed_come_first(way: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "forced", way)
     a = RNG.uniform(1, 2, (6, 6))
     there = fusec.jit(wrong_index, device=HOST)
     np.testing.assert_array_equal(there(a.copy(), np.int64(4)), wrong_index(a.copy(), 4))
@@ -211,4 +228,5 @@ def test_checks_of_what_is_changed_come_first() -> None:
     with pytest.raises(IndexError) as got:
         there(a.copy(), np.int64(6))
     assert str(got.value) == str(want.value)
-    assert "one kernel" in there.concrete(a, np.int64(6)).control[0].reason
+    reason = there.concrete(a, np.int64(6)).control[0].reason
+    assert ("one kernel that does" if way == "persistent" else "launches") in reason

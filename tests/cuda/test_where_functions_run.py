@@ -24,6 +24,10 @@ ON_GPU: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "np.einsum": (lambda a, b: np.einsum("ij,jk->ik", a, b), (X, X)),
     "np.dot": (lambda a, b: np.dot(a, b), (X, np.stack([X, X]))),  # of matrices it is `@`
     "np.linalg.solve": (lambda a, v: np.linalg.solve(a, v), (POSITIVE, V)),
+    "np.linalg.lstsq": (lambda a, v: np.linalg.lstsq(a, v)[0], (X, V)),
+    "np.linalg.pinv": (lambda a: np.linalg.pinv(a), (X,)),
+    "np.linalg.matrix_rank": (lambda a: np.linalg.matrix_rank(a), (X,)),
+    "np.histogram_bin_edges": (lambda a: np.histogram(a, 4), (X,)),
     **{f"np.linalg.{f.__name__}": (lambda a, f=f: f(a), (POSITIVE,)) for f in (
         np.linalg.inv, np.linalg.det, np.linalg.slogdet, np.linalg.cholesky, np.linalg.qr,
         np.linalg.svd, np.linalg.eigh, np.linalg.eigvalsh)},
@@ -52,9 +56,6 @@ ON_GPU: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
 ON_CPU: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "np.nanquantile": (lambda a: np.nanquantile(a, 0.3, axis=0), (X,)),
     "np.nanpercentile": (lambda a: np.nanpercentile(a, 30, axis=0), (X,)),
-    "np.linalg.lstsq": (lambda a, v: np.linalg.lstsq(a, v)[0], (X, V)),
-    "np.linalg.pinv": (lambda a: np.linalg.pinv(a), (X,)),
-    "np.linalg.matrix_rank": (lambda a: np.linalg.matrix_rank(a), (X,)),
     "np.histogram2d": (lambda v, w: np.histogram2d(v, w, 4)[0], (V, V)),
     "np.histogramdd": (lambda a: np.histogramdd(a, 4)[0], (X,)),
     "np.packbits": (lambda i: np.packbits(i > 1), (K,)),

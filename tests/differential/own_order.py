@@ -12,17 +12,22 @@ from tolerance import Tolerance, Ulp
 from fusec.codegen.cuda.library_functions import is_called_on_gpu, may_refuse
 from fusec.dispatch.jit import Function
 from fusec.ir import Graph, Node
+from fusec.ops import get
+from fusec.ops.regions.small_products import is_opened
 
 
-def has_own_order(graph: Graph) -> bool:
-    """Whether anything in the graph adds up, or multiplies, floats along an axis."""
-    return any(map(_node_has, graph.nodes))
+def has_own_order(graph: Graph, is_inside: bool = False) -> bool:
+    """Whether anything in the graph adds up, or multiplies, floats along an axis; inside of
+    branches and loops small products of matrices do, which a device has as sums there."""
+    return any(_node_has(node, is_inside) for node in graph.nodes)
 
 
-def _node_has(node: Node) -> bool:
+def _node_has(node: Node, is_inside: bool) -> bool:
     inner = [value for value in node.attrs.values() if isinstance(value, Graph)]
-    own = node.op in ("Sum", "Prod", "Scan") and node.out().dtype.kind in "fc"
-    return own or any(map(has_own_order, [*inner, *node.graphs]))
+    adds = node.op in ("Sum", "Prod", "Scan") or (is_inside and is_opened(node))
+    return (adds and node.out().dtype.kind in "fc") or any(
+        has_own_order(graph, is_inside or get(node.op).is_control)
+        for graph in (*inner, *node.graphs))
 
 
 @dataclass(frozen=True)

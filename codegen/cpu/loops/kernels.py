@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fusec.codegen.cpu.abi import BlockLayout, open_words
 from fusec.codegen.structured.kernel_statements import NestUse, RunKernel
 from fusec.codegen.structured.memory import Constant, Register, View
+from fusec.codegen.structured.not_native import NotNativeError
 from fusec.ir.sizes.dims import Dim, is_static
 
 from ...kernels.specialise import LoopForm, tasks_of
@@ -40,6 +41,8 @@ def _target(frame: Frame, result: Register | View) -> str:
 
 
 def _call(frame: Frame, use: NestUse, places: Sequence[str]) -> None:
+    if use.unbounded:
+        raise NotNativeError(f"a sum over a size that only the run knows, {use.unbounded}")
     em, form, number = frame.em, use.form, len(frame.nests)
     frame.nests.append(use)
     block = frame.word("nest", number, "ptr")

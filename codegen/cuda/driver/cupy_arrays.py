@@ -9,6 +9,7 @@ before and after needs no waiting.
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,8 +24,8 @@ from ...structured.still_views import PlacesOfCall
 from ..launch_segments import Prepared, why_not
 from ..library_functions import REFUSALS, function_of, may_refuse, raising
 from ..persistent.persistent_call import MOST_INTERRUPTS
-from ..products.cublas import CublasError
-from ..products.product_launch import Products
+from ..products.direct_calls import DirectCalls
+from ..products.refusals import LibraryRefusedError
 from .arrays import DriverArrays
 from .cupy_driver import CupyDriver, Lent
 from .number_blocks import ArrayFromOutside, ConstantArray, NumberBlocks
@@ -126,7 +127,8 @@ class GpuKernels(Prepared):
     ) -> None:
         self._stop: Any = None  # the flag that ends loops
         self._arrays, driver = arrays, arrays.driver
-        super().__init__(call_plan, numbers, Products(driver.cublas, places))
+        super().__init__(call_plan, numbers, DirectCalls(
+            driver.cublas, lambda: driver.cufft, places))
         self._cupy = driver.cupy
         cuda, blocks = driver.cupy.cuda, NumberBlocks(driver)
         self.replays = [Replays(segment, driver) for segment in self.segments]
@@ -134,7 +136,7 @@ class GpuKernels(Prepared):
             "given": blocks.given, "clear": blocks.clear, "computed": blocks.computed,
             "copy": driver.copy_there, "kind": driver.cupy.ndarray, "alloc": cuda.alloc,
             "full": cuda.memory.OutOfMemoryError, "stream_now": driver.current_stream,
-            "no_product": CublasError, "refused": (*REFUSALS, cuda.memory.OutOfMemoryError),
+            "no_product": LibraryRefusedError, "refused": (*REFUSALS, cuda.memory.OutOfMemoryError),
             "contiguous": driver.cupy.ascontiguousarray,
             "faults": driver.faults.kinds, "told": driver.faults.told, "wait": self._wait,
             "end_loops": self._end_loops}
@@ -204,12 +206,13 @@ class GpuKernels(Prepared):
         count = sum(len(segment.launches) for segment in self.segments)
         ops = [part.node.op for part in self.parts if isinstance(part, NodeCall)]
         calls = f"{', '.join(ops)} of CuPy, " if ops else ""
-        if "MatMul" in ops and (reason := self._arrays.driver.cublas.refused):
+        driver = self._arrays.driver
+        if any(op.startswith("Fft") for op in ops) and (reason := driver.cufft.refused):
+            calls += f"as cuFFT cannot be called ({reason}), "
+        if "MatMul" in ops and (reason := driver.cublas.refused):
             calls += f"as cuBLAS cannot be called ({reason}), "
-        by_blas = f", {len(self.products)} of them by cuBLAS" if self.products else ""
-        if self.products and (reason := self._arrays.driver.cublas.refused):
-            by_blas = (f", until cuBLAS could not be called any more ({reason}): calls run step by "
-                       f"step, with products of CuPy's")
+        libraries = Counter(one.by for one in self.products.values())
+        by_blas = "".join(f", {n} of them by {name}" for name, n in libraries.items())
         launches = f"{calls}{count} prepared launch{'' if count == 1 else 'es'}{by_blas}"
         graphs = sum(not replay.refused for replay in self.replays)
         if graphs:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -26,6 +26,8 @@ from fusec.ir.lazy_values import lazy
 from ..launches import Filled, Named, function_for
 from ..module import CudaKernel, CudaModule
 from ..products.cublas import Cublas
+from ..products.cufft import Cufft
+from ..products.refusals import LibraryRefusedError
 from . import nvrtc
 from .arriving_memory import ArrivingMemory
 from .bound_launches import BoundLaunch, JoinedLaunch
@@ -105,6 +107,11 @@ class CupyDriver:
         """Products of matrices."""
         return Cublas(self)
 
+    @lazy
+    def cufft(self) -> Cufft:
+        """Fourier transforms."""
+        return Cufft(self, self.cublas)
+
     @property
     def stream(self) -> Any:
         """The stream that work goes to now."""
@@ -172,6 +179,10 @@ class CupyDriver:
         except self.faults.kinds as error:
             self.note_no_graph(error)
             return None
+        except LibraryRefusedError as error:  # launched, it has worked
+            error.library.refused = ""
+            self.note_no_graph(error)
+            return None
         return JoinedLaunch(self, launches, graph)
 
     def note_no_graph(self, error: Exception) -> None:
@@ -200,16 +211,18 @@ class CupyDriver:
         self.faults.note(kernels)
 
     def captured(self, launches: Sequence[Filled]) -> Any:
-        """A CUDA graph of these launches; raises CUDA's error."""
+        """A CUDA graph of these launches; raises CUDA's error, and a library's before it."""
         with self._capture_lock, self.device:
             stream = self._capturing
             stream.begin_capture()
             try:
                 for function, grid, block, words, shared in launches:
                     function(grid, block, words, shared_mem=shared, stream=stream)
-            finally:
-                graph = stream.end_capture()
-            return graph
+            except BaseException:
+                with suppress(*self.faults.kinds):  # what was refused may have spoiled the graph
+                    stream.end_capture()
+                raise
+            return stream.end_capture()
 
     def copy_there(self, target: int, source: int, nbytes: int) -> None:
         """Copy bytes on the GPU, on CuPy's current stream."""

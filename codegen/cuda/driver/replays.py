@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..launches import Filled, Segment
-from ..products.cublas import CublasError
+from ..products.refusals import LibraryRefusedError
 
 if TYPE_CHECKING:
     from .cupy_driver import CupyDriver
@@ -86,8 +86,9 @@ class Replays:
             known.graph = self.driver.captured(known.launches)
         except self.driver.faults.kinds as error:
             self.refused = f"CUDA refuses to make one: {error}"
-        except CublasError as error:  # launched, it has worked
-            self.refused, self.driver.cublas.refused = f"cuBLAS refuses to be in one: {error}", ""
+        except LibraryRefusedError as error:  # launched, it has worked
+            self.refused = f"{error.name} refuses to be in one: {error}"
+            error.library.refused = ""
         return known.graph is not None
 
 

@@ -12,10 +12,9 @@ from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram
 from fusec.ir.sizes.dims import is_static
 
-from ..compiled_nests import CudaForm
+from ..compiled_nests import CudaForm, stores
 from ..persistent.numbers import loaded, stored, type_in_memory
 from ..persistent.printer import MOST_SPENT, print_block
-from ..programs.program_text import stores
 from ..scalars.emitter import memory_type
 from .lane_kernel import LaneKernel
 from .lane_nest import LaneNest, NestBuffer
@@ -177,8 +176,13 @@ def _poll(kernel: LaneKernel, x: s.Poll) -> None:
         kernel.poll(max(x.cost, 1), MOST_SPENT)
 
 
+def _nonzero(kernel: LaneKernel, x: s.Nonzero) -> None:
+    raise NotNativeError("indices of what is not 0, of a lane")
+
+
 LANE_RULES: dict[type, Callable[[Any, Any], None]] = {
     s.Input: _input, s.Declare: _declare, s.Set: _set, s.Load: _load, s.Store: _store,
     s.Copy: _copy, s.RunKernel: _run_kernel, s.CountedLoop: _counted_loop, s.Poll: _poll,
+    s.Nonzero: _nonzero,
 }
 LaneKernel.rules = LANE_RULES

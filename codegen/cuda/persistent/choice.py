@@ -38,7 +38,7 @@ class ChosenWay:
     launches: int
     looks: int
     has_loops: bool = True
-    is_only_way: bool = False  # launches have no sizes that only the run knows
+    is_only_way: bool = False  # launches at sizes that only the run knows are planned one by one
 
     @property
     def is_persistent(self) -> bool:
@@ -49,7 +49,7 @@ class ChosenWay:
         of = "an iteration" if self.has_loops else "it"
         if self.is_only_way:
             return (f"{of} is estimated at {self.persistent_us:.2g} us beside nests of sizes that "
-                    f"the run decides, which launches of them cannot have")
+                    f"the run decides, for each of which the host would plan a launch")
         return (f"{of} is estimated at {self.persistent_us:.2g} us, and at "
                 f"{self.launched_us:.2g} us as {self.launches} "
                 f"{'launch' if self.launches == 1 else 'launches'}{looks}")
@@ -65,7 +65,7 @@ def choose(program: StructuredProgram, made: ProgramKernel) -> ChosenWay:
     return ChosenWay(made.barriers * barrier + moved / (1e3 * rate),
                   LAUNCH_US * made.launches + moved / (1e3 * GRID_GBS) + looks * LOOK_US,
                   made.launches, looks, program.has_loops,
-                  any(grid.limits is not None for grid in made.grids))
+                  any(grid.limits is not None for grid in made.grids) or made.selects)
 
 
 def _threads(grid: Any) -> int:

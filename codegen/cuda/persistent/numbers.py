@@ -15,6 +15,7 @@ from fusec.ir.sizes.dims import Dim, Size
 from fusec.ops.complex_parts import component
 
 from ..kernels.nest_kernel import in_memory
+from ..programs.program_text import is_still
 from ..scalars.emitter import BOOL, CudaValue, literal, memory_type, type_name
 
 WORD = 8
@@ -78,7 +79,14 @@ def words_of(dtype: np.dtype) -> int:
 
 def placed(operands: Sequence[Operand | View], first: int) -> Iterator[tuple[int, Operand | View]]:
     """Operands of an exit with the words that they lie in, from ``first`` on; of an array it is an
-    address."""
+    address, and, where the run decides them, its shape and strides."""
     for operand in operands:
         yield first, operand
-        first += 1 if isinstance(operand, View) else words_of(operand.dtype)
+        first += words_shown(operand)
+
+
+def words_shown(operand: Operand | View) -> int:
+    """How many words that takes."""
+    if not isinstance(operand, View):
+        return words_of(operand.dtype)
+    return 1 if is_still(operand) else 1 + 2 * len(operand.shape)

@@ -76,6 +76,58 @@ FUSEC_INLINE void fill_with_zeros(char *p, i64 words) {
     store<u64>(p + 8 * n, 0);
 }
 
+// The indices of what is not 0, in order, by warps that have a part of the elements each: they count
+// first, then, behind a barrier, each writes behind what the warps before it have counted.
+constexpr u32 counting_warps = 8192;
+struct Part {
+  i64 first, last;
+  u32 warp, warps;
+};
+FUSEC_INLINE Part part_of_warp(i64 n) {
+  const u32 all = gridDim.x * (blockDim.x / 32);
+  const u32 warps = all < counting_warps ? all : counting_warps;
+  const u32 warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  const i64 size = (n + i64(warps) * 32 - 1) / (i64(warps) * 32) * 32;
+  const i64 first = i64(warp) * size, last = first + size;
+  return {first, warp < warps ? (last < n ? last : n) : 0, warp, warps};
+}
+template <class T> FUSEC_INLINE u32 found_at(const char *source, i64 step, i64 at, i64 last) {
+  return __ballot_sync(0xffffffffu, at < last && load<T>(source + step * at) != 0);
+}
+template <class T> FUSEC_INLINE void count_found(const char *source, i64 step, i64 n, char *counts) {
+  const Part part = part_of_warp(n);
+  const u32 lane = threadIdx.x % 32;
+  i64 count = 0;
+  for (i64 at = part.first; at < part.last; at += 32)
+    count += __popc(found_at<T>(source, step, at + lane, part.last));
+  if (lane == 0 && part.warp < part.warps)
+    store<i64>(counts + 8 * i64(part.warp), count);
+}
+FUSEC_INLINE i64 sum_of_warp(i64 x) {
+  for (int by = 16; by > 0; by /= 2)
+    x += __shfl_xor_sync(0xffffffffu, x, by);
+  return x;
+}
+template <class T>
+FUSEC_INLINE i64 write_found(const char *source, i64 step, i64 n, const char *counts, char *indices) {
+  const Part part = part_of_warp(n);
+  const u32 lane = threadIdx.x % 32;
+  i64 before = 0, all = 0;
+  for (u32 warp = lane; warp < part.warps; warp += 32) {
+    const i64 count = load<i64>(counts + 8 * i64(warp));
+    all += count;
+    before += warp < part.warp ? count : 0;
+  }
+  before = sum_of_warp(before);
+  for (i64 at = part.first; at < part.last; at += 32) {
+    const u32 found = found_at<T>(source, step, at + lane, part.last);
+    if (found >> lane & 1)
+      store<i64>(indices + 8 * (before + __popc(found & ((1u << lane) - 1))), at + lane);
+    before += __popc(found);
+  }
+  return sum_of_warp(all);
+}
+
 // Of a loop over lanes: of several threads that leave, the largest word stays (of u64).
 FUSEC_INLINE void leave_with(char *exit, i64 taken) {
   atomicMax(reinterpret_cast<unsigned long long *>(exit), static_cast<unsigned long long>(taken));

@@ -17,7 +17,7 @@ from ..driver.arrays import DriverArrays
 from ..driver.device_memory import DeviceMemory
 from ..module import CudaKernel
 from ..programs.device_numbers import host_number
-from ..programs.program_text import still
+from ..programs.program_text import is_still
 from ..programs.settled import settle
 from .launch_shape import LaunchShape
 from .numbers import placed, words_of
@@ -199,7 +199,13 @@ class KernelRun:
     def _shown(self, operand: Any, state: np.ndarray, word: int) -> Any:
         """An operand of an exit, on the host."""
         if isinstance(operand, View):
-            return DriverArrays(self.driver).fetch(array_at(int(state[word]), *still(operand)))
+            shape, strides = operand.shape, operand.strides
+            if not is_still(operand):
+                first, middle, end = word + 1, word + 1 + len(shape), word + 1 + 2 * len(shape)
+                shape, strides = (tuple(map(int, state[a:b])) for a, b in (
+                    (first, middle), (middle, end)))
+            there = array_at(int(state[word]), shape, strides, operand.dtype)
+            return DriverArrays(self.driver).fetch(there)
         return _number(state, word, operand.dtype)
 
 

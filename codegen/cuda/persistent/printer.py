@@ -13,20 +13,20 @@ from fusec.codegen.structured.statements import walk as statements_of
 from ...kernels.complex_pairs import buffer_strides
 from ...kernels.loop_ir import Kernel, walk
 from ...kernels.specialise import specialise
-from ..compiled_nests import CudaForm
+from ..compiled_nests import CudaForm, stores
 from ..kernels.joined_nests import may_be_joined
 from ..programs.number_kernels import copy_kernel
-from ..programs.program_text import stores
 from ..programs.residence import reads
 from ..scalars.scalar_functions import call_scalar, refusal
 from ..scalars.scalar_ops import emit_operation
 from .check_nests import checks_alone
 from .nest_printer import call_nest
-from .numbers import loaded, number_type, stored
+from .numbers import loaded, number_type, stored, type_in_memory
 from .program_kernel import ProgramKernel
 
 MOST_SPENT = 2_000_000  # ns of work between two looks at the host's wish, in a CPU's time
 _LEAST_SPENT = MOST_SPENT // 64  # an iteration's
+_COUNTS = 8 * 8192  # bytes, of `counting_warps`
 
 
 def print_block(kernel: ProgramKernel, block: s.Block) -> None:
@@ -151,6 +151,21 @@ def _is_at(kernel: ProgramKernel, x: s.IsAt) -> None:
     equal = [f"{x.memory!r} == {other!r}" for other in x.others] or ["false"]
     text = " || ".join(equal)
     kernel.define(x.result, f"!({text})" if x.elsewhere else text)
+
+
+def _nonzero(kernel: ProgramKernel, x: s.Nonzero) -> None:
+    """Counted by warps, then written, with a barrier between."""
+    source, indices = (kernel.aliases.class_of(v.memory) for v in (x.source, x.indices))
+    counts, kernel.selects = ("counts",), True
+    kernel.note_launch(2)
+    kernel.wait_for([source], [counts])
+    kind, (step,) = type_in_memory(x.source.dtype), kernel.steps(x.source)
+    places = f"{kernel.place(x.source)}, {kernel.size(step)}, {kernel.size(x.source.shape[0])}"
+    where = kernel.scratch_for(counts, _COUNTS)
+    kernel.em.line(f"count_found<{kind}>({places}, {where});")
+    kernel.wait_for([source, counts], [indices])
+    kernel.define(
+        x.count, f"write_found<{kind}>({places}, {where}, {kernel.place(x.indices)})")
 
 
 # --------------------------------------------------------------------------------------- kernels
@@ -307,14 +322,13 @@ _PRINT: dict[type, Callable[[ProgramKernel, Any], None]] = {
     s.Output: _output, s.Declare: _declare, s.Get: _get, s.Set: _set,
     s.DefineSize: _define_size, s.Load: _load, s.Store: _store, s.Copy: _copy,
     s.Exchange: _exchange, s.Point: _point, s.PointInto: _point_into, s.IsAt: _is_at,
-    s.RunKernel: _run_kernel, s.Check: _check,
+    s.RunKernel: _run_kernel, s.Check: _check, s.Nonzero: _nonzero,
     s.If: _if, s.While: _while, s.CountedLoop: _counted_loop, s.Poll: _poll,
 }
 _REFUSED: dict[type, str] = {
     s.CallPython: "a library call",
     s.CanDraw: "a draw from NumPy's generators",
     s.CheckIndices: "a check of an array of indices",
-    s.Nonzero: "indices of what is not 0",
     s.DefineFunction: "a function that calls itself",
     s.CallFunction: "a function that calls itself",
 }

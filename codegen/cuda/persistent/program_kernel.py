@@ -29,7 +29,7 @@ from fusec.ir.sizes.bindings import Bindings, resolve
 from fusec.ir.sizes.dims import Size, is_static, symbol, symbols_of
 
 from ..module import CudaParam, ParamKind
-from ..programs.program_text import address_text, still
+from ..programs.program_text import address_text, is_still
 from ..programs.residence import reads
 from ..scalars.emitter import CudaEmitter, CudaValue, literal
 from .hazards import Hazards
@@ -44,6 +44,7 @@ from .numbers import (
     stored,
     type_in_memory,
     words_of,
+    words_shown,
 )
 
 MOST_PARAMS = 400  # of 4 KiB that a launch's arguments may take
@@ -106,6 +107,7 @@ class ProgramKernel:
         # Around the statement that is printed; one where there is none, so that all is counted.
         self.loops = int(not program.has_loops)
         self.times = iterations(program.body)
+        self.selects = False  # whether data decides a size
         self.nests = 0  # that are printed; ``offsets`` of their memory in the scratch, by use
         self._declared: set[Any] = set()
         self.offsets: dict[Any, int] = {}
@@ -222,6 +224,12 @@ class ProgramKernel:
         self.scratch_bytes += -(-nbytes // 256) * 256
         return offset
 
+    def scratch_for(self, key: Any, nbytes: int) -> str:
+        """Scratch memory that all of a kind share."""
+        if key not in self.offsets:
+            self.offsets[key] = self.reserve(nbytes)
+        return self.in_scratch(self.offsets[key])
+
     def in_scratch(self, offset: int) -> str:
         return f"{self.argument(('scratch',))} + {offset}"
 
@@ -290,9 +298,6 @@ class ProgramKernel:
         size: str = "0",
     ) -> None:
         """End the kernel at an exit; all threads come here."""
-        for operand in operands:
-            if isinstance(operand, View):
-                still(operand)  # the host shows it
         self.exits[exit_] = list(operands)
         em = self.em
         with em.block("if (is_leader())"):
@@ -310,12 +315,13 @@ class ProgramKernel:
         for word, text in ((INDEX, index), (SIZE, size)):
             em.line(f"store<i64>({self.state(word)}, i64({text}));")
         for word, operand in placed(operands, FIRST):
-            em.line(self._stored(operand).format(self.state(word)))
-
-    def _stored(self, operand: Operand | View) -> str:
-        if isinstance(operand, View):
-            return f"store<u64>({{}}, u64({self.place(operand)}));"
-        return stored(self.value(operand)) + ";"
+            if not isinstance(operand, View):
+                em.line(f"{stored(self.value(operand)).format(self.state(word))};")
+                continue
+            em.line(f"store<u64>({self.state(word)}, u64({self.place(operand)}));")
+            sizes = () if is_still(operand) else (*operand.shape, *self.steps(operand))
+            for at, size in enumerate(sizes, word + 1):
+                em.line(f"store<i64>({self.state(at)}, {self.size(size)});")
 
     def leave_where_a_check_failed(self, exit_: int, operands: Sequence[Operand | View]) -> None:
         """After a nest that checks."""
@@ -347,8 +353,8 @@ class ProgramKernel:
     @property
     def first_left(self) -> int:
         """The word of the state where addresses of results are that an exit leaves."""
-        return FIRST + max((sum(1 if isinstance(x, View) else words_of(x.dtype) for x in each)
-                            for each in self.exits.values()), default=0)
+        return FIRST + max((sum(map(words_shown, each)) for each in self.exits.values()),
+                           default=0)
 
     @property
     def state_words(self) -> int:

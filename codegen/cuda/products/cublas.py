@@ -20,6 +20,7 @@ from fusec.core import locks
 
 from ..driver.driver import GpuDriver
 from .matrix_product import Laid, MatrixProduct, matrix_product
+from .refusals import LibraryRefusedError
 
 MIB = 1 << 20
 _HOPPER = 90
@@ -28,11 +29,8 @@ _STATUS = {1: "not initialised", 3: "allocation failed", 7: "invalid value",
            14: "internal error", 15: "not supported", 16: "licence error"}
 _DEFAULT_MATH, _TF32_MATH = 0, 3  # cublasMath_t
 _INT, _LONG, _POINTER = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
+_SCALES = {"C": "Csscal", "Z": "Zdscal"}  # complex numbers by real ones
 _ONE_OF = {"S": np.float32, "D": np.float64, "C": np.complex64, "Z": np.complex128}
-
-
-class CublasError(RuntimeError):
-    """cuBLAS has refused a call; from then on products are CuPy's."""
 
 
 def workspace(capability: int) -> int:
@@ -42,11 +40,16 @@ def workspace(capability: int) -> int:
 
 def loaded_library() -> Any:
     """The library that this process has loaded for CuPy; raises OSError."""
+    return _declared(library_loaded("libcublas.so"))
+
+
+def library_loaded(name: str) -> ctypes.CDLL:
+    """A library of NVIDIA's that this process has loaded for CuPy; raises OSError."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.partition("/")[2]
-        if path.rpartition("/")[2].startswith("libcublas.so"):
-            return _declared(ctypes.CDLL(f"/{path}"))
-    raise OSError("CuPy has loaded no libcublas.so")
+        if path.rpartition("/")[2].startswith(name):
+            return ctypes.CDLL(f"/{path}")
+    raise OSError(f"CuPy has loaded no {name}")
 
 
 def _declared(library: Any) -> Any:
@@ -61,6 +64,8 @@ def _declared(library: Any) -> Any:
         pointers[f"cublas{letter}gemmStridedBatched"] = [
             *sizes, _POINTER, _INT, _LONG, _POINTER, _INT, _LONG, _POINTER, _POINTER, _INT, _LONG,
             _INT]
+    for kind in _SCALES.values():
+        pointers[f"cublas{kind}_v2"] = [_POINTER, _INT, _POINTER, _POINTER, _INT]
     for name, types in pointers.items():
         function = getattr(library, name)
         function.argtypes, function.restype = types, _INT
@@ -84,7 +89,7 @@ class Cublas:
                 self._check("cublasCreate_v2", ctypes.addressof(self._handle))
         except (OSError, AttributeError) as error:
             self.refused = str(error)
-        except CublasError:
+        except LibraryRefusedError:
             pass
 
     def product(
@@ -102,7 +107,7 @@ class Cublas:
     def _takes_modes(self) -> bool:
         """Whether the library takes both modes; asked once, so that `refused` is known early."""
         if "modes" not in self._tried:
-            with self._lock, suppress(CublasError):
+            with self._lock, suppress(LibraryRefusedError):
                 for mode in (_TF32_MATH, _DEFAULT_MATH):
                     self._check("cublasSetMathMode", self._handle.value, mode)
                 self._mode = _DEFAULT_MATH
@@ -114,7 +119,7 @@ class Cublas:
         compares a product with CuPy's."""
         if not self.refused and letter not in self._tried:
             try:
-                with self.driver.faults.naming(), suppress(CublasError):
+                with self.driver.faults.naming(), suppress(LibraryRefusedError):
                     self.driver.with_room(
                         self.workspace, lambda: self._compare(np.dtype(_ONE_OF[letter])))
             except MemoryError:
@@ -144,11 +149,18 @@ class Cublas:
             self._check("cublasSetWorkspace_v2", self._handle.value, room, self.workspace)
             self._check(name, self._handle.value, *args)
 
+    def scale(self, letter: str, count: int, factor: np.ndarray, stream: int, at: int) -> None:
+        """Have a stream multiply complex numbers at an address by a real number, of their dtype."""
+        with self._lock:
+            self._check("cublasSetStream_v2", self._handle.value, stream)
+            self._check(f"cublas{_SCALES[letter]}_v2", self._handle.value, count,
+                        int(factor.ctypes.data), at, 1)
+
     def _check(self, name: str, *args: Any) -> None:
         status = int(getattr(self._library, name)(*args))
         if status:
             self.refused = f"{name}: {_STATUS.get(status, 'error')} ({status})"
-            raise CublasError(self.refused)
+            raise LibraryRefusedError("cuBLAS", self)
 
     def _compare(self, dtype: np.dtype) -> None:
         """A small product, one operand transposed, twice, with NumPy's, on the driver's stream."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from fusec.ir.sizes.bindings import Bindings
 
-from ..compiled_nests import STATUS_BYTES, NestCall
+from ..compiled_nests import STATUS_BYTES, CudaForm, NestCall, stores
 from ..joined_call import JoinedCall
-from ..kernels.launch_plan import Slot
+from ..kernels.launch_plan import Layout, Slot
 from .launch_queue import Launch
 
 if TYPE_CHECKING:
@@ -35,15 +35,19 @@ class LaunchSite:
             need for number, nest in enumerate(nests) for need in _needs(number, nest)]
         self._symbols = sorted({name for nest in nests for name in nest.symbols})
         self._known: dict[tuple[int, ...], list[Launch]] = {}
+        self._open_needs: dict[tuple[int, ...], list[Need]] = {}  # by sizes of the run
 
     def __call__(self, call: ProgramCall, *addresses: int) -> None:
-        borrowed = call.borrowed(self)
-        where = (*addresses, *borrowed, *[call.sizes[name] for name in self._symbols])
+        sizes = tuple([call.sizes[name] for name in self._symbols])
+        open_needs = self._needs_at(sizes, call.sizes) if sizes else []
+        borrowed = (*call.borrowed(self), *call.borrowed_for(self, open_needs))
+        where = (*addresses, *borrowed, *sizes)
         launches = self._known.get(where)
         if launches is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            lent = dict(zip((key for key, _ in self.needs), borrowed, strict=True))
+            keys = (key for key, _ in (*self.needs, *open_needs))
+            lent = dict(zip(keys, borrowed, strict=True))
             launches = self._known[where] = [
                 *(() if self.joined is None else self.joined.bound(addresses)),
                 *(launch for number, nest in enumerate(self.nests)
@@ -51,11 +55,29 @@ class LaunchSite:
         call.queue.add(launches)
 
 
+    def _needs_at(self, key: tuple[int, ...], sizes: Bindings) -> list[Need]:
+        """What nests of sizes that the run decides need at these."""
+        found = self._open_needs.get(key)
+        if found is None:
+            if len(self._open_needs) >= _REMEMBERED:
+                self._open_needs.clear()
+            found = self._open_needs[key] = [
+                need for number, nest in enumerate(self.nests) if nest.plans is None
+                for need in _own_needs(number, nest, nest.at_sizes(sizes)[1])]
+        return found
+
+
 def _needs(number: int, nest: NestCall) -> Iterator[Need]:
-    """Memory of a nest's own, beside its operands; of one of run-time sizes there is none."""
+    """Memory of a nest's own, beside its operands; of one of run-time sizes that of its checks."""
     if nest.has_checks:
         yield (number, STATUS), STATUS_BYTES
-    layouts = [layout for layout, _ in nest.plans or ()]
+    yield from _own_needs(number, nest, nest.plans or ())
+
+
+def _own_needs(
+    number: int, nest: NestCall, plans: Sequence[tuple[Layout, Sequence[int | Slot]]]
+) -> Iterator[Need]:
+    layouts = [layout for layout, _ in plans]
     partials = max((layout.partials for layout in layouts), default=0)
     if partials:
         yield (number, ("partials",)), partials
@@ -70,6 +92,8 @@ def _bound(
 ) -> Iterator[Launch]:
     """The launches of a nest at these addresses."""
     form, plans = nest.at_sizes(sizes)
+    if nest.plans is None and not stores(CudaForm(form, nest.form.kernel)):
+        return
     where: dict[Slot, int] = {
         ("operand", n): addresses[operand.buffer] + operand.offset
         for n, operand in enumerate(form.operands)}

@@ -14,6 +14,7 @@ from fusec.ir.sizes.dims import is_static
 
 from ...kernels.complex_pairs import buffer_strides
 from ..compiled_nests import CudaForm
+from ..persistent.check_nests import checks_alone
 from ..scalars.scalar_functions import refusal
 from .host_numbers import text_of
 from .number_kernels import call_kernel, copy_kernel, number_kernel
@@ -133,17 +134,27 @@ def _is_at(text: ProgramText, x: s.IsAt) -> None:
 def _run_kernel(text: ProgramText, x: s.RunKernel) -> None:
     exits = [use.exit for use in x.nests if use.exit >= 0]
     read = {o.memory for o in x.operands if isinstance(o, View)}
-    if exits and any(isinstance(r, View) and r.memory in read for r in x.results):
-        raise NotNativeError("a kernel that checks and changes its operand, on a CUDA device")
+    is_changed = any(isinstance(r, View) and r.memory in read for r in x.results)
     addresses = [text.place(o) if isinstance(o, View) else text.word(o) for o in x.operands]
     addresses += [text.new(r) if isinstance(r, Register) else text.place(r) for r in x.results]
-    site = text.run_nests([CudaForm(use.form, x.kernel) for use in x.nests], addresses)
+    forms = [CudaForm(use.form, x.kernel) for use in x.nests]
+    if exits and is_changed:  # who reports a wrong index finds the operand as it was
+        _leave_where_a_check_failed(text, x, exits[0], text.run_nests(
+            [*checks_alone(forms)], addresses))
+    site = text.run_nests(forms, addresses)
     if _is_apart(x):
         text.apart.add(site)
-    if exits and site:
+    if exits and not is_changed:
+        _leave_where_a_check_failed(text, x, exits[0], site)
+
+
+def _leave_where_a_check_failed(
+    text: ProgramText, x: s.RunKernel, exit_: int, site: str
+) -> None:
+    if site:
         operands = ", ".join(text.contents(o) for o in x.operands)
         text.line(f"if call.has_failed({site}):")
-        text.line(f"    raise ExitTakenError({exits[0]}, operands=({operands},))")
+        text.line(f"    raise ExitTakenError({exit_}, operands=({operands},))")
 
 
 def _is_apart(x: s.RunKernel) -> bool:
@@ -161,8 +172,7 @@ def _call_python(text: ProgramText, x: s.CallPython) -> None:
     results = "".join(
         f"({text.new(r)}, {text.bind('view', ((), (), r.dtype))}), " if isinstance(r, Register)
         else f"{_argument(text, r)}, " for r in x.results)
-    text.line("call.queue.flush()")
-    text.line(f"try: {name}(({operands}), ({results}))")
+    text.line(f"try: {name}(({operands}), ({results}), call)")
     text.line(f"except LIBRARY_ERRORS as error: raise ExitTakenError({x.exit}, error=error)")
 
 

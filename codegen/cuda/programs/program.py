@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from fusec import config
 from fusec.codegen.structured.memory import Strides
@@ -23,7 +23,7 @@ from ..module import CudaModule
 from .launch_sites import LaunchSite
 from .printer import print_block
 from .program_call import LaunchedProgram
-from .program_text import ProgramText
+from .program_text import LibraryAt, ProgramText
 
 HEAD = "def run(call):"
 
@@ -35,7 +35,7 @@ class CudaCompiler(Protocol):
     def driver(self) -> Driver: ...
     def compile(self, forms: Sequence[CudaForm], stats: CompileStats) -> list[NestCall]: ...
     def joined(self, forms: Sequence[CudaForm], stats: CompileStats) -> JoinedCall: ...
-    def library_at(self, node: Node) -> Callable[[Sequence[Any], Sequence[Any]], None]: ...
+    def library_at(self, node: Node) -> LibraryAt: ...
 
 
 def launched_program(

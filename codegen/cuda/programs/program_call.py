@@ -16,7 +16,7 @@ from ..driver.device_memory import DeviceMemory
 from ..driver.driver import Driver
 from .device_numbers import DeviceNumbers, host_number
 from .launch_queue import JoinedLaunches, LaunchQueue
-from .launch_sites import STATUS, LaunchSite
+from .launch_sites import STATUS, LaunchSite, Need
 from .settled import settle
 
 
@@ -49,6 +49,8 @@ class ProgramCall:
         self.left: dict[int, int] = {}
         self._places: dict[tuple[str, int], int] = {}
         self._lent: dict[LaunchSite, tuple[int, ...]] = {}
+        self._open: dict[Any, tuple[int, int]] = {}  # by site and need: address, bytes
+        self._rooms: dict[int, int] = {}
 
     def place(self, arrays: Sequence[tuple[str, int]]) -> None:
         """Find the operands' and results' arrays on the device; the host's are copied there."""
@@ -73,6 +75,21 @@ class ProgramCall:
                 (self.memory.zeros if slot == STATUS else self.memory.fresh)(nbytes)
                 for (_, slot), nbytes in site.needs)
         return self._lent[site]
+
+    def borrowed_for(self, site: LaunchSite, needs: Sequence[Need]) -> tuple[int, ...]:
+        """The same at sizes of the run; who needs more gets more, for what follows, too."""
+        for key, nbytes in needs:
+            _, room = self._open.get((site, key), (0, 0))
+            if room < nbytes:
+                room = max(nbytes, 2 * room)
+                self._open[site, key] = self.memory.fresh(room), room
+        return tuple([self._open[site, key][0] for key, _ in needs])
+
+    def lent(self, nbytes: int) -> int:
+        """Memory that library calls work in, one after the other."""
+        if nbytes not in self._rooms:
+            self._rooms[nbytes] = self.memory.fresh(nbytes)
+        return self._rooms[nbytes]
 
     def has_failed(self, site: LaunchSite) -> bool:
         """Whether a check of the kernels of a site has failed, which waits for them."""

@@ -7,7 +7,6 @@ of single elements, and for results.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,22 +27,23 @@ from fusec.codegen.structured.statements import walk
 from fusec.codegen.structured.text_writer import TextWriter, indented
 from fusec.ir import Node, dtype_name
 from fusec.ir.sizes.bindings import size_source
-from fusec.ir.sizes.dims import Size, is_static
+from fusec.ir.sizes.dims import Size, is_static, symbol
 
 from ...kernels.complex_pairs import buffer_strides
 from ...kernels.loop_ir import Expr, Kernel
 from ...kernels.specialise import specialise
-from ..compiled_nests import CudaForm
+from ..compiled_nests import CudaForm, stores
 from .device_counters import with_device_counters
 from .device_numbers import host_number, on_host
 from .host_numbers import wrapped
 from .number_kernels import copy_kernel
-from .program_call import ExitTakenError
+from .program_call import ExitTakenError, ProgramCall
 from .residence import Residence, reads
 
 Address = tuple[str, int]  # "operand" or "target", and its number
-# A call by the addresses, shapes, strides and dtypes of its arrays, and numbers.
-Library = Callable[[Node], Callable[[Sequence[Any], Sequence[Any]], None]]
+# A call by the addresses, shapes, strides and dtypes of its arrays, and numbers, of a run.
+LibraryAt = Callable[[Sequence[Any], Sequence[Any], ProgramCall], None]
+Library = Callable[[Node], LibraryAt]
 
 
 class ProgramText(TextWriter):
@@ -137,8 +137,17 @@ class ProgramText(TextWriter):
     def contents(self, operand: Operand | View) -> str:
         """A number or an array's elements, on the host."""
         if isinstance(operand, View):
-            return f"call.fetched({self.place(operand)}, {self.bind('view', still(operand))})"
+            return f"call.fetched({self.place(operand)}, {self.laid(operand)})"
         return self.host(operand)
+
+    def laid(self, view: View) -> str:
+        """Shape, strides and dtype of a view, as they are when the text comes to it."""
+        if is_still(view):
+            return self.bind("view", (view.shape, view.strides, view.dtype))
+        shape = "".join(f"{self.size(size)}, " for size in view.shape)
+        strides = "".join(f"{self.host(step) if isinstance(step, Register) else self.size(step)}, "
+                          for step in view.strides)
+        return f"(({shape}), ({strides}), {self.dtype(view.dtype)})"
 
     # -- kernels
 
@@ -151,10 +160,6 @@ class ProgramText(TextWriter):
 
     def run_nests(self, forms: Sequence[CudaForm], addresses: Sequence[str]) -> str:
         """Launch nests, but for those that store nothing: the name of the site, or nothing."""
-        if any(not form.is_static and (form.mode != "map" or form.loops.nest.scratch)
-               for form in forms):
-            raise NotNativeError(
-                "a kernel that goes over a size that only the run knows, on a CUDA device")
         forms = [form for form in forms if not form.is_static or stores(form)]
         if not forms:
             return ""
@@ -199,11 +204,18 @@ class ProgramText(TextWriter):
     def _copy(
         self, target: tuple[str, Any], source: tuple[str, Any], like: View
     ) -> None:
-        if any(isinstance(step, Register) for step in (*target[1], *source[1])):
-            raise NotNativeError("a copy at steps that only the run knows, on a CUDA device")
+        steps = [tuple(map(self._step, side[1])) for side in (source, target)]
         kernel = copy_kernel(f"{self.node.name}_copy", like.shape, like.dtype, self.node.loc)
-        self.launch(kernel, [buffer_strides(like.dtype, source[1]),
-                             buffer_strides(like.dtype, target[1])], [source[0], target[0]])
+        self.launch(kernel, [buffer_strides(like.dtype, each) for each in steps],
+                    [source[0], target[0]])
+
+    def _step(self, step: Size | Register) -> Size:
+        """A stride; one that the run decides is a size."""
+        if not isinstance(step, Register):
+            return step
+        name = f"step_{step!r}"
+        self.line(f"sizes[{name!r}] = {self.host(step)}")
+        return symbol(name)
 
 
 def address_text(view: View, number: Callable[[Operand], str]) -> str:
@@ -216,16 +228,14 @@ def address_text(view: View, number: Callable[[Operand], str]) -> str:
     return text
 
 
+def is_still(view: View) -> bool:
+    """Whether its shape and strides are the same in each call."""
+    return is_static((*view.shape, *view.strides)) and not any(
+        isinstance(step, Register) for step in view.strides)
+
+
 def still(view: View) -> tuple[Any, Any, np.dtype]:
     """Shape, strides and dtype of a view that has the same in each call."""
-    if not is_static((*view.shape, *view.strides)) or any(
-            isinstance(step, Register) for step in view.strides):
+    if not is_still(view):
         raise NotNativeError("an array of a size that only the run knows, on a CUDA device")
     return view.shape, view.strides, view.dtype
-
-
-def stores(form: CudaForm) -> bool:
-    """Whether it has points, or is a reduction of none: the sum of no elements is 0."""
-    loops = form.loops
-    return form.points > 0 or (
-        form.mode != "map" and math.prod(loops.extents[:loops.outer]) > 0)

@@ -179,23 +179,17 @@ def _is_in_its_frame(
 
 
 def _use(build: Builder, node: Node, kernel: Kernel, form: LoopForm) -> NestUse:
-    limits = _limits(build, form)
+    outer = build.shared.outer
+    unbounded = sorted((symbols_of(form.extents) & outer) - build.limits.keys())
+    # What is typical of sizes that the call brings: no memory depends on it but partial results.
+    limits = {**dict.fromkeys(outer, TYPICAL), **build.limits}
     largest = replace(form.at_sizes(_Limits(limits)), extents=tuple(
         bound_of(size, limits) for size in form.extents))
     build.require(*form.extents, *(size for o in form.operands
                                    for size in (o.offset, *o.strides, *o.gathered)))
     exit_ = build.exit(ErrorExit(node)) if form.nest.has_checks else -1
-    return NestUse(form, largest, kernel.params, exit_)
-
-
-def _limits(build: Builder, form: LoopForm) -> dict[str, int]:
-    """The upper bounds of symbols, or what is typical of those that the call brings: no memory
-    depends on it but partial results."""
-    outer = build.shared.outer
-    unbounded = (symbols_of(form.extents) & outer) - build.limits.keys()
-    if form.mode == "flat" and unbounded:
-        raise NotNativeError(f"a sum over a size that only the run knows, {min(unbounded)}")
-    return {**dict.fromkeys(outer, TYPICAL), **build.limits}
+    return NestUse(form, largest, kernel.params, exit_,
+                   unbounded[0] if unbounded and form.mode == "flat" else "")
 
 
 class _Limits(dict[str, int]):

@@ -283,7 +283,7 @@ _STEPS: dict[str, Callable[[GraphBuilder, Node], None]] = {
     "Window": slices.window, "WindowUpdate": slices.window_update,
     "Reserve": slices.reserve, "SliceUpdate": slices.slice_update, "Concat": slices.concat,
     "Counters": counting.counters,
-    "Nonzero": selections.nonzero,
+    "Nonzero": selections.nonzero, "Flatnonzero": selections.nonzero,
 }
 
 __all__ = ["build", "exchange"]

@@ -223,9 +223,9 @@ _TABLE: tuple[LibraryCall, ...] = (
     *(_row(f, gpu="fc") for f in (
         _LINALG.solve, _LINALG.inv, _LINALG.det, _LINALG.slogdet, _LINALG.cholesky, _LINALG.qr,
         _LINALG.svd, _LINALG.eigh, _LINALG.eigvalsh)),
-    _row(_LINALG.svdvals), _row(_LINALG.lstsq, "rcond"),
-    _row(_LINALG.pinv, "rcond", "rtol"),
-    _row(_LINALG.matrix_rank, "tol", "rtol"), _row(_LINALG.norm, "x"),
+    _row(_LINALG.svdvals), _row(_LINALG.lstsq, "rcond", gpu="fc"),
+    _row(_LINALG.pinv, "rcond", "rtol", gpu="fc"),
+    _row(_LINALG.matrix_rank, "tol", "rtol", gpu="fc"), _row(_LINALG.norm, "x"),
     _row(_LINALG.cond),
     _row(_LINALG.tensorsolve, tried_on="square tensors"),
     _row(_LINALG.tensorinv, tried_on="square tensors"),
@@ -249,7 +249,8 @@ _TABLE: tuple[LibraryCall, ...] = (
     _row(np.nanmedian, "a", gpu="iuf"), _row(np.nanpercentile, "a", "q"),
     _row(np.nanquantile, "a", "q"),
     _row(np.histogram, "range"), _row(np.histogram2d, "range", takes=("f4", "f8")),
-    _row(np.digitize, "x", gpu="iuf"), _row(np.histogram_bin_edges, "range", sized=True),
+    _row(np.digitize, "x", gpu="iuf"),
+    _row(np.histogram_bin_edges, "range", sized=True, gpu="iuf"),
     _row(np.interp, "x", "xp", "fp", "left", "right", "period", tried_on="ones", gpu="f"),
     # signals and polynomials
     _row(np.convolve, "a", "v"), _row(np.correlate, "a", "v"), _row(np.polyfit, tried_on="points"),

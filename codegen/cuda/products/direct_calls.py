@@ -1,0 +1,83 @@
+"""The steps of a plan that are calls of NVIDIA's libraries, among launches of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fusec.codegen.plan.call_plan import CallPlan
+from fusec.codegen.structured.calls.call_statements import NodeCall
+from fusec.codegen.structured.memory import View
+from fusec.codegen.structured.still_views import NotStillError, PlacesOfCall
+
+from .cublas import Cublas
+from .cufft import Cufft
+from .matrix_product import Laid
+from .product_launch import PlacedProduct
+from .transform import may_be_transform, transform_of
+from .transform_launch import PlacedTransform
+
+Placed = PlacedProduct | PlacedTransform
+
+
+class DirectCalls:
+    """Which products and transforms of a plan cuBLAS and cuFFT are called for, with CuPy left out.
+    """
+
+    def __init__(self, cublas: Cublas, cufft: Callable[[], Cufft], places: PlacesOfCall) -> None:
+        self.cublas, self.cufft, self.places = cublas, cufft, places
+
+    def of(self, call_plan: CallPlan) -> dict[int, Placed]:
+        """By the step's id.  Memory that CuPy makes at another step, it makes at all."""
+        placed = [(step, self._placed(step)) for step in call_plan.externs]
+        by_cupy = {place.key for step, made in placed if made is None for place in step.results}
+        return {id(step): made for step, made in placed
+                if made is not None and step.results[0].key not in by_cupy}
+
+    def _placed(self, step: NodeCall) -> Placed | None:
+        is_product = step.node.op == "MatMul"
+        if step.run is not None or not (is_product or may_be_transform(step.node)):
+            return None
+        (result,) = step.results
+        if result.views or result.is_cell or not result.is_static or any(
+                isinstance(x, View) and x.key == result.key for x in step.operands):
+            return None
+        try:
+            laid = [self._laid(operand) for operand in step.operands]
+        except NotStillError:
+            return None
+        return self._product(step, result, laid[0], laid[1]) if is_product else (
+            self._transform(step, result, *laid[0]))
+
+    def _transform(
+        self, step: NodeCall, result: View, laid: Laid, offset: int
+    ) -> PlacedTransform | None:
+        made = transform_of(step.node, laid, step.node.inputs[0].dtype)
+        if made is None or not result.is_dense:
+            return None
+        cufft = self.cufft()
+        room = cufft.workspace(made)
+        return None if room is None else PlacedTransform(
+            step.node, made, cufft, room, ((step.operands[0], offset), (result, 0)))
+
+    def _product(
+        self, step: NodeCall, result: View, left: tuple[Laid, int], right: tuple[Laid, int]
+    ) -> PlacedProduct | None:
+        if {v.dtype for v in step.node.inputs} != {result.dtype}:
+            return None
+        made = self.cublas.product(
+            result.dtype, left[0], right[0], Laid(result.shape, result.strides),
+            "estimated" in step.node.attrs)
+        return made and PlacedProduct(step.node, made, self.cublas, (
+            (step.operands[0], left[1]), (step.operands[1], right[1]), (result, 0)))
+
+    def _laid(self, operand: Any) -> tuple[Laid, int]:
+        """How an operand lies, and its first element's bytes from the beginning of its memory."""
+        if isinstance(operand, np.ndarray) and operand.flags.c_contiguous:
+            return Laid(operand.shape, operand.strides), 0
+        if not isinstance(operand, View) or operand.is_cell:
+            raise NotStillError("no array whose place is known")
+        view = self.places.still(operand)
+        return Laid(view.shape, view.strides), view.offset
