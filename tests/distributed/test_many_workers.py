@@ -22,7 +22,7 @@ def standardised(x: Any) -> Any:
 
 
 async def closed(workers: list[Any]) -> None:
-    """Close workers as they are, with what they run and what they have."""
+    """Close workers as they are: tasks that run there and results are lost."""
     await asyncio.gather(*(w.close(timeout=1, executor_wait=False, nanny=False) for w in workers))
 
 
