@@ -217,9 +217,8 @@ class _Specialiser:
             return self._form("flat", [], inner)
         axis = self._column_axis(outer, inner)
         if axis is not None:
-            outer.remove(axis)
-            return self._form(
-                "tiled" if self._is_far(axis, inner) else "column", [*outer, axis], inner)
+            outer = [*(d for d in outer if d != axis), axis]
+            return self._form("tiled" if self._is_far(axis, inner) else "column", outer, inner)
         return self._form("row", outer, inner)
 
     def _useful(self, loops: Sequence[int]) -> list[int]:
@@ -245,19 +244,18 @@ class _Specialiser:
 
     def _misfits(self, loop: int, inner: Sequence[int]) -> int:
         """Operands that a vector along this loop could not load in one piece, over and over."""
-        enough = typical(self.nest.extents[loop]) >= COLUMN_BLOCK
-        return sum(
-            o.strides[loop] not in (0, o.dtype.itemsize) for o in self.operands
-            if not enough or any(o.strides[d] for d in inner))
+        return sum(o.strides[loop] not in (0, o.dtype.itemsize) for o in self.operands
+                   if any(o.strides[d] for d in inner))
 
     def _column_axis(self, outer: list[int], inner: list[int]) -> int | None:
-        """The outer loop to vectorise when the innermost loop is strided and it is not."""
-        if not inner or not outer:
+        """The outer loop to vectorise: where the inner ones are short, or the innermost is strided
+        and it is not.  The answer decides the order of sums: their number has no say in it."""
+        if not inner:
             return None
-        short = typical(math.prod(self.nest.extents[d] for d in inner)) < SHORT_AXIS
-        widest = max(outer, key=lambda d: typical(self.nest.extents[d]))
-        if short and typical(self.nest.extents[widest]) >= 2 * SHORT_AXIS:
-            return widest
+        if typical(math.prod(self.nest.extents[d] for d in inner)) < SHORT_AXIS:
+            return max(outer, key=lambda d: typical(self.nest.extents[d]), default=0)
+        if not outer:
+            return None
         best = min(outer, key=lambda loop: self._misfits(loop, inner))
         if self._misfits(best, inner) < self._misfits(inner[-1], inner):
             varies = any(o.strides[best] for o in self.operands)

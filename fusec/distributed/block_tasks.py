@@ -37,13 +37,16 @@ class StageCode:
     """The graphs of one stage, one for each kind of block, as functions.
 
     ``texts``: their JSON; ``outputs``: for each of them the number of the graph's output by number
-    of the stage's result, None where such a block has none.
+    of the stage's result, None where such a block has none; ``kept``: likewise the part that is
+    kept of the output, None where that is all.
     """
 
     def __init__(
-        self, name: str, texts: Sequence[str], outputs: Sequence[Sequence[int | None]]
+        self, name: str, texts: Sequence[str], outputs: Sequence[Sequence[int | None]],
+        kept: Sequence[Sequence[Slices | None]],
     ) -> None:
-        self.name, self.texts, self.outputs = name, tuple(texts), tuple(map(tuple, outputs))
+        self.name, self.texts = name, tuple(texts)
+        self.outputs, self.kept = tuple(map(tuple, outputs)), tuple(map(tuple, kept))
         self._functions: dict[int, GraphFunction] = {}
         self._lock = locks.Lock()
 
@@ -60,16 +63,16 @@ class StageCode:
         """The stage's results for a block of that kind."""
         results = self.function(number)(*arguments)
         results = results if isinstance(results, tuple) else (results,)
-        return tuple(None if place is None else _own(results[place])
-                     for place in self.outputs[number])
+        return tuple(None if place is None else _own(_part(results[place], kept)) for place, kept
+                     in zip(self.outputs[number], self.kept[number], strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (versions(), self.name, self.texts, self.outputs)
+        return _arrived, (versions(), self.name, self.texts, self.outputs, self.kept)
 
 
 def _arrived(
     made_with: tuple[str, str], name: str, texts: tuple[str, ...],
-    outputs: tuple[tuple[int | None, ...], ...],
+    outputs: tuple[tuple[int | None, ...], ...], kept: tuple[tuple[Slices | None, ...], ...],
 ) -> StageCode:
     """The stage of these texts: the one that came before, or a new one."""
     if made_with != versions():
@@ -78,11 +81,11 @@ def _arrived(
             "install the client's versions on every worker",
             values=[(label, f"fusec {ours}, NumPy {numpy}") for label, (ours, numpy) in (
                 ("client", made_with), ("worker", versions()))])
-    key = hashlib.sha256(repr((texts, outputs)).encode()).digest()
+    key = hashlib.sha256(repr((texts, outputs, kept)).encode()).digest()
     with _lock:
         code = _kept.get(key)
         if code is None:
-            code = _kept[key] = StageCode(name, texts, outputs)
+            code = _kept[key] = StageCode(name, texts, outputs, kept)
         _kept.move_to_end(key)
         while len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)
@@ -113,7 +116,7 @@ def run_block(
     for grid, slices in layouts:
         whole = next(rest) if grid is None else _put_together(
             grid, [next(rest) for _ in range(int(np.prod(grid)))])
-        arguments.append(whole if slices is None else cut_part(whole, slices))
+        arguments.append(_part(whole, slices))
     results = code.run(number, [*map(_as_given, arguments), *starts])
     return results[0] if is_single else results
 
@@ -132,6 +135,10 @@ def _put_together(grid: tuple[int, ...], parts: list[Any]) -> np.ndarray:
             parts = [np.concatenate(parts[k:k + count], axis=axis)
                      for k in range(0, len(parts), count)]
     return parts[0]
+
+
+def _part(array: Any, slices: Slices | None) -> Any:
+    return array if slices is None else cut_part(array, slices)
 
 
 def cut_part(block: Any, slices: Slices) -> Any:

@@ -15,6 +15,7 @@ from fusec.ir import Value
 from fusec.ops.splitting import Box
 from fusec.passes.split.geometries import Geometries, Geometry
 from fusec.passes.split.local_graphs import Halos, LocalGraph, local_graph
+from fusec.passes.split.narrow_blocks import Slices
 from fusec.passes.split.stages import BlockFamily, Root, Stages
 
 from .block_tasks import StageCode, join_blocks, run_block, take_result
@@ -46,6 +47,11 @@ class Kinds:
         return [None if first is None else first + k
                 for root, first in zip(self.family.roots, graph.outputs, strict=True)
                 for k in range(root.width)]
+
+    def kept(self, graph: LocalGraph) -> list[Slices | None]:
+        """By result of the stage what is kept of an output."""
+        return [part for root, part in zip(self.family.roots, graph.kept, strict=True)
+                for _ in range(root.width)]
 
 
 @dataclass
@@ -91,8 +97,9 @@ class _FamilyTasks:
         like: dict[int, tuple[Geometry, int]] = {}
         for _, geometry, kind in work:
             like[kind] = geometry, like.get(kind, (geometry, 0))[1] + 1
-        code = StageCode(self.name, [k.graph.to_json() for k in self.kinds.graphs],
-                         [self.kinds.slots(k) for k in self.kinds.graphs])
+        graphs = self.kinds.graphs
+        code = StageCode(self.name, [k.graph.to_json() for k in graphs],
+                         [*map(self.kinds.slots, graphs)], [*map(self.kinds.kept, graphs)])
         self.layers.codes.append(code)
         self.layers.reports.append(report_of(self.family, like, self.halos.widest))
         self.layers.tasks[code_key] = DataNode(code_key, code)

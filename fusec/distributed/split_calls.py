@@ -14,6 +14,7 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from fusec.compiled.tracing_compiler import TracingCompiler
+from fusec.core.process.quiet_gc import no_collections_inside
 from fusec.core.records import dataclass
 from fusec.errors import unsupported
 from fusec.ir import Value
@@ -64,6 +65,7 @@ class SplitCall:
         return self.arrays[number] if number in self.arrays else self.plan.wholes[number]
 
 
+@no_collections_inside()
 def _graph_of(tasks: Tasks, arrays: Sequence[Any]) -> HighLevelGraph:
     """The tasks as Dask's graph, with those of the arrays: a layer for each name."""
     below = HighLevelGraph.merge(*(array.dask for array in arrays))
@@ -138,6 +140,7 @@ def _with_stand_ins(
     return args, kwargs, standing
 
 
+@no_collections_inside()  # it makes a task for each block, which all stay
 def _layers(name: str, plan: SplitPlan, arrays: dict[int, Any]) -> LayerBuilder:
     """The tasks of a plan."""
     graph, stages = plan.stages.graph, plan.stages

@@ -14,6 +14,7 @@ from fusec.ir import Node, Value
 from fusec.ops.splitting import Box
 from fusec.ops.splitting.protocol import SplitRule, rule_of, sizes_of
 
+from .narrow_blocks import NarrowBlocks, Slices, kept_of, narrow_blocks
 from .stages import BlockFamily, Root
 from .states import SplitStates
 
@@ -26,6 +27,7 @@ class Geometry:
     """The boxes of one block.  ``reads``: of the family's leaves that it reads; ``empty``: by root
     whether it has no elements there though it has some; ``key``: equal where the graph is the
     same.  ``moved``: how far along each axis of the grid it lies from the block of ``boxes``.
+    ``made``: by root the box that the graph gives, ``kept``: what of it is the root's; None: all.
     """
 
     boxes: Mapping[Value, Box]
@@ -33,6 +35,8 @@ class Geometry:
     reads: tuple[tuple[Value, Box], ...]
     empty: tuple[bool, ...]
     key: int
+    made: tuple[Box, ...]
+    kept: tuple[Slices | None, ...]
     along: Mapping[Value, Along] = field(default_factory=dict)
     moved: tuple[int, ...] = ()
 
@@ -60,13 +64,18 @@ def operand_boxes(root: Root, box: Box) -> list[tuple[Value, Box]]:
 class Geometries:
     """Makes the geometry of each block of a family."""
 
-    def __init__(self, states: SplitStates, family: BlockFamily) -> None:
+    def __init__(
+        self, states: SplitStates, family: BlockFamily, has_neighbours: bool = True
+    ) -> None:
+        """``has_neighbours``: whether a block may read more of others than its program says."""
         self.family = family
         self._rules = {node: rule_of(node) for node in family.nodes}
         self._intervals = [root.intervals(states) for root in family.roots]
         self._keys: dict[Any, int] = {}
         self._known: dict[Any, tuple[Geometry, tuple[int, ...]]] = {}
         self._along = _along_of(family, self._rules)
+        self._narrow = narrow_blocks(states, family, self._rules) if has_neighbours else (
+            NarrowBlocks(family, frozenset()))
 
     def of(self, block: Block) -> Geometry | None:
         """The boxes of a block; None where none of its roots has elements there."""
@@ -77,18 +86,24 @@ class Geometries:
         if self._along is None:
             return self._made(roots)
         starts = self._starts(roots)
-        key = tuple([tuple([
-            (start, stop) if at is None else (start - starts[at], stop - starts[at])
-            for (start, stop), at in zip(box, root.along, strict=True)])
-            for box, root in zip(roots, self.family.roots, strict=True)]), tuple([
-                _is_first(root, box) for box, root in zip(roots, self.family.roots, strict=True)])
+        made = self._narrow.widened(roots)
+        key = (self._relative(roots, starts), tuple([
+            _is_first(root, box) for box, root in zip(roots, self.family.roots, strict=True)]),
+            None if made == roots else self._relative(made, starts))
         known = self._known.get(key)
         if known is not None:
             return self._moved(known, roots, starts)
-        made = self._made(roots)
-        if made is not None and not any(stop <= start for box in roots for start, stop in box):
-            self._known[key] = made, starts
-        return made
+        geometry = self._made(roots)
+        if geometry is not None and not any(stop <= start for box in roots for start, stop in box):
+            self._known[key] = geometry, starts
+        return geometry
+
+    def _relative(self, roots: Sequence[Box], starts: Sequence[int]) -> tuple[Box, ...]:
+        """Boxes of the roots as they are seen from where the block begins."""
+        return tuple([tuple([
+            (start, stop) if at is None else (start - starts[at], stop - starts[at])
+            for (start, stop), at in zip(box, root.along, strict=True)])
+            for box, root in zip(roots, self.family.roots, strict=True)])
 
     def _starts(self, roots: Sequence[Box]) -> tuple[int, ...]:
         """Where a block begins along each axis of the grid: where one of its roots does."""
@@ -106,13 +121,15 @@ class Geometries:
         other, begin = known
         by = tuple([a - b for a, b in zip(starts, begin, strict=True)])
         reads = tuple([(leaf, _shifted(box, other.along[leaf], by)) for leaf, box in other.reads])
-        return Geometry(other.boxes, roots, reads, other.empty, other.key, other.along, by)
+        return Geometry(other.boxes, roots, reads, other.empty, other.key, other.made, other.kept,
+                        other.along, by)
 
     def _made(self, roots: tuple[Box, ...]) -> Geometry | None:
         """The boxes, pulled back through the nodes."""
         family, boxes = self.family, dict[Value, Box]()
         empty = tuple(is_empty(box, root) for root, box in zip(family.roots, roots, strict=True))
-        for root, box, is_none in zip(family.roots, roots, empty, strict=True):
+        made = self._narrow.widened(roots)
+        for root, box, is_none in zip(family.roots, made, empty, strict=True):
             if not is_none:
                 for value, part in operand_boxes(root, box):
                     _note(boxes, value, part)
@@ -121,9 +138,10 @@ class Geometries:
         for node in reversed(family.nodes):
             _pull(boxes, node, self._rules[node])
         reads = tuple((leaf, boxes[leaf]) for leaf in family.leaves if leaf in boxes)
-        key = _key(family, self._rules, boxes, roots)
+        kept = tuple(map(kept_of, made, roots))
+        key = _key(family, self._rules, boxes, made), kept
         number = self._keys.setdefault(key, len(self._keys))
-        return Geometry(boxes, roots, reads, empty, number, self._along or {})
+        return Geometry(boxes, roots, reads, empty, number, made, kept, self._along or {})
 
 
 def _shifted(box: Box, along: Along, by: Sequence[int]) -> Box:

@@ -21,6 +21,7 @@ from fusec.ops.splitting import BlockSite, Box, Interval
 from fusec.ops.splitting.protocol import rule_of, sizes_of
 
 from .geometries import Geometry, is_empty, operand_boxes, whole_box
+from .narrow_blocks import Slices
 from .stages import BlockFamily, Root
 from .states import SplitStates
 
@@ -47,8 +48,10 @@ class Halos:
     def note(self, block: Sequence[int], geometry: Geometry) -> None:
         """Note how far a block reads.
 
-        Raises ``UnsupportedError`` where that is further than one of the others is long.
+        Raises ``UnsupportedError`` where that is further than one of the others is long; what is
+        made for a neighbour's column does not count.
         """
+        beside = any(part is not None for part in geometry.kept)
         for leaf, box in geometry.reads:
             for axis, at, own, shortest in self._own[leaf]:
                 (start, stop), (first, last) = own[block[at]], box[axis]
@@ -56,7 +59,7 @@ class Halos:
                     continue
                 halo = max(start - first, last - stop)
                 self.widest[leaf, axis] = max(halo, self.widest.get((leaf, axis), 0))
-                if halo > shortest:
+                if halo - beside > shortest:
                     raise _too_wide(self.family, leaf, axis, shortest, halo)
 
 
@@ -155,6 +158,7 @@ class LocalGraph:
     graph: Graph
     starts: tuple[_Start, ...]
     outputs: tuple[int | None, ...]  # by root: the number of its first output
+    kept: tuple[Slices | None, ...]  # by root: what is kept of it, None: all
 
     def numbers(self, family: BlockFamily, geometry: Geometry) -> tuple[int, ...]:
         """The numbers of a block that has this graph."""
@@ -173,14 +177,14 @@ def local_graph(family: BlockFamily, geometry: Geometry) -> LocalGraph:
             _make(maker, node, geometry.boxes)
     results: list[Value] = []
     outputs: list[int | None] = []
-    for number, (root, box) in enumerate(zip(family.roots, geometry.roots, strict=True)):
+    for number, (root, box) in enumerate(zip(family.roots, geometry.made, strict=True)):
         if is_empty(box, root):
             outputs.append(None)
             continue
         outputs.append(len(results))
         results += _results(maker, number, root, box)
     graph = Graph.build(maker.inputs, results, name=f"stage_{family.stage}")
-    return LocalGraph(graph, tuple(maker.starts), tuple(outputs))
+    return LocalGraph(graph, tuple(maker.starts), tuple(outputs), geometry.kept)
 
 
 def _make(maker: _Maker, node: Node, boxes: Mapping[Value, Box]) -> None:

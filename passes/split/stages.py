@@ -12,6 +12,7 @@ arrays are larger than it.  A costly value is stored in blocks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from fusec.core.records import dataclass, field
@@ -26,6 +27,7 @@ from .states import SplitStates
 
 COSTLY = 150.0  # additions an element: what is more is stored
 _CHEAP = {"elementwise": 1.0, "view": 0.0, "source": 0.0, "reduce": 2.0, "fold": 2.0}
+_SPREADING = ("elementwise", "view", "gather")
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +189,9 @@ class _Planner:
             factor = _CHEAP.get(row.kind)
             if has_pieces(v.node):
                 factor = 0.0
+            elif row.kind in _SPREADING and _makes_more(v):
+                total += row.cost
+                continue
             total += COSTLY + 1.0 if factor is None else factor * row.cost
             stack += v.node.inputs
         self._costs[value] = total
@@ -216,6 +221,12 @@ class _Planner:
 def has_pieces(node: Node) -> bool:
     """Whether its result is put together of parts of its operands."""
     return node.op == "Concat" or (is_piecewise(node) and "starts" in node.attrs)
+
+
+def _makes_more(value: Value) -> bool:
+    """Whether it has more elements than its operands: each month's mean for each day.  Then these
+    are stored, where they are costly, and readers make it of them."""
+    return math.prod(value.shape) > sum(math.prod(v.shape) for v in value.node.inputs)
 
 
 def _is_scalar(value: Value) -> bool:

@@ -64,14 +64,15 @@ def blocks(rng: np.random.Generator, size: int, at_most: int) -> tuple[int, ...]
 
 def program_of(seed: int) -> ChunkedProgram:
     """The program of a seed."""
-    return _Writer(np.random.default_rng(seed)).written()
+    return _Writer(np.random.default_rng(seed), np.random.default_rng([seed, 1])).written()
 
 
 class _Writer:
     """Writes one program."""
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, apart: np.random.Generator) -> None:
         self.rng = rng
+        self.is_turned = apart.random() < 0.15  # columns are cut, often to one, and rows are not
         self.n, self.m = int(rng.integers(10, 40)), int(rng.integers(4, 9))
         n, m = self.n, self.m
         given = {"x": rng.standard_normal((n, m)), "y": rng.standard_normal((n, m)).round(1),
@@ -81,6 +82,8 @@ class _Writer:
         is_regular, cut_columns = rng.random() < 0.5, rng.random() < 0.3
         rows = blocks(rng, n, 6)
         columns = blocks(rng, m, 3) if cut_columns else (m,)
+        if self.is_turned:
+            is_regular, cut_columns, rows, columns = True, True, (n,), blocks(apart, m, m)
         of = {n: lambda: rows if is_regular else blocks(rng, n, 6),
               m: lambda: columns if is_regular or not cut_columns else blocks(rng, m, 3)}
         for name, array in given.items():
@@ -158,8 +161,11 @@ class _Writer:
                  is_exact=method in EXTREMA or not self.cuts(a, axis))
 
     def cuts(self, a: Made, axis: int | None) -> bool:
-        """Whether an axis may be in blocks: all may but columns that no argument has in blocks."""
+        """Whether an axis may be in blocks: all may but columns that no argument has in blocks, and
+        rows that none has, which are more than columns can have become."""
         sizes = a.shape if axis is None else (a.shape[axis],)
+        if self.is_turned:
+            return any(size <= self.m + 2 * len(self.program.made) for size in sizes)
         lengths = {len(parts) for cut in self.program.chunks.values() if cut is not None
                    for parts in cut[1:] or cut if sum(parts) == self.m}
         return any(size != self.m or bool(lengths - {1}) for size in sizes)

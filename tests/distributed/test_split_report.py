@@ -60,3 +60,23 @@ def test_more_than_a_workers_memory_is_an_error_before_the_run(
         return
     with pytest.raises(MemoryError, match=r"needed: +\d(.|\n)*limit: (.|\n)*x\.rechunk"):
         f(x)
+
+
+def test_a_table_that_each_row_looks_up_is_not_made_for_all_rows_at_once() -> None:
+    """Only the table goes to the blocks: each makes its rows of it."""
+    months = np.arange(600) // 50
+
+    def with_sums(x: Any, month: Any) -> Any:
+        total = np.zeros((12, x.shape[1]))
+        np.add.at(total, month, x)
+        return x - (total / 50)[month] * 2
+
+    def with_inverse(x: Any, month: Any) -> Any:
+        return x - 2 * np.linalg.inv(x[:12].T @ x[:12])[month % 7]
+
+    x = np.random.default_rng(0).standard_normal((600, 7))
+    cut = da.from_array(x, chunks=(100, 7))
+    for function in map(fusec.jit, (with_sums, with_inverse)):
+        assert fusec.explain(function, cut, months).peak_bytes < x.nbytes / 2
+        np.testing.assert_allclose(
+            function(cut, months).compute(scheduler="sync"), function(x, months), rtol=1e-12)

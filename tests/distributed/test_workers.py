@@ -76,7 +76,8 @@ def test_stages_travel_as_texts_and_are_admitted() -> None:
     assert b"CodeType" not in data and b"\x7fELF" not in data
     assert pickle.loads(data) is pickle.loads(data)  # compiled once in a process
     (text, *_) = code.texts
-    hostile = block_tasks.StageCode("stage", [text.replace("Fma", "Nothing")], code.outputs)
+    hostile = block_tasks.StageCode(
+        "stage", [text.replace("Fma", "Nothing")], code.outputs, code.kept)
     with pytest.raises(fusec.errors.FusecError, match="not admitted"):
         hostile.run(0, [X[:30]])
 

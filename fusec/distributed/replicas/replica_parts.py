@@ -55,7 +55,8 @@ class PieceGraphs:
 
     def __init__(self, plan: ReplicaPlan) -> None:
         self.plan = plan
-        self._geometries = {id(f): Geometries(plan.stages.states, f) for f in plan.stages.families}
+        self._geometries = {id(f): Geometries(plan.stages.states, f, has_neighbours=False)
+                            for f in plan.stages.families}
         self._graphs: dict[tuple[int, int], tuple[LocalGraph, str]] = {}
 
     def of(self, family: BlockFamily, piece: Piece) -> tuple[Geometry, LocalGraph, str]:

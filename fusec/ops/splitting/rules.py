@@ -204,13 +204,19 @@ def _kept_links(node: Node, number: int) -> Links:
                  for axis in range(node.inputs[0].type.rank))
 
 
+def is_rounded_sum(node: Node) -> bool:
+    """Whether it reduces floats, and the order decides its last bits."""
+    return node.op in ("Sum", "Prod", *COMPOSED) and node.types[0].dtype.kind in "fc"
+
+
 def _scan_links(node: Node, number: int) -> Links:
     return tuple(None if axis in node.attrs["axes"] else Read(axis)
                  for axis in range(node.inputs[0].type.rank))
 
 
 REDUCTIONS = tuple(row.name for row in registry.all_ops() if row.kind == "reduce")
-declare(SplitRule(_kept_links, _again), *REDUCTIONS, "Mean", "Var", "Std")
+COMPOSED = ("Mean", "Var", "Std")
+declare(SplitRule(_kept_links, _again), *REDUCTIONS, *COMPOSED)
 declare(SplitRule(_scan_links, _again, whole=lambda node: node.attrs["axes"]), "Scan")
 
 
