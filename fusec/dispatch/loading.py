@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fusec.compiled.saved.kept_plans import compiled
 from fusec.compiled.saved.reading import ReadFunction, read_functions
 from fusec.compiled.saved.replay import Replay
 from fusec.compiled.saved.signature import SavedSignature
@@ -47,6 +48,8 @@ def load(
 class LoadedFunction(Function[Any, Any]):
     """A function of a saved program; made by `load`, with its ``name`` and all that was ``read`` of
     it."""
+
+    _compiled_stage = staticmethod(compiled)
 
     def __init__(self, name: str, read: ReadFunction) -> None:
         super().__init__(Replay(name, read.parameters, read.signatures), fp=read.fp)
