@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fusec.compiled.saved.kept_plans import compiled
+from fusec.compiled.kept.kept_plans import compiled
 from fusec.compiled.saved.reading import ReadFunction, read_functions
 from fusec.compiled.saved.replay import Replay
 from fusec.compiled.saved.signature import SavedSignature
+from fusec.core.process.quiet_gc import no_collections_inside
 from fusec.errors import nearest, short_errors, unsupported, user_error
 from fusec.ir.graph import Graph
 from fusec.state import checkpoint_files as files
@@ -39,7 +40,8 @@ def load(
         if in_trace():
             raise unsupported("fusec.load", cure="call it before or after the function")
         files.library()
-        read = read_functions(Path(path).absolute(), types or {})
+        with no_collections_inside():
+            read = read_functions(Path(path).absolute(), types or {})
         return LoadedProgram(str(path), {
             name: LoadedFunction(name, function) for name, function in read.functions.items()},
             read.variables)

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from fusec import config
 from fusec.bench.programs import program
 from fusec.codegen.kept.kept_plan import KeptPlan
 from fusec.codegen.machine_code import disk_cache
-from fusec.compiled.saved import kept_plans
+from fusec.compiled.kept import kept_entries, kept_plans
 
 CHILD = """
 import sys, hashlib, numpy as np, fusec
@@ -60,7 +61,7 @@ def plan_of(at: Path, *args: Any) -> tuple[Any, bool]:
 
 def entries(cache: Path) -> list[Path]:
     """The files of plans."""
-    return [file for file in cache.glob("??/*.fusec-object") if b'"modules"' in file.read_bytes()]
+    return [file for file in cache.glob("??/*.fusec-object") if b'"nests"' in file.read_bytes()]
 
 
 def child(at: Path, cache: Path, **env: str) -> list[str]:
@@ -139,25 +140,26 @@ def test_another_version_misses(
     at = saved(tmp_path / "m", wave, X)
     plan_of(at, X)
     if what == "fusec":
-        monkeypatch.setattr(kept_plans, "version_of", lambda _: "another")
+        monkeypatch.setattr(kept_entries, "version_of", lambda _: "another")
     elif what == "python":
-        monkeypatch.setattr(kept_plans.sys, "version", "another")
+        monkeypatch.setattr(kept_entries.sys, "version", "another")
     elif what == "numpy":
         monkeypatch.setattr(np, "__version__", "another")
     elif what == "machine":
-        monkeypatch.setattr(kept_plans.llvm, "settings", lambda: ("another",))
+        monkeypatch.setattr(kept_entries.llvm, "settings", lambda: ("another",))
     elif what == "form":
-        monkeypatch.setattr(kept_plans, "FORM", kept_plans.FORM + 1)
+        monkeypatch.setattr(kept_plans, "KIND", "another")
     else:  # a file of fusec was edited since
-        monkeypatch.setattr(kept_plans, "_seen", {})
+        monkeypatch.setattr(kept_entries, "_states", {})
         known = os.stat
 
         def edited(path: Any, **options: Any) -> Any:
             found = known(path, **options)
             is_ours = str(path).endswith("fusion.py")
-            return os.stat_result((*found[:8], 1, 2)) if is_ours else found
+            return SimpleNamespace(st_size=found.st_size + 1, st_mtime_ns=found.st_mtime_ns) if (
+                is_ours) else found
 
-        monkeypatch.setattr(kept_plans.os, "stat", edited)
+        monkeypatch.setattr(kept_entries.os, "stat", edited)
     assert not plan_of(at, X)[1]
     assert plan_of(at, X)[1]
 
@@ -170,15 +172,15 @@ def changed(data: bytes, key: str, change: Callable[[Any], None]) -> bytes:
 
 
 CHANGES: dict[str, Callable[[Any], None]] = {
-    "no nests": lambda form: form["plan"].pop("nests"),
-    "a list": lambda form: form.update(plan=[1, 2]),
-    "no such memory": lambda form: form["plan"]["outputs"][0].__setitem__(0, 99),
-    "no such dtype": lambda form: form["plan"]["outputs"][0].__setitem__(3, "<q9"),
-    "no such code": lambda form: form["plan"]["nests"][0].__setitem__(0, "0" * 64),
-    "no such symbol": lambda form: form["plan"]["nests"][0].__setitem__(1, "system"),
+    "no nests": lambda form: form["data"].pop("nests"),
+    "a list": lambda form: form.update(data=[1, 2]),
+    "no such memory": lambda form: form["data"]["outputs"][0].__setitem__(0, 99),
+    "no such dtype": lambda form: form["data"]["outputs"][0].__setitem__(3, "<q9"),
+    "no such code": lambda form: form["data"]["nests"][0].__setitem__(0, "0" * 64),
+    "no such symbol": lambda form: form["data"]["nests"][0].__setitem__(1, "system"),
     "other sources": lambda form: form.update(sources="0"),
     "no sources": lambda form: form.update(modules="fusec/nowhere.py"),
-    "words of another kind": lambda form: form["plan"]["nests"][0].__setitem__(3, ["a"]),
+    "words of another kind": lambda form: form["data"]["nests"][0].__setitem__(3, ["a"]),
 }
 
 
