@@ -93,8 +93,9 @@ def test_claims_are_dropped_when_it_is_remade() -> None:
 
 
 DATA = [1, True, 1.0, -0.0, 0.0, "1", "1.0", "None", None, (), (1,), (True,), ((),), b"1",
-        1j, complex(0.0, -0.0), float("nan"), -float("nan"), np.float64(1.0), np.float32(1.0), np.array(1.0),
-        np.array([1.0]), np.array([[1.0]]), np.dtype(np.float64), np.dtype(np.int64), "<f8",
+        1j, complex(0.0, -0.0), float("nan"), -float("nan"), np.float64(1.0), np.float32(1.0),
+        np.array(1.0), np.array([1.0]), np.array([[1.0]]), np.dtype(np.float64),
+        np.dtype(np.int64), "<f8",
         ("dtype", "<f8"), TensorType(np.dtype(np.float64), (3,)),
         ("type", "array", ("dtype", "<f8"), ("tuple", 3)), ("tuple",), ("tuple", 1),
         ("complex", b"1"), Loc("a", 1, 2, "f", 3), ("a", 1, 2, "f", 3),
