@@ -64,5 +64,5 @@ class KeptPlan(CallPlan):
         return self._parts.may_fail
 
     @property
-    def traffic(self) -> Traffic:  # type: ignore[override]
+    def traffic(self) -> Traffic:
         return self._parts.traffic
