@@ -142,7 +142,7 @@ class Executable:
 
     @lazy
     def _notes(self) -> list[StepNote]:
-        return notes_of(self.call_plan)
+        return notes_of(self.call_plan.whole)
 
     def _run_timed(self, leaves: Sequence[Any], times: list[tuple[str, float]]) -> list[Any]:
         instance = idle_or_new(self._one_by_one, lambda: self._new_instance(one_by_one=True))
@@ -163,7 +163,7 @@ class Executable:
             self._idle.append(instance)
 
     def _new_instance(self, one_by_one: bool = False) -> StepByStep:
-        return StepByStep(self.call_plan, self.spec, one_by_one)
+        return StepByStep(self.call_plan.whole, self.spec, one_by_one)
 
     @property
     def made_ms(self) -> float:

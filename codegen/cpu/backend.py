@@ -46,6 +46,9 @@ class CpuBackend(NativeBackend):
     def block(self, form: LoopForm, params: tuple[Param, ...]) -> NestBlock:
         return abi.nest_block(form, params)
 
+    def nest_on_disk(self, key: str, symbol: str, has_finish: bool) -> NativeNest | None:
+        return compile.nest_on_disk(key, symbol, has_finish)
+
     def open_block(self, form: LoopForm, params: tuple[Param, ...]) -> OpenBlock:
         return abi.open_block(form, params)
 

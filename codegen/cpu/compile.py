@@ -10,7 +10,7 @@ from fusec.core.display import progress
 
 from ..kernels.specialise import LoopForm, structure_key
 from ..machine_code.code_cache import CodeCache
-from ..machine_code.llvm import NativeCode, compile_ir
+from ..machine_code.llvm import NativeCode, code_on_disk, compile_ir
 from ..machine_code.native_nest import CompileStats, NativeNest
 from .emitter import METADATA, UNLIKELY, LlvmEmitter
 from .nests.modes import emit_nest
@@ -19,6 +19,7 @@ LONG_TEXT = 200_000  # characters; LLVM may take more than a second
 LINKED_SPEED = 3  # with LLVM's vectoriser, for the lane loops that call the user's functions
 
 _nests: CodeCache[tuple, NativeNest] = CodeCache()
+_modules: CodeCache[str, NativeCode] = CodeCache()  # of nests whose forms nobody has made
 _lock = locks.Lock()
 _nest_count = 0
 
@@ -32,6 +33,7 @@ def clear_cache() -> None:
     """Forget compiled nests; plans keep those that they use."""
     with _lock:
         _nests.clear()
+        _modules.clear()
 
 
 def compile_forms(forms: Sequence[LoopForm], stats: CompileStats) -> list[NativeNest]:
@@ -48,6 +50,20 @@ def compile_forms(forms: Sequence[LoopForm], stats: CompileStats) -> list[Native
         if missing:
             nests |= {k: _nests.add(k, nest) for k, nest in _compile(missing, stats).items()}
         return [nests[k] for k in keys]
+
+
+def nest_on_disk(key: str, symbol: str, has_finish: bool) -> NativeNest | None:
+    """A nest of the module whose object code is kept under that key; None where it is gone."""
+    global _nest_count
+    with _lock:
+        code = _modules.get(key)
+        if code is None:
+            code = code_on_disk(key)
+            if code is None:
+                return None
+            _modules.add(key, code)
+        _nest_count += 1
+        return _nest_of(code, symbol, has_finish)
 
 
 def _compile(forms: dict[tuple, LoopForm], stats: CompileStats) -> dict[tuple, NativeNest]:
@@ -80,5 +96,9 @@ def module_text(emitters: Sequence[LlvmEmitter]) -> str:
 
 
 def _nest(code: NativeCode, name: str, form: LoopForm) -> NativeNest:
-    finish = code.address(f"{name}.finish") if form.mode == "flat" else 0
+    return _nest_of(code, name, form.mode == "flat")
+
+
+def _nest_of(code: NativeCode, name: str, has_finish: bool) -> NativeNest:
+    finish = code.address(f"{name}.finish") if has_finish else 0
     return NativeNest(name, code.address(name), finish, code)

@@ -44,19 +44,24 @@ class CompileTimes(dict):
 class NativeCode:
     """Machine code of one module.  Symbols are addresses valid while this object lives.
 
-    Safe to use from several threads.
+    ``key`` is that of the object code on disk.  Safe to use from several threads.
     """
 
     def __init__(
         self, source: str, engine: Any, obj: bytes, times: CompileTimes, speed: int = 2,
         links: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.source = source
+        self.source, self.key = source, ""
         self._links = links
         self.times = times
         self.object_code = obj
         self._engine = engine
         self._speed = speed
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `code_on_disk` gives the same: nests as usual, without functions linked in."""
+        return self._speed == 2 and not self._links
 
     def _optimised(self) -> Any:
         """LLVM's module, made once more when someone looks: it takes ten times the code's memory.
@@ -246,7 +251,7 @@ def _as_emitted() -> Iterator[None]:
 
 
 @functools.cache
-def _settings() -> tuple[str, ...]:
+def settings() -> tuple[str, ...]:
     """Everything besides the text and the speed that decides the object code."""
     version = ".".join(map(str, llvm.llvm_version_info))
     return (triple(), llvm.get_host_cpu_name(), host_features(), llvmlite.__version__, version,
@@ -307,17 +312,29 @@ def compile_ir(
     with _lock:
         _check_memory(text)
         _target()
-        key = disk_cache.key_of((text, *links.values(), str(speed), *_settings()))
+        key = disk_cache.key_of((text, *links.values(), str(speed), *settings()))
         start = time.perf_counter()
         obj = disk_cache.load(key)
         code = _from_disk(text, obj, speed, links) if obj is not None else (
             _compile(text, speed, links))
+        code.key = key
         if timeline.on:
             timeline.since("compile", "LLVM" if obj is None else "load", start,
                            characters=len(text), **{f"{k} ms": v for k, v in code.times.items()})
         if obj is None:
             disk_cache.store(key, code.object_code)
         return code
+
+
+def code_on_disk(key: str) -> NativeCode | None:
+    """Object code that is kept under that key, without its text; None where it is gone."""
+    with _lock:
+        _target()
+        obj = disk_cache.load(key)
+        code = None if obj is None else _from_disk("", obj, 2, {})
+    if code is not None:
+        code.key = key
+    return code
 
 
 def object_code(
@@ -330,7 +347,7 @@ def object_code(
     with _lock:
         _check_memory(text)
         _target()
-        key = disk_cache.key_of((text, *links.values(), str(speed), repr(target), *_settings(),
+        key = disk_cache.key_of((text, *links.values(), str(speed), repr(target), *settings(),
                                  *sorted(exported)))
         obj = disk_cache.load(key)
         if obj is None:

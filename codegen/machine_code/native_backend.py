@@ -30,3 +30,8 @@ class NativeBackend(Backend):
     @abstractmethod
     def open_block(self, form: Any, params: tuple[Param, ...]) -> OpenBlock:
         """The same of a form that has symbols of a trace for sizes."""
+
+    def nest_on_disk(self, key: str, symbol: str, has_finish: bool) -> NativeNest | None:
+        """A nest of machine code that an earlier process has kept under the ``key`` of its
+        `NativeCode`; None where there is none."""
+        return None

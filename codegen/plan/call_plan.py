@@ -7,8 +7,8 @@ plan's back end; everything else in a plan is the same for all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from fusec.passes.pipeline import PassRecord
 
 from ..backend import Backend, DeviceArrays, Strides
 from ..structured.calls.call_statements import CallStatement, NodeCall, Return
-from ..structured.kernel_statements import RunKernel
+from ..structured.kernel_statements import NestToRun, RunKernel, nests_to_run
 from ..structured.memory import View
 from ..structured.statements import Block
 from ..structured.text import print_blocks
@@ -56,6 +56,16 @@ class Traffic(NamedTuple):
     operations: int
     nbytes: tuple[Size, ...]
     work: tuple[Size, ...]
+
+
+class NativeParts(Protocol):
+    """What one native call needs of a plan: words for numbers, memory, results, nests."""
+
+    cells: int
+    temps: list[View]
+    outputs: list[View | Any]
+
+    def nests_to_run(self) -> Iterable[NestToRun]: ...
 
 
 @dataclass
@@ -99,6 +109,20 @@ class CallPlan:
     @property
     def kernels(self) -> list[RunKernel]:
         return [s for s in self.steps if isinstance(s, RunKernel)]
+
+    def nests_to_run(self) -> Iterable[NestToRun]:
+        """The nests of its kernels in order, where machine code is called by address."""
+        return nests_to_run(self.kernels, self.backend)
+
+    @property
+    def native(self) -> NativeParts:
+        """What one native call of it needs."""
+        return self
+
+    @property
+    def whole(self) -> CallPlan:
+        """The plan with all its statements; itself, unless an earlier process made it."""
+        return self
 
     @property
     def externs(self) -> list[NodeCall]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fusec.core.records import Record, dataclass, field
 from fusec.errors import InternalError
@@ -12,10 +12,12 @@ from fusec.ir.sizes.dims import Size
 
 from ..kernels.loop_ir import Kernel, Param
 from ..kernels.specialise import LoopForm
+from ..machine_code.native_backend import NativeBackend
 from .memory import Operand, Register, View
 
 if TYPE_CHECKING:
-    from ..machine_code.native_nest import NestBlock
+    from ..backend import Backend
+    from ..machine_code.native_nest import NativeNest, NestBlock
     from ..plan.block_templates import OpenBlock
 
 
@@ -92,3 +94,20 @@ class RunKernel:
         """Whether all its sizes are known when its nests are compiled."""
         return all(form.is_static for form in self.forms) and all(
             place.is_static for place in self.places)
+
+
+class NestToRun(NamedTuple):
+    """A nest of a kernel as it is launched: argument block, machine code, and the places of the
+    kernel's buffers."""
+
+    block: NestBlock
+    code: NativeNest
+    places: Sequence[Any]
+
+
+def nests_to_run(kernels: Iterable[RunKernel], backend: Backend) -> Iterator[NestToRun]:
+    """Those of the kernels of a back end whose code is called by address, with new blocks."""
+    assert isinstance(backend, NativeBackend)
+    for step in kernels:
+        for form, code in zip(step.forms, step.code, strict=True):
+            yield NestToRun(backend.block(form, step.params), code, step.places)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fusec import config
@@ -48,7 +49,7 @@ class Build:
     traced: Traced
     optimized: Graph
     fused: Graph
-    records: list[PassRecord]
+    records: Sequence[PassRecord]
     call_plan: CallPlan
     stats: CompileStats
     times: dict[str, float]
@@ -88,7 +89,7 @@ class CompiledTrace(Viewed):
         return ", ".join(sorted(name.short for name in self.build.call_plan.devices))
 
     @property
-    def passes(self) -> list[PassRecord]:
+    def passes(self) -> Sequence[PassRecord]:
         """The pass log: name, ms, rewrites, before, after."""
         return self.build.records
 
@@ -210,7 +211,8 @@ class CompiledTrace(Viewed):
         if call_plan.is_partitioned:
             how = "a step over several devices"
         placing = self.build.call.placing
-        lines = [f"compiled in: {times}", f"runs as {how}",
+        kept = "" if call_plan.native is call_plan else ", by a plan of the disk cache"
+        lines = [f"compiled in: {times}{kept}", f"runs as {how}",
                  *([f"in the device scope {placing.scope}"] if placing and placing.scope else []),
                  *([f"calls with arrays of the GPU: {self.gpu_call}"]
                    if placing and placing.residence else []),

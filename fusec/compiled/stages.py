@@ -107,7 +107,11 @@ class OptimizedStage(Viewed):
 
     def placed_anew(self, placed: Placed) -> CallPlan:
         """The compiled plan of another placement."""
-        call_plan = replace(self, placed=placed).call_plan()
+        return replace(self, placed=placed).compiled_plan()
+
+    def compiled_plan(self) -> CallPlan:
+        """The plan by itself, compiled."""
+        call_plan = self.call_plan()
         self._hand_on(call_plan)
         compile_plan(call_plan, CompileStats())
         return call_plan

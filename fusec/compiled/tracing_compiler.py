@@ -58,10 +58,11 @@ class TracingCompiler:
     def __init__(
         self, target: Target, signature: Signature, *, fp: str, check_indices: bool,
         reduce_retracing: bool, input_signature: Any, device: device | None = None,
-        kin: Kin | None = None,
+        kin: Kin | None = None, compiled: Callable[[TracedStage], ConcreteFunction] | None = None,
     ) -> None:
-        """``device``: the scope that the function is in by itself, wherever it is called."""
-        self.target = target
+        """``device``: the scope that the function is in by itself, wherever it is called;
+        ``compiled``: what compiles stages of known sizes, where that is not done as usual."""
+        self.target, self._compiled_stage = target, compiled
         self.options = pass_options(fp, check_indices)
         self._has_open_sizes = any(map(has_open_size, input_signature or ()))
         self.specs = None if input_signature is None else InputSignature(
@@ -224,8 +225,11 @@ class TracingCompiler:
         if call.separate is None:
             self._check_overlap(call, traced)
         try:
-            optimized = stage.optimize() if isinstance(stage, TracedStage) else stage
-            return optimized.lower().compile()
+            if not isinstance(stage, TracedStage):
+                return stage.lower().compile()
+            if self._compiled_stage is not None:
+                return self._compiled_stage(stage)
+            return stage.optimize().lower().compile()
         except (FusecError, MemoryError, RecursionError):
             raise
         except Exception as error:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import time
 from collections.abc import MutableSequence
 
+LOADED_NS = time.time_ns()  # when this process began to load fusec
 DEPENDENCIES = ("numpy", "numba", "llvmlite", "optree", "rich")
 
 

@@ -88,6 +88,7 @@ class Function(Viewed, Generic[P, R]):
     """
 
     __name__: str
+    _compiled_stage: Any = None  # what compiles its stages, where that is not done as usual
 
     def __init__(
         self, fn: Callable[P, R], *, static: Sequence[str | int] = (), fp: str = "contract",
@@ -132,7 +133,7 @@ class Function(Viewed, Generic[P, R]):
             Target(self._fn, self._receiver, self.__name__), self._signature, fp=self.fp,
             check_indices=self.check_indices, reduce_retracing=self.reduce_retracing,
             input_signature=self.input_signature, fallback=self.fallback, device=self._scope,
-            kin=self._kin)
+            kin=self._kin, compiled=self._compiled_stage)
         with _making:  # calls of other threads may be their function's first, too
             if self._dispatcher is None:
                 self._dispatcher, self._fast = dispatcher, dispatcher.fast

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fusec.compiled.kept.kept_plans import compiled
 from fusec.compiled.saved.reading import ReadFunction, read_functions
 from fusec.compiled.saved.replay import Replay
 from fusec.compiled.saved.signature import SavedSignature
+from fusec.core.process.quiet_gc import no_collections_inside
 from fusec.errors import nearest, short_errors, unsupported, user_error
 from fusec.ir.graph import Graph
 from fusec.state import checkpoint_files as files
@@ -38,7 +40,8 @@ def load(
         if in_trace():
             raise unsupported("fusec.load", cure="call it before or after the function")
         files.library()
-        read = read_functions(Path(path).absolute(), types or {})
+        with no_collections_inside():
+            read = read_functions(Path(path).absolute(), types or {})
         return LoadedProgram(str(path), {
             name: LoadedFunction(name, function) for name, function in read.functions.items()},
             read.variables)
@@ -47,6 +50,8 @@ def load(
 class LoadedFunction(Function[Any, Any]):
     """A function of a saved program; made by `load`, with its ``name`` and all that was ``read`` of
     it."""
+
+    _compiled_stage = staticmethod(compiled)
 
     def __init__(self, name: str, read: ReadFunction) -> None:
         super().__init__(Replay(name, read.parameters, read.signatures), fp=read.fp)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from fusec import config
-from fusec.codegen.backend import Backend
-from fusec.codegen.machine_code.native_backend import NativeBackend
 from fusec.codegen.machine_code.native_nest import NONE, NativeNest, NestBlock
-from fusec.codegen.structured.kernel_statements import RunKernel
+from fusec.codegen.structured.kernel_statements import NestToRun
 from fusec.codegen.structured.memory import View
 from fusec.core.records import dataclass, field
 
@@ -53,15 +51,12 @@ class ArgumentBlocks:
 
 
 def make_blocks(
-    steps: Sequence[RunKernel], cells: np.ndarray, backend: Backend
+    nests: Iterable[NestToRun], cells: np.ndarray
 ) -> tuple[ArgumentBlocks, float]:
-    """Fill the argument blocks of these kernels; returns them with the estimated work in ns."""
-    assert isinstance(backend, NativeBackend)
+    """Fill the argument blocks of these nests; returns them with the estimated work in ns."""
     blocks, total = ArgumentBlocks(), 0.0
-    for step in steps:
-        for form, code in zip(step.forms, step.code, strict=True):
-            block = backend.block(form, step.params)
-            total += _add_launches(blocks, step.places, block, code, cells)
+    for nest in nests:
+        total += _add_launches(blocks, nest.places, nest.block, nest.code, cells)
     return blocks, total
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.plan.call_plan import CallPlan, words_of
+from fusec.codegen.plan.call_plan import CallPlan, NativeParts, words_of
 from fusec.codegen.structured.memory import View
 from fusec.ir.types import RUN_TIME_INT
 
@@ -68,15 +68,16 @@ class WholeCall:
     """A whole call as one native plan."""
 
     def __init__(self, call_plan: CallPlan, spec: CallSpec) -> None:
-        self.cells = np.zeros(max(call_plan.cells, 1), np.int64)
-        blocks, work = make_blocks(call_plan.kernels, self.cells, call_plan.backend)
+        native = call_plan.native
+        self.cells = np.zeros(max(native.cells, 1), np.int64)
+        blocks, work = make_blocks(native.nests_to_run(), self.cells)
         stores = stores_by_place(blocks.pointers)
         cells = _address_of(self.cells)
-        outs = [out_of(call_plan, spec, r, stores, cells) for r in spec.results]
+        outs = [out_of(native, spec, r, stores, cells) for r in spec.results]
         _store_fixed(spec, stores)
         hidden = [
             launch_spec.Temp(p.dtype.itemsize * math.prod(p.shape), stores["temp", i])
-            for i, p in enumerate(call_plan.temps) if ("temp", i) in stores
+            for i, p in enumerate(native.temps) if ("temp", i) in stores
         ]
         self.plan = launch.NativePlan(launch_spec.PlanSpec(
             **arguments_of(spec, stores, cells), outs=tuple(outs), steps=native_steps(blocks),
@@ -88,7 +89,7 @@ class WholeCall:
 
 
 def out_of(
-    call_plan: CallPlan, spec: CallSpec, result: ResultSpec, stores: _Stores, cells: Cells
+    call_plan: NativeParts, spec: CallSpec, result: ResultSpec, stores: _Stores, cells: Cells
 ) -> Any:
     """A result of the native plan."""
     if result.kind == "const":

@@ -15,7 +15,7 @@ from fusec.codegen import backends
 from fusec.codegen.machine_code.native_backend import NativeBackend
 from fusec.codegen.machine_code.native_nest import NEST_SIGNATURE
 from fusec.codegen.structured.calls.call_statements import CallStatement
-from fusec.codegen.structured.kernel_statements import RunKernel
+from fusec.codegen.structured.kernel_statements import RunKernel, nests_to_run
 from fusec.codegen.structured.memory import View
 from fusec.ir.sizes.bindings import Bindings, evaluator, resolve, typical
 
@@ -83,7 +83,7 @@ class Segment:
     """Consecutive kernels: pointers are patched, then launched."""
 
     def __init__(self, steps: list[RunKernel], cells: np.ndarray, backend: NativeBackend) -> None:
-        self.blocks, self.work = make_blocks(steps, cells, backend)
+        self.blocks, self.work = make_blocks(nests_to_run(steps, backend), cells)
         keys: dict[tuple[str, int], None] = {}
         for pointer in self.blocks.pointers:
             keys.setdefault(pointer.place.key)

@@ -11,7 +11,7 @@ import numpy as np
 from fusec import config
 from fusec.codegen.machine_code.native_backend import NativeBackend as Backend
 from fusec.codegen.machine_code.native_nest import NONE, NativeNest, NestBlock
-from fusec.codegen.structured.kernel_statements import RunKernel
+from fusec.codegen.structured.kernel_statements import RunKernel, nests_to_run
 from fusec.codegen.structured.memory import View
 from fusec.ir.lazy_values import lazy
 
@@ -170,7 +170,8 @@ class OpenSegment(Segment):
     @lazy
     def blocks(self) -> ArgumentBlocks:
         """For launches from Python, and plans that the template is not for."""
-        blocks, self.work = make_blocks(self._steps, self._cells, self._backend)
+        blocks, self.work = make_blocks(
+            nests_to_run(self._steps, self._backend), self._cells)
         return blocks
 
     def _native_call(self, arrays: Sequence[np.ndarray]) -> Callable[..., Any] | None:

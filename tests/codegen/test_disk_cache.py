@@ -75,7 +75,7 @@ def test_a_constant_in_the_text_or_the_speed_makes_another_entry(folder: Path) -
 
 def test_another_machine_makes_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     llvm.compile_ir(IR.format(factor=2.0))
-    monkeypatch.setattr(llvm, "_settings", lambda: ("another",))
+    monkeypatch.setattr(llvm, "settings", lambda: ("another",))
     assert not llvm.compile_ir(IR.format(factor=2.0)).times.cached
 
 

@@ -311,13 +311,18 @@ print(*sorted({f"{event} {name}" for event, name in opened}), sep="\\n")
 """
 
 
-def test_loading_opens_the_folder_and_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cache", ["off", "cache"])
+def test_loading_opens_the_folder_and_the_disk_cache_alone(tmp_path: Path, cache: str) -> None:
     loaded(tmp_path, lambda x: 2.0 * x * x, np.ones(3))
+    kept = cache if cache == "off" else str(tmp_path / cache)
     done = subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / "m")], text=True,
                           capture_output=True, check=True, cwd=tmp_path,
-                          env={**os.environ, "PYTHONPATH": str(Path(fusec.__file__).parents[1])})
+                          env={**os.environ, "PYTHONPATH": str(Path(fusec.__file__).parents[1]),
+                               "FUSEC_CACHE_DIR": kept})
     lines = [line for line in done.stdout.splitlines() if line]
-    assert lines and all(line.startswith(f"open {tmp_path / 'm'}") for line in lines), lines
+    places = tuple(f"open {place}" for place in (tmp_path / "m", kept))
+    # Python gives an opened file's number, too.
+    assert lines and all(line.startswith(places) or line[5:].isdigit() for line in lines), lines
 
 
 def test_a_defect_met_for_sizes_of_one_is_no_refusal(

@@ -87,10 +87,11 @@ def test_the_same_bits_or_a_refusal(case: Case, tmp_path: Path) -> None:
             saved(case, tmp_path / "m")
         return
     want = saved(case, tmp_path / "m")
-    arguments = case.inputs()
-    with np.errstate(all="ignore"):
-        got = fusec.load(tmp_path / "m").f(*arguments), arguments
-    assert difference(got, want) == ""
+    for _ in ("compiled", "by the plan that was kept, where one is"):
+        arguments = case.inputs()
+        with np.errstate(all="ignore"):
+            got = fusec.load(tmp_path / "m").f(*arguments), arguments
+        assert difference(got, want) == ""
 
 
 CHILD = """

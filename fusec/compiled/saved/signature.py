@@ -23,6 +23,7 @@ from fusec.signature.specs import TensorSpec
 from fusec.state.variable import Variable
 from fusec.trace.facts.layout import k_order
 
+from ..kept.known_graphs import admitted
 from .plain_values import same_value
 from .structures import SavedStructureError, StructureReader
 from .view_steps import SavedStep, with_views
@@ -147,7 +148,8 @@ class SavedSignature:
         except (ValueError, TypeError, ArithmeticError, LookupError) as error:
             raise NotAdmittedError(f"the saved function {self.name} is not admitted for the sizes "
                                    f"{dict(sizes)}: {error}") from None
-        return AdmittedGraph(admit(_with_views(graph, outputs)), len(graph.outputs), outputs, made)
+        return AdmittedGraph(
+            admitted(_with_views(graph, outputs)), len(graph.outputs), outputs, made)
 
     def admit_once(self) -> None:
         """Raise for a graph that is not admitted; of open sizes some that it was traced for."""

@@ -295,14 +295,21 @@ def is_at_least(size: Size, limit: int) -> bool:
     return low is not None and low >= limit
 
 
+_NO_SYMBOLS: frozenset[str] = frozenset()
+
+
 def symbols_of(data: Any) -> frozenset[str]:
     """The symbols of every size in plain data: a size, a shape, nested tuples, a type."""
     if isinstance(data, Dim):
         return data.symbols
     if isinstance(data, tuple):
-        return frozenset().union(*map(symbols_of, data))
+        found = _NO_SYMBOLS
+        for item in data:
+            if type(item) is not int and (symbols := symbols_of(item)):
+                found |= symbols
+        return found
     return symbols_of(data.shape) if hasattr(data, "kind") and hasattr(data, "shape") and (
-        type(data.shape) is tuple) else frozenset()
+        type(data.shape) is tuple) else _NO_SYMBOLS
 
 
 def is_static(sizes: Iterable[Any]) -> bool:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fusec.core import locks
 
-from ..graph import Graph, Node, Value
+from ..graph import Graph
+from ..later_graphs import LaterGraph
 from ..types import TensorType
 from .instantiate import Instantiation
 
 _making = locks.Lock()
 
 
-class GraphAtSizes(Graph):
+class GraphAtSizes(LaterGraph):
     """``of`` with its symbols substituted.
 
-    Most calls of other sizes run, and nobody ever reads their graphs: a plan needs the types of
-    inputs and outputs.  Graphs of one `Instantiation` share nodes, which are numbered as they are
-    made: those of ``before`` come first.
+    Graphs of one `Instantiation` share nodes, which are numbered as they are made: those of
+    ``before`` come first.
     """
 
     _of: Graph
@@ -44,22 +42,6 @@ class GraphAtSizes(Graph):
         return graph
 
     @property
-    def inputs(self) -> tuple[Value, ...]:
-        return self.made.inputs
-
-    @property
-    def outputs(self) -> tuple[Value, ...]:
-        return self.made.outputs
-
-    @property
-    def updates(self) -> tuple[tuple[int, Value], ...]:
-        return self.made.updates
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        return self.made.nodes
-
-    @property
     def input_types(self) -> tuple[TensorType, ...]:
         return tuple(map(self._found.type, self._of.input_types))
 
@@ -70,13 +52,3 @@ class GraphAtSizes(Graph):
     @property
     def updated(self) -> tuple[int, ...]:
         return self._of.updated
-
-    def rename(self, name: str) -> Graph:
-        return self.made.rename(name)
-
-    def __eq__(self, other: Any) -> bool:
-        return self is other or self.made == (
-            other.made if type(other) is GraphAtSizes else other)
-
-    def __hash__(self) -> int:
-        return hash(self.made)

@@ -6,6 +6,7 @@ sub-graphs and nested tuples.  The grammar is on the page ``docs/ir.md``.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import struct
@@ -70,13 +71,28 @@ def parse_with_lines(text: str) -> tuple[Graph, dict[int, int]]:
     return _whole(text, read)
 
 
+_FLOAT = re.compile(r"(f32|f64)\((-?[0-9]{1,20}\.[0-9]{1,20})\)")
+_PLAIN_TYPE = re.compile(r"[a-z]{1,8}[0-9]{0,3}(~|\[[0-9,]{0,40}\])?")
+
+
+@functools.lru_cache(maxsize=256)
+def _plain_type(text: str) -> TensorType:
+    """A type of known sizes: a graph has a few, each many times."""
+    return _whole(text, lambda parser: parser.type())
+
+
 def attribute_of(text: str) -> Any:
     """The attribute of this text form, such as ``f32(0.1)``; raises `GraphSyntaxError`."""
+    match = _FLOAT.fullmatch(text)  # most of those of a graph
+    if match is not None:
+        return dtype_from_name(match[1]).type(float(match[2]))
     return _whole(text, lambda parser: parser.attr_value())
 
 
 def type_of(text: Any) -> TensorType:
     """The type of this text form, such as ``f64[3]``; raises `GraphSyntaxError`."""
+    if type(text) is str and _PLAIN_TYPE.fullmatch(text):
+        return _plain_type(text)
     return _whole(text if type(text) is str else "", lambda parser: parser.type())
 
 

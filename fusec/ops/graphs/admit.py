@@ -15,6 +15,7 @@ Like the verifier it knows the registry, so `fusec.ir` does not import it.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -36,6 +37,7 @@ from fusec.ops.registry import Op
 
 from ..admission.admission import (
     PERMITTED,
+    Kind,
     NotAdmitted,
     check_device,
     check_read,
@@ -84,7 +86,7 @@ def admit(source: str | Graph, limits: Limits | None = None) -> Graph:
     graph, lines = (source, {}) if isinstance(source, Graph) else _read(source)
     step = _Admission(limits or Limits(), lines)
     try:
-        admitted = _checking_all(step.graph(graph, frozenset(), 0))
+        admitted = checking_all(step.graph(graph, frozenset(), 0))
         verify(admitted)
     except VerificationError as error:
         raise NotAdmittedError(f"the graph is not admitted: {error.diagnostic.title}") from None
@@ -93,7 +95,7 @@ def admit(source: str | Graph, limits: Limits | None = None) -> Graph:
     return admitted
 
 
-def _checking_all(graph: Graph) -> Graph:
+def checking_all(graph: Graph) -> Graph:
     """The graph, in which indices that nothing reads are checked as well: NumPy looks at each."""
     if not loses_checks(graph):
         return graph
@@ -231,10 +233,8 @@ class _Scope:
         return self._with_checked_indices(new, limits) if limits else new
 
     def _attrs(self, row: Op, node: Node) -> dict[str, Any]:
-        admission = row.admits
+        admission, kinds = row.admits, kinds_of(row)
         assert admission is not None
-        kinds = {**admission.attrs, **admission.optional,
-                 **({"estimated": PERMITTED} if row.is_estimated else {})}
         missing = [k for k in admission.attrs if k not in node.attrs]
         require(not missing, f"it lacks {', '.join(missing)}")
         unknown = [k for k in node.attrs if k not in kinds and k not in admission.claims]
@@ -265,7 +265,7 @@ class _Scope:
         for before in node.control_inputs:
             require(before.id in self.new, f"{before.name} comes later")
             control.append(self.new[before.id])
-        return node.with_(inputs=inputs, types=types, attrs=attrs, loc=_as_words(node.loc),
+        return node.with_(inputs=inputs, types=types, attrs=attrs, loc=as_words(node.loc),
                           control_inputs=control)
 
     # -- sizes that the run binds
@@ -279,9 +279,12 @@ class _Scope:
         unknown = needed_symbols(node) - self.known
         require(not unknown, f"nothing defines the size {', '.join(sorted(unknown))}")
         new = symbols_of(tuple(t.shape for t in node.types)) - self.known
-        if not registry.get(node.op).is_control:  # a native loop takes what the node gives for it
+        # A native loop takes what the node gives for it.
+        if self.known and not registry.get(node.op).is_control:
             again = learnt_symbols(node) & self.known - operand_symbols(node)
             require(not again, f"the size {', '.join(sorted(again))} is defined twice")
+        if not new:
+            return
         bare = {s.name for t in node.types for s in t.shape if isinstance(s, Dim)}
         for name in sorted(new):
             require(name in bare and name in learnt_symbols(node),
@@ -324,6 +327,15 @@ class _Scope:
         return checked
 
 
+@functools.cache
+def kinds_of(row: Op) -> dict[str, Kind]:
+    """The attributes that a node of an admitted row may have."""
+    admission = row.admits
+    assert admission is not None
+    return {**admission.attrs, **admission.optional,
+            **({"estimated": PERMITTED} if row.is_estimated else {})}
+
+
 def _check_dtypes(row: Op, inputs: list[Value], types: tuple[TensorType, ...]) -> None:
     """Raises for dtypes that the op has no kernel for, and where NumPy's result has another."""
     if row.kind not in ("elementwise", "reduce", "scan", "composite"):
@@ -350,7 +362,7 @@ def _is_name(name: Any) -> bool:
     return type(name) is str and len(name) <= MOST_NAME and "\0" not in name
 
 
-def _as_words(loc: Loc | None) -> Loc | None:
+def as_words(loc: Loc | None) -> Loc | None:
     """The place as words: its file's name may be that of any file here, so no message opens it."""
     if loc is None:
         return None
