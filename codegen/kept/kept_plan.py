@@ -32,7 +32,7 @@ class KeptPlan(CallPlan):
         return self._parts
 
     @lazy
-    def whole(self) -> CallPlan:  # type: ignore[override]
+    def whole(self) -> CallPlan:
         return self._whole()
 
     @property

@@ -156,10 +156,10 @@ class LaneKernel(ProgramKernel):
         em.line(f"else leave_with({taken}, {FAILED} - {self.variable!r});")
         em.line("return;")
 
-    def _stored(self, operand: Operand | View) -> str:
-        if not isinstance(operand, View) or operand.memory not in self.arrays.of:
-            return super()._stored(operand)
-        return f"store<u64>({{}}, u64({self._copied_out(operand.memory, operand)}));"
+    def place_for_host(self, view: View) -> str:
+        if view.memory not in self.arrays.of:
+            return super().place_for_host(view)
+        return self._copied_out(view.memory, view)
 
     def _copied_out(self, memory: Memory, view: View) -> str:
         """A lane's own array, where the host finds it."""

@@ -298,8 +298,7 @@ class ProgramKernel:
         size: str = "0",
     ) -> None:
         """End the kernel at an exit; all threads come here."""
-        self.exits[exit_] = list(operands)
-        em = self.em
+        em, self.exits[exit_] = self.em, list(operands)
         with em.block("if (is_leader())"):
             self.store_exit(exit_, operands, index, size)
             em.line(_LEFT)
@@ -308,8 +307,7 @@ class ProgramKernel:
     def store_exit(
         self, exit_: int, operands: Sequence[Operand | View], index: str, size: str
     ) -> None:
-        """The exit, and the numbers and arrays that its message shows, where the host reads them.
-        """
+        """The exit, and the numbers and arrays that its message shows, where the host reads."""
         em = self.em
         em.line(f"store<i64>({self.argument(('exit',))}, {exit_ + 1});")
         for word, text in ((INDEX, index), (SIZE, size)):
@@ -318,10 +316,14 @@ class ProgramKernel:
             if not isinstance(operand, View):
                 em.line(f"{stored(self.value(operand)).format(self.state(word))};")
                 continue
-            em.line(f"store<u64>({self.state(word)}, u64({self.place(operand)}));")
+            em.line(f"store<u64>({self.state(word)}, u64({self.place_for_host(operand)}));")
             sizes = () if is_still(operand) else (*operand.shape, *self.steps(operand))
             for at, size in enumerate(sizes, word + 1):
                 em.line(f"store<i64>({self.state(at)}, {self.size(size)});")
+
+    def place_for_host(self, view: View) -> str:
+        """Where the host reads an array that a message shows."""
+        return self.place(view)
 
     def leave_where_a_check_failed(self, exit_: int, operands: Sequence[Operand | View]) -> None:
         """After a nest that checks."""
@@ -330,8 +332,7 @@ class ProgramKernel:
             self.leave(exit_, operands)
 
     def is_short(self, work: int) -> bool:
-        """Whether nobody has to be able to end it: of iterations with so many ns of a CPU's work.
-        """
+        """Whether nobody has to be able to end it: ``work`` is an iteration's ns of a CPU."""
         return self.times is not None and self.times <= MOST_UNWATCHED and (
             self.times * work <= MOST_WORK)
 
@@ -353,8 +354,7 @@ class ProgramKernel:
     @property
     def first_left(self) -> int:
         """The word of the state where addresses of results are that an exit leaves."""
-        return FIRST + max((sum(map(words_shown, each)) for each in self.exits.values()),
-                           default=0)
+        return FIRST + max((sum(map(words_shown, x)) for x in self.exits.values()), default=0)
 
     @property
     def state_words(self) -> int:

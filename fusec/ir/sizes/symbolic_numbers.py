@@ -250,8 +250,9 @@ class Symbolic:
     def __hash__(self) -> int:
         return hash(self.expression if self.sizes.is_key else self.pinned())
 
-    __str__, __repr__ = _looked_at(str, is_text=True), _looked_at(repr, is_text=True)
-    __format__ = _looked_at(format, is_text=True)
+    __str__: Any = _looked_at(str, is_text=True)
+    __repr__: Any = _looked_at(repr, is_text=True)
+    __format__: Any = _looked_at(format, is_text=True)
     __round__ = _looked_at(round)
 
     def __trunc__(self) -> Any:
