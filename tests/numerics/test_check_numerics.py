@@ -44,6 +44,21 @@ def test_planted(planted: Planted, device: str) -> None:
     assert ("in the derivative of this line" in title) == planted.of_gradient, error
 
 
+def test_what_joins_elements_is_named_as_numpy_names_it() -> None:
+    x = np.full(3, 1e308)
+    for made, program in [
+            ("np.cumsum", np.cumsum), ("np.cumprod", np.cumprod),
+            ("np.subtract.at", lambda x: _subtracted(x, np.array([1, 0, 1])))]:
+        error: Any = found(fusec.jit(lambda x, program=program: program(x)), x)
+        assert f": {made} (node" in error.diagnostic.title, error
+
+
+def _subtracted(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+    y = np.zeros(2)
+    np.subtract.at(y, at, x)
+    return y
+
+
 @pytest.mark.parametrize("planted", PLANTED[:3] + PLANTED[9:11], ids=lambda p: p.name)
 def test_planted_where_arrays_are_a_gpus(
     planted: Planted, monkeypatch: pytest.MonkeyPatch
