@@ -19,9 +19,9 @@
     const element = h("div.columns", null,
       h("div", null,
         h("p.counts", null, counts),
-        findings([...(head.findings || []), ...(report.findings || [])], shown),
+        findings([...(head.findings || []), ...(report.findings || [])], shown, report.more),
         fusec.kernelTable(kernels, sources, runs, head.machine),
-        fusec.controlTable(kernels, sources, -1),
+        fusec.controlTable(kernels, sources, runs, -1), fusec.externTable(kernels, sources, runs),
         broadcasts(report.broadcasts || [], sources), variables(report),
         h("dl.facts", null, facts.map(([key, text]) => [h("dt", null, key), h("dd", null, text)])),
         asText(report.text)),
@@ -56,14 +56,16 @@
       h("summary", null, "the report of fusec.explain, as text"), box);
   }
 
-  function findings(list, shown) {
+  function findings(list, shown, more) {
     if (!list.length) {
       return h("p.fine", null, shown.kernels === 1 && !shown.control
         ? "One kernel does it all: nothing was left apart." : "Nothing stands out.");
     }
     return h("section", null, h("h2", null, "Where to look"),
       h("ol.findings", null, list.map((one) => h("li", null,
-        fusec.link(one.text, one.view, one.parts)))));
+        fusec.link(one.text, one.view, one.parts),
+        one.us ? h("span.fine", null, ` takes ${fusec.micro(one.us)}`) : null))),
+      more ? h("p.fine", null, `and ${more} more: the report has all.`) : null);
   }
 
   // The program's lines, each with the kernels that compute it, or the branch or loop that it begins.
