@@ -343,6 +343,13 @@ def test_hostile_strings_stay_strings(tmp_path: Path) -> None:
     assert "<script" not in made._repr_html_()
 
 
+def test_a_long_text_among_the_arguments_makes_no_long_page(tmp_path: Path) -> None:
+    text = "ab" * 500_000
+    page = fusec.jit(lambda x, tag: x + len(tag)).concrete(X, text).save_html(tmp_path / "p.html")
+    assert page.stat().st_size < 600_000 and text[:3000] not in page.read_text()
+    assert text in read(page)["head"]["traces"][0]["signature"]
+
+
 def test_nothing_to_show(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has not been compiled"):
         fusec.jit(lambda x: x).save_html(tmp_path / "p.html")
