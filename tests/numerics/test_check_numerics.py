@@ -105,6 +105,31 @@ def test_what_no_result_holds_or_the_program_gives_is_no_error(program: Any) -> 
         np.testing.assert_allclose(got, wanted, rtol=1e-15)
 
 
+def test_the_side_of_a_result_that_data_leaves_out_is_no_result() -> None:
+    """Of a result that is one of two arrays, or an array or None, the caller gets one."""
+    def either(x: np.ndarray) -> Any:
+        y = 1 / x
+        if x[0] > 0:
+            y = x * 2
+        return y
+
+    def maybe(x: np.ndarray) -> Any:
+        best = None
+        if x[0] > 0:
+            best = np.log(x)
+        return {"best": best, "x": x * 2, "y": either(x)}
+
+    good, bad = np.array([1.0, 2.0]), np.array([-1.0, 0.0])
+    f, g = fusec.jit(either), fusec.jit(maybe)
+    np.testing.assert_array_equal(f(good * [1, 0]), [2.0, 0.0])
+    assert "at [1]" in found(f, bad).diagnostic.title
+    assert "np.log" in found(g, good * [1, 0]).diagnostic.title
+    got = g(bad - 1)
+    assert got["best"] is None
+    np.testing.assert_array_equal(got["y"], 1 / (bad - 1))
+    assert "np.divide" in found(g, bad).diagnostic.title
+
+
 def test_arguments_may_hold_infinities_and_nan() -> None:
     x = np.array([1.0, np.nan, np.inf, -np.inf])
     f = fusec.jit(lambda x: (np.sqrt(np.abs(x)) * 2, x.sum(axis=0), x[::-1]))
