@@ -80,6 +80,8 @@ class CallSpec:
     apart: frozenset[tuple[int, int]] = frozenset()  # inputs that are not one array
     # Inputs that are buffers of Variables, which stay where they are and which nothing else shares.
     variables: tuple[tuple[int, Occupancy], ...] = ()
+    # Of results of which the caller gets one side: the test, the side where it holds, the other.
+    sides: tuple[tuple[int, range, range], ...] = ()
 
     @property
     def first_captured(self) -> int:

@@ -19,6 +19,7 @@ from fusec.runtime.call_spec import CallSpec, GeneratorKind, LeafSpec, ResultSpe
 from fusec.runtime.executor import Executable
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 from fusec.trace.call.overlap import merged
+from fusec.trace.choice.choice import sides
 from fusec.trace.facts.trees import flattened
 from fusec.trace.guards.guard import Checks
 from fusec.trace.guards.relations import SameCode
@@ -231,6 +232,7 @@ def _call_spec(build: Build) -> CallSpec:
         variables=tuple((met.input, met.occupancy) for met in traced.variables),
         code=tuple((g.read(), g.measure.code) for g in traced.guards
                    if type(g.measure) is SameCode and g.is_native),
+        sides=tuple(sides([traced.treespec, *(tree for _, tree in traced.assignments)])),
     )
 
 

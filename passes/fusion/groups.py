@@ -231,6 +231,13 @@ def _apart(unit: Unit) -> str:
     return f"a {'branch or loop' if is_control else 'library call'} is between them"
 
 
+def _border(one: str, other: str) -> str:
+    """Why nothing is fused across a border of scopes.  Where the rest runs is decided later, which
+    may be on the same device."""
+    return ("the program puts them on different devices" if one and other
+            else "the program names a device for one of them alone")
+
+
 def _refusal(
     unit: Unit, root: Value, reach: Cone, deps: set[Unit], ahead: int
 ) -> str | None:
@@ -239,7 +246,7 @@ def _refusal(
     if unit.is_alone:
         return "it sets borders in place"
     if unit.device != root.node.device:
-        return "they are on different devices"
+        return _border(unit.device, root.node.device)
     shape = _shape_refusal(unit, root, reach, deps)
     if shape is not None:
         return shape

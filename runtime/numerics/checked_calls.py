@@ -68,6 +68,7 @@ class _WatchedCall:
         self.graph = self.plan.traced or self.plan.graph
         self.residents: Any = getattr(self.plan, "residents", None)
         self.leaves = leaves
+        self.seen: list[int] = []
         objects = host_objects(self.graph)
         self.objects = [] if objects is None else objects
         self.inputs = self._inputs()
@@ -112,6 +113,7 @@ class _WatchedCall:
     def error(self, results: Sequence[Any]) -> FusecError | None:
         """The error of a call with these results, or None."""
         results = [self._on_host(x) for x in results]
+        self.seen = self._seen(results)
         changed = self._changed()
         if all(_is_finite(x) for x in (*self._computed(results), *changed.values())):
             return None
@@ -122,9 +124,15 @@ class _WatchedCall:
             given = (self._on_host(x) for x in self.inputs)
             return of_unknown(self.spec.name, error) if all(map(_is_finite, given)) else None
 
+    def _seen(self, results: Sequence[Any]) -> list[int]:
+        """Results that the graph computes and the caller gets: of two sides the one taken."""
+        left = {i for test, then, orelse in self.spec.sides
+                for i in (orelse if results[test] else then)}
+        return [i for i, spec in enumerate(self.spec.results)
+                if spec.kind == "graph" and i not in left]
+
     def _computed(self, results: Sequence[Any]) -> list[Any]:
-        return [x for x, spec in zip(results, self.spec.results, strict=True)
-                if spec.kind == "graph"]
+        return [results[i] for i in self.seen]
 
     def _changed(self) -> dict[int, Any]:
         """The new contents of inputs that the call changes."""
@@ -149,13 +157,14 @@ class _WatchedCall:
         inputs = [self.before.get(i, self._on_host(x)) for i, x in enumerate(self.inputs)]
         search = OriginSearch()
         outputs, updates = search.outputs(self.graph, inputs, {})
-        origin = search.first([*outputs, *(x for _, x in updates)])
+        seen = sorted({self.spec.results[i].index for i in self.seen})
+        origin = search.first([*(outputs[i] for i in seen), *(x for _, x in updates)])
         if origin is not None:
             return of_origin(self.spec.name, origin)
         compiled = self._of_compiled_code(results, changed, outputs, updates, inputs)
         if compiled is None:
             return None
-        made = pass_that_makes(self.plan, self.plan.passes, inputs)
+        made = pass_that_makes(self.plan, self.plan.passes, inputs, seen)
         if made is not None:
             return of_pass(self.spec.name, made)
         return of_compiled_code(self.spec.name, *compiled, self._kernel(compiled.output))
@@ -166,9 +175,9 @@ class _WatchedCall:
     ) -> _Compiled | None:
         """The first element that NumPy has a finite number for."""
         values = [x.value for x in outputs]
-        pairs = [(self.graph.outputs[spec.index], got, result_of(spec, values, [*inputs], {}, {}))
-                 for spec, got in zip(self.spec.results, results, strict=True)
-                 if spec.kind == "graph"]
+        pairs = [(self.graph.outputs[spec.index], results[i],
+                  result_of(spec, values, [*inputs], {}, {}))
+                 for i in self.seen for spec in [self.spec.results[i]]]
         of_updates = dict(self.graph.updates)
         pairs += [(of_updates[i], changed[i], x.value) for i, x in updates if i in changed]
         for output, got, wanted in pairs:

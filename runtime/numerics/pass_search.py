@@ -28,34 +28,38 @@ class FoundPass(NamedTuple):
     part: str = ""
 
 
-def origin_in(graph: Graph, inputs: Sequence[Any]) -> Origin | None:
-    """The first infinity or NaN that a result of the graph has, run node by node."""
+def origin_in(graph: Graph, inputs: Sequence[Any], seen: Sequence[int]) -> Origin | None:
+    """The first infinity or NaN that one of these results of the graph has, run node by node."""
     sizes: dict[str, int] = {}
     for value, given in zip(graph.inputs, inputs, strict=True):
         bind(value.type.shape, np.shape(given), sizes)
     search = OriginSearch()
     outputs, updates = search.outputs(graph, inputs, sizes)
-    return search.first([*outputs, *(x for _, x in updates)])
+    return search.first([*(outputs[i] for i in seen), *(x for _, x in updates)])
 
 
 def pass_that_makes(
-    plan: CallPlan, records: Sequence[PassRecord], inputs: Sequence[Any]
+    plan: CallPlan, records: Sequence[PassRecord], inputs: Sequence[Any], seen: Sequence[int]
 ) -> FoundPass | None:
-    """The first pass whose graph makes one; None where no pass's does."""
+    """The first pass whose graph makes one; None where no pass's does.
+
+    ``seen``: the outputs that are looked at.
+    """
     for record in records:
-        if record.changed and (origin := origin_in(record.after, inputs)) is not None:
-            return _inside(record.before, record.inner, inputs) or FoundPass(origin, record.name)
+        if record.changed and (origin := origin_in(record.after, inputs, seen)) is not None:
+            return (_inside(record.before, record.inner, inputs, seen)
+                    or FoundPass(origin, record.name))
     lowered = [part for step in plan.steps if (run := getattr(step, "run", None)) is not None
                for part in run.passes]
-    return _inside(plan.graph, lowered, inputs)
+    return _inside(plan.graph, lowered, inputs, seen)
 
 
 def _inside(
-    graph: Graph, parts: Sequence[BodyPasses], inputs: Sequence[Any]
+    graph: Graph, parts: Sequence[BodyPasses], inputs: Sequence[Any], seen: Sequence[int]
 ) -> FoundPass | None:
     """The first pass on a sub-graph that makes one."""
     for part, record, changed in _with_parts(graph, parts):
-        if (origin := origin_in(changed, inputs)) is not None:
+        if (origin := origin_in(changed, inputs, seen)) is not None:
             return FoundPass(origin, record.name, part.body)
     return None
 

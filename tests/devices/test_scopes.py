@@ -490,3 +490,25 @@ def test_soft_placement_leaves_a_device_out_with_one_warning() -> None:
                 assert placed(f, X)["Exp"] == {ONE}
     with pytest.raises(ValueError, match="there is no device /device:GPU:5"):
         fusec.jit(f)(X)
+
+
+def test_why_scopes_are_borders_of_fusion() -> None:
+    """Kernels that are placed on the same device later are apart all the same."""
+    def f(x):
+        with fusec.device(ONE):
+            y = np.tanh(x) * 2
+        z = np.exp(-y)
+        with fusec.device("/device:CPU:0"):
+            return np.cos(z)
+
+    def g(x):
+        with fusec.device(ONE):
+            y = np.tanh(x) * 2
+        with fusec.device("/device:CPU:0"):
+            return np.exp(-y)
+
+    one = "the program names a device for one of them alone"
+    assert [reason.partition(": ")[2] for kernel in fusec.jit(f).concrete(X).kernels
+            for reason in kernel.boundaries] == [one, one]
+    (reason,) = [r for kernel in fusec.jit(g).concrete(X).kernels for r in kernel.boundaries]
+    assert reason.endswith("the program puts them on different devices")

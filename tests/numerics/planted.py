@@ -155,6 +155,15 @@ def gathered(x):
     return np.log(y + 1)  # planted
 
 
+def added_at_indices(x):
+    y = np.zeros(4)
+    np.add.at(y, [1, 3, 2, 3], np.array([np.inf, 1e308, 1.0, 1e308]) + x[:4])  # planted
+    return y[1:]
+
+
+def summed_at_indices(x):
+    ends = np.array([2, 5, 2])
+    return np.sum(x[ends] * (1e308 + x[ends]))  # planted in the derivative
 
 
 def root(x):
@@ -205,6 +214,8 @@ PLANTED = [
     Planted("array loop", array_in_a_loop, ramp, (0,)),
     Planted("branch", in_a_branch, ramp, (31,)),
     Planted("gathered", gathered, with_zero, (39,)),
+    Planted("indices", added_at_indices, ramp, (3,)),
+    Planted("sums at indices", _grad(summed_at_indices), ramp, (2,), True),
     Planted("root", _grad(root), with_zero, (7,), True),
     Planted("logarithms", _grad(logarithms), with_zero, (7,)),
     Planted("trap", _grad(trap), with_zero, (7,), True),

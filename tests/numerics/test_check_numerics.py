@@ -44,6 +44,21 @@ def test_planted(planted: Planted, device: str) -> None:
     assert ("in the derivative of this line" in title) == planted.of_gradient, error
 
 
+def test_what_joins_elements_is_named_as_numpy_names_it() -> None:
+    x = np.full(3, 1e308)
+    for made, program in [
+            ("np.cumsum", np.cumsum), ("np.cumprod", np.cumprod),
+            ("np.subtract.at", lambda x: _subtracted(x, np.array([1, 0, 1])))]:
+        error: Any = found(fusec.jit(lambda x, program=program: program(x)), x)
+        assert f": {made} (node" in error.diagnostic.title, error
+
+
+def _subtracted(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+    y = np.zeros(2)
+    np.subtract.at(y, at, x)
+    return y
+
+
 @pytest.mark.parametrize("planted", PLANTED[:3] + PLANTED[9:11], ids=lambda p: p.name)
 def test_planted_where_arrays_are_a_gpus(
     planted: Planted, monkeypatch: pytest.MonkeyPatch
@@ -88,6 +103,31 @@ def test_what_no_result_holds_or_the_program_gives_is_no_error(program: Any) -> 
     for got, wanted in zip(np.atleast_2d(fusec.jit(program)(x)), np.atleast_2d(program(x)),
                            strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-15)
+
+
+def test_the_side_of_a_result_that_data_leaves_out_is_no_result() -> None:
+    """Of a result that is one of two arrays, or an array or None, the caller gets one."""
+    def either(x: np.ndarray) -> Any:
+        y = 1 / x
+        if x[0] > 0:
+            y = x * 2
+        return y
+
+    def maybe(x: np.ndarray) -> Any:
+        best = None
+        if x[0] > 0:
+            best = np.log(x)
+        return {"best": best, "x": x * 2, "y": either(x)}
+
+    good, bad = np.array([1.0, 2.0]), np.array([-1.0, 0.0])
+    f, g = fusec.jit(either), fusec.jit(maybe)
+    np.testing.assert_array_equal(f(good * [1, 0]), [2.0, 0.0])
+    assert "at [1]" in found(f, bad).diagnostic.title
+    assert "np.log" in found(g, good * [1, 0]).diagnostic.title
+    got = g(bad - 1)
+    assert got["best"] is None
+    np.testing.assert_array_equal(got["y"], 1 / (bad - 1))
+    assert "np.divide" in found(g, bad).diagnostic.title
 
 
 def test_arguments_may_hold_infinities_and_nan() -> None:

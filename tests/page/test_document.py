@@ -231,6 +231,26 @@ def test_times_are_those_of_steps(tmp_path: Path) -> None:
     assert any(e.get("cat") == "kernel" for e in sections[f"runs/{at}"]["events"])
 
 
+def test_what_takes_longest_is_found_first() -> None:
+    """A library call that takes most of the time, behind more kernels than findings are shown."""
+    def chain(x: np.ndarray) -> Any:
+        parts = [x[k:].sum() for k in range(8)]
+        for n in range(3):
+            y = x * (n + 2.0)
+            parts += [(y - y.mean()).max(), (y - y.max()).min()]
+        return parts, np.sort(x.reshape(-1, 10), axis=0)
+
+    x = np.random.default_rng(0).random(200_000)
+    sections = sections_of_function(fusec.jit(chain), (x,))
+    report, steps = sections["report/0"], dict(sections["runs/0"]["steps"])
+    assert report["findings"][0]["text"].startswith("np.sort at ")
+    assert report["findings"][0]["us"] == steps["Sort"] == max(steps.values())
+    shown = [one["us"] for one in report["findings"]]
+    assert shown == sorted(shown, reverse=True)
+    told = sum(len(kernel["boundaries"]) for kernel in sections["kernels/0"]["kernels"]) + 1
+    assert len(shown) + report["more"] == told
+
+
 def test_arguments_are_left_as_they_were() -> None:
     function, args = CASES["relax"]
     before = args[0].copy()
@@ -321,6 +341,13 @@ def test_hostile_strings_stay_strings(tmp_path: Path) -> None:
     text = path.read_text("utf-8")
     assert "<script>alert" not in text and "<script>alert(1)" in json.dumps(read(path))
     assert "<script" not in made._repr_html_()
+
+
+def test_a_long_text_among_the_arguments_makes_no_long_page(tmp_path: Path) -> None:
+    text = "ab" * 500_000
+    page = fusec.jit(lambda x, tag: x + len(tag)).concrete(X, text).save_html(tmp_path / "p.html")
+    assert page.stat().st_size < 600_000 and text[:3000] not in page.read_text()
+    assert text in read(page)["head"]["traces"][0]["signature"]
 
 
 def test_nothing_to_show(tmp_path: Path) -> None:

@@ -77,8 +77,9 @@ def _parts(subject: Subject, calls: Measured | None) -> Json:
         "kernels": {"kernels": kernels.kernels(), "control": kernels.control(),
                     "externs": [{"name": e.name, "node": e.step.node.name, "reason": e.reason,
                                  "line": sources.number(e.loc)} for e in subject.externs]},
-        "report": {"text": subject.text, "plan": _plan(subject), "findings": findings(subject),
-                   "broadcasts": _broadcasts(subject, sources)},
+        "report": {"text": subject.text, "plan": _plan(subject),
+                   "broadcasts": _broadcasts(subject, sources),
+                   **findings(subject, {} if calls is None else calls.medians())},
     }
     if subject.trace is not None:
         parts["runs"] = runs(subject.trace, calls)

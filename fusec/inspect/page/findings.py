@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fusec.compiled.compiled_trace import CompiledTrace
@@ -17,31 +17,38 @@ MANY_TRACES = 3  # of one function: more than calls of other types and structure
 MOST = 12
 
 
-def findings(subject: Subject) -> list[Json]:
-    """Of one trace: kernels apart, loops step by step, library calls and transfers."""
+def findings(subject: Subject, times: Mapping[str, float]) -> Json:
+    """Of one trace: kernels apart, loops step by step, library calls and transfers.
+
+    ``times``: measured microseconds of steps, by name; what takes longest comes first then.
+    ``more``: how many are left out.
+    """
     found = [*_not_fused(subject), *_loops(subject), *_transfers(subject), *_libraries(subject)]
-    return found[:MOST]
+    for one in found:
+        one["us"] = times.get(one.pop("step"))
+    found.sort(key=lambda one: -(one["us"] or 0.0))
+    return {"findings": found[:MOST], "more": len(found[MOST:])}
 
 
-def _found(text: str, view: str, **parts: Any) -> Json:
-    return {"text": text, "view": view, "parts": parts}
+def _found(text: str, view: str, step: str = "", **parts: Any) -> Json:
+    return {"text": text, "view": view, "step": step, "parts": parts}
 
 
 def _not_fused(subject: Subject) -> Iterator[Json]:
     for kernel in subject.kernels:
         for reason in kernel.boundaries:
             yield _found(f"{kernel.name} is a kernel of its own: {reason}", "graph",
-                         node=kernel.name)
+                         kernel.name, node=kernel.name)
 
 
 def _loops(subject: Subject) -> Iterator[Json]:
     for number, step in enumerate(subject.control):
         if not step.is_native:
             yield _found(f"the {step.name} at {step.loc} runs {step.reason}", "kernels",
-                         control=number)
+                         step.step.node.name, control=number)
         elif step.calls:
             yield _found(f"the {step.name} at {step.loc} calls Python: {', '.join(step.calls)}",
-                         "kernels", control=number)
+                         "kernels", step.step.node.name, control=number)
 
 
 def _transfers(subject: Subject) -> Iterator[Json]:
@@ -59,9 +66,9 @@ def _transfers(subject: Subject) -> Iterator[Json]:
 
 def _libraries(subject: Subject) -> Iterator[Json]:
     for extern in subject.externs:
-        place = f" at {extern.loc}" if extern.loc else ""
-        yield _found(f"{extern.name}{place} is a library call: {extern.reason}", "graph",
-                     node=extern.step.node.name)
+        place, node = f" at {extern.loc}" if extern.loc else "", extern.step.node.name
+        yield _found(f"{extern.name}{place} is a library call: {extern.reason}", "graph", node,
+                     node=node)
 
 
 def of_traces(traces: Sequence[CompiledTrace]) -> list[Json]:

@@ -10,7 +10,7 @@ from fusec.core.locations import places_text
 
 Json = dict[str, Any]
 MOST_ROWS, MOST_LINES = 30, 6
-MOST_TEXT = 60_000  # letters of the report
+MOST_TEXT, MOST_SIGNATURE = 60_000, 2_000  # letters of the report and the signature
 
 
 def first_screen(sections: Json, has_report: bool = True) -> str:
@@ -25,11 +25,16 @@ def first_screen(sections: Json, has_report: bool = True) -> str:
     if trace["control"]:
         counts += f", {count_text(trace['control'], 'branch or loop', 'branches and loops')}"
     parts = [headline(f"{head['function']}: {counts}"),
-             f"<p>{escape(trace['signature'])}</p>" if trace["signature"] else "",
+             f"<p>{escape(_clipped(trace['signature']))}</p>" if trace["signature"] else "",
              _kernels(kernels, sections[f"sources/{number}"]), _not_fused(kernels)]
     if has_report:
         parts.append(_report(sections[f"report/{number}"]["text"]))
     return "".join(parts)
+
+
+def _clipped(signature: str) -> str:
+    """Texts among the arguments are part of it, however long they are."""
+    return signature if len(signature) <= MOST_SIGNATURE else signature[:MOST_SIGNATURE] + " …"
 
 
 def _report(text: str) -> str:

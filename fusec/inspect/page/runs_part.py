@@ -33,6 +33,10 @@ class Measured:
     events: list[Json] = field(default_factory=list)
     reason: str = ""
 
+    def medians(self) -> dict[str, float]:
+        """The middle time of each step."""
+        return {name: sorted(times)[len(times) // 2] for name, times in self.steps.items()}
+
 
 Given = Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -89,7 +93,7 @@ def runs(trace: CompiledTrace, calls: Measured | None) -> Json:
         made["not_measured"] = calls.reason
     elif calls is not None:
         made["call_us"] = median(calls.calls_us)
-        made["steps"] = [[name, median(times)] for name, times in calls.steps.items()]
+        made["steps"] = [[name, us] for name, us in calls.medians().items()]
         made["events"] = calls.events
     return made
 

@@ -132,7 +132,7 @@ class SizesClosedError(AssertionError):
     """A symbolic number was asked something after its trace had ended: a defect of fusec."""
 
 
-class SizeText(str):
+class SizeAsText(str):
     """A size as people read it, however a text formats numbers."""
 
     def __format__(self, spec: str) -> str:
@@ -157,7 +157,7 @@ def sizes_as_text() -> Iterator[None]:
 
 def text_of_closed(expression: Any) -> str:
     """The size in a text that is made after its trace; "" where none is."""
-    return SizeText(expression) if _as_text.get() else ""
+    return SizeAsText(expression) if _as_text.get() else ""
 
 
 def of_closed(expression: Any, answer: Any) -> Any:

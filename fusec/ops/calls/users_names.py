@@ -13,6 +13,8 @@ from fusec.ir import Node, Value
 from .. import registry
 from .library import LIBRARY, called_name
 
+_JOINING = {"Scatter": "at", "Scan": "accumulate"}  # ops with attrs combine: methods of ufuncs
+_CUMULATIONS = {"np.add.accumulate": "np.cumsum", "np.multiply.accumulate": "np.cumprod"}
 _MOST_TEXT = 40  # characters of an operand's expression
 
 
@@ -23,11 +25,19 @@ def users_name(node: Node) -> str:
         return row.called
     if "form" in node.attrs and node.op in LIBRARY:
         return called_name(node.op, node.attrs["form"])
+    if node.op in _JOINING and node.attrs.get("combine"):
+        return _joining_name(node.attrs["combine"], _JOINING[node.op])
     function = row.numpy[0] if row.numpy else row.ufunc
     if function is None:
         name = node.op.lower()
         return f"np.{name}" if hasattr(np, name) else node.op
     return f"np.{function.__name__}"
+
+
+def _joining_name(combine: str, method: str) -> str:
+    """``np.maximum.at`` of the op that joins elements, ``np.cumsum`` where that has a name."""
+    name = f"np.{getattr(registry.get(combine).reference, '__name__', combine)}.{method}"
+    return _CUMULATIONS.get(name, name)
 
 
 def operand_title(value: Value, reader: Node) -> str:

@@ -31,6 +31,7 @@ from .evaluate import apply, as_type, function_of
 MOST_KEPT = 1 << 28  # bytes of operands that are kept to be shown
 _NO = np.int64(np.iinfo(np.int64).max)  # above each number of an element that was made
 _MOVED = ("view", "gather", "piecewise")  # kinds of rows that compute no element
+_NAMES = {np.logical_or: "LogicalOr", np.minimum: "Minimum"}
 _UNWRITTEN = ("Reserve",)  # holds elements that nobody wrote
 
 
@@ -236,7 +237,13 @@ def _is_given(node: Node) -> bool:
 def _moves(node: Node) -> bool:
     """Whether each element of its results is one of an operand, unchanged."""
     row = registry.get(node.op)
-    return node.op == "Where" or row.kind in _MOVED or bool(row.picks)
+    is_moving = node.op == "Where" or row.kind in _MOVED or bool(row.picks)
+    return is_moving and not _joins(node)
+
+
+def _joins(node: Node) -> bool:
+    """Whether it computes with the elements that it puts at indices (``np.add.at``)."""
+    return node.op == "Scatter" and bool(node.attrs.get("combine"))
 
 
 def _moved(
@@ -265,23 +272,38 @@ class _Sources(NamedTuple):
     @classmethod
     def of(cls, node: Node, operands: Sequence[Tracked], shape: tuple[int, ...]) -> _Sources:
         found = cls(np.zeros(shape, bool), np.zeros(shape, bool), np.full(shape, _NO))
-        for x in operands:
+        for position, x in enumerate(operands):
             if not is_float(x.value) or np.isfinite(x.value).all():
                 continue
             numbers = _numbers_of(x)
             parts = (~np.isfinite(x.value), np.isnan(x.value), np.where(numbers > 0, numbers, _NO))
-            bad, nan, least = (_spread(node, part, join, shape) for part, join in zip(
+            places = [i.value for i in operands[2:]] if _joins(node) and position == 1 else []
+            bad, nan, least = (_spread(node, part, join, shape, places) for part, join in zip(
                 parts, (np.logical_or, np.logical_or, np.minimum), strict=True))
             found = cls(np.asarray(found.bad | bad), np.asarray(found.nan | nan),
                         np.asarray(np.minimum(found.numbers, least)))
         return found
 
 
-def _spread(node: Node, part: np.ndarray, join: np.ufunc, shape: tuple[int, ...]) -> np.ndarray:
-    """For each element of the result, what its elements of an operand have, joined."""
+def _scattered(
+    node: Node, part: np.ndarray, join: np.ufunc, shape: tuple[int, ...], places: Sequence[Any]
+) -> np.ndarray:
+    nothing = np.full(shape, False if part.dtype == bool else _NO)
+    joined: np.ndarray = registry.get(node.op).reference(
+        nothing, part, *places, axes=node.attrs["axes"], at=node.attrs["at"], combine=_NAMES[join])
+    return joined
+
+
+def _spread(
+    node: Node, part: np.ndarray, join: np.ufunc, shape: tuple[int, ...], places: Sequence[Any]
+) -> np.ndarray:
+    """For each element of the result, what its elements of an operand have, joined; ``places``:
+    the indices where these are put."""
+    if places:
+        return _scattered(node, part, join, shape, places)
     row = registry.get(node.op)
     axes = node.attrs.get("axes")
-    if row.kind == "elementwise" or (row.kind == "composite" and axes is None):
+    if _joins(node) or row.kind == "elementwise" or (row.kind == "composite" and axes is None):
         return np.broadcast_to(part, shape)
     if row.kind == "scan" and axes is not None and len(axes) == 1 and part.shape == shape:
         joined: np.ndarray = join.accumulate(part, axis=axes[0])

@@ -8,6 +8,7 @@ took leaves the trace.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -62,6 +63,22 @@ def _taken(absent: Any, parts: Any) -> Any:
 
 _TREE: Any = Choice
 optree.register_pytree_node(_TREE, _parts, _taken, namespace=NAMESPACE)
+
+
+def sides(trees: Sequence[Any]) -> Iterator[tuple[int, range, range]]:
+    """Of each choice in trees whose leaves stand one after another: the leaf that is its test, the
+    leaves of its side where the test holds, and those of the other."""
+    at = 0
+    for tree in trees:
+        parts = tree.children()
+        if tree.type is Choice:
+            first = at + parts[0].num_leaves
+            then = range(first, first + (parts[1].num_leaves if len(parts) == 3 else 0))
+            yield at, then, range(then.stop, at + tree.num_leaves)
+        for test, then, orelse in sides(parts):
+            yield (at + test, range(at + then.start, at + then.stop),
+                   range(at + orelse.start, at + orelse.stop))
+        at += tree.num_leaves
 
 
 def unbound(name: str) -> Exception:

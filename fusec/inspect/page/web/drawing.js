@@ -37,7 +37,9 @@
       canvas.dataset.drawn = String(Number(canvas.dataset.drawn || 0) + 1);
     }
 
+    // Ordinary edges run below the boxes, so that names stay readable; those that say something above.
     function group(parent, x, y, seen) {
+      const marked = edges(parent, x, y, seen);
       for (const child of parent.children) {
         const left = x + child.x - child.w / 2, top = y + child.y - child.h / 2;
         child.left = left;
@@ -46,7 +48,7 @@
         box(child, left, top);
         if (child.open && child.children.length && child.w * view.k > 14) group(child, left, top, seen);
       }
-      edges(parent, x, y, seen);
+      for (const [edge, path, mx, my] of marked) mark(edge, path, mx, my);
     }
 
     function edges(parent, x, y, seen) {
@@ -67,7 +69,7 @@
       context.strokeStyle = colour("edge");
       context.lineWidth = Math.max(1, 0.6 / view.k);
       context.stroke(ordinary);
-      for (const [edge, path, mx, my] of marked) mark(edge, path, mx, my);
+      return marked;
     }
 
     function mark(edge, path, mx, my) {

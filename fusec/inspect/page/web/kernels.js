@@ -78,7 +78,7 @@
       kernel: Math.max(0, Math.min(part.kernels.length - 1, k + by))});
     const left = h("div.kernel-list", null,
       fusec.kernelTable(part, sources, runs, machine, control >= 0 ? -1 : k),
-      fusec.controlTable(part, sources, control), externs(part, sources),
+      fusec.controlTable(part, sources, runs, control), fusec.externTable(part, sources, runs),
       fusec.roofline(part, runs, machine));
     const right = chosen ? await texts(chosen, part, sources, parts)
       : h("p.fine", null, "Nothing to show: no kernel, branch or loop.");
@@ -92,20 +92,21 @@
     shown: () => right.dispatchEvent(new Event("shown"))};
   };
 
-  fusec.controlTable = (part, sources, chosen) => {
-    if (!part.control.length) return null;
-    return h("section", null, h("h2", null, "Branches and loops"), h("table.data", null, h("tbody",
-      null, part.control.map((c, i) => h("tr", {class: i === chosen ? "chosen" : null},
-        h("td", null, fusec.link(c.name, "kernels", {control: i})),
-        h("td", null, fusec.place(sources, c.line)), h("td", null, c.reason))))));
-  };
+  fusec.controlTable = (part, sources, runs, chosen) => others("Branches and loops",
+    part.control, sources, runs, (c, i) => fusec.link(c.name, "kernels", {control: i}), chosen);
 
-  function externs(part, sources) {
-    if (!part.externs.length) return null;
-    return h("section", null, h("h2", null, "Library calls"), h("table.data", null, h("tbody", null,
-      part.externs.map((e) => h("tr", null, h("td", null,
-        fusec.link(e.name, "graph", {node: e.node})), h("td", null, fusec.place(sources, e.line)),
-      h("td", null, e.reason))))));
+  fusec.externTable = (part, sources, runs) => others("Library calls", part.externs, sources, runs,
+    (e) => fusec.link(e.name, "graph", {node: e.node}), -1);
+
+  // Steps that are no kernels: where they are, why, and with measured calls the time of each.
+  function others(title, list, sources, runs, link, chosen) {
+    if (!list.length) return null;
+    const steps = new Map((runs && runs.steps) || []);
+    const timed = list.some(({node}) => steps.has(node));
+    return h("section", null, h("h2", null, title), h("table.data", null, h("tbody", null,
+      list.map((one, i) => h("tr", {class: i === chosen ? "chosen" : null}, h("td", null, link(one, i)),
+        h("td", null, fusec.place(sources, one.line)), h("td", null, one.reason),
+        timed ? h("td.num", null, fusec.micro(steps.get(one.node))) : null)))));
   }
 
   // -- linked texts

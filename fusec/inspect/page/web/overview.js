@@ -1,7 +1,7 @@
 "use strict";
 // The first screen: what there is, where to look, kernels, and the program's lines.
 (() => {
-  const {h} = fusec;
+  const {h} = fusec, MOST = 2000; // letters of a fact
 
   fusec.views.overview = async () => {
     const [kernels, report, sources, runs] = await Promise.all([
@@ -19,15 +19,22 @@
     const element = h("div.columns", null,
       h("div", null,
         h("p.counts", null, counts),
-        findings([...(head.findings || []), ...(report.findings || [])], shown),
-        fusec.kernelTable(kernels, sources, runs, head.machine),
-        fusec.controlTable(kernels, sources, -1),
+        isMade(shown) ? null : h("p.fine", null, `Only ${shown.stage}: kernels come later.`),
+        !isMade(shown) ? null : findings([...(head.findings || []), ...(report.findings || [])], shown, report.more),
+        isMade(shown) ? fusec.kernelTable(kernels, sources, runs, head.machine) : null,
+        fusec.controlTable(kernels, sources, runs, -1), fusec.externTable(kernels, sources, runs),
         broadcasts(report.broadcasts || [], sources), variables(report),
-        h("dl.facts", null, facts.map(([key, text]) => [h("dt", null, key), h("dd", null, text)])),
+        h("dl.facts", null, facts.map(([key, text]) => [h("dt", null, key), h("dd", null, clipped(text))])),
         asText(report.text)),
       h("div", null, program(sources, kernels, runs)));
     return {element, shown: ({line}) => line && mark(element, line)};
   };
+
+  // Whether the stage has kernels.
+  const isMade = ({stage}) => stage !== "traced" && stage !== "optimized";
+
+  // The report has the whole: a text may be an argument.
+  const clipped = (text) => (text.length > MOST ? `${text.slice(0, MOST)} …` : text);
 
   // Operations whose result is larger than each of their operands, though no axis was inserted.
   function broadcasts(list, sources) {
@@ -56,14 +63,16 @@
       h("summary", null, "the report of fusec.explain, as text"), box);
   }
 
-  function findings(list, shown) {
+  function findings(list, shown, more) {
     if (!list.length) {
       return h("p.fine", null, shown.kernels === 1 && !shown.control
         ? "One kernel does it all: nothing was left apart." : "Nothing stands out.");
     }
     return h("section", null, h("h2", null, "Where to look"),
       h("ol.findings", null, list.map((one) => h("li", null,
-        fusec.link(one.text, one.view, one.parts)))));
+        fusec.link(one.text, one.view, one.parts),
+        one.us ? h("span.fine", null, ` takes ${fusec.micro(one.us)}`) : null))),
+      more ? h("p.fine", null, `and ${more} more: the report has all.`) : null);
   }
 
   // The program's lines, each with the kernels that compute it, or the branch or loop that it begins.

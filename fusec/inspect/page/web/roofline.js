@@ -42,8 +42,9 @@
   function ceiling(r, x, y) {
     const knee = r.flops_per_ns / r.bytes_per_ns, low = x.from, high = x.to;
     const at = (i) => y(Math.min(r.flops_per_ns, i * r.bytes_per_ns));
+    const left = Math.max(low, y.from / r.bytes_per_ns); // below it the roof is under the frame
     return svg("g", null, svg("path", {class: "ceiling",
-      d: `M${x(low)} ${at(low)}L${x(Math.min(high, Math.max(low, knee)))} ${at(knee)}L${x(high)} ${at(high)}`}),
+      d: `M${x(left)} ${at(left)}L${x(Math.min(high, Math.max(low, knee)))} ${at(knee)}L${x(high)} ${at(high)}`}),
     svg("text", {class: "ceiling-text", x: x(high) - 2, y: at(high) - 5, "text-anchor": "end"},
       `${r.device}: ${label(r.bytes_per_ns)} GB/s, ${label(r.flops_per_ns)} GFLOP/s`));
   }
