@@ -250,10 +250,10 @@ class _Specialiser:
     def _column_axis(self, outer: list[int], inner: list[int]) -> int | None:
         """The outer loop to vectorise: where the inner ones are short, or the innermost is strided
         and it is not.  The answer decides the order of sums: their number has no say in it."""
-        if not inner:
+        if not inner or not self.nest.outer:
             return None
         if typical(math.prod(self.nest.extents[d] for d in inner)) < SHORT_AXIS:
-            return max(outer, key=lambda d: typical(self.nest.extents[d]), default=0)
+            return max(outer or [0], key=lambda d: typical(self.nest.extents[d]))
         if not outer:
             return None
         best = min(outer, key=lambda loop: self._misfits(loop, inner))
