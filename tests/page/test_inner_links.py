@@ -11,7 +11,6 @@ from page_programs import CASES
 import fusec
 from fusec.codegen.cuda.persistent import choice
 from fusec.inspect.page.views import sections_of
-from tests.programs.corpus import programs
 
 HOST = "/device:CUDAHOST:0"
 CPU = ("LLVM", "LLVM, optimised", "assembly")
@@ -174,8 +173,13 @@ def test_arrays_of_a_function_that_calls_itself() -> None:
 
 def test_steps_of_a_loop_that_python_runs() -> None:
     """Numbers of the host's and arrays of a device: both have their code."""
-    program = next(p for p in programs() if p.name == "lstm")
-    loop = Shown(fusec.jit(program.function, device=HOST).concrete(*program.inputs(program.small)))
+    def noisy(x: Any, seed: Any) -> Any:
+        generator = np.random.default_rng(seed)
+        for _ in range(200):
+            x = np.tanh(x) + generator.random(x.size)
+        return np.cos(x) * 2
+
+    loop = Shown(fusec.jit(noisy, device=HOST).concrete(np.ones(400_000), 3))
     assert not loop.control["native"] and loop.title == "steps"
     assert "tanh_f64(" in loop.code("CUDA C++", "= tanh(")
     assert any(loop.links["code"]["LLVM"])  # of what the host does
