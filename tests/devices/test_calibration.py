@@ -35,6 +35,7 @@ KNOWN = MeasuredRates(20.0, 50.0, 10.0, 5000.0)
 @pytest.fixture(autouse=True)
 def nothing_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(calibration, "_known", {})
+    monkeypatch.setattr(calibration, "_ceilings", {})
     with config.override(cache_dir=str(tmp_path / "cache")):
         yield
 
@@ -320,3 +321,18 @@ def test_a_measured_device_is_no_guess(counted: list[Device]) -> None:
     assert calibration.measured(cpu()) == KNOWN
     oracle: Any = registry.matching(DeviceName(type="REFERENCE"))[0]
     assert calibration.measured(oracle) is None
+
+
+def test_ceilings_are_the_best_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One under load was kept for good, and pages told of kernels at 1,868 % of the limit."""
+    busy, idle = MeasuredRates(6.0, 60.0, 3.0, 9000.0), MeasuredRates(25.0, 50.0, 10.0, 5000.0)
+    best = MeasuredRates(25.0, 60.0, 10.0, 5000.0)
+    monkeypatch.setattr(calibration, "_measure", lambda device: busy)
+    assert calibration.rates(cpu()) == busy
+    monkeypatch.setattr(calibration, "_measure", lambda device: idle)
+    assert calibration.ceilings(cpu()) == best
+    assert calibration.rates(cpu()) == busy  # what is placed by them stays where it is
+    monkeypatch.setattr(calibration, "_measure", lambda device: busy)
+    assert calibration.ceilings(cpu()) == best
+    new_process(monkeypatch)
+    assert calibration.rates(cpu()) == best

@@ -53,7 +53,7 @@ def rates_data(measure: bool = False, used: Collection[str] = ()) -> list[Json]:
     found = []
     for device in registry.devices():
         if calibration.is_measurable(device):
-            rates = calibration.rates(device) if measure else calibration.measured(device)
+            rates = calibration.ceilings(device) if measure else calibration.measured(device)
             pair = None if rates is None else (rates.bytes_per_ns, rates.flops_per_ns)
         else:
             pair = kernel_rates(str(device.name)) if measure and str(device.name) in used else None
