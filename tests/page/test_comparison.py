@@ -13,7 +13,7 @@ import fusec
 from fusec import __main__ as cli
 from fusec.inspect.page.comparison import compared, save_comparison
 from fusec.inspect.page.page import read
-from fusec.inspect.page.views import sections_of
+from fusec.inspect.page.views import sections_of, sections_of_function
 
 X = np.linspace(0.0, 1.0, 4_000).reshape(40, 100)
 
@@ -53,6 +53,25 @@ def test_another_operation() -> None:
     assert [row[0] for row in made["new"]] == ["Sub"]
     assert made["same"] == 5
     assert [row[:3] for row in made["kernels"]] == [[0, 0, "also Sub, without Add_1"]]
+
+
+def test_library_calls_and_loops_have_their_times() -> None:
+    """They were the cause of what took 34 times as long, and only kernels were listed."""
+    def ordered(x: Any) -> Any:
+        y = np.sort(x, axis=0)
+        while y.sum() > 1.0:
+            y = y * 0.5
+        return y
+
+    def median(x: Any) -> Any:
+        return np.sort(x, axis=0) + np.median(x)
+
+    rows = difference(*(sections_of_function(fusec.jit(f), (X,), {})
+                        for f in (ordered, median)))["others"]
+    names = [[step and step[1] for step in row[:2]] for row in rows]
+    assert names == [["np.sort", "np.sort"], ["loop", None], [None, "np.median"]]
+    assert [[us is not None for us in row[2:]] for row in rows] == [
+        [True, True], [True, False], [False, True]]
 
 
 def test_other_sizes() -> None:

@@ -128,6 +128,7 @@ def difference(before: PageSide, after: PageSide) -> Json:
         "new": [[s.name, s.node["t"]] for s in right if id(s) not in taken][:MOST],
         "moved": _moved(pairs)[:MOST],
         "kernels": kernels(before, after, pairs),
+        "others": others(before, after, pairs),
         "boundaries": [_only(before, after), _only(after, before)],
         "stages": [[stage, *(side.parts.get("runs", {}).get("times", {}).get(stage)
                              for side in (before, after))] for stage in _stages(before, after)],
@@ -189,6 +190,28 @@ def kernels(
     rows += [[None, new, "only after"] for new in range(len(after.kernels))
              if new not in found.values()]
     return [[old, new, how, _us(before, old), _us(after, new)] for old, new, how in rows]
+
+
+def others(
+    before: PageSide, after: PageSide, pairs: Sequence[tuple[Seen, Seen]]
+) -> list[list[Any]]:
+    """Rows of library calls, branches and loops: node and name before and after (or None), and
+    microseconds."""
+    sides = [{step["node"]: step["name"] for kind in ("externs", "control")
+              for step in side.parts["kernels"][kind]} for side in (before, after)]
+    now_of = {a.name: b.name for a, b in pairs if a.name in sides[0] and b.name in sides[1]}
+    rows = [(node, now_of.get(node)) for node in sides[0]]
+    rows += [(None, node) for node in sides[1] if node not in now_of.values()]
+    return [[_step(sides[0], old), _step(sides[1], new), _time(before, old), _time(after, new)]
+            for old, new in rows]
+
+
+def _step(names: Json, node: str | None) -> list[str] | None:
+    return None if node is None else [node, names[node]]
+
+
+def _time(side: PageSide, node: str | None) -> float | None:
+    return None if node is None else side.steps.get(node)
 
 
 def _how(before: PageSide, after: PageSide, old: int, new: int | None) -> str:

@@ -8,7 +8,7 @@
     const parts = await Promise.all([0, 1].map((side) => fusec.section(`kernels/${side}`)));
     const root = h("div.compared-view");
     root.append(h("div.bar", null, fusec.searchField(() => root, "search the comparison")),
-      facts(data), kernels(data, parts), why(data), nodes(data), stages(data));
+      facts(data), kernels(data, parts), others(data), why(data), nodes(data), stages(data));
     return {element: root};
   };
 
@@ -29,6 +29,16 @@
       [...data.names, "how they differ", ...(timed ? ["before", "after", ""] : [])],
       data.kernels.map(([a, b, how, us, now]) => [name(0, a), name(1, b), how,
         ...(timed ? [fusec.micro(us), fusec.micro(now), ratio(us, now)] : [])])) : h("p.fine", null, "None on either side."));
+  }
+
+  function others(data) {
+    if (!data.others.length) return "";
+    const name = (side, step) => (step === null ? "" : link(step[1], "graph", side, {node: step[0]}));
+    const timed = data.others.some(([,, a, b]) => a !== null || b !== null);
+    return h("section", null, h("h2", null, "Library calls, branches and loops"), table(
+      [...data.names, ...(timed ? ["before", "after", ""] : [])],
+      data.others.map(([a, b, us, now]) => [name(0, a), name(1, b),
+        ...(timed ? [fusec.micro(us), fusec.micro(now), ratio(us, now)] : [])])));
   }
 
   // Times within a tenth of each other are taken for the same: that is what single runs vary by.
