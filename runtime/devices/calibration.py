@@ -79,8 +79,8 @@ def rates(device: Device, estimate: bool = False) -> MeasuredRates:
 def ceilings(device: Device) -> MeasuredRates:
     """The best rates of a device that were ever measured, once by this process.
 
-    What other programs took from a measurement is not the machine's.  `rates` stay what they are in
-    this process, so that what is placed by them is placed alike; the next one reads these.
+    A measurement beside other programs is too low.  `rates` do not change in this process, so that
+    placements do not either; the next one reads these.
     """
     rates(device)
     with _measuring:
