@@ -6,13 +6,13 @@ graphs of 10**5 nodes work in linear time.
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fusec.core.locations import Loc as Loc
+from fusec.core.process.modules_above import module_above
 from fusec.core.records import dataclass, field, replace
 
 from .lazy_values import lazy
@@ -244,7 +244,7 @@ class Graph:
         Raises ``ValueError`` for symbols that it has not or that are missing, for sizes below 2,
         and for sizes that it was not traced for.
         """
-        graph: Graph = _module("ir.sizes.dynamic_sizes").at_sizes(self, sizes)
+        graph: Graph = module_above("ir.sizes.dynamic_sizes").at_sizes(self, sizes)
         return graph
 
     def to_json(self) -> str:
@@ -253,12 +253,12 @@ class Graph:
         Raises ``UnsupportedError`` for calls of objects of this program, and where sizes are
         symbols of parameters: `at_sizes` gives graphs that have a text.
         """
-        text: str = _module("ir.text.json_form").graph_to_json(self)
+        text: str = module_above("ir.text.json_form").graph_to_json(self)
         return text
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As JSON, admitted where it arrives like any graph from outside."""
-        return _module("ops.graphs.admit").admit, (self.to_json(),)
+        return module_above("ops.graphs.admit").admit, (self.to_json(),)
 
     def __deepcopy__(self, memo: Any) -> Graph:
         return self
@@ -272,15 +272,10 @@ class Graph:
         Edges are named ``"Square:0"``; None stands for the graph's own.  Updates and exceptions:
         see `fusec.ops.graphs.carve.carve`.
         """
-        return _module("compiled.graph_function").graph_function(self, inputs, outputs, prune)
+        return module_above("compiled.graph_function").graph_function(self, inputs, outputs, prune)
 
     def __len__(self) -> int:
         return len(self.nodes)
-
-
-def _module(name: str) -> Any:
-    """A module that imports this one: those that write, admit and compile graphs."""
-    return importlib.import_module(f"fusec.{name}")
 
 
 def topological_order(roots: Iterable[Node]) -> list[Node]:

@@ -25,7 +25,7 @@ from .parse_dims import sizes_are_open, with_sizes_of_arguments
 from .text import print_attr
 
 FORMAT = "fusec graph"
-VERSION = 1  # one more with each op, attribute or field that earlier releases do not know
+VERSION = 2  # one more with each op, attribute or field that earlier releases do not know
 
 
 # ------------------------------------------------------------------------------------- writing

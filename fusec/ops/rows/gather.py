@@ -96,14 +96,14 @@ def gather_reference(
 register(Op(
     name="CheckIndex", kind="elementwise", arity=2, scalar="check_index", infer=infer_check,
     reference=check_reference, cost=3.0, may_raise=True, checks="index", takes="i",
-    admits=row_admissions.CHECK_INDEX,
+    admits=row_admissions.CHECK_INDEX, attrs_since=(("lanes", 2),),
     doc="Indices of an axis whose length is operand 1, wrapped; raises IndexError. attrs axis; "
         "lanes: how many of its first axes count lanes of fusec.vmap, which the error names.",
 ))
 register(Op(
     name="BoundsCheck", kind="extern", arity=2, infer=checks.infer_check,
     reference=bounds_check_reference, stateful=True, may_raise=True, checks="index",
-    takes="i", admits=row_admissions.CHECK_INDEX,
+    takes="i", admits=row_admissions.CHECK_INDEX, attrs_since=(("lanes", 2),),
     doc="Raises IndexError where indices of an axis of length operand 1 are out of range, though "
         "no element is needed; attrs axis, lanes of CheckIndex.",
 ))

@@ -7,22 +7,17 @@ SciPy's sparsetools (csr.h, csc.h, coo.h) do; products are rounded before they a
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 
 from fusec.core.code_roles import CONVERTED
+from fusec.core.process.modules_above import module_above
 
 FUSEC_ROLE = CONVERTED
 
 
-def _module(name: str) -> Any:
-    """A module above this room, of which programs use the functions."""
-    return importlib.import_module(f"fusec.{name}")
-
-
-in_lanes: Any = _module("gradients.lanes.vmap").vmap
+in_lanes: Any = module_above("gradients.lanes.vmap").vmap
 
 
 def checked_indices(indices: Any, size: Any) -> Any:
