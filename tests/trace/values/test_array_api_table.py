@@ -39,6 +39,9 @@ _FFT = ["fft", "ifft", "fftn", "ifftn", "rfft", "irfft", "rfftn", "irfftn", "hff
 
 Call = Callable[[Any, Any, Any, Any, Any], Any]  # of the namespace, X, I, Z and S
 
+# Of the older NumPys the namespace says that it is the standard's of a year before.
+STANDARD = "2024.12" if np.lib.NumpyVersion(np.__version__) >= "2.3.0" else "2023.12"
+
 
 def _of(path: str, *names: str) -> Callable[..., Any]:
     """Calls the function of that path with the named ones of the arguments."""
@@ -127,7 +130,7 @@ REFUSED: set[str] = set()
 
 def program(name: str) -> Callable[..., Any]:
     call = CALLS[name]
-    return lambda x, i, z, s: call(x.__array_namespace__(api_version="2024.12"), x, i, z, s)
+    return lambda x, i, z, s: call(x.__array_namespace__(api_version=STANDARD), x, i, z, s)
 
 
 def assert_same(got: Any, want: Any) -> None:
