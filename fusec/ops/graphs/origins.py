@@ -31,7 +31,7 @@ from .evaluate import apply, as_type, function_of
 MOST_KEPT = 1 << 28  # bytes of operands that are kept to be shown
 _NO = np.int64(np.iinfo(np.int64).max)  # above each number of an element that was made
 _MOVED = ("view", "gather", "piecewise")  # kinds of rows that compute no element
-_NAMES = {np.logical_or: "LogicalOr", np.minimum: "Minimum"}
+_NAMES: dict[np.ufunc, str] = {np.logical_or: "LogicalOr", np.minimum: "Minimum"}
 _UNWRITTEN = ("Reserve",)  # holds elements that nobody wrote
 
 
