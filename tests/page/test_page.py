@@ -261,6 +261,7 @@ def test_a_loop_is_found_from_its_line(browser: Chromium, tmp_path: Path) -> Non
     assert texts(browser, "#main h2") == ["Branches and loops"]
     line = next(t for t in texts(browser, "li") if "while x > 1" in t)
     assert line.endswith("loop")
+    browser.settled()  # what is still drawn moves the line away from the click
     browser.click(*browser.at(".chip"))
     browser.until("document.querySelector('.kernels-view tr.chosen') !== null")
     assert "loop" in texts(browser, ".kernel-list tr.chosen")[0]
