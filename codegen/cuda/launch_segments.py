@@ -33,7 +33,8 @@ from .launches import (
     Segment,
 )
 from .persistent.prepared_loops import PreparedLoop, prepared_loop
-from .products.direct_calls import DirectCalls, Placed
+from .products.direct_calls import DirectCalls
+from .products.library_launch import PlacedCall
 
 WORD = 8
 _ALIGNMENT = 256  # that of the driver's memory
@@ -126,7 +127,7 @@ class Prepared:
         return Launch(loop.program, loop.layout, tuple(loop.arguments(
             self.address, lambda kind: self.flag if kind == "flag" else own[kind])))
 
-    def _product(self, product: Placed) -> AnyLaunch:
+    def _product(self, product: PlacedCall) -> AnyLaunch:
         self.nbytes = max(self.nbytes, self._own + product.workspace)
         return product.launch(self._operand, Address(BLOCK, self._own))
 

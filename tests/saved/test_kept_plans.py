@@ -223,7 +223,6 @@ def test_one_entry_in_the_place_of_another_is_none(tmp_path: Path, cache: Path) 
     assert not is_kept and result.tolist() == (X * 2.0).tolist()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions")
 def test_a_folder_of_others_a_full_one_and_one_to_read_alone(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,12 +14,9 @@ from fusec.codegen.structured.still_views import NotStillError, PlacesOfCall
 
 from .cublas import Cublas
 from .cufft import Cufft
+from .library_launch import PlacedCall
 from .matrix_product import Laid
-from .product_launch import PlacedProduct
 from .transform import may_be_transform, transform_of
-from .transform_launch import PlacedTransform
-
-Placed = PlacedProduct | PlacedTransform
 
 
 class DirectCalls:
@@ -29,14 +26,14 @@ class DirectCalls:
     def __init__(self, cublas: Cublas, cufft: Callable[[], Cufft], places: PlacesOfCall) -> None:
         self.cublas, self.cufft, self.places = cublas, cufft, places
 
-    def of(self, call_plan: CallPlan) -> dict[int, Placed]:
+    def of(self, call_plan: CallPlan) -> dict[int, PlacedCall]:
         """By the step's id.  Memory that CuPy makes at another step, it makes at all."""
         placed = [(step, self._placed(step)) for step in call_plan.externs]
         by_cupy = {place.key for step, made in placed if made is None for place in step.results}
         return {id(step): made for step, made in placed
                 if made is not None and step.results[0].key not in by_cupy}
 
-    def _placed(self, step: NodeCall) -> Placed | None:
+    def _placed(self, step: NodeCall) -> PlacedCall | None:
         is_product = step.node.op == "MatMul"
         if step.run is not None or not (is_product or may_be_transform(step.node)):
             return None
@@ -53,25 +50,26 @@ class DirectCalls:
 
     def _transform(
         self, step: NodeCall, result: View, laid: Laid, offset: int
-    ) -> PlacedTransform | None:
+    ) -> PlacedCall | None:
         made = transform_of(step.node, laid, step.node.inputs[0].dtype)
         if made is None or not result.is_dense:
             return None
         cufft = self.cufft()
         room = cufft.workspace(made)
-        return None if room is None else PlacedTransform(
-            step.node, made, cufft, room, ((step.operands[0], offset), (result, 0)))
+        return None if room is None else PlacedCall(
+            step.node, made, cufft, room, ((step.operands[0], offset), (result, 0)), "cuFFT")
 
     def _product(
         self, step: NodeCall, result: View, left: tuple[Laid, int], right: tuple[Laid, int]
-    ) -> PlacedProduct | None:
+    ) -> PlacedCall | None:
         if {v.dtype for v in step.node.inputs} != {result.dtype}:
             return None
         made = self.cublas.product(
             result.dtype, left[0], right[0], Laid(result.shape, result.strides),
             "estimated" in step.node.attrs)
-        return made and PlacedProduct(step.node, made, self.cublas, (
-            (step.operands[0], left[1]), (step.operands[1], right[1]), (result, 0)))
+        places = (step.operands[0], left[1]), (step.operands[1], right[1]), (result, 0)
+        return made and PlacedCall(step.node, made, self.cublas, self.cublas.workspace, places,
+                                   "cuBLAS", ", in TF32" if made.is_tf32 else "")
 
     def _laid(self, operand: Any) -> tuple[Laid, int]:
         """How an operand lies, and its first element's bytes from the beginning of its memory."""

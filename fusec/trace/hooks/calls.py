@@ -233,8 +233,8 @@ def run(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -
 def _called(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
     """SciPy's Python functions see traced values as the program's do: their sources are converted,
     where an argument is one, or an attribute of the object whose method it is."""
-    of_traced = scipy_functions.is_method_of_traced(fn)
-    if hooks.trace.active and (of_traced or any_traced(args, kwargs)):
+    of_traced = hooks.trace.active and scipy_functions.is_method_of_traced(fn)
+    if of_traced or (hooks.trace.active and any_traced(args, kwargs)):
         check_uncompiled(hooks.trace, fn)
         if (of_traced or scipy_functions.is_pythons(fn)) and hooks.table.find(fn) is None:
             try:

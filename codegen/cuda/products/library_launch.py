@@ -1,4 +1,5 @@
-"""Fourier transforms of a plan as launches among those of its kernels."""
+"""Calls of NVIDIA's libraries, products and Fourier transforms of a plan, as launches among those
+of its kernels."""
 
 from __future__ import annotations
 
@@ -12,17 +13,20 @@ from fusec.core.records import dataclass
 from fusec.ir import Node
 
 from ..launches import Address, Base, Filled, value
+from .cublas import Cublas
 from .cufft import Cufft
-from .product_launch import Operand
+from .matrix_product import MatrixProduct
 from .transform import Transform
+
+Operand = tuple[View | np.ndarray, int]  # and bytes after its first element
 
 
 @dataclass(frozen=True)
-class TransformLaunch:
-    """Transforms; ``args`` are addresses: of the operand, the result, the memory to work in."""
+class LibraryLaunch:
+    """A call; ``args`` are addresses: of operands, the result, the memory to work in."""
 
-    made: Transform
-    cufft: Cufft
+    made: MatrixProduct | Transform
+    library: Cublas | Cufft
     args: tuple[Address | int, ...]
 
     def filled(self, where: Mapping[Base, int]) -> Filled:
@@ -34,26 +38,28 @@ class TransformLaunch:
         self, grid: Any, block: Any, words: tuple[int, ...], shared_mem: int, stream: Any = None
     ) -> None:
         """As CuPy's functions are called."""
-        stream = stream or self.cufft.driver.current_stream()
-        self.cufft.call(self.made, stream.ptr, *words)
+        library: Any = self.library  # which is that of what is made
+        stream = stream or library.driver.current_stream()
+        library.call(self.made, stream.ptr, *words)
 
 
 @dataclass(frozen=True)
-class PlacedTransform:
-    """Transforms, and where their operand and their result are."""
+class PlacedCall:
+    """A call, and where its operands and its result are; ``by``: the library, as texts name it,
+    and ``note`` what they add."""
 
     node: Node
-    made: Transform
-    cufft: Cufft
+    made: MatrixProduct | Transform
+    library: Cublas | Cufft
     workspace: int
-    places: tuple[Operand, Operand]
-
-    by = "cuFFT"
+    places: tuple[Operand, ...]
+    by: str
+    note: str = ""
 
     @property
     def name(self) -> str:
         """See `Named`."""
-        return f"{self.node.name} by cuFFT"
+        return f"{self.node.name} by {self.by}{self.note}"
 
     @property
     def locs(self) -> Sequence[Any]:
@@ -62,7 +68,7 @@ class PlacedTransform:
 
     def launch(
         self, address: Callable[[View | np.ndarray, int], Address], room: Address
-    ) -> TransformLaunch:
+    ) -> LibraryLaunch:
         """The launch, for a function that gives addresses of operands."""
         args = (*(address(*place) for place in self.places), room)
-        return TransformLaunch(self.made, self.cufft, args)
+        return LibraryLaunch(self.made, self.library, args)
