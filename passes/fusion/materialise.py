@@ -258,8 +258,14 @@ def _is_partial(value: Value, use: Context) -> bool:
     entries = [(i, size) for i, size in zip(index, value.shape, strict=True) if size != 1]
     entries = [(i, size) for i, size in entries if i[:3] != (EACH, 1, 0)]
     loops = [i.loop for i, _ in entries]
-    whole = all(i.loop >= 0 and domain[i.loop] == size for i, size in entries)
+    whole = all(_is_whole(i, size, domain) for i, size in entries)
     return not whole or len(set(loops)) != len(loops)
+
+
+def _is_whole(index: AxisIndex, size: int, domain: tuple[int, ...]) -> bool:
+    """Whether a loop goes over all of the axis, in either direction."""
+    ends = (index.step, index.start) in ((1, 0), (-1, size - 1))
+    return ends and index.loop >= 0 and domain[index.loop] == size
 
 
 def _is_gathered(index: IndexMap) -> bool:

@@ -268,3 +268,30 @@ def test_what_is_gathered_is_reduced_and_read_again(program: Any) -> None:
     check(program, x, i, tolerance=NEAR)
     with pytest.raises(IndexError, match="index 23 is out of bounds for axis 0 with size 20"):
         fusec.jit(program)(x, np.array([1, 23, 2]))
+
+
+def shifted(x: Any, z: Any, i: Any) -> Any:
+    x[1:] = z[i][:-1]
+    return x
+
+
+def back_to_front(x: Any, z: Any, i: Any) -> Any:
+    x[2:] = z[i][::-1][:-2]
+    return x
+
+
+def around(x: Any, z: Any, i: Any) -> Any:
+    t = z[i] * 2.0
+    x[1:-1] = t[2:] - t[:-2]
+    return x
+
+
+@pytest.mark.parametrize("program", [shifted, back_to_front, around])
+@pytest.mark.parametrize("place", [0, 1, 3, 4])
+def test_an_index_whose_element_is_written_nowhere_is_checked(program: Any, place: int) -> None:
+    """A write's loop is as long as the gather and reads it one place further on."""
+    x, i = np.arange(5.0), np.array([1, 2, 3, 4, 5])
+    check(program, x, np.arange(10.0), i)
+    i[place] = 50
+    with pytest.raises(IndexError, match="index 50 is out of bounds"):
+        fusec.jit(program)(x, np.arange(10.0), i)
