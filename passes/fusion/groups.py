@@ -330,6 +330,8 @@ def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
     """Values made and used inside one group must be exchanged at the same point."""
     is_full = _is_reduction(root) or reach.domain == unit.domain
     for value in filter(unit.producers.get, reach.reads):
+        if value.node.op == "CheckIndex" and reach.piecewise:
+            return f"{value.name} is checked as a whole before pieces of it are read"
         producer = unit.producers[value]
         for index in reach.reads[value]:
             if producer.unrolled is not None:

@@ -189,9 +189,11 @@ def _start(
         domain = (*domain[:axis], *domain[axis + 1:])
         reads = [(operand, without_loop(index, axis, None)) for operand, index in reads]
     for position, (operand, index) in enumerate(reads):
-        if position == 1 and is_piecewise(value.node) and not has_unit_region(value.node):
-            domain = operand.shape  # the written region has a loop nest of its own
-        contexts.setdefault(operand, set()).add((domain, index, reduction, False))
+        is_region = position == 1 and is_piecewise(value.node)
+        if is_region and not has_unit_region(value.node):
+            domain = operand.shape  # it has a loop nest of its own
+            is_region = False
+        contexts.setdefault(operand, set()).add((domain, index, reduction, is_region))
 
 
 def _propagate(node: Node, uses: set[Context], contexts: dict[Value, set[Context]]) -> None:
@@ -258,14 +260,8 @@ def _is_partial(value: Value, use: Context) -> bool:
     entries = [(i, size) for i, size in zip(index, value.shape, strict=True) if size != 1]
     entries = [(i, size) for i, size in entries if i[:3] != (EACH, 1, 0)]
     loops = [i.loop for i, _ in entries]
-    whole = all(_is_whole(i, size, domain) for i, size in entries)
+    whole = all(i.loop >= 0 and domain[i.loop] == size for i, size in entries)
     return not whole or len(set(loops)) != len(loops)
-
-
-def _is_whole(index: AxisIndex, size: int, domain: tuple[int, ...]) -> bool:
-    """Whether a loop goes over all of the axis, in either direction."""
-    ends = (index.step, index.start) in ((1, 0), (-1, size - 1))
-    return ends and index.loop >= 0 and domain[index.loop] == size
 
 
 def _is_gathered(index: IndexMap) -> bool:

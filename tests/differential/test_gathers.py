@@ -280,16 +280,21 @@ def back_to_front(x: Any, z: Any, i: Any) -> Any:
     return x
 
 
+def all_but_the_last(x: Any, z: Any, i: Any) -> Any:
+    x[0:-1] = z[i][:-1]
+    return x
+
+
 def around(x: Any, z: Any, i: Any) -> Any:
     t = z[i] * 2.0
     x[1:-1] = t[2:] - t[:-2]
     return x
 
 
-@pytest.mark.parametrize("program", [shifted, back_to_front, around])
+@pytest.mark.parametrize("program", [shifted, back_to_front, all_but_the_last, around])
 @pytest.mark.parametrize("place", [0, 1, 3, 4])
 def test_an_index_whose_element_is_written_nowhere_is_checked(program: Any, place: int) -> None:
-    """A write's loop is as long as the gather and reads it one place further on."""
+    """The loop of a write is as long as the gather and reads less of it."""
     x, i = np.arange(5.0), np.array([1, 2, 3, 4, 5])
     check(program, x, np.arange(10.0), i)
     i[place] = 50
