@@ -18,13 +18,14 @@ from ...scalars.emitter import BOOL, CudaValue, memory_type, type_name
 from ..launch_plan import Geometry, Layout
 from ..nest_kernel import ThreadPoint, in_memory
 from .accumulators import CudaAccumulator, declare, join
-from .columns import COLUMNS, MAX_GROUPS, ColumnKernel, may_share_rows
+from .columns import COLUMNS, MAX_GROUPS, ColumnKernel, may_share_rows, rows_at_once
 from .full_reductions import BYTES_OF_A_PARTIAL
 
 MANY_BLOCKS = 1024  # several for each multiprocessor of any GPU
 MOST_PARTS = 128  # where each of them joins those of an earlier stage
 LEAST_ROWS = 32 * MAX_GROUPS  # of a part: fewer are not worth a partial result
 LEAST_PARTS = 4  # fewer are not worth a launch
+PARTS_AT_ONCE = 8  # whose loads a thread has in flight
 
 
 def parts_of(form: LoopForm) -> int:
@@ -77,6 +78,10 @@ class ColumnPartKernel(ColumnKernel):
         self.needed = _reductions_read(form.nest.stages[self.first:number + 1])
         self.every = [r for stage in form.nest.stages for r in stage.reductions]
 
+    @property
+    def elements(self) -> int:
+        return PARTS_AT_ONCE if self.is_last else rows_at_once(self.form.nest.stages[self.number])
+
     @contextmanager
     def column_blocks(self, columns: str) -> Iterator[None]:
         parts, index, em = self.param(("chunks",), self.index_kind, "parts"), self.index, self.em
@@ -128,7 +133,7 @@ class ColumnPartKernel(ColumnKernel):
             return
         em, parts = self.em, self.param(("chunks",), self.index_kind, "parts")
         accs = [declare(em, r) for r in reductions]
-        em.line("#pragma unroll 8")
+        em.line(f"#pragma unroll {PARTS_AT_ONCE}")
         with em.block(f"for ({self.index} p = threadIdx.y; p < {parts}; p += blockDim.y)"):
             for acc in accs:
                 join(em, acc, *(self._other(acc, half) for half in range(len(acc.variables))))
