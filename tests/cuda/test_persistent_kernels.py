@@ -359,6 +359,14 @@ def test_explain_says_what_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "text that launches" in text and "not one for all iterations: an iteration is" in text
 
 
+def test_what_follows_a_loop_is_no_part_of_an_iteration() -> None:
+    """The argument gets its values once; an iteration reads and writes an array."""
+    u = np.zeros((2048, 2048))
+    text = str(fusec.explain(fusec.jit(heat, device=DEVICE), u, np.int64(3)))
+    us = choice.GRID_BARRIER_US + 2 * u.nbytes / (1e3 * choice.STAYING_GBS)
+    assert f"an iteration is estimated at {us:.2g} us" in text
+
+
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra cuda")
 @pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_no_load_goes_through_the_cache_that_is_not_coherent(architecture: str) -> None:
