@@ -27,8 +27,8 @@ from .scans import joined, scans_of
 COLUMNS = WARP  # of a block
 MAX_GROUPS = 16
 MAX_SCRATCH_BLOCKS = 512
-# Rows whose loads a thread has in flight.  A sum of what is read has registers for more: 64 KiB of a
-# multiprocessor are on their way then, twice what an H200's memory needs to be kept busy.
+# Rows whose loads a thread has in flight.  A sum of what is read has registers for more: 64 KiB of
+# a multiprocessor are on their way then, twice what keeps an H200's memory busy.
 ROWS_AT_ONCE, ROWS_OF_SUMS_AT_ONCE = 4, 8
 
 
