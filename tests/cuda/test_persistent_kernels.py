@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import time
@@ -258,6 +259,18 @@ def test_ctrl_c_ends_a_kernel(n: int, gpu: bool, monkeypatch: pytest.MonkeyPatch
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert time.perf_counter() - raised[0] < 5.0  # of the emulated device; a GPU is a thousandth
+
+
+@pytest.mark.parametrize("n", [12, 20_000, 4_000_000])
+def test_a_kernel_looks_soon_whether_it_is_to_end(n: int) -> None:
+    """By the figures of an H200, within a tenth of a second, at any size."""
+    (control,) = fusec.jit(endless, device=DEVICE).concrete(np.zeros(n)).control
+    us = re.search(r"an iteration is estimated at (\S+) us", control.reason)
+    cost = re.search(r"spent \+= (\d+);", control.asm["cu"])
+    most = re.search(r"spent >= (\d+)\)", control.asm["cu"])
+    assert us and cost and most
+    iterations = -(-int(most[1]) // int(cost[1]))
+    assert iterations <= 64 and iterations * float(us[1]) < 0.1 * 1e6
 
 
 def _interrupted(g: Any, x: Any) -> None:
