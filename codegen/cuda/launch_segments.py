@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from ..kernels.loop_ir import CHECKS, Nest, walk
 from ..plan.call_plan import CallPlan
 from ..structured.calls.call_statements import CallStatement, NodeCall
 from ..structured.kernel_statements import RunKernel
@@ -109,7 +111,7 @@ class Prepared:
         launches, kernels = list[AnyLaunch](), list[Named]()
         for step in steps:
             if isinstance(step, RunKernel):
-                launches += [launch for call in step.code for launch in self._nest(step, call)]
+                launches += [launch for call in _needed(step) for launch in self._nest(step, call)]
                 kernels.append(step.kernel)
             elif id(step) in self.products:
                 launches.append(self._product(self.products[id(step)]))
@@ -168,6 +170,32 @@ class Prepared:
         if place.memory.origin == "temp" and ("temp", place.memory.position) not in self.called:
             return Address(BLOCK, self._temps[place.memory.position] + offset)
         return Address(place.key, offset)
+
+
+def _needed(step: RunKernel) -> list[NestCall]:
+    """Its nests, without those that only do the checks of a later one beforehand: a call whose
+    checks have failed leaves its arguments as they were, and runs again step by step."""
+    nests, calls = step.kernel.nests, [*step.code]
+    if len(nests) != len(calls) or any(p.memory.origin == "operand" for p in _written(step)):
+        return calls
+    checked = [_checks_of(nest) for nest in nests]
+    return [call for number, (nest, call) in enumerate(zip(nests, calls, strict=True))
+            if any((s.stores, s.scratch, s.reductions) != ((), (), ()) for s in nest.stages)
+            or not any(checked[number] <= later for later in checked[number + 1:])]
+
+
+def _written(step: RunKernel) -> list[View]:
+    return [place for place, buffer in zip(step.places, step.kernel.buffers, strict=True)
+            if buffer.role == "out"]
+
+
+def _checks_of(nest: Nest) -> set[Any]:
+    """What its checks say, whatever the numbers of its accesses."""
+    said: dict[int, Any] = {}
+    for e in walk(nest.roots):
+        of = nest.accesses[e.attr] if e.op == "load" else e.attr
+        said[id(e)] = e.op, e.dtype, of, tuple(said[id(arg)] for arg in e.args)
+    return {said[id(e)] for e in walk(nest.roots) if e.op in CHECKS}
 
 
 def _nbytes(place: View) -> int:

@@ -13,7 +13,7 @@ Guarantees for a driver (see `driver`):
   ``__shared__`` arrays, and one ``extern __shared__`` array of ``unsigned long long``;
   ``__syncthreads``, ``__barrier_sync_count``, ``__threadfence``; ``__shfl_sync``,
   ``__shfl_up_sync``, ``__shfl_down_sync`` and ``__shfl_xor_sync`` of 32- and 64-bit integers;
-  ``__ballot_sync``, ``__any_sync``;
+  ``__ballot_sync``, ``__any_sync``, ``__match_any_sync``, ``__syncwarp``; ``__ffs``;
   ``atomicAdd``, ``atomicMax``, ``atomicMin``, ``atomicOr``, ``atomicAnd``, ``atomicExch`` and
   ``atomicCAS`` of ``int``, ``unsigned`` and ``unsigned long long``, ``atomicAdd`` of ``float`` and
   ``double``; inline PTX for ``max.NaN`` and ``min.NaN``, behind ``__CUDA_ARCH__``;

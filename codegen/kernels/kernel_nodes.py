@@ -23,6 +23,7 @@ from fusec.ops.regions.small_products import is_opened
 # Elements of the largest array that kernels of an iteration read or compute, from which on a device
 # is ahead of a CPU: where the host waits in each iteration, and where one kernel does all of them.
 LARGE, ONE_KERNEL = 1 << 18, 1 << 14
+_WAIT_US = 20  # of a device, for a number; a CPU has passed over `LARGE` elements then
 
 
 def is_of_kernels(node: Node) -> bool:
@@ -52,8 +53,10 @@ def why_not_control(node: Node, has_kernel: Callable[[Node], bool]) -> str:
     if deciding is not None:
         most = _most_of_run(node)
         if most < LARGE:
+            us = -(-most * _WAIT_US // LARGE)
             return (f"it has arrays of sizes that the run decides, of up to {most:,} elements: a "
-                    f"CPU does a pass over {LARGE:,} while a device waits for them and launches")
+                    f"CPU is faster, which passes over them in some {us} us, where a device waits "
+                    f"{_WAIT_US} us for each size, and launches")
         what = "decides, for which loops have no kernels" if deciding is not calls else (
             "has to know, a library's")
         return f"it has arrays of sizes that {deciding.op}{_at(deciding)} {what}"
@@ -65,7 +68,7 @@ def why_not_control(node: Node, has_kernel: Callable[[Node], bool]) -> str:
         return f"{missing.op}{_at(missing)} inside has none"
     least = _least(node)
     return (f"it goes through elements one by one, beside arrays of fewer than {least:,}: a CPU "
-            f"takes some nanoseconds for each, a device some hundred")
+            f"is faster, which takes some nanoseconds for each, a device some hundred")
 
 
 def is_small_control(node: Node) -> bool:

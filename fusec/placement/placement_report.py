@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fusec.codegen import backends
@@ -27,13 +27,13 @@ def placement_lines(placed: Placed) -> list[str]:
         return lines
     lines += [line for node in _by_device(placed) for line in _node_lines(placed, node)]
     transfers = placed.partition().transfers
-    return lines + [_transfer_line(t) for t in transfers] + _notes(transfers)
+    return lines + [_transfer_line(t) for t in transfers] + _notes(placed)
 
 
-def _notes(transfers: Sequence[Transfer]) -> list[str]:
-    """What is slower than it should be on devices that take part in them."""
-    types = dict.fromkeys(name.type for t in transfers for name in (t.source, t.target))
-    kinds = filter(None, map(backends.kind_of, types))
+def _notes(placed: Placed) -> list[str]:
+    """What is slower than it should be on devices that have a part of it."""
+    devices = placed.placement.simulation.devices.values()
+    kinds = filter(None, map(backends.kind_of, dict.fromkeys(d.name.type for d in devices)))
     return [note for kind in kinds for note in kind.notes()]
 
 

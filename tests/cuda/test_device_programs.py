@@ -11,6 +11,7 @@ import numpy as np
 import optree
 import pytest
 from fake_cupy import as_gpu
+from fake_streams import Graph
 
 import fusec
 from fusec.codegen import backends
@@ -202,6 +203,25 @@ def test_iterations_are_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls["graph"] * 48 > 850  # of 1,000 launches
     assert calls["captured"] <= 2 and not calls["to device"] and not calls["to host"]
     np.testing.assert_array_equal(got, fusec.jit(heat)(u.copy(), np.int64(1000)))
+
+
+def test_two_graphs_are_under_way_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that who interrupts does not wait for all that was asked for."""
+    ends: list[Any] = []
+    most = 0
+
+    def launch(self: Graph, stream: Any = None) -> None:
+        nonlocal most
+        ask(self, stream)
+        ends.append(self.streams.driver.streams.record(stream.ptr))
+        most = max(most, sum(not end.is_done for end in ends))
+
+    ask = Graph.launch
+    monkeypatch.setattr(Graph, "launch", launch)
+    u = RNG.uniform(0, 1, 300)
+    with as_gpu(monkeypatch) as cupy:
+        fusec.jit(heat)(cupy.asarray(u), np.int64(2000))
+    assert len(ends) > 10 and most == 2
 
 
 def test_iterations_without_waits_are_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,10 @@ extern "C" __global__ void vote(const int *x, unsigned *y) {
   y[threadIdx.x * 4 + 2] = first;
   y[threadIdx.x * 4 + 3] = odds;
 }
+extern "C" __global__ void same(const int *x, unsigned *y) {
+  y[threadIdx.x * 2] = __match_any_sync(0xffffffffu, x[threadIdx.x]);
+  y[threadIdx.x * 2 + 1] = __match_any_sync(0xffffffffu, (unsigned long long)x[threadIdx.x] << 40);
+}
 extern "C" __global__ void neighbours(int *x) {  // a warp alone needs no barrier of the block
   __shared__ int line[64];
   line[threadIdx.x] = x[threadIdx.x];
@@ -138,6 +142,10 @@ def test_warps(seed: int) -> None:
         assert (warp[:, 0] == sum(1 << i for i in range(32) if lanes[i] & 1)).all()
         assert (warp[:, 1] == 2 * (lanes > 5).any() + 1).all()
         assert (warp[:, 2] == lanes[0]).all() and (warp[:, 3] == (x & 1).sum()).all()
+    same = run("same", 1, 96, x, np.zeros((96, 2), np.uint32))[1].reshape(3, 32, 2)
+    for warp, lanes in zip(same, x.reshape(3, 32), strict=True):
+        masks = (lanes[:, None] == lanes) @ (1 << np.arange(32))
+        assert (warp == masks[:, None]).all()
     assert (run("neighbours", 1, 64, x[:64])[0] == x[:64].reshape(32, 2)[:, ::-1].ravel()).all()
 
 

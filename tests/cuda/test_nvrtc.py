@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,19 @@ def test_without_nvrtc_the_error_says_what_to_install(monkeypatch: pytest.Monkey
     assert not nvrtc.is_available()
     with pytest.raises(NoNvrtcError, match="pip install nvidia-cuda-nvrtc-cu12"):
         nvrtc.compile(CudaModule("", ()), "sm_80")
+
+
+def test_the_older_of_two_packages_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the one that the extra installs others' packages bring one of a later CUDA, whose code
+    an older driver refuses."""
+    for place in ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12"):
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).touch()
+    package = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: package)
+    assert [Path(p).name for p in nvrtc._places()][:2] == ["libnvrtc.so.12", "libnvrtc.so.13"]
 
 
 LOG = """

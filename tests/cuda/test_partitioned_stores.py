@@ -94,4 +94,23 @@ def test_five_launches(monkeypatch: pytest.MonkeyPatch) -> None:
         jitted(*there)
         cupy.calls.clear()
         np.testing.assert_array_equal(jitted(*there).get(), add(np.zeros(50), *args))
-        assert launched(cupy) == 7, "the zeros, the indices, and five"
+        assert launched(cupy) == 6, "the zeros, and five, of which the first checks the indices"
+
+
+def test_a_wrong_index_of_a_prepared_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found where it is used, and the argument stays as it was."""
+    z, i, w = np.ones(50), RNG.integers(0, 50, POINTS), RNG.normal(size=POINTS)
+    wrong = i.copy()
+    wrong[POINTS // 2] = 50
+    for deterministic in (True, False):
+        with config.override(deterministic=deterministic), as_gpu(monkeypatch) as cupy:
+            cupy.pool.keeps = True
+            jitted, there = fusec.jit(add), cupy.asarray(z)
+            for _ in range(3):
+                np.testing.assert_allclose(
+                    jitted(cupy.asarray(z), cupy.asarray(i), cupy.asarray(w)).get(),
+                    add(z.copy(), i, w), rtol=1e-9)
+            assert jitted.traces[0].gpu_call.function is not None
+            with pytest.raises(IndexError, match="index 50 is out of bounds"):
+                jitted(there, cupy.asarray(wrong), cupy.asarray(w))
+            np.testing.assert_array_equal(there.get(), z)

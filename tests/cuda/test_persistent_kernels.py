@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import time
@@ -260,6 +261,18 @@ def test_ctrl_c_ends_a_kernel(n: int, gpu: bool, monkeypatch: pytest.MonkeyPatch
     assert time.perf_counter() - raised[0] < 5.0  # of the emulated device; a GPU is a thousandth
 
 
+@pytest.mark.parametrize("n", [12, 20_000, 4_000_000])
+def test_a_kernel_looks_soon_whether_it_is_to_end(n: int) -> None:
+    """By the figures of an H200, within a tenth of a second, at any size."""
+    (control,) = fusec.jit(endless, device=DEVICE).concrete(np.zeros(n)).control
+    us = re.search(r"an iteration is estimated at (\S+) us", control.reason)
+    cost = re.search(r"spent \+= (\d+);", control.asm["cu"])
+    most = re.search(r"spent >= (\d+)\)", control.asm["cu"])
+    assert us and cost and most
+    iterations = -(-int(most[1]) // int(cost[1]))
+    assert iterations <= 64 and iterations * float(us[1]) < 0.1 * 1e6
+
+
 def _interrupted(g: Any, x: Any) -> None:
     """The second time the call is prepared, on a GPU."""
     g.concrete(x)
@@ -357,6 +370,14 @@ def test_explain_says_what_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "BLOCK_BARRIER_US", 1e6)
     text = str(fusec.explain(fusec.jit(heat, device=DEVICE), u, np.int64(3)))
     assert "text that launches" in text and "not one for all iterations: an iteration is" in text
+
+
+def test_what_follows_a_loop_is_no_part_of_an_iteration() -> None:
+    """The argument gets its values once; an iteration reads and writes an array."""
+    u = np.zeros((2048, 2048))
+    text = str(fusec.explain(fusec.jit(heat, device=DEVICE), u, np.int64(3)))
+    us = choice.GRID_BARRIER_US + 2 * u.nbytes / (1e3 * choice.STAYING_GBS)
+    assert f"an iteration is estimated at {us:.2g} us" in text
 
 
 @pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC: of the extra cuda")

@@ -95,6 +95,17 @@ def test_loops_launch_kernels(
     assert f"loops on GPU 0 launch kernels one by one, as CUDA makes no graph: {error}" in text
 
 
+@pytest.mark.usefixtures("launched")
+def test_loops_over_arrays_of_the_gpu_say_so(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is sent to a device there."""
+    f, x, n = fusec.jit(heat), cupy.asarray(X[0]), np.int64(60)
+    raises(monkeypatch, Stream, "begin_capture", UNSUPPORTED)
+    f(x, n)
+    assert f"one by one, as CUDA makes no graph: {UNSUPPORTED}" in str(fusec.explain(f, x, n))
+
+
 def test_memory_that_runs_out_later(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
     """After graphs were launched; those of other memory stay."""
     f, x = fusec.jit(softmax), cupy.asarray(X)

@@ -341,14 +341,25 @@ class CupyDriver:
 
     def wait(self) -> None:
         """See `Driver.wait`: Python is asked again and again, at first without a pause."""
+        self.reach(self.mark())
+        self.synchronize()
+
+    def mark(self) -> Any:
+        """See `Driver.mark`: an event; None in a graph of the program's own."""
+        if self.is_capturing(self.stream):
+            return None
         with self.device, self.faults.naming():
             passed = self.cupy.cuda.Event(disable_timing=True)
             passed.record(self.stream)
-            start = time.perf_counter()
-            while not passed.done:
+        return passed
+
+    def reach(self, mark: Any) -> None:
+        """See `Driver.reach`."""
+        start = time.perf_counter()
+        with self.device, self.faults.naming():
+            while mark is not None and not mark.done:
                 if time.perf_counter() - start > _IMPATIENT:
                     time.sleep(_IMPATIENT / 4)
-        self.synchronize()
 
     def synchronize(self) -> None:
         """Wait for all that has been asked for; a kernel's fault is raised here."""

@@ -85,6 +85,12 @@ class Driver(Protocol):
     def wait(self) -> None:
         """The same, while Python's handlers of signals run: for what may take long."""
 
+    def mark(self) -> Any:
+        """Now, as the device's work goes; None: nobody can wait for it."""
+
+    def reach(self, mark: Any) -> None:
+        """Wait until the device has come to a mark, while handlers run."""
+
     def resident_blocks(
         self, loaded: Any, kernel: CudaKernel, threads: int, shared_bytes: int
     ) -> int:

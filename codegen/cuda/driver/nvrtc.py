@@ -170,17 +170,19 @@ def _library() -> Any:
 
 
 def _places() -> Iterator[str]:
-    """Where the library may be: in a Python package, in a toolkit, where the system looks."""
+    """Where the library may be: in a Python package, in a toolkit, where the system looks.  Of two
+    packages the older goes first: older drivers load its code."""
     package = importlib.util.find_spec("nvidia")
     folders = [Path(p) for p in (package.submodule_search_locations or ())] if package else []
     for folder in folders:
         for pattern in ("*/lib/libnvrtc.so.*", "*/bin/nvrtc64_*.dll", "*/bin/*/nvrtc64_*.dll"):
-            yield from (str(p) for p in sorted(folder.glob(pattern)) if "alt" not in p.name)
+            found = sorted(folder.glob(pattern), key=lambda path: path.name)
+            yield from (str(p) for p in found if "alt" not in p.name)
     toolkit = os.environ.get("CUDA_PATH")
     if toolkit:
         yield from (str(Path(toolkit, "lib64", name)) for name in _NAMES)
-    found = ctypes.util.find_library("nvrtc")
-    yield from filter(None, (found, *_NAMES))
+    known = ctypes.util.find_library("nvrtc")
+    yield from filter(None, (known, *_NAMES))
 
 
 def _check(result: int) -> None:

@@ -67,7 +67,7 @@ HIDDEN char _end[];
 // ---- the state: one launch at a time -------------------------------------------------------------------
 
 enum State : u8 { FRESH, READY, WAITING, LEFT };
-enum What { SYNC, BALLOT, IDX, UP, DOWN, XOR, BLOCK = 100, GRID };
+enum What { SYNC, BALLOT, MATCH, IDX, UP, DOWN, XOR, BLOCK = 100, GRID };
 struct Thread {
   void *stack_pointer;
   char *stack;
@@ -428,6 +428,16 @@ static void shuffle(Thread *warp, u32 count, u32 lane) {
   else __builtin_memset(to->out, 0xa5, (u64)to->size);
 }
 
+// The lanes that have the bytes of this one.
+static u32 matches(const Thread *warp, u32 count, u32 mask, u32 lane) {
+  u32 same = 0;
+  for (u32 i = 0; i < count; i++)
+    if (mask >> i & 1 && warp[i].state != LEFT && warp[i].size == warp[lane].size &&
+        !__builtin_memcmp(warp[i].in, warp[lane].in, (u64)warp[lane].size))
+      same |= 1u << i;
+  return same;
+}
+
 // Whether all that the mask names, and that have not left, wait for the same.
 static bool is_met(Thread *warp, u32 count, const Thread *first) {
   for (u32 i = 0; i < count; i++) {
@@ -444,13 +454,18 @@ static void meet(Thread *warp, u32 count, u32 mask, int what, u32 number) {
   u32 ballot = 0;
   for (u32 i = 0; i < count; i++)
     if (mask >> i & 1 && warp[i].state == WAITING && warp[i].number) ballot |= 1u << i;
+  u32 answers[WARP];
+  for (u32 i = 0; i < count; i++)
+    answers[i] = what == MATCH && mask >> i & 1 && warp[i].state == WAITING
+                     ? matches(warp, count, mask, i)
+                     : ballot;
   if (what >= IDX)
     for (u32 i = 0; i < count; i++)
       if (mask >> i & 1 && warp[i].state == WAITING) shuffle(warp, count, i);
   if (what == SYNC) warp_epochs[number]++;
   for (u32 i = 0; i < count; i++)
     if (mask >> i & 1 && warp[i].state == WAITING) {
-      warp[i].answer = ballot;
+      warp[i].answer = answers[i];
       warp[i].state = READY;
     }
 }

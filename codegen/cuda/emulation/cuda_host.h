@@ -73,7 +73,7 @@ FUSEC_HOST __attribute__((const)) uint3 fusec_host_grid_size();
 // ---- waiting for other threads -----------------------------------------------------------------------
 // A barrier is known by its line: threads that wait at different lines wait at different barriers.
 
-enum { FUSEC_SYNC, FUSEC_BALLOT, FUSEC_IDX, FUSEC_UP, FUSEC_DOWN, FUSEC_XOR };
+enum { FUSEC_SYNC, FUSEC_BALLOT, FUSEC_MATCH, FUSEC_IDX, FUSEC_UP, FUSEC_DOWN, FUSEC_XOR };
 FUSEC_HOST void fusec_host_block_barrier(int line);
 FUSEC_HOST void fusec_host_team_barrier(int line, unsigned count);  // of the first threads
 FUSEC_HOST void fusec_host_grid_barrier(int line);
@@ -92,6 +92,7 @@ FUSEC_HOST void fusec_host_trap(int line);
 #define __ballot_sync(mask, p) fusec_host_warp(__LINE__, FUSEC_BALLOT, mask, (p) ? 1 : 0, 32, 0, 0, 0)
 #define __any_sync(mask, p) (__ballot_sync(mask, p) != 0)
 #define __all_sync(mask, p) (__ballot_sync(mask, !(p)) == 0)
+#define __match_any_sync(mask, x) fusec_host_match(__LINE__, mask, x)
 #define __shfl_sync(...) fusec_host_shuffle(__LINE__, FUSEC_IDX, __VA_ARGS__)
 #define __shfl_up_sync(...) fusec_host_shuffle(__LINE__, FUSEC_UP, __VA_ARGS__)
 #define __shfl_down_sync(...) fusec_host_shuffle(__LINE__, FUSEC_DOWN, __VA_ARGS__)
@@ -102,6 +103,10 @@ FUSEC_HOST void fusec_host_trap(int line);
 
 FUSEC_WORD void fusec_host_sync_warp(int line, unsigned mask = 0xffffffffu) {
   fusec_host_warp(line, FUSEC_SYNC, mask, 0, 32, 0, 0, 0);
+}
+template <class T> FUSEC_WORD unsigned fusec_host_match(int line, unsigned mask, T value) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "CUDA matches values of 4 or 8 bytes");
+  return fusec_host_warp(line, FUSEC_MATCH, mask, 0, 32, &value, 0, sizeof(T));
 }
 template <class T>
 FUSEC_WORD T fusec_host_shuffle(int line, int what, unsigned mask, T value, int lane, int width = 32) {

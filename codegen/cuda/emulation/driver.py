@@ -160,6 +160,12 @@ class EmulatedDriver:
 
     wait = synchronize  # between slices of a kernel handlers run
 
+    def mark(self) -> None:
+        """None: work is done when somebody waits for all of it."""
+
+    def reach(self, mark: Any) -> None:
+        """See `Driver.reach`."""
+
     def resident_blocks(
         self, loaded: EmulatedModule, kernel: CudaKernel, threads: int, shared_bytes: int
     ) -> int:

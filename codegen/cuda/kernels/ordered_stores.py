@@ -8,7 +8,8 @@ otherwise, by blocks that own places; else one thread, point after point.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
@@ -160,25 +161,40 @@ class OwnerKernel(KernelWriter):
     def _store_mine(
         self, stage: Stage, key: str, mine: str, addresses: dict[int, str], arrays: dict[int, str]
     ) -> None:
+        """For an address, its first thread."""
         em, last = self.em, self.em.fresh("leads")
         em.line(f"bool {last} = {mine};")
         with em.block(f"for (int j = 0; {last} && j < int(threadIdx.x); ++j)"):
             em.line(f"{last} = shared_load(&keys[j]) != {key};")
         with em.block(f"if ({last})"):
-            for s in stage.stores:
-                dtype = self.form.operands[s.access].dtype
-                value = em.fresh("value")
-                begin = f"load<{memory_type(dtype)}>({addresses[s.access]})" if s.combine else (
-                    f"shared_load(&{arrays[s.access]}[threadIdx.x])")
-                em.line(f"{type_name(dtype)} {value} = {_held(dtype, begin)};")
-                with em.block(f"for (int j = int(threadIdx.x); j < {OWNER_THREADS}; ++j)"), \
-                        em.block(f"if (shared_load(&keys[j]) == {key})"):
-                    new = em.value(dtype, _held(dtype, f"shared_load(&{arrays[s.access]}[j])"))
-                    if s.combine:
-                        new = emit_operation(em, s.combine, dtype, [CudaValue(value, dtype), new])
-                    em.line(f"{value} = {new};")
-                em.line(f"store<{memory_type(dtype)}>({addresses[s.access]}, "
-                        f"{in_memory(CudaValue(value, dtype))});")
+            self.store_all(stage, addresses, arrays, key)
+
+    def store_all(
+        self, stage: Stage, addresses: dict[int, str], arrays: dict[int, str], same: str
+    ) -> None:
+        """What the tile's points with this thread's address say; see `each_of`."""
+        em = self.em
+        for s in stage.stores:
+            dtype, array = self.form.operands[s.access].dtype, arrays[s.access]
+            value = em.fresh("value")
+            begin = f"load<{memory_type(dtype)}>({addresses[s.access]})" if s.combine else (
+                f"shared_load(&{array}[threadIdx.x])")
+            em.line(f"{type_name(dtype)} {value} = {_held(dtype, begin)};")
+            with self.each_of(same):
+                new = em.value(dtype, _held(dtype, f"shared_load(&{array}[j])"))
+                if s.combine:
+                    new = emit_operation(em, s.combine, dtype, [CudaValue(value, dtype), new])
+                em.line(f"{value} = {new};")
+            em.line(f"store<{memory_type(dtype)}>({addresses[s.access]}, "
+                    f"{in_memory(CudaValue(value, dtype))});")
+
+    @contextmanager
+    def each_of(self, same: str) -> Iterator[None]:
+        """The points ``j`` from this thread's on with its address, in order: those with its key."""
+        em = self.em
+        with em.block(f"for (int j = int(threadIdx.x); j < {OWNER_THREADS}; ++j)"), \
+                em.block(f"if (shared_load(&keys[j]) == {same})"):
+            yield
 
     def geometry(self) -> Geometry:
         def layout(form: LoopForm) -> Layout:

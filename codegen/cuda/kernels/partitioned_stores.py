@@ -1,13 +1,13 @@
 """Stores of many points at computed indices, in the order of the points, by all of a GPU.
 
 Places belong to owners, by a hash of their addresses, and points are sorted by owners first: a pass
-of a stable radix sort, whose digit is the owner.  Then a block does the points of each owner.
+of a stable radix sort, whose digit is the owner.  Then a warp does the points of each owner.
 
 1. `CountKernel`: each block counts the owners of a chunk of points.
 2. `OffsetKernel`: for each owner, where the points of each chunk begin among those of the owner.
 3. `BaseKernel`: where the points of each owner begin.
 4. `SortKernel`: each block puts the addresses and values of its chunk there, in their order.
-5. `JoinKernel`: each block does what the points of an owner say, in their order.
+5. `JoinKernel`: each warp does what the points of an owner say, in their order.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fusec.core.records import replace
 
 from ...kernels.loop_ir import Stage, Store
 from ...kernels.specialise import LoopForm
+from ..module import WARP
 from ..scalars.emitter import CudaValue, memory_type
 from .launch_plan import Geometry, Layout
 from .nest_kernel import KernelWriter, ThreadPoint, in_memory
@@ -115,13 +116,13 @@ class _Sorting(KernelWriter):
 
     def geometry(self) -> Geometry:
         def layout(form: LoopForm) -> Layout:
-            return Layout(self.blocks, (OWNER_THREADS, 1), form.points,
+            return Layout(self.blocks, (self.threads, 1), form.points,
                           partials=_HEAD + _bytes_of_points(form),
                           row_points=_points_of_a_chunk(form))
 
         return layout
 
-    blocks = CHUNKS
+    blocks, threads = CHUNKS, OWNER_THREADS
 
 
 _HEAD = _WORD * (OWNERS * CHUNKS + OWNERS + 64)  # bytes before the sorted points
@@ -179,12 +180,12 @@ class BaseKernel(_Sorting):
 
 
 class SortKernel(_Sorting):
-    """A thread's rank among those of a tile with its owner is their number before it."""
+    """Warps take turns, in each of which a thread's rank among those with its owner is their number
+    before it."""
 
     def body(self) -> None:
         em, stage = self.em, self.stage_of_points
         self.words("next", OWNERS)
-        self.words("owners", OWNER_THREADS)
         with em.block(f"for (int o = int(threadIdx.x); o < {OWNERS}; o += {OWNER_THREADS})"):
             em.line(f"shared_store(&next[o], load<i32>({self.base('o')}) + "
                     f"load<i32>({self.count('o', 'blockIdx.x')}));")
@@ -192,27 +193,24 @@ class SortKernel(_Sorting):
             loads = self._loads(stage, place)
             key = self.address(place, loads)
             owner = self.owner(key)
-            em.line("__syncthreads();")
-            em.line(f"shared_store(&owners[threadIdx.x], {place.valid} ? {owner} : -1);")
-            em.line("__syncthreads();")
-            rank, after = self._rank(owner)
-            at = em.named("i32", f"shared_load(&next[{owner}]) + {rank}", "to")
+            at = self._place(owner, str(place.valid))
             with em.block(f"if ({place.valid})"):
                 em.line(f"store<u64>({self.sorted_word(0, at)}, {key});")
                 self._store_values(stage, replace(place, memo=dict(place.memo)), loads, at)
-            em.line("__syncthreads();")
-            em.line(f"if ({place.valid} && {after} == 0) "
-                    f"shared_store(&next[{owner}], {at} + 1);")
 
-    def _rank(self, owner: str) -> tuple[str, str]:
-        """How many of the tile's threads before and after this one have its owner."""
-        em, rank, after = self.em, self.em.fresh("rank"), self.em.fresh("after")
-        em.line(f"i32 {rank} = 0, {after} = 0;")
-        with em.block(f"for (int j = 0; j < {OWNER_THREADS}; ++j)"):
-            em.line(f"const bool is_same = shared_load(&owners[j]) == {owner};")
-            em.line(f"{rank} += is_same && j < int(threadIdx.x);")
-            em.line(f"{after} += is_same && j > int(threadIdx.x);")
-        return rank, after
+    def _place(self, owner: str, valid: str) -> str:
+        """Where this thread's point goes: behind those of its owner before it."""
+        em, at = self.em, self.em.fresh("to")
+        same = em.named("u32", f"__match_any_sync(0xffffffffu, {valid} ? {owner} : -1)", "same")
+        em.line(f"i32 {at} = __popc({same} & ((1u << (threadIdx.x % {WARP})) - 1u));")
+        with em.block(f"for (int warp = 0; warp < {OWNER_THREADS // WARP}; ++warp)"):
+            em.line("__syncthreads();")
+            with em.block(f"if (int(threadIdx.x) / {WARP} == warp)"):
+                em.line(f"if ({valid}) {at} += shared_load(&next[{owner}]);")
+                em.line("__syncwarp();")
+                em.line(f"if ({valid} && {same} >> (threadIdx.x % {WARP}) == 1u) "
+                        f"shared_store(&next[{owner}], {at} + 1);")
+        return at
 
     def _store_values(
         self, stage: Stage, place: ThreadPoint, loads: dict[int, str], at: str
@@ -225,29 +223,39 @@ class SortKernel(_Sorting):
 
 
 class JoinKernel(OwnerKernel, _Sorting):
-    """A block for each owner: see `OwnerKernel`, of whose tiles all points are the block's."""
+    """A warp for each owner.
 
-    blocks = OWNERS
+    Of the points of a tile with one address the first thread does all, in the order of the points.
+    """
+
+    blocks, threads, max_threads = OWNERS, WARP, WARP
 
     def body(self) -> None:
         em, stage = self.em, self.stage_of_points
-        self.head.append(f"__shared__ u64 keys[{OWNER_THREADS}];")
-        self.shared_bytes = 8 * OWNER_THREADS
         arrays = {s.access: self._array(s, n) for n, s in enumerate(stage.stores)}
         begin = em.named("i32", f"load<i32>({self.base('blockIdx.x')})", "begin")
         end = em.named("i32", f"load<i32>({self.base('blockIdx.x + 1')})", "end")
-        with em.block(f"for (i32 tile = {begin}; tile < {end}; tile += {OWNER_THREADS})"):
+        with em.block(f"for (i32 tile = {begin}; tile < {end}; tile += {WARP})"):
             at = em.named("i32", "tile + i32(threadIdx.x)", "at")
             mine = em.named("bool", f"{at} < {end}", "mine")
             key = em.named("u64", f"{mine} ? load<u64>({self.sorted_word(0, at)}) : 0", "key")
-            em.line("__syncthreads();")
-            em.line(f"shared_store(&keys[threadIdx.x], {key});")
+            same = em.named("u32", f"__match_any_sync(0xffffffffu, {key})", "same")
+            em.line("__syncwarp();")
             with em.block(f"if ({mine})"):
                 for number, s in enumerate(stage.stores):
                     em.line(f"shared_store(&{arrays[s.access]}[threadIdx.x], "
                             f"{self._sorted(number, s, at)});")
-            em.line("__syncthreads();")
-            self._store_mine(stage, key, mine, self._addresses(stage, key), arrays)
+            em.line("__syncwarp();")
+            with em.block(f"if ({mine} && ({same} & ((1u << threadIdx.x) - 1u)) == 0)"):
+                self.store_all(stage, self._addresses(stage, key), arrays, same)
+
+    @contextmanager
+    def each_of(self, same: str) -> Iterator[None]:
+        """See `OwnerKernel.each_of`: ``same`` is a mask of lanes."""
+        em, rest = self.em, self.em.fresh("rest")
+        with em.block(f"for (u32 {rest} = {same}; {rest} != 0; {rest} &= {rest} - 1)"):
+            em.line(f"const int j = __ffs(int({rest})) - 1;")
+            yield
 
     def _sorted(self, number: int, store: Store, at: str) -> CudaValue | str:
         kind = memory_type(self.form.operands[store.access].dtype)

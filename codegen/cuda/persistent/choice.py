@@ -61,7 +61,8 @@ def choose(program: StructuredProgram, made: ProgramKernel) -> ChosenWay:
     work = max(map(_threads, static), default=1)
     in_one = work <= MOST_IN_ONE_BLOCK and len(static) == len(made.grids)
     barrier, rate = (BLOCK_BARRIER_US, BLOCK_GBS) if in_one else (GRID_BARRIER_US, STAYING_GBS)
-    moved, looks = sum(_bytes(grid.form) for grid in static), _looks(program)
+    repeated = [grid for grid in static if grid.is_repeated]
+    moved, looks = sum(_bytes(grid.form) for grid in repeated), _looks(program)
     return ChosenWay(made.barriers * barrier + moved / (1e3 * rate),
                   LAUNCH_US * made.launches + moved / (1e3 * GRID_GBS) + looks * LOOK_US,
                   made.launches, looks, program.has_loops,

@@ -99,13 +99,15 @@ class NestGrid:
     """The grid of a nest's function, and its arguments that are numbers, at sizes.
 
     ``limits``: upper bounds of sizes that the kernel itself knows only while it runs; None where a
-    call knows all.
+    call knows all.  ``is_repeated``: it is inside a loop.
     """
 
     def __init__(
-        self, form: CudaForm, function: DeviceNest, limits: Bindings | None = None
+        self, form: CudaForm, function: DeviceNest, limits: Bindings | None = None,
+        is_repeated: bool = True,
     ) -> None:
         self.form, self.function, self.limits = form, function, limits
+        self.is_repeated = is_repeated
         self._last: tuple[LoopForm, Layout] | None = None
 
     @property

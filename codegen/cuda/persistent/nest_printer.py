@@ -32,7 +32,7 @@ def call_nest(
     kernel.nests += 1
     kernel.operations = max(kernel.operations, form.kernel.operations)
     for function in kernel.functions.of(form):
-        grid = NestGrid(form, function, limits)
+        grid = NestGrid(form, function, limits, kernel.loops > 0)
         kernel.grids.append(grid)
         if not grid.is_of_call and grid.shared_bytes({}) > MOST_SHARED:
             raise NotNativeError("more shared memory than a block has")

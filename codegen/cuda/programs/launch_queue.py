@@ -3,12 +3,13 @@
 A loop launches the same kernels at the same addresses again and again: with arrays that change
 places, every second iteration.  What a queue is given is held back until the host has to look, or
 copies something, or `MOST` launches wait; a sequence that has come before is then one graph of the
-driver's (a CUDA graph), where that has graphs.
+driver's (a CUDA graph), where that has graphs.  Before another the host waits for the last but one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from fusec.core import timeline
 from fusec.core.records import dataclass, field
@@ -18,6 +19,7 @@ from ..driver.driver import Driver
 Launch = Callable[[], None]
 MOST, ENOUGH = 128, 48  # launches of one graph; of one that ends with an iteration
 FEWEST = 3  # launches that are worth a graph
+MOST_UNDER_WAY = 2  # sequences that the host is ahead of the device: who interrupts waits for them
 _USES = 2  # of a sequence, the last of which makes the graph
 _REMEMBERED = 32  # sequences of a program
 
@@ -61,20 +63,27 @@ class LaunchQueue:
         self._joined = joined
         self._waiting: list[Launch] = []
         self._turns = 0  # since the last flush
+        self._marks: list[Any] = []  # behind the sequences that may be under way
 
     def turn(self) -> None:
         """An iteration ends: sequences of an even number of them are the same again sooner."""
         self._turns += 1
         if len(self._waiting) >= ENOUGH and self._turns % 2 == 0:
-            self.flush()
+            self._go_on()
 
     def add(self, launches: Sequence[Launch]) -> None:
         self._waiting += launches
         if len(self._waiting) >= MOST:
-            self.flush()
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self.flush()
+        self._marks.append(self._joined.driver.mark())
 
     def flush(self) -> None:
         """Ask for what waits."""
+        if len(self._marks) >= MOST_UNDER_WAY:
+            self._joined.driver.reach(self._marks.pop(0))
         waiting, self._waiting, self._turns = tuple(self._waiting), [], 0
         if waiting:
             self._joined.ask(waiting)

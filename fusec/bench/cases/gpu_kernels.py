@@ -16,15 +16,17 @@ FUSEC_ROLE = AS_USERS
 
 @dataclass(frozen=True)
 class KernelCase:
-    """A function, and the shapes of its arguments."""
+    """A function, and the shapes of its arguments; those of ``indices`` are of integers."""
 
     name: str
     function: Callable[..., Any]
     shapes: tuple[tuple[int, ...], ...]
+    indices: frozenset[int] = frozenset()
 
     def args(self, dtype: str) -> list[np.ndarray]:
         """Arrays without contents."""
-        return [np.empty(shape, dtype) for shape in self.shapes]
+        return [np.empty(shape, np.int64 if number in self.indices else dtype)
+                for number, shape in enumerate(self.shapes)]
 
 
 def double_plus_1(x: np.ndarray) -> Any:
@@ -75,6 +77,11 @@ def sums_of_columns(x: np.ndarray) -> Any:
     return x.sum(axis=0)
 
 
+def scatter_add(sums: np.ndarray, places: np.ndarray, x: np.ndarray) -> Any:
+    np.add.at(sums, places, x)
+    return sums
+
+
 CASES = (
     KernelCase("double_plus_1", double_plus_1, ((200_000_000,),)),
     KernelCase("exp_sin_log", exp_sin_log, ((20_000_000,),)),
@@ -89,4 +96,6 @@ CASES = (
     KernelCase("nearest of 10 centres", nearest_centre, ((100_000, 2), (10, 2))),
     KernelCase("columns 65536 x 512", sums_of_columns, ((65_536, 512),)),
     KernelCase("columns 1048576 x 32", sums_of_columns, ((1_048_576, 32),)),
+    KernelCase("scatter of 10^7 into 10^5", scatter_add,
+               ((100_000,), (10_000_000,), (10_000_000,)), frozenset({1})),
 )

@@ -12,19 +12,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
+
 from ....kernels.loop_ir import Reduction, Stage, walk
 from ....kernels.specialise import LoopForm
 from ...scalars.emitter import BOOL, CudaValue, memory_type, type_name
 from ..launch_plan import Geometry, Layout
 from ..nest_kernel import ThreadPoint, in_memory
 from .accumulators import CudaAccumulator, declare, join
-from .columns import COLUMNS, MAX_GROUPS, ColumnKernel, may_share_rows
+from .columns import COLUMNS, MAX_GROUPS, ColumnKernel, may_share_rows, rows_at_once
 from .full_reductions import BYTES_OF_A_PARTIAL
 
 MANY_BLOCKS = 1024  # several for each multiprocessor of any GPU
 MOST_PARTS = 128  # where each of them joins those of an earlier stage
 LEAST_ROWS = 32 * MAX_GROUPS  # of a part: fewer are not worth a partial result
 LEAST_PARTS = 4  # fewer are not worth a launch
+# Parts whose loads a thread has in flight: with nothing left to do but to join them, and before it
+# goes over rows, which need its registers.
+PARTS_AT_ONCE, PARTS_BEFORE_ROWS_AT_ONCE = 16, 4
 
 
 def parts_of(form: LoopForm) -> int:
@@ -77,6 +82,16 @@ class ColumnPartKernel(ColumnKernel):
         self.needed = _reductions_read(form.nest.stages[self.first:number + 1])
         self.every = [r for stage in form.nest.stages for r in stage.reductions]
 
+    @property
+    def elements(self) -> int:
+        return self.parts_at_once if self.is_last else (
+            rows_at_once(self.form.nest.stages[self.number]))
+
+    @property
+    def parts_at_once(self) -> int:
+        """Whose loads a thread has in flight."""
+        return PARTS_AT_ONCE if self.is_last else PARTS_BEFORE_ROWS_AT_ONCE
+
     @contextmanager
     def column_blocks(self, columns: str) -> Iterator[None]:
         parts, index, em = self.param(("chunks",), self.index_kind, "parts"), self.index, self.em
@@ -128,18 +143,36 @@ class ColumnPartKernel(ColumnKernel):
             return
         em, parts = self.em, self.param(("chunks",), self.index_kind, "parts")
         accs = [declare(em, r) for r in reductions]
-        em.line("#pragma unroll 8")
-        with em.block(f"for ({self.index} p = threadIdx.y; p < {parts}; p += blockDim.y)"):
-            for acc in accs:
-                join(em, acc, *(self._other(acc, half) for half in range(len(acc.variables))))
+        each = f"for (int k = 0; k < {self.parts_at_once}; ++k)"
+        with em.block(f"for ({self.index} p = threadIdx.y; p < {parts}; "
+                      f"p += {self.parts_at_once} * blockDim.y)"):
+            others = [[self._others(dtype) for _, dtype in acc.variables] for acc in accs]
+            em.line("#pragma unroll")
+            with em.block(each):
+                em.line(f"const {self.index} q = p + k * blockDim.y < {parts} ? "
+                        f"p + k * blockDim.y : {parts} - 1;")
+                for acc, names in zip(accs, others, strict=True):
+                    for half, name in enumerate(names):
+                        em.line(f"{name}[k] = {self._other(acc, half)};")
+            em.line("#pragma unroll")
+            with em.block(each), em.block(f"if (p + k * blockDim.y < {parts})"):
+                for acc, names in zip(accs, others, strict=True):
+                    join(em, acc, *(f"{name}[k]" for name in names))
         self.join_groups(accs)
         for acc in accs:
             self.reduced[acc.reduction.number] = acc.result(em)
 
+    def _others(self, dtype: np.dtype) -> str:
+        """Room for as many partial results as are asked for before a thread waits."""
+        name = self.em.fresh("others")
+        self.em.line(f"{type_name(dtype)} {name}[{self.parts_at_once}];")
+        return name
+
     def _other(self, acc: CudaAccumulator, half: int) -> str:
+        """The partial result of the part ``q``, or its position."""
         dtype = acc.variables[half][1]
-        text = f"load<{memory_type(dtype)}>({self._partial('p', acc.reduction, half)})"
-        return self.em.named(type_name(dtype), f"{text} != 0" if dtype == BOOL else text, "other")
+        text = f"load<{memory_type(dtype)}>({self._partial('q', acc.reduction, half)})"
+        return f"{text} != 0" if dtype == BOOL else text
 
     def geometry(self) -> Geometry:
         def layout(form: LoopForm) -> Layout:

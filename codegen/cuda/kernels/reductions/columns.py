@@ -27,7 +27,9 @@ from .scans import joined, scans_of
 COLUMNS = WARP  # of a block
 MAX_GROUPS = 16
 MAX_SCRATCH_BLOCKS = 512
-ROWS_AT_ONCE = 4  # whose loads a thread has in flight
+# Rows whose loads a thread has in flight.  A sum of what is read has registers for more: 64 KiB of
+# a multiprocessor are on their way then, twice what keeps an H200's memory busy.
+ROWS_AT_ONCE, ROWS_OF_SUMS_AT_ONCE = 4, 8
 
 
 class ColumnKernel(RowKernel):
@@ -35,6 +37,10 @@ class ColumnKernel(RowKernel):
 
     max_threads = COLUMNS * MAX_GROUPS
     least_blocks = 1
+
+    @property
+    def elements(self) -> int:
+        return max((rows_at_once(s) for s in self.form.nest.stages if s.reductions), default=1)
 
     def body(self) -> None:
         form, em, index = self.form, self.em, self.index
@@ -87,7 +93,7 @@ class ColumnKernel(RowKernel):
                 start, end, step = self.rows(loop) if first else ("0", self.extent(loop), "1")
                 name = em.fresh("i")
                 if loop == loops[-1] and accs:
-                    em.line(f"#pragma unroll {ROWS_AT_ONCE}")
+                    em.line(f"#pragma unroll {rows_at_once(stage)}")
                 stack.enter_context(em.block(
                     f"for ({self.index} {name} = {start}; {name} < {end}; {name} += {step})"))
                 inner[loop] = name
@@ -186,6 +192,13 @@ class ColumnKernel(RowKernel):
             return Layout(blocks, (COLUMNS, groups_of(form)), columns, scratch=scratch)
 
         return layout
+
+
+def rows_at_once(stage: Stage) -> int:
+    """Whose loads a thread has in flight."""
+    is_sum = len(stage.reductions) == 1 and not (stage.stores or stage.scratch or any(
+        is_indexed(r) or r.value.op != "load" for r in stage.reductions))
+    return ROWS_OF_SUMS_AT_ONCE if is_sum else ROWS_AT_ONCE
 
 
 def may_share_rows(form: LoopForm) -> bool:
