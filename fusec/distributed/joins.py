@@ -67,10 +67,14 @@ def finished(name: str, partial: Partial, options: Mapping[str, Any]) -> Any:
     """The result, of the partial of all blocks."""
     if name == "moments":
         return _variance(*partial, **options)
+    if name == "totals":
+        return _before(partial, **options)
     return partial[1] if name in ("argmax", "argmin") else partial[0]
 
 
 def _join_of(name: str) -> Callable[[Partial, Partial], Partial]:
+    if name == "totals":
+        return lambda a, b: (*a, *b)
     if name in _UFUNCS:
         ufunc = _UFUNCS[name]
         return lambda a, b: (ufunc(a[0], b[0]),)
@@ -94,6 +98,14 @@ def _variance(count: int, mean: Any, squares: Any, ddof: int, root: bool) -> Any
     with np.errstate(all="ignore"):
         variance = squares / np.asarray(squares).dtype.type(max(count - ddof, 0))
         return np.sqrt(variance) if root else variance
+
+
+def _before(totals: Partial, combine: str, axis: int, start: Any) -> np.ndarray:
+    """By block what those before it come to; the first one has the start, which changes nothing."""
+    before = [np.full_like(totals[0], start), *totals[:-1]]
+    with np.errstate(all="ignore"):
+        return np.asarray(_UFUNCS[combine].accumulate(
+            np.concatenate(before, axis), axis, dtype=totals[0].dtype))
 
 
 def _first_greatest(a: Partial, b: Partial) -> Partial:

@@ -209,7 +209,7 @@ REFUSED = {
     "reverse": (lambda x: x[::-1], "a slice with a step along axis 0", "x.rechunk({0: -1})"),
     "gather": (lambda x: x[np.array([5, 3, 80])], "np.take along axis 0", "x.rechunk({0: -1})"),
     "merge": (lambda x: x.reshape(9, 10), "merges or divides an axis", "x.rechunk({0: -1})"),
-    "scan": (lambda x: np.cumsum(x), "np.cumsum along axis 0", "x.rechunk({0: -1})"),
+    "sort of rows": (lambda x: np.sort(x), "np.sort along axis 0", "x.rechunk({0: -1})"),
     "mask": (lambda x: x[x > 0], "only the run knows", "np.where"),
     "write": (written, "writing to x", "return it"),
     "draw": (drawn, "drawing from np.random", "fusec.random"),
