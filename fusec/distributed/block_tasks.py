@@ -152,17 +152,14 @@ def take_result(results: tuple[Any, ...], number: int) -> Any:
     return results[number]
 
 
-def join_blocks(
-    name: str, options: Mapping[str, Any], slots: tuple[int, ...] | None,
-    counts: Sequence[int] | None, is_last: bool, *partials: Any,
-) -> Any:
-    """Partials joined; the last one finished.  ``slots``: where among a block's results its partial
-    is; ``counts``: of elements that it is of, where joining needs them."""
-    row = [p if slots is None else tuple(p[k] for k in slots) for p in partials]
-    if counts is not None:
-        row = [(count, *partial) for count, partial in zip(counts, row, strict=True)]
-    whole = row[0] if len(row) == 1 else joins.joined(name, row)
-    return joins.finished(name, whole, options) if is_last else whole
+def join_blocks(wanted: Sequence[joins.JoinOf], *results: Any) -> tuple[joins.Partial, ...]:
+    """The partials of several barriers, each joined."""
+    return tuple(joins.joined(join.name, join.row(results)) for join in wanted)
 
 
-__all__ = ["StageCode", "cut_part", "join_blocks", "run_block", "take_result"]
+def finish_blocks(join: joins.JoinOf, options: Mapping[str, Any], *results: Any) -> Any:
+    """The result of a barrier, of the last of its partials."""
+    return joins.finished(join.name, joins.joined(join.name, join.row(results)), options)
+
+
+__all__ = ["StageCode", "cut_part", "finish_blocks", "join_blocks", "run_block", "take_result"]

@@ -13,13 +13,14 @@ from dask._task_spec import DataNode, Task, TaskRef
 from fusec.core.records import dataclass, field
 from fusec.ir import Value
 from fusec.ops.splitting import Box
+from fusec.passes.split.barriers import Barrier
 from fusec.passes.split.geometries import Geometries, Geometry
 from fusec.passes.split.local_graphs import Halos, LocalGraph, local_graph
 from fusec.passes.split.narrow_blocks import Slices
 from fusec.passes.split.stages import BlockFamily, Root, Stages
 
-from .block_tasks import StageCode, join_blocks, run_block, take_result
-from .joins import GROUP
+from .block_tasks import StageCode, finish_blocks, join_blocks, run_block, take_result
+from .joins import JoinOf, group_of
 from .split_report import StageReport, report_of
 from .stored import Reads, Stored, Tasks, whole
 
@@ -107,10 +108,9 @@ class _FamilyTasks:
         for block, geometry, kind in work:
             self._task(block, geometry, kind, code_key)
         for slot, root in self._slotted():
-            if root.barrier is not None:
-                self._tree(root, slot)
-            elif not self.is_single:
+            if root.barrier is None and not self.is_single:
                 self._take(root, slot)
+        self._trees()
 
     def _work(self) -> Iterator[tuple[Block, Geometry, int]]:
         """The blocks that have elements, with their boxes and the numbers of their graphs."""
@@ -194,53 +194,93 @@ class _FamilyTasks:
 
     # -- trees
 
-    def _tree(self, root: Root, slot: int) -> None:
-        """The tasks that join a barrier's partials, for each block of its result."""
+    def _trees(self) -> None:
+        """The tasks that join barriers' partials; one tree for those that have the same blocks."""
+        alike: dict[Any, list[_Partials]] = {}
+        for slot, root in self._slotted():
+            if root.barrier is not None:
+                partials = self._partials(root, slot)
+                blocks = tuple((numbers, tuple(block for block, _ in members))
+                               for numbers, members in partials.groups.items())
+                alike.setdefault(blocks, []).append(partials)
+        are_alone = all(root.barrier is not None for root in self.family.roots)
+        for together in alike.values():
+            wanted = [slot for partials in together for slot in partials.slots]
+            slots = {slot: slot if are_alone else k for k, slot in enumerate(wanted)}
+            for numbers, members in together[0].groups.items():
+                keys = [(self.name, *block) for block, _ in members]
+                if not are_alone:
+                    keys = [self._alone(key, tuple(wanted)) for key in keys]
+                joins = [JoinOf(p.barrier.join, tuple(slots[slot] for slot in p.slots),
+                                p.counts(numbers)) for p in together]
+                self._join(together, numbers, keys, joins)
+
+    def _partials(self, root: Root, slot: int) -> _Partials:
+        """The blocks that have a partial of a barrier, for each block of its result."""
         groups: dict[Block, list[tuple[Block, Box]]] = {}
         number, rank = self.family.roots.index(root), root.value.type.rank
         for block, geometry in self.done:
             if not geometry.empty[number]:
                 groups.setdefault(self._numbers(root, block), []).append(
                     (block, geometry.roots[number][rank:]))
-        slots = tuple(range(slot, slot + root.width))
-        are_alone = all(r.barrier is not None for r in self.family.roots)
-        for numbers, members in groups.items():
-            keys = [(self.name, *block) for block, _ in members]
-            if not are_alone:
-                keys = [self._alone(key, slots) for key in keys]
-            self._join(root, numbers, keys, [inner for _, inner in members],
-                       slots if are_alone else tuple(range(root.width)))
+        return _Partials(root, tuple(range(slot, slot + root.width)), groups)
 
     def _alone(self, key: Any, slots: tuple[int, ...]) -> Any:
-        """The partial of a block whose task gives larger arrays as well, which must not travel."""
+        """The partials of a block whose task gives larger arrays as well, which must not travel."""
         own = (self.layers.key_name("partial", self.number, slots[0]), *key[1:])
         self.layers.tasks[own] = Task(own, take_results, TaskRef(key), slots)
         return own
 
     def _join(
-        self, root: Root, numbers: Block, keys: Sequence[Any], inner: Sequence[Box],
-        slots: tuple[int, ...],
+        self, together: Sequence[_Partials], numbers: Block, row: list[Any], joins: list[JoinOf]
     ) -> None:
-        barrier, level = root.barrier, 0
-        assert barrier is not None
-        counts, row, of_tasks = _counts(root, inner), list(keys), True
-        stored = self.layers.stored[root.value]
-        join_name = self.layers.key_name("join", *stored.name.split("-")[-3:-1])
-        while True:
-            is_last = len(row) <= GROUP
+        """Join partials until few are left, all barriers' at a time; then finish each barrier's."""
+        places = [self.layers.stored[p.root.value] for p in together]
+        name = self.layers.key_name("join", *places[0].name.split("-")[-3:-1])
+        group = group_of(sum(p.bytes_at(stored, numbers) for p, stored in zip(
+            together, places, strict=True)))
+        for level in itertools.count():
+            if len(row) <= group:
+                break
             after = []
-            for start in range(0, len(row), GROUP):
-                part = slice(start, start + GROUP)
-                key = stored.key(numbers) if is_last else (
-                    join_name, level, *numbers, start // GROUP)
-                self.layers.tasks[key] = Task(
-                    key, join_blocks, barrier.join, barrier.options, slots if of_tasks else None,
-                    counts[part] if counts is not None and of_tasks else None, is_last,
-                    *map(TaskRef, row[part]))
+            for start in range(0, len(row), group):
+                part = slice(start, start + group)
+                key = (name, level, *numbers, start // group)
+                self.layers.tasks[key] = Task(key, join_blocks, tuple(
+                    join.part(part) for join in joins), *map(TaskRef, row[part]))
                 after.append(key)
-            if is_last:
-                return
-            row, of_tasks, level = after, False, level + 1
+            row, joins = after, [JoinOf(join.name, k, None) for k, join in enumerate(joins)]
+        for partials, stored, join in zip(together, places, joins, strict=True):
+            key = stored.key(numbers)
+            self.layers.tasks[key] = Task(key, finish_blocks, join, partials.barrier.options,
+                                          *map(TaskRef, row))
+
+
+@dataclass(frozen=True)
+class _Partials:
+    """The partials of one barrier: their places among a task's results, and by block of the
+    barrier's result the blocks that they are of, with the part that is joined along."""
+
+    root: Root
+    slots: tuple[int, ...]
+    groups: dict[Block, list[tuple[Block, Box]]]
+
+    @property
+    def barrier(self) -> Barrier:
+        assert self.root.barrier is not None
+        return self.root.barrier
+
+    def counts(self, numbers: Block) -> tuple[int, ...] | None:
+        """The elements that each partial is of, where joining counts them."""
+        if self.barrier.join != "moments":
+            return None
+        return tuple(self.barrier.elements * math.prod(stop - start for start, stop in box)
+                     for _, box in self.groups[numbers])
+
+    def bytes_at(self, stored: Stored, numbers: Block) -> int:
+        """Of one partial."""
+        return self.root.width * stored.itemsize * math.prod(
+            sizes[number] for sizes, number in zip(stored.chunks, numbers, strict=True))
 
 
 def take_results(results: tuple[Any, ...], slots: Sequence[int]) -> tuple[Any, ...]:
@@ -251,14 +291,6 @@ def take_results(results: tuple[Any, ...], slots: Sequence[int]) -> tuple[Any, .
 def _key_of_block(name: str, numbers: Block) -> Any:
     """Dask's key of a block."""
     return (name, *numbers)
-
-
-def _counts(root: Root, inner: Sequence[Box]) -> list[int] | None:
-    """The elements that each block's partial is of, where joining counts them."""
-    barrier = root.barrier
-    if barrier is None or barrier.join != "moments":
-        return None
-    return [barrier.elements * math.prod(stop - start for start, stop in box) for box in inner]
 
 
 __all__ = ["LayerBuilder", "whole"]

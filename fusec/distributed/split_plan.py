@@ -16,6 +16,7 @@ from fusec.ops.graphs.evaluate import evaluate
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import contracted, splittable
 from fusec.passes.split.cuts import cut_moments
+from fusec.passes.split.scan_cuts import cut_scans
 from fusec.passes.split.stages import Stages, stages_of
 from fusec.passes.split.states import Chunks, states_of
 from fusec.trace.call.flat_call import FlatCall
@@ -70,11 +71,13 @@ def plan_of_call(
 
 
 def staged(graph: Graph, chunks: Chunks, options: PassOptions) -> Stages:
-    """The stages of a graph's outputs; its variances over blocks are made parameters, after those
-    that it has."""
+    """The stages of a graph's outputs; its variances over blocks, and what scans have of blocks
+    before, are made parameters, after those that it has."""
     graph = splittable(graph, options)
-    states = states_of(graph, chunks)
-    graph, cuts = cut_moments(graph, lambda node: node.out() in states.barriers)
+    graph, scans = cut_scans(graph, states_of(graph, chunks))
+    states = states_of(graph, chunks, scans)
+    graph, moments = cut_moments(graph, lambda node: node.out() in states.barriers)
+    cuts = [*scans, *moments]
     count = len(graph.outputs) - len(cuts)
     graph = contracted(graph, options)
     states = states_of(graph, chunks, cuts)

@@ -114,6 +114,29 @@ def moments(
         operand, axes, obstacles), width=2, options=options, elements=others)
 
 
+def scan_totals(
+    value: Value, operand: Value, node: Node, obstacles: Sequence[Reduced]
+) -> Barrier:
+    """What the elements before each block come to: each block gives the last element of its own
+    scan, and those of the blocks before are combined in order."""
+    (axis,), attrs = node.attrs["axes"], dict(node.attrs)
+    options = {"combine": registry.get(attrs["combine"]).scalar, "axis": axis,
+               "start": start_of(attrs["combine"], operand.dtype)}
+
+    def partial(site: BlockSite) -> list[Value]:
+        own = site.emit("Scan", site.operand(0), **attrs)
+        sizes = [*sizes_of(site.box_of(0))]
+        starts = [size - 1 if k == axis else 0 for k, size in enumerate(sizes)]
+        sizes[axis] = 1
+        return [site.emit("Slice", own, starts=tuple(starts), steps=(1,) * len(sizes),
+                          sizes=tuple(sizes))]
+
+    def boxes(box: Box, inner: Sequence[Interval]) -> list[Box]:
+        return [(*box[:axis], inner[0], *box[axis + 1:])]
+
+    return Barrier(value, (operand,), tuple(obstacles), "totals", partial, boxes, options=options)
+
+
 def product(node: Node, obstacles: Sequence[Reduced]) -> Barrier:
     """A product of matrices whose summed axis is in blocks: a sum of products of blocks."""
     links = links_of(node)
@@ -253,4 +276,4 @@ def _joins_counts(node: Node, obstacles: Sequence[Reduced]) -> bool:
     ) and len({line_axis(node, r) for r in obstacles}) == 1
 
 
-__all__ = ["Barrier", "Reduced", "barrier_of", "moments"]
+__all__ = ["Barrier", "Reduced", "barrier_of", "moments", "scan_totals"]

@@ -167,6 +167,8 @@ class _Planner:
         """Whether a task reads the value rather than computes it."""
         if value.node.op == "Input" or value in self.states.barriers:
             return True
+        if value.node.attrs.get("is_by_block"):  # made for a block's own box: no other part of it
+            return True
         is_whole, stage = self.states.is_whole(value), self.states.stages[value]
         if is_whole and not family.grid and stage == family.stage:
             return False
@@ -226,7 +228,8 @@ def has_pieces(node: Node) -> bool:
 def _makes_more(value: Value) -> bool:
     """Whether it has more elements than its operands: each month's mean for each day.  Then these
     are stored, where they are costly, and readers make it of them."""
-    return math.prod(value.shape) > sum(math.prod(v.shape) for v in value.node.inputs)
+    read = value.node.inputs[:1] if value.node.op == "Gather" else value.node.inputs  # no indices
+    return math.prod(value.shape) > sum(math.prod(v.shape) for v in read)
 
 
 def _is_scalar(value: Value) -> bool:

@@ -22,7 +22,7 @@ from fusec.ops.calls.checks import has_effects
 from fusec.ops.calls.library import LIBRARY, called_name
 from fusec.ops.splitting.protocol import rule_of
 
-from .barriers import Barrier, Reduced, barrier_of, moments
+from .barriers import Barrier, Reduced, barrier_of, moments, scan_totals
 from .cuts import Cut
 from .grids import Lines, Place, Places
 
@@ -37,6 +37,7 @@ class SplitStates:
     places: dict[Value, Places] = field(default_factory=dict)
     stages: dict[Value, int] = field(default_factory=dict)  # those that must have ended before
     barriers: dict[Value, Barrier] = field(default_factory=dict)
+    scans: set[Node] = field(default_factory=set)  # along axes in blocks, before `cut_scans`
 
     def is_whole(self, value: Value) -> bool:
         """Whether it is in no blocks."""
@@ -48,7 +49,7 @@ class SplitStates:
 
 
 def states_of(graph: Graph, chunks: Chunks, cuts: Sequence[Cut] = ()) -> SplitStates:
-    """The states of a graph's values; ``cuts``: its parameters that are variances of outputs.
+    """The states of a graph's values; ``cuts``: its parameters that barriers make of outputs.
 
     Raises ``UnsupportedError`` for what blocks cannot compute.
     """
@@ -91,15 +92,17 @@ def _in_order(graph: Graph, made: Mapping[Value, Cut]) -> Iterator[Node]:
 
 
 def _place_cut(states: SplitStates, node: Node, cut: Cut, operand: Value) -> None:
-    """The places of a variance, which the operand's decide."""
+    """The places of what was cut out, which the operand's decide."""
     axes = cut.node.attrs["axes"]
     places = states.places[operand]
     reduced = [Reduced(0, axis) for axis in axes if places[axis] is not None]
-    kept = tuple(p for axis, p in enumerate(places) if axis not in axes)
     value = node.out()
-    states.places[value] = kept
+    is_scan = cut.node.op == "Scan"  # which keeps the axis, with a position for each block
+    states.places[value] = tuple(
+        None if axis in axes else p for axis, p in enumerate(places) if is_scan or axis not in axes)
     states.stages[value] = states.stages[operand] + 1
-    states.barriers[value] = moments(value, operand, cut.node, reduced)
+    states.barriers[value] = (scan_totals if is_scan else moments)(
+        value, operand, cut.node, reduced)
 
 
 def _place(states: SplitStates, node: Node) -> None:
@@ -126,7 +129,11 @@ def _place(states: SplitStates, node: Node) -> None:
             else:
                 found[read.axis].append(place._replace(shift=place.shift + read.start))
     value = node.out()
-    if obstacles:
+    if obstacles and node.op == "Scan":
+        states.scans.add(node)
+        found = [[place] if place is not None else [] for place in states.places[node.inputs[0]]]
+        stage += 1
+    elif obstacles:
         _place_barrier(states, node, obstacles)
         found = [[] if node.op == "Slice" and node.types[0].shape[axis] == 1 else places
                  for axis, places in enumerate(found)]

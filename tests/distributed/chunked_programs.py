@@ -96,7 +96,7 @@ class _Writer:
             self.unary, self.unary, self.binary, self.binary, self.binary, self.reduced,
             self.reduced, self.spread, self.shifted, self.assigned, self.chosen, self.ordered,
             self.turned, self.product, self.row, self.picked, self.put, self.joined, self.part,
-            self.counted]
+            self.counted, self.scanned]
 
     def written(self) -> ChunkedProgram:
         given = len(self.values)
@@ -199,10 +199,19 @@ class _Writer:
         a = self.one()
         if len(a.shape) == 2 and a.is_exact:
             self.add(self.text((
-                "np.sort({0}, axis=1)", "np.cumsum({0}, axis=1)",
-                "{0}.argmax(axis=1)[:, None] * {0}",
+                "np.sort({0}, axis=1)", "{0}.argmax(axis=1)[:, None] * {0}",
                 "np.take_along_axis({0}, np.argsort({0}, axis=1), axis=1)",
-                "np.maximum.accumulate({0}, axis=1)")).format(a.name), a.shape, a)
+            )).format(a.name), a.shape, a)
+
+    def scanned(self) -> None:
+        a = self.one()
+        if a.shape and a.is_exact:
+            axis = int(self.rng.integers(len(a.shape)))
+            if self.rng.integers(2):
+                self.add(f"np.maximum.accumulate({a.name}, axis={axis})", a.shape, a)
+            else:
+                self.add(f"np.cumsum({a.name}, axis={axis})", a.shape, a,
+                         is_exact=not self.cuts(a, axis))
 
     def turned(self) -> None:
         a = self.one()

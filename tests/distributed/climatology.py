@@ -1,6 +1,6 @@
 """A climatology from a Zarr store: fusec over Dask's blocks against xarray with Dask.
 
-Usage: ``python -m tests.distributed.climatology [YEARS] [REPEATS]`` (needs zarr)
+Usage: ``python -m tests.distributed.climatology [YEARS] [REPEATS]`` (zarr: ``fusec[bench]``)
 
 Differences from each month's mean, their mean over five days, over the area, and their ninth decile
 in each map, of daily maps in blocks of a year, on two processes.  The large results are reduced to

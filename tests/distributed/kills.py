@@ -132,7 +132,8 @@ def scores_of_blocks(data: np.ndarray) -> np.ndarray:
 
 def campaign(count: int, seed: int, kind: str) -> None:
     rng, slowest = random.Random(seed), 0.0
-    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "5 minutes",
+    # Dask counts from each loss, and gives a worker up that is lost again when the time is over.
+    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day",
                                "distributed.scheduler.allowed-failures": 100})
     with patient, LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None) as local, (

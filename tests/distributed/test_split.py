@@ -10,6 +10,7 @@ import pytest
 
 import fusec
 from fusec.compiled import tracing_compiler
+from fusec.distributed.joins import FEW, MANY, group_of, joined
 from fusec.trace.tracer import trace_function
 
 da = pytest.importorskip("dask.array")
@@ -142,18 +143,35 @@ def test_values_from_outside_are_those_of_the_call() -> None:
 
 
 def test_one_task_a_block_and_stage() -> None:
-    blocks, group = 40, 8
+    blocks = 40
     x = da.from_array(np.ones(400), chunks=10)
     source = len(dict(x.dask))
-    tree = 0
-    row = blocks
-    while row > 1:
-        row = math.ceil(row / group)
-        tree += row
+    joins = math.ceil(blocks / MANY)  # of all sums that have the same blocks
     lazy = fusec.jit(lambda x: x * 2 + 1)(x)
     assert len(dict(lazy.dask)) == source + blocks + 1  # and the stage's graphs
     lazy = fusec.jit(lambda x: np.tanh((x - x.mean()) / x.std()))(x)
-    assert len(dict(lazy.dask)) == source + 2 * blocks + 2 * tree + 2
+    results = 2
+    assert len(dict(lazy.dask)) == source + 2 * blocks + joins + results + 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 31, 40, 65, 77])
+def test_sums_have_the_same_bits_for_groups_of_any_power_of_two(count: int) -> None:
+    partials = [(x,) for x in np.random.default_rng(count).standard_normal(count)]
+    whole = joined("add", partials)
+    for group in (FEW, MANY):
+        row = partials
+        while len(row) > 1:
+            row = [joined("add", row[k:k + group]) for k in range(0, len(row), group)]
+        assert row == [whole]
+
+
+def test_large_partials_are_joined_a_few_at_a_time() -> None:
+    """A task that joins has all of them in memory."""
+    assert group_of(24) == MANY > FEW == group_of(8 << 20)
+    x = da.from_array(np.random.default_rng(0).standard_normal((320, 100)), chunks=(8, 100))
+    lazy = fusec.jit(lambda x: x.T @ x)(x)
+    joins = [task for key, task in dict(lazy.dask).items() if "-join-" in str(key)]
+    assert [len(task.dependencies) for task in joins] == [FEW] * 5
 
 
 def test_the_order_of_sums_is_the_blocks_alone() -> None:
@@ -191,7 +209,7 @@ REFUSED = {
     "reverse": (lambda x: x[::-1], "a slice with a step along axis 0", "x.rechunk({0: -1})"),
     "gather": (lambda x: x[np.array([5, 3, 80])], "np.take along axis 0", "x.rechunk({0: -1})"),
     "merge": (lambda x: x.reshape(9, 10), "merges or divides an axis", "x.rechunk({0: -1})"),
-    "scan": (lambda x: np.cumsum(x), "np.cumsum along axis 0", "x.rechunk({0: -1})"),
+    "sort of rows": (lambda x: np.sort(x), "np.sort along axis 0", "x.rechunk({0: -1})"),
     "mask": (lambda x: x[x > 0], "only the run knows", "np.where"),
     "write": (written, "writing to x", "return it"),
     "draw": (drawn, "drawing from np.random", "fusec.random"),

@@ -252,7 +252,8 @@ def _empty(root: Root) -> UnsupportedError:
 def _no_ring(root: Root) -> UnsupportedError:
     assert root.barrier is not None
     barrier = root.barrier
-    what = "a variance" if barrier.join == "moments" else f"np.{barrier.node.op.lower()}"
+    what = {"moments": "a variance", "totals": "a scan"}.get(
+        barrier.join, f"np.{barrier.node.op.lower()}")
     return unsupported(
         f"{what} over the batch in a replicated step",
         loc=root.value.node.loc,

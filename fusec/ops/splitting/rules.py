@@ -209,15 +209,27 @@ def is_rounded_sum(node: Node) -> bool:
     return node.op in ("Sum", "Prod", *COMPOSED) and node.types[0].dtype.kind in "fc"
 
 
+def _scanned_whole(node: Node) -> tuple[int, ...]:
+    """The axes of which each element needs those before; none of a scan that begins anew in each
+    block (`fusec.passes.split.scan_cuts`)."""
+    return () if node.attrs.get("is_by_block") else tuple(node.attrs["axes"])
+
+
 def _scan_links(node: Node, number: int) -> Links:
-    return tuple(None if axis in node.attrs["axes"] else Read(axis)
+    whole = _scanned_whole(node)
+    return tuple(None if axis in whole else Read(axis)
                  for axis in range(node.inputs[0].type.rank))
+
+
+def _scan(site: BlockSite) -> Value:
+    attrs = {k: v for k, v in site.node.attrs.items() if k != "is_by_block"}
+    return site.emit("Scan", site.operand(0), **attrs)
 
 
 REDUCTIONS = tuple(row.name for row in registry.all_ops() if row.kind == "reduce")
 COMPOSED = ("Mean", "Var", "Std")
 declare(SplitRule(_kept_links, _again), *REDUCTIONS, *COMPOSED)
-declare(SplitRule(_scan_links, _again, whole=lambda node: node.attrs["axes"]), "Scan")
+declare(SplitRule(_scan_links, _scan, whole=_scanned_whole), "Scan")
 
 
 # --------------------------------------------------------------------------------------- products

@@ -299,6 +299,7 @@ def test_what_pieces_cannot_compute_is_refused_with_the_line(workers: Any) -> No
         with pytest.raises(fusec.UnsupportedError, match=r"piece.* of the batch"):
             fusec.replicate(lambda x: x[3])(X[:rows])
     refused(workers, lambda x: np.roll(x, 1, axis=0), "some pieces of the batch have no", X)
+    refused(workers, lambda x: np.cumsum(x, axis=0), "a scan over the batch in a replicated", X)
     refused(workers, lambda x: x.var(axis=0), "a variance over the batch in a replicated step", X)
     refused(workers, lambda x: x @ x.T, "for each two rows", X)
     v = fusec.Variable(np.zeros((48, 6)), name="v")
