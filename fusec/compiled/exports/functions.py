@@ -13,7 +13,7 @@ import numpy as np
 import optree
 
 from fusec.codegen.exported.identifiers import identifier, unused
-from fusec.codegen.exported.parts import CParameter, ExportedFunction, Variant
+from fusec.codegen.exported.parts import CParameter, ExportedFunction, Given, Variant
 from fusec.core import log
 from fusec.core.locations import Loc
 from fusec.core.records import dataclass
@@ -22,10 +22,12 @@ from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.size_questions import Computed, Question, Succeeds
 from fusec.ir.sizes.symbolic_numbers import stored
 from fusec.signature.specs import example_of, known_sizes
+from fusec.signature.unwritten_arrays import unwritten
 from fusec.trace.control.raised_exceptions import is_programs
 
 from ..tracing_compiler import TracingCompiler
 from .refusals import RaisesAlwaysError, RefusedError
+from .results import ArgumentItself, NoNumber
 from .traces import CPU, ExportTarget, PlannedCall, planned
 
 FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns are near
@@ -97,7 +99,7 @@ class Exporter:
 
     def _planned(self, sizes: Sequence[int]) -> PlannedCall:
         open_ = {(axis.leaf, axis.axis) for axis in self.axes}
-        args, kwargs = example_of(self.spec, iter(sizes))
+        args, kwargs = example_of(self.spec, iter(sizes), unwritten)
         return planned(self.compiler, args, kwargs, open_, self.target)
 
     def _tried(self, sizes: Sequence[int]) -> PlannedCall | None:
@@ -185,7 +187,8 @@ class Exporter:
             for a, leaf in zip(arguments, self.numbers, strict=True)]
         return ExportedFunction(
             self.name, names, arguments, results, [self._variant(p) for p in plans],
-            self._size_axes(), [*self.numbers], self._about(plans), _loc_of(self.compiler))
+            self._size_axes(), [*self.numbers], self._about(plans), _loc_of(self.compiler),
+            gives=self._gives(plans))
 
     def _samples(self, hints: list[int]) -> Iterator[Sequence[int]]:
         """Sizes that programs treat each in its own way: large ones in all combinations, ones,
@@ -304,12 +307,26 @@ class Exporter:
                                       strict=True):
             if number < 0:
                 parts.append(f"{path} is always {_short(leaf)}")
-        said = [texts[0] if len(set(texts)) == 1 else "a constant that depends on the sizes"
-                for texts in zip(*(p.results.leaves for p in plans), strict=True)]
-        shown = [(k, o) for k, o in enumerate(said) if isinstance(o, str)]
-        parts += [f"result {k} is {o}" if len(said) > 1 else f"its result is {o}"
-                  for k, o in shown]
+        said = self._gives(plans)
+        parts += [f"result {k} is {given.text}" if len(said) > 1 else f"its result is {given.text}"
+                  for k, given in enumerate(said) if given.text]
         return "; ".join(parts)
+
+    def _gives(self, plans: Sequence[PlannedCall]) -> list[Given]:
+        """What each result of the Python function is."""
+        positions, gives = plans[0].traced.positions, list[Given]()
+        for leaves in zip(*(p.results.leaves for p in plans), strict=True):
+            leaf = leaves[0]
+            if isinstance(leaf, int):
+                gives.append(Given(result=leaf))
+            elif isinstance(leaf, ArgumentItself):
+                number = self.numbers[positions.index(leaf.index)]
+                gives.append(Given(argument=number, text=str(leaf)))
+            elif len({*map(str, leaves)}) == 1:
+                gives.append(Given(value=leaf.value, text=str(leaf)))
+            else:
+                gives.append(Given(value=..., text="a constant that depends on the sizes"))
+        return gives
 
 
 def _dense(leaf: Any) -> Any:
@@ -324,8 +341,7 @@ def _form(plan: PlannedCall) -> Any:
     return (plan.traced.positions, [v.type.kind for v in graph.inputs],
             [(v.type.dtype, v.type.rank) for v in (*graph.inputs, *graph.outputs)],
             sorted(plan.traced.updates), len(plan.traced.captured), plan.state.own,
-            [o if isinstance(o, int) or o.startswith("the argument") else ""
-             for o in plan.results.leaves])
+            [None if isinstance(o, NoNumber) else o for o in plan.results.leaves])
 
 
 _TRIALS = (2, 3, 4, 7, 16, 17, 100, 1000)
