@@ -25,6 +25,7 @@ from fusec.signature.specs import example_of, known_sizes
 from fusec.signature.unwritten_arrays import unwritten
 from fusec.trace.control.raised_exceptions import is_programs
 
+from ..sizes.partitions import MOST_AXES, refined
 from ..tracing_compiler import TracingCompiler
 from .refusals import RaisesAlwaysError, RefusedError
 from .results import ArgumentItself, NoNumber
@@ -35,7 +36,7 @@ FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns
 # follows from some, short axes are part of the code.
 LARGE, SMALL = (72, 100, 4096, 65_536), (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
 UNLIKELY_SIZES = (41, 59, 131, 1009)
-MOST_COMBINED, MOST_TRIALS, MOST_AXES = 2, 24, 8
+MOST_COMBINED, MOST_TRIALS = 2, 24
 _WORDS = (  # of C and C++
     "auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "
@@ -140,24 +141,10 @@ class Exporter:
             raise UnsupportedError(
                 f"{self.name} cannot be traced where its {len(hints)} open sizes differ, and they "
                 "are too many to find those that are one", cure="give sizes in the specs")
-        groups, best = self._refined([0] * len(hints), best, hints)
+        groups, best = refined(
+            len(hints), lambda groups: self._tried([hints[g] for g in groups]), best)
         numbers = {g: k for k, g in enumerate(dict.fromkeys(groups))}
         return [numbers[g] for g in groups], best
-
-    def _refined(
-        self, groups: list[int], best: PlannedCall, hints: list[int]
-    ) -> tuple[list[int], PlannedCall]:
-        """Groups of one, then of two axes, are set apart where the program allows it."""
-        for together in (1, 2):
-            for chosen in itertools.combinations(range(len(hints)), together):
-                if len({groups[k] for k in chosen}) != 1 or groups.count(
-                        groups[chosen[0]]) <= together:
-                    continue
-                trial = [1 + max(groups) if k in chosen else g for k, g in enumerate(groups)]
-                plan = self._tried([hints[g] for g in trial])
-                if plan is not None:  # else these axes are of one size
-                    groups, best = trial, plan
-        return groups, best
 
     # -- all plans
 
