@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -170,7 +171,8 @@ _FUNCTIONS: dict[Any, Callable[..., LlvmValue]] = {
     **dict.fromkeys((operator.sub, np.subtract), _arithmetic("fsub", "sub")),
     **dict.fromkeys((operator.mul, np.multiply), _arithmetic("fmul", "mul")),
     **dict.fromkeys((operator.truediv, np.true_divide), _quotient),
-    operator.neg: _negated, operator.pos: lambda em, args: args[0], np.sqrt: _root,
+    operator.neg: _negated, operator.pos: lambda em, args: args[0],
+    **dict.fromkeys((np.sqrt, math.sqrt), _root),
     operator.lshift: lambda em, args: LlvmValue(
         em.value(f"shl {args[0]}, {args[1].text}"), I64, 1),
     float: _cast(np.float64), np.float64: _cast(np.float64), np.float32: _cast(np.float32),

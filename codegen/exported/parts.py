@@ -106,11 +106,23 @@ class CheckFailure:
     loc: Loc | None
 
 
+@dataclass(frozen=True)
+class Given:
+    """A result of the Python function: the C function's result of that number, the argument of that
+    number, or the ``value`` that it always is; ``text`` says so where it is none of C's results."""
+
+    result: int | None = None
+    argument: int | None = None
+    value: Any = None
+    text: str = ""
+
+
 @dataclass(eq=False)
 class ExportedFunction:
     """``sizes`` are the names of its size parameters, which come first, and ``axes`` where each is
     seen: the number of an argument, and the axis.  ``leaves``: of each argument its place among the
-    leaves of the Python function's; ``text``: a line about it, ``loc``: where it begins."""
+    leaves of the Python function's; ``text``: a line about it, ``loc``: where it begins; ``gives``:
+    of each result leaf of the Python function's what it is."""
 
     name: str
     sizes: Sequence[str]
@@ -124,6 +136,7 @@ class ExportedFunction:
     failures: list[CheckFailure] = field(default_factory=list)
     state_bytes: int = 0  # of the library's state, 0 where the function has none
     state_align: int = 1
+    gives: Sequence[Given] = ()
 
     @property
     def parameters(self) -> list[CParameter]:

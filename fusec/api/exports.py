@@ -47,10 +47,12 @@ def wheel_stub(path: str | os.PathLike[str], version: str = "0.1") -> Path:
 
     ``path`` is the library's folder.  The package lies in ``python/<name>`` there, the wheel beside
     the library; both need NumPy alone, and run where the library runs.  A function of the package
-    takes the arguments of the C function, arrays of NumPy's, and gives its results, a tuple where
-    there are several; it raises the Python program's exceptions.  ``version``: the package's.
+    takes the arguments of the C function, arrays of NumPy's, and gives the results of the Python
+    function, a tuple where there are several; it raises the Python program's exceptions.
+    ``version``: the package's.
 
-    Raises `ValueError` for a folder without such a library and for a version that is none.
+    Raises `ValueError` for a folder without such a library, for a version that is none, and for
+    results that are neither arrays nor numbers, texts or None.
     """
     return write_wheel(path, version)
 

@@ -16,10 +16,12 @@ from fusec.errors import UnsupportedError, short_errors, user_error
 from fusec.ir.graph import Graph, Node, Value
 from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.size_questions import Computed
+from fusec.ir.sizes.symbolic_numbers import Symbolic
+from fusec.ir.types import TensorType
 from fusec.ops import registry
 from fusec.ops.onnx import OPSET, NotExportedError
 from fusec.ops.onnx.graph_nodes import GraphNodes
-from fusec.ops.onnx.size_nodes import number_of_sizes, require_answer
+from fusec.ops.onnx.size_nodes import dtype_of_number, number_of_sizes, require_answer
 from fusec.trace.boundary.results import ResultLeaf
 
 
@@ -90,7 +92,8 @@ class _Model:
     def _leaves(self) -> list[ResultLeaf]:
         """The results; what is no array or number (None, a text) is left out."""
         return [leaf for leaf in self.traced.outputs if leaf.kind in ("graph", "input") or
-                isinstance(leaf.value, (bool, int, float, complex, np.generic, np.ndarray))]
+                isinstance(leaf.value, (bool, int, float, complex, np.generic, np.ndarray, Dim,
+                                        Computed, Symbolic))]
 
     def _result_names(self) -> list[str]:
         """Which arguments must not have."""
@@ -176,14 +179,16 @@ class _Model:
 
     def _constant(self, value: Any) -> tuple[str, Any]:
         try:
-            name = number_of_sizes(self.nodes, value)
+            number = number_of_sizes(self.nodes, value)
         except NotExportedError as error:
             self.refused.append((self.concrete.name, f"a result {error}"))
-            name = None
-        array = np.asarray(getattr(value, "hint", value))
+            return "", TensorType(np.dtype(np.float64), ())
+        if number is not None:
+            return self.nodes.cast(number, dtype := dtype_of_number(value)), TensorType(dtype, ())
+        array = np.asarray(value)
         kind = registry.get("Const").infer((), {"value": array[()], "kind": "array"})[0] if (
             not array.ndim) else array
-        return name or self.nodes.constant(array), kind
+        return self.nodes.constant(array), kind
 
     def _output(self, made: str, type_: Any, name: str) -> Any:
         """The result under its name, which is there where all checks hold."""

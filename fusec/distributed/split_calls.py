@@ -19,13 +19,13 @@ from fusec.core.records import dataclass
 from fusec.errors import unsupported
 from fusec.ir import Value
 from fusec.signature.blocks import are_in_blocks
+from fusec.signature.unwritten_arrays import unwritten
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.facts.trees import flattened
 
 from .layers import LayerBuilder, whole
 from .split_plan import Result, SplitPlan, chunks_of, place_of, plan_of_call
 from .split_report import SplitExplanation, check_memory
-from .stand_ins import stand_in
 from .stored import Stored, Tasks
 
 
@@ -134,7 +134,7 @@ def _with_stand_ins(
     for position, leaf in enumerate(leaves):
         if are_in_blocks(leaf):
             chunks_of(leaf, f"number {position}")  # before its shape is asked for
-            leaves[position] = made = stand_in(tuple(map(int, leaf.shape)), leaf.dtype)
+            leaves[position] = made = unwritten(tuple(map(int, leaf.shape)), leaf.dtype)
             standing[id(made)] = leaf
     args, kwargs = spec.unflatten(leaves)
     return args, kwargs, standing

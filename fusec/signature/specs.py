@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,11 +49,15 @@ class TensorSpec:
 
         Raises ``ValueError`` for a spec of any shape, which describes more than one graph.
         """
+        return np.zeros(self.sized(sizes), self.dtype)
+
+    def sized(self, sizes: Iterator[int] | None = None) -> tuple[int, ...]:
+        """The shape of an example."""
         if self.shape is None:
             raise users_own(ValueError(
                 f"{self} has no number of axes, so it describes no one graph: give it a shape"))
         sizes = itertools.repeat(2) if sizes is None else sizes
-        return np.zeros(tuple(next(sizes) if d is None else d for d in self.shape), self.dtype)
+        return tuple(next(sizes) if d is None else d for d in self.shape)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSpec) and (
@@ -179,16 +183,18 @@ def known_sizes(spec: Any) -> set[int]:
         spec, (list, tuple, dict)) else set()
 
 
-def example_of(spec: Any, sizes: Iterator[int] | None = None) -> Any:
-    """An argument that fits: arrays where there are specs, other values as they are; unknown sizes
-    are the next of ``sizes``, or 2."""
+def example_of(
+    spec: Any, sizes: Iterator[int] | None = None, zeros: Callable[..., np.ndarray] = np.zeros,
+) -> Any:
+    """An argument that fits: arrays that ``zeros`` makes where there are specs, other values as
+    they are; unknown sizes are the next of ``sizes``, or 2."""
     if isinstance(spec, TensorSpec):
-        return spec.example(sizes)
+        return zeros(spec.sized(sizes), spec.dtype)
     if spec is PYTHON_VALUE:
         raise users_own(ValueError("PYTHON_VALUE stands for no one value: give the value"))
     if type(spec) in (list, tuple):
         parts = spec[:1] if any_length(spec) else spec
-        return type(spec)(example_of(part, sizes) for part in parts)
+        return type(spec)(example_of(part, sizes, zeros) for part in parts)
     if type(spec) is dict:
-        return {key: example_of(part, sizes) for key, part in spec.items()}
+        return {key: example_of(part, sizes, zeros) for key, part in spec.items()}
     return spec

@@ -63,17 +63,6 @@ class CFunction:
         numbers = iter(told)
         return [[next(numbers) for _ in range(rank)] for rank in ranks]
 
-    def _cut(self, given: Sequence[np.ndarray], shapes: Sequence[Any]) -> list[np.ndarray]:
-        """Results as Python has them: of the size that the data decided."""
-        cut = []
-        for array, shape, parameter in zip(given, shapes, self.function.results, strict=True):
-            key = [slice(None)] * len(shape)
-            for axis, number in parameter.counts:
-                key[axis] = slice(int(given[number][0]))
-            if parameter.counted is None:
-                cut.append(array.reshape(shape)[tuple(key)] if parameter.counts else array)
-        return cut
-
     def __call__(self, leaves: Sequence[Any]) -> tuple[int, list[np.ndarray], dict[int, Any]]:
         """The code, the results, and arguments that it writes, by leaf."""
         arguments = [np.array(leaves[k], p.dtype) for k, p in zip(
@@ -98,11 +87,25 @@ class CFunction:
         first = len(arguments)
         given = [m.inside.view(p.dtype) for m, p in zip(
             memory[first:], self.function.results, strict=False)]
-        given = self._cut(given, self.shapes(sizes)) if code == 0 else given
+        given = cut(self.function, given, self.shapes(sizes)) if code == 0 else given
         written = {k: memory[n].inside.view(p.dtype).reshape(arguments[n].shape)
                    for n, (k, p) in enumerate(zip(self.function.leaves, self.function.arguments,
                                                   strict=True)) if p.is_written}
         return code, given, written
+
+
+def cut(
+    function: ExportedFunction, given: Sequence[np.ndarray], shapes: Sequence[Any],
+) -> list[np.ndarray]:
+    """Results as Python has them: of the size that the data decided."""
+    results = []
+    for array, shape, parameter in zip(given, shapes, function.results, strict=True):
+        key = [slice(None)] * len(shape)
+        for axis, number in parameter.counts:
+            key[axis] = slice(int(given[number].ravel()[0]))
+        if parameter.counted is None:
+            results.append(array.reshape(shape)[tuple(key)] if parameter.counts else array)
+    return results
 
 
 def number(parameter: CParameter, value: np.ndarray) -> list[Any]:

@@ -1,11 +1,15 @@
 """Every program of the corpus as a C function, compared with fusec at five sizes.
 
-``python -m tests.exports.corpus [NAME ...]`` prints a line a program.
+``python -m tests.exports.corpus [LEVEL ...] [NAME ...]`` prints a line a program, and how many had
+fusec's bits.  C programs call the functions where there is a ``cc``, else this process does.  A
+library takes the highest of its levels that the CPU has: of ``v3`` alone the code is run where
+there is v4, too.
 """
 
 from __future__ import annotations
 
 import ctypes
+import shutil
 import sys
 import tempfile
 import time
@@ -17,12 +21,14 @@ import numpy as np
 import optree
 
 import fusec
+from fusec.codegen.exported.parts import ExportedFunction
 from fusec.compiled.sizes import symbolic_traces
 from fusec.passes.calls.exported_products import exported_products
 from fusec.placement import placers
 from fusec.trace.facts.trees import flattened
 from tests.programs.five_sizes import Sized, sized_programs
 
+from .c_program import CProgram
 from .calling import CFunction
 
 
@@ -81,17 +87,29 @@ def _serves(made: Any, arguments: Sequence[Any]) -> bool:
         [np.asarray(x[k]) for k in made.functions[0].leaves]))[0] for x in leaves)
 
 
+def caller(made: Any, function: ExportedFunction) -> Any:
+    """What calls it, with the first values of its state."""
+    if shutil.which("cc"):
+        return CProgram(made, function)
+    called = CFunction(ctypes.CDLL(str(made.shared)), function)
+
+    def call(leaves: Sequence[Any]) -> Any:
+        called.reset(made.name)
+        return called(leaves)
+
+    return call
+
+
 def differences(program: Sized, made: Any, is_open: bool) -> list[str]:
     """Of the library's results from fusec's, bit by bit."""
-    library = ctypes.CDLL(str(made.shared))
     jitted: Any = fusec.jit(program.function, **program.options)
-    found = []
+    found, callers = list[str](), dict[str, Any]()
     for k, n in enumerate(program.sizes):
         of = made.functions[0 if is_open else k]
         leaves = flattened((program.inputs(n), {}))[0]
-        called = CFunction(library, of)
-        called.reset(made.name)
-        code, results, written = called(leaves)
+        if of.name not in callers:
+            callers[of.name] = caller(made, of)
+        code, results, written = callers[of.name](leaves)
         if code:
             found.append(f"size {n}: code {code}")
             continue
@@ -143,14 +161,18 @@ def report(program: Sized, levels: Sequence[str] = ("v3", "v4")) -> str:
            f"{variants} variants, {took:.1f} s, {size} bytes)"
 
 
-def main(names: Sequence[str]) -> None:
+def main(words: Sequence[str]) -> None:
+    levels = [word for word in words if word in ("v2", "v3", "v4")] or ["v3", "v4"]
+    names, same, count = {*words} - {*levels}, 0, 0
     for program in sized_programs():
         if not names or program.name in names:
             try:
-                line = report(program)
+                line = report(program, levels)
             except Exception as error:  # a defect: the others go on
                 line = f"ERROR {type(error).__name__}: {str(error)[:300]}"
+            same, count = same + line.startswith("same bits"), count + 1
             print(f"{program.name}: {line}", flush=True)
+    print(f"{same} of {count} with levels {', '.join(levels)} have fusec's bits")
 
 
 if __name__ == "__main__":

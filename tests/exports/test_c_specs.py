@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +83,33 @@ def test_a_library_of_open_sizes_is_shown(tmp_path: Path) -> None:
 
     made = fusec.export_c({"halves": (halves, (SPEC((None,)),))}, tmp_path / "lib", V3)
     assert repr(made) == f"<fusec.export_c {tmp_path / 'lib'}: halves>"
+
+
+def test_no_memory_is_needed_for_the_largest_sizes_that_are_tried(tmp_path: Path) -> None:
+    """Three axes are tried with 4096 elements each, half a terabyte: its export ended with a
+    MemoryError."""
+    def f(x: Any) -> Any:
+        return x.sum(axis=1) * 2.0
+
+    function = loaded(fusec.export_c({"f": (f, (SPEC((None,) * 3),))}, tmp_path / "lib", V3))["f"]
+    code, _, _ = function.nbytes([ctypes.c_int64(n) for n in (4096, 4096, 4096)])
+    assert code == 0
+    x = rng.random((3, 41, 4))
+    code, (out,), _ = function([x])
+    assert code == 0 and np.array_equal(out, fusec.jit(f)(x).ravel())
+
+
+def test_numbers_that_no_array_decides_are_results(tmp_path: Path) -> None:
+    """Sizes and constants; texts, None and arguments themselves are none."""
+    def f(x: Any) -> Any:
+        few = 1.5 if len(x) < 10 else 2.5
+        return len(x), few, None, x, math.sqrt(len(x)) + 1, True, np.float32(0.5), "text"
+
+    made = fusec.export_c({"f": (f, (SPEC((None,)),))}, tmp_path / "lib", V3)
+    assert "result 2 is always None; result 3 is the argument x; result 7 is always 'text'" in (
+        made.header.read_text())
+    for n in (0, 1, 2, 9, 10, 70, 5000):
+        code, results, _ = loaded(made)["f"]([rng.random(n)])
+        want = [np.asarray(f(np.zeros(n))[k]) for k in (0, 1, 4, 5, 6)]
+        assert code == 0
+        assert [(r.dtype, r.item()) for r in results] == [(w.dtype, w.item()) for w in want]

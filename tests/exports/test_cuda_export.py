@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,10 @@ def followed(x: Any, i: Any) -> Any:
     return k
 
 
+def sized(x: Any) -> Any:
+    return len(x), x * 2, 2.5 if len(x) < 10 else 3.5, math.sqrt(len(x)) / 3, True
+
+
 FUNCTIONS: dict[str, Any] = {
     "axpy": (axpy, (2.5, SPEC((None,)), SPEC((None,)))),
     "rows": (rows, (SPEC((None, None)),)),
@@ -92,6 +97,7 @@ FUNCTIONS: dict[str, Any] = {
     "collatz": (collatz, (np.int64(27),)),
     "taken": (taken, (SPEC((None,)), SPEC((None,), np.int64))),
     "followed": (followed, (SPEC((5,)), SPEC((3,), np.int64))),
+    "sized": (sized, (SPEC((None,)),)),
 }
 
 
@@ -119,6 +125,16 @@ def test_elementwise_at_any_size(program: Any, n: int) -> None:
     changed = x.astype(np.float32)
     code, _, written = called(program, "scale", changed, np.float32(1.25))
     assert code == 0 and np.array_equal(written[0], changed * np.float32(1.25))
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", [0, 1, 9, 41])
+def test_numbers_that_no_array_decides_are_results(program: Any, n: int) -> None:
+    code, results, _ = called(program, "sized", np.ones(n))
+    want = [np.asarray(x) for x in sized(np.ones(n))]
+    assert code == 0
+    assert all(a.dtype == b.dtype and np.array_equal(a, b)
+               for a, b in zip(results, want, strict=True))
 
 
 @needs_compiler

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
+import importlib
 import os
 import subprocess
 import threading
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import optree
 import pytest
 
 import fusec
@@ -142,16 +143,61 @@ def test_bad_input(wheel: Path, tmp_path: Path) -> None:
         fusec.wheel_stub(wheel.parent, "one")
 
 
+def sized(x: Any) -> Any:
+    return len(x), {"few": 1 if len(x) < 10 else 2, "thirds": len(x) / 3}, x.sum()
 
 
-def test_results_that_no_code_computes_are_in_the_docstring(tmp_path: Path) -> None:
-    def both(x: Any) -> Any:
-        return x, x + 1.0, 'a "b" \\'
+def constants(x: Any) -> Any:
+    return 3, 2.5, None, 'a "b" \\', x * 2, np.float32(1.5), 1 + 2j, 10 ** 30, True
 
-    library = fusec.export_c({"both": (both, (fusec.TensorSpec((3,)),))}, tmp_path / "lib", ("v3",))
-    fusec.wheel_stub(library.folder)
-    text = (library.folder / "python" / "lib" / "__init__.py").read_text()
-    (function,) = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)]
-    shown = ast.get_docstring(function) or ""
-    assert "result 0 is the argument x" in shown
-    assert repr('a "b" \\') in shown
+
+def itself(x: Any, a: Any) -> Any:
+    x += 1.0
+    return x, x[1:], a, x * a
+
+
+GIVEN = {"sized": (sized, 1), "constants": (constants, 1), "itself": (itself, 2)}
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: Any) -> Any:
+    folder = tmp_path_factory.mktemp("given") / "given_results"
+    made = fusec.export_c({name: (f, (SPEC((None,)), 2.5)[:count])
+                           for name, (f, count) in GIVEN.items()}, folder, V3)
+    fusec.wheel_stub(made.folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(made.folder / "python")
+        yield importlib.import_module("given_results")
+
+
+@pytest.mark.parametrize("name", [*GIVEN])
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 70])
+def test_all_results_of_the_python_function(package: Any, name: str, n: int) -> None:
+    """Arguments, constants and numbers of the sizes among them."""
+    f, count = GIVEN[name]
+    x, y = np.arange(float(n)), np.arange(float(n))
+    shown, want = getattr(package, name)(*(x, 2.5)[:count]), f(*(y, 2.5)[:count])
+    leaves = optree.tree_leaves(want, none_is_leaf=True)
+    assert len(shown) == len(leaves)
+    for a, b in zip(shown, leaves, strict=True):
+        if isinstance(b, (np.ndarray, np.generic, float, complex)):
+            assert np.asarray(a).dtype == np.asarray(b).dtype and np.array_equal(a, b)
+            assert a is not x
+        else:
+            assert a == b
+    assert np.array_equal(x, y)
+
+
+def test_the_docstring_tells_all_results(package: Any) -> None:
+    shown = package.itself.__doc__
+    assert "Gives a copy of x: float64[x_0]; out0: float64[x_0-1]; out1: float64; out2:" in shown
+    assert repr('a "b" \\') in package.constants.__doc__
+
+
+def test_a_result_that_no_package_can_give(tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        return x.dtype, x + 1.0
+
+    made = fusec.export_c({"f": (f, (SPEC((3,)),))}, tmp_path / "lib", V3)
+    with pytest.raises(ValueError, match=r"result 0 of f is always dtype\('float64'\)"):
+        fusec.wheel_stub(made.folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,32 @@ def test_open_sizes_are_any_from_2_on() -> None:
         compare(run(model, x), [np.asarray(v) for v in f(x)], ulps=4)
     with pytest.raises(Exception, match="axis 1 of x must have a size of 2 or more"):
         run(model, np.ones((4, 1)))
+
+
+def test_numbers_that_follow_from_open_sizes() -> None:
+    """As results they were left out, and `x[i]`, which compares with one, was refused."""
+    def f(x: Any, i: Any) -> Any:
+        n = len(x)
+        return (n, x[i], x / n, n / 3 + 1, ((x - x.mean()) ** 2).sum() / (n - 1),
+                x * (1.0 / n + 0.5 * n) / math.sqrt(n), x.astype(np.float32) / n, 3)
+
+    model = fusec.to_onnx(f, [fusec.TensorSpec((None,)), fusec.TensorSpec((None,), np.int64)])
+    for n, i in ((5, [1, -1]), (40, [39, 0, 7])):
+        x = np.random.default_rng(2).random(n)
+        compare(run(model, x, np.array(i)), [np.asarray(v) for v in f(x, np.array(i))], ulps=4)
+
+
+def test_sizes_that_need_not_be_one_stay_apart() -> None:
+    """Where some are one (`X @ w - y`), all were taken for one."""
+    def f(x: Any, w: Any, y: Any, other: Any) -> Any:
+        return x.T @ (x @ w - y), other * 2.0
+
+    spec = fusec.TensorSpec
+    model = fusec.to_onnx(f, [spec((None, None)), *[spec((None,))] * 3])
+    sizes = [[d.dim_param for d in i.type.tensor_type.shape.dim] for i in model.graph.input]
+    assert sizes == [["s0", "s1"], ["s1"], ["s0"], ["s2"]]
+    x, w, y, other = (np.random.default_rng(2).random(n) for n in ((9, 4), 4, 9, 6))
+    compare(run(model, x, w, y, other), [*f(x, w, y, other)], ulps=64)
 
 
 def test_arrays_that_python_makes_of_open_sizes_are_refused() -> None:

@@ -175,6 +175,17 @@ def test_sizes_that_are_left_open(tmp_path: Path) -> None:
         g(np.ones(0))
 
 
+def test_open_sizes_are_one_only_where_they_must_be(tmp_path: Path) -> None:
+    def f(x: Any, w: Any, y: Any) -> Any:
+        return x.T * (x.sum(axis=1) * w.sum() - y) + w[:, None]
+
+    g = loaded(tmp_path, f, TensorSpec((None, None)), TensorSpec((None,)), TensorSpec((None,)))
+    x, w, y = (np.random.default_rng(2).random(n) for n in ((9, 4), 4, 9))
+    np.testing.assert_allclose(g(x, w, y), f(x, w, y), rtol=1e-14)
+    with pytest.raises(TypeError, match="was not saved for these arguments"):
+        g(x, y, w)
+
+
 def test_a_size_that_decides_the_trace_is_asked_again(tmp_path: Path) -> None:
     g = loaded(tmp_path, lambda x: x * 2.0 if len(x) > 100 else x + 1.0, TensorSpec((None,)))
     assert g(np.ones(7)).tolist() == [2.0] * 7

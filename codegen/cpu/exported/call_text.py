@@ -194,7 +194,9 @@ class CallText:
         value = self.variant.call_plan.graph.outputs[index]
         target = f"%r{number}" if held is None else self.field(held)
         itemsize = value.type.dtype.itemsize
-        if not isinstance(place, View):
+        if type(place) is Symbolic:
+            self.em.line(f"store {self.bits(place, value.type.dtype)}, ptr {target}")
+        elif not isinstance(place, View):
             array = np.asarray(place, value.type.dtype)
             self.copy(target, self.constant(array), str(array.nbytes))
         elif place.is_cell:

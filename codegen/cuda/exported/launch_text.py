@@ -12,10 +12,10 @@ import numpy as np
 from fusec.core.records import dataclass, field
 from fusec.errors import InternalError
 from fusec.ir import Node, TensorType
-from fusec.ir.sizes.symbolic_numbers import stored
+from fusec.ir.sizes.symbolic_numbers import Symbolic, stored
 
 from ...exported.failures import failures_of
-from ...exported.parts import CheckFailure, ExportedFunction, Variant
+from ...exported.parts import CheckFailure, ExportedFunction, NoTextError, Variant
 from ...kernels.loop_ir import Param
 from ...structured.kernel_statements import NestUse, RunKernel
 from ...structured.memory import View
@@ -297,6 +297,9 @@ class LaunchText:
         if number is None:
             return
         value, target = self.call_plan.graph.outputs[index], self.function.results[number].name
+        if type(place) is Symbolic:
+            self._write(target, 0, [self._word_of_size(place, value.dtype)])
+            return
         if isinstance(place, View):
             source = self._address(place)
             if source == _at(target, "0"):
@@ -306,6 +309,11 @@ class LaunchText:
             source = _at("library.constants", str(self.constants.offset(array)))
         nbytes = self.text.number(self.nbytes(value.shape, value.dtype))
         self.text.line(f"FUSEC_TRY(detail::copy({target}, {source}, {nbytes}, stream));")
+
+    def _word_of_size(self, number: Symbolic, dtype: np.dtype) -> str:
+        if dtype.itemsize != WORD:
+            raise NoTextError(f"{number}, a {dtype}, which is a result")
+        return self.text.number(text_number(self.sizes.bits(stored(number), dtype)))
 
 
 def failure_of_kernel(nodes: Sequence[Node], step: RunKernel) -> CheckFailure:

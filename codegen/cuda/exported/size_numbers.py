@@ -3,6 +3,7 @@ them, and the questions that a trace asked."""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -206,7 +207,8 @@ _FUNCTIONS: dict[Any, Callable[[list[CppValue]], CppValue]] = {
     **dict.fromkeys((operator.sub, np.subtract), _arithmetic("minus")),
     **dict.fromkeys((operator.mul, np.multiply), _arithmetic("times")),
     **dict.fromkeys((operator.truediv, np.true_divide), _quotient),
-    operator.neg: _negated, operator.pos: lambda args: args[0], np.sqrt: _root,
+    operator.neg: _negated, operator.pos: lambda args: args[0],
+    **dict.fromkeys((np.sqrt, math.sqrt), _root),
     operator.lshift: _shifted, float: _cast("double"), np.float64: _cast("double"),
     np.float32: _cast("float"), np.int64: _cast("int64_t"), int: _cast("int64_t"),
 }

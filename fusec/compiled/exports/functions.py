@@ -13,7 +13,7 @@ import numpy as np
 import optree
 
 from fusec.codegen.exported.identifiers import identifier, unused
-from fusec.codegen.exported.parts import CParameter, ExportedFunction, Variant
+from fusec.codegen.exported.parts import CParameter, ExportedFunction, Given, Variant
 from fusec.core import log
 from fusec.core.locations import Loc
 from fusec.core.records import dataclass
@@ -22,10 +22,13 @@ from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.size_questions import Computed, Question, Succeeds
 from fusec.ir.sizes.symbolic_numbers import stored
 from fusec.signature.specs import example_of, known_sizes
+from fusec.signature.unwritten_arrays import unwritten
 from fusec.trace.control.raised_exceptions import is_programs
 
+from ..sizes.partitions import MOST_AXES, refined
 from ..tracing_compiler import TracingCompiler
 from .refusals import RaisesAlwaysError, RefusedError
+from .results import ArgumentItself, NoNumber
 from .traces import CPU, ExportTarget, PlannedCall, planned
 
 FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns are near
@@ -33,7 +36,7 @@ FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns
 # follows from some, short axes are part of the code.
 LARGE, SMALL = (72, 100, 4096, 65_536), (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
 UNLIKELY_SIZES = (41, 59, 131, 1009)
-MOST_COMBINED, MOST_TRIALS, MOST_AXES = 2, 24, 8
+MOST_COMBINED, MOST_TRIALS = 2, 24
 _WORDS = (  # of C and C++
     "auto break case char const continue default do double else enum extern float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch typedef "
@@ -97,7 +100,7 @@ class Exporter:
 
     def _planned(self, sizes: Sequence[int]) -> PlannedCall:
         open_ = {(axis.leaf, axis.axis) for axis in self.axes}
-        args, kwargs = example_of(self.spec, iter(sizes))
+        args, kwargs = example_of(self.spec, iter(sizes), unwritten)
         return planned(self.compiler, args, kwargs, open_, self.target)
 
     def _tried(self, sizes: Sequence[int]) -> PlannedCall | None:
@@ -138,24 +141,10 @@ class Exporter:
             raise UnsupportedError(
                 f"{self.name} cannot be traced where its {len(hints)} open sizes differ, and they "
                 "are too many to find those that are one", cure="give sizes in the specs")
-        groups, best = self._refined([0] * len(hints), best, hints)
+        groups, best = refined(
+            len(hints), lambda groups: self._tried([hints[g] for g in groups]), best)
         numbers = {g: k for k, g in enumerate(dict.fromkeys(groups))}
         return [numbers[g] for g in groups], best
-
-    def _refined(
-        self, groups: list[int], best: PlannedCall, hints: list[int]
-    ) -> tuple[list[int], PlannedCall]:
-        """Groups of one, then of two axes, are set apart where the program allows it."""
-        for together in (1, 2):
-            for chosen in itertools.combinations(range(len(hints)), together):
-                if len({groups[k] for k in chosen}) != 1 or groups.count(
-                        groups[chosen[0]]) <= together:
-                    continue
-                trial = [1 + max(groups) if k in chosen else g for k, g in enumerate(groups)]
-                plan = self._tried([hints[g] for g in trial])
-                if plan is not None:  # else these axes are of one size
-                    groups, best = trial, plan
-        return groups, best
 
     # -- all plans
 
@@ -185,7 +174,8 @@ class Exporter:
             for a, leaf in zip(arguments, self.numbers, strict=True)]
         return ExportedFunction(
             self.name, names, arguments, results, [self._variant(p) for p in plans],
-            self._size_axes(), [*self.numbers], self._about(plans), _loc_of(self.compiler))
+            self._size_axes(), [*self.numbers], self._about(plans), _loc_of(self.compiler),
+            gives=self._gives(plans))
 
     def _samples(self, hints: list[int]) -> Iterator[Sequence[int]]:
         """Sizes that programs treat each in its own way: large ones in all combinations, ones,
@@ -304,12 +294,26 @@ class Exporter:
                                       strict=True):
             if number < 0:
                 parts.append(f"{path} is always {_short(leaf)}")
-        said = [texts[0] if len(set(texts)) == 1 else "a constant that depends on the sizes"
-                for texts in zip(*(p.results.leaves for p in plans), strict=True)]
-        shown = [(k, o) for k, o in enumerate(said) if isinstance(o, str)]
-        parts += [f"result {k} is {o}" if len(said) > 1 else f"its result is {o}"
-                  for k, o in shown]
+        said = self._gives(plans)
+        parts += [f"result {k} is {given.text}" if len(said) > 1 else f"its result is {given.text}"
+                  for k, given in enumerate(said) if given.text]
         return "; ".join(parts)
+
+    def _gives(self, plans: Sequence[PlannedCall]) -> list[Given]:
+        """What each result of the Python function is."""
+        positions, gives = plans[0].traced.positions, list[Given]()
+        for leaves in zip(*(p.results.leaves for p in plans), strict=True):
+            leaf = leaves[0]
+            if isinstance(leaf, int):
+                gives.append(Given(result=leaf))
+            elif isinstance(leaf, ArgumentItself):
+                number = self.numbers[positions.index(leaf.index)]
+                gives.append(Given(argument=number, text=str(leaf)))
+            elif len({*map(str, leaves)}) == 1:
+                gives.append(Given(value=leaf.value, text=str(leaf)))
+            else:
+                gives.append(Given(value=..., text="a constant that depends on the sizes"))
+        return gives
 
 
 def _dense(leaf: Any) -> Any:
@@ -324,8 +328,7 @@ def _form(plan: PlannedCall) -> Any:
     return (plan.traced.positions, [v.type.kind for v in graph.inputs],
             [(v.type.dtype, v.type.rank) for v in (*graph.inputs, *graph.outputs)],
             sorted(plan.traced.updates), len(plan.traced.captured), plan.state.own,
-            [o if isinstance(o, int) or o.startswith("the argument") else ""
-             for o in plan.results.leaves])
+            [None if isinstance(o, NoNumber) else o for o in plan.results.leaves])
 
 
 _TRIALS = (2, 3, 4, 7, 16, 17, 100, 1000)

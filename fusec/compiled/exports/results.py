@@ -15,8 +15,7 @@ from fusec.codegen.plan.call_plan import contiguous_strides
 from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Value
 from fusec.ir.sizes.dims import Dim, symbols_of
-from fusec.ir.sizes.size_questions import Computed
-from fusec.ir.sizes.symbolic_numbers import expressions, stored
+from fusec.ir.sizes.symbolic_numbers import Symbolic, applied, expressions
 from fusec.ops import Builder, Namer
 from fusec.ops.calls.checks import has_effects
 from fusec.trace.boundary.results import ResultLeaf
@@ -29,17 +28,39 @@ from .states import TraceState
 
 _INDEX = np.dtype(np.int64)
 _NOT_OPS = ("ReadOnly", "Itself")
+_NUMBERS = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))
+
+
+@dataclass(frozen=True)
+class ArgumentItself:
+    """A result that is the argument of that graph input."""
+
+    index: int
+    path: str
+
+    def __str__(self) -> str:
+        return f"the argument {self.path}"
+
+
+@dataclass(frozen=True, eq=False)
+class NoNumber:
+    """A result that is a text, None, or another object that C does not have."""
+
+    value: Any
+
+    def __str__(self) -> str:
+        return f"always {self.value!r}"
 
 
 @dataclass(eq=False)
 class ExportedResults:
-    """The ``graph`` whose outputs are the results; ``leaves``: of each result leaf its output, or a
-    text that says why there is none; ``counts``: of an output by axis the output that says how many
+    """The ``graph`` whose outputs are the results; ``leaves``: of each result leaf its output, or
+    what it is that has none; ``counts``: of an output by axis the output that says how many
     of its elements there are; ``assigned``: of an output the input from outside whose value it is
     from then on."""
 
     graph: Graph
-    leaves: list[int | str]
+    leaves: list[int | ArgumentItself | NoNumber]
     counts: dict[int, dict[int, int]]
     assigned: dict[int, int]
 
@@ -77,14 +98,14 @@ class _ResultGraph:
         return ExportedResults(Graph.build(
             graph.inputs, self.values, updates, graph.name, effects), leaves, self.counts, assigned)
 
-    def _leaf(self, leaf: ResultLeaf) -> int | str:
+    def _leaf(self, leaf: ResultLeaf) -> int | ArgumentItself | NoNumber:
         if leaf.kind not in ("graph", "input"):
-            return "a number that follows from the sizes" if isinstance(
-                stored(leaf.value), (Dim, Computed)) else f"always {leaf.value!r}"
+            known = self._number(leaf.value)
+            return NoNumber(leaf.value) if known is None else self._added(known)
         steps = [s for s in leaf.steps if s.op not in _NOT_OPS]
         inputs = self.graph.inputs
-        if leaf.kind == "input" and not steps and leaf.index in self.traced.positions:
-            return f"the argument {inputs[leaf.index].node.attrs['path']}"
+        if leaf.kind == "input" and not leaf.steps and leaf.index in self.traced.positions:
+            return ArgumentItself(leaf.index, inputs[leaf.index].node.attrs["path"])
         value = self.graph.outputs[leaf.index] if leaf.kind == "graph" else self.updated.get(
             leaf.index, inputs[leaf.index])
         if symbols_of(value.shape):
@@ -98,12 +119,27 @@ class _ResultGraph:
         if value.type.kind == "array" and (steps or leaf.kind == "input" or not _lies_in_order(
                 self.traced.output_strides[leaf.index], value)):
             value = self.builder.emit("Copy", value)
-        number = len(self.values)
-        self.values.append(value)
+        number = self._added(value)
         for axis, count in sorted(seen.counts.items()):
             self.counts.setdefault(number, {})[axis] = len(self.values)
             self.values.append(self.builder.emit("Cast", count, dtype=_INDEX, kind="scalar"))
         return number
+
+    def _added(self, value: Value) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def _number(self, given: Any) -> Value | None:
+        """A number that the program does not compute from its arguments' elements, in the dtype
+        that NumPy has for it; None where it is no number that C has."""
+        sample = given.hint if type(given) is Symbolic else given
+        if not isinstance(sample, (bool, int, float, complex, np.bool_, np.number)):
+            return None
+        dtype = np.asarray(sample).dtype
+        if dtype not in _NUMBERS:
+            return None
+        # No Cast node: folding one of a size would make the plan that size's.
+        return self.builder.emit("Const", value=applied(dtype.type, given), kind="scalar")
 
 
 @dataclass(eq=False)
@@ -192,4 +228,4 @@ def _lies_in_order(strides: Sequence[Any], value: Value) -> bool:
     return not strides or expressions(tuple(strides)) == expressions(dense)
 
 
-__all__ = ["ExportedResults", "with_results"]
+__all__ = ["ArgumentItself", "ExportedResults", "NoNumber", "with_results"]

@@ -19,11 +19,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fusec.codegen.exported.parts import CField, CParameter, ExportedFunction, layout
+from fusec.codegen.exported.parts import CField, CParameter, ExportedFunction, Given, layout
 from fusec.core import versions
 from fusec.errors import user_error
 
-FORMAT = 1
+FORMAT = 2  # 1 had no "gives"
 DESCRIPTION = "description.json"
 # PEP 440's versions without epochs and local parts.
 _VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", re.ASCII)
@@ -52,7 +52,20 @@ def _function(function: ExportedFunction) -> dict[str, Any]:
             "arguments": [_parameter(p) for p in function.arguments],
             "results": [_parameter(p) | {
                 "counts": [list(c) for c in p.counts], "counted": p.counted is not None}
-                for p in function.results]}
+                for p in function.results],
+            "gives": [*map(_given, function.gives)]}
+
+
+def _given(given: Given) -> dict[str, Any]:
+    """A result of the Python function: one of C's, an argument, a value that JSON has, or a text
+    about another one."""
+    if given.result is not None:
+        return {"result": given.result}
+    if given.argument is not None:
+        return {"argument": given.argument}
+    if given.value is None or type(given.value) in (str, int):
+        return {"value": given.value}
+    return {"text": given.text}
 
 
 def _parameter(parameter: CParameter) -> dict[str, Any]:
@@ -75,6 +88,7 @@ def write_wheel(path: str | os.PathLike[str], version: str) -> Path:
     if not _VERSION.fullmatch(version):
         raise user_error(ValueError, f"{version!r} is no version of a package", None,
                          'give one such as "1.0"')
+    _check_results(about["functions"])
     name = about["name"]
     if keyword.iskeyword(name):
         raise user_error(ValueError, f"{name} is a word of Python, and no package", None,
@@ -92,6 +106,15 @@ def write_wheel(path: str | os.PathLike[str], version: str) -> Path:
     wheel = folder / f"{name}-{version}-{tag}.whl"
     _write_zip(wheel, name, version, tag, {f"{name}/{f}": d for f, d in package.items()})
     return wheel
+
+
+def _check_results(functions: Sequence[Mapping[str, Any]]) -> None:
+    """Raises ``ValueError`` for results that a package cannot give."""
+    others = [f"result {k} of {function['name']} is {given['text']}" for function in functions
+              for k, given in enumerate(function["gives"]) if "text" in given]
+    if others:
+        raise user_error(ValueError, "a package gives arrays, numbers, texts and None, and "
+                         + "; ".join(others), None, "leave it out of the function that is exported")
 
 
 def _write_zip(
@@ -162,13 +185,26 @@ def _definition(function: Mapping[str, Any]) -> list[str]:
     passed = [*names, *(["state=state or STATE"] if state else [])]
     head = ", ".join([*names, *(["*", *state] if state else [])])
     shown = [_shown(p) for p in function["arguments"]]
-    gives = [_shown(p) for p in function["results"] if not p["counted"]]
-    text = " ".join(function["text"].split()).replace("\\", r"\\").replace('"', r'\"')
+    gives = [_shown_result(given, function) for given in function["gives"]]
+    text = _escaped(function["text"])
     return [f"def {called}({head}):",
             f'    """{"; ".join(shown) or "No arguments"}.', "",
             f"    Gives {'; '.join(gives) or 'None'}.",
             *(["", f"    Of the exported function {text}."] if text else []), '    """',
             f'    return _library.functions["{name}"]({", ".join(passed)})']
+
+
+def _shown_result(given: Mapping[str, Any], function: Mapping[str, Any]) -> str:
+    if "result" in given:
+        return _shown(function["results"][given["result"]])
+    if "argument" in given:
+        return f"a copy of {_shown(function['arguments'][given['argument']])}"
+    return _escaped(repr(given["value"]))
+
+
+def _escaped(text: str) -> str:
+    """As it stands between three quotes."""
+    return " ".join(text.split()).replace("\\", r"\\").replace('"', r'\"')
 
 
 def _shown(parameter: Mapping[str, Any]) -> str:

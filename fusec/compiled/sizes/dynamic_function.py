@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,13 @@ from fusec.ir.sizes.dims import argument_size
 from fusec.ir.sizes.dynamic_sizes import OpenInstantiation, assuming, open_sizes
 from fusec.runtime.call_spec import LeafSpec
 from fusec.signature.specs import TensorSpec, example_of, known_sizes
+from fusec.signature.unwritten_arrays import unwritten
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 
 from ..compiled_trace import CompiledTrace
 from ..run_metadata import RunMetadata, RunOptions
 from ..structure import inputs_of, outputs_of
+from .partitions import MOST_AXES, refined
 
 if TYPE_CHECKING:
     from ..concrete_function import ConcreteFunction
@@ -34,23 +36,35 @@ def open_function(
 ) -> OpenFunction | None:
     """The function for specs with open sizes; None where its sizes cannot be symbols.
 
-    Sizes that are open are taken for different ones, or where the program cannot be traced so
-    (``x + y``) for one.
+    Sizes that are open are taken for different ones; where the program cannot be traced so
+    (``x + y``), those that it does not need for one stay different ones.
     """
-    fixed = known_sizes((args, kwargs))
-    hints = (n for n in itertools.count(FIRST_HINT) if n not in fixed)
-    one = next(n for n in itertools.count(FIRST_HINT) if n not in fixed)
-    for sizes in (hints, itertools.repeat(one)):
+    fixed, drawn_sizes = known_sizes((args, kwargs)), list[int]()
+
+    def drawn() -> Iterator[int]:
+        while True:
+            drawn_sizes.append(1)
+            yield 1
+
+    example_of((args, kwargs), drawn(), unwritten)
+    count = len(drawn_sizes)
+    hints = [*itertools.islice((n for n in itertools.count(FIRST_HINT) if n not in fixed), count)]
+
+    def tried(groups: Sequence[int]) -> OpenFunction | None:
         try:
-            examples, named = example_of((args, kwargs), sizes)
-            function = _traced(compiler, examples, named, fixed)
+            examples, named = example_of((args, kwargs), iter([hints[g] for g in groups]))
+            return _traced(compiler, examples, named, fixed)
         except MemoryError:
             raise
         except Exception:  # the trace of one size, or that of size 2, says what is wrong
-            continue
-        if function is not None:
-            return function
-    return None
+            return None
+
+    found = tried(range(count))
+    if found is None and count > 1:
+        found = tried([0] * count)
+        if found is not None and count <= MOST_AXES:
+            found = refined(count, tried, found)[1]
+    return found
 
 
 def _traced(

@@ -22,10 +22,10 @@ from fusec.errors import unsupported, user_error
 from fusec.ir import Value
 from fusec.passes.pipeline import splittable
 from fusec.signature import blocks
+from fusec.signature.unwritten_arrays import unwritten
 from fusec.trace.facts.trees import flattened
 
 from ..split_plan import with_views
-from ..stand_ins import stand_in
 from .axis_names import Axes, Axis, axes_of
 
 Call = Callable[[tuple, dict[str, Any]], Any]
@@ -83,7 +83,7 @@ def _standing(leaf: Any, is_shared: bool) -> Any:
     """What a leaf is traced as: an array that takes no memory, for one in blocks and one whose
     memory is another argument's; a new one for each, since one array may have several labels."""
     is_in_blocks = blocks.may_be_there() and blocks.are_in_blocks(leaf)
-    return stand_in(tuple(map(int, leaf.shape)), leaf.dtype) if is_in_blocks or is_shared else leaf
+    return unwritten(tuple(map(int, leaf.shape)), leaf.dtype) if is_in_blocks or is_shared else leaf
 
 
 def _check_indexes(arrays: Sequence[Any]) -> None:

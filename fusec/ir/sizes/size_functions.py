@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,14 @@ TOTAL = frozenset([*DIVISIONS, operator.add, operator.sub, operator.mul, operato
                    operator.pos, operator.abs, abs, min, max, np.int64, np.float64, np.float32,
                    np.add, np.subtract, np.multiply, np.true_divide, np.maximum, np.minimum,
                    np.sqrt, np.sin, np.cos])
+
+
+def is_total(fn: Callable[..., Any], sizes: Sequence[Size | None]) -> bool:
+    """Whether it has a value for all operands: ``sizes`` are those that are sizes."""
+    if fn is math.sqrt and sizes[0] is not None:
+        low, _ = bounds(sizes[0])
+        return low is not None and low >= 0
+    return fn in TOTAL or fn is float or (None not in sizes and fn in DIM_FUNCTIONS)
 
 
 def decided(fn: Callable[[Any, Any], bool], difference: Size) -> bool | None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from .dims import Dim, argument_size
 from .polynomials import Size
-from .size_functions import DIM_FUNCTIONS, DIVISIONS, RING, TOTAL, decided
+from .size_functions import DIM_FUNCTIONS, DIVISIONS, RING, decided, is_total
 from .size_questions import Bindings, Computed, Question, Succeeds, of_closed, text_of_closed
 
 
@@ -366,8 +366,7 @@ def _applied(sizes: Sizes | None, fn: Callable[..., Any], args: tuple[Any, ...])
     if fn in (min, max) and len({type(_number(x)) for x in args}) > 1:
         return fn(*args)  # one of them, with its type: the comparisons are asked
     whole = [dim_of(x) for x in args]
-    is_total = fn in TOTAL or fn is float or (None not in whole and fn in DIM_FUNCTIONS)
-    hint = fn(*map(_number, args)) if is_total else _attempted(sizes, fn, args)
+    hint = fn(*map(_number, args)) if is_total(fn, whole) else _attempted(sizes, fn, args)
     if not is_plain_number(hint):
         return fn(*map(_pinned, args))
     if fn in DIM_FUNCTIONS and None not in whole and type(hint) in (int, np.int64):

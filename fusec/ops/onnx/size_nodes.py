@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,13 @@ _COMPARED: dict[Callable[..., Any], str] = {
     operator.lt: "Less", operator.le: "LessOrEqual", operator.eq: "Equal",
     operator.gt: "Greater", operator.ge: "GreaterOrEqual",
 }
+F64 = np.dtype(np.float64)
+_REAL: dict[Callable[..., Any], str] = {  # with a float among the operands, or as the result
+    operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul", operator.neg: "Neg",
+    operator.truediv: "Div", np.true_divide: "Div", np.sqrt: "Sqrt", math.sqrt: "Sqrt",
+}
+_CASTS = (float, np.float64)
+_ALWAYS_REAL = (*_CASTS, np.sqrt, math.sqrt, operator.truediv, np.true_divide)
 
 
 def size_name(nodes: OnnxNodes, size: Size, symbol: Callable[[str], str]) -> str:
@@ -50,16 +58,45 @@ def size_name(nodes: OnnxNodes, size: Size, symbol: Callable[[str], str]) -> str
 
 
 def number_of_sizes(nodes: OnnxNodes, value: Any) -> str | None:
-    """The int64 that a number of open sizes is; None where it is none of sizes.
+    """The int64 or float64 that a number of open sizes is; None where it is none of sizes.
 
-    Raises `NotExportedError` where it is more than sums, products, quotients and extrema.
+    Raises `NotExportedError` where it is more than sums, products, quotients, extrema and roots.
     """
     value = getattr(value, "expression", value) if hasattr(value, "hint") else value
+    if type(value) is Computed and value.fn in (np.int64, np.float32):
+        value = value.args[0]  # the constant's dtype says so
     if type(value) is Dim:
         return nodes.size(value)
+    return _computed(nodes, value) if type(value) is Computed else None
+
+
+def dtype_of_number(value: Any) -> np.dtype:
+    """The dtype that NumPy has for a number of open sizes."""
+    value = getattr(value, "expression", value) if hasattr(value, "hint") else value
     if type(value) is Computed:
+        return np.dtype(value.fn) if value.fn in (np.int64, np.float32) else F64
+    return I64
+
+
+def _computed(nodes: OnnxNodes, value: Any) -> str:
+    def real(x: Any) -> str:
+        if type(x) is Computed:
+            return _computed(nodes, x)
+        return nodes.cast(nodes.size(x), F64) if type(x) is Dim else nodes.constant(np.float64(x))
+
+    if not _is_real(value) or not all(type(x) in (int, float, Dim) or _is_real(x)
+                                      for x in value.args):
         raise NotExportedError(f"with {value}, where a size is open")
-    return None
+    if value.fn in _CASTS:
+        return real(value.args[0])
+    return nodes.node(_REAL[value.fn], *map(real, value.args))
+
+
+def _is_real(x: Any) -> bool:
+    """Whether it is a float64."""
+    if type(x) is not Computed:
+        return type(x) is float
+    return x.fn in _ALWAYS_REAL or (x.fn in _REAL and any(map(_is_real, x.args)))
 
 
 def require_answer(nodes: OnnxNodes, question: Question) -> None:

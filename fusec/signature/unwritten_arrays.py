@@ -1,4 +1,4 @@
-"""Arrays that stand for those in blocks while a function is traced, and take no memory."""
+"""Arrays for tracing a function, which takes their shapes alone: they take no memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # Linux's number, where Python has no name
 
 
-def stand_in(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def unwritten(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array that nothing was written to, whose pages exist when they are touched."""
     count = math.prod(shape)
     size = count * dtype.itemsize
