@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.cpu.emitter import I64, LlvmEmitter, LlvmValue, memory_type
+from fusec.codegen.cpu.emitter import I64, LIKELY, LlvmEmitter, LlvmValue, memory_type
 from fusec.codegen.structured.kernel_statements import NestUse
 from fusec.codegen.structured.memory import (
     Constant,
     Memory,
+    Operand,
     Register,
     Variable,
     View,
@@ -46,6 +47,8 @@ class Frame:
     entry: list[str] = field(default_factory=list)
     nests: list[NestUse] = field(default_factory=list)
     values: dict[Register, LlvmValue] = field(default_factory=dict)
+    # By an index that has been wrapped, and the size: whether it is in range.
+    inside: dict[tuple[Operand, ...], LlvmValue] = field(default_factory=dict)
     # Memory of variables, and of the addresses of arrays, which a loop may exchange.
     slots: dict[Variable | Memory, str] = field(default_factory=dict)
     sizes: dict[str, str] = field(default_factory=dict)  # by symbol, the memory of its value
@@ -246,7 +249,7 @@ class Frame:
         and the size if the exit does not have it."""
         em, exit_ = self.em, self.exits[number]
         good, bad = em.fresh("good"), em.fresh("bad")
-        em.line(f"br i1 {condition}, label %{good}, label %{bad}")
+        em.line(f"br i1 {condition}, label %{good}, label %{bad}{LIKELY}")
         em.label(bad)
         em.line(f"store i64 {index}, ptr {self.word_address('index', 0)}")
         if isinstance(exit_.size, Dim):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fusec import config
 from fusec.codegen.cpu.abi import nest_block, open_block
 from fusec.codegen.cpu.compile import compile_forms
-from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, LlvmEmitter
+from fusec.codegen.cpu.emitter import with_weights
 from fusec.codegen.structured.memory import Strides
 from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.codegen.structured.verify import verify
@@ -17,6 +17,7 @@ from fusec.core import locks
 from fusec.core.display import progress
 from fusec.ir import Node
 
+from ...machine_code import unpredictable
 from ...machine_code.code_cache import CodeCache
 from ...machine_code.llvm import NativeCode, compile_ir
 from ...machine_code.native_nest import CompileStats
@@ -74,7 +75,7 @@ def printed(program: StructuredProgram, is_noted: bool = False) -> Frame:
 
 
 def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:
-    text = _module(frame.em, frame.text(NAME))
+    text = _module(frame)
     links = frame.em.links  # the text has their symbols, which depend on their contents
     key = hashlib.sha256(text.encode()).hexdigest()
     with _lock:
@@ -95,10 +96,12 @@ def clear_cache() -> None:
         _codes.clear()
 
 
-def _module(em: LlvmEmitter, function: str) -> str:
-    functions = [*em.functions.values(), function]
-    weights = [METADATA] if any(UNLIKELY in text for text in functions) else []
-    return "\n\n".join([*sorted(em.declarations), *functions, *weights]) + "\n"
+def _module(frame: Frame) -> str:
+    em, function = frame.em, frame.text(NAME)
+    parts = [*sorted(em.declarations), *em.functions.values(), function]
+    if frame.lanes and not frame.lanes_together:
+        parts.insert(0, unpredictable.MARK)
+    return with_weights("\n\n".join(parts))
 
 
 __all__ = ["compile_control"]
