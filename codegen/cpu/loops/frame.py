@@ -64,7 +64,8 @@ class Frame:
     callees: dict[Function, str] = field(default_factory=dict)  # their names in the code
     numbers: dict[Word, int] = field(default_factory=dict)
     lanes: list[str] = field(default_factory=list)  # how each loop over lanes runs, in words
-    lanes_together: bool = False  # whether one of them runs in vectors
+    lanes_together: int = 1  # how many lanes run in one vector
+    lane_count: int = 0  # of the loop over lanes that all is; 0: nobody knows how many
     _registers: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:

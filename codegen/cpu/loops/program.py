@@ -16,13 +16,13 @@ from fusec.codegen.structured.verify import verify
 from fusec.core import locks
 from fusec.core.display import progress
 from fusec.ir import Node
+from fusec.ops.calls.subgraph_ops import lane_count
 
 from ...machine_code import unpredictable
 from ...machine_code.code_cache import CodeCache
 from ...machine_code.llvm import NativeCode, compile_ir
 from ...machine_code.native_nest import CompileStats
 from ...plan.control_program import ControlProgram, LoopNest
-from ..lanes.vector_size import LANES
 from .frame import Frame
 from .polls import BUDGET_NS, before_work
 from .printer import print_block
@@ -59,14 +59,15 @@ def compile_control(
     return ControlProgram(node, code.address(NAME), code, frame.words, nests, program.exits,
                           program.copied, program.sites, frame.passed,
                           lambda: build_program(node, strides), program.may_outgrow,
-                          program.is_divisible, LANES if frame.lanes_together else 1,
+                          program.is_divisible, frame.lanes_together,
                           "; ".join(dict.fromkeys(frame.lanes)))
 
 
 def printed(program: StructuredProgram, is_noted: bool = False) -> Frame:
     """The function's frame with all statements; ``is_noted``: which lines are of which statement is
     noted in ``em.of_lines``."""
-    frame = Frame(program.exits, outer=program.outer, has_loops=program.has_loops)
+    frame = Frame(program.exits, outer=program.outer, has_loops=program.has_loops,
+                  lane_count=lane_count(program.node))
     frame.em.origins = {} if is_noted else None
     if program.is_divisible:
         before_work(frame, str(BUDGET_NS + 1))  # other threads have lanes to do
@@ -99,7 +100,7 @@ def clear_cache() -> None:
 def _module(frame: Frame) -> str:
     em, function = frame.em, frame.text(NAME)
     parts = [*sorted(em.declarations), *em.functions.values(), function]
-    if frame.lanes and not frame.lanes_together:
+    if frame.lanes and frame.lanes_together == 1:
         parts.insert(0, unpredictable.MARK)
     return with_weights("\n\n".join(parts))
 
