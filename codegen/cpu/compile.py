@@ -12,7 +12,7 @@ from ..kernels.specialise import LoopForm, structure_key
 from ..machine_code.code_cache import CodeCache
 from ..machine_code.llvm import NativeCode, code_on_disk, compile_ir
 from ..machine_code.native_nest import CompileStats, NativeNest
-from .emitter import METADATA, UNLIKELY, LlvmEmitter
+from .emitter import LlvmEmitter, with_weights
 from .nests.modes import emit_nest
 
 LONG_TEXT = 200_000  # characters; LLVM may take more than a second
@@ -91,8 +91,7 @@ def module_text(emitters: Sequence[LlvmEmitter]) -> str:
     for em in emitters:
         functions.update(em.functions)
         declarations |= em.declarations
-    weights = [METADATA] if any(UNLIKELY in text for text in functions.values()) else []
-    return "\n\n".join([*sorted(declarations), *functions.values(), *weights]) + "\n"
+    return with_weights("\n\n".join([*sorted(declarations), *functions.values()]))
 
 
 def _nest(code: NativeCode, name: str, form: LoopForm) -> NativeNest:

@@ -18,7 +18,14 @@ from fusec.core.records import dataclass
 I64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
 UNLIKELY = ", !prof !0"  # after a branch whose first side is hardly ever taken
-METADATA = '!0 = !{!"branch_weights", i32 1, i32 2000}'  # at the end of modules with such branches
+LIKELY = ", !prof !1"  # after one whose second side is
+_WEIGHTS = """!0 = !{!"branch_weights", i32 1, i32 2000}
+!1 = !{!"branch_weights", i32 2000, i32 1}"""
+
+
+def with_weights(text: str) -> str:
+    """A module's text with what branches that are `LIKELY` or `UNLIKELY` refer to."""
+    return f"{text}\n\n{_WEIGHTS}\n" if ", !prof !" in text else f"{text}\n"
 
 
 def scalar_type(dtype: np.dtype) -> str:

@@ -24,7 +24,8 @@ import llvmlite.binding as llvm
 
 from fusec.core import locks, timeline
 
-from . import disk_cache, targets
+from . import disk_cache, targets, unpredictable
+from .refused_code import InternalCompilerError, explained
 
 # LLVM's pass manager and code generator are not safe for concurrent use through llvmlite.  Nobody
 # may be inside of LLVM at a fork: Numba, say, or a module that is freed, under llvmlite's own lock.
@@ -66,9 +67,7 @@ class NativeCode:
     def _optimised(self) -> Any:
         """LLVM's module, made once more when someone looks: it takes ten times the code's memory.
         """
-        module = _parse(self.source, self._links)
-        _optimise(module, self._speed)
-        return module
+        return _optimised(_parse(self.source, self._links), self.source, self._speed)
 
     def address(self, symbol: str) -> int:
         """The address of a function; raises ``KeyError`` when the module does not define it."""
@@ -94,8 +93,7 @@ class NativeCode:
         """The optimised IR and the assembly of a text, with this code's settings: of its own text
         with places added, say."""
         with _lock, _as_emitted():
-            module = _parse(source, self._links)
-            _optimise(module, self._speed)
+            module = _optimised(_parse(source, self._links), source, self._speed)
             return str(module), target_machine().emit_assembly(module)
 
 
@@ -172,13 +170,20 @@ def _parse(
             function.add_function_attribute("alwaysinline")
         module.verify()
     except RuntimeError as error:
-        raise InternalCompilerError(_explain(text, error)) from None
+        raise InternalCompilerError(explained(text, error)) from None
     return module
 
 
 # Nests arrive vectorised, hoisted and free of repeated work.  On seven kinds of nest these passes
 # took 0.5 to 3 ms where LLVM's standard pipeline took 7 to 32, and no code ran over 11 % slower.
 NEST_PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg")
+
+
+def _optimised(module: Any, text: str, speed: int, machine: Any = None) -> Any:
+    """The module of this text, optimised."""
+    _optimise(module, speed, machine)
+    return llvm.parse_assembly(unpredictable.marked(str(module))) if (
+        unpredictable.MARK in text) else module
 
 
 def _optimise(module: Any, speed: int, machine: Any = None) -> None:
@@ -260,9 +265,10 @@ def settings() -> tuple[str, ...]:
 
 
 def _own_source() -> str:
-    """A hash of this file, so that an edited option or pass makes new entries; "" without one."""
-    file = Path(__file__)
-    return disk_cache.key_of([file.read_text(encoding="utf-8")]) if file.is_file() else ""
+    """A hash of these files, so that an edited option or pass makes new entries; "" without."""
+    files = [Path(__file__), Path(unpredictable.__file__)]
+    return disk_cache.key_of([file.read_text(encoding="utf-8") for file in files]) if all(
+        file.is_file() for file in files) else ""
 
 
 def _load(obj: bytes) -> Any:
@@ -357,7 +363,7 @@ def object_code(
                 if str(thing.linkage) == "Linkage.external" and thing.name not in exported and not (
                         thing.name.startswith("llvm.") or thing.is_declaration):
                     thing.visibility = "hidden"
-            _optimise(module, speed, machine)
+            module = _optimised(module, text, speed, machine)
             with _as_emitted():
                 obj = machine.emit_object(module)
             disk_cache.store(key, obj)
@@ -376,7 +382,7 @@ def _compile(text: str, speed: int, links: Mapping[str, str]) -> NativeCode:
     start = time.perf_counter()
     module = _parse(text, links)
     parsed = time.perf_counter()
-    _optimise(module, speed)
+    module = _optimised(module, text, speed)
     optimised = time.perf_counter()
     with _as_emitted():
         obj = target_machine().emit_object(module)
@@ -388,13 +394,3 @@ def _compile(text: str, speed: int, links: Mapping[str, str]) -> NativeCode:
         emit=1e3 * (emitted - optimised), load=1e3 * (loaded - emitted),
     )
     return NativeCode(text, engine, obj, times, speed, links)
-
-
-class InternalCompilerError(RuntimeError):
-    """LLVM refused code that fusec generated; please report it with the text shown."""
-
-
-def _explain(text: str, error: RuntimeError) -> str:
-    lines = text.splitlines()
-    numbered = "\n".join(f"{i + 2:5} {line}" for i, line in enumerate(lines[:400]))
-    return f"internal error: LLVM refused generated code: {error}\n{numbered}"

@@ -172,8 +172,9 @@ class Function(Viewed, Generic[P, R]):
                 result = self._answer_for_structure(args, kwargs)
                 if result is not MISS:
                     return result
-        except Exception:  # a library call's; try costs nothing, `with` would
+        except Exception as error:  # a library call's; try costs nothing, `with` would
             with short_errors:
+                self._raise_first(error, args, kwargs)
                 raise
         with short_errors:
             return self._call(args, kwargs)
@@ -189,6 +190,9 @@ class Function(Viewed, Generic[P, R]):
 
     def _call(self, args: Any, kwargs: Any) -> Any:
         return self._dispatching().call(args, kwargs)
+
+    def _raise_first(self, error: Exception, args: Any, kwargs: Any) -> None:
+        """Raise what should come before this exception of the call; nothing does here."""
 
     @property
     def eager_calls(self) -> int:

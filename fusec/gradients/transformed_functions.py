@@ -70,6 +70,7 @@ def check_sequences(name: str, **given: Any) -> None:
 def transformed(
     name: str, f: Callable[..., Any], run: Run, key: Hashable, signature: Any = None,
     made_by: tuple[Callable[..., Any], tuple[Any, ...]] | None = None,
+    kind: type[Function] = Function,
 ) -> Function:
     """The jitted function that does ``run`` where ``f`` would be called.
 
@@ -89,7 +90,7 @@ def transformed(
                        "device": jitted.device}
         python = Transformed(name, f, run, signature)
         python.__fusec_made_by__ = made_by
-        function = table[name, key] = Function(python, **options)
+        function = table[name, key] = kind(python, **options)
     return function
 
 

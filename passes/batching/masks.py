@@ -16,6 +16,7 @@ from fusec.ops import Builder, get
 VECTOR = 4  # lanes of float64 that AVX2 computes at once
 TURN = 10.0  # additions that take as long as one turn of a loop over lanes
 LONG = 16  # elements from which on one lane's arrays are computed as vectors too
+Costs = tuple[float, float] | None
 _PURE = ("elementwise", "view", "reduce", "scan", "composite", "source")  # kinds of rows
 
 
@@ -26,6 +27,7 @@ class Unbranched:
     builder: Builder
     values: dict[Value, Value] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    costs: dict[int, Costs] = field(default_factory=dict)  # of branches in branches, by node
 
     def of(self, values: Iterable[Value]) -> list[Value]:
         return [self.values.get(v, v) for v in values]
@@ -33,7 +35,7 @@ class Unbranched:
     def add(self, nodes: Iterable[Node]) -> None:
         """Nodes, in order; those that read what a branch gave are made anew."""
         for node in nodes:
-            costs = branch_costs(node) if node.op == "Cond" else None
+            costs = branch_costs(node, self.costs) if node.op == "Cond" else None
             if costs is not None and costs[0] <= costs[1]:
                 self._choose(node)
                 self.notes.append(told(node, costs))
@@ -46,7 +48,8 @@ class Unbranched:
         sides = []
         for name in ("then", "orelse"):
             graph = node.attrs[name]
-            inner = Unbranched(self.builder, dict(zip(graph.inputs, operands, strict=True)))
+            inner = Unbranched(self.builder, dict(zip(graph.inputs, operands, strict=True)),
+                               costs=self.costs)
             inner.add_copies(graph)
             new = {k: inner.values[v] for k, v in graph.updates}
             sides.append([*inner.of(graph.outputs),
@@ -68,26 +71,31 @@ class Unbranched:
                 self.values.update(zip(node.outputs, copy.outputs, strict=True))
 
 
-def branch_costs(node: Node) -> tuple[float, float] | None:
+def branch_costs(node: Node, known: dict[int, Costs]) -> Costs:
     """Of a lane with masks, and of one in a loop over lanes; None where masks cannot do it."""
-    sides = [_side(node.attrs[name]) for name in ("then", "orelse")]
-    if None in sides:
+    if node.id not in known:
+        sides = [_side(node.attrs[name], known) for name in ("then", "orelse")]
+        known[node.id] = _of_sides(node, *sides)
+    return known[node.id]
+
+
+def _of_sides(node: Node, then: float | None, orelse: float | None) -> Costs:
+    if then is None or orelse is None:
         return None
-    costs = [float(side) for side in sides if side is not None]
     own = VECTOR if _longest(node) >= LONG else 1
-    return sum(costs) / VECTOR, max(costs) / own + TURN
+    return (then + orelse) / VECTOR, max(then, orelse) / own + TURN
 
 
 def _longest(node: Node) -> int:
     return max((t.size for t in node.types if t.is_static), default=1)
 
 
-def _side(graph: Graph) -> float | None:
+def _side(graph: Graph, known: dict[int, Costs]) -> float | None:
     """The additions of one side; None if it must not run where it was not taken."""
     total = 0.0
     for node in graph.nodes:
         if node.op == "Cond":
-            inner = branch_costs(node)
+            inner = branch_costs(node, known)
             if inner is None or inner[0] > inner[1]:
                 return None
             total += inner[0] * VECTOR

@@ -271,10 +271,11 @@ class NativeBlocks:
         node = program.kinds
         self.scalars = [(self._cell(at, node.inputs[k].dtype), k) for at, k in self._of("scalar")]
         self.results = [(self._cell(at, node.types[k].dtype), k) for at, k in self._of("result")]
+        self._by_operand = {position: cell for cell, position in self.scalars}
 
     def scalar(self, operand: int) -> np.ndarray:
         """The word of an operand that is a number."""
-        return next(cell for cell, position in self.scalars if position == operand)
+        return self._by_operand[operand]
 
     def _draws(self, program: ControlProgram) -> Draws | None:
         if not self._of("draw"):

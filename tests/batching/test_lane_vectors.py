@@ -10,7 +10,7 @@ import pytest
 from lane_programs import PROGRAMS, LaneProgram
 
 import fusec
-from fusec.codegen.cpu.lanes import choice
+from fusec.codegen.cpu.lanes import choice, vector_size
 from fusec.codegen.cpu.loops import program
 from fusec.codegen.machine_code.llvm import compile_ir
 
@@ -146,6 +146,20 @@ def test_control_flow_of_all_kinds(
     assert "16 lanes at a time in vectors with masks" in text
     np.testing.assert_allclose(one[0] if isinstance(one, tuple) else one, [
         y[0] if isinstance(y := f(x, n), tuple) else y for x, n in zip(*args, strict=True)])
+
+
+@pytest.mark.parametrize("f", SHAPED)
+def test_wide_vectors_have_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, f: Callable[..., Any]
+) -> None:
+    monkeypatch.setattr(vector_size, "has_feature", lambda name: True)
+    monkeypatch.setattr(vector_size, "FUNCTIONS", ())
+    args = [ROOT.uniform(0, 2, vector_size.MANY), ROOT.integers(0, 60, vector_size.MANY)]
+    one, together, text = in_both_ways(monkeypatch, f, args)
+    assert_same_bits(one, together)
+    assert "32 lanes at a time in vectors with masks" in text
+    text = in_both_ways(monkeypatch, f, [x[1:] for x in args])[2]
+    assert "16 lanes at a time in vectors with masks" in text
 
 
 def test_the_loop_that_replaces_ended_lanes_keeps_what_others_have(

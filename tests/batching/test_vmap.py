@@ -184,7 +184,8 @@ def assigns(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("f, args, axes, texts", [
-    (writes_shared, (X, V), (0, None), ["v, which is the same in each lane", "v[0] = x[0]"]),
+    (writes_shared, (X, V), (0, None), ["v, which is the same in each lane", "v[0] = x[0]",
+                                              "v:     f64[3]", "lanes: "]),
     (counts, (X,), 0, ["outer variables"]),
     (assigns, (X,), 0, ["older than its call"]),
     (lambda x: x + np.random.rand(), (X,), 0, ["rand", "fusec.random"]),

@@ -11,7 +11,7 @@ from ...exported.parts import CField, ExportedFunction
 from ...machine_code.llvm import object_code
 from ...machine_code.targets import BASELINES, CpuTarget, using
 from ..compile import LINKED_SPEED, module_text
-from ..emitter import METADATA, UNLIKELY, LlvmEmitter
+from ..emitter import LlvmEmitter, with_weights
 from ..loops.program import BRANCH_SPEED, LONG_SPEED, LONG_TEXT, LOOP_SPEED
 from ..size_text import NoTextError
 from .call_printer import print_call
@@ -138,8 +138,7 @@ def _module(parts: Iterable[tuple[LlvmEmitter, str]]) -> str:
                for line in body.split("\n") if line.startswith("define")}
     kept = [line for line in lines if not (
         line.startswith("declare") and line.partition("@")[2].partition("(")[0] in defined)]
-    whole = "\n\n".join(["\n".join(kept), *functions, *bodies]) + "\n"
-    return f"{whole}\n{METADATA}\n" if UNLIKELY in whole else whole
+    return with_weights("\n\n".join(["\n".join(kept), *functions, *bodies]))
 
 
 def _entry_module(

@@ -12,7 +12,7 @@ from fusec.core.records import dataclass
 from ...machine_code.llvm import has_feature
 from .costs import LaneCosts, lines_of
 from .divergence import Divergence, registers_defined, registers_read, walked
-from .vector_size import LANES
+from .vector_size import lanes_of_vectors
 
 UNEVEN = 1.3  # what lanes that wait for others add, where ended ones are replaced
 IN_STEP = 1.8  # and where they wait until the last one of their vector has ended
@@ -32,11 +32,12 @@ class LaneChoice:
     divergence: Divergence | None = None
     lane: Variable | None = None
     limit: Operand | None = None
+    lanes: int = 1
     keep_going: int = 0
 
 
-def choose_lanes(loop: s.While | s.CountedLoop) -> LaneChoice:
-    """Of a loop over lanes."""
+def choose_lanes(loop: s.While | s.CountedLoop, count: int) -> LaneChoice:
+    """Of a loop over so many lanes; 0: nobody knows how many."""
     lane, limit, body = _parts(loop)
     reason = _refusal(body) or _too_long(body)
     if reason or forced is False:
@@ -45,17 +46,18 @@ def choose_lanes(loop: s.While | s.CountedLoop) -> LaneChoice:
     reason = _mixed(divergence)
     if reason:
         return LaneChoice(f"a lane at a time ({reason})")
-    registers = LANES // (8 if has_feature("avx512f") else 4)
-    costs = LaneCosts(divergence, LANES, registers)
+    lanes = lanes_of_vectors(body, count)
+    registers = lanes // (8 if has_feature("avx512f") else 4)
+    costs = LaneCosts(divergence, lanes, registers)
     one = costs.of_one(body)
     wait = _waiting(divergence)
-    together = costs.of_vector(body) * wait / LANES
+    together = costs.of_vector(body) * wait / lanes
     figures = f"estimated at {together:.2g} ns a lane, {{}} {one:.2g}"
     if together > one and forced is None:
-        return LaneChoice(f"a lane at a time (at {one:.2g} ns, in vectors of {LANES} with masks at "
+        return LaneChoice(f"a lane at a time (at {one:.2g} ns, in vectors of {lanes} with masks at "
                           f"{together:.2g})")
-    told = f"{LANES} lanes at a time in vectors with masks ({figures.format('by itself at')})"
-    return LaneChoice(told, divergence, lane, limit, _keep_going(divergence, costs))
+    told = f"{lanes} lanes at a time in vectors with masks ({figures.format('by itself at')})"
+    return LaneChoice(told, divergence, lane, limit, lanes, _keep_going(divergence, costs))
 
 
 def _parts(loop: s.While | s.CountedLoop) -> tuple[Variable, Operand, s.Block]:

@@ -9,6 +9,7 @@ for those who read it there.  Such a place is a *region*; the body of the loop o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from fusec.codegen.structured import statements as s
@@ -134,9 +135,12 @@ def registers_defined(block: s.Block) -> set[Register]:
 
 
 def walked(block: Sequence[Any], without: Any = None) -> Iterator[Any]:
-    """Statements, and those inside of them."""
-    for x in block:
-        if x is not without:
+    """Statements, and those inside of them; deep nesting costs no more."""
+    begun = [iter(block)]
+    while begun:
+        x = next(begun[-1], None)
+        if x is None:
+            begun.pop()
+        elif x is not without:
             yield x
-            for inner in s.blocks_of(x):
-                yield from walked(inner, without)
+            begun.append(chain.from_iterable(s.blocks_of(x)))

@@ -19,7 +19,6 @@ from ..scalars.instructions import binary, both, compare, either, negated, selec
 from .choice import LaneChoice
 from .divergence import Divergence, registers_defined, registers_read
 from .last_lane import LastLane, Print
-from .vector_size import LANES
 from .vectors import LaneVectors, while_any
 
 
@@ -32,7 +31,7 @@ def print_vectors(frame: Frame, choice: LaneChoice, print_block: Print) -> None:
     assert divergence is not None and choice.lane is not None and choice.limit is not None
     em, values = frame.em, dict(frame.values)
     failed, after = em.fresh("failed"), em.fresh("lanes_done")
-    vectors = LaneVectors(frame, divergence, LANES, failed)
+    vectors = LaneVectors(frame, divergence, choice.lanes, failed)
     slot, limit = frame.slots[choice.lane], frame.text_of(choice.limit)
     first = em.load(slot, I64, 1).text
     several = em.value(f"icmp sgt i64 {limit}, {em.add(first, 1)}")

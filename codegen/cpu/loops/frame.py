@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from fusec.codegen.cpu.emitter import I64, LlvmEmitter, LlvmValue, memory_type
+from fusec.codegen.cpu.emitter import I64, LIKELY, LlvmEmitter, LlvmValue, memory_type
 from fusec.codegen.structured.kernel_statements import NestUse
 from fusec.codegen.structured.memory import (
     Constant,
     Memory,
+    Operand,
     Register,
     Variable,
     View,
@@ -46,6 +47,8 @@ class Frame:
     entry: list[str] = field(default_factory=list)
     nests: list[NestUse] = field(default_factory=list)
     values: dict[Register, LlvmValue] = field(default_factory=dict)
+    # By an index that has been wrapped, and the size: whether it is in range.
+    inside: dict[tuple[Operand, ...], LlvmValue] = field(default_factory=dict)
     # Memory of variables, and of the addresses of arrays, which a loop may exchange.
     slots: dict[Variable | Memory, str] = field(default_factory=dict)
     sizes: dict[str, str] = field(default_factory=dict)  # by symbol, the memory of its value
@@ -61,7 +64,8 @@ class Frame:
     callees: dict[Function, str] = field(default_factory=dict)  # their names in the code
     numbers: dict[Word, int] = field(default_factory=dict)
     lanes: list[str] = field(default_factory=list)  # how each loop over lanes runs, in words
-    lanes_together: bool = False  # whether one of them runs in vectors
+    lanes_together: int = 1  # how many lanes run in one vector
+    lane_count: int = 0  # of the loop over lanes that all is; 0: nobody knows how many
     _registers: dict[Word, str] = field(default_factory=dict)
 
     def word(self, kind: str, value: int = 0, type_: str = "i64") -> str:
@@ -246,7 +250,7 @@ class Frame:
         and the size if the exit does not have it."""
         em, exit_ = self.em, self.exits[number]
         good, bad = em.fresh("good"), em.fresh("bad")
-        em.line(f"br i1 {condition}, label %{good}, label %{bad}")
+        em.line(f"br i1 {condition}, label %{good}, label %{bad}{LIKELY}")
         em.label(bad)
         em.line(f"store i64 {index}, ptr {self.word_address('index', 0)}")
         if isinstance(exit_.size, Dim):

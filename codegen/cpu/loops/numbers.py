@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fusec.codegen.cpu.emitter import BOOL, I64, LlvmEmitter, LlvmValue
+from fusec.codegen.cpu.emitter import BOOL, I64, UNLIKELY, LlvmEmitter, LlvmValue
 from fusec.codegen.structured.statements import CallScalar, Let
 
 from ..scalars.instructions import binary, compare, select
@@ -17,6 +17,13 @@ from .frame import Frame
 
 def let(frame: Frame, statement: Let) -> None:
     """A scalar op of the loop IR or of the structured IR."""
+    if statement.op == "wrap_index":
+        _wrapped_index(frame, statement)
+        return
+    known = frame.inside.get(statement.args) if statement.op == "in_range" else None
+    if known is not None:
+        frame.values[statement.result] = known
+        return
     args = [frame.operand(a) for a in statement.args]
     frame.values[statement.result] = computed(frame, statement, args)
 
@@ -52,6 +59,22 @@ def wrap_index(em: LlvmEmitter, args: Sequence[LlvmValue]) -> LlvmValue:
     negative = compare(em, "slt", index, em.const(I64, 0, index.lanes))
     from_end = binary(em, "add", I64, index, size) if size.text != "0" else index
     return select(em, negative, from_end, index)
+
+
+def _wrapped_index(frame: Frame, statement: Let) -> None:
+    """Of one lane: in range as it is, but for a jump that is hardly ever taken.  A select before
+    each load costs more; whether the index is in range then is known on either side."""
+    em, (index, size) = frame.em, (frame.operand(a) for a in statement.args)
+    place, inside = frame.variable(I64), em.alloca("i1", "inside")
+    em.store(place, index)
+    em.line(f"store i1 true, ptr {inside}")
+    with em.branch(compare(em, "uge", index, size).text, UNLIKELY):
+        from_end = binary(em, "add", I64, index, size)
+        em.store(place, from_end)
+        em.line(f"store {compare(em, 'ult', from_end, size)}, ptr {inside}")
+    frame.values[statement.result] = em.load(place, I64, 1)
+    known = em.value(f"load i1, ptr {inside}")
+    frame.inside[statement.result, statement.args[1]] = LlvmValue(known, BOOL, 1)
 
 
 def _extremum(name: str) -> Callable[[LlvmEmitter, Sequence[LlvmValue]], LlvmValue]:

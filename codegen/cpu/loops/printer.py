@@ -185,11 +185,11 @@ def _while(frame: Frame, statement: s.While) -> None:
 
 def _vectors(frame: Frame, loop: s.While | s.CountedLoop) -> None:
     """Vectors of lanes, where these are chosen, before the loop over single lanes."""
-    choice = choose_lanes(loop)
+    choice = choose_lanes(loop, frame.lane_count)
     frame.lanes.append(choice.told)
     if choice.divergence is not None:
         print_vectors(frame, choice, print_block)
-        frame.lanes_together = True
+        frame.lanes_together = max(frame.lanes_together, choice.lanes)
 
 
 def _counted_loop(frame: Frame, statement: s.CountedLoop) -> None:

@@ -9,19 +9,20 @@ from collections.abc import Sequence
 from fusec import config
 from fusec.codegen.cpu.abi import nest_block, open_block
 from fusec.codegen.cpu.compile import compile_forms
-from fusec.codegen.cpu.emitter import METADATA, UNLIKELY, LlvmEmitter
+from fusec.codegen.cpu.emitter import with_weights
 from fusec.codegen.structured.memory import Strides
 from fusec.codegen.structured.program import StructuredProgram, build_program
 from fusec.codegen.structured.verify import verify
 from fusec.core import locks
 from fusec.core.display import progress
 from fusec.ir import Node
+from fusec.ops.calls.subgraph_ops import lane_count
 
+from ...machine_code import unpredictable
 from ...machine_code.code_cache import CodeCache
 from ...machine_code.llvm import NativeCode, compile_ir
 from ...machine_code.native_nest import CompileStats
 from ...plan.control_program import ControlProgram, LoopNest
-from ..lanes.vector_size import LANES
 from .frame import Frame
 from .polls import BUDGET_NS, before_work
 from .printer import print_block
@@ -58,14 +59,15 @@ def compile_control(
     return ControlProgram(node, code.address(NAME), code, frame.words, nests, program.exits,
                           program.copied, program.sites, frame.passed,
                           lambda: build_program(node, strides), program.may_outgrow,
-                          program.is_divisible, LANES if frame.lanes_together else 1,
+                          program.is_divisible, frame.lanes_together,
                           "; ".join(dict.fromkeys(frame.lanes)))
 
 
 def printed(program: StructuredProgram, is_noted: bool = False) -> Frame:
     """The function's frame with all statements; ``is_noted``: which lines are of which statement is
     noted in ``em.of_lines``."""
-    frame = Frame(program.exits, outer=program.outer, has_loops=program.has_loops)
+    frame = Frame(program.exits, outer=program.outer, has_loops=program.has_loops,
+                  lane_count=lane_count(program.node))
     frame.em.origins = {} if is_noted else None
     if program.is_divisible:
         before_work(frame, str(BUDGET_NS + 1))  # other threads have lanes to do
@@ -74,7 +76,7 @@ def printed(program: StructuredProgram, is_noted: bool = False) -> Frame:
 
 
 def _compiled(frame: Frame, speed: int, stats: CompileStats) -> NativeCode:
-    text = _module(frame.em, frame.text(NAME))
+    text = _module(frame)
     links = frame.em.links  # the text has their symbols, which depend on their contents
     key = hashlib.sha256(text.encode()).hexdigest()
     with _lock:
@@ -95,10 +97,12 @@ def clear_cache() -> None:
         _codes.clear()
 
 
-def _module(em: LlvmEmitter, function: str) -> str:
-    functions = [*em.functions.values(), function]
-    weights = [METADATA] if any(UNLIKELY in text for text in functions) else []
-    return "\n\n".join([*sorted(em.declarations), *functions, *weights]) + "\n"
+def _module(frame: Frame) -> str:
+    em, function = frame.em, frame.text(NAME)
+    parts = [*sorted(em.declarations), *em.functions.values(), function]
+    if frame.lanes and frame.lanes_together == 1:
+        parts.insert(0, unpredictable.MARK)
+    return with_weights("\n\n".join(parts))
 
 
 __all__ = ["compile_control"]

@@ -152,13 +152,15 @@ class LaneCall:
             rule = get(node.op).batching
             if isinstance(rule, NoLanes):
                 raise refusal(node, rule.reason, rule.cure)
-            named = [x.leaf.path for x in self.arguments if type(x.given) is TracedArray
-                     and x.given.storage is not None and storage in roots(x.given.storage)]
-            what = f"{named[0]}, which is the same in each lane" if named else (
+            named = [(x.leaf.path, x.given.type) for x in self.arguments
+                     if type(x.given) is TracedArray and x.given.storage is not None
+                     and storage in roots(x.given.storage)]
+            what = f"{named[0][0]}, which is the same in each lane" if named else (
                 "an array that is older than its call")
             raise unsupported(
                 f"a function of {self.name} that writes to {what},", loc=node.loc,
-                cure="give it an axis in in_axes, or write to a copy of it" if named else _STATE)
+                cure="give it an axis in in_axes, or write to a copy of it" if named else _STATE,
+                values=[*named[:1], ("lanes", self.lanes)] if named else ())
         if is_rebound:
             raise unsupported(
                 f"a function of {self.name} that assigns to attributes or outer variables",

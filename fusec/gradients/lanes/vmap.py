@@ -15,6 +15,7 @@ from fusec.trace.values.trace import Trace
 
 from .axes import Axes, check_axes, of_arguments, with_axes
 from .calls import LaneCall
+from .first_failure import LaneFunction
 
 P = ParamSpec("P")
 # Defaults are the function's own business: they have no lanes.
@@ -56,7 +57,7 @@ def vmap(
 
     key = (_key(in_axes), _key(out_axes), axis_size)
     made_by = (vmap, (f, in_axes, out_axes, axis_size))
-    return transformed(name, f, run, key, _signature(f), made_by)
+    return transformed(name, f, run, key, _signature(f), made_by, LaneFunction)
 
 
 def _signature(f: Any) -> inspect.Signature | None:

@@ -107,6 +107,12 @@ def lane_operands(node: Node) -> tuple[int, ...]:
     return (0, node.attrs["carried"]) if node.attrs.get("lanes") else ()
 
 
+def lane_count(node: Node) -> int:
+    """How many lanes a loop has; 0: it is none over lanes, or only its call knows."""
+    stop = node.inputs[lane_operands(node)[1]].node if lane_operands(node) else node
+    return int(stop.attrs["value"]) if stop.op == "Const" else 0
+
+
 def has_placed_parts(node: Node) -> bool:
     """Whether anything in a branch or loop is placed by itself: not where the whole is."""
     return get(node.op).is_control and any(

@@ -108,11 +108,12 @@ def note_library(trace: Trace, module: ModuleType, name: str) -> None:
 
 
 def builtin_guards(functions: Iterable[FunctionType]) -> Iterator[Guard]:
-    """Guards that builtins which the functions use are not replaced or shadowed by globals."""
+    """Guards that builtins which the program's functions use are not replaced or shadowed by
+    globals."""
     noted: set[tuple[int, str]] = set()
     for fn in functions:
         scope = fn.__globals__
-        for name in globals_in(fn.__code__):
+        for name in () if is_ours(scope) else globals_in(fn.__code__):
             if name in scope or (id(scope), name) in noted or not hasattr(builtins, name):
                 continue
             noted.add((id(scope), name))

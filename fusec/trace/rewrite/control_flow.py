@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from ..source.matches import Matches
 from ..source.source import FunctionNode, Source
+from .defined_in_sides import DefinedInSides
 from .definitions import RESULT, RETURNED, Functions, LoopFlags
 from .generator_loops import GeneratorLoops
 from .statements import Statements
@@ -30,8 +31,8 @@ def convert_tree(source: Source, structured: bool) -> FunctionNode:
     return (ControlFlow if structured else Statements)(source).convert(source.node)
 
 
-class _Simpler(GeneratorLoops, Matches):
-    """Both in one walk over the tree."""
+class _Simpler(GeneratorLoops, Matches, DefinedInSides):
+    """All in one walk over the tree."""
 
 
 class ControlFlow(Functions):

@@ -1,0 +1,59 @@
+"""Rewrites ``if test: def f... else: def f...`` and what follows it: each side gets its own copy
+of the rest of the function.  Where data decide the test, each copy then has one function to call,
+where the rest would have one of two."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Sequence
+
+from .flow import loaded_names, walk
+
+MOST_NODES = 400  # of syntax in all copies of the rest together
+
+
+class DefinedInSides(ast.NodeTransformer):
+    """Rewrites every such branch in the body of a function itself."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        for number, statement in enumerate(node.body):
+            rest = node.body[number + 1:]
+            if isinstance(statement, ast.If) and _has_choice(statement, rest):
+                node.body[number + 1:] = []
+                _continue(statement, rest)
+                break
+        return node
+
+
+def _has_choice(branch: ast.If, rest: Sequence[ast.stmt]) -> bool:
+    """Whether the rest reads a function that several sides define, and is short."""
+    sides = [*_sides(branch)]
+    defined = [x.name for side in sides for x in side if isinstance(x, ast.FunctionDef)]
+    several = {name for name in defined if defined.count(name) > 1}
+    if not several or not any(several & loaded_names(x) for x in rest):
+        return False
+    nodes = [n for x in rest for n in walk(x)]
+    return len(nodes) * len(sides) <= MOST_NODES and not any(
+        isinstance(n, (ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Nonlocal, ast.Global))
+        for n in nodes)
+
+
+def _sides(branch: ast.If) -> Iterator[list[ast.stmt]]:
+    """Those of a chain of ``elif``, an ``else`` that is not there included."""
+    yield branch.body
+    match branch.orelse:
+        case [ast.If() as other]:
+            yield from _sides(other)
+        case orelse:
+            yield orelse
+
+
+def _continue(branch: ast.If, rest: Sequence[ast.stmt]) -> None:
+    branch.body += copy.deepcopy(rest)
+    match branch.orelse:
+        case [ast.If() as other]:
+            _continue(other, rest)
+        case _:
+            branch.orelse += copy.deepcopy(rest)
