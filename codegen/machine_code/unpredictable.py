@@ -28,7 +28,7 @@ def marked(ir: str) -> str:
         if a in so_far or b in so_far:
             so_far.add(name)
             return found[0]
-        order, test = "lt" if extremum == "min" else "gt", f"%is.{extremum}.{found.start()}"
+        order, test = "lt" if extremum == "min" else "gt", f"%is.{extremum}.{name[1:]}"
         return (f"  {test} = icmp {sign}{order} {kind} {a}, {b}\n"
                 f"  {name} = select i1 {test}, {kind} {a}, {kind} {b}, !unpredictable !{{}}")
 

@@ -47,3 +47,30 @@ def test_indices_out_of_range(f: Any, wrong: int) -> None:
 def test_an_array_without_elements_has_no_index() -> None:
     with pytest.raises(IndexError, match="index 0 is out of bounds"):
         fusec.jit(picked)(np.zeros(0), np.array([0, 0]))
+
+
+def sliced(x: Any, starts: Any, stops: Any) -> Any:
+    found = np.zeros(len(starts))
+    k = 0
+    while k < len(starts):
+        part = x[starts[k]:stops[k]]
+        found[k] = part.sum() + 100 * len(part)
+        k += 1
+    return found
+
+
+def put_into_slices(x: Any, starts: Any, stops: Any) -> Any:
+    k = 0
+    while k < len(starts):
+        x[starts[k]:stops[k]] = k
+        k += 1
+    return x
+
+
+@pytest.mark.parametrize("f", [sliced, put_into_slices])
+def test_ends_of_slices_may_be_anywhere(f: Any) -> None:
+    ends = [0, 1, SIZE - 1, SIZE, SIZE + 1, 2 * SIZE, 3 * SIZE, -1, -SIZE, -SIZE - 1, -3 * SIZE,
+            HIGHEST, HIGHEST - SIZE, HIGHEST - 1, LOWEST, LOWEST + 1, LOWEST + SIZE]
+    starts, stops = (x.ravel() for x in np.meshgrid(ends, ends))
+    x = np.arange(float(SIZE))
+    np.testing.assert_array_equal(fusec.jit(f)(x.copy(), starts, stops), f(x, starts, stops))

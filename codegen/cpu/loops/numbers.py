@@ -69,9 +69,9 @@ def _wrapped_index(frame: Frame, statement: Let) -> None:
     em.store(place, index)
     em.line(f"store i1 true, ptr {inside}")
     with em.branch(compare(em, "uge", index, size).text, UNLIKELY):
-        from_end = binary(em, "add", I64, index, size)
-        em.store(place, from_end)
-        em.line(f"store {compare(em, 'ult', from_end, size)}, ptr {inside}")
+        wrapped = wrap_index(em, [index, size])
+        em.store(place, wrapped)
+        em.line(f"store {compare(em, 'ult', wrapped, size)}, ptr {inside}")
     frame.values[statement.result] = em.load(place, I64, 1)
     known = em.value(f"load i1, ptr {inside}")
     frame.inside[statement.result, statement.args[1]] = LlvmValue(known, BOOL, 1)
