@@ -49,15 +49,7 @@ class TensorSpec:
 
         Raises ``ValueError`` for a spec of any shape, which describes more than one graph.
         """
-        return np.zeros(self.sized(sizes), self.dtype)
-
-    def sized(self, sizes: Iterator[int] | None = None) -> tuple[int, ...]:
-        """The shape of an example."""
-        if self.shape is None:
-            raise users_own(ValueError(
-                f"{self} has no number of axes, so it describes no one graph: give it a shape"))
-        sizes = itertools.repeat(2) if sizes is None else sizes
-        return tuple(next(sizes) if d is None else d for d in self.shape)
+        return np.zeros(_shape_of(self, sizes), self.dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSpec) and (
@@ -70,6 +62,15 @@ class TensorSpec:
         dims = "..." if self.shape is None else ", ".join(
             "?" if d is None else str(d) for d in self.shape)
         return f"TensorSpec([{dims}], {self.dtype})"
+
+
+def _shape_of(spec: TensorSpec, sizes: Iterator[int] | None) -> tuple[int, ...]:
+    """That of an example."""
+    if spec.shape is None:
+        raise users_own(ValueError(
+            f"{spec} has no number of axes, so it describes no one graph: give it a shape"))
+    sizes = itertools.repeat(2) if sizes is None else sizes
+    return tuple(next(sizes) if d is None else d for d in spec.shape)
 
 
 def _sizes(shape: Any) -> Any:
@@ -189,7 +190,7 @@ def example_of(
     """An argument that fits: arrays that ``zeros`` makes where there are specs, other values as
     they are; unknown sizes are the next of ``sizes``, or 2."""
     if isinstance(spec, TensorSpec):
-        return zeros(spec.sized(sizes), spec.dtype)
+        return zeros(_shape_of(spec, sizes), spec.dtype)
     if spec is PYTHON_VALUE:
         raise users_own(ValueError("PYTHON_VALUE stands for no one value: give the value"))
     if type(spec) in (list, tuple):
