@@ -43,7 +43,7 @@ REFUSED = _by_name({
     "its dtype is not compiled": "longdouble float128 clongdouble complex256",
     "it needs the memory of the array": "nested_iters",
     "its scalars are a type of their own beside int64": "longlong ulonglong",
-    "its results are arrays of objects": "frompyfunc",
+    "its results are arrays of objects, where no `astype` follows": "frompyfunc",
     "it makes objects of its own kind": "asmatrix bmat rec",
 })
 __all__ = ["PLAIN", "REFUSED"]

@@ -38,6 +38,11 @@ def is_compiled(dtype: np.dtype) -> bool:
     return dtype.kind in "biu" or dtype.itemsize in _SIZES.get(dtype.kind, ())
 
 
+def gives_objects(ufunc: np.ufunc) -> bool:
+    """Whether it takes and gives objects alone, as those of ``np.frompyfunc`` do."""
+    return set("".join(ufunc.types)) <= set("O->")
+
+
 def check_array(array: np.ndarray, what: str, loc: Loc | None = None) -> np.ndarray:
     """The array itself when fusec can hold it; else an error that says why and how to cure it."""
     if type(array) is not np.ndarray:

@@ -37,6 +37,7 @@ from ..convert.hooks import Hooks
 from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import is_of_stdlib, stays_plain
+from ..facts.refusals import gives_objects
 from ..guards.plain_calls import goes_over
 from ..guards.process_state import guarded_call, is_decimal, note_decimals, reads_state
 from ..guards.side_effects import check_state, check_unconsumed, check_world, warn_of_effect
@@ -133,6 +134,9 @@ def ask_world(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Na
 def call_of_library(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
     """Objects of libraries that traced values cannot go into, and polynomials."""
     is_class = isinstance(fn, type) and is_foreign_class(fn)
+    if type(fn) is np.ufunc and fn.nout == 1 and gives_objects(fn) and not kwargs and (
+            any_traced(args, kwargs)):
+        return OPERATIONS.of_objects(hooks, where, fn, args)
     if not (is_class or isinstance(fn, (np.vectorize, *polynomials()))) or not (
             any_traced(args, kwargs)):
         return UNHANDLED

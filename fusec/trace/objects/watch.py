@@ -39,6 +39,7 @@ from ..convert.cache import is_converted, is_imported
 from ..convert.properties import class_attribute
 from ..facts.code_names import HEAP_TYPE
 from ..facts.policy import stays_plain
+from ..facts.refusals import gives_objects
 from ..facts.static_values import attributes_in, slots_of
 from ..guards.array_values import guard_content
 from ..guards.contents import everything_in
@@ -111,7 +112,7 @@ class Watch:
         if (type(fn) in (type, type(len)) and fn in _KEEPING) or (
                 type(fn) is FunctionType and "converts_functions" in vars(fn)):
             return
-        if isinstance(fn, np.ufunc) and set("".join(fn.types)) <= set("O->"):
+        if isinstance(fn, np.ufunc) and gives_objects(fn):
             self.start()  # one of np.frompyfunc
         if isinstance(getattr(fn, "__self__", None), CONTAINERS) and fn.__name__ not in _COMPARING:
             return  # it keeps what it is given

@@ -1,9 +1,12 @@
-"""``np.vectorize``: the function of each element, or of each core array, in a loop of the graph."""
+"""``np.vectorize``: the function of each element, or of each core array, in a loop of the graph.
+``np.frompyfunc`` likewise, once its results are converted to numbers.
+"""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -46,6 +49,57 @@ def vectorized(
         return hooks.call(where, own.pyfunc, *by_place, **by_name)
 
     return (_of_elements if own.signature is None else _of_cores)(hooks, where, own, call, given)
+
+
+@operation
+def of_objects(hooks: TracingHooks, where: Where, ufunc: np.ufunc, args: tuple) -> Any:
+    """A call of a function of ``np.frompyfunc``, which is made where its results are converted."""
+    (function, *_) = gc.get_referents(ufunc)
+    given = [x.copy() if x.is_array else x for x in (as_traced(hooks.trace, a) for a in args)]
+
+    def converted(dtype: Any) -> Any:
+        return vectorized(hooks, where, np.vectorize(function, otypes=[dtype]), tuple(given), {})
+
+    return ObjectResults(hooks, ufunc.__name__, converted)
+
+
+class ObjectResults:
+    """The results of a function of ``np.frompyfunc``: objects, of which `astype` makes numbers."""
+
+    def __init__(
+        self, hooks: TracingHooks, name: str, converted: Callable[[Any], Any]
+    ) -> None:
+        self._hooks, self._name, self._converted, self._was_converted = hooks, name, converted, False
+
+    def astype(self, dtype: Any) -> Any:
+        """The results as an array of numbers; once, for each conversion would call the function.
+        """
+        if self._was_converted:
+            self.refuse("convert them once, and that array from then on")
+        self._was_converted = True
+        return self._converted(dtype)
+
+    def refuse(self, cure: str = "") -> NoReturn:
+        """Raises `UnsupportedError`: other uses need objects."""
+        raise unsupported(
+            f"{self._name}, of np.frompyfunc, whose results are arrays of objects,",
+            loc=self._hooks.loc,
+            cure=cure or "f(x).astype(float), np.vectorize(f)(x), or fusec.vmap(f)(x), which give "
+                         "numbers")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.refuse()
+
+
+def _refused(self: ObjectResults, *_: Any, **__: Any) -> NoReturn:
+    self.refuse()
+
+
+_USES = ["add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand", "or", "ror", "xor", "rxor", "lshift", "rshift", "neg", "pos", "abs", "invert", "lt", "le", "eq", "ne", "gt", "ge", "getitem", "setitem", "len", "iter", "bool", "float", "int", "index", "complex", "array", "array_ufunc", "array_function"]
+for _use in _USES:
+    setattr(ObjectResults, f"__{_use}__", _refused)
 
 
 def _of_elements(

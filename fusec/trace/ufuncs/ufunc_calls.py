@@ -13,7 +13,7 @@ from fusec.ir.sizes.dims import UndecidedSizeError
 from fusec.ops import Op
 
 from ..facts.layout import Strides, broadcast_strides, contiguous, is_c_contiguous, k_order
-from ..facts.refusals import is_compiled, target_dtype
+from ..facts.refusals import gives_objects, is_compiled, target_dtype
 from ..index import equal_parts
 from ..library.failures import numpys_answer
 from ..operands import python_numbers
@@ -72,10 +72,10 @@ def _without_row(
 ) -> Any:
     """A ufunc or a method of it that traced values do not answer for."""
 
-    if set("".join(ufunc.types)) == set("O->"):
+    if gives_objects(ufunc):
         raise unsupported(
             f"{ufunc.__name__}, of np.frompyfunc, whose results are arrays of objects,",
-            loc=trace.loc, cure="np.vectorize(f)(x), or fusec.vmap(f)(x), which give numbers")
+            loc=trace.loc, cure="f(x).astype(float), np.vectorize(f)(x), or fusec.vmap(f)(x), which give numbers")
     if method == "__call__" and ufunc in formulas.FORMULAS and not _AXES & set(kwargs):
         return formulas.call(trace, ufunc, inputs, dict(kwargs))
     if method == "outer":

@@ -39,6 +39,8 @@ class Operations:
     call_special: Callable[..., Any]
     # A call of `np.vectorize`'s object.
     vectorized: Callable[..., Any]
+    # A call of a function of `np.frompyfunc`.
+    of_objects: Callable[..., Any]
     # A function of NumPy's, by its own Python source.
     run_source: Callable[..., Any]
     # A function of NumPy's, by name when the code runs.

@@ -256,6 +256,56 @@ def test_short_floats_name_the_cure() -> None:
         fusec.jit(lambda x: x * 2)(np.ones(3).astype(short))
 
 
-def test_frompyfunc_names_vectorize() -> None:
-    with pytest.raises(fusec.UnsupportedError, match=r"np\.vectorize\(f\)\(x\)"):
-        fusec.jit(lambda x: np.frompyfunc(lambda v: 2 * v, 1, 1)(x))(np.ones(3))
+def doubled_if_large(v: Any) -> Any:
+    return v * 2 if v > 1.0 else 0
+
+
+def quotient(a: Any, b: Any) -> Any:
+    return a + b if a < b else a // 2
+
+
+DOUBLED, QUOTIENT = np.frompyfunc(doubled_if_large, 1, 1), np.frompyfunc(quotient, 2, 1)
+
+
+def overwritten(x: Any) -> Any:
+    result = DOUBLED(x)
+    x[:] = 0.0
+    return result.astype("f4"), x
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: DOUBLED(x).astype(float),
+    lambda x: np.frompyfunc(doubled_if_large, 1, 1)(x).astype(np.int32) + 1,
+    lambda x: QUOTIENT(x, x[::-1]).astype(float).sum(),
+    lambda x: QUOTIENT(x[:, None], 1.5).astype(float),
+    lambda x: DOUBLED(x[:0]).astype(float),
+    overwritten,
+])
+def test_objects_of_frompyfunc_that_are_converted(program: Any) -> None:
+    x = np.array([0.5, 1.5, -2.0, 7.25])
+    for found, wanted in zip(
+            np.atleast_1d(fusec.jit(program)(x.copy())), np.atleast_1d(program(x.copy())),
+            strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
+def converted_twice(x: Any) -> Any:
+    result = DOUBLED(x)
+    return result.astype(float), result.astype(int)
+
+
+@pytest.mark.parametrize(("program", "cure"), [
+    (DOUBLED, r"np\.vectorize\(f\)\(x\)"),
+    (lambda x: {"of": DOUBLED(x)}, "astype"),
+    (lambda x: DOUBLED(x) + 1, "astype"),
+    (lambda x: np.sum(DOUBLED(x)), "astype"),
+    (lambda x: DOUBLED(x)[0], "astype"),
+    (lambda x: DOUBLED(x).sum(), "astype"),
+    (lambda x: list(DOUBLED(x)), "astype"),
+    (lambda x: np.frompyfunc(lambda v: (v, v), 1, 2)(x)[0].astype(float), "vectorize"),
+    (converted_twice, "convert them once"),
+])
+def test_objects_of_frompyfunc_are_refused(program: Any, cure: str) -> None:
+    with pytest.raises(fusec.UnsupportedError, match=cure):
+        fusec.jit(lambda x: program(x))(np.ones(3))
