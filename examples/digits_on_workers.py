@@ -14,7 +14,7 @@ import fusec
 def trained(workers: int, epochs: int, batch: int) -> Classifier:
     """A model that so many processes trained; its Variables are read from one of them."""
     model, (x, y) = Classifier(), digits()
-    with (LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local,
+    with (LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as local,
           Client(local) as client, fusec.cluster(client)):
         step = fusec.replicate(model.train)
         loss = float("nan")  # where nothing was trained

@@ -58,7 +58,7 @@ def replica(model: Classifier, task: int, count: int, versions: list[int],
 def main(steps: int = 400) -> tuple[float, list[int]]:
     """The accuracy, and of every step how many others the weights had had since it read them."""
     versions, staleness = [0], list[int]()
-    with (LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None) as local,
+    with (LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=":0") as local,
           Client(local) as client, fusec.cluster(client)):
         with fusec.device("/job:worker/task:0"):
             model = Classifier()  # its Variables live there

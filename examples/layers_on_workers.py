@@ -50,7 +50,7 @@ def main(steps: int = 200, batches: int = 16) -> tuple[float, float, float]:
     """The first and the last loss, and how far batches under way together are from one by one."""
     x = np.random.default_rng(1).normal(size=(256, 8))
     y = np.sin(x[:, 0]) * x[:, 1]
-    with (LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+    with (LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local,
           Client(local) as client, fusec.cluster(client)):
         model = TwoParts()
         losses = [float(model.step(x, y)) for _ in range(steps)]

@@ -85,6 +85,20 @@ class Occupancy:
         self.facts[AWAY], self.away = 0, None
 
 
+_reducers: list[Callable[[Any], tuple[Any, ...]]] = []
+
+
+def pickle_away(reduced: Callable[[Any], tuple[Any, ...]]) -> None:
+    """Pickle Variables that live on workers so from now on."""
+    _reducers.append(reduced)
+
+
+def reduced_away(variable: Any) -> tuple[Any, ...]:
+    """How pickle makes something of a Variable that lives on a worker: there is one, so somebody
+    has said how."""
+    return _reducers[-1](variable)
+
+
 class _Thread(threading.local):
     """The holds that this thread has begun, newest last."""
 
@@ -271,4 +285,4 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
 
 __all__ = ["AWAY", "VERSION", "Hold", "HoldOfPlan", "HoldToReplace", "Occupancy", "Use",
-           "mark_natively"]
+           "mark_natively", "pickle_away", "reduced_away"]

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fusec.core.occupancy import Hold, Occupancy
+from fusec.core.occupancy import Hold, Occupancy, reduced_away
 from fusec.errors import FusecError, user_error
 
 from .device_context import DEFAULT, device_of_variable
@@ -369,10 +369,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._device.startswith("/job:worker"):
-            raise user_error(
-                TypeError, f"{self.title} lives on {self._device}, and is not pickled: the copy "
-                "would be another Variable, in another process", None,
-                "v.numpy() for its value of now; a fusec.Checkpoint to keep it")
+            return reduced_away(self)  # to a handle: a copy would be another Variable
         made_of = self.read_value(), self.dtype, self.name, self.trainable
         return type(self), made_of, (None, {"_device": self._device})
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -399,7 +400,24 @@ def test_reading_overlaps_computing() -> None:
         fusec.train(step, 0, slow(), prefetch=prefetch)
         return time.perf_counter() - start
 
-    assert max(seconds(0) / seconds(2) for _ in range(3)) > 1.5
+    assert max(seconds(0) / seconds(2) for _ in range(3)) > 1.7
+
+
+def test_memory_does_not_grow_with_examples() -> None:
+    """Nothing is kept of an example, nor of a step."""
+    seen: dict[int, int] = {}
+
+    def note(run: Any) -> None:
+        if run.step in (4_000, 12_000):
+            seen[run.step] = tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        fusec.train(lambda state, x: (state + x.sum(), 0.0), 0.0,
+                    (np.ones(100) for _ in range(12_000)), hooks=[note], prefetch=2)
+    finally:
+        tracemalloc.stop()
+    assert seen[12_000] - seen[4_000] < 50_000, seen  # 800 bytes an example would be 6.4 MB
 
 
 def test_what_is_saved_is_json(tmp_path: Path) -> None:

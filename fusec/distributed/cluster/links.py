@@ -47,6 +47,7 @@ class Link:
         """``patience``: seconds after which a worker that says nothing is lost; ``find`` gives the
         connection to the worker of a task."""
         self.task, self.name, self.address, self.patience = task, name, address, patience
+        self.session = ""
         self.title = f"/job:worker/task:{task} ({address})"
         self.incarnation = 0
         self.facts: WorkerFacts | None = None
@@ -83,7 +84,7 @@ class Link:
             raise other_versions(self.title, answer["versions"])
         self.facts = WorkerFacts(answer["incarnation"], answer["threads"], answer["memory"],
                                  answer["gpus"])
-        self.incarnation = answer["incarnation"]
+        self.incarnation, self.session = answer["incarnation"], session
         self._connection = Connection(comm)
         self._watching = asyncio.ensure_future(self._watch())
         self._serving = asyncio.ensure_future(self._serve())
@@ -201,6 +202,14 @@ class Link:
 
     def fetch(self, number: int) -> np.ndarray:
         """See `WorkerLink`."""
+        return self._answered({"op": "fetch", "number": number})
+
+    def put(self, number: int, value: np.ndarray) -> None:
+        """Have the worker have this value of a Variable; waits until it has."""
+        self._answered({"op": "put", "number": number}, [value])
+
+    def _answered(self, message: Mapping[str, Any], values: Sequence[Any] = ()) -> np.ndarray:
+        """What the worker answers to a request."""
         future: Future[np.ndarray] = Future()
         request = next(_numbers)
         with self._lock:
@@ -209,7 +218,7 @@ class Link:
         if is_broken:
             self._fetches.pop(request, None)
             raise self.error()
-        self.post({"op": "fetch", "number": number, "request": request})
+        self.post({**message, "request": request}, values)
         return future.result()
 
     def close(self, cause: str) -> None:

@@ -15,6 +15,7 @@ from fusec.core import gpus
 
 from ..block_tasks import versions
 from .connection import Connection
+from .handles import VARIABLE, answer
 from .peers import Peers
 from .sessions import Session
 
@@ -45,6 +46,7 @@ class WorkerService:
         self.peers = Peers(self)
         worker.handlers[SESSION] = self.serve_client
         worker.handlers[PEER] = self.serve_peer
+        worker.handlers[VARIABLE] = self.serve_reader
 
     @property
     def threads(self) -> int:
@@ -83,6 +85,10 @@ class WorkerService:
         await comm.write({"status": "ok"})
         await Connection(comm).serve(self._peer_message)
         return Status.dont_reply
+
+    async def serve_reader(self, comm: Any, incarnation: int, session: str, number: int) -> Any:
+        """Send a Variable's value to who has its handle."""
+        return await answer(self, comm, incarnation, session, number)
 
     def _peer_message(self, message: dict[str, Any]) -> None:
         session = self.sessions.get(message["session"])

@@ -76,6 +76,10 @@ class Session:
         value = self.variables[message["number"]]
         self.connection.post({"op": "fetched", "request": message["request"]}, [value])
 
+    def _put_message(self, message: Mapping[str, Any], values: list[Any]) -> None:
+        self.variables[message["number"]] = np.asarray(values[0])
+        self.connection.post({"op": "fetched", "request": message["request"]}, [0])
+
     def _run_message(self, message: Mapping[str, Any], values: list[Any]) -> None:
         self.variables.update(zip(
             message["news"], (np.asarray(v) for v in values), strict=True))

@@ -212,10 +212,8 @@ def test_a_checkpoint_saves_and_restores_it(workers: Any, tmp_path: Any) -> None
     np.testing.assert_array_equal(v, np.full(3, 4.0))
 
 
-def test_a_variable_of_a_worker_is_not_pickled(workers: Any, client: Any) -> None:
+def test_a_copy_of_a_variable_of_a_worker_lives_there(workers: Any) -> None:
     v = variable_on(W1, np.zeros(3))
-    with pytest.raises(TypeError, match=r"lives on /job:worker/task:1(.|\n)*Checkpoint"):
-        pickle.dumps(v)
     assert copy.copy(v).device == v.device
 
 
