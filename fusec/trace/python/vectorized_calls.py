@@ -69,7 +69,8 @@ class ObjectResults:
     def __init__(
         self, hooks: TracingHooks, name: str, converted: Callable[[Any], Any]
     ) -> None:
-        self._hooks, self._name, self._converted, self._was_converted = hooks, name, converted, False
+        self._hooks, self._name, self._converted = hooks, name, converted
+        self._was_converted = False
 
     def astype(self, dtype: Any) -> Any:
         """The results as an array of numbers; once, for each conversion would call the function.
@@ -97,7 +98,12 @@ def _refused(self: ObjectResults, *_: Any, **__: Any) -> NoReturn:
     self.refuse()
 
 
-_USES = ["add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand", "or", "ror", "xor", "rxor", "lshift", "rshift", "neg", "pos", "abs", "invert", "lt", "le", "eq", "ne", "gt", "ge", "getitem", "setitem", "len", "iter", "bool", "float", "int", "index", "complex", "array", "array_ufunc", "array_function"]
+_USES = (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv",
+    "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand", "or", "ror", "xor", "rxor",
+    "lshift", "rshift", "neg", "pos", "abs", "invert", "lt", "le", "eq", "ne", "gt", "ge",
+    "getitem", "setitem", "len", "iter", "bool", "float", "int", "index", "complex", "array",
+    "array_ufunc", "array_function")
 for _use in _USES:
     setattr(ObjectResults, f"__{_use}__", _refused)
 

@@ -75,7 +75,8 @@ def _without_row(
     if gives_objects(ufunc):
         raise unsupported(
             f"{ufunc.__name__}, of np.frompyfunc, whose results are arrays of objects,",
-            loc=trace.loc, cure="f(x).astype(float), np.vectorize(f)(x), or fusec.vmap(f)(x), which give numbers")
+            loc=trace.loc, cure="f(x).astype(float), np.vectorize(f)(x), or fusec.vmap(f)(x), "
+                                "which give numbers")
     if method == "__call__" and ufunc in formulas.FORMULAS and not _AXES & set(kwargs):
         return formulas.call(trace, ufunc, inputs, dict(kwargs))
     if method == "outer":
