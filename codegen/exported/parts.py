@@ -107,7 +107,7 @@ class CheckFailure:
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenResult:
     """A result of the Python function: the C function's result of that number, the argument of that
     number, or the ``value`` that it always is; ``text`` says so where it is none of C's results."""
 
@@ -136,7 +136,7 @@ class ExportedFunction:
     failures: list[CheckFailure] = field(default_factory=list)
     state_bytes: int = 0  # of the library's state, 0 where the function has none
     state_align: int = 1
-    gives: Sequence[Given] = ()
+    gives: Sequence[GivenResult] = ()
 
     @property
     def parameters(self) -> list[CParameter]:

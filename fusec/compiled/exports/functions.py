@@ -13,7 +13,7 @@ import numpy as np
 import optree
 
 from fusec.codegen.exported.identifiers import identifier, unused
-from fusec.codegen.exported.parts import CParameter, ExportedFunction, Given, Variant
+from fusec.codegen.exported.parts import CParameter, ExportedFunction, GivenResult, Variant
 from fusec.core import log
 from fusec.core.locations import Loc
 from fusec.core.records import dataclass
@@ -299,20 +299,20 @@ class Exporter:
                   for k, given in enumerate(said) if given.text]
         return "; ".join(parts)
 
-    def _gives(self, plans: Sequence[PlannedCall]) -> list[Given]:
+    def _gives(self, plans: Sequence[PlannedCall]) -> list[GivenResult]:
         """What each result of the Python function is."""
-        positions, gives = plans[0].traced.positions, list[Given]()
+        positions, gives = plans[0].traced.positions, list[GivenResult]()
         for leaves in zip(*(p.results.leaves for p in plans), strict=True):
             leaf = leaves[0]
             if isinstance(leaf, int):
-                gives.append(Given(result=leaf))
+                gives.append(GivenResult(result=leaf))
             elif isinstance(leaf, ArgumentItself):
                 number = self.numbers[positions.index(leaf.index)]
-                gives.append(Given(argument=number, text=str(leaf)))
+                gives.append(GivenResult(argument=number, text=str(leaf)))
             elif len({*map(str, leaves)}) == 1:
-                gives.append(Given(value=leaf.value, text=str(leaf)))
+                gives.append(GivenResult(value=leaf.value, text=str(leaf)))
             else:
-                gives.append(Given(value=..., text="a constant that depends on the sizes"))
+                gives.append(GivenResult(value=..., text="a constant that depends on the sizes"))
         return gives
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fusec.codegen.exported.parts import CField, CParameter, ExportedFunction, Given, layout
+from fusec.codegen.exported.parts import CField, CParameter, ExportedFunction, GivenResult, layout
 from fusec.core import versions
 from fusec.errors import user_error
 
@@ -56,7 +56,7 @@ def _function(function: ExportedFunction) -> dict[str, Any]:
             "gives": [*map(_given, function.gives)]}
 
 
-def _given(given: Given) -> dict[str, Any]:
+def _given(given: GivenResult) -> dict[str, Any]:
     """A result of the Python function: one of C's, an argument, a value that JSON has, or a text
     about another one."""
     if given.result is not None:
