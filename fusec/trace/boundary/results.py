@@ -22,7 +22,7 @@ from ..guards.places import Places
 from ..library.randomness import TracedGenerator
 from ..operands.operands import as_traced
 from ..operands.texts import check_text
-from ..python.vectorized_calls import ObjectResults
+from ..python.vectorized_calls import check_converted
 from ..values.array import TracedArray
 from ..values.selected_arrays import LibraryView
 from ..values.storage import Storage, ViewStep
@@ -63,6 +63,7 @@ def outputs_of(
     values: list[Value] = []
     strides: list[tuple[int, ...]] = []
     numbers: dict[int, tuple[int, TracedArray]] = {}
+    check_converted(trace)
     for leaf in leaves:
         outputs.append(_output(trace, leaf, values, strides, numbers))
     returned = [x.storage for x in leaves if type(x) is TracedArray and x.storage is not None]
@@ -124,8 +125,6 @@ def _output(
                 TypeError, "the function returns a random generator that it was given or made",
                 trace.loc,
                 "leave it out of the result: one that is passed in is drawn from there, too")
-        if type(leaf) is ObjectResults:
-            leaf.refuse()
         _check_returned(trace, leaf)
         check_text(trace, leaf)
         changes = isinstance(leaf, _CHANGING) or (

@@ -40,6 +40,10 @@ class CountedItems:
     count: Any
     item: Callable[[Any], Any]
 
+    def __fusec_refers__(self) -> tuple[Any, ...]:
+        """What may run functions of the program, which change things."""
+        return (self.item,)
+
     def after(self, first: int) -> CountedItems:
         """The items from a position on."""
         return CountedItems(self.count - first, lambda k: self.item(k + first))

@@ -313,8 +313,8 @@ class Loop:
         written, known, notes = memory.written_now(), dict(refused), len(self.trace.record.notes)
         while True:
             try:
-                with self.hooks.effects.region(functions[0]), lists.shown(), nothing_done(
-                        self.trace, parts.variables):
+                with self.hooks.effects.region(functions[0], parts.item), lists.shown(), \
+                        nothing_done(self.trace, parts.variables):
                     result = trace_loop(self.trace, parts, lists)
                 if not lists.widen():
                     return result

@@ -23,6 +23,8 @@ from types import (
 )
 from typing import Any
 
+import numpy as np
+
 from fusec.errors import ConcreteValueError, unsupported
 from fusec.ir import Loc
 from fusec.ir.graph import new_id
@@ -61,10 +63,10 @@ class Effects:
         self.read: dict[int, Any] = {}  # containers found in attributes and items, kept alive
 
     @contextmanager
-    def region(self, *functions: Callable[..., Any]) -> Iterator[None]:
+    def region(self, *functions: Callable[..., Any] | None) -> Iterator[None]:
         """A side or body made of these functions is being traced."""
         ids: set[int] = set()
-        for function in functions:
+        for function in filter(None, functions):
             _note(function, ids)
         self._outside.append(ids)
         self.trace.record.regions.append(new_id())
@@ -182,9 +184,14 @@ def _referred_to(value: Any) -> Iterable[Any]:
     if kind is TracedArray:
         return ()
     if kind is FunctionType:
-        return [cell.cell_contents for cell in value.__closure__ or () if cell != _EMPTY]
+        return [*(cell.cell_contents for cell in value.__closure__ or () if cell != _EMPTY),
+                *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
     if kind is partial:
-        return [value.func, *value.args]
+        return [value.func, *value.args, *value.keywords.values()]
+    if kind is np.vectorize:
+        return [value.pyfunc]
+    if hasattr(kind, "__fusec_refers__"):
+        return [*value.__fusec_refers__()]
     if kind is Choice:
         return [value.orelse]
     if isinstance(value, BuiltinMethodType | MethodType):

@@ -53,14 +53,16 @@ def vectorized(
 
 @operation
 def of_objects(hooks: TracingHooks, where: Where, ufunc: np.ufunc, args: tuple) -> Any:
-    """A call of a function of ``np.frompyfunc``, which is made where its results are converted."""
+    """A call of a function of ``np.frompyfunc``, which is made when its results are converted, in
+    the same expression: nothing may happen between."""
     (function, *_) = gc.get_referents(ufunc)
-    given = [x.copy() if x.is_array else x for x in (as_traced(hooks.trace, a) for a in args)]
 
     def converted(dtype: Any) -> Any:
-        return vectorized(hooks, where, np.vectorize(function, otypes=[dtype]), tuple(given), {})
+        return vectorized(hooks, where, np.vectorize(function, otypes=[dtype]), args, {})
 
-    return ObjectResults(hooks, ufunc.__name__, converted)
+    results = ObjectResults(hooks, ufunc.__name__, converted)
+    hooks.trace.part(Unconverted).append(results)
+    return results
 
 
 class ObjectResults:
@@ -70,28 +72,39 @@ class ObjectResults:
         self, hooks: TracingHooks, name: str, converted: Callable[[Any], Any]
     ) -> None:
         self._hooks, self._name, self._converted = hooks, name, converted
-        self._was_converted = False
+        self._loc = hooks.loc
 
     def astype(self, dtype: Any) -> Any:
-        """The results as an array of numbers; once, for each conversion would call the function.
-        """
-        if self._was_converted:
-            self.refuse("convert them once, and that array from then on")
-        self._was_converted = True
+        """The results as an array of numbers."""
+        here, unconverted = self._hooks.loc, self._hooks.trace.part(Unconverted)
+        if self not in unconverted or here is None or self._loc is None or (
+                here[:3] != self._loc[:3]):  # an expression begins where its first call does
+            self.refuse()
+        unconverted.remove(self)
         return self._converted(dtype)
 
-    def refuse(self, cure: str = "") -> NoReturn:
+    def refuse(self) -> NoReturn:
         """Raises `UnsupportedError`: other uses need objects."""
         raise unsupported(
             f"{self._name}, of np.frompyfunc, whose results are arrays of objects,",
-            loc=self._hooks.loc,
-            cure=cure or "f(x).astype(float), np.vectorize(f)(x), or fusec.vmap(f)(x), which give "
-                         "numbers")
+            loc=self._loc,
+            cure="convert them on the same line: f(x).astype(float); or np.vectorize(f)(x), "
+                 "or fusec.vmap(f)(x), which give numbers")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         self.refuse()
+
+
+class Unconverted(list[ObjectResults]):
+    """Those of a trace whose function has not been called."""
+
+
+def check_converted(trace: Trace) -> None:
+    """Raises `UnsupportedError` where there is one: what its function does would be left out."""
+    for results in trace.part(Unconverted):
+        results.refuse()
 
 
 def _refused(self: ObjectResults, *_: Any, **__: Any) -> NoReturn:

@@ -267,10 +267,10 @@ def quotient(a: Any, b: Any) -> Any:
 DOUBLED, QUOTIENT = np.frompyfunc(doubled_if_large, 1, 1), np.frompyfunc(quotient, 2, 1)
 
 
-def overwritten(x: Any) -> Any:
-    result = DOUBLED(x)
+def written_after(x: Any) -> Any:
+    y = DOUBLED(x).astype("f4")
     x[:] = 0.0
-    return result.astype("f4"), x
+    return y, x
 
 
 @pytest.mark.parametrize("program", [
@@ -279,7 +279,7 @@ def overwritten(x: Any) -> Any:
     lambda x: QUOTIENT(x, x[::-1]).astype(float).sum(),
     lambda x: QUOTIENT(x[:, None], 1.5).astype(float),
     lambda x: DOUBLED(x[:0]).astype(float),
-    overwritten,
+    written_after,
 ])
 def test_objects_of_frompyfunc_that_are_converted(program: Any) -> None:
     x = np.array([0.5, 1.5, -2.0, 7.25])
@@ -290,9 +290,15 @@ def test_objects_of_frompyfunc_that_are_converted(program: Any) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
-def converted_twice(x: Any) -> Any:
+def converted_later(x: Any) -> Any:
     result = DOUBLED(x)
-    return result.astype(float), result.astype(int)
+    x[:] = 0.0
+    return result.astype(float)
+
+
+def dropped(x: Any) -> Any:
+    np.frompyfunc(lambda v: 1 // int(v), 1, 1)(x)
+    return x
 
 
 @pytest.mark.parametrize(("program", "cure"), [
@@ -304,7 +310,8 @@ def converted_twice(x: Any) -> Any:
     (lambda x: DOUBLED(x).sum(), "astype"),
     (lambda x: list(DOUBLED(x)), "astype"),
     (lambda x: np.frompyfunc(lambda v: (v, v), 1, 2)(x)[0].astype(float), "vectorize"),
-    (converted_twice, "convert them once"),
+    (converted_later, "on the same line"),
+    (dropped, "astype"),
 ])
 def test_objects_of_frompyfunc_are_refused(program: Any, cure: str) -> None:
     with pytest.raises(fusec.UnsupportedError, match=cure):
