@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -268,17 +270,43 @@ def _called(files: Files, name: str) -> tuple[str, Any]:
         return "answer", (result, arguments, values)
 
 
+class EndlessError(BaseException):
+    """A program of a folder takes longer than its limit: a loop whose end a mutation took away."""
+
+
+LIMIT_SECONDS = 20.0
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raises `EndlessError` inside after that time; loops of fusec's handle signals on their way.
+    """
+    def late(*_: Any) -> None:
+        raise EndlessError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def outcome(files: Files, name: str) -> tuple[str, str]:
     """The fate of a folder, and what is wrong where it is neither a right answer nor an error."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            fate, found = _called(files, name)
-            if fate == "answer":
-                if name == KEPT:
-                    _compare((fate, found), _called(files, name))
-                with backends.using("reference"):
-                    _compare((fate, found), _called(files, name))
+            with limited():
+                fate, found = _called(files, name)
+                if fate == "answer":
+                    if name == KEPT:
+                        _compare((fate, found), _called(files, name))
+                    with backends.using("reference"):
+                        _compare((fate, found), _called(files, name))
+        except EndlessError:
+            return "endless", ""
         except BaseException as error:
             return "wrong", f"{type(error).__name__}: {str(error)[:500]}"
     return fate, ""

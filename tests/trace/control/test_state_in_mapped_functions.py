@@ -1,4 +1,4 @@
-"""Lists, dicts and iterators changed by functions that `map`, `np.vectorize` and their like call: in
+"""Lists, dicts and iterators changed by functions that `map`, `np.vectorize` and the like call: in
 a loop of the graph each call finds what the one before has left."""
 
 from __future__ import annotations
