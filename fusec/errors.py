@@ -354,7 +354,7 @@ def users_own(error: Raised) -> Raised:
     return error
 
 
-_RAISED = "raised by compiled code"
+RAISED = "raised by compiled code"
 
 
 def located(error: Raised, loc: Loc | None) -> Raised | Exception:
@@ -365,9 +365,9 @@ def located(error: Raised, loc: Loc | None) -> Raised | Exception:
     for classes, handler in getattr(loc, "handlers", ()):
         if isinstance(error, classes):
             return _would_be_caught(error, loc, handler)
-    is_located = any(note.startswith(_RAISED) for note in getattr(error, "__notes__", ()))
+    is_located = any(note.startswith(RAISED) for note in getattr(error, "__notes__", ()))
     if loc is not None and not is_located:
-        error.add_note("\n".join([_RAISED, *_place(loc)]))
+        error.add_note("\n".join([RAISED, *_place(loc)]))
     return users_own(error)
 
 

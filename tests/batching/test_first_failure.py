@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.gradients.lanes.first_failure import LaneFunction
 
 X = np.arange(5.0)
 
@@ -61,6 +62,86 @@ def test_the_first_lane_raises(case: Any) -> None:
             mapped(X, *lanes)
         assert f"in lane {number}" in caught.value.__notes__
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+SINGULAR, NEGATIVE, NOT_FINITE = np.zeros((2, 2)), -np.eye(2), np.full((2, 2), np.nan)
+LIBRARY: dict[str, tuple[Any, Any]] = {
+    "inv": (np.linalg.inv, SINGULAR), "cholesky": (np.linalg.cholesky, NEGATIVE),
+    "solve": (lambda a: np.linalg.solve(a, np.ones(2)), SINGULAR),
+    "svd": (np.linalg.svd, NOT_FINITE), "pinv": (np.linalg.pinv, NOT_FINITE),
+}
+
+
+@pytest.mark.parametrize("bad", [[0], [4], [3, 4], [1, 3], list(range(5))])
+@pytest.mark.parametrize("name", LIBRARY)
+def test_the_first_lane_of_a_library_call(name: str, bad: list[int]) -> None:
+    f, matrix = LIBRARY[name]
+    lanes = np.stack([np.eye(2)] * 5)
+    lanes[bad] = matrix
+    mapped = fusec.vmap(f)
+    for _ in range(2):
+        with pytest.raises(np.linalg.LinAlgError) as caught:
+            mapped(lanes)
+        found = [x for x in caught.value.__notes__ if x.startswith("in lane")]
+        assert found == [f"in lane {bad[0]}"]
+        assert caught.value.__suppress_context__
+
+
+def check_before_a_call(a: Any, i: Any) -> Any:
+    if i > 8:
+        raise ValueError("first")
+    return np.linalg.inv(a)
+
+
+def pick_before_a_call(a: Any, i: Any) -> Any:
+    return a[0][i] / np.linalg.inv(a)[0, 0]
+
+
+def call_before_a_pick(a: Any, i: Any) -> Any:
+    return np.linalg.inv(a)[0, 0] * a[0][i]
+
+
+@pytest.mark.parametrize("f", [check_before_a_call, pick_before_a_call, call_before_a_pick])
+@pytest.mark.parametrize("singular", range(4))
+@pytest.mark.parametrize("index", range(4))
+def test_the_first_lane_beside_a_library_call(f: Any, singular: int, index: int) -> None:
+    """Which of one lane's exceptions it is is left open, as it is in `fusec.jit`."""
+    a, i = np.stack([np.eye(2)] * 4), np.zeros(4, np.int64)
+    a[singular], i[index] = 0, 9
+    other = ValueError if f is check_before_a_call else IndexError
+    kinds = [kind for lane, kind in ((singular, np.linalg.LinAlgError), (index, other))
+             if lane == min(singular, index)]
+    with pytest.raises(tuple(kinds)) as caught:
+        fusec.vmap(f)(a, i)
+    assert type(caught.value) in kinds
+    found = [x for x in caught.value.__notes__ if x.startswith("in lane")]
+    assert found == [f"in lane {min(singular, index)}"]
+
+
+def test_lanes_in_lanes_name_no_lane_beyond_the_outer_ones() -> None:
+    def f(x: Any) -> Any:
+        return x + fusec.vmap(lambda i: X[i])(places).sum()
+
+    places = np.array([0, 0, 0, 0, 0, 0, 0, 9])
+    with pytest.raises(IndexError, match="index 9"):
+        fusec.vmap(f)(np.ones(2))
+
+
+def test_few_calls_find_the_first_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    error_of = LaneFunction._error
+
+    def counted(self: Any, lanes: Any, start: int, stop: int) -> Any:
+        counts.append(stop - start)
+        return error_of(self, lanes, start, stop)
+
+    monkeypatch.setattr(LaneFunction, "_error", counted)
+    a = np.stack([np.eye(2)] * 256)
+    a[200:] = 0
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        fusec.vmap(lambda x: np.linalg.inv(x))(a)
+    assert "in lane 200" in caught.value.__notes__
+    assert len(counts) <= 16 and sum(counts) <= 2 * 256
 
 
 def test_along_other_axes_and_by_name() -> None:

@@ -7,6 +7,7 @@ graph or not at all, and never the values of the call that is traced.
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -17,7 +18,9 @@ from ..facts.policy import stays_plain
 # These look at what an object is, not at its values.
 LOOKING = frozenset({
     isinstance, issubclass, callable, id, type, len, hasattr, getattr, setattr, delattr, vars, dir,
-    super, property, staticmethod, classmethod, object})
+    super, property, staticmethod, classmethod, object,
+    *(f for name, f in vars(inspect).items()
+      if name.startswith("is") and type(f) is FunctionType)})
 _ITERTOOLS = frozenset(f for f in vars(itertools).values() if isinstance(f, type))
 # They take the items of what they are given; of containers these are lifted, too: none changes one.
 _GOING_OVER = _ITERTOOLS | {
@@ -35,7 +38,8 @@ def takes_values(fn: Any) -> bool:
             fn.__module__ != "weakref")
     if kind is BuiltinFunctionType:
         return fn not in LOOKING and isinstance(fn.__self__, (ModuleType, str, bytes, type(None)))
-    return kind is FunctionType and stays_plain(fn) and not hasattr(fn, "takes_variables")
+    return kind is FunctionType and fn not in LOOKING and stays_plain(fn) and not hasattr(
+        fn, "takes_variables")
 
 
 def goes_over(fn: Any) -> bool:

@@ -344,6 +344,9 @@ def is_current(source: Source, module_globals: dict[str, Any]) -> bool:
     imports = [_at(ast.Import([_at(ast.alias(name), source.node)]), source.node)
                for name in code.co_names if type(module_globals.get(name)) is ModuleType]
     module.body[:0] = imports
-    if same_code(_function_code(module, source), code):
-        return True
+    try:
+        if same_code(_function_code(module, source), code):
+            return True
+    except SyntaxError:  # of another function of the name, whose nonlocal ones this has not
+        return False
     return is_rewritten(code) and same_code(_function_code(rewritten(module), source), code)

@@ -65,6 +65,53 @@ def test_results_are_scipys(format: str, name: str) -> None:
     check(fusec.jit(f)(a), f(a))
 
 
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("mine", ["?", "u1", "i1", "i8", "f4"])
+@pytest.mark.parametrize("other", ["?", "u1", "i8", "f8"])
+def test_differences_are_of_the_type_of_both(format: str, mine: str, other: str) -> None:
+    values = np.array([[0, -128 if mine == "i1" else 2], [3, 0]]).astype(mine)
+    a, y = made(format, values), np.array([[1, 0], [2, 5]]).astype(other)
+
+    def f(a: Any, y: Any) -> Any:
+        return y - a, a - y, y + a
+
+    if mine == other == "?":
+        with pytest.raises(TypeError, match="boolean subtract"):
+            fusec.jit(f)(a, y)
+        return
+    check(fusec.jit(f)(a, y), f(a, y))
+
+
+def test_differences_add_up_duplicates_in_the_type_of_the_array() -> None:
+    a = sparse.csr_array((np.array([200, 100], np.uint8), [0, 0], [0, 2, 2]), shape=(2, 2))
+
+    def f(a: Any) -> Any:
+        return np.full((2, 2), 0.5) - a, a - np.full(2, 0.5)
+
+    check(fusec.jit(f)(a), f(a))
+
+
+def test_the_difference_of_two_is_refused() -> None:
+    a, b = made("csr", DENSE != 0), made("csr", DENSE)
+    for f in (lambda a, b: a - b, lambda a, b: b - a):
+        with pytest.raises(UnsupportedError, match="a sum of a sparse array"):
+            fusec.jit(f)(a, b)
+
+
+def test_a_sum_counts_each_stored_element() -> None:
+    """Another sum than SciPy's, which adds up duplicates in their type first, as documented."""
+    def twice(values: list[Any], dtype: str) -> Any:
+        return sparse.csr_array((np.array(values, dtype), [0, 0], [0, 2, 2]), shape=(2, 2))
+
+    total = fusec.jit(lambda a: a.sum())
+    for values, dtype, all_stored, scipys in (
+            ([200, 100], "u1", 300, 44), ([True, True], "?", 2, 1), ([200, 100], "i8", 300, 300)):
+        assert total(twice(values, dtype)) == all_stored
+        merged = twice(values, dtype)
+        merged.sum_duplicates()
+        assert total(merged) == merged.sum() == scipys
+
+
 def test_the_mean_is_a_sum_in_parts() -> None:
     assert fusec.jit(lambda a: a.mean())(made("csr", DENSE)) == pytest.approx(DENSE.mean(), 1e-15)
 

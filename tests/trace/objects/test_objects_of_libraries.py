@@ -4,6 +4,7 @@ call, as arguments and as globals."""
 import configparser
 import copy
 import decimal
+import inspect
 import pickle
 import queue
 import sqlite3
@@ -249,3 +250,27 @@ def test_values_of_the_graph_are_not_put_into_such():
     with pytest.raises(fusec.UnsupportedError, match=r"value of the graph to SimpleQueue\.put"):
         fusec.jit(lambda x, q: q.put(x.sum()))(X, given)
     assert given.empty()
+
+
+class Fitted:
+    def __init__(self):
+        self.mean_ = np.arange(3.0)
+
+
+WITH = {inspect.isclass: Fitted, inspect.isfunction: namespace, inspect.isroutine: namespace,
+        inspect.ismethod: Fitted().__init__, inspect.isgenerator: (x for x in ()), callable: Fitted}
+
+
+@pytest.mark.parametrize("asked", WITH)
+def test_what_an_object_with_arrays_is(asked):
+    held, other = Fitted(), WITH[asked]
+
+    def f(x, obj):
+        if asked(obj) or not asked(other):
+            raise TypeError
+        return x + obj.mean_
+
+    jitted = fusec.jit(f)
+    for _ in range(2):
+        held.mean_ = held.mean_ + 1
+        assert np.array_equal(jitted(X, held), X + held.mean_)

@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 
+import fusec
 from fusec.errors import FusecError
 from fusec.trace.convert import cache as cache_module
 from fusec.trace.convert.cache import convert, converted_code
@@ -113,6 +114,22 @@ def test_what_is_no_generator_passes():
     assert convert(generator_expression, Hooks())([1, 2]) == 3
     assert convert(nested_generator, Hooks())([1, 2]) == [1, 2]
     assert list(convert(generator, Hooks())(2)) == [3]
+
+
+def _counting():
+    count = 0
+
+    def inner():  # the name of a generator in `nested_generator`
+        nonlocal count
+        count += 1
+
+    inner()
+    return count
+
+
+def test_a_nested_function_of_the_same_name_has_nonlocal_variables():
+    assert _counting() == 1
+    assert fusec.jit(lambda x: sum(nested_generator([x, 2 * x])))(2.0) == 6.0
 
 
 MATCH = "def f(x):\n    match x:\n        case (a, *b): return a\n"

@@ -275,11 +275,14 @@ class SparseArray(Refusing):
 
     # -- sums
 
-    def __add__(self, other: Any) -> Any:
+    def _check_summand(self, other: Any) -> None:
         self._check_no_matrix("the sum with an array", "A.toarray() + x")
         if not is_dense(other):
-            return refuse("a sum of a sparse array with what is no array",
-                          "take A.toarray(); structure that data decide is made outside")
+            refuse("a sum of a sparse array with what is no array",
+                   "take A.toarray(); structure that data decide is made outside")
+
+    def __add__(self, other: Any) -> Any:
+        self._check_summand(other)
         dtype = np.result_type(self.dtype, other.dtype)
         total = np.broadcast_to(other, self.shape).astype(dtype)
         np.add.at(total, self._places(), self.data.astype(dtype))
@@ -288,11 +291,14 @@ class SparseArray(Refusing):
     def __radd__(self, other: Any) -> Any:
         return self + other
 
+    # Of dense arrays, as SciPy's: in unsigned or narrow types the negative may be another number.
     def __sub__(self, other: Any) -> Any:
-        return self + (-other)
+        self._check_summand(other)
+        return self.toarray() - np.broadcast_to(other, self.shape)
 
     def __rsub__(self, other: Any) -> Any:
-        return (-self) + other
+        self._check_summand(other)
+        return np.broadcast_to(other, self.shape) - self.toarray()
 
     def sum(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         if out is not None:
