@@ -282,14 +282,20 @@ class TracingCompiler:
         """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
         if self.specs is not None and not args and not kwargs:
             args = self.specs.specs
-        if self.binder.reduce_retracing and has_open_size((args, kwargs)):
+        if not has_open_size((args, kwargs)):
+            return self.concrete_of(*example_of((args, kwargs)))
+        if self.binder.reduce_retracing:
             function = open_function(self, args, kwargs)
             if function is not None:
                 return function
-            narrowed = copy.copy(self.concrete_of(*example_of((args, kwargs))))
-            narrowed.is_narrowed = True
-            return narrowed
-        return self.concrete_of(*example_of((args, kwargs)))
+        narrowed = copy.copy(self.concrete_of(*example_of((args, kwargs))))
+        narrowed.narrowed = self._why_narrowed(narrowed.build.call)
+        return narrowed
+
+    def _why_narrowed(self, call: FlatCall) -> str:
+        if not self.binder.reduce_retracing:
+            return "it has reduce_retracing=False"
+        return self.symbolic.reason(call) or "it counts with sizes"
 
     def foreseen(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
         """The call, of which others that differ in sizes are to come."""

@@ -391,3 +391,9 @@ def test_sizes_that_no_symbol_can_be(tmp_path: Path, rank: int) -> None:
     assert f(x) == counted(x)
     with pytest.raises(fusec.UnsupportedError, match="sizes were to be open"):
         fusec.save(tmp_path / "m", {"f": f})
+
+
+def test_a_function_with_a_trace_for_each_size_is_no_open_one(tmp_path: Path) -> None:
+    f = fusec.jit(lambda x: x * 2, reduce_retracing=False).concrete(TensorSpec((None,)))
+    with pytest.raises(fusec.UnsupportedError, match="reduce_retracing=False"):
+        fusec.save(tmp_path / "m", {"f": f})
