@@ -28,7 +28,7 @@ def test_files_of_others_in_the_folder_stay(tmp_path: Path, name: str) -> None:
     save(folder, 2.0)
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_text("precious")
-    with pytest.raises(ValueError, match="fusec.save did not write: it would remove") as caught:
+    with pytest.raises(ValueError, match=r"fusec\.save did not write: it would") as caught:
         save(folder, 3.0)
     assert name.split("/")[0] in str(caught.value)
     assert (folder / name).read_text() == "precious" and factor(folder) == 2.0

@@ -151,11 +151,11 @@ def _nodes(form: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _portable(error: list[Any]) -> list[Any]:
     """An exception that every process can make."""
     name, arguments, *rest = error
-    attributes, cause = rest or ([], None)
+    cause = rest[1] if rest else None
     if cause is not None:
         cause = _portable(cause)
-    if not is_known_error(name) or attributes:
-        name, arguments, attributes = SAVED_ERROR, [name, *arguments], []
+    if not is_known_error(error):
+        name, arguments = SAVED_ERROR, [name, *arguments]
     return [name, arguments, [], cause] if cause is not None else [name, arguments]
 
 
