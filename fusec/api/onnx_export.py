@@ -66,6 +66,7 @@ class _Model:
         self.written = dict(self.graph.updates)
 
     def proto(self) -> Any:
+        self._refuse_narrowed()
         names = self._result_names()
         inputs = self._inputs()
         self._refuse_effects()
@@ -116,6 +117,15 @@ class _Model:
             self.nodes.initializer(self.nodes.name_of(value), array)
         return [self.nodes.info(self.nodes.name_of(v), v.type) for v in self.graph.inputs[:first]]
 
+    def _refuse_narrowed(self) -> None:
+        """A model of one size, where any was asked for, is none that somebody wants."""
+        concrete = self.concrete
+        if concrete.narrowed:
+            raise UnsupportedError(
+                f"{concrete.name} cannot be an ONNX model of open sizes: {concrete.narrowed}",
+                values=[("at", concrete.line)] if concrete.line else (),
+                cure="give the size in the spec")
+
     def _refuse_effects(self) -> None:
         first = len(self.graph.inputs) - len(self.traced.captured)
         if self.traced.assignments or self.traced.created or any(
@@ -134,7 +144,7 @@ class _Model:
                 if isinstance(size, Dim):
                     self._size(value, axis, size, size in seen)
                     seen[size] = True
-        if seen and (self.concrete.is_narrowed or self.traced.own_bytes):
+        if seen and self.traced.own_bytes:
             self.refused.append((self.concrete.name, "it counts with a size: give every size"))
         for assumption in self.traced.graph.assumed:
             for symbol, size in assumption.known.items():

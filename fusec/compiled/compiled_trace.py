@@ -66,7 +66,7 @@ class CompiledTrace(Viewed):
         self.guards = build.traced.guards
         self.reason = ""  # why it was traced
         self.line: str | None = None  # where the function is defined
-        self.is_narrowed = False  # whether it is for size 2 where any was asked for
+        self.narrowed = ""  # why it is for size 2 where any was asked for
 
     @property
     def origin(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -19,10 +20,12 @@ from fusec.signature.input_signature import InputSignature
 from fusec.signature.jitted_methods import Kin, Target
 from fusec.signature.many_leaves import warn_of_leaves
 from fusec.signature.specs import example_of, has_open_size
+from fusec.signature.unwritten_arrays import unwritten
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping, overlaps_itself
 from fusec.trace.call.placement_settings import scope_now, trace_key
 from fusec.trace.call.signature import Signature
+from fusec.trace.control.raised_exceptions import is_programs
 from fusec.trace.convert.constructs import check_supported
 from fusec.trace.objects.recursion import rounding
 from fusec.trace.tracer import trace_function
@@ -33,6 +36,7 @@ from .creations import Creations
 from .instances.kin import KinOfInstance
 from .reports import compile_log
 from .sizes.dynamic_function import OpenFunction, open_function
+from .sizes.refused_sizes import at_tried_size
 from .sizes.symbolic_traces import SymbolicTraces
 from .stages import OptimizedStage, TracedStage, pass_options
 
@@ -282,14 +286,32 @@ class TracingCompiler:
         """The `ConcreteFunction` for arguments (or `TensorSpec` s); compiled if need be."""
         if self.specs is not None and not args and not kwargs:
             args = self.specs.specs
-        if self.binder.reduce_retracing and has_open_size((args, kwargs)):
+        if not has_open_size((args, kwargs)):
+            return self.concrete_of(*example_of((args, kwargs)))
+        if self.binder.reduce_retracing:
             function = open_function(self, args, kwargs)
             if function is not None:
                 return function
-            narrowed = copy.copy(self.concrete_of(*example_of((args, kwargs))))
-            narrowed.is_narrowed = True
-            return narrowed
-        return self.concrete_of(*example_of((args, kwargs)))
+        narrowed = copy.copy(self._of_two((args, kwargs)))
+        narrowed.narrowed = self._why_narrowed(narrowed.build.call)
+        return narrowed
+
+    def _of_two(self, specs: Any) -> ConcreteFunction:
+        """The function where all open sizes are 2."""
+        try:
+            return self.concrete_of(*example_of(specs))
+        except Exception as error:
+            if not is_programs(error):
+                raise
+            raised = error
+        raise at_tried_size(
+            self.target.name, raised, 2, "each open axis", None,
+            lambda n: self.trace(*example_of(specs, itertools.repeat(n), unwritten)))
+
+    def _why_narrowed(self, call: FlatCall) -> str:
+        if not self.binder.reduce_retracing:
+            return "it has reduce_retracing=False"
+        return self.symbolic.reason(call) or "it counts with sizes"
 
     def foreseen(self, args: tuple, kwargs: dict[str, Any]) -> FlatCall:
         """The call, of which others that differ in sizes are to come."""

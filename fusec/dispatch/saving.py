@@ -11,6 +11,7 @@ import ctypes
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +27,7 @@ from fusec.compiled.saved.signature_form import (
     parameters_form,
     signature_form,
 )
-from fusec.compiled.saved.tensors import SavedArrays
+from fusec.compiled.saved.tensors import CONSTANTS, VARIABLES, SavedArrays
 from fusec.compiled.sizes.dynamic_function import OpenFunction
 from fusec.core.versions import version_of
 from fusec.errors import short_errors, unsupported, user_error
@@ -40,6 +41,8 @@ from .loading import LoadedProgram
 from .wrapped_function import WrappedFunction
 
 _EXCHANGE, _HERE = 2, -100  # of renameat2(2): RENAME_EXCHANGE, AT_FDCWD
+_OWN = re.compile("|".join([*map(re.escape, (INDEX, VARIABLES, CONSTANTS)), r"graph-[0-9]+\.json"]))
+_MOST_NAMED = 8  # files in one message
 
 
 def save(
@@ -51,29 +54,34 @@ def save(
     ``fns`` maps names to results of ``f.concrete(...)``, to lists of these, to jitted functions
     (every signature that they hold a trace of), or to results of `wrap_function`.  ``variables``
     maps names to Variables, or to objects whose Variables are named as by `Checkpoint`; others
-    that the functions use are saved under names of their own.  A folder that `save` wrote before is
-    exchanged for the new one when that is whole.
+    that the functions use are saved under names of their own.  A folder that `save` wrote before,
+    and nobody put anything into, is exchanged for the new one when that is whole.
 
     The folder holds graphs as JSON and values as safetensors: no pickles and no machine code.
     Arrays and numbers that the functions read from outside are saved with their values of now.
 
     Raises ``UnsupportedError``, with the line, for parts of programs that are no data: random
     generators, `fusec.print`, functions of `fusec.vectorize`, objects; ``TypeError`` for other
-    values of ``fns``, ``ValueError`` for names that are no identifiers, ``OSError`` where the
-    files cannot be written, ``ImportError`` without safetensors.
+    values of ``fns``, ``ValueError`` for names that are no identifiers and where the folder has
+    files of others, ``OSError`` where files cannot be written, ``ImportError`` without safetensors.
     """
     with short_errors:
         if in_trace():
             raise unsupported("fusec.save", cure="call it before or after the function")
         files.library()
-        target = Path(path).absolute()
+        target = _target(Path(path))
         _check_target(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(".part", f".{target.name}.", target.parent))
         try:
             part.chmod(0o777 & ~_umask())
             _write(part, fns, named_variables(dict(variables or {})))
+            _check_target(target)  # again, as tracing took its time
             _into_place(part, target)
+        except OSError as error:
+            if error.errno and error.filename is None:
+                error.filename = str(target)  # a write that fails does not say where
+            raise
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
@@ -84,13 +92,27 @@ def _umask() -> int:
     return umask
 
 
+def _target(path: Path) -> Path:
+    """The folder that is written: through a link, where that leads to one."""
+    target = path.absolute()
+    return target.resolve() if target.is_symlink() and target.is_dir() else target
+
+
 def _check_target(target: Path) -> None:
-    if os.path.lexists(target) and (
-            target.is_symlink() or not target.is_dir() or not (
-                (target / INDEX).is_file() or not os.listdir(target))):
+    """Raise where something is there that would be lost."""
+    if not os.path.lexists(target):
+        return
+    found = os.listdir(target) if target.is_dir() else None
+    if found is None or (found and not (target / INDEX).is_file()):
         raise user_error(
             ValueError, f"{target} is there already, and no folder that fusec.save wrote",
             cure="name another folder, or remove it")
+    foreign = sorted(name for name in found if not _OWN.fullmatch(name))
+    if foreign:
+        raise user_error(
+            ValueError, f"{target} has files that fusec.save did not write: it would remove "
+            f"{', '.join(foreign[:_MOST_NAMED])}{' and more' * (len(foreign) > _MOST_NAMED)}",
+            cure="move them elsewhere, or name another folder")
 
 
 def _write(folder: Path, fns: Mapping[str, Any], named: dict[str, Any]) -> None:

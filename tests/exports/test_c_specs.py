@@ -113,3 +113,32 @@ def test_numbers_that_no_array_decides_are_results(tmp_path: Path) -> None:
         want = [np.asarray(f(np.zeros(n))[k]) for k in (0, 1, 4, 5, 6)]
         assert code == 0
         assert [(r.dtype, r.item()) for r in results] == [(w.dtype, w.item()) for w in want]
+
+
+def even(x: Any) -> Any:
+    assert len(x) % 2 == 0, "even only"
+    return x * 2.0
+
+
+@pytest.mark.parametrize(("f", "kind", "said"), [
+    (even, AssertionError, "even only"),
+    (lambda x: x * [1, 2, 3][-len(x)], IndexError, "list index out of range"),
+    (lambda x: x.reshape(2, -1), ValueError, "cannot reshape array of size 37"),
+    (lambda x: x.reshape(28, 28), ValueError, "cannot reshape array of size 37")])
+def test_a_size_that_was_tried_is_named(tmp_path: Path, f: Any, kind: Any, said: str) -> None:
+    """The user gave none of 37: the program's own error alone would be a riddle."""
+    with pytest.raises(fusec.UnsupportedError, match="a size of 37 of x's axis 0, which") as caught:
+        fusec.export_c({"f": (f, (SPEC((None,)),))}, tmp_path / "lib", V3)
+    assert f"raised: {kind.__name__}: {said}" in str(caught.value)
+    assert isinstance(caught.value.__cause__, kind)
+
+
+def test_errors_that_sizes_do_not_decide_are_the_programs_own(tmp_path: Path) -> None:
+    def always(x: Any) -> Any:
+        raise KeyError("always")
+
+    for specs in ((SPEC((None,)),), (SPEC((3,)),)):
+        with pytest.raises(KeyError, match="always"):
+            fusec.export_c({"f": (always, specs)}, tmp_path / "lib", V3)
+    with pytest.raises(AssertionError, match="even only"):
+        fusec.export_c({"f": (even, (SPEC((3,)),))}, tmp_path / "lib", V3)

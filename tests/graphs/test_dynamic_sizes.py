@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -196,3 +197,16 @@ def test_at_sizes_takes_the_symbols_of_the_graph() -> None:
             graph.at_sizes(s0=size)
     fixed = fusec.jit(centred).concrete(matrix(4)).graph
     assert str(fixed.at_sizes()) == str(fixed)
+
+
+def test_a_size_that_was_tried_for_an_open_one_is_named() -> None:
+    def f(x: Any) -> Any:
+        return x.reshape(5, -1) * 2.0
+
+    with pytest.raises(UnsupportedError, match="f refuses a size of 2 of each open axis") as caught:
+        fusec.jit(f).concrete(TensorSpec((None,)))
+    assert isinstance(caught.value.__cause__, ValueError)
+    with pytest.raises(ValueError, match="cannot reshape array of size 3"):
+        fusec.jit(f).concrete(TensorSpec((3,)))
+    with pytest.raises(ValueError, match="cannot reshape array of size 6"):
+        fusec.jit(f).concrete(np.ones(6))

@@ -103,3 +103,24 @@ def test_bits_and_sums_of_integers() -> None:
 def test_a_ufunc_is_refused_with_the_cure() -> None:
     with pytest.raises(TypeError, match=r"lambda x: np\.sign\(x\)"):
         fusec.to_onnx(np.sign, (fusec.TensorSpec((3,)),))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x.reshape(len(x) // 2, 2),
+    lambda x: x * float(f"{len(x)}"),
+    lambda x: x * len(str(len(x))),
+    lambda x: x * [*range(1, 11)][-len(x)],
+])
+def test_no_open_size_becomes_two(f: Any) -> None:
+    """A model for 2 elements where any number was asked for would be refused by its first user."""
+    with pytest.raises(fusec.UnsupportedError, match=r"of open sizes: it has the value of x") as e:
+        fusec.to_onnx(f, [fusec.TensorSpec((None,))])
+    assert f":{f.__code__.co_firstlineno}\n" in str(e.value)
+    assert "give the size in the spec" in str(e.value)
+    check(f, np.arange(4.0))
+
+
+def test_sizes_are_open_only_where_traces_have_symbols() -> None:
+    f = fusec.jit(lambda x: x * 2, reduce_retracing=False)
+    with pytest.raises(fusec.UnsupportedError, match="reduce_retracing=False"):
+        fusec.to_onnx(f, [fusec.TensorSpec((None,))])

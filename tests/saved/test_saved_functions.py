@@ -223,6 +223,48 @@ def test_exceptions(tmp_path: Path) -> None:
         g(np.array([3.0, 0.0, 0.0]))
 
 
+@pytest.mark.parametrize("error", [
+    np.exceptions.AxisError("of words"), np.exceptions.AxisError(3, 2),
+    np.exceptions.AxisError(3, 2, "here"), np.exceptions.DTypePromotionError("none"),
+    np.linalg.LinAlgError("singular"), KeyError("k", 3), OSError(2, "gone"), UserWarning("w"),
+])
+def test_exceptions_of_python_and_numpy_keep_their_class(tmp_path: Path, error: Any) -> None:
+    def f(x: Any) -> Any:
+        if x.sum() > 10.0:
+            raise error
+        return x
+
+    with pytest.raises(type(error)) as caught:
+        loaded(tmp_path, f, np.ones(3))(np.full(3, 9.0))
+    assert type(caught.value) is type(error) and caught.value.args == error.args
+    assert str(caught.value) == str(error)
+    assert getattr(caught.value, "axis", None) == getattr(error, "axis", None)
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_a_loaded_function_does_not_end_the_process(tmp_path: Path, kind: Any) -> None:
+    def f(x: Any) -> Any:
+        if x.sum() > 10.0:
+            raise kind("end")
+        return x
+
+    with pytest.raises(fusec.SavedProgramError, match=f"{kind.__name__}: end") as caught:
+        loaded(tmp_path, f, np.ones(3))(np.full(3, 9.0))
+    assert caught.value.class_name == kind.__name__
+
+
+def test_texts_of_exceptions_name_values_of_the_run(tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        if x.sum() > 10.0:
+            raise ValueError(f"sum is {x.sum():.3f} of {len(x)}", x.sum())
+        return x
+
+    for g in (fusec.jit(f), loaded(tmp_path, f, np.ones(3))):
+        with pytest.raises(ValueError, match="sum is") as caught:
+            g(np.full(3, 9.0))
+        assert caught.value.args == ("sum is {x.sum()} of 3", "{x.sum()}")
+
+
 def test_only_saved_signatures_are_answered(tmp_path: Path) -> None:
     f = fusec.jit(lambda x, n=2: x * n)
     fusec.save(tmp_path / "m", {"f": [f.concrete(np.ones(3)), f.concrete(np.ones(4), 5)]})
@@ -390,4 +432,10 @@ def test_sizes_that_no_symbol_can_be(tmp_path: Path, rank: int) -> None:
     x = np.arange(2.0**rank).reshape((2,) * rank)
     assert f(x) == counted(x)
     with pytest.raises(fusec.UnsupportedError, match="sizes were to be open"):
+        fusec.save(tmp_path / "m", {"f": f})
+
+
+def test_a_function_with_a_trace_for_each_size_is_no_open_one(tmp_path: Path) -> None:
+    f = fusec.jit(lambda x: x * 2, reduce_retracing=False).concrete(TensorSpec((None,)))
+    with pytest.raises(fusec.UnsupportedError, match="reduce_retracing=False"):
         fusec.save(tmp_path / "m", {"f": f})

@@ -27,7 +27,7 @@ from fusec.trace.control.raised_exceptions import is_programs
 
 from ..sizes.partitions import MOST_AXES, refined
 from ..tracing_compiler import TracingCompiler
-from .refusals import RaisesAlwaysError, RefusedError
+from .refusals import RaisesAlwaysError, RefusedError, of_one_size
 from .results import ArgumentItself, NoNumber
 from .traces import CPU, ExportTarget, PlannedCall, planned
 
@@ -87,16 +87,10 @@ class Exporter:
                 yield n
 
         call = self.compiler.flatten(*example_of(self.spec, sizes()))
+        self.paths = call.paths
         where = {n: OpenAxis(leaf, axis) for leaf, array in enumerate(call.leaves)
                  if isinstance(array, np.ndarray) for axis, n in enumerate(array.shape)}
         return [where[n] for n in given if n in where]
-
-    def plan(self, sizes: Sequence[int]) -> PlannedCall:
-        """The plan of a call whose open sizes are these."""
-        try:
-            return self._planned(sizes)
-        except RaisesAlwaysError as raised:
-            raise raised.error from None
 
     def _planned(self, sizes: Sequence[int]) -> PlannedCall:
         open_ = {(axis.leaf, axis.axis) for axis in self.axes}
@@ -105,7 +99,7 @@ class Exporter:
 
     def _tried(self, sizes: Sequence[int]) -> PlannedCall | None:
         """The plan for sizes that the program may not be for; None where it raises at them.
-        Refusals are told, but of sizes that are only a trial: `plan` raises those for all."""
+        Refusals are told, but of sizes that are only a trial: `partition` raises those for all."""
         try:
             return self._planned(sizes)
         except InternalError:
@@ -136,7 +130,10 @@ class Exporter:
         hints = list(itertools.islice(self._unused(), len(self.axes)))
         if (plan := self._tried(hints)) is not None:
             return [*range(len(hints))], plan
-        best = self.plan(hints[:1] * len(hints))  # raises the program's own error
+        best = of_one_size(  # raises the program's own error
+            self.name, hints[0] if hints else 0,
+            [f"{self.paths[axis.leaf]}'s axis {axis.axis}" for axis in self.axes],
+            _loc_of(self.compiler), lambda n: self._planned([n] * len(hints)))
         if len(hints) > MOST_AXES:
             raise UnsupportedError(
                 f"{self.name} cannot be traced where its {len(hints)} open sizes differ, and they "

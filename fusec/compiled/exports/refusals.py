@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from fusec.core.records import dataclass
 from fusec.ir import Loc
+from fusec.trace.control.raised_exceptions import is_programs
+
+from ..sizes.refused_sizes import at_tried_size
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -34,3 +40,27 @@ class RefusedError(Exception):
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         super().__init__("; ".join(map(str, refusals)))
         self.refusals = list(dict.fromkeys(refusals))
+
+
+def of_one_size(
+    name: str, size: int, places: Sequence[str], loc: Loc | None, planned: Callable[[int], Made],
+) -> Made:
+    """The plan where all open sizes, which are at these places, are this one.
+
+    Raises the program's own error, or says that it refuses such a size.
+    """
+    def plan(size: int) -> Made:
+        try:
+            return planned(size)
+        except RaisesAlwaysError as raised:
+            raise raised.error from None
+
+    try:
+        return planned(size)
+    except RaisesAlwaysError as raised:
+        error = raised.error
+    except Exception as raised:
+        if not is_programs(raised):
+            raise
+        error = raised
+    raise at_tried_size(name, error, size, " and ".join(places), loc, plan) if places else error

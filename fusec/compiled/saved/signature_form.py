@@ -108,8 +108,8 @@ def _check_saveable(concrete: Concrete, traced: Traced, is_wrapped: bool) -> Non
     if not is_wrapped and not all(guard.holds() for guard in concrete.guards):
         raise _refused(concrete, "of whose trace something has changed since",
                        "call it, or f.concrete(...), and save what that gives")
-    if concrete.is_narrowed:
-        raise _refused(concrete, "whose sizes were to be open, and which counts with them",
+    if concrete.narrowed:
+        raise _refused(concrete, f"whose sizes were to be open, and are not: {concrete.narrowed}",
                        "save it for arguments of the sizes that it is to answer, a list of these")
     if traced.assignments or traced.created:
         what = str(traced.assignments[0][0]) if traced.assignments else "creates Variables"
@@ -151,11 +151,11 @@ def _nodes(form: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _portable(error: list[Any]) -> list[Any]:
     """An exception that every process can make."""
     name, arguments, *rest = error
-    attributes, cause = rest or ([], None)
+    cause = rest[1] if rest else None
     if cause is not None:
         cause = _portable(cause)
-    if not is_known_error(name) or attributes:
-        name, arguments, attributes = SAVED_ERROR, [name, *arguments], []
+    if not is_known_error(error):
+        name, arguments = SAVED_ERROR, [name, *arguments]
     return [name, arguments, [], cause] if cause is not None else [name, arguments]
 
 

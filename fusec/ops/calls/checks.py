@@ -21,7 +21,7 @@ from fusec.ir import Node, TensorType
 from ..admission.admission import ANYTHING, BY_PASSES, Admission, require
 from ..registry import REAL, Op, Types, get, register
 
-PLAIN = (str, bytes, int, float, complex, bool, type(None))
+PLAIN = (str, int, float, complex, bool, type(None))  # attributes of nodes, which have texts
 _HEAP_TYPE = 1 << 9  # of ``__flags__``: the class is made by a ``class`` statement
 SAVED_ERROR = f"{SavedProgramError.__module__}.{SavedProgramError.__qualname__}"
 _classes: dict[str, Any] = {}
@@ -63,7 +63,8 @@ def make_error(error: Description) -> BaseException:
     name, args, *rest = error
     kind = _classes[name]
     has_own = type(kind.__init__) is FunctionType or type(kind.__new__) is FunctionType
-    if has_own and not issubclass(kind, FusecError):
+    is_whole = issubclass(kind, FusecError) or (kind is _known_class(name) and not any(rest[:1]))
+    if has_own and not is_whole:
         exception = next(c for c in kind.__mro__ if "__new__" in vars(c) and type(
             c.__new__) is not FunctionType).__new__(kind, *args)
         exception.args = args
@@ -131,6 +132,8 @@ def _known_class(name: Any) -> Any:
         return None
     if name == "numpy.linalg.LinAlgError":
         return np.linalg.LinAlgError
+    if name.startswith("numpy.exceptions."):
+        return getattr(np.exceptions, name.removeprefix("numpy.exceptions."), None)
     if name == SAVED_ERROR:
         return SavedProgramError
     own = getattr(errors, name.removeprefix("fusec.errors."), None) if (
@@ -140,10 +143,15 @@ def _known_class(name: Any) -> Any:
     return getattr(builtins, name, None)
 
 
-def is_known_error(name: str) -> bool:
-    """Whether every process has the exception of that name, with its arguments alone."""
+def is_known_error(error: Sequence[Any]) -> bool:
+    """Whether every process can make what `describe_error` described of its arguments alone:
+    attributes are then those that its class makes of them."""
+    name, arguments, *rest = error
     kind = _known_class(name)
-    return isinstance(kind, type) and issubclass(kind, Exception)
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        return False
+    attributes = dict(rest[0]) if rest else {}
+    return not attributes or attributes == dict(_attributes(kind(*arguments)))
 
 
 def _admitted_error(error: Any, depth: int) -> None:

@@ -13,7 +13,8 @@ from fusec.core.code_roles import is_on_behalf
 from fusec.errors import FusecError, unsupported
 from fusec.ir import Node, Value
 from fusec.ir.sizes.dims import UndecidedSizeError
-from fusec.ops.calls.checks import describe_error
+from fusec.ir.sizes.symbolic_numbers import Symbolic
+from fusec.ops.calls.checks import PLAIN, describe_error
 
 from ..choice.choice import unbound
 from ..choice.flat_results import flat_results
@@ -88,10 +89,17 @@ def as_checked(trace: Trace, raised: BaseException) -> BaseException:
     without_values(error)
     if describe_error(error) is None:
         raise unsupported(
-            f"raising {type(error).__name__} with values of the graph in a branch that data "
-            f"decides", loc=trace.loc, cure="raise it with a text that is known while tracing",
+            f"raising {type(error).__name__} with {_kept_by_no_node(error)} in a branch that data "
+            f"decides", loc=trace.loc, cure="raise it with numbers and texts",
         ) from error
     return error
+
+
+def _kept_by_no_node(error: BaseException) -> str:
+    kind = next((type(x) for x in error.args if type(x) not in PLAIN), None)
+    if kind is None:
+        return "attributes that are no numbers or texts"
+    return "a size" if kind is Symbolic else f"an argument of type {kind.__name__}"
 
 
 @operation

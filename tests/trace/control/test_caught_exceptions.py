@@ -284,3 +284,18 @@ def test_what_ints_and_sizes_decide_is_caught(f: Callable[..., Any]) -> None:
     for n in (1, 2, 9, 3, 4):
         x = np.arange(float(n % 5 + 1))
         np.testing.assert_array_equal(jitted(x, n), f(x, n))
+
+
+@pytest.mark.parametrize(("arguments", "what"), [
+    ((b"x",), "of type bytes"), (("a", [1]), "of type list"),
+    (("utf-8", b"x", 0, 1, "w"), "of type bytes")])
+def test_arguments_of_exceptions_are_numbers_and_texts(arguments: Any, what: str) -> None:
+    kind = UnicodeDecodeError if len(arguments) == 5 else ValueError
+
+    def f(x: Any) -> Any:
+        if x.sum() > 2.0:
+            raise kind(*arguments)
+        return x
+
+    with pytest.raises(fusec.UnsupportedError, match=f"{kind.__name__} with an argument {what}"):
+        fusec.jit(f)(np.ones(2))
