@@ -28,7 +28,7 @@ def _key_wrapped(fn: Any) -> Handler:
 
     def handler(hooks: Any, /, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("key") is not None:
-            kwargs["key"] = hooks.wrap(kwargs["key"])
+            kwargs["key"] = hooks.wrap_key(kwargs["key"])
         return fn(*args, **kwargs)
 
     return handler
@@ -54,4 +54,4 @@ def _accumulate(hooks: Any, /, iterable: Any, func: Any = None, **kwargs: Any) -
 
 @CALLS.handles(itertools.groupby)
 def _groupby(hooks: Any, /, iterable: Any, key: Any = None) -> Any:
-    return itertools.groupby(iterable, None if key is None else hooks.wrap(key))
+    return itertools.groupby(iterable, None if key is None else hooks.wrap_key(key))

@@ -75,6 +75,8 @@ class Hooks:
         """``fn`` as a value that other code will call (``map``, ``key=``): calls reach `call`."""
         return partial(self.call, self.where, fn)
 
+    wrap_key = wrap  # a function by whose results other code orders or groups
+
     def decorator(self, where: Where, fn: Any) -> Callable[..., Any]:
         """``@fn``, which Python calls."""
         return partial(self.call, where, fn)

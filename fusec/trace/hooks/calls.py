@@ -55,7 +55,7 @@ from ..objects.iteration import gone_over, items_of
 from ..objects.tracing_hooks import UNHANDLED, Args, Named, Operands, TracingHooks
 from ..objects.variables import into
 from ..objects.watch import CALLING
-from ..operands import texts
+from ..operands import text_uses, texts
 from ..operands.operands import as_traced, joined_operands, spread_scalar
 from ..operands.perhaps_pythons import check_iterable
 from ..operands.sizes import unpackable
@@ -83,6 +83,7 @@ def hear(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) 
     trace = hooks.trace
     if not trace.active:
         return UNHANDLED
+    text_uses.check_use(trace, fn, args, kwargs)
     if is_random(fn):
         return Operands((drawn(trace, fn), args, kwargs))
     warn_of_effect(trace, fn)
@@ -166,10 +167,13 @@ def make_text(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Na
     """Texts of numbers that the run decides, and calls of methods of texts."""
     if len(args) == 1 and any(fn is f for f in _TEXTS) and texts.is_open(hooks.trace, args[0]):
         return str(texts.Marker(args[0]))
-    if hooks.trace.active and type(getattr(fn, "__self__", None)) is str:
-        marked = texts.marked
-        return Operands((fn, marked(hooks.trace, args), marked(hooks.trace, kwargs)))
-    return UNHANDLED
+    if not hooks.trace.active:
+        return UNHANDLED
+    if type(getattr(fn, "__self__", None)) is str:
+        args, kwargs = texts.marked(hooks.trace, args), texts.marked(hooks.trace, kwargs)
+    if text_uses.formats(hooks.trace, fn, args, kwargs):
+        return text_uses.formatted(hooks.trace, lambda: run(hooks, where, fn, args, kwargs))
+    return Operands((fn, args, kwargs))
 
 
 def compute_of_sizes(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwargs: Named) -> Any:
@@ -345,6 +349,7 @@ def returned(hooks: TracingHooks, where: Where, value: Any) -> Any:
 
 def elements(hooks: TracingHooks, where: Where, value: Any) -> Any:
     check_unconsumed(hooks.trace, value, hooks.loc)
+    text_uses.check_letters(hooks.trace, value)
     return as_traced(hooks.trace, value) if hooks.is_from_outside(value) else items_of(
         hooks, where, value)
 
@@ -365,6 +370,7 @@ def unpacked(hooks: TracingHooks, where: Where, value: Any, count: int | None) -
 
 def matched(hooks: TracingHooks, where: Where, value: Any) -> Any:
     hooks.took(value)
+    text_uses.check_inside(hooks.trace, value)
     if hooks.trace.active:
         object_reads.note_instances(hooks, "match", (value,))
     return value
@@ -386,7 +392,9 @@ def format_value(
         return texts.Marker(value, source).text
     if conversion >= 0 and type(value) is TracedArray:
         return format(value, spec)  # raises: repr() is for debuggers
-    return Hooks.format_value(hooks, where, value, conversion, spec)
+    make = functools.partial(Hooks.format_value, hooks, where, value, conversion, spec)
+    is_marked = text_uses.has_marked(hooks.trace, value, spec)
+    return text_uses.formatted(hooks.trace, make) if is_marked else make()
 
 
 CALLING.add(run.__code__)

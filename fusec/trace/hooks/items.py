@@ -29,7 +29,7 @@ from ..lists.written_lists import WrittenList
 from ..objects.chosen_objects import check_which
 from ..objects.object_reads import note_hashed
 from ..objects.tracing_hooks import UNHANDLED, Args, Named, Operands, TracingHooks
-from ..operands import texts
+from ..operands import text_uses, texts
 from ..operands.operands import as_traced
 from ..operands.python_numbers import index_of, is_truth
 from ..places.kept_values import note_given
@@ -53,6 +53,9 @@ def _key(hooks: TracingHooks, obj: Any, key: Any) -> Any:
     """The key as an index; Python takes the value of bounds, and of an index into other
     objects."""
     texts.check_text(hooks.trace, key)
+    text_uses.check_letters(hooks.trace, obj)
+    if type(key) in (tuple, frozenset):
+        text_uses.check_inside(hooks.trace, key)
     check_which(hooks.trace, "a key", key)
     if isinstance(obj, dict):
         note_hashed(hooks, key)

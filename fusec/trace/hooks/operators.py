@@ -29,7 +29,7 @@ from ..objects.chosen_objects import check_which, is_of_choice
 from ..objects.object_reads import note_compared, note_hashed
 from ..objects.tracing_hooks import UNHANDLED, Handler, Operands, TracingHooks
 from ..objects.user_methods import method_of
-from ..operands import texts
+from ..operands import text_uses, texts
 from ..operands.operands import as_traced
 from ..operands.perhaps_pythons import note_computed
 from ..operands.python_numbers import BOOL, weak
@@ -104,8 +104,10 @@ def format_text(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> A
     hooks.watch.asks((b,), {})
     b = hooks.lifted(b)
     if texts.has_open(hooks.trace, b):
-        return texts.percent(hooks.trace, a, b)
+        return text_uses.formatted(hooks.trace, lambda: texts.percent(hooks.trace, a, b))
     texts.check_concrete(b)
+    if text_uses.has_marked(hooks.trace, a, b):
+        return text_uses.formatted(hooks.trace, lambda: a % b)
     return Operands((op, a, b))
 
 
@@ -196,6 +198,8 @@ def _computed(hooks: TracingHooks, result: Any) -> Any:
 def identity_of(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
     """``a is b`` and ``a is not b`` of objects that the trace knows more of."""
     texts.check_text(hooks.trace, a, b)
+    if op not in ("is", "is not"):
+        text_uses.check_inside(hooks.trace, a, b)
     if op in ("eq", "ne") and a is not b:
         check_which(hooks.trace, "==" if op == "eq" else "!=", a, b)
     if op not in ("is", "is not"):
@@ -289,11 +293,12 @@ def note_methods(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> 
 
 def find_in_array(hooks: TracingHooks, where: Where, item: Any, container: Any) -> Any:
     texts.check_text(hooks.trace, item, container)
+    text_uses.check_inside(hooks.trace, item, container)
     check_which(hooks.trace, "in", item)
     note_hashed(hooks, item)
     container = hooks.traced_if_outside(container)
     if type(container) is not TracedArray or not container.is_array:
-        return UNHANDLED
+        return Operands((item, text_uses.checked_items(hooks.trace, container)))
     is_in: Any = np.any(np.equal(container, item))
     return number(hooks.trace, weak(hooks.trace, is_in.value, BOOL))
 

@@ -28,6 +28,7 @@ from ..guards.array_values import guard_content
 from ..guards.contents import DICT_VIEWS
 from ..guards.places import Places
 from ..operands.operands import as_traced
+from ..operands.text_uses import check_key
 from ..places.attributes import Attributes
 from ..places.cells import CellVariables, setters_of
 from ..places.effects import Effects
@@ -131,6 +132,9 @@ class TracingHooks(Hooks):
 
     def call(self, where: Where, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         return self.called(where, fn, args, kwargs)
+
+    def wrap_key(self, fn: Any) -> Callable[..., Any]:
+        return functools.partial(check_key, self.trace, self.wrap(fn))
 
     @property
     def places(self) -> Places:

@@ -43,10 +43,16 @@ def is_open(trace: Trace, x: Any) -> bool:
     return type(x) is TracedArray and trace.in_region and not is_constant(x.value)
 
 
+def is_marked(markers: Markers, text: Any) -> bool:
+    """Whether it is a text with markers."""
+    return isinstance(text, str) and any(marker in text for marker in markers)
+
+
 def check_text(trace: Trace, *values: Any) -> None:
     """Refuse texts with markers where their content matters: compared, as a key, as a result."""
+    markers = trace.part(Markers)
     for text in values:
-        if type(text) is str and any(marker in text for marker in trace.part(Markers)):
+        if is_marked(markers, text):
             raise ConcreteValueError(
                 f"the text {text!r} has a value that is only known when the compiled code runs",
                 loc=trace.loc, cure="use it in exceptions only, or make the text after the call")

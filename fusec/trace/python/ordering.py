@@ -54,7 +54,7 @@ def _sort(
 
 def _by_keys(hooks: TracingHooks, items: list[Any], key: Any, reverse: bool) -> list[Any]:
     """Sorted by the results of ``key``: an array of it where data decides."""
-    keys = items if key is None else _keys(hooks, items, hooks.wrap(key))
+    keys = items if key is None else _keys(hooks, items, hooks.wrap_key(key))
     if any_traced((keys,), {}):
         found = in_order_of(hooks, items, keys, reverse)
         if found is not None:
@@ -120,7 +120,7 @@ def _of_smallest(function: Any, reverse: bool) -> None:
         items = _listed(hooks, iterable)
         if type(n) is int and any_traced((items,), {}):
             return _sorted(hooks, items, key=key, reverse=reverse)[:max(n, 0)]
-        return function(n, items, **({} if key is None else {"key": hooks.wrap(key)}))
+        return function(n, items, **({} if key is None else {"key": hooks.wrap_key(key)}))
 
     TABLE.register(function, call)
 

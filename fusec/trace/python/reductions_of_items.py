@@ -23,6 +23,7 @@ from ..objects.object_reads import are_compared_by_users
 from ..objects.tracing_hooks import TracingHooks
 from ..objects.user_methods import method_of
 from ..operands.operands import as_traced, cast
+from ..operands.text_uses import check_inside
 from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray, from_value
 from ..values.handlers import TABLE, any_traced
@@ -133,6 +134,7 @@ def _best_by(
     if found is not UNBOUND:
         return found
     keys = [first, *(hooks.call(hooks.where, key, item) for item in items[1:])]
+    check_inside(hooks.trace, keys)
     if not any_traced(tuple(keys), {}):
         return items[function(range(len(items)), key=keys.__getitem__)]
     return hooks.call(hooks.where, in_python.BY_KEY[function], keys, items)
