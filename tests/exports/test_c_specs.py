@@ -53,6 +53,29 @@ def test_bad_input(tmp_path: Path, changed: dict[str, Any], text: str) -> None:
         fusec.export_c(given.pop("functions"), tmp_path / given.pop("path"), **given)
 
 
+@pytest.mark.parametrize("name", [
+    "write", "read", "exp", "log", "signal", "abort", "calloc", "malloc", "isfinite", "setjmp",
+    "linux", "unix", "errno", "I", "stdin", "main"])
+def test_names_of_the_c_library(tmp_path: Path, name: str) -> None:
+    """A program that links the library would call `write` of it from its own `printf`."""
+    with pytest.raises(ValueError, match=f"cannot define {name}, .*\\n.*name it lib_{name}"):
+        fusec.export_c({name: (scale, (SPEC((None,)), 2.0))}, tmp_path / "lib", V3)
+
+
+@pytest.mark.parametrize("name", ["c", "m", "pthread", "w"])
+def test_names_of_the_systems_libraries(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}.*\\n.*my_{name}"):
+        fusec.export_c({"scale": (scale, (SPEC((None,)), 2.0))}, tmp_path / name, V3)
+
+
+def test_parameters_of_a_macros_name(tmp_path: Path) -> None:
+    def f(linux: Any, errno: Any, read: Any) -> Any:
+        return linux * errno + read
+
+    made = fusec.export_c({"f": (f, (SPEC((3,)), 2.0, 3.0))}, tmp_path / "lib", V3)
+    assert "int f(const double *linux_, double errno_, double read," in made.header.read_text()
+
+
 def test_a_strided_example_stands_for_arrays_in_c_order(tmp_path: Path) -> None:
     def picked(x: Any, i: Any) -> Any:
         return x[i] + x[::-1][i]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.codegen.exported.identifiers import identifier, unused
+from fusec.codegen.exported.identifiers import RESERVED, identifier, unused
 from fusec.codegen.exported.parts import CParameter, ExportedFunction, Given, Variant
 from fusec.core import log
 from fusec.core.locations import Loc
@@ -37,17 +37,6 @@ FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns
 LARGE, SMALL = (72, 100, 4096, 65_536), (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
 UNLIKELY_SIZES = (41, 59, 131, 1009)
 MOST_COMBINED, MOST_TRIALS = 2, 24
-_WORDS = (  # of C and C++
-    "auto break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while bool true false workspace workspace_bytes and or not new "
-    "delete class this template operator private public protected namespace using try catch throw "
-    "alignas alignof and_eq asm bitand bitor char8_t char16_t char32_t compl concept const_cast "
-    "constexpr decltype dynamic_cast explicit export friend mutable noexcept not_eq nullptr or_eq "
-    "reinterpret_cast requires static_assert static_cast thread_local typeid typename typeof "
-    "virtual wchar_t xor xor_eq NULL DLTensor size_t int8_t int16_t int32_t int64_t uint8_t "
-    "uint16_t uint32_t uint64_t")
-RESERVED = frozenset(_WORDS.split())
 _OF_ALL_FUNCTIONS = ("state", "STATE")  # names that parameters do not take from them
 
 
@@ -376,4 +365,4 @@ def _loc_of(compiler: TracingCompiler) -> Loc | None:
     return None if code is None else Loc(code.co_filename, code.co_firstlineno)
 
 
-__all__ = ["RESERVED", "Exporter", "unused_in_c"]
+__all__ = ["Exporter", "unused_in_c"]

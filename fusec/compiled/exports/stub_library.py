@@ -63,7 +63,7 @@ class StubState:
         self.reset()
 
     def __getattr__(self, name: str) -> np.ndarray:
-        fields = vars(self).get("_fields", {})  # without them while it is made
+        fields: dict[str, np.ndarray] = vars(self).get("_fields", {})  # none while it is made
         if name not in fields:
             raise AttributeError(f"the state has no field {name!r}, but {', '.join(fields)}")
         return fields[name]
