@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -136,3 +137,50 @@ def test_numbers_that_no_array_decides_are_results(tmp_path: Path) -> None:
         want = [np.asarray(f(np.zeros(n))[k]) for k in (0, 1, 4, 5, 6)]
         assert code == 0
         assert [(r.dtype, r.item()) for r in results] == [(w.dtype, w.item()) for w in want]
+
+
+# -- sizes
+
+def scanned(x: Any) -> Any:
+    y = np.zeros(len(x))
+    y[0] = x[0]
+    for k in range(1, len(x)):
+        y[k] = y[k - 1] * 0.9 + x[k]
+    return y
+
+
+def folded(x: Any) -> Any:
+    total = 0.0
+    for value in x:
+        total = total * 0.5 + value
+    return total
+
+
+def crossed(x: Any, y: Any) -> Any:
+    return x[:, None] * y
+
+
+def product(a: Any, b: Any) -> Any:
+    return a @ b
+
+
+SIZES = {  # of program and axes: those that have code
+    scanned: ((1,), [(n,) for n in range(1, 150)]), folded: ((1,), [(n,) for n in range(150)]),
+    crossed: ((1, 1), [*itertools.product([*range(18), 20, 40, 64, 1000], repeat=2)]),
+    product: ((2, 2), [*itertools.product((1, 2, 3, 5, 10, 16, 17, 32, 64, 100), repeat=3)])}
+
+
+@pytest.mark.parametrize("program", SIZES, ids=lambda f: f.__name__)
+def test_sizes_have_no_holes(tmp_path: Path, program: Any) -> None:
+    """Loops over 9 or 11 were none, nor products of two equal sizes and another, of 5 and 7."""
+    ranks, served = SIZES[program]
+    made = fusec.export_c({"f": (program, tuple(SPEC((None,) * r) for r in ranks))},
+                          tmp_path / "lib", V3)
+    function = loaded(made)["f"]
+    assert [s for s in served if function.nbytes([*map(ctypes.c_int64, s)])[0]] == []
+    for sizes in served[::7]:
+        shapes = [sizes[:2], sizes[1:]] if ranks == (2, 2) else [(n,) for n in sizes]
+        arrays = [rng.random(shape) for shape in shapes]
+        code, (out,), _ = function(arrays)
+        assert code == 0
+        assert np.allclose(out, np.ravel(program(*arrays)), rtol=1e-13)

@@ -225,7 +225,7 @@ def amplifier(tmp_path_factory: Any) -> Any:
     made = fusec.export_c(
         {"apply": (Amplifier().apply, (SPEC((3,)),)),
          "scaled": (Amplifier().scaled, (SPEC((3,), np.float32), np.float32(1))),
-         "times": (lambda x, a: x * a, (SPEC((3,)), 1.0))},
+         "multiplied": (lambda x, a: x * a, (SPEC((3,)), 1.0))},
         tmp_path_factory.mktemp("state") / "amplifier", V3)
     fusec.wheel_stub(made.folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -278,11 +278,11 @@ def test_bad_arguments_of_a_package(amplifier: Any) -> None:
     fixed.flags.writeable = False
     with pytest.raises(ValueError, match="must not be read-only"):
         amplifier.scaled(fixed, 1.0)
-    for call in (lambda: amplifier.times(x, 10 ** 400),
+    for call in (lambda: amplifier.multiplied(x, 10 ** 400),
                  lambda: amplifier.scaled(np.ones(3, np.float32), 1e300)):
         with pytest.raises(OverflowError, match="can hold"):
             call()
-    assert np.array_equal(amplifier.times(x, 2 ** 70), x * 2.0 ** 70)
+    assert np.array_equal(amplifier.multiplied(x, 2 ** 70), x * 2.0 ** 70)
     assert np.isinf(amplifier.scaled(np.ones(3, np.float32), np.inf))
 
 

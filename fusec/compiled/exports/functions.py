@@ -34,9 +34,11 @@ from .traces import CPU, ExportTarget, PlannedCall, planned
 FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns are near
 # Sizes that have plans of their own where those before do not serve them: the order of loops
 # follows from some, short axes are part of the code.
-LARGE, SMALL = (72, 100, 4096, 65_536), (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
+LARGE, SMALL = (72, 100, 4096, 65_536), (*range(2, 18),)
+# Of several axes at once: of two of many, and of three, as a product of matrices has.
+FEW, ORDERED, MIXED = (1, 2, 3, 4, 8), (64, 100, 4096), (64, 17, 3, 1, 8, 16, 1000, 2, 5)
 UNLIKELY_SIZES = (41, 59, 131, 1009)
-MOST_COMBINED, MOST_TRIALS = 2, 24
+MOST_COMBINED, MOST_ORDERED, MOST_TRIALS = 2, 3, 64
 _OF_ALL_FUNCTIONS = ("state", "STATE")  # names that parameters do not take from them
 
 
@@ -167,17 +169,27 @@ class Exporter:
             gives=self._gives(plans))
 
     def _samples(self, hints: list[int]) -> Iterator[Sequence[int]]:
-        """Sizes that programs treat each in its own way: large ones in all combinations, ones,
-        none, few."""
+        """Sizes that programs treat each in its own way: large ones in all combinations and
+        orders, ones, none, few of each axis and of several."""
         count = len(hints)
         if count > 1:
             yield hints[:1] * count
         if count <= MOST_COMBINED:
             yield from itertools.product(LARGE, repeat=count)
+        elif count <= MOST_ORDERED:
+            yield from itertools.product(ORDERED, repeat=count)
         for other in (1, 0, 3, *LARGE, *SMALL):
             for k in range(count):
                 yield [other if i == k else n for i, n in enumerate(hints)]
             yield [other] * count
+        if count <= MOST_COMBINED:
+            yield from itertools.product((1, 0, *SMALL, *LARGE[:3]), repeat=count)
+        elif count <= MOST_ORDERED:
+            yield from itertools.product(MIXED, repeat=count)
+        else:
+            for a, b in itertools.combinations(range(count), 2):
+                for few in itertools.product(FEW, repeat=2):
+                    yield [few[i == b] if i in (a, b) else n for i, n in enumerate(hints)]
 
     def _is_served(self, plans: Sequence[PlannedCall], sizes: Sequence[int]) -> bool:
         return any(self._bound(plan, sizes) for plan in plans)
