@@ -123,6 +123,18 @@ def test_no_memory_is_needed_for_the_largest_sizes_that_are_tried(tmp_path: Path
     assert code == 0 and np.array_equal(out, fusec.jit(f)(x).ravel())
 
 
+def test_sizes_that_no_process_can_address_are_not_tried(tmp_path: Path) -> None:
+    """4096 elements of each of four axes; an mmap of them fails, which ended the export."""
+    def f(x: Any) -> Any:
+        return x.sum(axis=3) * (2.0 if min(x.shape) > 2000 else 1.0)
+
+    made = fusec.export_c({"f": (f, (SPEC((None,) * 4),))}, tmp_path / "lib", V3)
+    x = rng.random((20, 18, 70, 50))
+    code, (out,), _ = loaded(made)["f"]([x])
+    assert code == 0
+    assert np.allclose(out, x.sum(axis=3).ravel(), rtol=1e-13)
+
+
 def test_numbers_that_no_array_decides_are_results(tmp_path: Path) -> None:
     """Sizes and constants; texts, None and arguments themselves are none."""
     def f(x: Any) -> Any:

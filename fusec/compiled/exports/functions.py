@@ -50,6 +50,10 @@ class OpenAxis:
     axis: int
 
 
+class _NoAddressesError(OSError):
+    """Arrays of the sizes that are tried are larger than what a process can address."""
+
+
 class Exporter:
     """Exports one function."""
 
@@ -91,7 +95,10 @@ class Exporter:
 
     def _planned(self, sizes: Sequence[int]) -> PlannedCall:
         open_ = {(axis.leaf, axis.axis) for axis in self.axes}
-        args, kwargs = example_of(self.spec, iter(sizes), unwritten)
+        try:
+            args, kwargs = example_of(self.spec, iter(sizes), unwritten)
+        except (OSError, OverflowError) as error:
+            raise _NoAddressesError from error
         return planned(self.compiler, args, kwargs, open_, self.target)
 
     def _tried(self, sizes: Sequence[int]) -> PlannedCall | None:
@@ -104,6 +111,8 @@ class Exporter:
         except RefusedError:
             if len(set(sizes)) == len(self.axes):
                 raise
+        except _NoAddressesError:
+            return None
         except Exception as error:
             if not isinstance(error, (FusecError, RaisesAlwaysError)) and not is_programs(error):
                 raise
