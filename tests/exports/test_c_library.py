@@ -223,6 +223,31 @@ def test_a_small_workspace_and_odd_sizes_are_errors(functions: dict[str, CFuncti
     assert b"workspace" in told(function, -3).text
 
 
+def summed(x: Any, s: Any) -> Any:
+    x *= s
+    return x + 1.0, x.sum()
+
+
+def element(x: Any, i: Any) -> Any:
+    return x[i]
+
+
+def test_an_array_without_elements_is_not_read(tmp_path: Path) -> None:
+    """Code loads before it checks an index, and blocks of a sum: address 4096 has no memory."""
+    vector = SPEC((None,))
+    made = loaded(fusec.export_c({
+        "taken": (taken, (vector, SPEC((None,), np.int64))), "summed": (summed, (vector, 2.0)),
+        "element": (element, (vector, np.int64(0)))}, tmp_path / "none", V3))
+    memory, nowhere = np.zeros((4, 64), np.int64), 4096
+    out, total, workspace, i = (row.ctypes.data for row in memory)
+    assert call(made["summed"], [0], [nowhere, ctypes.c_double(2), out, total, workspace], 512) == 0
+    for function, sizes, index in ((made["taken"], [0, 64], i),
+                                   (made["element"], [0], ctypes.c_int64(1 << 40))):
+        code = call(function, sizes, [nowhere, index, out, workspace], 512)
+        assert told(function, code, workspace).text.startswith(b"IndexError")
+        assert told(function, code, workspace).size == 0
+
+
 # -- DLPack
 
 class Tensor(ctypes.Structure):
@@ -268,6 +293,26 @@ def test_dlpack_tensors_are_checked(functions: dict[str, CFunction]) -> None:
             ((elsewhere, y, out), "x is not in the memory of the CPU")):
         code = called(*arguments)
         assert told(function, code).text.decode().startswith(text), (code, text)
+
+
+def test_dlpack_tensors_without_data_and_shape(functions: dict[str, CFunction]) -> None:
+    """DLPack gives arrays without elements the address NULL."""
+    function = functions["axpy"]
+
+    def called(x: Tensor, n: int) -> int:
+        y, out = (Tensor.of(np.empty(n)) for _ in range(2))
+        return function.library.axpy_dlpack(
+            ctypes.c_double(2.0), *map(ctypes.byref, (x, y, out)), None, ctypes.c_size_t(0))
+
+    x, empty, shapeless = (Tensor.of(np.zeros(n)) for n in (50, 0, 50))
+    x.data, x.offset, empty.data, empty.offset, shapeless.shape = None, 8, None, 8, None
+    assert [called(x, 50), called(shapeless, 50), called(empty, 0)] == [-1001, -1001, 0]
+
+
+def test_told_without_memory_to_tell_it(functions: dict[str, CFunction]) -> None:
+    library = functions["axpy"].library
+    assert library.axpy_error(-2, None, None) == -1
+    assert library.axpy_shapes(ctypes.c_int64(9), None) == 0
 
 
 # -- files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,29 @@ def test_bad_input(tmp_path: Path, changed: dict[str, Any], text: str) -> None:
         fusec.export_c(given.pop("functions"), tmp_path / given.pop("path"), **given)
 
 
+@pytest.mark.parametrize("name", [
+    "write", "read", "exp", "log", "signal", "abort", "calloc", "malloc", "isfinite", "setjmp",
+    "linux", "unix", "errno", "I", "stdin", "main"])
+def test_names_of_the_c_library(tmp_path: Path, name: str) -> None:
+    """A program that links the library would call `write` of it from its own `printf`."""
+    with pytest.raises(ValueError, match=f"cannot define {name}, .*\\n.*name it lib_{name}"):
+        fusec.export_c({name: (scale, (SPEC((None,)), 2.0))}, tmp_path / "lib", V3)
+
+
+@pytest.mark.parametrize("name", ["c", "m", "pthread", "w"])
+def test_names_of_the_systems_libraries(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}.*\\n.*my_{name}"):
+        fusec.export_c({"scale": (scale, (SPEC((None,)), 2.0))}, tmp_path / name, V3)
+
+
+def test_parameters_of_a_macros_name(tmp_path: Path) -> None:
+    def f(linux: Any, errno: Any, read: Any) -> Any:
+        return linux * errno + read
+
+    made = fusec.export_c({"f": (f, (SPEC((3,)), 2.0, 3.0))}, tmp_path / "lib", V3)
+    assert "int f(const double *linux_, double errno_, double read," in made.header.read_text()
+
+
 def test_a_strided_example_stands_for_arrays_in_c_order(tmp_path: Path) -> None:
     def picked(x: Any, i: Any) -> Any:
         return x[i] + x[::-1][i]
@@ -99,6 +123,18 @@ def test_no_memory_is_needed_for_the_largest_sizes_that_are_tried(tmp_path: Path
     assert code == 0 and np.array_equal(out, fusec.jit(f)(x).ravel())
 
 
+def test_sizes_that_no_process_can_address_are_not_tried(tmp_path: Path) -> None:
+    """4096 elements of each of four axes; an mmap of them fails, which ended the export."""
+    def f(x: Any) -> Any:
+        return x.sum(axis=3) * (2.0 if min(x.shape) > 2000 else 1.0)
+
+    made = fusec.export_c({"f": (f, (SPEC((None,) * 4),))}, tmp_path / "lib", V3)
+    x = rng.random((20, 18, 70, 50))
+    code, (out,), _ = loaded(made)["f"]([x])
+    assert code == 0
+    assert np.allclose(out, x.sum(axis=3).ravel(), rtol=1e-13)
+
+
 def test_numbers_that_no_array_decides_are_results(tmp_path: Path) -> None:
     """Sizes and constants; texts, None and arguments themselves are none."""
     def f(x: Any) -> Any:
@@ -142,3 +178,50 @@ def test_errors_that_sizes_do_not_decide_are_the_programs_own(tmp_path: Path) ->
             fusec.export_c({"f": (always, specs)}, tmp_path / "lib", V3)
     with pytest.raises(AssertionError, match="even only"):
         fusec.export_c({"f": (even, (SPEC((3,)),))}, tmp_path / "lib", V3)
+
+
+# -- sizes
+
+def scanned(x: Any) -> Any:
+    y = np.zeros(len(x))
+    y[0] = x[0]
+    for k in range(1, len(x)):
+        y[k] = y[k - 1] * 0.9 + x[k]
+    return y
+
+
+def folded(x: Any) -> Any:
+    total = 0.0
+    for value in x:
+        total = total * 0.5 + value
+    return total
+
+
+def crossed(x: Any, y: Any) -> Any:
+    return x[:, None] * y
+
+
+def product(a: Any, b: Any) -> Any:
+    return a @ b
+
+
+SIZES = {  # of program and axes: those that have code
+    scanned: ((1,), [(n,) for n in range(1, 150)]), folded: ((1,), [(n,) for n in range(150)]),
+    crossed: ((1, 1), [*itertools.product([*range(18), 20, 40, 64, 1000], repeat=2)]),
+    product: ((2, 2), [*itertools.product((1, 2, 3, 5, 10, 16, 17, 32, 64, 100), repeat=3)])}
+
+
+@pytest.mark.parametrize("program", SIZES, ids=lambda f: f.__name__)
+def test_sizes_have_no_holes(tmp_path: Path, program: Any) -> None:
+    """Loops over 9 or 11 were none, nor products of two equal sizes and another, of 5 and 7."""
+    ranks, served = SIZES[program]
+    made = fusec.export_c({"f": (program, tuple(SPEC((None,) * r) for r in ranks))},
+                          tmp_path / "lib", V3)
+    function = loaded(made)["f"]
+    assert [s for s in served if function.nbytes([*map(ctypes.c_int64, s)])[0]] == []
+    for sizes in served[::7]:
+        shapes = [sizes[:2], sizes[1:]] if ranks == (2, 2) else [(n,) for n in sizes]
+        arrays = [rng.random(shape) for shape in shapes]
+        code, (out,), _ = function(arrays)
+        assert code == 0
+        assert np.allclose(out, np.ravel(program(*arrays)), rtol=1e-13)

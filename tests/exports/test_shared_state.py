@@ -50,7 +50,7 @@ class Two:
         self.a = self.a + x
         return self.a * 1
 
-    def read(self, x: Any) -> Any:
+    def reads(self, x: Any) -> Any:
         return self.b + x
 
     def both(self, x: Any) -> Any:
@@ -93,10 +93,10 @@ def export(folder: Path, owner: Any, names: tuple[str, ...]) -> Any:
     (Counted(), ("up", "looped"), "Counted.calls, which one function assigns"),
     (Counted(), ("branched", "up"), "Counted.calls, which one function assigns"),
     (one(), ("both",), "another name of its array"),
-    (one(), ("changed_and_replaced", "read"), "another name of its array"),
-    (one(), ("replaced", "read", "changed"), "another name of its array"),
+    (one(), ("changed_and_replaced", "reads"), "another name of its array"),
+    (one(), ("replaced", "reads", "changed"), "another name of its array"),
     (apart(), ("joined", "changed"), "one array to Two.a and Two.b"),
-    (parts(), ("changed", "read"), "in whose memory Two.b lies"),
+    (parts(), ("changed", "reads"), "in whose memory Two.b lies"),
 ], ids=["loop", "branch", "read", "changed", "several", "joined", "parts"])
 def test_what_a_struct_would_keep_apart_is_refused(
     tmp_path: Path, owner: Any, names: tuple[str, ...], text: str
@@ -108,7 +108,7 @@ def test_what_a_struct_would_keep_apart_is_refused(
 
 
 @pytest.mark.parametrize(("make", "names"), [
-    (one, ("replaced", "read")), (one, ("changed", "read")), (apart, ("joined", "read")),
+    (one, ("replaced", "reads")), (one, ("changed", "reads")), (apart, ("joined", "reads")),
     (apart, ("both", "changed"))])
 def test_what_a_struct_can_hold_is_as_in_python(
     tmp_path: Path, make: Any, names: tuple[str, ...]
@@ -135,7 +135,7 @@ def test_arrays_outside_may_lie_otherwise(tmp_path: Path) -> None:
         kept[...] = kept * 2 + x[0]
         return kept * 1, kept[1] + x[:3]
 
-    made = fusec.export_c({"read": (read, (SPEC((4,)),)), "write": (write, (SPEC((4,)),))},
+    made = fusec.export_c({"reads": (read, (SPEC((4,)),)), "writes": (write, (SPEC((4,)),))},
                           tmp_path / "lib", V3)
     handle, x = ctypes.CDLL(str(made.shared)), np.array([3.0, 1.0, 4.0, 1.0])
     for f, function in zip(made.functions, (read, write), strict=True):

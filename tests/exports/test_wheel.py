@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib
 import os
+import pickle
 import subprocess
 import threading
 import venv
@@ -114,8 +116,8 @@ def test_the_wheel_is_whole(wheel: Path) -> None:
 def test_a_pipe_in_a_files_place_is_written_to_and_stays(tmp_path: Path) -> None:
     """A root's export over a device's node would take that node away."""
     made = fusec.export_c({"taken": (taken, (SPEC((None,)), SPEC((None,), np.int64)))},
-                          tmp_path / "pipes", V3)
-    header = made.folder / "pipes.h"
+                          tmp_path / "piped", V3)
+    header = made.folder / "piped.h"
     want = {header: header.read_bytes()}
     wheel = fusec.wheel_stub(made.folder, "1.0")
     want[wheel] = wheel.read_bytes()
@@ -200,4 +202,93 @@ def test_a_result_that_no_package_can_give(tmp_path: Path) -> None:
 
     made = fusec.export_c({"f": (f, (SPEC((3,)),))}, tmp_path / "lib", V3)
     with pytest.raises(ValueError, match=r"result 0 of f is always dtype\('float64'\)"):
+        fusec.wheel_stub(made.folder)
+
+
+class Amplifier:
+    def __init__(self) -> None:
+        self.gain, self.weights, self.calls = np.float64(2), np.zeros(3), 0
+
+    def apply(self, x: Any) -> Any:
+        self.gain += 1
+        self.weights += 1
+        self.calls += 1
+        return x * self.gain + self.weights
+
+    def scaled(self, x: Any, a: Any) -> Any:
+        x *= a
+        return x.sum()
+
+
+@pytest.fixture(scope="module")
+def amplifier(tmp_path_factory: Any) -> Any:
+    made = fusec.export_c(
+        {"apply": (Amplifier().apply, (SPEC((3,)),)),
+         "scaled": (Amplifier().scaled, (SPEC((3,), np.float32), np.float32(1))),
+         "multiplied": (lambda x, a: x * a, (SPEC((3,)), 1.0))},
+        tmp_path_factory.mktemp("state") / "amplifier", V3)
+    fusec.wheel_stub(made.folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(made.folder / "python")
+        yield importlib.import_module("amplifier")
+
+
+def test_setting_a_field_of_the_state(amplifier: Any) -> None:
+    state = amplifier.State()
+    state.Amplifier_gain, state.Amplifier_weights = 100, np.arange(3.0)
+    state.Amplifier_weights += 5.0
+    state.Amplifier_calls = 8
+    assert np.array_equal(amplifier.apply(np.ones(3), state=state), 101.0 + np.arange(6.0, 9.0))
+    assert state.Amplifier_calls == 9
+    assert np.array_equal(amplifier.apply(np.ones(3), state=amplifier.State()), np.full(3, 4.0))
+
+
+@pytest.mark.parametrize(("name", "value", "kind"), [
+    ("Amplifier_weights", np.zeros(4), ValueError), ("Amplifier_weights", 1.0, ValueError),
+    ("Amplifier_weights", ["a", "b", "c"], TypeError), ("Amplifier_calls", 1.5, TypeError),
+    ("Amplifier_weights", np.zeros(3, np.float32), TypeError), ("Amplifier_calls", "x", TypeError),
+    ("Amplifier_calls", 2 ** 70, OverflowError), ("Amplifier_gain", np.zeros(1), ValueError),
+    ("gain", 1.0, AttributeError), ("address", 1, AttributeError)])
+def test_fields_are_checked(amplifier: Any, name: str, value: Any, kind: Any) -> None:
+    state = amplifier.State()
+    with pytest.raises(kind, match=name):
+        setattr(state, name, value)
+    assert state.Amplifier_gain == 2.0 and not state.Amplifier_weights.any()
+
+
+def copied_by_pickle(state: Any) -> Any:
+    return pickle.loads(pickle.dumps(state))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, copied_by_pickle])
+def test_a_copy_of_the_state(amplifier: Any, copied: Any) -> None:
+    state = amplifier.State()
+    state.Amplifier_gain = 10.0
+    other = copied(state)
+    assert np.array_equal(amplifier.apply(np.ones(3), state=other), np.full(3, 12.0))
+    assert (state.Amplifier_gain, other.Amplifier_gain, other.Amplifier_calls) == (10.0, 11.0, 1)
+
+
+def test_bad_arguments_of_a_package(amplifier: Any) -> None:
+    x = np.ones(3)
+    for state in (5, 0, amplifier.State):
+        with pytest.raises(TypeError, match=r"state must be a State\(\) of this package"):
+            amplifier.apply(x, state=state)
+    fixed = np.ones(3, np.float32)
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="must not be read-only"):
+        amplifier.scaled(fixed, 1.0)
+    for call in (lambda: amplifier.multiplied(x, 10 ** 400),
+                 lambda: amplifier.scaled(np.ones(3, np.float32), 1e300)):
+        with pytest.raises(OverflowError, match="can hold"):
+            call()
+    assert np.array_equal(amplifier.multiplied(x, 2 ** 70), x * 2.0 ** 70)
+    assert np.isinf(amplifier.scaled(np.ones(3, np.float32), np.inf))
+
+
+@pytest.mark.parametrize("name", ["numpy", "json"])
+def test_a_package_of_another_ones_name(tmp_path: Path, name: str) -> None:
+    made = fusec.export_c({"taken": (taken, (SPEC((3,)), SPEC((3,), np.int64)))},
+                          tmp_path / name, V3)
+    with pytest.raises(ValueError, match=f"{name} is another package"):
         fusec.wheel_stub(made.folder)

@@ -12,7 +12,7 @@ from ...exported.parts import ERRORS, CParameter, Variant
 from ..emitter import UNLIKELY, LlvmEmitter
 from ..size_text import SizeText
 from .call_text import parameters
-from .entry_text import CEntry, EntryText, of_parameter
+from .entry_text import NOTHING, NOTHING_NAME, CEntry, EntryText, of_parameter
 
 _DATA, _DEVICE, _RANK, _DTYPE, _SHAPE, _STRIDES, _OFFSET = 0, 8, 16, 20, 24, 32, 40
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # kDLInt, kDLUInt, kDLFloat, kDLComplex, kDLBool
@@ -39,8 +39,13 @@ class _DlpackText:
         for number, parameter in enumerate(function.parameters):
             if parameter.is_array:
                 data = self._load("ptr", self._tensor(number), _DATA)
+                self._refuse(self._lacks_data(number, data), "NULL", number)
                 offset = self._load("i64", self._tensor(number), _OFFSET)
-                em.line(f"{self._address(number)} = getelementptr i8, ptr {data}, i64 {offset}")
+                there = em.value(f"getelementptr i8, ptr {data}, i64 {offset}")
+                null = em.value(f"icmp eq ptr {data}, null")
+                em.declare(NOTHING)
+                em.line(f"{self._address(number)} = select i1 {null}, ptr @{NOTHING_NAME}, "
+                        f"ptr {there}")
         chooser = EntryText(self.entry, "")
         for variant in function.variants:
             with chooser.where_served(em, variant) as sizes:
@@ -54,6 +59,14 @@ class _DlpackText:
         return em, "\n".join([
             f"define i32 @{function.name}_dlpack({', '.join(renamed)}, i64 %bytes) nounwind {{",
             "entry:", *em.allocas, *em.lines, "}"])
+
+    def _lacks_data(self, number: int, data: str) -> str:
+        """No data, and elements: DLPack gives those without elements the address NULL."""
+        has = self.em.value(f"icmp eq ptr {data}, null")
+        for size in self.shapes[number]:
+            some = self.em.value(f"icmp ne i64 {size}, 0")
+            has = self.em.value(f"and i1 {has}, {some}")
+        return has
 
     def _address(self, number: int) -> str:
         count = len(self.function.arguments)
@@ -86,6 +99,7 @@ class _DlpackText:
             self.shapes[number] = []
             return
         shape = self._load("ptr", tensor, _SHAPE)
+        self._refuse(em.value(f"icmp eq ptr {shape}, null"), "NULL", number)
         self.shapes[number] = [self._load("i64", shape, 8 * axis) for axis in range(rank)]
         self._check_strides(number, rank)
 

@@ -21,6 +21,8 @@ from .questions import holds
 from .workspace import Workspace
 
 MOST_BYTES = 1 << 60
+NOTHING_NAME = "fusec.nothing"  # behind arrays without elements; the longest vector and more
+NOTHING = f"@{NOTHING_NAME} = internal constant [256 x i8] zeroinitializer, align 64"
 
 
 @dataclass
@@ -83,7 +85,8 @@ class EntryText:
         for number, variant in enumerate(self.function.variants):
             with self.where_served(em, variant) as sizes:
                 self._check_memory(em, sizes, variant, self.entry.workspaces[number])
-                self._run(em, level, self.entry.codes[number])
+                passed = self._backed(em, sizes, variant)
+                self._run(em, level, self.entry.codes[number], passed)
         em.line(f"ret i32 {ERRORS['SIZES'][0]}")
 
     def _level(self, em: LlvmEmitter) -> str:
@@ -161,11 +164,25 @@ class EntryText:
                     self._refuse(em, em.value(f"and i1 {before}, {after}"),
                                  of_parameter("OVERLAP", k))
 
-    def _run(self, em: LlvmEmitter, level: str, codes: Sequence[str]) -> None:
+    def _backed(self, em: LlvmEmitter, sizes: SizeText, variant: Variant) -> str:
+        """What the code gets: for an argument without elements an address with memory behind, as
+        it may load before it checks an index."""
+        passed = [*parameters(self.function).split(", ")]
+        for number in range(len(self.function.arguments)):
+            nbytes = variant.types[number].nbytes
+            if self.function.parameters[number].is_array and may_be_zero(nbytes):
+                none = em.value(f"icmp eq i64 {sizes.number(nbytes)}, 0")
+                address = self._address(number)
+                em.declare(NOTHING)
+                backed = em.value(f"select i1 {none}, ptr @{NOTHING_NAME}, ptr {address}")
+                passed[passed.index(f"ptr {address}")] = f"ptr {backed}"
+        return ", ".join(passed)
+
+    def _run(self, em: LlvmEmitter, level: str, codes: Sequence[str], passed: str) -> None:
         params = parameters(self.function)
         for number, code in enumerate(codes):
             em.declare(f"declare hidden i64 @{code}({_types(params)})")
-            run = f"call i64 @{code}({params})"
+            run = f"call i64 @{code}({passed})"
             if number == len(codes) - 1:
                 self._return(em, run)
                 return
@@ -200,12 +217,22 @@ class EntryText:
         first = len(self.function.arguments)
         for variant in self.function.variants:
             with self.where_served(em, variant) as sizes:
+                # Without memory for them it says whether there is code for the sizes, as `_sizes`.
+                null = em.value("icmp eq ptr %shapes, null")
+                with em.branch(null, UNLIKELY):
+                    em.line("ret i32 0")
+                    em.label(em.fresh("never"))
                 shapes = [n for type_ in variant.types[first:] for n in type_.shape]
                 for k, size in enumerate(shapes):
                     at = em.value(f"getelementptr i64, ptr %shapes, i64 {k}")
                     em.line(f"store i64 {sizes.number(size)}, ptr {at}")
                 em.line("ret i32 0")
         em.line(f"ret i32 {ERRORS['SIZES'][0]}")
+
+
+def may_be_zero(number: Any) -> bool:
+    """Whether a number of bytes is 0, or follows from sizes."""
+    return isinstance(stored(number), (Dim, Computed)) or not int(stored(number))
 
 
 def of_parameter(kind: str, number: int) -> int:
@@ -236,4 +263,4 @@ def _types(params: str) -> str:
     return ", ".join(part.rpartition(" ")[0] for part in params.split(", "))
 
 
-__all__ = ["CEntry", "EntryText", "of_parameter"]
+__all__ = ["NOTHING", "NOTHING_NAME", "CEntry", "EntryText", "of_parameter"]

@@ -14,9 +14,11 @@ _TEXT, _FILE, _LINE, _INDEX, _SIZE = 0, 8, 16, 24, 32
 
 def error_text(function: ExportedFunction) -> tuple[LlvmEmitter, str]:
     """``i32 f_error(i32 code, ptr workspace, ptr failure)``: 0, or -1 for a code that it does not
-    have."""
+    have and for no failure to write to."""
     em, texts = LlvmEmitter(), _Texts(function.name)
     cases = [*_cases(function)]
+    em.line("br i1 " + em.value("icmp eq ptr %failure, null") + ", label %unknown, label %given")
+    em.label("given")
     for at in (_INDEX, _SIZE):
         em.line(f"store i64 -1, ptr {em.offset('%failure', str(at))}")
     labels = " ".join(f"i32 {code}, label %case{k}" for k, (code, _) in enumerate(cases))

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fusec.codegen import backends
-from fusec.codegen.exported.libraries import LIBRARIES
+from fusec.codegen.exported.identifiers import RESERVED
+from fusec.codegen.exported.libraries import LIBRARIES, TAKEN_LIBRARIES, is_of_c
 from fusec.codegen.exported.parts import CField, ExportedFunction, NoTextError
 from fusec.codegen.machine_code.targets import TARGETS, CpuTarget
 from fusec.codegen.objects.archive import archive
@@ -21,7 +22,7 @@ from fusec.signature.specs import TensorSpec
 
 from ..tracing_compiler import TracingCompiler
 from .c_header import header, reserved_names
-from .functions import RESERVED, Exporter
+from .functions import Exporter
 from .library_state import give_fields
 from .refusals import Refusal, RefusedError
 from .wheel import DESCRIPTION, description, write_file
@@ -66,6 +67,10 @@ def write_library(
     """Write the files, see `fusec.export_c`."""
     folder = Path(path)
     name = checked_name(folder.name, "the folder's name")
+    if name in TAKEN_LIBRARIES or any(map(is_of_c, reserved_names(name))):
+        raise user_error(ValueError, f"the folder's name, {name!r}, is that of a library of the "
+                         "system, or begins names that the C library has", None,
+                         f"name the folder my_{name}")
     targets = _targets(levels)
     if threads not in THREADS:
         raise user_error(ValueError, f"{threads!r} is no way to run threads", None,
@@ -136,7 +141,11 @@ def _exported(
         if own & taken:
             raise user_error(ValueError, f"the library cannot define {min(own & taken)}, which is "
                              "a word of C, of its library, or of another function", None,
-                             "give the function another name")
+                             f"name it {library}_{name}")
+        if of_c := [*filter(is_of_c, sorted(own))]:
+            raise user_error(ValueError, f"the library cannot define {of_c[0]}, which the C "
+                             "library has: programs would call one for the other", None,
+                             f"name it {library}_{name}")
         taken |= own
         checked_specs(name, specs)
         try:

@@ -13,6 +13,7 @@ from fusec.codegen.cuda.exported.kernels import BACKEND
 from fusec.codegen.cuda.exported.library import library_sources
 from fusec.codegen.cuda.exported.loops import exported_loop
 from fusec.codegen.cuda.module import CudaModule
+from fusec.codegen.exported.identifiers import RESERVED
 from fusec.codegen.exported.parts import ExportedFunction, NoTextError
 from fusec.codegen.plan.call_plan import CallPlan
 from fusec.codegen.structured.calls.call_statements import NodeCall
@@ -28,7 +29,7 @@ from fusec.passes.placement.reshaped_views import copy_all_reshaped_views
 
 from .c_header import about, parameter_text
 from .c_library import Compiled, checked_name, checked_specs, refuse_all
-from .functions import RESERVED, Exporter
+from .functions import Exporter
 from .refusals import Refusal, RefusedError
 from .traces import ExportTarget, PlannedCall, name_of, programs_of
 from .wheel import write_file

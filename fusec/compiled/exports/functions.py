@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from fusec.codegen.exported.identifiers import identifier, unused
+from fusec.codegen.exported.identifiers import RESERVED, identifier, unused
 from fusec.codegen.exported.parts import CParameter, ExportedFunction, GivenResult, Variant
 from fusec.core import log
 from fusec.core.locations import Loc
@@ -34,20 +34,11 @@ from .traces import CPU, ExportTarget, PlannedCall, planned
 FIRST_HINT = 37  # of an open size: loops over few are unrolled, and few columns are near
 # Sizes that have plans of their own where those before do not serve them: the order of loops
 # follows from some, short axes are part of the code.
-LARGE, SMALL = (72, 100, 4096, 65_536), (2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
+LARGE, SMALL = (72, 100, 4096, 65_536), (*range(2, 18),)
+# Of several axes at once: of two of many, and of three, as a product of matrices has.
+FEW, ORDERED, MIXED = (1, 2, 3, 4, 8), (64, 100, 4096), (64, 17, 3, 1, 8, 16, 1000, 2, 5)
 UNLIKELY_SIZES = (41, 59, 131, 1009)
-MOST_COMBINED, MOST_TRIALS = 2, 24
-_WORDS = (  # of C and C++
-    "auto break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while bool true false workspace workspace_bytes and or not new "
-    "delete class this template operator private public protected namespace using try catch throw "
-    "alignas alignof and_eq asm bitand bitor char8_t char16_t char32_t compl concept const_cast "
-    "constexpr decltype dynamic_cast explicit export friend mutable noexcept not_eq nullptr or_eq "
-    "reinterpret_cast requires static_assert static_cast thread_local typeid typename typeof "
-    "virtual wchar_t xor xor_eq NULL DLTensor size_t int8_t int16_t int32_t int64_t uint8_t "
-    "uint16_t uint32_t uint64_t")
-RESERVED = frozenset(_WORDS.split())
+MOST_COMBINED, MOST_ORDERED, MOST_TRIALS = 2, 3, 64
 _OF_ALL_FUNCTIONS = ("state", "STATE")  # names that parameters do not take from them
 
 
@@ -57,6 +48,10 @@ class OpenAxis:
 
     leaf: int
     axis: int
+
+
+class _NoAddressesError(OSError):
+    """Arrays of the sizes that are tried are larger than what a process can address."""
 
 
 class Exporter:
@@ -94,7 +89,10 @@ class Exporter:
 
     def _planned(self, sizes: Sequence[int]) -> PlannedCall:
         open_ = {(axis.leaf, axis.axis) for axis in self.axes}
-        args, kwargs = example_of(self.spec, iter(sizes), unwritten)
+        try:
+            args, kwargs = example_of(self.spec, iter(sizes), unwritten)
+        except (OSError, OverflowError) as error:
+            raise _NoAddressesError from error
         return planned(self.compiler, args, kwargs, open_, self.target)
 
     def _tried(self, sizes: Sequence[int]) -> PlannedCall | None:
@@ -107,6 +105,8 @@ class Exporter:
         except RefusedError:
             if len(set(sizes)) == len(self.axes):
                 raise
+        except _NoAddressesError:
+            return None
         except Exception as error:
             if not isinstance(error, (FusecError, RaisesAlwaysError)) and not is_programs(error):
                 raise
@@ -175,17 +175,27 @@ class Exporter:
             gives=self._gives(plans))
 
     def _samples(self, hints: list[int]) -> Iterator[Sequence[int]]:
-        """Sizes that programs treat each in its own way: large ones in all combinations, ones,
-        none, few."""
+        """Sizes that programs treat each in its own way: large ones in all combinations and
+        orders, ones, none, few of each axis and of several."""
         count = len(hints)
         if count > 1:
             yield hints[:1] * count
         if count <= MOST_COMBINED:
             yield from itertools.product(LARGE, repeat=count)
+        elif count <= MOST_ORDERED:
+            yield from itertools.product(ORDERED, repeat=count)
         for other in (1, 0, 3, *LARGE, *SMALL):
             for k in range(count):
                 yield [other if i == k else n for i, n in enumerate(hints)]
             yield [other] * count
+        if count <= MOST_COMBINED:
+            yield from itertools.product((1, 0, *SMALL, *LARGE[:3]), repeat=count)
+        elif count <= MOST_ORDERED:
+            yield from itertools.product(MIXED, repeat=count)
+        else:
+            for a, b in itertools.combinations(range(count), 2):
+                for few in itertools.product(FEW, repeat=2):
+                    yield [few[i == b] if i in (a, b) else n for i, n in enumerate(hints)]
 
     def _is_served(self, plans: Sequence[PlannedCall], sizes: Sequence[int]) -> bool:
         return any(self._bound(plan, sizes) for plan in plans)
@@ -373,4 +383,4 @@ def _loc_of(compiler: TracingCompiler) -> Loc | None:
     return None if code is None else Loc(code.co_filename, code.co_firstlineno)
 
 
-__all__ = ["RESERVED", "Exporter", "unused_in_c"]
+__all__ = ["Exporter", "unused_in_c"]

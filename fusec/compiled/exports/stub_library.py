@@ -43,18 +43,54 @@ def _aligned_bytes(count: int) -> np.ndarray:
 
 
 class StubState:
-    """State that calls keep: an array for each field, of the values at the time of the export."""
+    """State that calls keep: an array for each field, of the values at the time of the export.
+
+    The arrays lie in the state's memory, so setting a field writes there."""
+
+    _library: StubLibrary
+    _memory: np.ndarray
+    _fields: dict[str, np.ndarray]
 
     def __init__(self, library: StubLibrary) -> None:
         description = library.description
-        self._memory = _aligned_bytes(description["state_bytes"])
-        self._reset = lambda: library.handle[f"{description['name']}_reset"](self.address)
+        memory, fields = _aligned_bytes(description["state_bytes"]), dict[str, np.ndarray]()
         for field in description["fields"]:
             dtype, shape = np.dtype(field["dtype"]), tuple(field["shape"])
             count = int(np.prod(shape, dtype=np.int64))
-            part = self._memory[field["offset"]: field["offset"] + count * dtype.itemsize]
-            setattr(self, field["name"], part.view(dtype).reshape(shape))
+            part = memory[field["offset"]: field["offset"] + count * dtype.itemsize]
+            fields[field["name"]] = part.view(dtype).reshape(shape)
+        vars(self).update(_library=library, _memory=memory, _fields=fields)
         self.reset()
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        fields: dict[str, np.ndarray] = vars(self).get("_fields", {})  # none while it is made
+        if name not in fields:
+            raise AttributeError(f"the state has no field {name!r}, but {', '.join(fields)}")
+        return fields[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        field = self.__getattr__(name)
+        if isinstance(value, np.ndarray) and value.dtype != field.dtype:
+            raise TypeError(f"{name} must have the dtype {field.dtype}, not {value.dtype}")
+        if np.shape(value) != field.shape:
+            raise ValueError(f"{name} must have the shape {field.shape}, not {np.shape(value)}")
+        field[...] = _converted(value, name, field.dtype)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{name} cannot be deleted: the state has the fields of a struct")
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *self._fields]
+
+    def __reduce__(self) -> Any:
+        return type(self), (), {name: field.copy() for name, field in self._fields.items()}
+
+    def __setstate__(self, values: dict[str, np.ndarray]) -> None:
+        if values.keys() != self._fields.keys():
+            raise ValueError(f"the fields were {', '.join(values)}, and those of this package are "
+                             + ", ".join(self._fields))
+        for name, value in values.items():
+            setattr(self, name, value)
 
     @property
     def address(self) -> ctypes.c_void_p:
@@ -62,7 +98,7 @@ class StubState:
 
     def reset(self) -> None:
         """Set all fields to their first values."""
-        self._reset()
+        self._library.handle[f"{self._library.description['name']}_reset"](self.address)
 
 
 class StubLibrary:
@@ -105,7 +141,8 @@ class StubFunction:
             else:
                 passed += _number(x)
         if self.has_state:
-            assert state is not None
+            if not isinstance(state, StubState):
+                raise TypeError(f"state must be a State() of this package, not {state!r}")
             passed.append(state.address)
         memory = ctypes.c_void_p(_address(workspace))
         code = self._call(*passed, memory, ctypes.c_size_t(workspace.nbytes))
@@ -117,6 +154,8 @@ class StubFunction:
     def _checked(given: Any, parameter: dict[str, Any], dtype: Any) -> np.ndarray:
         name = parameter["name"]
         if not parameter["is_array"]:
+            if np.ndim(given):
+                raise TypeError(f"{name} must be a number, a {dtype}, not {given!r}")
             return _converted(given, name, dtype)
         array = np.asarray(given)
         if array.dtype != dtype:
@@ -125,7 +164,9 @@ class StubFunction:
             raise ValueError(f"{name} must have {parameter['rank']} axes, not {array.ndim}")
         flags = array.flags
         if parameter["is_written"]:
-            if array is not given or not (flags.c_contiguous and flags.writeable and flags.aligned):
+            if array is given and not flags.writeable:
+                raise ValueError(f"{name} is written: it must not be read-only")
+            if array is not given or not (flags.c_contiguous and flags.aligned):
                 raise ValueError(f"{name} is written: it must be an array in C order without gaps")
             return array
         return array if flags.c_contiguous and flags.aligned else np.array(array, order="C")
@@ -192,14 +233,32 @@ def _tensor(array: np.ndarray) -> tuple[_StubTensor, Any]:
 
 
 def _converted(given: Any, name: str, dtype: Any) -> np.ndarray:
-    """A number as the parameter has it; integers of Python's fit all types that can hold them."""
-    number = np.asarray(given)
-    is_integer = type(given) is int and dtype.kind in "iu"
-    if number.ndim or not (is_integer or np.can_cast(number.dtype, dtype, "same_kind")):
-        raise TypeError(f"{name} must be a number, a {dtype}, not {given!r}")
-    if dtype.kind in "iu" and not np.iinfo(dtype).min <= int(number) <= np.iinfo(dtype).max:
-        raise OverflowError(f"{name} is {given!r}, which no {dtype} can hold")
-    return number.astype(dtype)
+    """Numbers as the parameter or field has them; integers of Python's fit all types that can hold
+    them."""
+    too_large = OverflowError(f"{name} is {_short(given)}, which no {dtype} can hold")
+    number, kind = np.asarray(given), dtype.kind
+    if type(given) is int and kind in "fc":
+        try:
+            number = np.asarray(float(given))
+        except OverflowError:
+            raise too_large from None
+    is_integer = type(given) is int and kind in "iu"
+    if not (is_integer or np.can_cast(number.dtype, dtype, "same_kind")):
+        raise TypeError(f"{name} must be a number, a {dtype}, not {_short(given)}")
+    if kind in "iu" and number.size and not (
+            np.iinfo(dtype).min <= int(number.min()) and int(number.max()) <= np.iinfo(dtype).max):
+        raise too_large
+    with np.errstate(over="ignore"):
+        made = number.astype(dtype)
+    if kind in "fc" and (np.isfinite(number) & ~np.isfinite(made)).any():
+        raise too_large
+    return made
+
+
+def _short(value: Any) -> str:
+    if type(value) is int and value.bit_length() > 200:  # Python gives no text of very long ones
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
 
 
 def _number(value: np.ndarray) -> list[Any]:

@@ -13,6 +13,7 @@ import json
 import keyword
 import os
 import re
+import sys
 import uuid
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -90,8 +91,9 @@ def write_wheel(path: str | os.PathLike[str], version: str) -> Path:
                          'give one such as "1.0"')
     _check_results(about["functions"])
     name = about["name"]
-    if keyword.iskeyword(name):
-        raise user_error(ValueError, f"{name} is a word of Python, and no package", None,
+    if keyword.iskeyword(name) or name in (*sys.stdlib_module_names, "numpy"):
+        what = "a word of Python, and no" if keyword.iskeyword(name) else "another"
+        raise user_error(ValueError, f"{name} is {what} package", None,
                          "export the library to a folder of another name")
     shared = f"lib{name}.so"
     package = {"__init__.py": _module(about).encode(), DESCRIPTION: (
@@ -182,7 +184,7 @@ def _definition(function: Mapping[str, Any]) -> list[str]:
     state = ["state=None"] if function["has_state"] else []
     name = function["name"]
     called = f"{name}_" if keyword.iskeyword(name) or name in ("State", "STATE") else name
-    passed = [*names, *(["state=state or STATE"] if state else [])]
+    passed = [*names, *(["state=STATE if state is None else state"] if state else [])]
     head = ", ".join([*names, *(["*", *state] if state else [])])
     shown = [_shown(p) for p in function["arguments"]]
     gives = [_shown_result(given, function) for given in function["gives"]]
