@@ -24,6 +24,8 @@ from fusec.ops.onnx.graph_nodes import GraphNodes
 from fusec.ops.onnx.size_nodes import dtype_of_number, number_of_sizes, require_answer
 from fusec.trace.boundary.results import ResultLeaf
 
+_DTYPES = "?bBhHiIlLqQefdFD"  # that NumPy and ONNX have
+
 
 def to_onnx(f: Callable[..., Any], specs: Sequence[Any]) -> Any:
     """An ``onnx.ModelProto`` of ``f`` for arguments of these specs (or values, which are fixed).
@@ -196,6 +198,9 @@ class _Model:
         if number is not None:
             return self.nodes.cast(number, dtype := dtype_of_number(value)), TensorType(dtype, ())
         array = np.asarray(value)
+        if array.dtype.char not in _DTYPES:
+            self.refused.append((self.concrete.name, f"a result {value!r:.40}, of no dtype there"))
+            return "", TensorType(np.dtype(np.float64), ())
         kind = registry.get("Const").infer((), {"value": array[()], "kind": "array"})[0] if (
             not array.ndim) else array
         return self.nodes.constant(array), kind

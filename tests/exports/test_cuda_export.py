@@ -308,3 +308,10 @@ def test_host_numbers_are_pythons(which: int) -> None:
     tree = explored(lambda: plain([*_layouts(n, m)][which]))
     for a, b in [(0, 1), (1, 1), (7, 9), (9, 7), (10, 10), (1000, 3), (3, 5000), (1 << 30, 4096)]:
         assert evaluated(tree, a, b) == [*_layouts(a, b)][which], (a, b)
+
+
+def test_a_library_has_a_text(tmp_path: Path) -> None:
+    """That of its fields would be one of sizes whose trace is over."""
+    spec = SPEC((None,))
+    made = fusec.export_cuda({"dot": (lambda x, y: x @ y, (spec, spec))}, tmp_path / "lib")
+    assert repr(made) == f"<fusec.export_cuda {tmp_path / 'lib'}: dot>"

@@ -141,8 +141,9 @@ def test_a_pipe_in_a_files_place_is_written_to_and_stays(tmp_path: Path) -> None
 def test_bad_input(wheel: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no library"):
         fusec.wheel_stub(tmp_path)
-    with pytest.raises(ValueError, match="no version"):
-        fusec.wheel_stub(wheel.parent, "one")
+    for version in ("one", None, 1.0):
+        with pytest.raises(ValueError, match="no version"):
+            fusec.wheel_stub(wheel.parent, version)  # type: ignore[arg-type]
 
 
 def sized(x: Any) -> Any:

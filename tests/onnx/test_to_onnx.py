@@ -124,3 +124,9 @@ def test_sizes_are_open_only_where_traces_have_symbols() -> None:
     f = fusec.jit(lambda x: x * 2, reduce_retracing=False)
     with pytest.raises(fusec.UnsupportedError, match="reduce_retracing=False"):
         fusec.to_onnx(f, [fusec.TensorSpec((None,))])
+
+
+@pytest.mark.parametrize("value", [10**30, np.longdouble(1), np.datetime64("2020-01-01")])
+def test_results_without_a_dtype_in_onnx_are_refused(value: Any) -> None:
+    with pytest.raises(fusec.UnsupportedError, match="of no dtype there"):
+        fusec.to_onnx(lambda x: (x, value), [np.ones(3)])

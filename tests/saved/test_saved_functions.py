@@ -439,3 +439,24 @@ def test_a_function_with_a_trace_for_each_size_is_no_open_one(tmp_path: Path) ->
     f = fusec.jit(lambda x: x * 2, reduce_retracing=False).concrete(TensorSpec((None,)))
     with pytest.raises(fusec.UnsupportedError, match="reduce_retracing=False"):
         fusec.save(tmp_path / "m", {"f": f})
+
+
+@pytest.mark.parametrize(("saved", "given", "words"), [
+    (TensorSpec((), np.int64), np.int64(3), r"saved for i64\[\] \(an array\), got np.int64 \(a"),
+    (np.float64(2), 3.0, r"saved for np.float64 \(a number\), got float \(a number\)"),
+    (2.0, np.array(3.0), r"saved for float \(a number\), got f64\[\] \(an array\)"),
+])
+def test_numbers_are_told_apart_from_arrays_without_axes(
+    tmp_path: Path, saved: Any, given: Any, words: str
+) -> None:
+    with pytest.raises(TypeError, match=words):
+        loaded(tmp_path, lambda x: x * 2, saved)(given)
+
+
+def test_what_python_computes_while_tracing_is_a_constant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FACTOR", "3")
+    f = loaded(tmp_path, lambda x: x * float(os.environ["FACTOR"]), np.ones(2))
+    monkeypatch.setenv("FACTOR", "5")
+    assert f(np.ones(2)).tolist() == [3.0, 3.0]

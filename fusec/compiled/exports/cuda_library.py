@@ -53,6 +53,10 @@ class CudaLibrary:
     module: CudaModule
     ptx: Path | None
 
+    def __repr__(self) -> str:  # sizes among the fields outlived their trace, and have no text
+        names = ", ".join(f.name for f in self.functions)
+        return f"<fusec.export_cuda {self.folder}: {names}>"
+
     @property
     def source(self) -> Path:
         return self.folder / f"{self.name}.cu"

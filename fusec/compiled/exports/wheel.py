@@ -86,7 +86,7 @@ def write_wheel(path: str | os.PathLike[str], version: str) -> Path:
     if about.get("format") != FORMAT:
         raise user_error(ValueError, f"{folder} has the format {about.get('format')}, and this "
                          f"fusec reads {FORMAT}", None, "export the library anew")
-    if not _VERSION.fullmatch(version):
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
         raise user_error(ValueError, f"{version!r} is no version of a package", None,
                          'give one such as "1.0"')
     _check_results(about["functions"])

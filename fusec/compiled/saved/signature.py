@@ -291,4 +291,14 @@ def _check_type(path: str, given: TensorType | None, expected: TensorType) -> No
         isinstance(size, Dim) or size == n
         for size, n in zip(expected.shape, given.shape, strict=True))
     if not fits:
-        raise MismatchError(f"{path}: saved for {expected}, got {given or 'no array or number'}")
+        raise MismatchError(f"{path}: saved for {_worded(expected)}, got {_worded(given)}")
+
+
+def _worded(type_: TensorType | None) -> str:
+    """A type, where a number is told apart from an array without axes: results are of its kind."""
+    if type_ is None:
+        return "no array or number"
+    if type_.kind == "array":
+        return f"{type_}{' (an array)' * (not type_.rank)}"
+    one = type_.dtype.type(0)
+    return f"{type(one.item()).__name__ if type_.is_weak else f'np.{type_.dtype}'} (a number)"
