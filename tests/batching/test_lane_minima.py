@@ -8,21 +8,12 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.bench.cases.lane_cases import _levenshtein
 from fusec.codegen.cpu.loops import program
 from fusec.codegen.machine_code.llvm import compile_ir, target_machine
 from fusec.codegen.machine_code.unpredictable import MARK
 
-
-def distance(a: Any, b: Any) -> Any:
-    row = np.arange(len(b) + 1)
-    for i in range(len(a)):
-        before = row[0]
-        row[0] = i + 1
-        for j in range(len(b)):
-            best = min(row[j + 1] + 1, row[j] + 1, before + (a[i] != b[j]))
-            before = row[j + 1]
-            row[j + 1] = best
-    return row[len(b)]
+distance = _levenshtein(0.0)
 
 
 def extrema(x: Any, least: Any, most: Any) -> Any:

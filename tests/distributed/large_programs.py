@@ -104,7 +104,8 @@ def watch(dask_worker: Any) -> None:
 
 def peak(dask_worker: Any) -> tuple[int, int]:
     """What it had at first, and at most."""
-    return dask_worker.fusec_peak()  # type: ignore[no-any-return]
+    seen: tuple[int, int] = dask_worker.fusec_peak()
+    return seen
 
 
 # ------------------------------------------------------------------------------------- measurement

@@ -17,7 +17,6 @@ import hashlib
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,6 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,6 +37,8 @@ from fusec.codegen import backends
 from fusec.compiled.saved.reading import read_functions
 from fusec.dispatch.loading import LoadedFunction, LoadedProgram
 from fusec.state import checkpoint_files
+
+from ..graphs.mutants.judge import EndlessError, at_most
 
 Files = dict[str, bytes]
 REFUSED = (fusec.FusecError, FileNotFoundError)
@@ -270,27 +270,7 @@ def _called(files: Files, name: str) -> tuple[str, Any]:
         return "answer", (result, arguments, values)
 
 
-class EndlessError(BaseException):
-    """A program of a folder takes longer than its limit: a loop whose end a mutation took away."""
-
-
-LIMIT_SECONDS = 20.0
-
-
-@contextmanager
-def limited() -> Iterator[None]:
-    """Raises `EndlessError` inside after that time; loops of fusec's handle signals on their way.
-    """
-    def late(*_: Any) -> None:
-        raise EndlessError
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+LIMIT_SECONDS = 20.0  # a mutation may take away what ends a loop
 
 
 def outcome(files: Files, name: str) -> tuple[str, str]:
@@ -298,7 +278,7 @@ def outcome(files: Files, name: str) -> tuple[str, str]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            with limited():
+            with at_most(LIMIT_SECONDS):
                 fate, found = _called(files, name)
                 if fate == "answer":
                     if name == KEPT:

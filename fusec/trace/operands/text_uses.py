@@ -93,8 +93,8 @@ def formatted(trace: Trace, make: Callable[[], Any]) -> Any:
         text = make()
     except FusecError:
         raise
-    except Exception:
-        text = None  # a marker as a template, a width or an attribute's owner
+    except Exception as error:  # a marker as a template, a width or an attribute's owner
+        raise refused(trace, "this formatting of") from error
     if not is_marked(trace.part(Markers), text):
         raise refused(trace, "this formatting of")
     return text

@@ -25,12 +25,6 @@ def client() -> Iterator[Any]:
         yield client
 
 
-@pytest.fixture(scope="module")
-def workers(client: Any) -> Iterator[Any]:
-    with fusec.cluster(client) as workers:
-        yield workers
-
-
 def variable_on(device: str, value: Any, name: str = "weights") -> fusec.Variable:
     with fusec.device(device):
         return fusec.Variable(value, name=name)

@@ -29,12 +29,6 @@ def client() -> Iterator[Any]:
         yield client
 
 
-@pytest.fixture(scope="module")
-def workers(client: Any) -> Iterator[Any]:
-    with fusec.cluster(client) as workers:
-        yield workers
-
-
 @fusec.jit
 def over_two(x: Any) -> Any:
     with fusec.device(W0):
