@@ -63,11 +63,12 @@ class Effects:
         self.read: dict[int, Any] = {}  # containers found in attributes and items, kept alive
 
     @contextmanager
-    def region(self, *functions: Callable[..., Any] | None) -> Iterator[None]:
-        """A side or body made of these functions is being traced."""
+    def region(self, *roots: Any) -> Iterator[None]:
+        """A side or body is being traced, made of these functions; further values that lead to
+        older containers may be among them, and None."""
         ids: set[int] = set()
-        for function in filter(None, functions):
-            _note(function, ids)
+        for root in roots:
+            _note(root, ids)
         self._outside.append(ids)
         self.trace.record.regions.append(new_id())
         try:

@@ -13,7 +13,8 @@ from fusec.trace.objects.tracing_hooks import UNHANDLED, Operands, Policy, Traci
 from fusec.trace.python.numpy_source import LIBRARY
 
 POLICIES = {"program": policy.PROGRAM, "library": LIBRARY}
-OWN = {"call", "__init__"}  # `call` packs its arguments for `called`
+# No events: `call` packs its arguments for `called`, and keys are looked at as they are wrapped.
+OWN = {"call", "__init__", "wrap_key"}
 
 
 @pytest.mark.parametrize("name", POLICIES)
