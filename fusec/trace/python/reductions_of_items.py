@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from types import FunctionType, GeneratorType
 from typing import Any
@@ -89,7 +90,8 @@ def _extremum(function: Callable[..., Any], better: np.ufunc, by_hand: Callable[
         if not items and not kwargs:
             return function(items)  # which raises
         if key is not None and items:
-            return _best_by(hooks, function, items, key)
+            with _read_once(hooks, args[0]):
+                return _best_by(hooks, function, items, key)
         if kwargs or not items:
             raise unsupported(f"{function.__name__} with these arguments on traced values",
                               loc=hooks.loc, cure=f"x.{function.__name__}() if len(x) else default")
@@ -122,6 +124,18 @@ def _of_sequences(
             f"{function.__name__} of sequences of {min(lengths)} and of {max(lengths)} items, of "
             "which data chooses one", loc=hooks.loc,
             cure="compare sequences of one length, or the items that decide") from error
+
+
+@contextmanager
+def _read_once(hooks: TracingHooks, array: Any) -> Iterator[None]:
+    """The elements of a vector are read before the first key, and Python reads them one by one."""
+    is_vector = type(array) is TracedArray and array.ndim == 1
+    before = array.value if is_vector else None
+    yield
+    if is_vector and array.value is not before:
+        raise unsupported(
+            "a key= that writes into the array of which it orders the elements", loc=hooks.loc,
+            cure="write the loop, or order a copy: x.copy()")
 
 
 def _best_by(

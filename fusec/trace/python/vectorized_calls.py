@@ -137,9 +137,10 @@ def _of_elements(
     if otypes is None:  # as NumPy does, by a call with NumPy's numbers
         first = call(*(x[(0,) * len(shape)] for x in whole))
         otypes = [_dtype_of_all(hooks, _of_rank(trace, part, 0)) for part in _parts(first)]
+    read = [x.copy() for x in whole]  # NumPy makes objects of all of them before it calls
 
     def of_element(place: tuple[Any, ...]) -> list[TracedArray]:
-        results = call(*(x[place].item() for x in whole))
+        results = call(*(x[place].item() for x in read))
         _check_count(trace, results, len(otypes))
         if not are_told:
             for part in _parts(results):
