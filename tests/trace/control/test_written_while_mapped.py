@@ -19,7 +19,7 @@ USES: dict[str, Callable[[Any, Any], Any]] = {
     "map": lambda g, y: np.array(list(map(g, y[::-1]))),
     "comprehension": lambda g, y: np.array([g(v) for v in y]),
     "sum": lambda g, y: sum(map(g, y)),
-    "zip": lambda g, y: np.array([g(a) + b for a, b in zip(y, y[1:], strict=False)]),
+    "zip": lambda g, y: np.array([g(a) + b for a, b in zip(y, y[2:], strict=False)]),
 }
 
 
