@@ -295,6 +295,8 @@ class GrowingList:
         if isinstance(owner, GrowingList):
             owner.added += rows
             return
+        if not rows:
+            return
         memory = [x.storage for _, _, x in self.items if x.storage is not None]
         taken = {root for storage in memory for root in roots(storage)}
         others = [s for s in taken if s in self.found or s.born < self.region]

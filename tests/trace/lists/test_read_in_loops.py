@@ -315,3 +315,19 @@ def test_a_first_call_does_not_grow() -> None:
     assert kinds(got) == kinds(expected)
     np.testing.assert_allclose(got[0], expected[0])
     np.testing.assert_allclose(got[1], expected[1])
+
+
+def test_a_list_that_the_loop_leaves_alone() -> None:
+    def f(x: Any) -> Any:
+        n, log = 0, []
+
+        def same(v: Any) -> Any:
+            return v
+
+        log.append(abs(x.sum()))
+        for v in x:  # noqa: B007
+            for k in range(n % 4):  # noqa: B007
+                log.append  # noqa: B018 (looked at, no more)
+        return log
+
+    assert fusec.jit(f)(X) == f(X)
