@@ -14,7 +14,7 @@ from fusec.ops import get
 
 from ..convert.python_operators import BINARY
 from ..operands.operands import as_traced
-from ..operands.python_errors import check_perhaps_pythons
+from ..operands.python_errors import check_perhaps_pythons, exception_of
 from ..values.array import TracedArray
 from ..values.trace import Trace
 
@@ -82,13 +82,36 @@ def check_division(trace: Trace, op: str, a: Any, b: Any) -> None:
 
 
 def _is_number(x: Any) -> bool:
-    return type(x) in (int, float) or (type(x) is TracedArray and x.storage is None)
+    return type(x) in (int, float) or _is_traced_number(x)
 
 
 def check_kind(trace: Trace, fn: Any, x: Any) -> None:
     """Refuse ``isinstance(x, …)`` and ``type(x)`` of such a number."""
-    if type(x) is TracedArray and x.storage is None and is_open(trace, x.value):
+    if _is_traced_number(x) and is_open(trace, x.value):
         raise unsupported(
             f"{fn.__name__} of a number that is an integer or a float, Python's or NumPy's, as "
             "data decides", loc=trace.loc,
             cure="give it one kind on every way: 3.0 instead of 3")
+
+
+def check_beside_sequence(trace: Trace, op: str, a: Any, b: Any) -> None:
+    """Of a number and a list: NumPy's makes an array of it, Python's raises; one of either kind,
+    as data decides, is refused."""
+    for sequence, number in ((a, b), (b, a)):
+        if type(sequence) not in (list, tuple) or not _is_traced_number(number):
+            continue
+        if is_open(trace, number.value):
+            raise unsupported(
+                f"a {type(sequence).__name__} beside a number that is Python's or NumPy's, as "
+                "data decides,", loc=trace.loc,
+                cure="np.asarray of the list, or one kind of number on every way: "
+                     "np.float64(0.0) instead of 0.0")
+        if number.type.is_weak:
+            stand_in = number.dtype.type(1).item()
+            error = exception_of(
+                BINARY[op], *(stand_in if x is number else x for x in (a, b)))
+            raise trace.error(error, [number.value])
+
+
+def _is_traced_number(x: Any) -> bool:
+    return type(x) is TracedArray and x.storage is None

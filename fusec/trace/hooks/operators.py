@@ -17,7 +17,7 @@ from fusec.state.variable import Variable
 from ..call.foreign_arrays import is_foreign, refusal
 from ..choice.aliases import LoopBound
 from ..choice.flat_results import identity
-from ..choice.joined_kinds import check_division
+from ..choice.joined_kinds import check_beside_sequence, check_division
 from ..convert.hooks import Hooks
 from ..convert.python_operators import BINARY, IN_PLACE, REFLECTED, UNARY
 from ..facts.code_names import HEAP_TYPE
@@ -90,6 +90,13 @@ def divide(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
     """Numbers of which data decides whether they are Python's, which raise for 0."""
     if op in _DIVISIONS and hooks.trace.active:
         check_division(hooks.trace, op, a, b)
+    return UNHANDLED
+
+
+def beside_sequence(hooks: TracingHooks, where: Where, op: str, a: Any, b: Any) -> Any:
+    """A number and a list, which only NumPy's number takes for an array."""
+    if type(a) in (list, tuple) or type(b) in (list, tuple):
+        check_beside_sequence(hooks.trace, op, a, b)
     return UNHANDLED
 
 

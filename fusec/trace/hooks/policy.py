@@ -31,10 +31,10 @@ PROGRAM = Policy({
     "binop": (
         absence.binop, protocols.times, operators.repeated, operators.refuse_foreign,
         operators.format_text, operators.lift, protocols.beside_array, operators.refuse_words,
-        operators.divide, operators.computed(special_methods.binop)),
+        operators.divide, operators.beside_sequence, operators.computed(special_methods.binop)),
     "iop": (
         absence.iop, protocols.times, protocols.into_array, operators.refuse_words,
-        operators.repeated, operators.write_traced, operators.divide,
+        operators.repeated, operators.write_traced, operators.divide, operators.beside_sequence,
         operators.computed(special_methods.iop)),
     "compare": (
         absence.compare, operators.identity_of, operators.lift, protocols.beside_array,

@@ -70,7 +70,7 @@ def _as_float(trace: Trace, value: Value) -> Value:
 def check_result(trace: Trace, ufunc: np.ufunc, values: Sequence[Value], result: Value) -> None:
     """`check_operands` for results that are too large: only powers raise."""
     if _is_real_power(ufunc, values) and result.dtype.kind == "f":
-        _check_finite(trace, values, result, _exception_of(operator.pow, 10.0, 400.0))
+        _check_finite(trace, values, result, exception_of(operator.pow, 10.0, 400.0))
 
 
 def _is_real_power(ufunc: np.ufunc, values: Sequence[Value]) -> bool:
@@ -104,8 +104,8 @@ def check_integer(trace: Trace, value: Value) -> None:
     if value.dtype.kind != "f":
         check_signed(trace, value, OverflowError(TEXT))
         return
-    trace.check(trace.emit("LogicalNot", trace.emit("IsNan", value)), _exception_of(int, math.nan))
-    trace.check(trace.emit("LogicalNot", trace.emit("IsInf", value)), _exception_of(int, math.inf))
+    trace.check(trace.emit("LogicalNot", trace.emit("IsNan", value)), exception_of(int, math.nan))
+    trace.check(trace.emit("LogicalNot", trace.emit("IsInf", value)), exception_of(int, math.inf))
     size = trace.emit("Abs", trace.emit("Cast", value, dtype=F64))
     limit = trace.builder.const(np.float64(2.0 ** 63))
     trace.check(trace.emit("Less", size, limit), OverflowError(TEXT))
@@ -156,14 +156,14 @@ def _error_of(divide: Callable[[Any, Any], Any], values: Sequence[Value]) -> Exc
     """Python's for a division by 0."""
     kinds = {v.dtype.kind for v in values}
     kind = complex if "c" in kinds else float if "f" in kinds else int
-    return _exception_of(divide, kind(1), kind(0))
+    return exception_of(divide, kind(1), kind(0))
 
 
 def _check_power(trace: Trace, base: Value, exponent: Value) -> None:
     power = exponent.node.attrs.get("value") if exponent.node.op == "Const" else None
     number = base.node.attrs.get("value") if base.node.op == "Const" else None
     if power is None or power < 0:
-        error = _exception_of(operator.pow, 0.0, -1.0)
+        error = exception_of(operator.pow, 0.0, -1.0)
         _check_zero_to_negative(trace, [base, exponent], error)
     whole = power is not None and (not math.isfinite(power) or power == math.floor(power))
     if not whole and (number is None or number < 0):
@@ -211,10 +211,10 @@ def _any(trace: Trace, conditions: Sequence[Value]) -> Value:
     return first
 
 
-def _exception_of(function: Callable[..., Any], *arguments: Any) -> Exception:
+def exception_of(function: Callable[..., Any], *arguments: Any) -> Exception:
     """The exception that Python itself raises."""
     try:
         function(*arguments)
-    except (ArithmeticError, ValueError) as error:
+    except (ArithmeticError, ValueError, TypeError) as error:
         return error
     raise AssertionError(f"internal error: {function} of {arguments} has a value")

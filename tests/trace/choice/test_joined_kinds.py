@@ -210,3 +210,25 @@ def asked_with_another(x):
 def test_attributes_that_several_things_decide(f):
     with pytest.raises(fusec.UnsupportedError, match="that data makes Python's or NumPy's"):
         fusec.jit(f)(X)
+
+
+@pytest.mark.parametrize("use", [
+    lambda n: n * [1.0, 2.0], lambda n: [1.0, 2.0] - n, lambda n: n % (2.0,)])
+def test_a_list_beside_a_number(use):
+    def of_two_kinds(x):
+        n = 0.0
+        if x[1] > 0:
+            n = x[0]
+        return use(n)
+
+    def of_python(x):
+        return use(float(x[0]))
+
+    x = np.array([1.0, 2.0])
+    with pytest.raises(fusec.UnsupportedError, match="beside a number that is Python's or NumPy's"):
+        fusec.jit(of_two_kinds)(x)
+    with pytest.raises(TypeError) as wanted:
+        of_python(x)
+    with pytest.raises(TypeError) as raised:
+        fusec.jit(of_python)(x)
+    assert str(wanted.value) in str(raised.value)
