@@ -213,7 +213,7 @@ def test_attributes_that_several_things_decide(f):
 
 
 @pytest.mark.parametrize("use", [
-    lambda n: n * [1.0, 2.0], lambda n: [1.0, 2.0] - n, lambda n: n % (2.0,)])
+    lambda n: n / [1.0, 2.0], lambda n: [1.0, 2.0] - n, lambda n: n % (2.0,)])
 def test_a_list_beside_a_number(use):
     def of_two_kinds(x):
         n = 0.0
