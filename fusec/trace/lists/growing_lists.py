@@ -53,6 +53,15 @@ class FilledList:
     arrays: list[TracedArray] = field(default_factory=list)
     is_joined: bool = False  # items from before are of another kind
 
+    def is_stale(self) -> bool:
+        """Whether an attempt, be it one that was broken off, found items of other dtypes."""
+        return any(array.dtype != type_.dtype
+                   for array, type_ in zip(self.arrays, self.types, strict=False))
+
+    def begin_anew(self) -> None:
+        """Forgets the arrays, which the next attempt makes."""
+        self.appended, self.arrays = [], []
+
 
 def leaves_of(
     trace: Trace, item: Any, structure: Any, are_old: bool = False
@@ -264,9 +273,9 @@ class GrowingList:
             owner.filled.is_joined |= filled.is_joined
             is_wrong = self.added != filled.per
         else:
-            is_wrong = self.is_wrong or self.added != filled.per
+            is_wrong = self.is_wrong or self.added != filled.per or filled.is_stale()
             if is_wrong:
-                filled.appended, filled.arrays = [], []
+                filled.begin_anew()
         filled.per = self.added
         return is_wrong
 

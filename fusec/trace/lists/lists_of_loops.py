@@ -54,6 +54,8 @@ class GrowingLists:
             if filled is None:
                 return None
             self.known[name] = filled
+        if filled.is_stale():
+            filled.begin_anew()
         if not filled.arrays:
             filled.arrays = _made(self.trace, items, filled, self.count)
         return GrowingList(self.trace, name, items, filled, len(items), len(items))

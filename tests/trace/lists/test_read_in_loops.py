@@ -331,3 +331,37 @@ def test_a_list_that_the_loop_leaves_alone() -> None:
         return log
 
     assert fusec.jit(f)(X) == f(X)
+
+
+def integers_before_floats(x):
+    acc, log = 0.0, [0]
+    for _ in range(N):
+        log.append(x.mean())
+        acc = len(log)  # a float before, so the body is traced again
+    return log, acc
+
+
+def in_a_loop_within(x):
+    acc, log = 0.0, [0]
+    for i in range(N):
+        for k in range(N):
+            log.append(x[k] + i)
+            acc = len(log)
+        log.append(x[i] * acc)
+    return log, acc
+
+
+def of_pairs(x):
+    acc, log = 0, [(0, 1)]
+    for k in range(N):
+        log.append((x[k], k))
+        acc = acc + log[-1][0] * 0.5
+    return log, acc
+
+
+@pytest.mark.parametrize("program", [integers_before_floats, in_a_loop_within, of_pairs])
+def test_items_that_no_item_before_can_hold(program: Any) -> None:
+    log, acc = fusec.jit(program)(X)
+    wanted, last = program(X)
+    np.testing.assert_array_equal(np.array(log), np.array(wanted))
+    assert acc == last
