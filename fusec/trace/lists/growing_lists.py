@@ -90,6 +90,7 @@ class GrowingList:
         self.is_wrong = False  # of other types or another length than was supposed
         self.items: list[tuple[int, int, TracedArray]] = []  # arrays that were appended
         self.versions: list[int] = []
+        self.of_inner: list[tuple[Storage, int]] = []  # that loops within appended, and versions
         self.columns: list[list[TracedArray]] = []  # afterwards
         self.found: list[Storage] = []  # of what was read
 
@@ -282,32 +283,37 @@ class GrowingList:
     def check(self, written: Mapping[Storage, Value], later: set[Any], needed: list[Any]) -> None:
         """Raise where an array that is an item is written in place."""
         region = self.region
-        for (_, _, array), version in zip(self.items, self.versions, strict=True):
-            storage = array.storage
-            assert storage is not None
+        for storage, version in self._appended():
             if storage.version != version or storage in later or any(
                     r in written or r.stands_for is not None for r in roots(storage)
                     if r.born < region or r.stands_for is not None):
                 raise self.refused("holds an array that is written after it was appended")
         if any(s.version or s in later for s in self.found):
             raise self.refused("has an item that is written")
-        found = set(self.found)
+        found = {*self.found, *(storage for storage, _ in self.of_inner)}
         if isinstance(self.owner, GrowingList):
-            found |= {x.storage for _, _, x in self.items if x.storage is not None}
+            found |= {storage for storage, _ in self._appended()}
         if found and any(is_traced(leaf) and leaf.storage is not None and not found.isdisjoint(
                 roots(leaf.storage)) for value in needed for leaf in flattened(value)[0]):
             raise self.refused("has an item that a variable holds after the loop,")
+
+    def _appended(self) -> Iterator[tuple[Storage, int]]:
+        """The memory of arrays that were appended, and its version then."""
+        for (_, _, array), version in zip(self.items, self.versions, strict=True):
+            assert array.storage is not None
+            yield array.storage, version
+        yield from self.of_inner
 
     def extend(self, count: int) -> None:
         """The list gets the items of so many iterations."""
         rows, owner = count * self.filled.per, self.owner
         if isinstance(owner, GrowingList):
             owner.added += rows
+            owner.of_inner += self._appended()
             return
         if not rows:
             return
-        memory = [x.storage for _, _, x in self.items if x.storage is not None]
-        taken = {root for storage in memory for root in roots(storage)}
+        taken = {root for storage, _ in self._appended() for root in roots(storage)}
         others = [s for s in taken if s in self.found or s.born < self.region]
         self.columns = [
             Parts(self.trace, array.value, (), type_.kind, others).items(rows, self.filled.least)
