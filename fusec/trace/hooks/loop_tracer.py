@@ -332,6 +332,8 @@ class Loop:
 
     def _emit(self, result: LoopResult) -> None:
         """Put the loop into the graph, if its lists are not older than a region around."""
+        if result.attempt.lists is not None:
+            result.attempt.lists.check_are_reached()
         for owner in result.attempt.appended_to:
             self.hooks.effects.check_change(owner, "list.append", self.trace.loc)
         for owner in result.lists.written({c.storage for c in result.carried}):

@@ -107,14 +107,18 @@ class GrowingList:
 
     def append(self, item: Any) -> None:
         """``append``: a row is written."""
-        if self.trace.record.regions[-1] != self.region:
-            raise self.refused("is appended to in a branch, or in a loop of unknown length")
+        self.check_is_reached()
         leaves = leaves_of(self.trace, item, self.filled.structure)
         if leaves is None:
             raise self.refused("gets items that are no numbers or arrays of one structure")
         for k, leaf in enumerate(leaves):
             self._put(k, leaf)
         self.added += 1
+
+    def check_is_reached(self) -> None:
+        """Raises `ConcreteValueError` where not each iteration comes here, once."""
+        if self.trace.record.regions[-1] != self.region:
+            raise self.refused("is appended to in a branch, or in a loop of unknown length")
 
     def _put(self, k: int, leaf: Any) -> None:
         value, filled = leaf_value(self.trace, leaf), self.filled

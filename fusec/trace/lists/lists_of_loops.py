@@ -88,6 +88,12 @@ class GrowingLists:
             if is_reached(one, list(finals.values())):
                 raise one.refused("is bound to another name")
 
+    def check_are_reached(self) -> None:
+        """Raises `ConcreteValueError` where the loop is in a branch of one that fills the list."""
+        for one in self.lists.values():
+            if isinstance(one.owner, GrowingList) and one.filled.per:
+                one.owner.check_is_reached()
+
     def extend(self, count: int) -> None:
         """The lists get the items that the loop appended."""
         for one in self.lists.values():

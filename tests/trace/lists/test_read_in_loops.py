@@ -390,3 +390,29 @@ def written_between_loops(x):
 def test_items_that_are_written_after_an_inner_loop_appended_them(program: Any) -> None:
     with pytest.raises(fusec.UnsupportedError, match="which was written since"):
         fusec.jit(program)(X.copy())
+
+
+def where_data_goes_on(x):
+    log = [0.0]
+    for i in range(20):
+        if x[0] > 0:
+            continue
+        for _ in range(3):
+            log.append(x[1] + i)
+    return log
+
+
+def in_a_loop_in_a_branch(x):
+    log, n = [x * 1.0], 0
+    for i in range(20):
+        if x[0] < 0:
+            for _ in range(30):
+                log.append(x + i)
+                n = len(log)
+    return log, n
+
+
+@pytest.mark.parametrize("program", [where_data_goes_on, in_a_loop_in_a_branch])
+def test_loops_in_a_branch_that_append(program: Any) -> None:
+    with pytest.raises(fusec.ConcreteValueError, match="in a branch or loop that data decides"):
+        fusec.jit(program)(X.copy())
