@@ -62,7 +62,7 @@ def test_numbers_have_their_type(tmp_path: Path) -> None:
 
 def test_a_generator_is_named_as_one(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(fusec.UnsupportedError, match=r"it calls a random generator \(rng0.random\)"):
+    with pytest.raises(fusec.UnsupportedError, match=r"calls a random generator \(rng0"):
         loaded(tmp_path, lambda x: x + rng.random(3), SPEC((3,)))
 
 

@@ -316,7 +316,7 @@ class _Reader:
         try:
             value, dtype = plain_value(form[1]), np.dtype(str(form[0]))
             self._require(np.array(value, object).size * dtype.itemsize <= _MOST_BYTES,
-                          f"{str(dtype):.60} is too long")
+                          f"{dtype!s:.60} is too long")
             return np.array(value, dtype)
         except (TypeError, ValueError, OverflowError) as error:
             raise NotPlainError(f"an array: {error}") from None
