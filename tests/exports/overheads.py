@@ -2,9 +2,9 @@
 sizes, and the choice of code.
 
 ``python -m tests.exports.overheads [NAME ...]`` prints a line for each program of the corpus that
-is exported, of the CPU's time at five sizes the most.  A call whose workspace lies over the first byte
-of its last array passes all checks but the last one, which then refuses it: no kernel runs.  Where
-there is no workspace, the result lies over the last argument.
+is exported, of the CPU's time at five sizes the most.  A call whose workspace lies over the first
+byte of its last array passes all checks but the last one, which then refuses it: no kernel runs.
+Where there is no workspace, the result lies over the last argument.
 """
 
 from __future__ import annotations
