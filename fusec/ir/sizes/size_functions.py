@@ -29,8 +29,17 @@ TOTAL = frozenset([*DIVISIONS, operator.add, operator.sub, operator.mul, operato
                    np.sqrt, np.sin, np.cos])
 
 
-def is_total(fn: Callable[..., Any], sizes: Sequence[Size | None]) -> bool:
-    """Whether it has a value for all operands: ``sizes`` are those that are sizes."""
+MOST_EXPONENT = 8  # of a power of a size: none that is beyond all floats
+
+
+def is_total(
+    fn: Callable[..., Any], sizes: Sequence[Size | None], args: Sequence[Any] = ()
+) -> bool:
+    """Whether it has a value for all operands ``args``: ``sizes`` are those that are sizes."""
+    if fn in (operator.pow, math.pow) and args and sizes[0] is not None:
+        low, _ = bounds(sizes[0])
+        return low is not None and low >= 1 and type(args[1]) in (int, float) and (
+            abs(args[1]) <= MOST_EXPONENT)
     if fn is math.sqrt and sizes[0] is not None:
         low, _ = bounds(sizes[0])
         return low is not None and low >= 0

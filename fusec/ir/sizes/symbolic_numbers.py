@@ -23,7 +23,14 @@ import numpy as np
 
 from .dims import Dim, argument_size
 from .polynomials import Size
-from .size_functions import DIM_FUNCTIONS, DIVISIONS, RING, decided, is_total
+from .size_functions import (
+    DIM_FUNCTIONS,
+    DIVISIONS,
+    MOST_EXPONENT,
+    RING,
+    decided,
+    is_total,
+)
 from .size_questions import Bindings, Computed, Question, Succeeds, of_closed, text_of_closed
 
 
@@ -130,6 +137,13 @@ def _arithmetic(fn: Callable[..., Any]) -> Any:
     return forward, reflected
 
 
+def _power(self: Symbolic, other: Any) -> Any:
+    """A product where that is the same integer: it is a size, too."""
+    if type(other) is int and 0 < other <= MOST_EXPONENT and type(self.expression) is Dim:
+        return functools.reduce(operator.mul, [self] * other)
+    return NotImplemented if not is_plain_number(other) else applied(operator.pow, self, other)
+
+
 def _unary(fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Symbolic) -> Any:
         return applied(fn, self)
@@ -176,7 +190,7 @@ class Symbolic:
     __floordiv__, __rfloordiv__ = _arithmetic(operator.floordiv)
     __mod__, __rmod__ = _arithmetic(operator.mod)
     __truediv__, __rtruediv__ = _arithmetic(operator.truediv)
-    __pow__, __rpow__ = _arithmetic(operator.pow)
+    __pow__, __rpow__ = _power, _arithmetic(operator.pow)[1]
     __lshift__, __rlshift__ = _arithmetic(operator.lshift)
     __rshift__, __rrshift__ = _arithmetic(operator.rshift)
     __and__, __rand__ = _arithmetic(operator.and_)
@@ -366,7 +380,7 @@ def _applied(sizes: Sizes | None, fn: Callable[..., Any], args: tuple[Any, ...])
     if fn in (min, max) and len({type(_number(x)) for x in args}) > 1:
         return fn(*args)  # one of them, with its type: the comparisons are asked
     whole = [dim_of(x) for x in args]
-    hint = fn(*map(_number, args)) if is_total(fn, whole) else _attempted(sizes, fn, args)
+    hint = fn(*map(_number, args)) if is_total(fn, whole, args) else _attempted(sizes, fn, args)
     if not is_plain_number(hint):
         return fn(*map(_pinned, args))
     if fn in DIM_FUNCTIONS and None not in whole and type(hint) in (int, np.int64):
