@@ -1,5 +1,5 @@
-"""Functions of `tests.exports.peers` called from C++: the library of `fusec.export_c`, and packages of
-AOTInductor by its C++ loader.
+"""Functions of `tests.exports.peers` called from C++: the library of `fusec.export_c`, and packages
+of AOTInductor by its C++ loader.
 
 ``python -m tests.exports.peers_cpp [NAME ...]`` builds both and a program for each, which calls the
 functions on arrays of 64 and of 100,000, on one thread.  It needs torch with its headers, and g++.
@@ -8,6 +8,7 @@ functions on arrays of 64 and of 100,000, on one thread.  It needs torch with it
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -31,17 +32,20 @@ _HEAD = r"""
 #include <vector>
 template <typename F> static double least(F call) {
     double best = 1e30;
-    for (int k = 0; k < %d; k++) {
+    for (int k = 0; k < ROUNDS; k++) {
         timespec from, to;
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
         for (int i = 0; i < 10; i++) call();
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
-        best = std::min(best, ((to.tv_sec - from.tv_sec) * 1e9 + (to.tv_nsec - from.tv_nsec)) / 10);
+        double ns = (to.tv_sec - from.tv_sec) * 1e9 + (to.tv_nsec - from.tv_nsec);
+        best = std::min(best, ns / 10);
     }
     return best;
 }
-static double element(size_t i, int of) { return (double)((i * 37 + 11 * of) %% 1000) / 1000.0; }
-""" % ROUNDS
+static double element(size_t i, int of) {
+    return (double)((i * 37 + 11 * of) % 1000) / 1000.0;
+}
+""".replace("ROUNDS", str(ROUNDS))
 
 
 def names_of(name: str) -> list[str]:
@@ -59,10 +63,12 @@ def with_fusec(names: Sequence[str]) -> Iterator[str]:
         sizes = "n"
         yield "        {\n            size_t bytes[1], needed;"
         yield f"            if ({name}_sizes({sizes}, bytes, &needed)) return 1;"
-        yield "            std::vector<double> out(bytes[0] / 8);\n            std::vector<char> work(needed);"
+        yield "            std::vector<double> out(bytes[0] / 8);"
+        yield "            std::vector<char> work(needed);"
         call = f"{name}({sizes}, {passed}, out.data(), work.data(), needed)"
         yield f"            if ({call}) return 2;"
-        yield f'            printf("{name} %zu %.17g %.1f\\n", n, out[0], least([&] {{ {call}; }}));'
+        yield f"            double ns = least([&] {{ {call}; }});"
+        yield f'            printf("{name} %zu %.17g %.1f\\n", n, out[0], ns);'
         yield "        }"
     yield "    }\n    return 0;\n}"
 
@@ -74,13 +80,17 @@ def with_torch(names: Sequence[str], folder: Path) -> Iterator[str]:
     for name in names:
         yield f'    torch::inductor::AOTIModelPackageLoader {name}("{folder / name}.pt2");'
     yield "    for (int64_t n : {" + ", ".join(map(str, SIZES)) + "}) {"
-    yield "        at::Tensor a = at::full({}, 1.5, at::kDouble), x = at::empty({n}, at::kDouble), y = x.clone();"
-    yield "        for (int64_t i = 0; i < n; i++) { x.data_ptr<double>()[i] = element(i, 0); y.data_ptr<double>()[i] = element(i, 1); }"
+    yield "        at::Tensor a = at::full({}, 1.5, at::kDouble), x = at::empty({n}, at::kDouble);"
+    yield "        at::Tensor y = x.clone();\n        for (int64_t i = 0; i < n; i++) {"
+    yield "            x.data_ptr<double>()[i] = element(i, 0);"
+    yield "            y.data_ptr<double>()[i] = element(i, 1);\n        }"
     for name in names:
-        yield f"        {{\n            std::vector<at::Tensor> given{{{', '.join(names_of(name))}}};"
+        passed = ", ".join(names_of(name))
+        yield f"        {{\n            std::vector<at::Tensor> given{{{passed}}};"
         yield f"            auto out = {name}.run(given);"
-        yield (f'            printf("{name} %zu %.17g %.1f\\n", (size_t)n, out[0].data_ptr<double>()[0], '
-               f"least([&] {{ {name}.run(given); }}));\n        }}")
+        yield f"            double ns = least([&] {{ {name}.run(given); }});"
+        yield (f'            printf("{name} %lld %.17g %.1f\\n", (long long)n, '
+               "out[0].data_ptr<double>()[0], ns);\n        }")
     yield "    }\n    return 0;\n}"
 
 
@@ -91,7 +101,8 @@ def built(lines: Iterator[str], path: Path, options: Sequence[str]) -> dict[str,
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(["g++", "-std=c++20", "-O2", str(source), "-o", str(path), *options], check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    told = subprocess.run([path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    libraries = os.pathsep.join(o[2:] for o in options if o.startswith("-L"))
+    told = subprocess.run([path], env={**os.environ, "LD_LIBRARY_PATH": libraries}, stdout=subprocess.PIPE, text=True, check=True).stdout
     return {"g++ s": round(after.ru_utime - before.ru_utime, 1),
             "program bytes": path.stat().st_size, "calls": told.splitlines()}
 

@@ -89,7 +89,8 @@ def planned(
     """
     call = compiler.flatten(args, kwargs)
     found = SymbolicTraces().make(
-        compiler.target.name, replace(call, opens_empty=True), compiler._traced, compiler.options, at_once=True,
+        compiler.target.name, replace(call, opens_empty=True), compiler._traced,
+        compiler.options, at_once=True,
     ) if open_ else None
     if found is not None:
         trace, _ = found

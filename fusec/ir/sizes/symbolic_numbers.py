@@ -23,14 +23,7 @@ import numpy as np
 
 from .dims import Dim, argument_size
 from .polynomials import Size
-from .size_functions import (
-    DIM_FUNCTIONS,
-    DIVISIONS,
-    MOST_EXPONENT,
-    RING,
-    decided,
-    is_total,
-)
+from .size_functions import DIM_FUNCTIONS, DIVISIONS, RING, decided, is_total
 from .size_questions import Bindings, Computed, Question, Succeeds, of_closed, text_of_closed
 
 
@@ -137,13 +130,6 @@ def _arithmetic(fn: Callable[..., Any]) -> Any:
     return forward, reflected
 
 
-def _power(self: Symbolic, other: Any) -> Any:
-    """A product where that is the same integer: it is a size, too."""
-    if type(other) is int and 0 < other <= MOST_EXPONENT and type(self.expression) is Dim:
-        return functools.reduce(operator.mul, [self] * other)
-    return NotImplemented if not is_plain_number(other) else applied(operator.pow, self, other)
-
-
 def _unary(fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Symbolic) -> Any:
         return applied(fn, self)
@@ -190,7 +176,7 @@ class Symbolic:
     __floordiv__, __rfloordiv__ = _arithmetic(operator.floordiv)
     __mod__, __rmod__ = _arithmetic(operator.mod)
     __truediv__, __rtruediv__ = _arithmetic(operator.truediv)
-    __pow__, __rpow__ = _power, _arithmetic(operator.pow)[1]
+    __pow__, __rpow__ = _arithmetic(operator.pow)
     __lshift__, __rlshift__ = _arithmetic(operator.lshift)
     __rshift__, __rrshift__ = _arithmetic(operator.rshift)
     __and__, __rand__ = _arithmetic(operator.and_)
@@ -388,8 +374,9 @@ def _applied(sizes: Sizes | None, fn: Callable[..., Any], args: tuple[Any, ...])
             DIM_FUNCTIONS[fn](*whole))
         if type(result) is int:
             return type(hint)(result)
-        return Symbolic(sizes, hint, result if type(hint) is int else Computed(
-            np.int64, (result,)))
+        if result is not None:
+            return Symbolic(sizes, hint, result if type(hint) is int else Computed(
+                np.int64, (result,)))
     return Symbolic(sizes, hint, Computed(fn, tuple(map(stored, args))))
 
 
