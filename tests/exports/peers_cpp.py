@@ -18,10 +18,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import fusec
-
 from .peers import TEXTS, build_aoti, build_fusec
 
 SIZES, ROUNDS = (64, 100_000), 2000
@@ -102,7 +98,8 @@ def built(lines: Iterator[str], path: Path, options: Sequence[str]) -> dict[str,
     subprocess.run(["g++", "-std=c++20", "-O2", str(source), "-o", str(path), *options], check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     libraries = os.pathsep.join(o[2:] for o in options if o.startswith("-L"))
-    told = subprocess.run([path], env={**os.environ, "LD_LIBRARY_PATH": libraries}, stdout=subprocess.PIPE, text=True, check=True).stdout
+    told = subprocess.run([path], env={**os.environ, "LD_LIBRARY_PATH": libraries}, check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
     return {"g++ s": round(after.ru_utime - before.ru_utime, 1),
             "program bytes": path.stat().st_size, "calls": told.splitlines()}
 
