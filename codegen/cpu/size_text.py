@@ -162,6 +162,13 @@ def _root(em: LlvmEmitter, args: list[LlvmValue]) -> LlvmValue:
     return em.intrinsic("sqrt", x.dtype, 1, x)
 
 
+def _power(em: LlvmEmitter, args: list[LlvmValue]) -> LlvmValue:
+    """By the C library, as Python has it: a root that LLVM makes of it is rounded otherwise."""
+    x, y = (_converted(em, a, F64) for a in args)
+    em.declare("declare double @pow(double, double)")
+    return LlvmValue(em.value(f"call double @pow({x}, {y}) nobuiltin"), F64, 1)
+
+
 def _cast(dtype: Any) -> Callable[..., LlvmValue]:
     return lambda em, args: _converted(em, args[0], np.dtype(dtype))
 
@@ -173,6 +180,7 @@ _FUNCTIONS: dict[Any, Callable[..., LlvmValue]] = {
     **dict.fromkeys((operator.truediv, np.true_divide), _quotient),
     operator.neg: _negated, operator.pos: lambda em, args: args[0],
     **dict.fromkeys((np.sqrt, math.sqrt), _root),
+    operator.pow: _power, math.pow: _power,  # floats: powers that are integers are products
     operator.lshift: lambda em, args: LlvmValue(
         em.value(f"shl {args[0]}, {args[1].text}"), I64, 1),
     float: _cast(np.float64), np.float64: _cast(np.float64), np.float32: _cast(np.float32),

@@ -8,7 +8,7 @@ from typing import Any
 
 _OF_MEMORY = ("memcpy", "memmove", "memset", "malloc", "free")
 _OF_THE_POOL = ("pthread_create", "pthread_detach", "syscall", "getpid", "getenv", "sched_yield")
-_OF_NUMBERS = ("fmod", "fmodf", "fma", "fmaf")
+_OF_NUMBERS = ("fmod", "fmodf", "fma", "fmaf", "pow")
 LIBRARIES = {**dict.fromkeys((*_OF_MEMORY, *_OF_THE_POOL), "libc.so.6"),
              **dict.fromkeys(_OF_NUMBERS, "libm.so.6")}
 _MACRO_NAMES = (  # that take arguments; the C library has many more as functions, too

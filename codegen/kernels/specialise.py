@@ -119,6 +119,8 @@ class LoopForm:
 
         So it is where several operands are the parts of one short axis.
         """
+        if is_empty(self.extents):
+            return 0
         operand = self.operands[number]
         stride, size = operand.strides[self.axis], operand.dtype.itemsize
         if not isinstance(stride, int) or stride % size or not 1 < stride // size <= NEAR:
@@ -126,6 +128,11 @@ class LoopForm:
         parts = sum(o.buffer == operand.buffer and o.strides == operand.strides
                     for o in self.operands)
         return plain(stride) if parts > 1 else 0
+
+
+def is_empty(extents: Sequence[Size]) -> bool:
+    """Whether a loop has no iterations: any form does then, and nothing is asked for one."""
+    return any(type(n) is int and n == 0 for n in extents)
 
 
 # Elements of a short axis, whose length machine code may know.
@@ -215,7 +222,7 @@ class _Specialiser:
         inner = self._useful(inner) if self.ordered else self._sorted(inner)
         if nest.outer == 0 and not nest.has_scans:
             return self._form("flat", [], inner)
-        axis = self._column_axis(outer, inner)
+        axis = None if is_empty(nest.extents) else self._column_axis(outer, inner)
         if axis is not None:
             outer = [*(d for d in outer if d != axis), axis]
             return self._form("tiled" if self._is_far(axis, inner) else "column", outer, inner)
@@ -235,6 +242,8 @@ class _Specialiser:
 
     def _long_last(self, loops: list[int]) -> list[int]:
         """A loop too short for vectors (the 3 of an RGB image) goes outside a long one."""
+        if is_empty(self.nest.extents):
+            return loops
         groups = self._collapse(loops)
         lengths = [typical(math.prod(self.nest.extents[d] for d in g)) for g in groups]
         if len(groups) < 2 or lengths[-1] >= SHORT_AXIS or max(lengths) < 2 * SHORT_AXIS:

@@ -157,7 +157,8 @@ class CompiledTrace(Viewed):
     @property
     def signature(self) -> str:
         parts = zip(self.build.call.paths, self.build.call.key[1:], strict=True)
-        return f"{self.name}({', '.join(f'{p}: {describe_part(k)}' for p, k in parts)})"
+        text = f"{self.name}({', '.join(f'{p}: {describe_part(k)}' for p, k in parts)})"
+        return f"{text}, 2 for each open size: {self.narrowed}" if self.narrowed else text
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.signature}>"

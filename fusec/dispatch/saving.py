@@ -14,13 +14,21 @@ import os
 import re
 import shutil
 import tempfile
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fusec.compiled.concrete_function import ConcreteFunction
 from fusec.compiled.saved.open_signatures import with_sizes_of_one
-from fusec.compiled.saved.reading import INDEX, SAVED, SAVED_VERSION, graph_file, read_functions
+from fusec.compiled.saved.reading import (
+    INDEX,
+    SAVED,
+    SAVED_VERSION,
+    graph_file,
+    is_index,
+    read_functions,
+)
 from fusec.compiled.saved.signature_form import (
     Concrete,
     compiler_of,
@@ -103,11 +111,12 @@ def _check_target(target: Path) -> None:
     if not os.path.lexists(target):
         return
     found = os.listdir(target) if target.is_dir() else None
-    if found is None or (found and not (target / INDEX).is_file()):
+    if found is None or (found and not is_index(target / INDEX)):
         raise user_error(
             ValueError, f"{target} is there already, and no folder that fusec.save wrote",
             cure="name another folder, or remove it")
-    foreign = sorted(name for name in found if not _OWN.fullmatch(name))
+    foreign = sorted(name for name in found if not _OWN.fullmatch(name) or (
+        not (target / name).is_file()))
     if foreign:
         raise user_error(
             ValueError, f"{target} has files that fusec.save did not write: it would remove "
@@ -150,6 +159,7 @@ def _write(folder: Path, fns: Mapping[str, Any], named: dict[str, Any]) -> None:
 
 def _check_name(name: Any) -> None:
     if type(name) is not str or not name.isidentifier() or name.startswith("_") or (
+            name != unicodedata.normalize("NFKC", name)) or (  # as Python reads `program.name`
             name == "functions" or hasattr(LoadedProgram, name) or name in ("path", "variables")):
         raise user_error(ValueError, f"{name!r} is no name of a saved function", None,
                          "use an identifier, which becomes an attribute of what fusec.load gives")

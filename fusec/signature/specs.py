@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import optree
 
 from fusec.errors import user_error, users_own
+from fusec.trace.facts.trees import NAMESPACE
 
 
 class TensorSpec:
@@ -172,16 +174,39 @@ def has_open_size(spec: Any) -> bool:
     """Whether arguments that fit may have several shapes."""
     if isinstance(spec, TensorSpec):
         return spec.shape is None or None in spec.shape
-    return isinstance(spec, (list, tuple, dict)) and any(
-        has_open_size(part) for _, part in items(spec))
+    return any(map(has_open_size, _parts(spec)))
 
 
 def known_sizes(spec: Any) -> set[int]:
-    """The sizes that specs give."""
+    """The sizes that specs give, and arrays in their places have."""
     if isinstance(spec, TensorSpec):
         return {size for size in spec.shape or () if size is not None}
-    return set().union(*(known_sizes(part) for _, part in items(spec))) if isinstance(
-        spec, (list, tuple, dict)) else set()
+    if isinstance(spec, np.ndarray):
+        return {*spec.shape}
+    return set().union(*map(known_sizes, _parts(spec)))
+
+
+def _parts(spec: Any) -> Sequence[Any]:
+    """Those of a container; none of anything else."""
+    if type(spec) in (list, tuple):
+        return [*spec]
+    if type(spec) is dict:
+        return [*spec.values()]
+    found = _taken_apart(spec)
+    return [] if found is None else found[0]
+
+
+def _taken_apart(spec: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
+    """The parts of a named tuple, or of another container that optree knows, and what makes one of
+    the like; None for anything else."""
+    if spec is None:
+        return None
+    try:
+        parts, data, _, made = optree.tree_flatten_one_level(
+            spec, none_is_leaf=True, namespace=NAMESPACE)
+    except ValueError:  # a leaf
+        return None
+    return parts, lambda new: made(data, new)
 
 
 def example_of(
@@ -198,4 +223,5 @@ def example_of(
         return type(spec)(example_of(part, sizes, zeros) for part in parts)
     if type(spec) is dict:
         return {key: example_of(part, sizes, zeros) for key, part in spec.items()}
-    return spec
+    found = _taken_apart(spec)
+    return spec if found is None else found[1]([example_of(p, sizes, zeros) for p in found[0]])

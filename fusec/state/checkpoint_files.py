@@ -262,10 +262,22 @@ def read_bytes(path: Path, refuse: Refuse) -> bytes:
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _DONT_WAIT)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise refuse(path, "it is no ordinary file")
-        data = file.read(_LONGEST_INDEX + 1)
+        with _named(path):
+            data = file.read(_LONGEST_INDEX + 1)
     if len(data) > _LONGEST_INDEX:
         raise refuse(path, "it is too long for an index")
     return data
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """A system's error that does not say of which file it is gets the name."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def checked(path: Path, name: str, entry: Any, refuse: Refuse) -> TensorEntry:
@@ -295,7 +307,7 @@ def read_values(
         raise refuse(path, "it is no ordinary file")
     errors = library().SafetensorError
     try:
-        with library().safe_open(path, framework="np") as file:
+        with _named(path), library().safe_open(path, framework="np") as file:
             there = set(file.keys())
             if no_others and there - entries.keys():
                 raise refuse(path, f"it has values of {min(there - entries.keys())}, which nothing "

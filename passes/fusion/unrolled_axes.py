@@ -30,6 +30,8 @@ def _short_axis(root: Value) -> int | None:
         return None
     domain = root.node.inputs[0].shape if kind == "reduce" else root.shape
     axis = len(domain) - 1
+    if any(type(n) is int and n == 0 for n in domain):  # nothing is done, so nothing is asked
+        return None
     if axis < 1 or (kind == "reduce" and axis in root.node.attrs["axes"]):
         return None
     return axis if isinstance(domain[axis], int) and 2 <= domain[axis] <= MAX_SHORT else None

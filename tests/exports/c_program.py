@@ -7,7 +7,7 @@ arguments that may be written, the results and their shapes to its standard outp
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,12 @@ from .calling import cut
 
 _C = {"bool": "bool", "float16": "uint16_t", "float32": "float", "float64": "double",
       "complex64": "float", "complex128": "double"}
+Called = Callable[[ExportedFunction, Sequence[str]], Iterator[str]]
 _HEAD = """
+#define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include "{library}.h"
 static inline void take(void *to, size_t n) {{
     if (n && fread(to, 1, n, stdin) != n) exit(100);
@@ -40,13 +43,17 @@ int main(void) {{
 """
 
 
-def source(library: str, function: ExportedFunction) -> str:
-    """The program's text."""
-    return "\n".join([_HEAD.format(library=library), *_body(library, function),
-                      "    return 0;", "}", ""])
+def source(library: str, function: ExportedFunction, called: Called | None = None) -> str:
+    """The program's text; ``called`` gives the lines of the call, of its arguments."""
+    lines = _body(library, function, called or _called)
+    return "\n".join([_HEAD.format(library=library), *lines, "    return 0;", "}", ""])
 
 
-def _body(library: str, function: ExportedFunction) -> Iterator[str]:
+def _called(function: ExportedFunction, passed: Sequence[str]) -> Iterator[str]:
+    yield f"    code = {function.name}({', '.join(passed)});\n    give(&code, 4);"
+
+
+def _body(library: str, function: ExportedFunction, called: Called) -> Iterator[str]:
     sizes = [f"n{k}" for k in range(len(function.sizes))]
     results = [f"r{k}" for k in range(len(function.results))]
     passed = [*sizes]
@@ -73,8 +80,7 @@ def _body(library: str, function: ExportedFunction) -> Iterator[str]:
     if state:
         yield f"    {library}_state *state = {library}_new();"
     yield "    void *workspace = memory(workspace_bytes);"
-    call = [*passed, *results, *state, "workspace", "workspace_bytes"]
-    yield f"    code = {function.name}({', '.join(call)});\n    give(&code, 4);"
+    yield from called(function, [*passed, *results, *state, "workspace", "workspace_bytes"])
     yield "    if (code) return 0;"
     ranks = sum(len(p.shape) for p in function.results)
     if ranks:
@@ -91,10 +97,12 @@ def _body(library: str, function: ExportedFunction) -> Iterator[str]:
 class CProgram:
     """A program that calls one function of a library, built by ``cc``."""
 
-    def __init__(self, library: Any, function: ExportedFunction) -> None:
+    def __init__(
+        self, library: Any, function: ExportedFunction, called: Called | None = None
+    ) -> None:
         self.function = function
         text = library.folder / f"call_{function.name}.c"
-        text.write_text(source(library.name, function))
+        text.write_text(source(library.name, function, called))
         self.path: Path = text.with_suffix("")
         subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{library.folder}",
                         text, library.static, "-lm", "-o", self.path], check=True)
@@ -102,13 +110,7 @@ class CProgram:
     def __call__(self, leaves: Sequence[Any]) -> tuple[int, list[np.ndarray], dict[int, Any]]:
         """The code, the results, and arguments that it writes, by leaf."""
         f = self.function
-        arguments = [np.array(leaves[k], p.dtype) for k, p in zip(
-            f.leaves, f.arguments, strict=True)]
-        given = b"".join(np.int64(arguments[k].shape[axis]).tobytes() for k, axis in f.axes)
-        for x, p in zip(arguments, f.arguments, strict=True):
-            given += (np.int64(x.nbytes).tobytes() if p.is_array else b"") + x.tobytes()
-        out = subprocess.run([self.path], input=given, stdout=subprocess.PIPE, check=True).stdout
-        reader = _Reader(out)
+        arguments, reader = self.answer(leaves)
         code = int(reader.array(np.dtype(np.int32), ())[()])
         if code:
             return code, [], {}
@@ -117,8 +119,19 @@ class CProgram:
         written = {leaf: reader.array(p.dtype, x.shape) for leaf, p, x in zip(
             f.leaves, f.arguments, arguments, strict=True) if p.is_array and p.is_written}
         results = [reader.array(p.dtype, tuple(s)) for p, s in zip(f.results, shapes, strict=True)]
-        assert reader.at == len(out)
+        assert reader.at == len(reader.data)
         return code, cut(f, results, shapes), written
+
+    def answer(self, leaves: Sequence[Any]) -> tuple[list[np.ndarray], _Reader]:
+        """The arguments as they were given, and what the program wrote."""
+        f = self.function
+        arguments = [np.array(leaves[k], p.dtype) for k, p in zip(
+            f.leaves, f.arguments, strict=True)]
+        given = b"".join(np.int64(arguments[k].shape[axis]).tobytes() for k, axis in f.axes)
+        for x, p in zip(arguments, f.arguments, strict=True):
+            given += (np.int64(x.nbytes).tobytes() if p.is_array else b"") + x.tobytes()
+        out = subprocess.run([self.path], input=given, stdout=subprocess.PIPE, check=True).stdout
+        return arguments, _Reader(out)
 
 
 class _Reader:

@@ -315,3 +315,16 @@ def test_a_library_has_a_text(tmp_path: Path) -> None:
     spec = SPEC((None,))
     made = fusec.export_cuda({"dot": (lambda x, y: x @ y, (spec, spec))}, tmp_path / "lib")
     assert repr(made) == f"<fusec.export_cuda {tmp_path / 'lib'}: dot>"
+
+
+def test_ptx_of_other_sources_goes(tmp_path: Path) -> None:
+    """The new header would launch its kernels, which may have the same names."""
+    specs = (2.0, SPEC((None,)), SPEC((None,)))
+    library = fusec.export_cuda({"axpy": (axpy, specs)}, tmp_path / "lib")
+    other = library.folder / "lib.sm_75.ptx"
+    other.write_text("of the same sources")
+    fusec.export_cuda({"axpy": (axpy, specs)}, library.folder)
+    assert other.exists()
+    fusec.export_cuda({"axpy": (axpy, specs), "scale": (scale, (SPEC((None,)), 2.0))},
+                      library.folder)
+    assert not other.exists()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.programs.five_sizes import sized_programs
 
 from .corpus import report
+from .overheads import MOST_NS, of_program
 from .test_c_library import pytestmark as needs_v3
 
 PROGRAMS = {program.name: program for program in sized_programs()}
@@ -24,3 +27,9 @@ def test_bits_at_five_sizes(name: str) -> None:
 def test_refusals(name: str, text: str) -> None:
     line = report(PROGRAMS[name], ("v3",))
     assert line.startswith("refused") and text in line
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_call_costs_little_beside_its_kernel() -> None:
+    found = of_program(PROGRAMS["kepler"])
+    assert len(found) == 5 and max(found) <= MOST_NS

@@ -7,6 +7,8 @@ import hashlib
 import importlib
 import os
 import pickle
+import resource
+import signal
 import subprocess
 import threading
 import venv
@@ -293,3 +295,41 @@ def test_a_package_of_another_ones_name(tmp_path: Path, name: str) -> None:
                           tmp_path / name, V3)
     with pytest.raises(ValueError, match=f"{name} is another package"):
         fusec.wheel_stub(made.folder)
+
+
+def test_a_package_that_is_in_use_is_not_written_into(tmp_path: Path) -> None:
+    """The machine code of a process that has it loaded went away under its feet."""
+    library = fusec.export_c({"running": (running, (SPEC((None,)), 2.0))}, tmp_path / "used", V3)
+    fusec.wheel_stub(library.folder)
+    package = library.folder / "python" / "used"
+    with open(package / "libused.so", "rb") as mapped:
+        fusec.wheel_stub(library.folder)
+        assert os.fstat(mapped.fileno()).st_nlink == 0
+    assert not [*package.glob(".*.part")]
+
+
+def test_a_disk_that_is_full_keeps_the_older_library(tmp_path: Path) -> None:
+    """A new library beside an older description would be called with other arguments."""
+    folder = tmp_path / "full"
+    fusec.export_c({"running": (running, (SPEC((None,)), 2.0))}, folder, V3)
+    before = {file: file.read_bytes() for file in folder.iterdir()}
+    largest = max(map(len, before.values()))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, limits[1]))
+        with pytest.raises(OSError, match="File too large") as caught:
+            fusec.export_c({"until": (until, (SPEC((None,)), 2.0)),
+                            "running": (running, (SPEC((None,)), 2.0))}, folder, V3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert str(folder) in str(caught.value)
+    assert before == {file: file.read_bytes() for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{}", "{"])
+def test_a_description_that_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "description.json").write_text(text)
+    with pytest.raises(ValueError, match=r"has no library of fusec\.export_c|has the format None"):
+        fusec.wheel_stub(tmp_path)

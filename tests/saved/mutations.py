@@ -161,6 +161,10 @@ class Held:
         for descriptor in self._open.values():
             os.close(descriptor)
 
+    def stat(self) -> os.stat_result:
+        """That of a folder which nobody exchanges."""
+        return os.stat_result((0,) * 10)
+
     def load(self) -> LoadedProgram:
         """As `fusec.load` of the folder."""
         read = read_functions(cast(Path, self), {})  # of which it has what is asked for

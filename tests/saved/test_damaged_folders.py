@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,23 @@ def test_a_missing_file(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["variables.safetensors", "constants.safetensors",
+                                  "graph-0.json"])
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_no_file(folder: Path, name: str, make: Any) -> None:
+    (folder / name).unlink()
+    make(folder / name)
+    refuses(folder, f"{name} cannot be loaded: it is no ordinary file")
+
+
+@pytest.mark.parametrize("name", ["variables.safetensors", "graph-0.json", "saved.json"])
+def test_an_error_of_the_system_names_the_file(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    (folder / name).symlink_to("/proc/self/mem")  # which can be opened, and not read
+    with pytest.raises((OSError, ValueError), match=name):
+        fusec.load(folder)
+
+
+@pytest.mark.parametrize("name", ["variables.safetensors", "constants.safetensors",
                                   "graph-0.json", "saved.json"])
 def test_a_truncated_file(folder: Path, name: str) -> None:
     data = (folder / name).read_bytes()
@@ -82,6 +100,24 @@ def test_newer_and_foreign_formats(folder: Path) -> None:
     refuses(folder, "its format is not")
     (folder / "saved.json").write_text("[1")
     refuses(folder, "it is no JSON")
+
+
+def test_texts_of_a_file_move_no_cursor(folder: Path) -> None:
+    (folder / "saved.json").write_text(json.dumps(
+        {**index_of(folder), "version": 10**4000, "fusec": "\x1b[2J\n9"}))
+    refuses(folder, r"format: +10{19}, of fusec \\x1b\[2J\n9\n")
+    (folder / "saved.json").write_text(json.dumps({**index_of(folder), "version": 1}))
+    _with(folder, lambda index: index["functions"]["f"]["signatures"][0].update(
+        graph=0, outputs=[{"kind": "\x1b[2J"}]))
+    refuses(folder, r"'\\x1b\[2J'.* is no result")
+
+
+@pytest.mark.parametrize("dtype", ["S2000000000", "U400000000", "V1000000000", "(99999999,)f8"])
+def test_a_constant_result_of_a_long_dtype(folder: Path, dtype: str) -> None:
+    """Its memory was made at the call, 50 seconds of it, and then was too much."""
+    _with(folder, lambda index: index["functions"]["f"]["signatures"][0]["outputs"].__setitem__(
+        0, {"kind": "fresh", "array": [dtype, {"list": [0, 1, 2]}]}))
+    refuses(folder, "an array: .* is too long")
 
 
 def test_a_graph_that_was_exchanged(folder: Path, saved: Path) -> None:

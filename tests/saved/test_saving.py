@@ -35,6 +35,29 @@ def test_files_of_others_in_the_folder_stay(tmp_path: Path, name: str) -> None:
     assert os.listdir(tmp_path) == ["p"]
 
 
+def test_a_folder_with_the_name_of_a_file_stays(tmp_path: Path) -> None:
+    save(tmp_path, 2.0)
+    (tmp_path / "graph-7.json").mkdir()
+    (tmp_path / "graph-7.json" / "notes").write_text("precious")
+    with pytest.raises(ValueError, match=r"it would remove graph-7\.json"):
+        save(tmp_path, 3.0)
+    assert factor(tmp_path) == 2.0
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"scores": [1, 2]}'])
+def test_a_saved_json_of_another_program_stays(tmp_path: Path, text: str) -> None:
+    (tmp_path / "saved.json").write_text(text)
+    with pytest.raises(ValueError, match=r"no folder that fusec\.save wrote"):
+        save(tmp_path, 3.0)
+    assert (tmp_path / "saved.json").read_text() == text
+
+
+def test_a_name_that_no_attribute_has(tmp_path: Path) -> None:
+    r"""Python reads ``program.\ufb01`` as ``program.fi``."""
+    with pytest.raises(ValueError, match="is no name of a saved function"):
+        fusec.save(tmp_path, {"\ufb01": fusec.jit(lambda x: x + 1).concrete(np.ones(2))})
+
+
 def test_files_of_others_that_come_meanwhile_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,6 +74,24 @@ def test_files_of_others_that_come_meanwhile_stay(
     with pytest.raises(ValueError, match="notes"):
         save(tmp_path / "p", 3.0)
     assert (tmp_path / "p" / "notes").read_text() == "precious"
+
+
+def test_a_folder_that_is_exchanged_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index of one and the graphs of the other were a damaged folder."""
+    from fusec.compiled.saved import reading
+
+    save(tmp_path / "p", 2.0)
+    later, read_variables = [3.0, 4.0], reading.read_variables
+
+    def slow(*args: Any) -> Any:
+        if later and args[0] == tmp_path / "p":
+            save(tmp_path / "p", later.pop())
+        return read_variables(*args)
+
+    monkeypatch.setattr(reading, "read_variables", slow)
+    assert factor(tmp_path / "p") == 3.0 and not later
 
 
 def test_an_older_folder_with_more_graphs_is_replaced(tmp_path: Path) -> None:

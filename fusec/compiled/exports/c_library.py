@@ -25,7 +25,7 @@ from .c_header import header, reserved_names
 from .functions import Exporter
 from .library_state import give_fields
 from .refusals import Refusal, RefusedError
-from .wheel import DESCRIPTION, description, write_file
+from .wheel import DESCRIPTION, description, write_files
 
 _LEVELS = ("v2", "v3", "v4", "aarch64")
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
@@ -84,9 +84,7 @@ def write_library(
                  [*made.objects.values()], soname, made.exported, LIBRARIES, made.unique),
              f"lib{name}.a": archive(made.objects),
              DESCRIPTION: description(name, targets[0].machine, exported, fields, threads)}
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, data in files.items():
-        write_file(folder / file, data)
+    write_files(folder, files)
     return CLibrary(folder, name, tuple(exported), tuple(fields))
 
 

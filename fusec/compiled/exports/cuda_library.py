@@ -32,7 +32,7 @@ from .c_library import Compiled, checked_name, checked_specs, refuse_all
 from .functions import Exporter
 from .refusals import Refusal, RefusedError
 from .traces import ExportTarget, PlannedCall, name_of, programs_of
-from .wheel import write_file
+from .wheel import write_files
 
 # Names of the header's own, which functions and their parameters do not take.
 _WORDS = (
@@ -90,10 +90,18 @@ def write_cuda_library(
     if nvrtc.is_available():
         ptx = folder / f"{name}.{arch}.ptx"
         files[ptx.name] = nvrtc.compile(made.module, arch).ptx.encode()
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, data in files.items():
-        write_file(folder / file, data)
+    _remove_stale(folder, name, files[f"{name}.cu"])
+    write_files(folder, files)
     return CudaLibrary(folder, name, tuple(exported), made.module, ptx)
+
+
+def _remove_stale(folder: Path, name: str, source: bytes) -> None:
+    """PTX of other sources, which the new header would launch; that of these is for other
+    architectures, and stays."""
+    path = folder / f"{name}.cu"
+    if not path.is_file() or path.read_bytes() != source:
+        for file in folder.glob(f"{name}.sm_*.ptx"):
+            file.unlink()
 
 
 def _exported(functions: Compiled) -> Iterator[ExportedFunction]:

@@ -38,7 +38,7 @@ LARGE, SMALL = (72, 100, 4096, 65_536), (*range(2, 18),)
 # Of several axes at once: of two of many, and of three, as a product of matrices has.
 FEW, ORDERED, MIXED = (1, 2, 3, 4, 8), (64, 100, 4096), (64, 17, 3, 1, 8, 16, 1000, 2, 5)
 UNLIKELY_SIZES = (41, 59, 131, 1009)
-MOST_COMBINED, MOST_ORDERED, MOST_TRIALS = 2, 3, 64
+MOST_COMBINED, MOST_ORDERED, MOST_TRIALS = 2, 3, 96
 _OF_ALL_FUNCTIONS = ("state", "STATE")  # names that parameters do not take from them
 
 
@@ -191,6 +191,7 @@ class Exporter:
         if count <= MOST_COMBINED:
             yield from itertools.product((1, 0, *SMALL, *LARGE[:3]), repeat=count)
         elif count <= MOST_ORDERED:
+            yield from itertools.product((0, 1, hints[0]), repeat=count)
             yield from itertools.product(MIXED, repeat=count)
         else:
             for a, b in itertools.combinations(range(count), 2):

@@ -17,7 +17,7 @@ from fusec.codegen.structured.kernel_statements import uses_of
 from fusec.codegen.structured.memory import View
 from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.program import StructuredProgram, build_program
-from fusec.core.records import dataclass
+from fusec.core.records import dataclass, replace
 from fusec.errors import located
 from fusec.ir import Graph, Node, Value
 from fusec.ir.sizes.dims import symbols_of
@@ -89,7 +89,8 @@ def planned(
     """
     call = compiler.flatten(args, kwargs)
     found = SymbolicTraces().make(
-        compiler.target.name, call, compiler._traced, compiler.options, at_once=True,
+        compiler.target.name, replace(call, opens_empty=True), compiler._traced,
+        compiler.options, at_once=True,
     ) if open_ else None
     if found is not None:
         trace, _ = found

@@ -78,11 +78,7 @@ def _parameter(parameter: CParameter) -> dict[str, Any]:
 def write_wheel(path: str | os.PathLike[str], version: str) -> Path:
     """See `fusec.wheel_stub`."""
     folder = Path(path)
-    try:
-        about = json.loads((folder / DESCRIPTION).read_text())
-    except OSError as error:
-        raise user_error(ValueError, f"{folder} has no library of fusec.export_c: {error}", None,
-                         "give the folder that fusec.export_c wrote") from None
+    about = _about(folder)
     if about.get("format") != FORMAT:
         raise user_error(ValueError, f"{folder} has the format {about.get('format')}, and this "
                          f"fusec reads {FORMAT}", None, "export the library anew")
@@ -99,15 +95,26 @@ def write_wheel(path: str | os.PathLike[str], version: str) -> Path:
     package = {"__init__.py": _module(about).encode(), DESCRIPTION: (
         folder / DESCRIPTION).read_bytes(), shared: (folder / shared).read_bytes(),
         "_library.py": Path(__file__).with_name("stub_library.py").read_bytes()}
-    target = folder / "python" / name
-    target.mkdir(parents=True, exist_ok=True)
-    for file, data in package.items():
-        (target / file).write_bytes(data)
+    write_files(folder / "python" / name, package)
     glibc = about.get("glibc", _GLIBC).replace(".", "_")
     tag = f"py3-none-manylinux_{glibc}_{about['machine']}"
     wheel = folder / f"{name}-{version}-{tag}.whl"
     _write_zip(wheel, name, version, tag, {f"{name}/{f}": d for f, d in package.items()})
     return wheel
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    """What the description says."""
+    try:
+        about = json.loads((folder / DESCRIPTION).read_text())
+    except (OSError, ValueError) as error:
+        about, why = None, str(error)
+    else:
+        why = f"{DESCRIPTION} does not describe one"
+    if not isinstance(about, dict):
+        raise user_error(ValueError, f"{folder} has no library of fusec.export_c: {why}", None,
+                         "give the folder that fusec.export_c wrote")
+    return about
 
 
 def _check_results(functions: Sequence[Mapping[str, Any]]) -> None:
@@ -137,25 +144,41 @@ def _write_zip(
             entry = zipfile.ZipInfo(file, _WHEN)
             entry.external_attr = (0o755 if file.endswith(".so") else 0o644) << 16
             archive.writestr(entry, data, zipfile.ZIP_DEFLATED)
-    write_file(path, zipped.getvalue())
+    write_files(path.parent, {path.name: zipped.getvalue()})
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """The whole file or none: it is renamed into place, unless a pipe or a device is there, which
-    stays and is written to."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        path.write_bytes(data)
-        return
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """All files, or none where one cannot be written: an older library stays whole.
+
+    They are renamed into place, as a process may have the older ones in its memory; but a pipe or
+    a device in a place stays, and is written to.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    parts: dict[Path, Path] = {}
     try:
-        with open(temporary, "xb") as file:  # who may read it, umask says
-            file.write(data)
-        mode = temporary.stat().st_mode
-        temporary.chmod(mode | (mode & 0o444) >> 2 if path.suffix == ".so" else mode)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+        for name, data in files.items():
+            path = folder / name
+            if path.exists() and not path.is_file() and not path.is_dir():
+                path.write_bytes(data)
+            else:
+                parts[path] = path.with_name(f".{name}.{uuid.uuid4().hex}.part")
+                _write_part(parts[path], data, is_library=path.suffix == ".so")
+        for path, part in parts.items():
+            os.replace(part, path)
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(folder)  # a write that fails does not say where
         raise
+    finally:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+
+
+def _write_part(path: Path, data: bytes, *, is_library: bool) -> None:
+    with open(path, "xb") as file:  # who may read it, umask says
+        file.write(data)
+    mode = path.stat().st_mode
+    path.chmod(mode | (mode & 0o444) >> 2 if is_library else mode)
 
 
 def _hash(data: bytes) -> str:

@@ -35,6 +35,9 @@ from .tensors import read_constants, read_variables
 from .view_steps import step_of
 
 SAVED, SAVED_VERSION, INDEX = "fusec saved functions", 1, "saved.json"
+_MOST_READS = 100  # of a folder that is exchanged all the time
+_START = 80  # bytes of an index, with its format
+_MOST_BYTES = 1 << 26  # of one constant result: a dtype may say any number of them an element
 _FIELDS = {"parameters": list, "fp": str, "signatures": list}
 _SIGNATURE = {"graph": int, "sha256": str, "beside": bool, "inputs": dict, "leaves": list,
               "outside": list, "result": dict, "outputs": list, "orders": list, "assumed": list}
@@ -65,15 +68,51 @@ def graph_file(number: int) -> str:
     return f"graph-{number}.json"
 
 
+def is_index(path: Path) -> bool:
+    """Whether a file begins as that of `fusec.save` does; one of another program has its name."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return json.dumps(SAVED).encode() in file.read(_START)
+
+
 def refused(path: Path, why: str) -> FusecError:
     """The error for a folder, or a file in it, that was not saved so."""
-    return user_error(ValueError, f"{path} cannot be loaded: {why}", None,
+    return user_error(ValueError, f"{path} cannot be loaded: {_shown(why)}", None,
                       "save the functions anew; nothing of the folder was run")
+
+
+def _shown(text: str) -> str:
+    """A text of a file, for a terminal: of its control characters only ends of lines."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def read_functions(folder: Path, types: Mapping[str, type]) -> ReadFolder:
     """See the module.  Raises ``ValueError`` for a folder that is damaged or none of ours, and
-    ``FileNotFoundError`` where there is none."""
+    ``FileNotFoundError`` where there is none.
+
+    Where a save exchanges the folder meanwhile, of which files of both would be read, it is read
+    again.
+    """
+    for _ in range(_MOST_READS):
+        before = _identity(folder)
+        try:
+            return _read(folder, types)
+        except (FusecError, OSError):
+            if _identity(folder) == before:
+                raise
+    return _read(folder, types)
+
+
+def _identity(folder: Path) -> tuple[int, ...]:
+    try:
+        found = folder.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _read(folder: Path, types: Mapping[str, type]) -> ReadFolder:
     path = folder / INDEX
     if not path.is_file():
         raise user_error(FileNotFoundError, f"there are no saved functions at {folder}", None,
@@ -111,12 +150,12 @@ def _index(path: Path) -> Any:
         raise refused(path, f"it is no JSON: {str(error)[:200]}") from None
     if not isinstance(index, dict) or index.get("format") != SAVED:
         raise refused(path, f"its format is not {SAVED!r}")
-    version = index.get("version")
+    version, writer = index.get("version"), _shown(str(index.get("fusec"))[:40])
     if type(version) is int and version > SAVED_VERSION:
         raise user_error(
             ValueError, f"{path.parent} was saved by a newer fusec", None,
             "load it with that version, or save it with this one",
-            values=[("its format", f"{version}, of fusec {str(index.get('fusec'))[:40]}"),
+            values=[("its format", f"{str(version)[:20]}, of fusec {writer}"),
                     ("read here", f"up to {SAVED_VERSION}, by fusec " + str(version_of("fusec")))])
     if type(version) is not int or version < 1 or not _has(index, {
             "format": str, "version": int, "fusec": str, "functions": dict, "variables": dict,
@@ -207,7 +246,7 @@ class _Reader:
     def _graph(self) -> Any:
         path = self.folder / graph_file(self.row["graph"])
         if not path.is_file():
-            raise refused(path, "it is missing")
+            raise refused(path, "it is no ordinary file" if path.exists() else "it is missing")
         text = files.read_bytes(path, refused)
         if hashlib.sha256(text).hexdigest() != self.row["sha256"]:
             raise refused(path, "it is not what was saved (SHA-256)")
@@ -275,7 +314,10 @@ class _Reader:
         """A constant result that is an array."""
         self._require(type(form) is list and len(form) == 2, f"{str(form)[:60]} is no array")
         try:
-            return np.array(plain_value(form[1]), np.dtype(str(form[0])))
+            value, dtype = plain_value(form[1]), np.dtype(str(form[0]))
+            self._require(np.array(value, object).size * dtype.itemsize <= _MOST_BYTES,
+                          f"{dtype!s:.60} is too long")
+            return np.array(value, dtype)
         except (TypeError, ValueError, OverflowError) as error:
             raise NotPlainError(f"an array: {error}") from None
 
@@ -299,4 +341,4 @@ class _Reader:
         return tuple(form)
 
 
-__all__ = ["read_functions"]
+__all__ = ["is_index", "read_functions"]

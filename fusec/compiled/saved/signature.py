@@ -29,6 +29,7 @@ from .structures import SavedStructureError, StructureReader
 from .view_steps import SavedStep, with_views
 
 _ARGUMENT = re.compile(r"^\[(0|1)\]\[(\d+|'\w+')\]")  # of (args, kwargs)
+_MOST_SHOWN = 8  # conditions on sizes, in one text
 MOST_SIZES = 64  # combinations of sizes of which the graphs are kept
 
 
@@ -77,6 +78,12 @@ class AdmittedGraph(NamedTuple):
     saved: int
     outputs: tuple[SavedOutput, ...]
     made: dict[Computed, np.ndarray]
+
+
+class _Shown(str):
+    """A text that stands in a container as it is."""
+
+    __repr__ = str.__str__
 
 
 @dataclass(eq=False)
@@ -249,9 +256,26 @@ class SavedSignature:
         return tuple(o.value for o in self.outside if isinstance(o.value, Variable))
 
     def __str__(self) -> str:
-        args, kwargs = self.structured_inputs
+        args, kwargs = self.reader.tree(self.inputs, lambda number: self._shown(
+            self.leaves[number]))
         parts = [*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())]
-        return f"{self.name}({', '.join(parts)})"
+        return f"{self.name}({', '.join(parts)}){self._conditions()}"
+
+    def _shown(self, leaf: int | StaticArgument) -> Any:
+        """An argument in a text: open sizes have names, and numbers their type."""
+        if isinstance(leaf, StaticArgument):
+            return leaf.value
+        type_ = self.types[leaf]
+        return _Shown(f"TensorSpec([{', '.join(map(str, type_.shape))}], {type_.dtype})"
+                      if type_.kind == "array" else _worded(type_))
+
+    def _conditions(self) -> str:
+        """What holds for its open sizes."""
+        names = ", ".join(sorted(self.symbols))
+        asked = dict.fromkeys(map(str, self.read.assumed))
+        conditions = [*([f"{names} >= {LEAST_ARGUMENT}"] if names else []), *asked]
+        more = f" and {len(conditions) - _MOST_SHOWN} more" if len(conditions) > _MOST_SHOWN else ""
+        return " where " * bool(conditions) + " and ".join(conditions[:_MOST_SHOWN]) + more
 
     __repr__ = __str__
 

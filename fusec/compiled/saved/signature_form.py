@@ -12,7 +12,7 @@ from fusec.compiled.concrete_function import ConcreteFunction
 from fusec.compiled.sizes.dynamic_function import OpenFunction
 from fusec.compiled.tracing_compiler import TracingCompiler
 from fusec.errors import FusecError, UnsupportedError, unsupported
-from fusec.ir.graph import Graph
+from fusec.ir.graph import Graph, Node
 from fusec.ir.sizes.computed_forms import NoFormError, computed_form
 from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.dynamic_sizes import Assumption, open_sizes, unbound_sizes
@@ -131,12 +131,28 @@ def _check_calls(concrete: Concrete, graph: Graph) -> None:
         for value in node.attrs.values():
             if isinstance(value, str) and type(value) is not str:
                 raise UnsupportedError(
-                    f"{concrete.name} cannot be saved: it calls {str(value)!r}, an object of this "
-                    "program", loc=node.loc, values=[("signature", concrete.signature)],
+                    f"{concrete.name} cannot be saved: it calls {_object_of(node)}, which only "
+                    "this program has", loc=node.loc, values=[("signature", concrete.signature)],
                     cure="draw with fusec.random, print after the call, and write functions of "
                     "elements with NumPy's")
         for inner in node.graphs:
             _check_calls(concrete, inner)
+
+
+_GENERATOR = "a random generator"
+_OBJECTS = {"draw": _GENERATOR, "change": _GENERATOR, "make": _GENERATOR, "print": "fusec.print",
+            "warn": "warnings.warn"}
+
+
+def _object_of(node: Node) -> str:
+    """The words for what a node calls."""
+    if node.op == "ScalarCall":
+        return "a function of fusec.vectorize"
+    if node.op != "HostCall":
+        return node.op
+    called = f"{node.attrs['target']}.{node.attrs['method']}"
+    kind = _OBJECTS.get(node.attrs["action"], called)
+    return f"{kind} ({called})" if kind is _GENERATOR else kind
 
 
 def _nodes(form: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -329,7 +329,7 @@ def differs_in_sizes(call: FlatCall, earlier: FlatCall) -> bool:
 
 def _arguments(call: FlatCall) -> SymbolicArguments | None:
     return None if call.separate is not None else symbolic_arguments(
-        trace_key(call), call.needed)
+        trace_key(call), call.needed, opens_empty=call.opens_empty)
 
 
 def _seen_as(call: FlatCall, earlier: FlatCall) -> SymbolicArguments | None:

@@ -25,7 +25,7 @@ MAKERS: tuple[Callable[..., Any], ...] = (
     np.hanning, np.hamming, np.blackman, np.bartlett, np.kaiser, np.fft.fftfreq, np.fft.rfftfreq,
     np.tril_indices, np.triu_indices, np.diag_indices,
 )
-MOST_DEPTH, MOST_ELEMENTS = 32, 1 << 31
+MOST_DEPTH, MOST_ELEMENTS, MOST_BITS = 32, 1 << 31, 1 << 14
 
 
 class NamedCall:
@@ -54,11 +54,19 @@ def tuple_of(*items: Any) -> tuple[Any, ...]:
     return items
 
 
+def power_of(base: Any, exponent: Any) -> Any:
+    """A power that is no endless integer, whatever a file says."""
+    if isinstance(base, int) and isinstance(exponent, int) and (
+            exponent * base.bit_length() > MOST_BITS):
+        raise NoFormError(f"{base}**{exponent} is too large")
+    return base ** exponent
+
+
 _OWN = {"part": part_of, "size": size_of_axis, "tuple": tuple_of}
 _HOMES: dict[str, tuple[Any, str]] = {
     "operator": (operator, "add sub mul truediv floordiv mod neg pos abs eq ne lt le index"),
     "builtins": (builtins, "abs min max int float bool round"),
-    "math": (math, "sqrt floor ceil exp log log2 log10 sin cos pi"),
+    "math": (math, "sqrt pow floor ceil exp log log2 log10 sin cos pi"),
     "numpy": (np, "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 "
               "float64 complex64 complex128 add subtract multiply true_divide divide floor_divide "
               "remainder maximum minimum sqrt exp log log2 log10 sin cos floor ceil square "
@@ -68,7 +76,9 @@ _BY_NAME: dict[str, Any] = _OWN | {
     f"{home}.{name}": getattr(module, name)
     for home, (module, names) in _HOMES.items() for name in names.split()}
 _ARRAYS = {f"{maker.__module__}.{maker.__name__}": maker for maker in MAKERS}
-_NAMES = {id(fn): name for name, fn in {**_BY_NAME, **_ARRAYS}.items()}
+_BY_NAME["operator.pow"] = power_of
+_NAMES = {id(fn): name for name, fn in {
+    **_BY_NAME, **_ARRAYS}.items()} | {id(operator.pow): "operator.pow"}
 
 
 class NoFormError(ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -13,13 +14,22 @@ from .bounds import bounds
 from .dims import maximum, minimum
 from .polynomials import Size
 
+MOST_EXPONENT = 8  # of a power of a size: none that is beyond all floats
+
+
+def _power(base: Size, exponent: Size) -> Size | None:
+    """A product of sizes; None for powers that are none."""
+    return functools.reduce(operator.mul, [base] * exponent) if (
+        type(exponent) is int and 0 < exponent <= MOST_EXPONENT) else None
+
+
 DIM_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     **{fn: fn for fn in (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
                          operator.neg, operator.pos, operator.abs)},
     np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
     np.int64: operator.pos, np.maximum: maximum, np.minimum: minimum,
     abs: operator.abs, min: minimum, max: maximum, int: operator.pos, round: operator.pos,
-    operator.index: operator.pos,
+    operator.index: operator.pos, operator.pow: _power,
 }
 RING = frozenset({operator.add, operator.sub, operator.mul})
 DIVISIONS = (operator.floordiv, operator.mod, operator.truediv)
@@ -29,8 +39,16 @@ TOTAL = frozenset([*DIVISIONS, operator.add, operator.sub, operator.mul, operato
                    np.sqrt, np.sin, np.cos])
 
 
-def is_total(fn: Callable[..., Any], sizes: Sequence[Size | None]) -> bool:
-    """Whether it has a value for all operands: ``sizes`` are those that are sizes."""
+def is_total(
+    fn: Callable[..., Any], sizes: Sequence[Size | None], args: Sequence[Any] = ()
+) -> bool:
+    """Whether it has a value for all operands ``args``: ``sizes`` are those that are sizes."""
+    if fn in (operator.pow, math.pow):
+        if not args or sizes[0] is None or type(args[1]) not in (int, float):
+            return False
+        low, _ = bounds(sizes[0])
+        is_product = fn is operator.pow and type(args[1]) is int and args[1] > 0
+        return abs(args[1]) <= MOST_EXPONENT and (is_product or (low is not None and low >= 1))
     if fn is math.sqrt and sizes[0] is not None:
         low, _ = bounds(sizes[0])
         return low is not None and low >= 0

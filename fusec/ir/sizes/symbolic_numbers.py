@@ -366,7 +366,7 @@ def _applied(sizes: Sizes | None, fn: Callable[..., Any], args: tuple[Any, ...])
     if fn in (min, max) and len({type(_number(x)) for x in args}) > 1:
         return fn(*args)  # one of them, with its type: the comparisons are asked
     whole = [dim_of(x) for x in args]
-    hint = fn(*map(_number, args)) if is_total(fn, whole) else _attempted(sizes, fn, args)
+    hint = fn(*map(_number, args)) if is_total(fn, whole, args) else _attempted(sizes, fn, args)
     if not is_plain_number(hint):
         return fn(*map(_pinned, args))
     if fn in DIM_FUNCTIONS and None not in whole and type(hint) in (int, np.int64):
@@ -374,8 +374,9 @@ def _applied(sizes: Sizes | None, fn: Callable[..., Any], args: tuple[Any, ...])
             DIM_FUNCTIONS[fn](*whole))
         if type(result) is int:
             return type(hint)(result)
-        return Symbolic(sizes, hint, result if type(hint) is int else Computed(
-            np.int64, (result,)))
+        if result is not None:
+            return Symbolic(sizes, hint, result if type(hint) is int else Computed(
+                np.int64, (result,)))
     return Symbolic(sizes, hint, Computed(fn, tuple(map(stored, args))))
 
 

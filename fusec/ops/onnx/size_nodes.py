@@ -23,10 +23,11 @@ _COMPARED: dict[Callable[..., Any], str] = {
 F64 = np.dtype(np.float64)
 _REAL: dict[Callable[..., Any], str] = {  # with a float among the operands, or as the result
     operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul", operator.neg: "Neg",
-    operator.truediv: "Div", np.true_divide: "Div", np.sqrt: "Sqrt", math.sqrt: "Sqrt",
+    operator.truediv: "Div", np.true_divide: "Div", operator.pow: "Pow", math.pow: "Pow",
+    np.sqrt: "Sqrt", math.sqrt: "Sqrt",
 }
 _CASTS = (float, np.float64)
-_ALWAYS_REAL = (*_CASTS, np.sqrt, math.sqrt, operator.truediv, np.true_divide)
+_ALWAYS_REAL = (*_CASTS, math.pow, np.sqrt, math.sqrt, operator.truediv, np.true_divide)
 
 
 def size_name(nodes: OnnxNodes, size: Size, symbol: Callable[[str], str]) -> str:
@@ -96,6 +97,8 @@ def _is_real(x: Any) -> bool:
     """Whether it is a float64."""
     if type(x) is not Computed:
         return type(x) is float
+    if x.fn is operator.pow and type(x.args[1]) is int:
+        return bool(x.args[1] < 0)  # as Python has it
     return x.fn in _ALWAYS_REAL or (x.fn in _REAL and any(map(_is_real, x.args)))
 
 

@@ -38,6 +38,7 @@ class FlatCall:
     ``symbolic``: in a trace for more sizes than the call's, the shapes of its arrays.
     ``varying``: the names of attributes whose numbers are inputs of the trace.
     ``placing``: see `fusec.trace.call.placement_settings`.
+    ``opens_empty``: arrays without elements have symbols for their other sizes, too.
     """
 
     leaves: tuple[Leaf, ...]
@@ -51,6 +52,7 @@ class FlatCall:
     symbolic: OpenArguments | None = None
     varying: frozenset[str] = frozenset()
     placing: Placing | None = None
+    opens_empty: bool = False
 
 
 def leaf_getter(

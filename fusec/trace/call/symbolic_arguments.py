@@ -106,14 +106,18 @@ class _Symbols:
         return self.named("stride", count), itemsize if stride > 0 else -itemsize
 
 
-def symbolic_arguments(key: tuple, ints: Collection[int] = ()) -> SymbolicArguments | None:
-    """The arguments of a call with this key, which needs these ints; None where arrays overlap."""
+def symbolic_arguments(
+    key: tuple, ints: Collection[int] = (), *, opens_empty: bool = False
+) -> SymbolicArguments | None:
+    """The arguments of a call with this key, which needs these ints; None where arrays overlap.
+    Arrays without elements are known as they are, unless ``opens_empty``."""
     symbols = _Symbols()
     parts: list[tuple] = []
     for position, part in enumerate(key[1:]):
         if position in ints and part[0] is int and LEAST_ARGUMENT <= part[-1] < MOST_ARGUMENT:
             parts.append((INT, symbols.new(part[1])))
-        elif not isinstance(part[0], np.dtype) or 0 in part[1]:
+        elif not isinstance(part[0], np.dtype) or (
+                0 in part[1] and not opens_empty):
             parts.append(part)
         elif len(part) > _ARRAY_PART:
             return None
