@@ -82,6 +82,9 @@ def _jitted(options: dict[str, Any], fn: Callable[..., Any]) -> Function:
     if isinstance(fn, Function):
         if options == _DEFAULTS:
             return fn
+        if hasattr(fn._fn, "__fusec_made_by__") and "like" not in options:
+            with short_errors:
+                return type(fn)(fn.python_function, **options)
         fn = fn.python_function
     with short_errors:
         _check_compilable(fn)

@@ -57,7 +57,7 @@ def reduced(function: Jitted) -> tuple[Any, ...]:
     fn = function._fn
     made_by: tuple[Any, ...] | None = getattr(fn, _MADE_BY, None)
     if made_by is not None:  # a derivative, which is made of its function where that arrives
-        return made_by
+        return _made_again, (*made_by, function.options)
     module, name = str(getattr(fn, "__module__", "")), str(getattr(fn, "__qualname__", ""))
     is_named = _target_of(module, name) is function
     if is_named and module not in _MAIN:
@@ -75,6 +75,11 @@ def reduced(function: Jitted) -> tuple[Any, ...]:
             f"install cloudpickle, with which it goes by value")
     home = (module, name, code_mark(fn)) if is_named else None
     return _arrived, (type(function), home, *by_value)
+
+
+def _made_again(make: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    made = make(*args)
+    return made if made.options == options else type(made)(made.python_function, **options)
 
 
 def _by_value(function: Jitted) -> tuple[bytes, bool] | None:
@@ -211,7 +216,8 @@ def tokenized(function: Jitted) -> Any:
     fn: Any = function.python_function
     made_by = getattr(fn, _MADE_BY, None)
     if made_by is not None:
-        return made_by[0].__qualname__, *map(_token, made_by[1])
+        options = repr(sorted(function.options.items()))
+        return made_by[0].__qualname__, options, *map(_token, made_by[1])
     plain = getattr(fn, "__func__", fn)
     name = f"{getattr(plain, '__module__', '')}.{getattr(plain, '__qualname__', '')}"
     head = "fusec.jit", name, code_mark(plain), repr(sorted(function.options.items()))

@@ -14,6 +14,7 @@ from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder, get
 from fusec.ops.batching import AloneError, InGraph, LaneSite, described
 from fusec.ops.batching.diagonals import numbers_of
+from fusec.ops.calls.users_names import text_at
 
 from .given_rules import batched_rule
 from .lane_loops import LaneIteration
@@ -158,8 +159,9 @@ class _Batching:
 
     def _check_size(self, value: Value) -> None:
         if self.stages.symbols.intersection(symbols_of(value.shape)):
+            what = text_at(value.node.loc) or described(value.node)
             raise unsupported(
-                f"{described(value.node)} in a function that fusec.vmap calls, where a lane's data "
-                "decide the size of what it returns", loc=value.node.loc,
+                f"{what} in a function that fusec.vmap calls, where a lane's data decide the size "
+                "of what it returns", loc=value.node.loc,
                 cure="return an array of a size that is the same in each lane (the values and how "
                      "many of them count, say), or a sum")

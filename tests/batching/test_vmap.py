@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -84,6 +85,28 @@ def test_jit_either_way_round() -> None:
     outside = fusec.jit(lambda x: fusec.vmap(lambda a: np.sin(a).sum())(x) + 1)
     np.testing.assert_allclose(inside(X), want)
     np.testing.assert_allclose(outside(X), want)
+
+
+def rounded(x: Any, n: Any) -> Any:
+    return np.round(x, n)
+
+
+def test_jit_of_it_with_options() -> None:
+    """A derivative, or lanes, had no parameters to name; pickled, they have their options."""
+    lanes = fusec.jit(fusec.vmap(rounded, (0, None)), static=("n",))
+    for n in (1, 2):
+        np.testing.assert_array_equal(lanes(X, n), np.round(X, n))
+    assert len(lanes.traces) == 2
+    again = pickle.loads(pickle.dumps(lanes))
+    assert again.options == lanes.options and type(again) is type(lanes)
+    np.testing.assert_array_equal(again(X, 1), np.round(X, 1))
+    slopes = fusec.jit(fusec.grad(lambda x, n: (x**n).sum()), static=("n",))
+    np.testing.assert_allclose(slopes(V, 3), 3 * V**2)
+    with pytest.raises(IndexError) as caught:
+        fusec.jit(fusec.vmap(lambda i: V[i]), fp="strict")(np.array([0, 5]))
+    assert "in lane 1" in caught.value.__notes__
+    with pytest.raises(ValueError, match="static='k' names no parameter"):
+        fusec.jit(fusec.vmap(rounded), static=("k",))
 
 
 def loss(w: Any, x: Any, t: Any) -> Any:
@@ -186,7 +209,7 @@ def assigns(x: Any) -> Any:
 @pytest.mark.parametrize("f, args, axes, texts", [
     (writes_shared, (X, V), (0, None), ["v, which is the same in each lane", "v[0] = x[0]",
                                               "v:     f64[3]", "lanes: "]),
-    (counts, (X,), 0, ["outer variables"]),
+    (counts, (X,), 0, ["global COUNTED,", "COUNTED = x"]),
     (assigns, (X,), 0, ["older than its call"]),
     (lambda x: x + np.random.rand(), (X,), 0, ["rand", "fusec.random"]),
     (lambda x: np.nonzero(x > 0)[0], (X,), 0, ["np.nonzero", "decide the size"]),

@@ -307,3 +307,11 @@ def test_slices_by_sizes_of_other_arrays() -> None:
 
     check(padded, np.array([0.25, -1.5, 2.5, 0.75, -0.125]))
     check(lambda x, p: x[:len(x[p[0]:p[1]])].sum(), np.arange(5.0), np.array([1, 3]))
+
+
+@pytest.mark.parametrize("ddof", [0.0, 1.0, 1.5, -0.5, 2])
+@pytest.mark.parametrize("function", [np.std, np.var])
+def test_degrees_of_freedom_as_floats(function: Any, ddof: float) -> None:
+    """A float took sizes of data for numbers of its own kind: an internal error."""
+    for dtype in (np.float64, np.float32):
+        check(lambda x: function(x[x > 2], ddof=ddof), np.arange(7.0).astype(dtype))

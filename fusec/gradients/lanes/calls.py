@@ -7,7 +7,7 @@ from typing import Any
 
 from fusec.core.records import dataclass
 from fusec.errors import unsupported, user_error
-from fusec.ir import Node, TensorType, Value
+from fusec.ir import Loc, Node, TensorType, Value
 from fusec.ir.graph import new_id
 from fusec.ir.sizes.dims import Size
 from fusec.ops import get
@@ -16,7 +16,9 @@ from fusec.ops.calls.index_checks import may_raise_unread
 from fusec.passes.batching import Batched, batch
 from fusec.trace.choice.optional_values import assuming, bound, settled
 from fusec.trace.choice.regions import TraceRegion, captures, placeholder
+from fusec.trace.facts.origins import LANE
 from fusec.trace.facts.trees import flattened
+from fusec.trace.guards.places import OuterPlace, Places
 from fusec.trace.operands.index_uses import lost_checks, note_checked
 from fusec.trace.operands.operands import as_traced
 from fusec.trace.places.cells import CellVariables
@@ -40,6 +42,7 @@ class LaneArgument:
     axis: int = 0
     one: Value | None = None
     inside: Any = None
+    written_at: Loc | None = None
 
     @property
     def is_written(self) -> bool:
@@ -101,7 +104,8 @@ class LaneCall:
     def _stand_in(self, argument: LaneArgument) -> None:
         shape = [n for d, n in enumerate(argument.given.type.shape) if d != argument.axis]
         type_ = TensorType(argument.given.dtype, tuple(shape), "array" if shape else "scalar")
-        argument.one = placeholder(self.trace, type_, "lane")
+        argument.one = placeholder(
+            self.trace, type_, "lane", argument.leaf.path, LANE)
 
     def inside(self) -> list[Any]:
         """The leaves of the arguments of one lane."""
@@ -116,20 +120,24 @@ class LaneCall:
         """The leaves of what ``call`` returns for the leaves of one lane, and their structure."""
         trace, region = self.trace, self.region
         hooks: Any = trace.hooks
-        where, variables = hooks.where, CellVariables(trace, ())
+        where, variables, places = hooks.where, CellVariables(trace, ()), trace.part(Places)
         before = variables.read()
 
         def one_lane() -> Any:
             return call(self.inside())
 
         try:
-            with assuming(trace), hooks.effects.region(one_lane):
+            with assuming(trace), hooks.effects.lanes(self.name, one_lane):
                 result = settled(trace, bound(trace, one_lane()))
                 leaves, structure = flattened(result)
-                leaves = [x if self._is_none(x) else as_traced(trace, x) for x in leaves]
-            self._check_state(variables.differ_from(before))
+                leaves = [None if x is None else self._result_leaf(x) for x in leaves]
+            places.forget(region.start)
+            self._check_state([places.by_title[x] for x in variables.differ_from(before)])
             values = [x.value for x in leaves if x is not None]
-            values += [x.inside.storage.value for x in self.arguments if x.is_written]
+            for x in self.arguments:
+                if x.is_written:
+                    values.append(x.inside.storage.value)
+                    x.written_at = region.written_at(x.inside.storage)
             effects = self._effects(values)
         finally:
             variables.restore(before)
@@ -139,13 +147,16 @@ class LaneCall:
         self._batch(values, effects)
         return leaves, structure
 
-    def _is_none(self, leaf: Any) -> bool:
-        if isinstance(leaf, str):
-            raise user_error(TypeError, f"{self.name} of a function that returns a text",
-                             self.trace.loc, "return arrays and numbers")
-        return leaf is None
+    def _result_leaf(self, leaf: Any) -> TracedArray:
+        what = "text" if isinstance(leaf, str) else type(leaf).__name__
+        try:
+            return as_traced(self.trace, leaf)
+        except TypeError:
+            raise user_error(
+                TypeError, f"{self.name} of a function that returns a {what}", self.trace.loc,
+                "return arrays and numbers, or tuples, lists and dicts of these") from None
 
-    def _check_state(self, is_rebound: bool) -> None:
+    def _check_state(self, bound: Sequence[OuterPlace]) -> None:
         """Raise where the function has changed what is not its own."""
         for storage, value in self.region.written().items():
             node = value.node
@@ -158,13 +169,15 @@ class LaneCall:
             what = f"{named[0][0]}, which is the same in each lane" if named else (
                 "an array that is older than its call")
             raise unsupported(
-                f"a function of {self.name} that writes to {what},", loc=node.loc,
+                f"a function of {self.name} that writes to {what},",
+                loc=self.region.written_at(storage),
                 cure="give it an axis in in_axes, or write to a copy of it" if named else _STATE,
                 values=[*named[:1], ("lanes", self.lanes)] if named else ())
-        if is_rebound:
+        for place in bound:
+            loc = self.trace.part(Places).assigned_at.get(place.title)
             raise unsupported(
-                f"a function of {self.name} that assigns to attributes or outer variables",
-                loc=self.trace.loc, cure=_STATE)
+                f"a function of {self.name} that changes {place.title}, which lanes share,",
+                loc=loc or self.trace.world.outer_names.assigned_at(place), cure=_STATE)
 
     def _effects(self, values: Sequence[Value]) -> list[Node]:
         """The nodes that must run, whatever is read."""
@@ -207,7 +220,7 @@ class LaneCall:
             if others or any(root.value in read for root in own):
                 raise unsupported(
                     f"a function of {self.name} that writes to {x.leaf.path} and has the same "
-                    "memory by another name", loc=self.trace.loc,
+                    "memory by another name", loc=x.written_at,
                     cure="pass a copy for one of the two")
 
     def _write_back(self) -> None:

@@ -2,12 +2,13 @@
 
 Operations are done for all lanes, one after the other, so the first that fails may do so in a later
 lane than the next one would, and a call of a library does not say in which.  Then parts of the
-lanes are called by themselves.
+lanes are called by themselves.  Which of its exceptions the lane raises first Python says.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from fusec.errors import RAISED
 from fusec.trace.facts.trees import flattened
 
 from .axes import AxisLeaf, of_arguments
+from .plain_lane import plain_error
 
 _NOTE = re.compile(r"in lane (\d+)")
 
@@ -33,12 +35,19 @@ class LaneFunction(Function):
             raise
 
     def _raise_first(self, error: Exception, args: Any, kwargs: Any) -> None:
-        """Raise what the first lane that fails does, unless that is this one or is not found."""
-        if _lanes_of(error) == [0] or not _is_of_a_lane(error):
+        """Raise what the first lane that fails does, unless that is not found."""
+        lanes = self._lanes(args, kwargs) if _is_of_a_lane(error) else None
+        found = self._within(lanes, error) if lanes is not None and lanes.count else None
+        if lanes is None or found is None:
             return
-        lanes = self._lanes(args, kwargs)
-        first = self._within(lanes, error) if lanes is not None and lanes.count else None
-        if first is not None and first is not error:
+        lane, first = found
+        plain = plain_error(lanes.f, *lanes.one(lane))
+        if plain is None:
+            _number(first, lane)
+        else:
+            first = plain
+            first.add_note(f"in lane {lane}")
+        if first is not error:
             raise first from None
 
     def _lanes(self, args: Any, kwargs: Any) -> _Lanes | None:
@@ -49,32 +58,34 @@ class LaneFunction(Function):
         if axis_size is not None or any(
                 x.axis is not None and not isinstance(x.leaf, np.ndarray) for x in leaves):
             return None
-        return _Lanes(leaves, flattened((args, kwargs))[1])
+        return _Lanes(f, leaves, flattened((args, kwargs))[1])
 
-    def _within(self, lanes: _Lanes, error: Exception) -> Exception | None:
-        """What the first lane raises, where all together raise ``error``; None where no lane does.
+    def _within(self, lanes: _Lanes, error: Exception) -> tuple[int, Exception] | None:
+        """The first lane that raises, and what, where all together raise ``error``; None where no
+        lane does.
 
-        Those before ``start`` do not fail, and those up to ``stop`` raise ``error``.
+        Those before ``start`` do not fail, and those up to ``stop`` raise ``error``, which says in
+        which lane, or does not: of lanes in lanes the number may be an inner one.
         """
         start, stop = 0, lanes.count
-        while _is_of_a_lane(error):
+        while stop - start > 1:
             numbers = _lanes_of(error)
-            if numbers == [0] or stop - start == 1:
-                return _numbered(error, start)
-            if numbers and numbers[0] >= stop - start:  # of lanes in a lane
+            said = numbers[-1] if numbers and numbers[-1] < stop - start else None
+            middle = start + ((stop - start) // 2 if said is None else said)
+            found = self._error(lanes, start, middle) if middle > start else None
+            if found is not None:
+                stop, error = middle, found
+                continue
+            if said is not None:
+                found = self._error(lanes, middle, middle + 1)
+                if found is not None:
+                    return middle, found
+                middle += 1
+            found = self._error(lanes, middle, stop) if middle < stop else None
+            if found is None:
                 return None
-            middle = start + (numbers[0] if numbers else (stop - start) // 2)
-            before = self._error(lanes, start, middle)
-            if before is None and numbers:
-                return _numbered(error, middle)
-            if before is None:
-                start, before = middle, self._error(lanes, middle, stop)
-            else:
-                stop = middle
-            if before is None:
-                return None
-            error = before
-        return None
+            start, error = middle, found
+        return start, error
 
     def _error(self, lanes: _Lanes, start: int, stop: int) -> Exception | None:
         args, kwargs = lanes.part(start, stop)
@@ -87,8 +98,9 @@ class LaneFunction(Function):
 
 @dataclass
 class _Lanes:
-    """Arguments of all lanes."""
+    """The function of one lane, and arguments of all."""
 
+    f: Callable[..., Any]
     leaves: list[AxisLeaf]
     structure: Any
 
@@ -102,22 +114,27 @@ class _Lanes:
             x.leaf if x.axis is None else np.take(x.leaf, np.arange(start, stop), x.axis)
             for x in self.leaves])
 
+    def one(self, lane: int) -> Any:
+        """Those of one lane, as the function has them."""
+        return self.structure.unflatten([
+            x.leaf if x.axis is None else np.take(x.leaf, lane, x.axis) for x in self.leaves])
+
 
 def _is_of_a_lane(error: Exception) -> bool:
-    """Whether compiled code raised it, and not for a lane in a lane."""
-    notes = getattr(error, "__notes__", ())
-    return len(_lanes_of(error)) < 2 and any(
-        note.startswith(RAISED) or _NOTE.fullmatch(note) for note in notes)
+    """Whether compiled code raised it."""
+    return any(note.startswith(RAISED) or _NOTE.fullmatch(note)
+               for note in getattr(error, "__notes__", ()))
 
 
 def _lanes_of(error: Exception) -> list[int]:
-    """The lanes that its notes name: several for a lane in a lane."""
+    """The lanes that its notes name: several for a lane in a lane, the innermost first."""
     found = [_NOTE.fullmatch(note) for note in getattr(error, "__notes__", ())]
     return [int(match[1]) for match in found if match is not None]
 
 
-def _numbered(error: Exception, lane: int) -> Exception:
-    """With a note that names this lane."""
-    kept = [note for note in getattr(error, "__notes__", ()) if not _NOTE.fullmatch(note)]
-    error.__notes__ = [*kept, f"in lane {lane}"]
-    return error
+def _number(error: Exception, lane: int) -> None:
+    """Let the last note of a lane by itself name its number among all."""
+    notes = list(getattr(error, "__notes__", ()))
+    if notes and notes[-1] == "in lane 0":
+        notes.pop()
+    error.__notes__ = [*notes, f"in lane {lane}"]

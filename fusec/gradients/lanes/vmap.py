@@ -10,7 +10,8 @@ from fusec.dispatch.function import Function
 from fusec.errors import user_error
 from fusec.gradients.point import called
 from fusec.gradients.transformed_functions import check_callable, transformed
-from fusec.trace.facts.trees import flattened
+from fusec.trace.boundary.leftovers import check_containers
+from fusec.trace.facts.trees import flattened, flattened_in_order
 from fusec.trace.values.trace import Trace
 
 from .axes import Axes, check_axes, of_arguments, with_axes
@@ -79,8 +80,11 @@ def mapped_call(
     structure = flattened((args, kwargs))[1]
 
     def one_lane(inside: list[Any]) -> Any:
-        positional, named = structure.unflatten(inside)
-        return called(trace, f, positional, named)
+        own = positional, named = structure.unflatten(inside)
+        given = flattened_in_order(own)
+        result = called(trace, f, positional, named)
+        check_containers(trace, given, own)
+        return result
 
     found, results = lanes.run(one_lane)
     placed = with_axes(name, "out_axes", "the result", results.unflatten(found), out_axes,

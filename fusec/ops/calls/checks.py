@@ -30,6 +30,11 @@ _classes: dict[str, Any] = {}
 Description = tuple[Any, ...]  # the name of a class, arguments, and what else there is
 
 
+# What the classes' own ``__init__`` takes out of the arguments.
+_KEPT_APART: dict[type[BaseException], tuple[str, ...]] = {
+    OSError: ("filename", "filename2"), ImportError: ("name", "path"), NameError: ("name",)}
+
+
 def describe_error(error: BaseException) -> Description | None:
     """An exception as plain data, its class by name; None if its arguments are no plain data."""
     state = () if isinstance(error, FusecError) else tuple(_attributes(error))
@@ -44,8 +49,13 @@ def describe_error(error: BaseException) -> Description | None:
 
 
 def _attributes(error: BaseException) -> Iterator[tuple[str, Any]]:
-    """Its attributes besides its arguments, in slots as well (``axis`` of NumPy's `AxisError`)."""
+    """Its attributes besides its arguments, in slots as well (``axis`` of NumPy's `AxisError`,
+    ``filename``)."""
     yield from vars(error).items()
+    for builtin, names in _KEPT_APART.items():
+        if isinstance(error, builtin):
+            yield from ((name, getattr(error, name)) for name in names
+                        if getattr(error, name) is not None)
     for base in type(error).__mro__:
         for name, slot in vars(base).items():
             if type(slot) is MemberDescriptorType and base.__flags__ & _HEAP_TYPE:

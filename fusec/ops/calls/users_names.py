@@ -48,12 +48,12 @@ def operand_title(value: Value, reader: Node) -> str:
     if node.op == "Const":
         return "constant"
     is_other = not isinstance(node.loc, GradientLoc) and node.loc != reader.loc
-    text = _text_at(node.loc) if is_other else ""
+    text = text_at(node.loc) if is_other else ""
     name = value.name if value.index else node.name
     return f"{text} ({name})" if text else name
 
 
-def _text_at(loc: Loc | None) -> str:
+def text_at(loc: Loc | None) -> str:
     """The program's text at a place, where it is a short expression on one line."""
     if loc is None or not 0 <= loc.col < loc.end_col:
         return ""

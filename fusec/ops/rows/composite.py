@@ -18,9 +18,18 @@ from .reductions import _infer
 from .sizes import size_value
 
 
-def count_of(builder: Builder, x: Value, axes: Sequence[int], less: int = 0) -> Value:
+def count_of(builder: Builder, x: Value, axes: Sequence[int], less: float = 0) -> Value:
     """The number of reduced elements less ``less``, at least 0, in x's dtype."""
-    count = maximum(math.prod(x.shape[a] for a in axes) - less, 0)
+    size = math.prod(x.shape[a] for a in axes)
+    if float(less).is_integer():  # sizes that the run decides are ints
+        count = maximum(size - int(less), 0)
+    elif not isinstance(size, Dim):
+        count = max(size - less, 0)
+    else:
+        number = builder.cast(size_value(builder, size, [x]), np.dtype(np.float64))
+        rest = builder.emit("Sub", number, builder.const(np.float64(less)))
+        least = builder.emit("Maximum", rest, builder.const(np.float64(0)))
+        return builder.cast(least, x.dtype)
     if isinstance(count, Dim):
         return builder.cast(size_value(builder, count, [x]), x.dtype)
     return builder.const(applied(x.dtype.type, count))

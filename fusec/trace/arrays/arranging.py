@@ -16,6 +16,7 @@ from fusec.ir.sizes.symbolic_sizes import is_symbolic, plain
 from fusec.ops.shapes import broadcast, normalise_axis
 
 from ..facts.constant_values import constant_value, is_constant
+from ..facts.origins import AS_STATIC, way_out
 from ..guards.array_values import value_of
 from ..library.calls import call_by_name, call_library
 from ..operands import sizes
@@ -35,7 +36,8 @@ def static_number(trace: Trace, x: Any, what: str) -> int:
     decides."""
     if type(x) is TracedArray and value_of(trace, x.value) is None:
         raise unsupported(f"{what} that depends on data", loc=trace.loc,
-                          cure="make it a static argument: sizes of results must be known")
+                          cure=way_out(x.value, "give a number that the call shows" + AS_STATIC,
+                                       trace.feeds.outside))
     return _whole(x)
 
 

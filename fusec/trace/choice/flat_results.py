@@ -16,7 +16,9 @@ import numpy as np
 from fusec.ir.sizes.symbolic_sizes import is_symbolic, plain
 
 from ..facts.trees import flattened, flattened_in_order, in_order, mapped
-from ..values.array import TracedArray
+from ..operands.text_uses import texts_in
+from ..operands.texts import check_text
+from ..values.array import Markers, TracedArray
 from ..values.selected_arrays import Copied, Selected, has_views_of_some, sides_of
 from ..values.trace import Trace
 from .aliases import memory_of
@@ -30,6 +32,8 @@ def flat_results(trace: Trace, results: Any) -> tuple[list[Any], Any]:
     """The leaves of a trace's results and their structure, with every array that a result may
     be."""
     results = bound(trace, results)
+    if trace.part(Markers):
+        check_text(trace, *texts_in(results))  # keys and members of sets among them
     if trace.builder.is_symbolic:
         results = _with_plain_keys(results)
     leaves, structure = flattened_in_order(results)

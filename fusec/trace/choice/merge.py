@@ -217,6 +217,10 @@ def shown(x: Any) -> str:
         return f"[{parts}]" if type(x) is list else f"({parts}{',' * (len(x) == 1)})"
     if type(x) is dict:
         return "{" + ", ".join(f"{k!r}: {shown(v)}" for k, v in [*x.items()][:MOST_SHOWN]) + "}"
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        named = getattr(x, "__dict__", {}).items()
+        items = [*map(shown, x), *(f"{k}={shown(v)}" for k, v in named)]
+        return f"{type(x).__name__}({', '.join(items[:MOST_SHOWN])})"
     if type(x) is slice:
         return f"slice({shown(x.start)}, {shown(x.stop)}, {shown(x.step)})"
     if type(x) is np.ndarray:

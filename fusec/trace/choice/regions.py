@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fusec.ir import Graph, Node, TensorType, Value
+from fusec.ir import Graph, Loc, Node, TensorType, Value
 from fusec.ir.graph import new_id
 from fusec.ir.uses import use_counts
 from fusec.ir.walks import nodes_behind
 from fusec.ops.calls.index_checks import Use
 
+from ..facts.origins import INSIDE
 from ..values.storage import Storage
 from ..values.trace import Trace
 
@@ -41,9 +42,14 @@ class TraceRegion:
     def written(self) -> dict[Storage, Value]:
         """Older storages that the region wrote, with their values now."""
         return {
-            storage: storage.value for storage, _, _ in self.trace.record.journal[self.mark:]
+            storage: storage.value for storage, *_ in self.trace.record.journal[self.mark:]
             if storage.born < self.start
         }
+
+    def written_at(self, storage: Storage) -> Loc | None:
+        """The line of the region that wrote it last."""
+        return next((loc for one, _, _, loc in reversed(self.trace.record.journal[self.mark:])
+                     if one is storage), None)
 
     def take_checks(self) -> list[Node]:
         """The checks made in the region, no longer those of the region around it."""
@@ -61,15 +67,17 @@ class TraceRegion:
         """Take the region's writes to older storages back, and its uses of indices."""
         self.take_index_uses()
         journal = self.trace.record.journal
-        for storage, value, version in reversed(journal[self.mark:]):
+        for storage, value, version, _ in reversed(journal[self.mark:]):
             if storage.born < self.start:
                 storage.replace(value, version)
         del journal[self.mark:]
 
 
-def placeholder(trace: Trace, type_: TensorType, name: str) -> Value:
-    """A value that stands for a parameter of a sub-graph."""
-    node = Node("Input", (), (type_,), {"index": -1, "path": name, "type": type_},
+def placeholder(
+    trace: Trace, type_: TensorType, name: str, path: str = "", index: int = INSIDE
+) -> Value:
+    """A value that stands for a parameter of a sub-graph; ``path``: as the user reads of it."""
+    node = Node("Input", (), (type_,), {"index": index, "path": path or name, "type": type_},
                 name=trace.builder.namer.fresh(name), loc=trace.loc)
     return node.out()
 

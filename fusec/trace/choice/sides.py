@@ -6,7 +6,8 @@ run decides (`trace/values/selected_arrays.py`), or, where the graph cannot say 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from fusec.core.records import dataclass, field, replace
@@ -17,6 +18,7 @@ from ..facts.error_states import State
 from ..facts.layout import Strides
 from ..operands.perhaps_pythons import note_choice
 from ..operands.python_numbers import Intervals, hull, interval
+from ..operands.texts import one_of_texts
 from ..values.array import TracedArray, from_value
 from ..values.selected_arrays import MOST_CHOICES, Copied, Selected, depth, selected, sides_of
 from ..values.selected_arrays import roots as memory_of
@@ -58,11 +60,17 @@ class Side:
 
     def value_of(self, trace: Trace, x: Any) -> Value:
         """The value of a leaf at the end of this side."""
+        with self.at_its_end():
+            return leaf_value(trace, x)
+
+    @contextmanager
+    def at_its_end(self) -> Iterator[None]:
+        """Memory has the contents that it has there."""
         before = [(storage, storage.value, storage.version) for storage in self.written]
         for storage, value in self.written.items():
             storage.replace(value, storage.version)
         try:
-            return leaf_value(trace, x)
+            yield
         finally:
             for storage, old, version in before:
                 storage.replace(old, version)
@@ -103,7 +111,12 @@ class Pairs:
         """Objects made in a side, or between the two, were born later."""
         return self.done[0].region.start
 
-    def leaf(self, a: Any, b: Any) -> DecidedLeaf:
+    def leaf(self, a: Any, b: Any) -> DecidedLeaf | str:
+        if type(a) is type(b) is str and a and b:  # else its truth would be known
+            return one_of_texts(self.trace, a, b)
+        return self._leaf(a, b)
+
+    def _leaf(self, a: Any, b: Any) -> DecidedLeaf:
         a, b = (lifted(self.trace, x) for x in (a, b))
         for x in (a, b):
             if not (is_number(x) or is_traced(x)):
@@ -120,7 +133,7 @@ class Pairs:
         """A value that only one side computes; the other one gives something else, or zeros."""
         if elsewhere is None:
             elsewhere = zeros_like(self.trace, x)
-        return self.leaf(elsewhere, x) if side else self.leaf(x, elsewhere)
+        return self._leaf(elsewhere, x) if side else self._leaf(x, elsewhere)
 
     def _note_sharing(self) -> None:
         """Arrays made in a side that appear in several pairs are one array on that side only."""

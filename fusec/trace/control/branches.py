@@ -24,12 +24,15 @@ from ..choice.merge import Disagreement, cure_for_kind, last_line, merged, misfi
 from ..choice.optional_values import aligned, assuming, bound, settled
 from ..choice.records import HoldsItself, Opening, is_users_class, records_in
 from ..choice.regions import TraceRegion, captures, subgraph
+from ..choice.row_results import RowResults
 from ..choice.sides import Filling, Pairs, Side
 from ..guards.places import UNBOUND, Attribute, Places
 from ..operands.index_uses import lost_checks, note_inside
 from ..places.cells import CellVariables
 from ..places.container_contents import Tail
 from ..rewrite.definitions import RESULT
+from ..values.array import TracedArray
+from ..values.operations import OPERATIONS
 from ..values.storage import Storage
 from ..values.trace import Trace, assign
 from .raised_exceptions import as_checked, is_programs, state_now
@@ -64,6 +67,8 @@ def branch(
     joining = _joining(trace, sides, variables)
     states = {name: _merged_variable(test, name, sides, pairs, variables, name in read, joining)
               for name in variables.needed(needed)}
+    if trace.part(RowResults).has(then.__code__):
+        _make_arrays(trace, sides)
     result = _merged_result(sides, pairs, joining)
     storages = list(dict.fromkeys(s for side in sides for s in side.written))
     outputs = _emit(trace, test, sides, pairs, storages)
@@ -197,6 +202,15 @@ def _merged_variable(
     pairs.are_variables = True
     cure = cure_for_kind(a, b) or "give the variable one shape, dtype and kind on both sides"
     return _merged(sides, pairs, joining, (a, b), f"leave different things in {name!r}", cure)
+
+
+def _make_arrays(trace: Trace, sides: Sequence[Side]) -> None:
+    """One way returns an array, the other numbers: what calls it makes arrays of both."""
+    if {type(side.result) is TracedArray for side in sides} == {True, False}:
+        for side in sides:
+            if isinstance(side.result, tuple | list):
+                with side.at_its_end():
+                    side.result = OPERATIONS.array(trace, [*side.result])
 
 
 def _merged_result(sides: Sequence[Side], pairs: Pairs, joining: Joining) -> Any:

@@ -30,6 +30,13 @@ def total(items: Any, start: Any = 0) -> Any:
     return start
 
 
+def product(items: Any, start: Any) -> Any:
+    """``math.prod``"""
+    for item in items:
+        start = start * item
+    return start
+
+
 def largest(items: Any) -> Any:
     """``max``: the first of those that none is larger than."""
     if len(items) == 0:

@@ -7,13 +7,16 @@ import os
 import re
 from collections.abc import Mapping
 
-from fusec.ir import Loc, TensorType, Value
+from fusec.ir import Loc, Node, TensorType, Value
 from fusec.ir.sizes.symbolic_sizes import plain
 from fusec.ops import get
 
 _PYTHON = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
 _LONGEST = 48
 _MOST_NODES = 2_000
+INSIDE, LANE = -1, -2  # in place of an input's position: of a sub-graph, of a lane in `vmap`
+_TITLES = {INSIDE: "{} of an iteration", LANE: "argument {} of one lane"}
+AS_STATIC = ", or compute it before the call and pass it as a static argument"
 LIST = re.compile(r"\[:(?:, \d+)?\]$")  # ends the path of an array that a list was packed into
 
 
@@ -47,7 +50,8 @@ def origin(value: Value, outside: Mapping[int, str]) -> str:
     """``argument x``, ``the int 3``, ``from `y * 2` (prog.py:7)``."""
     node = value.node
     if node.op == "Input":
-        return outside.get(node.attrs["index"]) or f"argument {node.attrs['path']}"
+        return outside.get(node.attrs["index"]) or (
+            _TITLES.get(node.attrs["index"], "argument {}").format(node.attrs["path"]))
     if node.op == "Const":
         number = node.attrs["value"]
         return f"the number {number}"
@@ -90,25 +94,43 @@ def access_path(what: str) -> str:
 def scalar_arguments(value: Value, outside: Mapping[int, str]) -> list[str]:
     """The arguments that a value depends on where all of them are numbers; else []."""
     names: dict[str, None] = {}
-    todo, visited = [value.node], set[int]()
+    for node in _inputs(value) or ():
+        path, index = node.attrs["path"], node.attrs["index"]
+        if node.types[0].kind == "array" and not LIST.search(path):
+            return []
+        if index in outside or index in _TITLES:
+            return []  # read from outside at each call, or another one in each iteration or lane
+        names[_variable(path)] = None
+    return sorted(names)
+
+
+def _inputs(value: Value) -> list[Node] | None:
+    """Those that a value depends on; None where it depends on very many nodes."""
+    todo, visited, found = [value.node], set[int](), []
     while todo:
         node = todo.pop()
         if node.id in visited:
             continue
         visited.add(node.id)
-        is_array = node.op == "Input" and node.types[0].kind == "array"
-        if len(visited) > _MOST_NODES or (is_array and not LIST.search(node.attrs["path"])):
-            return []
-        if node.op == "Input" and node.attrs["index"] in outside:
-            return []  # read from an attribute, a variable or a container at each call
+        if len(visited) > _MOST_NODES:
+            return None
         if node.op == "Input":
-            names[node.attrs["path"].partition("[")[0].partition(".")[0]] = None
+            found.append(node)
         todo += [v.node for v in node.inputs]
-    return sorted(names)
+    return found
+
+
+def _variable(path: str) -> str:
+    return path.partition("[")[0].partition(".")[0]
 
 
 def way_out(value: Value, otherwise: str, outside: Mapping[int, str]) -> str:
     """The cure for a value that Python needs: static arguments where they would help."""
+    lanes = {_variable(n.attrs["path"]) for n in _inputs(value) or () if n.attrs["index"] == LANE}
+    if lanes:
+        listed, verb = " and ".join(sorted(lanes)), "is" if len(lanes) == 1 else "are"
+        return (f"{otherwise.removesuffix(AS_STATIC)}; with None in in_axes {listed} {verb} the "
+                "same in each lane")
     names = scalar_arguments(value, outside)
     if not names:
         return otherwise

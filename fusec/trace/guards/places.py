@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
+from fusec.core.locations import Loc
 from fusec.core.records import dataclass
 
 Key = tuple[int, Any]
@@ -265,6 +266,7 @@ class Places:
         self.by_title: dict[str, OuterPlace] = {}
         self.initial: dict[str, Any] = {}
         self.before: dict[str, Any] = {}  # what those from outside are to hold after the trace
+        self.assigned_at: dict[str, Loc | None] = {}  # attributes and items: the latest time
         # Variables of functions that were called in a region, and containers made in one, with when
         # that was.
         self.born: dict[int, tuple[int, Any]] = {}

@@ -74,7 +74,8 @@ class Loop:
             writes, held = trace.writes, parts.variables.read()
             tested = hooks.asked_truth(test())
             answer = hooks.decide(tested)
-            binds = binds or trace.writes > writes or parts.variables.differ_from(held)
+            binds = binds or trace.writes > writes or bool(
+                parts.variables.differ_from(held))
             parts.tested = hooks.truth(tested)
             if binds or (answer is None and calls_host(trace, effects)):
                 parts.first = parts.tested

@@ -19,6 +19,7 @@ from fusec.ir import Value
 from fusec.ir.graph import new_id
 from fusec.state.variable import Variable
 
+from ..choice.tuple_records import note_kind
 from ..convert.call_table import CallTable
 from ..convert.hooks import Hooks
 from ..facts.code_names import HEAP_TYPE
@@ -156,6 +157,8 @@ class TracingHooks(Hooks):
 
     def note_made(self, obj: Any) -> None:
         """The trace made an object."""
+        if isinstance(obj, tuple):
+            note_kind(type(obj))
         self.watch.see(obj)
         self.trace.local.objects[id(obj)] = obj
         self.trace.local.births[id(obj)] = new_id()

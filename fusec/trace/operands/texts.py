@@ -38,6 +38,20 @@ class Marker:
     __repr__ = __str__
 
 
+class ChosenTexts(dict[str, tuple[str, ...]]):
+    """Of a trace: what stands for one of several texts, and these."""
+
+
+def one_of_texts(trace: Trace, a: str, b: str) -> str:
+    """What stands for one of two texts, as data decides."""
+    chosen = trace.part(ChosenTexts)
+    texts = tuple(dict.fromkeys((*chosen.get(a, (a,)), *chosen.get(b, (b,)))))
+    text = f"{{{' or '.join(texts)}}}"
+    chosen[text] = texts
+    trace.part(Markers).add(text)
+    return text
+
+
 def is_open(trace: Trace, x: Any) -> bool:
     """Whether a text would need the value of ``x``, in a branch or loop that data decides."""
     return type(x) is TracedArray and trace.in_region and not is_constant(x.value)

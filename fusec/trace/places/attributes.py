@@ -101,6 +101,7 @@ class Attributes:
             else:
                 self.places.add_outside(place, UNBOUND)
         place.put(value)
+        self.places.assigned_at[place.title] = self.trace.loc
 
     def _before(self, obj: Any, name: str) -> Any:
         """The attribute's value where a branch or loop begins that assigns it."""

@@ -28,9 +28,11 @@ class CellVariables:
         """The values of all variables."""
         return {name: cell() for name, cell in self.cells.items()} | self.places.read()
 
-    def differ_from(self, values: Mapping[str, Any]) -> bool:
-        """Whether a variable was bound since `read` gave these values."""
-        return any(value is not values.get(name, UNBOUND) for name, value in self.read().items())
+    def differ_from(self, values: Mapping[str, Any]) -> list[str]:
+        """The variables that were bound since `read` gave these values, or since they were met."""
+        first = self.places.initial
+        return [name for name, value in self.read().items()
+                if value is not values.get(name, first.get(name, UNBOUND))]
 
     def restore(self, values: Mapping[str, Any]) -> None:
         """Bind everything as it was when `read` gave these values."""

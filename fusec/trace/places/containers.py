@@ -88,6 +88,7 @@ class Containers:
             if held.is_large:
                 return False
             self.places.add(place)
+        self.places.assigned_at[place.title] = self.trace.loc
         return True
 
     def takes(self, container: Any, key: Any) -> bool:
@@ -101,6 +102,7 @@ class Containers:
                          partial(itself, container))
             if place not in self.places:
                 self.places.add(place)
+            self.places.assigned_at[place.title] = self.trace.loc
         hooks: Any = self.trace.hooks
         self.places.born.setdefault(id(container), (hooks.effects.birth(container), container))
         return True
@@ -121,6 +123,7 @@ class Containers:
             return False
         if Tail(held) not in self.places:
             self.places.add(Tail(held))
+        self.places.assigned_at[Tail(held).title] = trace.loc
         return True
 
     @contextmanager

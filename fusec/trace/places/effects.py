@@ -59,8 +59,19 @@ class Effects:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._outside: list[set[int]] = []
+        self._lanes: list[tuple[int, str]] = []  # which regions are lanes, and of what
         self.collectors: list[Collector | None] = []  # of the loop bodies being traced
         self.read: dict[int, Any] = {}  # containers found in attributes and items, kept alive
+
+    @contextmanager
+    def lanes(self, name: str, *roots: Any) -> Iterator[None]:
+        """One lane of a function ``name`` is being traced, a region that is no branch or loop."""
+        with self.region(*roots):
+            self._lanes.append((len(self._outside), name))
+            try:
+                yield
+            finally:
+                self._lanes.pop()
 
     @contextmanager
     def region(self, *roots: Any) -> Iterator[None]:
@@ -152,6 +163,12 @@ class Effects:
         if not self._outside or not is_container(container):
             return
         if is_held or self.was_there(container):
+            if self._lanes and self._lanes[-1][0] == len(self._outside):
+                raise unsupported(
+                    f"{what} in a function of {self._lanes[-1][1]}, of a {type(container).__name__}"
+                    " that may be older than its call,", loc=loc,
+                    cure="make it in the function, in a variable of its own, or return what is to "
+                    "be kept")
             raise ConcreteValueError(
                 f"{what} in a branch or loop that data decides: while tracing it would happen once",
                 loc=loc, cure=_cure(what))

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.ir import Loc
 from fusec.ir.graph import new_id
 
 from ..guards.container_changes import may_be_held
@@ -27,6 +28,8 @@ from ..values.array import TracedArray
 from ..values.assigned_names import AssignedLater, is_named
 from ..values.trace import Trace
 from .outside_memory import stand_in
+
+_STORING = frozenset({"STORE_DEREF", "DELETE_DEREF", "STORE_GLOBAL", "DELETE_GLOBAL"})
 
 
 class OuterNames:
@@ -88,6 +91,12 @@ class OuterNames:
         finally:
             self.places.put_back()
 
+    def assigned_at(self, place: OuterPlace) -> Loc | None:
+        """The first line of the functions called so far that assigns the name."""
+        found = [line for fn in self.entered for p in _assigned(fn, True) if p.key == place.key
+                 for line in _lines(fn, p.name)]
+        return min(found, default=None)
+
     def bound_objects(self) -> set[int]:
         """The ids of objects that the program bound them to since the trace began."""
         return {id(p()) for p in self.places.changed() if isinstance(p, (Cell, Global))}
@@ -106,15 +115,25 @@ def _assigned(fn: Any, with_globals: bool) -> Iterator[OuterPlace]:
     yield from (Global(fn.__globals__, name) for name in (module if with_globals else ()))
 
 
+def _lines(fn: FunctionType, name: str) -> Iterator[Loc]:
+    for i in dis.get_instructions(fn.__code__):
+        at = i.positions
+        if i.opname in _STORING and i.argval == name and at is not None and at.lineno:
+            yield Loc(fn.__code__.co_filename, at.lineno, at.col_offset or 0, fn.__name__,
+                      at.end_col_offset or 0)
+
+
 @functools.lru_cache(1000)
 def _stored(code: CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Free and global variables that a function's code, or code inside it, assigns."""
     free: dict[str, None] = {}
     module: dict[str, None] = {}
     for i in dis.get_instructions(code):
-        if i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in code.co_freevars:
+        if i.opname not in _STORING:
+            continue
+        if i.argval in code.co_freevars:
             free[i.argval] = None
-        elif i.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+        elif i.opname.endswith("GLOBAL"):
             module[i.argval] = None
     for inner in code.co_consts:
         if isinstance(inner, CodeType):

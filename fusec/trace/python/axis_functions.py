@@ -11,6 +11,7 @@ from fusec.ops.shapes import normalise_axis
 
 from ..arrays.joining import stack
 from ..arrays.shaping import in_numpys_words, moveaxis, reshape, transpose
+from ..choice.row_results import RowResults
 from ..control.iterators import Product
 from ..control.unrolling import UNROLL
 from ..objects.tracing_hooks import TracingHooks
@@ -33,7 +34,8 @@ def _apply_along_axis(
             "Cannot apply_along_axis when any iteration dimensions are 0"), [x.value])
 
     def of_row(place: tuple[Any, ...]) -> TracedArray:
-        result = hooks.call(where, func1d, rows[place], *args, **kwargs)
+        with trace.part(RowResults).of(func1d):
+            result = hooks.call(where, func1d, rows[place], *args, **kwargs)
         return spread_scalar(as_traced(trace, result))
 
     results = hooks.list_of(where, Product(tuple(map(range, outer))), of_row, None,

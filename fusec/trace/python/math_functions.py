@@ -10,6 +10,7 @@ import numpy as np
 
 from fusec.ir import Value
 
+from ..convert import in_python
 from ..library.failures import numpys_answer
 from ..objects.tracing_hooks import TracingHooks
 from ..operands.operands import as_traced, cast
@@ -97,6 +98,11 @@ def _of_ints(function: Callable[..., Any], ufunc: np.ufunc, neutral: int) -> Non
         for number in numbers[1:] or numbers:
             result = call_ufunc(trace, ufunc, "__call__", (result, number), {})
         return TracedArray(trace, None, (), weak(trace, result.value, I64))
+
+
+@when_called(math.prod)
+def _prod(hooks: TracingHooks, items: Any, /, *, start: Any = 1) -> Any:
+    return hooks.call(hooks.where, in_python.product, items, start)
 
 
 def _int_of(trace: Trace, x: Any) -> TracedArray:

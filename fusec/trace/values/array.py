@@ -14,7 +14,7 @@ from fusec.ops.complex_parts import PARTS, component
 
 from ..facts.constant_values import constant_value
 from ..facts.layout import Strides, contiguous, order_like
-from ..facts.origins import describe, way_out
+from ..facts.origins import AS_STATIC, describe, way_out
 from ..facts.refusals import is_index, not_an_index
 from .operations import OPERATIONS
 from .storage import Storage, ViewStep, with_step
@@ -183,8 +183,7 @@ class TracedArray:
             "x[condition], or decide before the call"))
 
     def __int__(self) -> int:
-        return int(self.concrete("an int", "stay in the graph with .astype(int), or compute it "
-                                 "before the call and pass it as a static argument"))
+        return int(self.concrete("an int", "stay in the graph with .astype(int)" + AS_STATIC))
 
     def __float__(self) -> float:
         return float(self.concrete("a float", "stay in the graph with float(x) or .astype(float) "
@@ -197,8 +196,7 @@ class TracedArray:
         if not is_index(self):
             raise not_an_index(self)
         return int(self.concrete("an index or a length", "keep the items in a NumPy array, whose "
-                                 "indices the run may decide, or compute it before the call and "
-                                 "pass it as a static argument"))
+                                 "indices the run may decide" + AS_STATIC))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         array = self.concrete(
@@ -299,7 +297,8 @@ class TracedArray:
             self.trace.local.memory.write_to(storage)
         self.trace.builder.loc = self.trace.loc
         if not storage.writes_elsewhere:
-            self.trace.record.journal.append((storage, storage.value, storage.version))
+            self.trace.record.journal.append(
+                (storage, storage.value, storage.version, self.trace.loc))
         storage.write(self.trace.builder, self.steps, value)
 
     # -- attributes of ndarray that are functions here

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fusec.ir import Loc
+
 Key = tuple[int, str]
 Effects = list[tuple[Any, Any]]  # an assignment after the call, and its value
 
@@ -71,6 +73,8 @@ class OuterNames(Protocol):
     def bound_objects(self) -> set[int]: ...
 
     def are_inputs(self) -> set[Key]: ...
+
+    def assigned_at(self, place: Any) -> Loc | None: ...
 
 
 class Containers(Protocol):

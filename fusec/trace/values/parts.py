@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fusec.ir import Node, Value
+from fusec.ir import Loc, Node, Value
 from fusec.ops.build import Namer
 from fusec.ops.calls.index_checks import Use
 
@@ -41,7 +41,7 @@ class TraceRecord:
     def __init__(self) -> None:
         self.checks: list[Node] = []  # nodes with effects, in order
         # Every write: the storage, its value and version before.
-        self.journal: list[tuple[Storage, Value, int]] = []
+        self.journal: list[tuple[Storage, Value, int, Loc | None]] = []
         # When each side of a branch and body of a loop around what is being traced began.
         self.regions: list[int] = []
         self.index_uses: list[Use] = []  # that must be in range

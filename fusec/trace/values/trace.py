@@ -231,7 +231,7 @@ class Trace:
 
 def assign(trace: Trace, storage: Storage, value: Value) -> None:
     """Give a storage new contents as a whole, in a way that can be taken back."""
-    trace.record.journal.append((storage, storage.value, storage.version))
+    trace.record.journal.append((storage, storage.value, storage.version, trace.loc))
     storage.replace(value, storage.version + 1)
 
 

@@ -69,7 +69,53 @@ def only_one_side(x: Any) -> Any:
     return f(x)
 
 
-@pytest.mark.parametrize("f", [of_two, of_three, with_a_default, only_one_side])
+def in_a_loop(x: Any) -> Any:
+    total = 0.0
+    for v in x:
+        if v > 1:
+            def g(y: Any) -> Any:
+                return y * 2
+        else:
+            def g(y: Any) -> Any:
+                return y + 10
+        total = total + g(v)
+        if total > 30:
+            break
+    return total
+
+
+def in_a_while(x: Any) -> Any:
+    total, k = 0.0, 0
+    while k < len(x):
+        k += 1
+        if x[k - 1] < 0:
+            continue
+        if x[k - 1] > 1:
+            def g(y: Any) -> Any:
+                return y * 2
+        else:
+            def g(y: Any) -> Any:
+                return y + 10
+        total += g(x[k - 1])
+    return total
+
+
+def in_nested_branches(x: Any) -> Any:
+    if x[0] > 1:
+        if x[1] > 1:
+            def g(y: Any) -> Any:
+                return y * 2
+        else:
+            def g(y: Any) -> Any:
+                return y + 10
+    else:
+        def g(y: Any) -> Any:
+            return y - 1
+    return g(x) + g(2 * x)
+
+
+@pytest.mark.parametrize("f", [of_two, of_three, with_a_default, only_one_side, in_a_loop,
+                               in_a_while, in_nested_branches])
 def test_the_one_that_data_decide_is_called(f: Any) -> None:
     jitted = fusec.jit(f)
     for x in VECTORS:

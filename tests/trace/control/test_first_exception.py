@@ -317,3 +317,34 @@ def test_an_index_before_lengths_that_are_negative():
 
     with pytest.raises(IndexError, match="index 1 is out of bounds"):
         fusec.jit(program)(np.zeros(0))
+
+
+def missing_file(x: Any) -> Any:
+    if x[1] > 0:
+        raise FileNotFoundError(2, "no file", "data.txt")
+    return x
+
+
+def renamed(x: Any) -> Any:
+    if x[1] > 0:
+        raise OSError(13, "not allowed", "a", None, "b")
+    return x
+
+
+def missing_module(x: Any) -> Any:
+    if x[1] > 0:
+        raise ImportError("none", name="m", path="p")
+    return x
+
+
+@pytest.mark.parametrize("f", [missing_file, renamed, missing_module])
+def test_what_classes_keep_beside_their_arguments(f: Any) -> None:
+    """The file's name was lost."""
+    x, found = np.ones(3), []
+    for g in (f, fusec.jit(f)):
+        with pytest.raises((OSError, ImportError)) as caught:
+            g(x)
+        error = caught.value
+        found.append((type(error), str(error), error.args, *(
+            getattr(error, name, None) for name in ("filename", "filename2", "name", "path"))))
+    assert found[0] == found[1]

@@ -130,5 +130,11 @@ def test_gradients_go_through_the_state() -> None:
 
 
 def test_lanes_do_not_forget_it() -> None:
-    with pytest.raises(fusec.UnsupportedError, match="assigns to attributes or outer variables"):
-        fusec.vmap(lambda r: sum(map(summing(), r)))(np.ones((7, 40)))
+    def f(r: Any) -> Any:
+        return sum(map(summing(), r))
+
+    x = np.random.default_rng(0).random((7, 40))
+    np.testing.assert_allclose(fusec.vmap(f)(x), [f(r) for r in x], rtol=1e-14)
+    shared = summing()
+    with pytest.raises(fusec.UnsupportedError, match=r"(?s)which lanes share.*total\[0\] \+= a"):
+        fusec.vmap(lambda r: sum(map(shared, r)))(x)

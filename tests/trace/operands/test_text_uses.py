@@ -162,11 +162,16 @@ MESSAGES = {
 @pytest.mark.parametrize("name", MESSAGES)
 def test_texts_of_exceptions_have_markers(name):
     message, text = MESSAGES[name]
-    for call in (lambda: fusec.jit(raising(message))(np.array([11])),
-                 lambda: fusec.vmap(raising(message))(np.array([[1], [11]]))):
+    f = raising(message)
+    with pytest.raises(ValueError) as plain:
+        f(np.array([11]))
+    lanes = np.array([[1], [11]])
+    for call, wanted in ((lambda: fusec.jit(f)(np.array([11])), text),
+                         (lambda: fusec.jit(lambda x: fusec.vmap(f)(x))(lanes), text),
+                         (lambda: fusec.vmap(f)(lanes), str(plain.value))):
         with pytest.raises(ValueError) as caught:
             call()
-        assert str(caught.value) == text
+        assert str(caught.value) == wanted
 
 
 def test_warnings_and_output_may_have_markers(capsys):

@@ -119,3 +119,38 @@ def test_apply_along_axis_refuses_what_numpy_does() -> None:
         fusec.jit(program)(np.ones((0, 3)))
     with pytest.raises(ValueError, match="axis 1 is out of bounds"):
         fusec.jit(program)(np.ones(3))
+
+
+def ways(r: Any) -> Any:
+    """Only its own results are made arrays, not those of functions that it calls."""
+    def parts(y: Any) -> Any:
+        if y[0] > 0:
+            return y[0], y[1]
+        return y[1], y[0]
+
+    if np.isnan(r).any():
+        return np.full(3, np.nan)
+    a, b = parts(r)
+    both = (a, b, *parts(-r))
+    return both[0] - both[1], len(both), r.sum()
+
+
+def inner_disagreement(r: Any) -> Any:
+    def parts(y: Any) -> Any:
+        if y[0] > 0:
+            return y[:2]
+        return y[1], y[0]
+
+    return parts(r) + parts(r)
+
+
+def test_apply_along_axis_of_ways_that_return_arrays_and_tuples() -> None:
+    x = X[0].copy()
+    x[2, 3] = np.nan
+    for axis in (0, 1):
+        program = lambda x, axis=axis: np.apply_along_axis(ways, axis, x)  # noqa: E731
+        got, want = fusec.jit(program)(x), program(x)
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+    with pytest.raises(TypeError, match="the sides of a branch return different things"):
+        fusec.jit(lambda x: np.apply_along_axis(inner_disagreement, 0, x))(x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -86,3 +87,24 @@ def test_negative_tolerances() -> None:
 def test_parts_of_numbers(x: Any) -> None:
     found = fusec.jit(lambda x: (*math.modf(x), *math.frexp(x)))(x)
     assert all(map(same, found, (*math.modf(x), *math.frexp(x))))
+
+
+PRODUCTS: list[Callable[..., Any]] = [
+    lambda x: math.prod(x), lambda x: math.prod((x[0], 2, x[3])),
+    lambda x: math.prod([x[0], x[1]], start=3), lambda x: math.prod(v + 1 for v in x),
+    lambda x: math.prod(x[x > 1].shape), lambda x: math.prod([]) + x[0],
+    lambda x: math.prod([x, x]),
+]
+
+
+@pytest.mark.parametrize("program", PRODUCTS)
+def test_products(program: Callable[..., Any]) -> None:
+    x = np.arange(1.0, 5.0)
+    got, want = fusec.jit(program)(x), program(x)
+    assert type(got) is type(want)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_products_of_ints_of_any_size() -> None:
+    f = fusec.jit(lambda n: math.prod([n, n]))
+    assert (f(3), f(2**40)) == (9, 2**80)

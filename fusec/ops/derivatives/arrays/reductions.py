@@ -67,7 +67,7 @@ def _mean(site: Site, cotangents: Tangents) -> Cotangents:
     return [spread(ct / _count(x, _axes(site)), _axes(site), x.shape)]
 
 
-def _count(x: Term, axes: Sequence[int], less: int = 0) -> Term:
+def _count(x: Term, axes: Sequence[int], less: float = 0) -> Term:
     return Term(x.builder, count_of(x.builder, x.value, axes, less))
 
 
