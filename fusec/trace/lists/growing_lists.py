@@ -314,16 +314,25 @@ class GrowingList:
         if isinstance(owner, GrowingList):
             owner.added += rows
             owner.of_inner += self._appended()
+            owner.found += self.found
             return
         if not rows:
             return
-        taken = {root for storage, _ in self._appended() for root in roots(storage)}
-        others = [s for s in taken if s in self.found or s.born < self.region]
+        others = self._others()
         self.columns = [
             Parts(self.trace, array.value, (), type_.kind, others).items(rows, self.filled.least)
             for array, type_ in zip(self.filled.arrays, self.filled.appended, strict=True)]
         owner.extend(unflatten(self.filled.structure, list(leaves))
                      for leaves in zip(*self.columns, strict=True))
+
+    def _others(self) -> list[Storage]:
+        """Older memory that items may show: what was appended, and what items from before show
+        where items that were read are appended again."""
+        taken = {root for storage, _ in self._appended() for root in roots(storage)}
+        if not taken.isdisjoint(self.found):
+            taken |= {root for leaf in flattened(self.owner)[0] if is_traced(leaf)
+                      and leaf.storage is not None for root in roots(leaf.storage)}
+        return [s for s in taken if s in self.found or s.born < self.region]
 
     def shown(self) -> Iterator[tuple[Storage, tuple[list[Any], bool]]]:
         """The memory that items show, those, and if it is only a part of it."""

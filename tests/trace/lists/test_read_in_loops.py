@@ -367,31 +367,6 @@ def test_items_that_no_item_before_can_hold(program: Any) -> None:
     assert acc == last
 
 
-def written_in_the_loop_around(x):
-    log, y = [x * 0.5], x * 2
-    for _ in range(20):
-        for _ in range(20):
-            log.append(y)
-        y[0] += 0.25
-    return log
-
-
-def written_between_loops(x):
-    log = [x * 0.5]
-    for _ in range(2):
-        x[0] += 0.25
-        for _ in range(20):
-            log.append(x)
-            n = len(log)
-    return log, n
-
-
-@pytest.mark.parametrize("program", [written_in_the_loop_around, written_between_loops])
-def test_items_that_are_written_after_an_inner_loop_appended_them(program: Any) -> None:
-    with pytest.raises(fusec.UnsupportedError, match="which was written since"):
-        fusec.jit(program)(X.copy())
-
-
 def where_data_goes_on(x):
     log = [0.0]
     for i in range(20):
