@@ -86,7 +86,7 @@ class ProgramCall:
         return tuple([self._open[site, key][0] for key, _ in needs])
 
     def lent(self, nbytes: int) -> int:
-        """Memory that library calls work in, one after the other."""
+        """Memory that library calls work in, or copies go through, one after the other."""
         if nbytes not in self._rooms:
             self._rooms[nbytes] = self.memory.fresh(nbytes)
         return self._rooms[nbytes]
