@@ -11,6 +11,7 @@ import optree
 import pytest
 from fake_cupy import FakeCupy, as_gpu
 from fake_cusolver import NOT_SUPPORTED
+from fake_streams import CUDARuntimeError, Graph, Stream
 
 import fusec
 from fusec.codegen.cuda.products import cusolver as library
@@ -236,6 +237,44 @@ def test_what_is_refused_later(cupy: FakeCupy, calls: int) -> None:
     cupy.calls.clear()
     np.testing.assert_allclose(other(there, cupy.asarray(b)).get(), solved(a + 1, b))
     assert "numpy.linalg.solve" in cupy.calls
+
+
+def test_a_fault_in_a_graph_names_it(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its line, beside the kernels."""
+    f, there = fusec.jit(solved), [cupy.asarray(positive()), cupy.asarray(numbers(N))]
+    for _ in range(4):
+        f(*there)
+
+    def fails(*_: Any) -> None:
+        raise CUDARuntimeError("cudaErrorIllegalAddress", 700)
+
+    monkeypatch.setattr(Graph, "launch", fails)
+    with pytest.raises(RuntimeError, match="cudaErrorIllegalAddress") as caught:
+        f(*there)
+    line = f"test_gpu_equations.py:{solved.__code__.co_firstlineno + 1}"
+    assert "LinalgSolve by cuSOLVER, line " in str(caught.value) and line in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "error"), [
+    ("begin_capture", CUDARuntimeError("cudaErrorStreamCaptureUnsupported")),
+    ("end_capture", CUDARuntimeError("cudaErrorMemoryAllocation: out of memory", 2))])
+def test_where_cuda_makes_no_graph(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, name: str, error: Exception
+) -> None:
+    method = getattr(Stream, name)
+
+    def fails(stream: Stream) -> None:
+        if name == "end_capture":
+            method(stream)
+        raise error
+
+    monkeypatch.setattr(Stream, name, fails)
+    g, asked = check(cupy, solved, positive(), numbers(N))
+    assert "graph" not in asked and "cusolver Dgetrs" in asked
+    said = str(g.traces[0].gpu_call)
+    assert f"cuSOLVER beside graphs, as CUDA refuses it in one: {error}" in said
 
 
 def test_a_gaussian_process_is_one_graph(cupy: FakeCupy) -> None:
