@@ -23,9 +23,9 @@ from .driver.cupy_driver import Lent
 from .driver.number_blocks import ConstantArray
 from .library_functions import REFUSALS, function_of, may_refuse, raising
 from .products.calls_in_loops import CallInLoop
-from .products.matrix_product import Laid, MatrixProduct
+from .products.direct_call import DirectCall, direct_call
+from .products.matrix_product import Laid
 from .products.refusals import LibraryRefusedError
-from .products.transform import Transform, may_be_transform, transform_of
 
 # The memory of each result, made when it is needed; None: the array that the library makes.
 Made = Sequence[Callable[[], np.ndarray | None]]
@@ -43,60 +43,39 @@ class GpuLibraryCall:
         driver = self.arrays.driver
         given = [self._given(number, x) for number, x in enumerate(operands)]
         with driver.faults.naming(), driver.device, driver.stream:
-            product, transform = self._product(given), self._transform(given)
+            direct = self._direct(given)
             with suppress(LibraryRefusedError):
-                if product is not None:
-                    return [self._multiplied(product, given, made[0]())]
-                if transform is not None:
-                    return [self._transformed(*transform, given[0], made[0]())]
+                result = direct and driver.with_room(
+                    self._nbytes, partial(self._asked, direct, given))
+                if result is not None:
+                    return [self._kept(result, made[0](), 0)]
             results = leaves_of(driver.with_room(self._nbytes, lambda: self._called(given)))
             return [self._kept(r, memory(), number)
                     for number, (r, memory) in enumerate(zip(results, made, strict=True))]
 
-    def _product(self, given: Sequence[Any]) -> MatrixProduct | None:
-        """As in prepared calls, so that both have the same bits."""
-        (type_,) = self.node.types if self.node.op == "MatMul" else (None,)
-        if type_ is None or type_.kind != "array":
+    def _direct(self, given: Sequence[Any]) -> DirectCall | None:
+        """How NVIDIA's library is called, as in prepared calls, so that both have the same bits."""
+        types = self.node.types
+        if len(types) != 1 or types[0].kind != "array" or not types[0].is_static or not all(
+                isinstance(x, self.cupy.ndarray) for x in given):
             return None
-        laid = Laid(type_.shape, contiguous_strides(type_.shape, type_.dtype.itemsize))
-        left, right = (Laid(x.shape, x.strides) for x in given)
-        return self.arrays.driver.cublas.product(
-            type_.dtype, left, right, laid, "estimated" in self.node.attrs)
+        (type_,) = types
+        laid = [Laid(x.shape, x.strides) for x in given]
+        result = Laid(type_.shape, contiguous_strides(type_.shape, type_.dtype.itemsize))
+        return direct_call(self.arrays.driver, self.node, laid, np.dtype(given[0].dtype),
+                           (result, type_.dtype))
 
-    def _transform(self, given: Sequence[Any]) -> tuple[Transform, int] | None:
-        """The same, and the bytes that it works in."""
-        if not may_be_transform(self.node) or not isinstance(given[0], self.cupy.ndarray):
-            return None
-        laid = Laid(given[0].shape, given[0].strides)
-        made = transform_of(self.node, laid, np.dtype(given[0].dtype))
-        room = None if made is None else self.arrays.driver.cufft.workspace(made)
-        return None if made is None or room is None else (made, room)
-
-    def _transformed(
-        self, transform: Transform, nbytes: int, given: Any, memory: np.ndarray | None
-    ) -> np.ndarray:
-        driver, type_ = self.arrays.driver, self.node.types[0]
-
-        def transformed() -> Any:
-            out, room = self.cupy.ndarray(type_.shape, type_.dtype), self.cupy.cuda.alloc(nbytes)
-            driver.cufft.call(transform, driver.stream.ptr, given.data.ptr, out.data.ptr, room.ptr)
+    def _asked(self, direct: DirectCall, given: Sequence[Any]) -> Any:
+        """The result; None: the library has refused the matrix."""
+        stream, type_ = self.arrays.driver.stream, self.node.types[0]
+        out, room = self.cupy.ndarray(type_.shape, type_.dtype), self.cupy.cuda.alloc(direct.nbytes)
+        where = [*(x.data.ptr for x in (*given, out)), room.ptr]
+        if not direct.words:
+            direct.ask(stream, *where)
             return out
-
-        return self._kept(driver.with_room(self._nbytes, transformed), memory, 0)
-
-    def _multiplied(
-        self, product: MatrixProduct, given: Sequence[Any], memory: np.ndarray | None
-    ) -> np.ndarray:
-        driver, type_ = self.arrays.driver, self.node.types[0]
-
-        def multiplied() -> Any:
-            out = self.cupy.ndarray(type_.shape, type_.dtype)
-            room = self.cupy.cuda.alloc(driver.cublas.workspace)
-            left, right = (x.data.ptr for x in given)
-            driver.cublas.call(product, driver.stream.ptr, left, right, out.data.ptr, room.ptr)
-            return out
-
-        return self._kept(driver.with_room(self._nbytes, multiplied), memory, 0)
+        words = self.cupy.asarray(np.zeros(direct.words, np.int32))
+        direct.ask(stream, *where, words.data.ptr)
+        return None if words.get().any() else out
 
     def _given(self, number: int, x: Any) -> Any:
         if self._is_array(x):

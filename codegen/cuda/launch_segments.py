@@ -1,10 +1,11 @@
 """The kernels of a plan whose sizes are known, prepared once: a call fills in addresses alone.
 
-Kernels, products by cuBLAS and transforms by cuFFT between two calls of CuPy are a segment; what
-CuPy makes is in an array of its own.
+Kernels, products by cuBLAS, transforms by cuFFT and equations by cuSOLVER between two calls of CuPy
+are a segment; what CuPy makes is in an array of its own.
 
 Beside the arrays of a call kernels use a block of memory that the call borrows: first the cells
-(numbers that kernels compute) and the word that says whether a check has failed, then temporary
+(numbers that kernels compute) and the word that says whether a check has failed, with those for
+matrices that a library has refused, then temporary
 arrays, then the scratch memory of one nest, in the same place for all of them, since they run in
 order.  Numbers that a call is given are read from another block, which nobody writes.
 """
@@ -36,7 +37,6 @@ from .launches import (
 )
 from .persistent.prepared_loops import PreparedLoop, prepared_loop
 from .products.direct_calls import DirectCalls
-from .products.library_launch import PlacedCall
 
 WORD = 8
 _ALIGNMENT = 256  # that of the driver's memory
@@ -47,8 +47,8 @@ class Prepared:
 
     ``parts`` are segments, copies and library calls in order, ``called`` the arrays that the latter
     make; ``constants`` are those that products read.  ``nbytes`` is what the block takes.
-    ``status`` is where in it the word of checks is; -1: there are none.  ``cleared``: from where to
-    where a call has to set it to 0 before.
+    ``status`` is where in it the word of checks is; -1: there are none.  ``words``: so many, the
+    first, does a call look at.  ``cleared``: from where to where it has to set them to 0 before.
     """
 
     @property
@@ -63,13 +63,19 @@ class Prepared:
         self.loops = {id(step): loop for step in call_plan.externs
                       if isinstance(loop := prepared_loop(step), PreparedLoop)}
         has_checks = any(call.has_checks for step in call_plan.kernels for call in step.code) or (
-            any(loop.may_leave for loop in self.loops.values()))
+            any(loop.may_leave for loop in self.loops.values())) or (
+            any(one.may_refuse for one in self.products.values()))
         self.status = WORD * call_plan.cells if has_checks else -1
         self.called = {p.key for step in call_plan.externs for p in step.results
                        if id(step) not in self.loops and id(step) not in self.products
                        and not p.is_cell}
         self._temps: dict[int, int] = {}
         end = WORD * (call_plan.cells + has_checks)
+        self._refusals = dict[int, int]()  # where a library notes them
+        for key, one in self.products.items():
+            if one.may_refuse:
+                self._refusals[key], end = end, end + WORD
+        self.words = end // WORD
         start, self._states = self.status if has_checks else end, dict[int, int]()
         for key, loop in self.loops.items():
             self._states[key] = end
@@ -91,6 +97,12 @@ class Prepared:
         waiting: list[CallStatement] = []
         for step in steps:
             loop = self.loops.get(id(step))
+            if id(step) in self.products and self.products[id(step)].outside:
+                if waiting:
+                    yield self._segment(waiting)
+                waiting = []
+                yield self._segment([step])
+                continue
             if isinstance(step, RunKernel) or id(step) in self.products or (
                     loop is not None and not loop.copies):
                 waiting.append(step)
@@ -114,7 +126,7 @@ class Prepared:
                 launches += [launch for call in _needed(step) for launch in self._nest(step, call)]
                 kernels.append(step.kernel)
             elif id(step) in self.products:
-                launches.append(self._product(self.products[id(step)]))
+                launches.append(self._product(id(step)))
                 kernels.append(self.products[id(step)])
             else:
                 launches.append(self._loop(self.loops[id(step)]))
@@ -129,9 +141,11 @@ class Prepared:
         return Launch(loop.program, loop.layout, tuple(loop.arguments(
             self.address, lambda kind: self.flag if kind == "flag" else own[kind])))
 
-    def _product(self, product: PlacedCall) -> AnyLaunch:
+    def _product(self, key: int) -> AnyLaunch:
+        product = self.products[key]
         self.nbytes = max(self.nbytes, self._own + product.workspace)
-        return product.launch(self._operand, Address(BLOCK, self._own))
+        own = [self._own, *([self._refusals[key]] if product.may_refuse else [])]
+        return product.launch(self._operand, *(Address(BLOCK, at) for at in own))
 
     def _operand(self, place: View | np.ndarray, offset: int) -> Address:
         """Where a product finds its operand."""

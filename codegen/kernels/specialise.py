@@ -103,6 +103,15 @@ class LoopForm:
         """Whether all its sizes are known."""
         return is_static(self.extents) and all(o.is_static for o in self.operands)
 
+    @property
+    def moved_bytes(self) -> int:
+        """What a nest of known sizes moves, if nothing is read twice."""
+        moved = dict[int, int]()
+        for o in self.operands:
+            points = math.prod(n for n, step in zip(self.extents, o.strides, strict=True) if step)
+            moved[o.buffer] = max(moved.get(o.buffer, 0), points * o.dtype.itemsize)
+        return sum(moved.values())
+
     def at_sizes(self, sizes: Bindings) -> LoopForm:
         """The same form, hence the same code, with its sizes evaluated."""
         operands = tuple(o.at_sizes(sizes) for o in self.operands)

@@ -304,9 +304,8 @@ class _Text(TextWriter):
 
     def _look(self) -> None:
         """Bring to the host what kernels have computed beside arrays."""
-        status, cells = self.prepared.status, self.task.cells
-        words = cells + (status >= 0)
-        self.line(f"words = computed(block.ptr, {words})")
+        status = self.prepared.status
+        self.line(f"words = computed(block.ptr, {self.prepared.words})")
         if status >= 0:
             self.line(f"if words[{status}:].any(): return MISS")
 

@@ -58,8 +58,9 @@ class PreparedKernels(Protocol):
     ``constants`` are those that a base may be; ``nbytes`` is the
     block that a call borrows, ``numbers`` how
     many cells hold numbers that it gives, ``status`` where in the block checks note that they
-    failed, or -1, ``cleared`` from where to where it is to be 0.  ``is_watched``: ``wait()`` is for
-    a loop that may run long.  ``text`` says for people how they are launched.
+    failed, or -1, ``words`` how many of it a call looks at, ``cleared`` from where to where it is
+    to be 0.  ``is_watched``: ``wait()`` is for a loop that may run long.  ``text`` says for people
+    how they are launched.
     """
 
     names: dict[str, Any]
@@ -70,6 +71,7 @@ class PreparedKernels(Protocol):
     nbytes: int
     numbers: int
     status: int
+    words: int
     cleared: tuple[int, int]
 
     @property

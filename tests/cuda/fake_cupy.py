@@ -13,6 +13,7 @@ import numpy as np
 from fake_arrays import Functions, UnownedMemory, arrays_of, as_array
 from fake_cublas import FakeCublas
 from fake_cufft import FakeCufft
+from fake_cusolver import FakeCusolver
 from fake_streams import (
     CUDARuntimeError,
     Event,
@@ -30,7 +31,7 @@ from fusec.codegen.cuda.emulation.driver import EmulatedDriver
 from fusec.codegen.cuda.emulation.launches import MOST_RESIDENT, MOST_THREADS
 from fusec.codegen.cuda.gpu_backend import GpuBackend
 from fusec.codegen.cuda.module import CudaModule
-from fusec.codegen.cuda.products import cublas, cufft
+from fusec.codegen.cuda.products import cublas, cufft, cusolver
 from fusec.core import gpus
 from fusec.runtime.devices import registry
 
@@ -50,6 +51,7 @@ class FakeCupy:
         self.streams = Streams(self.driver, self.calls)
         self.cublas = FakeCublas(self.streams, self.calls)
         self.cufft = FakeCufft(self.streams, self.calls)
+        self.cusolver = FakeCusolver(self.streams, self.calls)
         self.pool = Pool(self.driver, self.streams, room)
         self.pinned = PinnedPool(self.driver.mapped)
         self.modules: dict[bytes, CudaModule] = {}
@@ -135,6 +137,7 @@ class FakeCupy:
 
     def _device(self, number: int) -> Any:
         return Context(compute_capability=self.capability, cublas_handle=1,
+                       cusolver_handle=1,
                        attributes={"MultiProcessorCount": 1})
 
 
@@ -217,6 +220,7 @@ def installed(fake: FakeCupy, monkeypatch: Any) -> Iterator[FakeCupy]:
         patch.setattr(nvrtc, "compile", fake.compile)
         patch.setattr(cublas, "loaded_library", lambda: fake.cublas)
         patch.setattr(cufft, "loaded_library", lambda: fake.cufft)
+        patch.setattr(cusolver, "loaded_library", lambda: fake.cusolver)
         patch.setattr(gpus, "notes", [])
         cupyx: Any = types.ModuleType("cupyx")
         cupyx.errstate = lambda linalg: nullcontext(fake.calls.append(linalg))

@@ -79,3 +79,13 @@ def test_windows_rows_and_slices_of_some_size_are_kernels(
             if program.name in large:
                 (_, told), *_ = control_of(program, program.large)
                 assert (not told) == large[program.name], told
+
+
+@pytest.mark.parametrize("name", ["lattice_boltzmann", "adam_rosenbrock"])
+def test_iterations_cost_no_python(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two whose large loops were launched by text of Python when they were counted."""
+    program = next(p for p in ALL if p.name == name)
+    with as_gpu(monkeypatch):
+        stage = fusec.jit(program.function, device=DEVICE).concrete(*program.inputs(program.large))
+    reasons = [control.reason for control in stage.control]
+    assert reasons and all(r.startswith("one kernel that does all of it") for r in reasons), reasons

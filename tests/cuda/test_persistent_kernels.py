@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from fake_cupy import as_gpu
 import fusec
 from fusec.codegen.cuda.driver import nvrtc
 from fusec.codegen.cuda.emulation.faults import KernelFault
-from fusec.codegen.cuda.persistent import choice
+from fusec.codegen.cuda.persistent import choice, launch_shape
 from fusec.codegen.cuda.persistent.hazards import ON_CHIP, Hazards, PendingAccesses
 from fusec.codegen.kernels import kernel_nodes
 
@@ -366,8 +367,8 @@ def test_explain_says_what_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     u = np.zeros(1000)
     text = str(fusec.explain(fusec.jit(heat, device=DEVICE), u, np.int64(3)))
     assert "one kernel that does all of it; an iteration is estimated at" in text
-    monkeypatch.setattr(choice, "GRID_BARRIER_US", 1e6)
-    monkeypatch.setattr(choice, "BLOCK_BARRIER_US", 1e6)
+    monkeypatch.setattr(launch_shape, "GRID_BARRIER_US", 1e6)
+    monkeypatch.setattr(launch_shape, "BLOCK_BARRIER_US", 1e6)
     text = str(fusec.explain(fusec.jit(heat, device=DEVICE), u, np.int64(3)))
     assert "text that launches" in text and "not one for all iterations: an iteration is" in text
 
@@ -376,7 +377,7 @@ def test_what_follows_a_loop_is_no_part_of_an_iteration() -> None:
     """The argument gets its values once; an iteration reads and writes an array."""
     u = np.zeros((2048, 2048))
     text = str(fusec.explain(fusec.jit(heat, device=DEVICE), u, np.int64(3)))
-    us = choice.GRID_BARRIER_US + 2 * u.nbytes / (1e3 * choice.STAYING_GBS)
+    us = launch_shape.GRID_BARRIER_US + 2 * u.nbytes / (1e3 * launch_shape.STAYING_GBS)
     assert f"an iteration is estimated at {us:.2g} us" in text
 
 
@@ -466,3 +467,41 @@ def test_a_block_that_leaves_others_waiting_is_found(leaves: str) -> None:
     run = grid_run(_GRID.replace("LEAVE", f"if ({leaves}) return;"), 0)
     with pytest.raises(KernelFault, match=r"barrier|wait"):
         run("k", 3, 64, np.zeros(192, np.int32), np.zeros(192, np.int32))
+
+
+def halved(u: Any, n: Any) -> Any:
+    """One barrier an iteration."""
+    for _ in range(n):
+        u = u * 0.5 + 0.25
+    return u
+
+
+def test_one_block_where_it_is_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its barriers and its bytes."""
+    monkeypatch.setattr(choice, "forced", "")
+
+    def blocks(n: int) -> int:
+        (control,) = fusec.jit(halved, device=DEVICE).concrete(np.zeros(n), np.int64(3)).control
+        assert "one kernel that does all of it" in control.reason
+        program: Any = control.run.program
+        shape = program.code.shape
+        gpu = SimpleNamespace(resident_blocks=lambda *_: 132)
+        return int(launch_shape.LaunchShape(
+            shape.made, gpu, shape.loaded, shape.kernel).at({})[0])
+
+    assert [blocks(n) for n in (4000, 7000, 60_000)] == [1, 4, 30]
+
+
+def of_rows(c: Any, f: Any, n: Any) -> Any:
+    """Products of one row, and of one column, of more than small matrices."""
+    for _ in range(n):
+        f = f * 0.5 + np.tensordot(c, f, axes=1) + (f.T @ c[:, None])[:, 0]
+    return f
+
+
+def test_products_of_a_row_are_a_part_of_the_kernel() -> None:
+    c, f = RNG.uniform(0, 0.1, 9), RNG.uniform(0, 1, (9, 8000))
+    g = fusec.jit(of_rows, device=DEVICE)
+    np.testing.assert_allclose(g(c, f, np.int64(4)), of_rows(c, f, 4), rtol=1e-12)
+    (control, *_) = g.concrete(c, f, np.int64(4)).control
+    assert "one kernel that does all of it" in control.reason

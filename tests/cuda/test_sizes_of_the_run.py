@@ -209,6 +209,33 @@ def test_a_loop_is_launches(
     assert "text that launches" in jitted.concrete(a, np.int64(9)).control[0].reason
 
 
+def shifted(x: Any, n: Any) -> Any:
+    """A part into itself, of an array that a loop before has made shorter."""
+    w = np.zeros(30) + x[0]
+    for i in range(n):
+        w = w[1:]
+        if x[i] > 1:
+            break
+    for _ in range(20):
+        w[1:] = w[:-1]
+        w[0] += 1
+    return w
+
+
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("way", ["persistent", "launched"])
+def test_a_part_of_what_is_shorter_goes_into_itself(
+    way: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy between had no memory, and was written all the same."""
+    monkeypatch.setattr(choice, "forced", way)
+    x, jitted = np.linspace(0, 1.2, 40), fusec.jit(shifted, device=HOST)
+    for n in (7, 3, 29, 0):
+        np.testing.assert_array_equal(jitted(x, np.int64(n)), shifted(x, n))
+    reason = jitted.concrete(x, np.int64(7)).control[-1].reason
+    assert ("one kernel that does" if way == "persistent" else "launches") in reason
+
+
 def wrong_index(a: Any, n: Any) -> Any:
     for k in range(n):
         a[[k, k + 2]] = a[[k + 2, k]] + 1

@@ -25,6 +25,7 @@ from ..launch_segments import Prepared, why_not
 from ..library_functions import REFUSALS, function_of, may_refuse, raising
 from ..persistent.persistent_call import MOST_INTERRUPTS
 from ..products.direct_calls import DirectCalls
+from ..products.factorization import may_be_factorization
 from ..products.refusals import LibraryRefusedError
 from .arrays import DriverArrays
 from .cupy_driver import CupyDriver, Lent
@@ -127,8 +128,7 @@ class GpuKernels(Prepared):
     ) -> None:
         self._stop: Any = None  # the flag that ends loops
         self._arrays, driver = arrays, arrays.driver
-        super().__init__(call_plan, numbers, DirectCalls(
-            driver.cublas, lambda: driver.cufft, places))
+        super().__init__(call_plan, numbers, DirectCalls(driver, places))
         self._cupy = driver.cupy
         cuda, blocks = driver.cupy.cuda, NumberBlocks(driver)
         self.replays = [Replays(segment, driver) for segment in self.segments]
@@ -204,16 +204,22 @@ class GpuKernels(Prepared):
     def text(self) -> str:
         """How they are launched, for people."""
         count = sum(len(segment.launches) for segment in self.segments)
-        ops = [part.node.op for part in self.parts if isinstance(part, NodeCall)]
+        nodes = [part.node for part in self.parts if isinstance(part, NodeCall)]
+        ops = [node.op for node in nodes]
         calls = f"{', '.join(ops)} of CuPy, " if ops else ""
         driver = self._arrays.driver
         if any(op.startswith("Fft") for op in ops) and (reason := driver.cufft.refused):
             calls += f"as cuFFT cannot be called ({reason}), "
+        if any(map(may_be_factorization, nodes)) and (reason := driver.cusolver.refused):
+            calls += f"as cuSOLVER cannot be called ({reason}), "
         if "MatMul" in ops and (reason := driver.cublas.refused):
             calls += f"as cuBLAS cannot be called ({reason}), "
         libraries = Counter(one.by for one in self.products.values())
         by_blas = "".join(f", {n} of them by {name}" for name, n in libraries.items())
-        launches = f"{calls}{count} prepared launch{'' if count == 1 else 'es'}{by_blas}"
+        beside = dict.fromkeys(f", {one.by} beside graphs, as {one.outside}"
+                               for one in self.products.values() if one.outside)
+        launches = (f"{calls}{count} prepared launch{'' if count == 1 else 'es'}{by_blas}"
+                    f"{''.join(beside)}")
         graphs = sum(not replay.refused for replay in self.replays)
         if graphs:
             return (f"{launches}, {'one CUDA graph' if graphs == 1 else f'{graphs} CUDA graphs'} "

@@ -27,6 +27,7 @@ from ..launches import Filled, Named, function_for
 from ..module import CudaKernel, CudaModule
 from ..products.cublas import Cublas
 from ..products.cufft import Cufft
+from ..products.cusolver import Cusolver
 from ..products.refusals import LibraryRefusedError
 from . import nvrtc
 from .arriving_memory import ArrivingMemory
@@ -111,6 +112,11 @@ class CupyDriver:
     def cufft(self) -> Cufft:
         """Fourier transforms."""
         return Cufft(self, self.cublas)
+
+    @lazy
+    def cusolver(self) -> Cusolver:
+        """Equations and factors of matrices."""
+        return Cusolver(self)
 
     @property
     def stream(self) -> Any:

@@ -1,13 +1,12 @@
 """One kernel for all iterations, or launches of kernels: which costs less.
 
-Figures are those of kernels written by hand for an H200: a step of a loop as a launch in a CUDA
-graph, as a barrier of one block, as one of all blocks; the rate of memory for a grid of any size,
-for blocks that stay, and for one block; the time of a look of the host at a number.
+Figures are those of kernels written by hand for an H200, here and in `launch_shape`: a step of a
+loop as a launch in a CUDA graph, the rate of memory for a grid of any size, the time of a look of
+the host at a number.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -15,14 +14,12 @@ from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.program import StructuredProgram
 from fusec.core.records import dataclass
 
-from ..compiled_nests import CudaForm
 from ..programs.residence import Residence
-from .launch_shape import MOST_IN_ONE_BLOCK
+from .launch_shape import is_for_one_block, iteration_us
 from .program_kernel import ProgramKernel
 
-LAUNCH_US, BLOCK_BARRIER_US, GRID_BARRIER_US, LOOK_US = 0.98, 0.2, 1.15, 20.0
+LAUNCH_US, LOOK_US, GRID_GBS = 0.98, 20.0, 4100.0
 _WORTH = 1.25  # of which the time of Python is part that launches each iteration
-GRID_GBS, STAYING_GBS, BLOCK_GBS = 4100.0, 3800.0, 80.0
 
 Way = Literal["", "persistent", "launched"]
 forced: Way = ""  # by tests
@@ -59,11 +56,10 @@ def choose(program: StructuredProgram, made: ProgramKernel) -> ChosenWay:
     """Of a program, by its kernel; sizes that calls give count as those of large arrays."""
     static = [grid for grid in made.grids if grid.form.is_static]
     work = max(map(_threads, static), default=1)
-    in_one = work <= MOST_IN_ONE_BLOCK and len(static) == len(made.grids)
-    barrier, rate = (BLOCK_BARRIER_US, BLOCK_GBS) if in_one else (GRID_BARRIER_US, STAYING_GBS)
     repeated = [grid for grid in static if grid.is_repeated]
-    moved, looks = sum(_bytes(grid.form) for grid in repeated), _looks(program)
-    return ChosenWay(made.barriers * barrier + moved / (1e3 * rate),
+    moved, looks = sum(grid.form.loops.moved_bytes for grid in repeated), _looks(program)
+    in_one = len(static) == len(made.grids) and is_for_one_block(work, made.barriers, moved)
+    return ChosenWay(iteration_us(made.barriers, moved, in_one),
                   LAUNCH_US * made.launches + moved / (1e3 * GRID_GBS) + looks * LOOK_US,
                   made.launches, looks, program.has_loops,
                   any(grid.limits is not None for grid in made.grids) or made.selects)
@@ -72,16 +68,6 @@ def choose(program: StructuredProgram, made: ProgramKernel) -> ChosenWay:
 def _threads(grid: Any) -> int:
     layout = grid.layout({})
     return int(layout.blocks * layout.threads[0] * layout.threads[1])
-
-
-def _bytes(form: CudaForm) -> int:
-    """What a nest moves, if nothing is read twice."""
-    loops, moved = form.loops, dict[int, int]()
-    for operand in loops.operands:
-        points = math.prod(n for n, step in zip(loops.extents, operand.strides, strict=True)
-                           if step != 0)
-        moved[operand.buffer] = max(moved.get(operand.buffer, 0), points * operand.dtype.itemsize)
-    return sum(moved.values())
 
 
 def _looks(program: StructuredProgram) -> int:

@@ -12,9 +12,23 @@ from ..module import CudaKernel
 from .nest_calls import LEAST_BLOCK
 from .program_kernel import ProgramKernel
 
-# Threads that the largest nest may have for one block to do all: by hand a step of 1,000 elements
-# takes 0.29 us in one block and 1.15 in all, one of 10,000 2.0 and 1.27 (H200).
+# Threads that the largest nest may have for one block to do all.
 MOST_IN_ONE_BLOCK = 4096
+# Of an H200, by hand: a barrier of one block and of all, what one block moves and what all do.  A
+# step of 1,000 elements takes 0.29 us in one block and 1.15 in all, one of 10,000 2.0 and 1.27.
+BLOCK_BARRIER_US, GRID_BARRIER_US, STAYING_GBS, BLOCK_GBS = 0.2, 1.15, 3800.0, 80.0
+
+
+def iteration_us(barriers: int, moved: int, in_one: bool) -> float:
+    """An iteration's time by these figures, in one block or in all."""
+    barrier, rate = (BLOCK_BARRIER_US, BLOCK_GBS) if in_one else (GRID_BARRIER_US, STAYING_GBS)
+    return barriers * barrier + moved / (1e3 * rate)
+
+
+def is_for_one_block(threads: int, barriers: int, moved: int) -> bool:
+    """Whether one block is sooner through with an iteration than all are."""
+    return threads <= MOST_IN_ONE_BLOCK and (
+        iteration_us(barriers, moved, True) <= iteration_us(barriers, moved, False))
 
 
 class LaunchShape:
@@ -41,7 +55,9 @@ class LaunchShape:
         work = max((layout.blocks * layout.threads[0] * layout.threads[1]
                     for layout, _ in layouts), default=1)
         threads = _power_of_two(max([*teams, LEAST_BLOCK]))
-        if work <= MOST_IN_ONE_BLOCK:
+        moved = sum(grid.loops(sizes).moved_bytes for grid in self.made.grids
+                    if grid.is_repeated and grid.limits is None)
+        if is_for_one_block(work, self.made.barriers, moved):
             return 1, max(threads, min(self.made.most_threads, _power_of_two(work))), shared
         if not teams:
             threads = self.made.most_threads

@@ -138,13 +138,17 @@ class NestGrid:
             return self.largest
         if self.form.is_static and self._last is not None:
             return self._last[1]
-        loops = self.form.loops if self.form.is_static else self.form.loops.at_sizes(sizes)
+        loops = self.loops(sizes)
         layout = self.function.written.geometry(loops)
         threads = layout.threads[0] * layout.threads[1]
         if self.function.has_barriers and threads % WARP:
             raise NotNativeError("a kernel with barriers of parts of warps")
         self._last = loops, layout
         return layout
+
+    def loops(self, sizes: Bindings) -> LoopForm:
+        """Its loops; of sizes that the call knows these are numbers."""
+        return self.form.loops if self.form.is_static else self.form.loops.at_sizes(sizes)
 
     def shared_bytes(self, sizes: Bindings) -> int:
         """Shared memory that a block needs."""

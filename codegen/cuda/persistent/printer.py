@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ from fusec.codegen.structured import statements as s
 from fusec.codegen.structured.memory import Register, Variable, View, contiguous
 from fusec.codegen.structured.not_native import NotNativeError
 from fusec.codegen.structured.statements import walk as statements_of
+from fusec.ir.sizes.bounds import range_of
+from fusec.ir.sizes.dims import Size
 
 from ...kernels.complex_pairs import buffer_strides
 from ...kernels.loop_ir import Kernel, walk
@@ -178,11 +181,18 @@ def _copy(kernel: ProgramKernel, x: s.Copy) -> None:
     source = kernel.place(x.source), kernel.steps(x.source), classes[1]
     is_aliased = "alias" in (x.target.memory.origin, x.source.memory.origin)
     if classes[0] == classes[1] and (is_aliased or x.target.memory is x.source.memory):
-        own = (kernel.memory_of(x.source.memory.nbytes),
+        own = (kernel.memory_of(_most_bytes(kernel, x.source)),
                contiguous(x.source.shape, x.source.dtype.itemsize), ("copied", id(x)))
         _copied(kernel, own, source, x.source)
         source = own
     _copied(kernel, place, source, x.source)
+
+
+def _most_bytes(kernel: ProgramKernel, view: View) -> Size:
+    """At least what a copy of a view takes; the memory that an alias is at has no size."""
+    nbytes: Size = math.prod(view.shape) * view.dtype.itemsize
+    limits = kernel.limits_of((nbytes,))
+    return nbytes if limits is None else range_of(nbytes, limits)[1]
 
 
 def _copied(kernel: ProgramKernel, target: Any, source: Any, like: View) -> None:

@@ -5,29 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from fusec.ir import Node
 
 from ..driver.bound_launches import BoundLaunch
 from ..launches import Filled
 from ..programs.program_call import ProgramCall
+from .direct_call import DirectCall, direct_call
 from .matrix_product import Laid
-from .refusals import DirectLibrary, LibraryRefusedError
-from .transform import may_be_transform, transform_of
+from .refusals import LibraryRefusedError
 
 _REMEMBERED = 32  # combinations of addresses
 # An array: its address, then shape, strides and dtype; or a number.
 Place = Any
 Plain = Callable[[Sequence[Place], Sequence[Place]], None]
-
-
-class DirectCall(NamedTuple):
-    """``ask(stream, *operands, result, room)``: addresses, the last of so many bytes."""
-
-    ask: Callable[..., None]
-    nbytes: int
-    library: DirectLibrary
 
 
 class CallInLoop:
@@ -63,7 +55,7 @@ class CallInLoop:
     ) -> None:
         """As CuPy's functions are called."""
         try:
-            direct.ask(stream.ptr, *words)
+            direct.ask(stream, *words)
         except LibraryRefusedError:
             if self.driver.is_capturing(stream):
                 raise
@@ -81,18 +73,8 @@ class CallInLoop:
         return None if direct is None or direct.library.refused else direct
 
     def _made(self, operands: Sequence[Any], result: Any) -> DirectCall | None:
+        """One that may refuse a matrix is waited for, as what `plainly` does."""
         shape, strides, dtype = result
-        laid = [Laid(*x[:2]) for x in operands]
-        if self.node.op == "MatMul" and shape and {x[2] for x in operands} == {dtype}:
-            cublas = self.driver.cublas
-            product = cublas.product(
-                dtype, *laid, Laid(shape, strides), "estimated" in self.node.attrs)
-            return product and DirectCall(
-                partial(cublas.call, product), cublas.workspace, cublas)
-        if may_be_transform(self.node):
-            cufft = self.driver.cufft
-            transform = transform_of(self.node, laid[0], operands[0][2])
-            nbytes = None if transform is None else cufft.workspace(transform)
-            return None if transform is None or nbytes is None else DirectCall(
-                partial(cufft.call, transform), nbytes, cufft)
-        return None
+        direct = direct_call(self.driver, self.node, [Laid(*x[:2]) for x in operands],
+                             operands[0][2], (Laid(shape, strides), dtype))
+        return None if direct is None or direct.words else direct

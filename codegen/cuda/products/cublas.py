@@ -127,7 +127,7 @@ class Cublas:
             self._tried.add(letter)
         return self.refused
 
-    def call(self, made: MatrixProduct, stream: int, left: int, right: int, result: int,
+    def call(self, made: MatrixProduct, stream: Any, left: int, right: int, result: int,
              room: int) -> None:
         """Ask a stream for the product of matrices at these addresses; ``room``: that of so many
         bytes as `workspace`."""
@@ -145,14 +145,14 @@ class Cublas:
             if mode != self._mode:
                 self._check("cublasSetMathMode", self._handle.value, mode)
                 self._mode = mode
-            self._check("cublasSetStream_v2", self._handle.value, stream)
+            self._check("cublasSetStream_v2", self._handle.value, stream.ptr)
             self._check("cublasSetWorkspace_v2", self._handle.value, room, self.workspace)
             self._check(name, self._handle.value, *args)
 
-    def scale(self, letter: str, count: int, factor: np.ndarray, stream: int, at: int) -> None:
+    def scale(self, letter: str, count: int, factor: np.ndarray, stream: Any, at: int) -> None:
         """Have a stream multiply complex numbers at an address by a real number, of their dtype."""
         with self._lock:
-            self._check("cublasSetStream_v2", self._handle.value, stream)
+            self._check("cublasSetStream_v2", self._handle.value, stream.ptr)
             self._check(f"cublas{_SCALES[letter]}_v2", self._handle.value, count,
                         int(factor.ctypes.data), at, 1)
 
@@ -173,7 +173,7 @@ class Cublas:
                               Laid((2, 3, 5), (15 * size, size, 3 * size)),
                               Laid((2, 4, 5), (20 * size, 5 * size, size)))
         assert made is not None
-        self.call(made, self.driver.stream.ptr, a.data.ptr, b.data.ptr, out.data.ptr, room.ptr)
+        self.call(made, self.driver.stream, a.data.ptr, b.data.ptr, out.data.ptr, room.ptr)
         want = left.reshape(2, 4, 3) @ right.reshape(2, 5, 3).swapaxes(1, 2)
         if (out.get() != want).any():
             self.refused = "cuBLAS gives another product than NumPy"

@@ -78,13 +78,13 @@ class Cufft:
             return self._plan(made)[1]
         return None
 
-    def call(self, made: Transform, stream: int, source: int, result: int, room: int) -> None:
+    def call(self, made: Transform, stream: Any, source: int, result: int, room: int) -> None:
         """Ask a stream for the transforms of an array at an address; ``room``: that of so many
         bytes as `workspace`."""
         way = [] if made.is_real else [_INVERSE if made.is_inverse else _FORWARD]
         with self._lock:
             plan, _ = self._plan(made)
-            self._check("cufftSetStream", plan, stream)
+            self._check("cufftSetStream", plan, stream.ptr)
             self._check("cufftSetWorkArea", plan, room)
             self._check(f"cufftExec{made.kind}", plan, source, result, *way)
         if made.is_inverse:
@@ -133,7 +133,7 @@ class Cufft:
             transform, operand, wanted = step
             out = cupy.ndarray(wanted.shape, results)
             room = cupy.cuda.alloc(self._plan(transform)[1])
-            self.call(transform, stream.ptr, operand.data.ptr, out.data.ptr, room.ptr)
+            self.call(transform, stream, operand.data.ptr, out.data.ptr, room.ptr)
             if np.abs(out.get() - wanted).max() > (1e-5 if single else 1e-13):
                 self.refused = "cuFFT gives another transform than NumPy"
                 return

@@ -1,5 +1,5 @@
-"""Calls of NVIDIA's libraries, products and Fourier transforms of a plan, as launches among those
-of its kernels."""
+"""Calls of NVIDIA's libraries, products, transforms and equations of a plan, as launches among
+those of its kernels."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from fusec.ir import Node
 from ..launches import Address, Base, Filled, value
 from .cublas import Cublas
 from .cufft import Cufft
+from .cusolver import Cusolver
+from .factorization import Factorization
 from .matrix_product import MatrixProduct
 from .transform import Transform
 
@@ -23,10 +25,11 @@ Operand = tuple[View | np.ndarray, int]  # and bytes after its first element
 
 @dataclass(frozen=True)
 class LibraryLaunch:
-    """A call; ``args`` are addresses: of operands, the result, the memory to work in."""
+    """A call; ``args`` are addresses: of operands, the result, the memory to work in, and of words
+    for what it refuses."""
 
-    made: MatrixProduct | Transform
-    library: Cublas | Cufft
+    made: MatrixProduct | Transform | Factorization
+    library: Cublas | Cufft | Cusolver
     args: tuple[Address | int, ...]
 
     def filled(self, where: Mapping[Base, int]) -> Filled:
@@ -40,7 +43,7 @@ class LibraryLaunch:
         """As CuPy's functions are called."""
         library: Any = self.library  # which is that of what is made
         stream = stream or library.driver.current_stream()
-        library.call(self.made, stream.ptr, *words)
+        library.call(self.made, stream, *words)
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,8 @@ class PlacedCall:
     and ``note`` what they add."""
 
     node: Node
-    made: MatrixProduct | Transform
-    library: Cublas | Cufft
+    made: MatrixProduct | Transform | Factorization
+    library: Cublas | Cufft | Cusolver
     workspace: int
     places: tuple[Operand, ...]
     by: str
@@ -66,9 +69,21 @@ class PlacedCall:
         """See `Named`."""
         return [self.node.loc] if self.node.loc else []
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether it is given words for that."""
+        return isinstance(self.made, Factorization)
+
+    @property
+    def outside(self) -> str:
+        """Why it is launched beside graphs; empty where it is a part of them."""
+        return self.library.outside_of(self.made) if isinstance(
+            self.library, Cusolver) and isinstance(self.made, Factorization) else ""
+
     def launch(
-        self, address: Callable[[View | np.ndarray, int], Address], room: Address
+        self, address: Callable[[View | np.ndarray, int], Address], *own: Address
     ) -> LibraryLaunch:
-        """The launch, for a function that gives addresses of operands."""
-        args = (*(address(*place) for place in self.places), room)
+        """The launch, for a function that gives addresses of operands; ``own``: the memory to work
+        in, and the words of what is refused."""
+        args = (*(address(*place) for place in self.places), *own)
         return LibraryLaunch(self.made, self.library, args)

@@ -13,7 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 _LETTERS = {"f4": "S", "f8": "D", "c8": "C", "c16": "Z"}  # of BLAS functions
-_MOST = (1 << 31) - 1  # sizes are int32
+MOST = (1 << 31) - 1  # sizes are int32
+
+
+def letter_of(dtype: np.dtype) -> str | None:
+    """The one that BLAS and LAPACK have for these numbers."""
+    return _LETTERS.get(dtype.str[1:]) if dtype.isnative else None
 
 
 class Laid(NamedTuple):
@@ -67,12 +72,12 @@ class _Matrices(NamedTuple):
 def matrix_product(dtype: np.dtype, left: Laid, right: Laid, result: Laid) -> MatrixProduct | None:
     """The product that writes ``result``, all of one dtype; None: GEMM cannot, as where neither
     rows nor columns lie together."""
-    letter = _LETTERS.get(dtype.str[1:])
-    if letter is None or not dtype.isnative or min(len(left.shape), len(right.shape)) < 1 or (
+    letter = letter_of(dtype)
+    if letter is None or min(len(left.shape), len(right.shape)) < 1 or (
             len(left.shape) == len(right.shape) == 1):
         return None
     shapes = (left.shape, right.shape, result.shape)
-    if any(0 in shape or max(shape, default=1) > _MOST for shape in shapes) or any(
+    if any(0 in shape or max(shape, default=1) > MOST for shape in shapes) or any(
             s % dtype.itemsize for laid in (left, right, result) for s in laid.strides):
         return None
     is_row, is_column = len(left.shape) == 1, len(right.shape) == 1
@@ -103,7 +108,7 @@ def _of_matrices(
         return None
     count, (of_a, of_b, of_c) = int(np.prod(batch)), strides
     if count > 1 and of_b == 0 and of_a == a.rows * a.row_stride and (
-            of_c == c.rows * c.row_stride) and count * a.rows <= _MOST:  # rows of one matrix
+            of_c == c.rows * c.row_stride) and count * a.rows <= MOST:  # rows of one matrix
         a, c = a._replace(rows=count * a.rows), c._replace(rows=count * c.rows)
         count, of_a, of_c = 1, 0, 0
     made = _side(c, of_c)
@@ -122,7 +127,7 @@ def _side(m: _Matrices, batch_stride: int) -> ProductSide | None:
     """How it lies column by column, by itself or transposed; None: neither."""
     for is_transposed, (rows, columns, step, leading, _) in enumerate((m, m.transposed)):
         leading = leading if columns > 1 else max(rows, 1)
-        if (step == 1 or rows == 1) and max(rows, 1) <= leading <= _MOST and batch_stride >= 0:
+        if (step == 1 or rows == 1) and max(rows, 1) <= leading <= MOST and batch_stride >= 0:
             return ProductSide(bool(is_transposed), leading, batch_stride)
     return None
 

@@ -20,8 +20,21 @@ Launch = Callable[[], None]
 MOST, ENOUGH = 128, 48  # launches of one graph; of one that ends with an iteration
 FEWEST = 3  # launches that are worth a graph
 MOST_UNDER_WAY = 2  # sequences that the host is ahead of the device: who interrupts waits for them
+MOST_LATE_US = 100_000  # that who interrupts waits for what is under way, and what waits here
+# What a GPU moves in a microsecond, and computes in a product: less than an H200.
+_BYTES, _OPERATIONS = 3e6, 2e7
 _USES = 2  # of a sequence, the last of which makes the graph
 _REMEMBERED = 32  # sequences of a program
+
+
+def most_at_once(longest_us: float) -> int:
+    """Launches of a sequence, the longest of which takes so long: enough are done in time."""
+    return max(1, min(MOST, int(MOST_LATE_US / (MOST_UNDER_WAY + 1) / max(longest_us, 1.0))))
+
+
+def launch_us(nbytes: int, operations: int = 0) -> float:
+    """At most what a launch takes that moves, or computes, so much."""
+    return max(nbytes / _BYTES, operations / _OPERATIONS)
 
 
 @dataclass
@@ -57,10 +70,10 @@ class JoinedLaunches:
 
 
 class LaunchQueue:
-    """The launches of one call that nobody has asked the driver for yet."""
+    """The launches of one call that nobody has asked the driver for yet, at most ``most``."""
 
     def __init__(self, joined: JoinedLaunches) -> None:
-        self._joined = joined
+        self._joined, self.most = joined, MOST
         self._waiting: list[Launch] = []
         self._turns = 0  # since the last flush
         self._marks: list[Any] = []  # behind the sequences that may be under way
@@ -68,12 +81,12 @@ class LaunchQueue:
     def turn(self) -> None:
         """An iteration ends: sequences of an even number of them are the same again sooner."""
         self._turns += 1
-        if len(self._waiting) >= ENOUGH and self._turns % 2 == 0:
+        if len(self._waiting) >= min(ENOUGH, self.most) and self._turns % 2 == 0:
             self._go_on()
 
     def add(self, launches: Sequence[Launch]) -> None:
         self._waiting += launches
-        if len(self._waiting) >= MOST:
+        if len(self._waiting) >= self.most:
             self._go_on()
 
     def _go_on(self) -> None:

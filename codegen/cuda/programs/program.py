@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any, Protocol
 
 from fusec import config
 from fusec.codegen.structured.memory import Strides
 from fusec.codegen.structured.program import StructuredProgram, build_program
+from fusec.codegen.structured.statements import CallPython, walk
 from fusec.codegen.structured.verify import verify
 from fusec.ir import Node
+from fusec.ir.sizes.bindings import Bindings, resolve
+from fusec.ir.sizes.dims import symbols_of
 
+from ...kernels.specialise import LoopForm
 from ...machine_code.native_nest import CompileStats
 from ...plan.control_program import ControlCode
 from ..compiled_nests import CudaForm, NestCall
@@ -20,6 +25,7 @@ from ..kernels.joined_nests import may_be_joined
 from ..kernels.kernel_sources import module_of
 from ..kernels.kernel_texts import KernelTexts
 from ..module import CudaModule
+from .launch_queue import launch_us, most_at_once
 from .launch_sites import LaunchSite
 from .printer import print_block
 from .program_call import LaunchedProgram
@@ -49,11 +55,12 @@ def launched_program(
     text = printed(program, compiler)
     sites = _sites(text, compiler, stats)
     text.names |= sites
+    node, forms = program.node, [form.loops for site in text.sites.values() for form in site]
+    calls = [x.site.node for x in walk(program.body) if isinstance(x, CallPython)]
     run = LaunchedProgram(
         program, compiler.driver, text.compiled(HEAD, f"<program of {program.node.name}>"),
-        text.arrays)
+        text.arrays, AtOnce(forms, calls, program.outer))
     texts = KernelTexts(*_modules(sites), py=text.source_text(HEAD))
-    node, forms = program.node, [form.loops for site in text.sites.values() for form in site]
     return ControlCode(node, run, forms, program.copied, texts,
                        lambda: build_program(node, strides),
                        f"text that launches {len(text.sites)} kernels"
@@ -70,6 +77,40 @@ def printed(
     print_block(text, text.body)
     text.finish()
     return text
+
+
+class AtOnce:
+    """``at(sizes)``: how many launches may be under way for the longest of them to be over soon."""
+
+    def __init__(
+        self, forms: Sequence[LoopForm], calls: Sequence[Node], outer: Set[str]
+    ) -> None:
+        """Of these nests and library calls; ``outer`` are the sizes that a call knows."""
+        self._forms, self._calls, self._outer = forms, calls, outer
+        self._known: tuple[tuple[int, ...], int] | None = None
+
+    def __call__(self, sizes: Bindings) -> int:
+        key = tuple(sizes[name] for name in sorted(sizes))
+        if self._known is None or self._known[0] != key:
+            self._known = key, most_at_once(max(self._longest(sizes), default=0.0))
+        return self._known[1]
+
+    def _longest(self, sizes: Bindings) -> Iterator[float]:
+        """Those of sizes that only the run knows are not counted."""
+        for form in self._forms:
+            places = tuple((o.offset, o.strides, o.gathered) for o in form.operands)
+            if form.is_static or self._is_of_call(form.extents, places):
+                known = form if form.is_static else form.at_sizes(sizes)
+                yield launch_us(known.moved_bytes)
+        for node in self._calls:
+            shapes = tuple(v.shape for v in (*node.outputs, *node.inputs) if v.type.kind == "array")
+            if self._is_of_call(shapes):
+                result, *operands = resolve(shapes, sizes) or ((),)
+                inner = operands[0][-1:] if node.op == "MatMul" and operands else ()
+                yield launch_us(0, 2 * math.prod((*result, *inner)) if inner else 0)
+
+    def _is_of_call(self, *sizes: Any) -> bool:
+        return symbols_of(sizes) <= self._outer
 
 
 def _sites(

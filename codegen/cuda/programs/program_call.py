@@ -86,7 +86,7 @@ class ProgramCall:
         return tuple([self._open[site, key][0] for key, _ in needs])
 
     def lent(self, nbytes: int) -> int:
-        """Memory that library calls work in, one after the other."""
+        """Memory that library calls work in, or copies go through, one after the other."""
         if nbytes not in self._rooms:
             self._rooms[nbytes] = self.memory.fresh(nbytes)
         return self._rooms[nbytes]
@@ -115,8 +115,10 @@ class LaunchedProgram:
 
     def __init__(
         self, program: StructuredProgram, driver: Driver, text: Callable[[ProgramCall], None],
-        arrays: Sequence[tuple[str, int]],
+        arrays: Sequence[tuple[str, int]], most: Callable[[Mapping[str, int]], int],
     ) -> None:
+        """``most``: how many launches are asked for at once, by sizes."""
+        self.most = most
         self.exits, self.text, self.arrays = program.exits, text, arrays
         self._joined = JoinedLaunches(driver)
         self._written = {n for n, (kind, _) in enumerate(arrays) if kind == "target"}
@@ -125,6 +127,7 @@ class LaunchedProgram:
         self, operands: Sequence[Any], results: list[Any], sizes: Mapping[str, int]
     ) -> EarlyExit | None:
         call = ProgramCall(self._joined, operands, results, sizes)
+        call.queue.most = self.most(sizes)
         try:
             call.place(self.arrays)
             try:

@@ -7,12 +7,14 @@ of single elements, and for results.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from fusec.codegen.structured.analyses.aliases import Aliases
 from fusec.codegen.structured.memory import (
     Memory,
     Operand,
@@ -64,6 +66,7 @@ class ProgramText(TextWriter):
         self.arrays: list[Address] = []
         self.body, counters, self._stands_for = with_device_counters(program.body)
         self.residence = Residence(self.body, counters)
+        self.aliases = Aliases(self.body)
         self.readers = Counter(r for x in walk(self.body) for r in reads(x))
         self._left: dict[int, Memory] = {}
         self._written: set[Operand] = set()  # numbers that are on the device for sure
@@ -190,10 +193,13 @@ class ProgramText(TextWriter):
         return f"call.memory.{make}({self.size(memory.nbytes)})"
 
     def copy(self, target: View, source: View) -> None:
-        """Through fresh memory where the two may overlap."""
-        if target.memory is source.memory:
-            own = f"t{len(self.names)}_{len(self._head)}"
-            self._head.append(f"{own} = call.memory.fresh({self.size(source.memory.nbytes)})")
+        """Through memory of its own where the two may overlap; what an alias is at has no size.
+        """
+        if self.aliases.class_of(target.memory) == self.aliases.class_of(source.memory) and (
+                target.memory is source.memory
+                or "alias" in (target.memory.origin, source.memory.origin)):
+            nbytes = math.prod(source.shape) * source.dtype.itemsize
+            own = f"call.lent({self.size(nbytes)})"
             dense = contiguous(source.shape, source.dtype.itemsize)
             self._copy((own, dense), (self.place(source), source.strides), source)
             self._copy((self.place(target), target.strides), (own, dense), source)

@@ -1,4 +1,5 @@
-"""Products of a vector, or of small matrices: in loops they are sums of products, which fuse."""
+"""Products of a vector, a row or a column, or of small matrices: in loops they are sums of
+products, which fuse."""
 
 from __future__ import annotations
 
@@ -15,8 +16,10 @@ def is_opened(node: Node) -> bool:
     if node.op != "MatMul":
         return False
     a, b = node.inputs
-    return max(a.type.rank, b.type.rank) <= 2 and not (
-        a.type.rank == b.type.rank == 2 and _is_large((*a.shape, b.shape[1])))
+    if max(a.type.rank, b.type.rank) > 2:
+        return False
+    are_matrices = a.type.rank == b.type.rank == 2 and 1 not in (a.shape[0], b.shape[1])
+    return not are_matrices or not _is_large((*a.shape, b.shape[1]))
 
 
 def _is_large(sizes: tuple[int, ...]) -> bool:
