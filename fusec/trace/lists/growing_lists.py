@@ -294,6 +294,8 @@ class GrowingList:
                 raise self.refused("holds an array that is written after it was appended")
         if any(s.version or s in later for s in self.found):
             raise self.refused("has an item that is written")
+        if self.found and not self._before().isdisjoint({*written, *later}):
+            raise self.refused("is read where an array is written that it holds")
         found = {*self.found, *(storage for storage, _ in self.of_inner)}
         if isinstance(self.owner, GrowingList):
             found |= {storage for storage, _ in self._appended()}
@@ -325,13 +327,18 @@ class GrowingList:
         owner.extend(unflatten(self.filled.structure, list(leaves))
                      for leaves in zip(*self.columns, strict=True))
 
+    def _before(self) -> set[Storage]:
+        """The memory that items from before the loop show."""
+        leaves = [] if isinstance(self.owner, GrowingList) else flattened(self.owner)[0]
+        return {root for leaf in leaves if is_traced(leaf) and leaf.storage is not None
+                for root in roots(leaf.storage)}
+
     def _others(self) -> list[Storage]:
         """Older memory that items may show: what was appended, and what items from before show
         where items that were read are appended again."""
         taken = {root for storage, _ in self._appended() for root in roots(storage)}
         if not taken.isdisjoint(self.found):
-            taken |= {root for leaf in flattened(self.owner)[0] if is_traced(leaf)
-                      and leaf.storage is not None for root in roots(leaf.storage)}
+            taken |= self._before()
         return [s for s in taken if s in self.found or s.born < self.region]
 
     def shown(self) -> Iterator[tuple[Storage, tuple[list[Any], bool]]]:

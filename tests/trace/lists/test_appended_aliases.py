@@ -66,3 +66,30 @@ def test_items_that_nobody_else_has() -> None:
         return log
 
     np.testing.assert_array_equal(fusec.jit(f)(X), f(X))
+
+
+def read_while_written(x):
+    y, total = x * 2, 0.0
+    log = [y]
+    for i in range(20):
+        y[1] = x[0] + i
+        total = total + log[0][1]
+        log.append(x + i)
+    return total, log
+
+
+def appended_again_while_written(x):
+    y = np.ones(4)
+    log = [y]
+    for i in range(20):
+        log.append(log[-1])
+        y[1] = x[0] + i
+    return y.sum(), log
+
+
+@pytest.mark.parametrize("program", [read_while_written, appended_again_while_written])
+def test_items_that_the_loop_writes(program: Any) -> None:
+    total, log = fusec.jit(program)(X.copy())
+    wanted, items = program(X.copy())
+    assert total == wanted
+    np.testing.assert_array_equal(np.concatenate(log), np.concatenate(items))
