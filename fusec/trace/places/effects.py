@@ -10,7 +10,7 @@ import bisect
 import heapq
 import operator
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import (
