@@ -62,16 +62,23 @@ def blocks(rng: np.random.Generator, size: int, at_most: int) -> tuple[int, ...]
     return tuple(b - a for a, b in zip([0, *cuts], [*cuts, size], strict=True))
 
 
-def program_of(seed: int) -> ChunkedProgram:
-    """The program of a seed."""
-    return _Writer(np.random.default_rng(seed), np.random.default_rng([seed, 1])).written()
+def program_of(seed: int, has_loops: bool = False) -> ChunkedProgram:
+    """The program of a seed; half of the statements of one that ``has_loops`` are branches or loops.
+    """
+    writer = ProgramWriter(np.random.default_rng(seed), np.random.default_rng([seed, 1]))
+    if has_loops:
+        from tests.distributed.looping_programs import add_loops
+
+        add_loops(writer)
+    return writer.written()
 
 
-class _Writer:
+class ProgramWriter:
     """Writes one program."""
 
     def __init__(self, rng: np.random.Generator, apart: np.random.Generator) -> None:
         self.rng = rng
+        self.fewest, self.most = 3, 10  # statements; at most one less
         self.is_turned = apart.random() < 0.15  # columns are cut, often to one, and rows are not
         self.n, self.m = int(rng.integers(10, 40)), int(rng.integers(4, 9))
         n, m = self.n, self.m
@@ -101,7 +108,7 @@ class _Writer:
     def written(self) -> ChunkedProgram:
         given = len(self.values)
         for _ in range(100):
-            if len(self.program.made) >= int(self.rng.integers(3, 10)):
+            if len(self.program.made) >= int(self.rng.integers(self.fewest, self.most)):
                 break
             self.writers[int(self.rng.integers(len(self.writers)))]()
         made = self.values[given:] or self.values

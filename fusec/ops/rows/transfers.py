@@ -36,7 +36,7 @@ register(Op(
 ))
 register(Op(
     name="Fence", kind="extern", arity=1, infer=lambda types, attrs: (types[0],),
-    reference=lambda x, key, stored: x, admits=BY_PASSES,
+    reference=lambda x, key, stored: x, is_transfer=True, admits=BY_PASSES,
     doc="Its operand, through which no pass looks. attrs: key: which fence it is; stored: whether "
         "it is stored in blocks.",
 ))

@@ -203,7 +203,7 @@ def reach_inside(states: SplitStates, graph: Graph, reaches: dict[Value, Reach])
 
 def note_reach(states: SplitStates, node: Node, reaches: dict[Value, Reach]) -> None:
     """Note how far the results of a node read beyond their own blocks."""
-    if not is_region(node) or not any(v in reaches for v in node.inputs):
+    if node not in states.regions:
         if not is_region(node):
             reach_of(states, node, reaches)
         return
