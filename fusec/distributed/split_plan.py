@@ -108,10 +108,21 @@ def staged(
 
 
 def _run_checks(graph: Graph, wholes: Mapping[int, Any]) -> None:
-    """Make checks of values that all blocks share, which no block's task makes."""
-    checks = [node for node in graph.nodes if has_effects(node)]
+    """Make checks of values that all blocks share, which no block's task makes.
+
+    Raises ``UnsupportedError`` for one of what blocks come to, which nobody would make; a branch or
+    loop that holds checks makes them where it runs.
+    """
+    given = [v for number, v in enumerate(graph.inputs) if number in wholes]
+    known, checks = set(given), []
+    for node in graph.nodes:
+        if node.op != "Input" and all(v in known for v in node.inputs):
+            known.update(node.outputs)
+            checks += [node] if has_effects(node) else []
+        elif has_effects(node) and not node.graphs:
+            raise unsupported("a check of values in blocks", loc=node.loc,
+                              cure="check them after the call")
     if checks:
-        given = [v for number, v in enumerate(graph.inputs) if number in wholes]
         evaluate(Graph.build(given, [], name=graph.name, extra=checks),
                  [wholes[number] for number in sorted(wholes)])
 

@@ -62,15 +62,14 @@ def blocks(rng: np.random.Generator, size: int, at_most: int) -> tuple[int, ...]
     return tuple(b - a for a, b in zip([0, *cuts], [*cuts, size], strict=True))
 
 
-def program_of(seed: int, has_loops: bool = False) -> ChunkedProgram:
-    """The program of a seed; half of the statements of one that ``has_loops`` are branches or loops.
-    """
-    writer = ProgramWriter(np.random.default_rng(seed), np.random.default_rng([seed, 1]))
-    if has_loops:
-        from tests.distributed.looping_programs import add_loops
+def program_of(seed: int) -> ChunkedProgram:
+    """The program of a seed."""
+    return writer_of(seed).written()
 
-        add_loops(writer)
-    return writer.written()
+
+def writer_of(seed: int) -> ProgramWriter:
+    """What writes it."""
+    return ProgramWriter(np.random.default_rng(seed), np.random.default_rng([seed, 1]))
 
 
 class ProgramWriter:
@@ -272,4 +271,4 @@ class ProgramWriter:
             self.add(f"np.bincount((np.abs({a.name}) * 3).astype(int) % 5, minlength=5)", (5,), a)
 
 
-__all__ = ["ChunkedProgram", "Made", "program_of"]
+__all__ = ["ChunkedProgram", "Made", "ProgramWriter", "program_of", "writer_of"]

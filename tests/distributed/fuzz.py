@@ -23,6 +23,7 @@ import numpy as np
 
 import fusec
 from tests.distributed.chunked_programs import ChunkedProgram, Made, program_of
+from tests.distributed.looping_programs import looping_program_of
 
 TOLERANCE = 1e-9  # of the largest element: sums of at most a thousand numbers, divided and squared
 
@@ -116,7 +117,7 @@ def run(
     split, failures = 0, []
     causes: collections.Counter[str] = collections.Counter()
     for number in range(seed, seed + count):
-        program = program_of(number, has_loops)
+        program = (looping_program_of if has_loops else program_of)(number)
         others = clients if every and number % every == 0 else ()
         try:
             text = failure_of(program, program.results, others)

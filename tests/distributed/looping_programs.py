@@ -1,34 +1,33 @@
 """Random branches and loops for programs over arrays in blocks.
 
-How often a loop runs, and which side of a branch is taken, are arguments: a trace knows neither, and
-makes nodes of them.
+How often a loop runs, and which side of a branch is taken, are arguments: a trace knows neither,
+and makes nodes of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
+from tests.distributed.chunked_programs import ChunkedProgram, Made, ProgramWriter, writer_of
 
-from tests.distributed.chunked_programs import ChunkedProgram, Made, ProgramWriter
-
-# An iteration's statements on v, with the number k; what is bounded stays so.
-ROWS = ("v = 0.5 * np.tanh(v) + 0.1 * k", "v = v * 0.7 - 0.2", "v = np.abs(v) - 0.3",
-        "v = np.sqrt(np.abs(v)) * 0.9", "v = np.where(v > 0.1 * k, v * 0.5, v + 0.25)",
-        "v = np.minimum(v, 0.5 + 0.1 * k)", "v = v * 1.1 + v * v * 0.01")
-ALL = ("v = 0.5 * (v - v.mean())", "v = 0.5 * (v - v.mean(axis=0))", "v = v * 0.5 + 0.1 * v.std()",
-       "v = v / (2.0 + np.abs(v).sum(axis=0))", "v = 0.1 * np.cumsum(v, axis=0)")
-EXTREMA = ("v = 0.5 * (v - v.max())", "v = 0.5 * v + 0.1 * v.min(axis=0)",
-           "v = v * 0.5 + v[k] * 0.25", "v = 0.5 * np.maximum.accumulate(v, axis=0)")
-EDGES = ("u = v.copy()\nu[1:-1] = 0.5 * (v[2:] + v[:-2])\nv = u",
-         "u = v.copy()\nu[:-1] = v[1:] * 0.5\nv = u",
-         "u = v * 0.9\nu[2:] = v[2:] - 0.25 * v[:-2]\nv = u")
-TWO = ("v, t = t * 0.5 + k, v - 0.1", "t = t * 0.5 + v\nv = np.tanh(t)",
-       "v = v + 0.1 * np.sin(t)\nt = 0.9 * t")
+# An iteration's statements on q, with the number k; what is bounded stays so.
+ROWS = ("q = 0.5 * np.tanh(q) + 0.1 * k", "q = q * 0.7 - 0.2", "q = np.abs(q) - 0.3",
+        "q = np.sqrt(np.abs(q)) * 0.9", "q = np.where(q > 0.1 * k, q * 0.5, q + 0.25)",
+        "q = np.minimum(q, 0.5 + 0.1 * k)", "q = q * 1.1 + q * q * 0.01")
+ALL = ("q = 0.5 * (q - q.mean())", "q = 0.5 * (q - q.mean(axis=0))", "q = q * 0.5 + 0.1 * q.std()",
+       "q = q / (2.0 + np.abs(q).sum(axis=0))", "q = 0.1 * np.cumsum(q, axis=0)")
+EXTREMA = ("q = 0.5 * (q - q.max())", "q = 0.5 * q + 0.1 * q.min(axis=0)",
+           "q = q * 0.5 + q[k] * 0.25", "q = 0.5 * np.maximum.accumulate(q, axis=0)")
+EDGES = ("u = q.copy()\nu[1:-1] = 0.5 * (q[2:] + q[:-2])\nq = u",
+         "u = q.copy()\nu[:-1] = q[1:] * 0.5\nq = u",
+         "u = q * 0.9\nu[2:] = q[2:] - 0.25 * q[:-2]\nq = u")
+TWO = ("q, t = t * 0.5 + k, q - 0.1", "t = t * 0.5 + q\nq = np.tanh(t)",
+       "q = q + 0.1 * np.sin(t)\nt = 0.9 * t")
 
 
-def add_loops(writer: ProgramWriter) -> None:
-    """Have half of a program's statements be branches and loops."""
+def looping_program_of(seed: int) -> ChunkedProgram:
+    """The program of a seed; half of its few statements are branches and loops."""
+    writer = writer_of(seed)
     writer.program.arguments["times"] = int(writer.rng.integers(0, 8))  # type: ignore[assignment]
     writer.program.arguments["gate"] = float(writer.rng.standard_normal())  # type: ignore[assignment]
     writer.program.chunks["times"] = writer.program.chunks["gate"] = None
@@ -37,8 +36,8 @@ def add_loops(writer: ProgramWriter) -> None:
     makers: list[Callable[[], None]] = [
         loops.repeated, loops.repeated, loops.repeated, loops.both, loops.columns, loops.branch,
         loops.ended, loops.nested, loops.by_table]
-    count = len(writer.writers) // len(makers) + 1
-    writer.writers += makers * count
+    writer.writers += makers * (len(writer.writers) // len(makers) + 1)
+    return writer.written()
 
 
 class _Loops:
@@ -69,7 +68,7 @@ class _Loops:
 
     def _add(self, a: Made, lines: list[str], is_exact: bool, *read: Made) -> None:
         name = self.writer.name
-        text = "\n".join(["k = 0", f"v = {a.name}", *lines, f"{name} = v"])
+        text = "\n".join(["k = 0", f"q = {a.name}", *lines, f"{name} = q"])
         self.writer.add(text, a.shape, a, *read, is_exact=is_exact)
 
     def _inside(self, lines: list[str]) -> list[str]:
@@ -113,8 +112,9 @@ class _Loops:
         """Data end it, by an extremum, which has its bits."""
         a = self._start()
         if a is not None and a.is_exact:
-            step = self.writer.text(("v = v * 0.5", "v = np.tanh(v) * 0.8", "v = v - 0.5 * v.max()"))
-            self._add(a, ["while k < 6 and np.abs(v).max() > 0.3:", f"    {step}", "    k += 1"],
+            step = self.writer.text((
+                "q = q * 0.5", "q = np.tanh(q) * 0.8", "q = q - 0.5 * q.max()"))
+            self._add(a, ["while k < 6 and np.abs(q).max() > 0.3:", f"    {step}", "    k += 1"],
                       True)
 
     def nested(self) -> None:
@@ -132,8 +132,8 @@ class _Loops:
         if a is not None:
             lines, is_exact = self._steps(a, 1)
             self._add(a, ["for k in range(min(times, 5)):", "    if w[k % 4, 0] > 0:",
-                          *self._inside(self._inside(lines)), "    else:", "        v = v * 0.5"],
+                          *self._inside(self._inside(lines)), "    else:", "        q = q * 0.5"],
                       is_exact)
 
 
-__all__ = ["ChunkedProgram", "add_loops"]
+__all__ = ["looping_program_of"]

@@ -95,3 +95,31 @@ def test_all_results_are_computed_together() -> None:
     got = dask.compute(*lazy, scheduler="sync")
     want = fusec.jit(converged)(POSITIVE, 1e-10)
     assert np.array_equal(got[0], want[0]) and got[1] == want[1] < 30
+
+
+def test_a_check_of_a_sum_over_blocks_is_refused() -> None:
+    def checked(x: Any) -> Any:
+        total = x.sum()
+        if total > 1e9:
+            raise ValueError("too large")
+        return x / total
+
+    with pytest.raises(fusec.errors.UnsupportedError, match="a check of values in blocks"):
+        fusec.jit(checked)(da.from_array(V, chunks=10))
+
+
+def test_a_bit_of_a_number_is_no_truth() -> None:
+    """``k & 1`` of an even number is 0, not False."""
+    def alternating(x: Any, n: int) -> Any:
+        for k in range(n):
+            x = x - x.max() if k & 1 == 0 else x * 0.5
+        return x
+
+    got = fusec.jit(alternating)(da.from_array(V, chunks=10), 7).compute(scheduler="sync")
+    np.testing.assert_array_equal(got, fusec.jit(alternating)(V, 7))
+
+
+def test_loops_of_arrays_in_one_block_are_computed_whole() -> None:
+    f = fusec.jit(converged)
+    got = dask.compute(*f(da.from_array(POSITIVE, chunks=-1), 1e-10), scheduler="sync")
+    assert np.array_equal(got[0], f(POSITIVE, 1e-10)[0])

@@ -31,7 +31,7 @@ from ..split_states import Chunks, SplitStates, is_kept
 from ..states import place_node, placed_inputs
 from .known_numbers import KnownNumbers
 from .reaches import Reach
-from .refusals import MOST_ITERATIONS, MOST_NODES, impossible, or_rechunk, too_many
+from .refusals import MOST_ITERATIONS, MOST_NODES, check_sizes, impossible, or_rechunk, too_many
 from .regions import SplitRegion, copied_region, note_reach
 
 LONGEST_EDGE = 0.25  # of the shortest block: edges are computed twice
@@ -254,6 +254,7 @@ class _Expander:
             copy = node.with_(inputs=[values[v] for v in node.inputs], control_inputs=(),
                               name=self.builder.namer.fresh(node.name))
             self.written += 1
+            check_sizes(copy)
             values.update(zip(node.outputs, self.take(copy), strict=True))
         self.inside -= 1
         return [values[v] for v in wanted]

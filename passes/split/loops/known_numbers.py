@@ -62,10 +62,11 @@ class KnownNumbers:
         if len(node.types) != 1 or node.types[0].shape or not operands:
             return None
         truths = [None if x is None or np.ndim(x) else bool(x) for x in operands]
-        if is_and(node) and False in truths[:2]:
-            return as_type(False, node.types[0], node)
-        if is_or(node) and True in truths:
-            return as_type(True, node.types[0], node)
+        if node.types[0].dtype.kind == "b" and node.op != "Where":
+            if is_and(node) and False in truths:
+                return as_type(False, node.types[0], node)
+            if is_or(node) and True in truths:
+                return as_type(True, node.types[0], node)
         if node.op == "Where" and truths[0] is not None:
             chosen = operands[1] if truths[0] else operands[2]
             return None if chosen is None else as_type(chosen, node.types[0], node)

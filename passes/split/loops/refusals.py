@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fusec.errors import UnsupportedError, unsupported
+from fusec.ir import Node
 
 from .regions import SplitRegion
 
@@ -36,3 +37,12 @@ def impossible(
     return unsupported(
         f"{region.title} that needs other blocks, {what},", loc=region.node.loc, cure=cure,
         notes=[f"it needs them for {title}{where}"])
+
+
+def check_sizes(node: Node) -> None:
+    """Raise for a node of an iteration that is written out whose size only the run knows."""
+    for type_ in node.types:
+        if not type_.is_static:
+            raise unsupported(
+                f"a size that only the run knows ({type_}) in a loop that needs other blocks",
+                loc=node.loc, cure="keep the size with np.where, or compute that part outside")
