@@ -151,7 +151,7 @@ def main() -> int:
     else:
         from distributed import Client, LocalCluster
 
-        clients = [Client(LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=None),
+        clients = [Client(LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0"),
                           set_as_default=False) for n in (1, 2, 4)]
         split, failures = run(
             given.count, given.seed, given.processes, clients, given.loops)
