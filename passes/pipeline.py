@@ -375,15 +375,26 @@ def _same_attr(a: Any, b: Any) -> bool:
 
 
 def splittable(graph: Graph, options: PassOptions) -> Graph:
-    """A traced graph as it is split into blocks: cleaned up, composites whole."""
-    steps = before_contraction(options)
-    ends = next(i for i, step in enumerate(steps) if getattr(step, "name", "") == "decompose")
-    return _run_steps(steps[:ends], graph, options, [])
+    """A traced graph as it is split into blocks, and the graphs inside: clean, composites whole."""
+    def steps(options: PassOptions) -> list[Pass | Repeat]:
+        found = before_contraction(options)
+        return found[:[getattr(step, "name", "") for step in found].index("decompose")]
+
+    return _everywhere(steps, graph, options)
 
 
 def contracted(graph: Graph, options: PassOptions) -> Graph:
     """A graph that is to be split, in primitive ops, its products contracted: which sum takes which
     product is decided once, so that blocks have the bits that the whole has."""
-    steps = [*before_contraction(options), Pass("fma", partial(form_fmas, options=options)),
-             CLEAN_UP]
-    return _run_steps(steps, graph, options, [])
+    return _everywhere(lambda options: [
+        *before_contraction(options), Pass("fma", partial(form_fmas, options=options)), CLEAN_UP,
+    ], graph, options)
+
+
+def _everywhere(
+    steps: Callable[[PassOptions], list[Pass | Repeat]], graph: Graph, options: PassOptions
+) -> Graph:
+    """The graph after these steps, and those inside it; a function may round in its own way."""
+    return optimise_subgraphs(
+        _run_steps(steps(options), graph, options, []), lambda inner, holder: _everywhere(
+            steps, inner, replace(options, fp=holder.attrs.get("fp", options.fp))))

@@ -53,7 +53,8 @@ class SplitCall:
     def explanation(self) -> SplitExplanation:
         """Stages, barriers, edges and memory."""
         layers = self.layers
-        return SplitExplanation(layers.name, stages=layers.reports, moved_bytes=layers.reads.moved)
+        return SplitExplanation(layers.name, stages=layers.reports, moved_bytes=layers.reads.moved,
+                                loops=self.plan.loops)
 
     def _leaf(self, graph: HighLevelGraph, result: Result) -> Any:
         stages, value = self.plan.stages, result.output

@@ -7,18 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from fusec.core.records import dataclass
+from fusec.core.records import dataclass, replace
 from fusec.errors import unsupported, user_error
 from fusec.ir import Graph, Loc, Value
 from fusec.ops import Builder, Namer
 from fusec.ops.calls.checks import has_effects
 from fusec.ops.graphs.evaluate import evaluate
+from fusec.passes.cse import cse
 from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import contracted, splittable
+from fusec.passes.prune import prune
 from fusec.passes.split.cuts import cut_moments
+from fusec.passes.split.loops.iterations import expanded, without_fences
 from fusec.passes.split.scan_cuts import cut_scans
+from fusec.passes.split.split_states import Chunks
 from fusec.passes.split.stages import Stages, stages_of
-from fusec.passes.split.states import Chunks, states_of
+from fusec.passes.split.states import states_of
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.tracer import Traced
 
@@ -42,6 +46,17 @@ class SplitPlan:
     stages: Stages
     results: tuple[Result, ...]
     wholes: Mapping[int, Any]
+    loops: Sequence[str] = ()  # what became of branches and loops, a line each
+
+
+@dataclass(frozen=True)
+class StagedCall:
+    """The stages of a graph; ``numbers``: of the parameters that it got, by number; ``loops``: see
+    `SplitPlan`."""
+
+    stages: Stages
+    numbers: Mapping[int, Any]
+    loops: Sequence[str]
 
 
 def plan_of_call(
@@ -56,39 +71,58 @@ def plan_of_call(
     graph, numbers = with_views(graph, traced, loc)
     first = len(graph.inputs) - len(traced.captured)
     graph = with_counters(graph, constants_of(traced, first))
-    stages = staged(graph, chunks, options)
-    graph = stages.graph
     wholes = {first + k: value for k, value in enumerate(traced.captured_now())}
     for leaf, number in zip(call.leaves, traced.positions, strict=True):
         if number >= 0 and number not in chunks:
             wholes[number] = np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
+    made = staged(graph, chunks, options, wholes)
+    graph = made.stages.graph
+    wholes.update(made.numbers)
     _run_checks(graph, wholes)
     results = tuple(
         Result(output=graph.outputs[n]) if n is not None else
         Result(parameter=o.index) if o.kind == "input" else Result(value=o.value)
         for n, o in zip(numbers, traced.outputs, strict=True))
-    return SplitPlan(stages, results, wholes)
+    return SplitPlan(made.stages, results, wholes, made.loops)
 
 
-def staged(graph: Graph, chunks: Chunks, options: PassOptions) -> Stages:
-    """The stages of a graph's outputs; its variances over blocks, and what scans have of blocks
-    before, are made parameters, after those that it has."""
-    graph = splittable(graph, options)
+def staged(
+    graph: Graph, chunks: Chunks, options: PassOptions, wholes: Mapping[int, Any]
+) -> StagedCall:
+    """The stages of a graph's outputs; ``wholes``: the parameters that are known.  Its variances
+    over blocks, and what scans have of blocks before, are made parameters, after those that it has.
+    """
+    made = expanded(splittable(graph, options), chunks, wholes)
+    graph, fences = made.graph, len(made.graph.outputs) - made.outputs
     graph, scans = cut_scans(graph, states_of(graph, chunks))
     states = states_of(graph, chunks, scans)
     graph, moments = cut_moments(graph, lambda node: node.out() in states.barriers)
     cuts = [*scans, *moments]
-    count = len(graph.outputs) - len(cuts)
     graph = contracted(graph, options)
+    if fences:
+        graph = prune(cse(without_fences(graph, made.outputs, fences)))
+        cuts = [replace(cut, output=cut.output - fences) for cut in cuts]
     states = states_of(graph, chunks, cuts)
-    return stages_of(graph, states, graph.outputs[:count])
+    stages = stages_of(graph, states, graph.outputs[:made.outputs])
+    return StagedCall(stages, made.numbers, made.loops)
 
 
 def _run_checks(graph: Graph, wholes: Mapping[int, Any]) -> None:
-    """Make checks of values that all blocks share, which no block's task makes."""
-    checks = [node for node in graph.nodes if has_effects(node)]
+    """Make checks of values that all blocks share, which no block's task makes.
+
+    Raises ``UnsupportedError`` for one of what blocks come to, which nobody would make; a branch or
+    loop that holds checks makes them where it runs.
+    """
+    given = [v for number, v in enumerate(graph.inputs) if number in wholes]
+    known, checks = set(given), []
+    for node in graph.nodes:
+        if node.op != "Input" and all(v in known for v in node.inputs):
+            known.update(node.outputs)
+            checks += [node] if has_effects(node) else []
+        elif has_effects(node) and not node.graphs:
+            raise unsupported("a check of values in blocks", loc=node.loc,
+                              cure="check them after the call")
     if checks:
-        given = [v for number, v in enumerate(graph.inputs) if number in wholes]
         evaluate(Graph.build(given, [], name=graph.name, extra=checks),
                  [wholes[number] for number in sorted(wholes)])
 

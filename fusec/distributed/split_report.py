@@ -43,7 +43,7 @@ class StageReport:
 
 @dataclass(frozen=True)
 class SplitExplanation(Explanation):
-    """The explanation of a call with arrays in blocks: stages, barriers, edges, memory.
+    """The explanation of a call with arrays in blocks: loops, stages, barriers, edges, memory.
 
     ``peak_bytes``: of one task's operands and results, the largest; a worker that runs several at a
     time needs as often as much, and what it keeps of other blocks besides.
@@ -51,6 +51,7 @@ class SplitExplanation(Explanation):
 
     stages: Sequence[StageReport] = ()
     moved_bytes: int = 0  # cut out of blocks for the tasks of others
+    loops: Sequence[str] = ()  # what became of branches and loops that read blocks, a line each
 
     @property
     def peak_bytes(self) -> int:
@@ -62,7 +63,7 @@ class SplitExplanation(Explanation):
         return sum(stage.blocks for stage in self.stages)
 
     def __str__(self) -> str:
-        lines = [f"{self.function}: {count_text(self.tasks, 'task')} of blocks"]
+        lines = [f"{self.function}: {count_text(self.tasks, 'task')} of blocks", *self.loops]
         for stage in self.stages:
             lines += stage.lines()
         lines.append(f"moved between blocks: {bytes_text(self.moved_bytes)}")

@@ -84,7 +84,7 @@ class Op:
     of_booleans: str = ""  # the reduction that is the same for booleans
     chooses: bool = False  # among the elements, of which there must be one
     is_given: bool = False  # an argument or a constant: nothing is computed
-    is_transfer: bool = False  # between devices
+    is_transfer: bool = False  # between devices, or iterations
     raises: Literal["", "never", "often"] = ""  # a call whose operands are there
     checks: Literal["", "index", "condition", "call"] = ""  # what it raises for is its own business
     picks: Literal["", "read", "write"] = ""  # a part at indices that only the run knows

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fusec.core.records import dataclass, field
-from fusec.ir import Node, Value
+from fusec.ir import Graph, Node, Value
 from fusec.ops.splitting import Box
 from fusec.ops.splitting.protocol import SplitRule, rule_of, sizes_of
 
+from .loops.region_boxes import effects_of, note_box, pull_region, region_key, whole_box
+from .loops.regions import SplitRegion, inner_nodes
 from .narrow_blocks import NarrowBlocks, Slices, kept_of, narrow_blocks
+from .split_states import SplitStates
 from .stages import BlockFamily, Root
-from .states import SplitStates
 
 Along = tuple[int | None, ...]  # by axis of a value: the axis of the grid that its box goes along
 Block = Sequence[int]
@@ -68,12 +70,13 @@ class Geometries:
         self, states: SplitStates, family: BlockFamily, has_neighbours: bool = True
     ) -> None:
         """``has_neighbours``: whether a block may read more of others than its program says."""
-        self.family = family
-        self._rules = {node: rule_of(node) for node in family.nodes}
+        self.family, self.states = family, states
+        self._rules = {node: rule_of(node) for outer in family.nodes for node in (
+            outer, *(inner_nodes(outer) if outer in family.regions else ()))}
         self._intervals = [root.intervals(states) for root in family.roots]
         self._keys: dict[Any, int] = {}
         self._known: dict[Any, tuple[Geometry, tuple[int, ...]]] = {}
-        self._along = _along_of(family, self._rules)
+        self._along = _Movements(family, self._rules).found()
         self._narrow = narrow_blocks(states, family, self._rules) if has_neighbours else (
             NarrowBlocks(family, frozenset()))
 
@@ -132,16 +135,32 @@ class Geometries:
         for root, box, is_none in zip(family.roots, made, empty, strict=True):
             if not is_none:
                 for value, part in operand_boxes(root, box):
-                    _note(boxes, value, part)
+                    note_box(boxes, value, part)
         if not boxes:
             return None
         for node in reversed(family.nodes):
-            _pull(boxes, node, self._rules[node])
+            self._pull(boxes, node)
         reads = tuple((leaf, boxes[leaf]) for leaf in family.leaves if leaf in boxes)
         kept = tuple(map(kept_of, made, roots))
         key = _key(family, self._rules, boxes, made), kept
         number = self._keys.setdefault(key, len(self._keys))
         return Geometry(boxes, roots, reads, empty, number, made, kept, self._along or {})
+
+    def _pull(self, boxes: dict[Value, Box], node: Node) -> None:
+        """Note the boxes of a node's operands, for those of its results."""
+        if node in self.states.regions:
+            pull_region(self.states, boxes, node, self._pull)
+            return
+        rule = self._rules[node]
+        for value in node.outputs:
+            if value not in boxes:
+                continue
+            boxes[value] = whole_box(value) if rule is None else rule.made_box(node, boxes[value])
+            for number, operand in enumerate(node.inputs):
+                box = whole_box(operand) if rule is None else rule.box_of(
+                    node, number, boxes[value])
+                if box is not None:
+                    note_box(boxes, operand, box)
 
 
 def _shifted(box: Box, along: Along, by: Sequence[int]) -> Box:
@@ -155,29 +174,7 @@ def _is_first(root: Root, box: Box) -> bool:
         start for start, _ in box[root.value.type.rank:])
 
 
-# ------------------------------------------------------------------------------------- pulling back
-
-
-def _note(boxes: dict[Value, Box], value: Value, box: Box) -> None:
-    """Widen the box of a value so that it holds this one."""
-    known = boxes.get(value)
-    boxes[value] = box if known is None else tuple(
-        (min(a, c), max(b, d)) for (a, b), (c, d) in zip(known, box, strict=True))
-
-
-def whole_box(value: Value) -> Box:
-    return tuple((0, size) for size in value.shape)
-
-
-def _pull(boxes: dict[Value, Box], node: Node, rule: SplitRule | None) -> None:
-    for value in node.outputs:
-        if value not in boxes:
-            continue
-        boxes[value] = whole_box(value) if rule is None else rule.made_box(node, boxes[value])
-        for number, operand in enumerate(node.inputs):
-            box = whole_box(operand) if rule is None else rule.box_of(node, number, boxes[value])
-            if box is not None:
-                _note(boxes, operand, box)
+# -------------------------------------------------------------------------------------------- keys
 
 
 def _key(
@@ -188,9 +185,10 @@ def _key(
     parts: list[Any] = [tuple(map(sizes_of, roots))]
     for value in family.leaves:
         parts.append(sizes_of(boxes[value]) if value in boxes else None)
-    for node in family.nodes:
-        rule = rules[node]
-        if rule is not None and node.out() in boxes:
+    for node, rule in rules.items():
+        if node in family.regions:
+            parts.append(region_key(node, boxes))
+        elif rule is not None and node.out() in boxes:
             parts.append(_node_key(node, rule, boxes))
     for root, box in zip(family.roots, roots, strict=True):
         if not is_empty(box, root):
@@ -226,40 +224,80 @@ class _Mixed(Exception):
     """A box that does not move with one axis of the grid as a whole."""
 
 
-def _along_of(
-    family: BlockFamily, rules: Mapping[Node, SplitRule | None]
-) -> dict[Value, Along] | None:
-    """By value the axes of the grid that its box moves along; None where one moves otherwise."""
-    along: dict[Value, Along] = {}
-    try:
-        for root in family.roots:
-            for value, axes in _operands_along(root):
-                _agree(along, value, axes)
-        for node in reversed(family.nodes):
-            for value in (v for v in node.outputs if v in along):
-                _follow(along, node, rules[node], along[value])
-    except _Mixed:
-        return None
-    return along
+class _Movements:
+    """By value the axes of the grid that its box moves along."""
 
+    def __init__(self, family: BlockFamily, rules: Mapping[Node, SplitRule | None]) -> None:
+        self.family, self.rules = family, rules
+        self.along: dict[Value, Along] = {}
 
-def _agree(along: dict[Value, Along], value: Value, axes: Along) -> None:
-    if along.setdefault(value, axes) != axes:
-        raise _Mixed
+    def found(self) -> dict[Value, Along] | None:
+        """All of them; None where one moves otherwise."""
+        try:
+            for root in self.family.roots:
+                for value, axes in _operands_along(root):
+                    self._agree(value, axes)
+            for node in reversed(self.family.nodes):
+                self._follow(node)
+        except _Mixed:
+            return None
+        return self.along
 
+    def _agree(self, value: Value, axes: Along) -> None:
+        if self.along.setdefault(value, axes) != axes:
+            raise _Mixed
 
-def _follow(
-    along: dict[Value, Along], node: Node, rule: SplitRule | None, axes: Along
-) -> None:
-    """Note how the operands' boxes move where the result's does so."""
-    if rule is not None and not (
-            rule.moves(node) and all(axes[axis] is None for axis in rule.whole(node))):
-        raise _Mixed
-    for number, operand in enumerate(node.inputs):
-        links = (None,) * operand.type.rank if rule is None else rule.links(node, number)
-        _agree(along, operand, tuple(None if r is None else axes[r.axis] for r in links))
-    if rule is None and any(at is not None for at in axes):
-        raise _Mixed
+    def _follow(self, node: Node) -> None:
+        """Note how the operands' boxes move where the results' do so."""
+        if node in self.family.regions:
+            self._follow_inside(node)
+            return
+        for value in node.outputs:
+            if value in self.along:
+                self._follow_one(node, self.along[value])
+
+    def _follow_one(self, node: Node, axes: Along) -> None:
+        rule = self.rules[node]
+        if rule is not None and not (
+                rule.moves(node) and all(axes[axis] is None for axis in rule.whole(node))):
+            raise _Mixed
+        for number, operand in enumerate(node.inputs):
+            links = (None,) * operand.type.rank if rule is None else rule.links(node, number)
+            self._agree(operand, tuple(None if r is None else axes[r.axis] for r in links))
+        if rule is None and any(at is not None for at in axes):
+            raise _Mixed
+
+    def _follow_inside(self, node: Node) -> None:
+        """Through a branch or loop; what a loop carries moves as its results do."""
+        region, count = SplitRegion(node), -1
+        if not any(v in self.along for v in node.outputs):
+            return
+        for graph in region.all_graphs:
+            for inner in (*(v.node for v in (graph.outputs if graph is region.test else ())),
+                          *effects_of(graph, self.family.regions)):
+                for value in inner.outputs:
+                    self._agree(value, (None,) * value.type.rank)
+        while count < len(self.along):
+            count = len(self.along)
+            for graph in region.all_graphs:
+                self._follow_graph(region, graph)
+        if not region.is_loop:
+            self._agree(node.inputs[0], ())
+
+    def _follow_graph(self, region: SplitRegion, graph: Graph) -> None:
+        if graph is not region.test:
+            for value, own in zip(region.node.outputs, region.results(graph), strict=True):
+                if value in self.along:
+                    self._agree(own, self.along[value])
+        for inner in reversed(graph.nodes):
+            if inner.op != "Input":
+                self._follow(inner)
+        for number, (value, operand) in enumerate(
+                zip(graph.inputs, region.operands, strict=True)):
+            if value in self.along:
+                self._agree(operand, self.along[value])
+                if region.is_loop and number < len(region.node.types):
+                    self._agree(region.node.out(number), self.along[value])
 
 
 def _operands_along(root: Root) -> list[tuple[Value, Along]]:
@@ -281,4 +319,4 @@ def _operands_along(root: Root) -> list[tuple[Value, Along]]:
     return [(v, tuple(axes)) for v, axes in zip(root.barrier.operands, found, strict=True)]
 
 
-__all__ = ["Geometries", "Geometry", "is_empty", "operand_boxes", "whole_box"]
+__all__ = ["Geometries", "Geometry", "is_empty", "operand_boxes"]

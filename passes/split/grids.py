@@ -32,7 +32,7 @@ class Lines:
     """The lines of a graph; those that turn out to be one are joined."""
 
     cuts: list[tuple[int, ...]] = field(default_factory=list)  # inner ones, by line
-    _parents: list[tuple[int, int]] = field(default_factory=list)  # (line, shift) on another line
+    parents: list[tuple[int, int]] = field(default_factory=list)  # (line, shift) on another line
 
     def new(self, chunks: Sequence[int]) -> Place:
         """A line of its own for an axis in blocks of these lengths."""
@@ -41,14 +41,14 @@ class Lines:
             end += size
             cuts.append(end)
         self.cuts.append(tuple(cuts))
-        self._parents.append((len(self._parents), 0))
-        return Place(len(self._parents) - 1, 0)
+        self.parents.append((len(self.parents), 0))
+        return Place(len(self.parents) - 1, 0)
 
     def settled(self, place: Place) -> Place:
         """The place on the line that its line has become."""
         line, shift = place
-        while self._parents[line][0] != line:
-            line, more = self._parents[line]
+        while self.parents[line][0] != line:
+            line, more = self.parents[line]
             shift += more
         return Place(line, shift)
 
@@ -59,7 +59,7 @@ class Lines:
             return
         if len(self.cuts[one.line]) < len(self.cuts[other.line]):
             one, other = other, one
-        self._parents[other.line] = one.line, one.shift - other.shift
+        self.parents[other.line] = one.line, one.shift - other.shift
 
     def blocks(self, line: int) -> int:
         """The number of blocks along a settled line."""

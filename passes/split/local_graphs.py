@@ -16,14 +16,17 @@ import numpy as np
 from fusec.core.records import dataclass
 from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Graph, Node, TensorType, Value
-from fusec.ops import Builder, registry
+from fusec.ops import registry
 from fusec.ops.splitting import BlockSite, Box, Interval
 from fusec.ops.splitting.protocol import rule_of, sizes_of
 
-from .geometries import Geometry, is_empty, operand_boxes, whole_box
+from .geometries import Geometry, is_empty, operand_boxes
+from .local_maker import BoxStart, LocalMaker
+from .loops.region_boxes import whole_box
+from .loops.region_graphs import make_region
 from .narrow_blocks import Slices
+from .split_states import SplitStates
 from .stages import BlockFamily, Root
-from .states import SplitStates
 
 _NUMBER = TensorType(np.dtype(np.int64), (), "weak")
 
@@ -80,52 +83,10 @@ def _moves(node: Node) -> bool:
 
 
 @dataclass(frozen=True)
-class _Start:
-    """A parameter that is a number: where a value's box begins along an axis, or that of an operand
-    of a root's barrier."""
-
-    value: Value
-    root: int
-    operand: int | None
-    axis: int
-
-    def of(self, family: BlockFamily, geometry: Geometry) -> int:
-        if self.operand is None:
-            return geometry.start(self.value, self.axis)
-        parts = operand_boxes(family.roots[self.root], geometry.roots[self.root])
-        return int(parts[self.operand][1][self.axis][0])
-
-
-class _Maker(Builder):
-    """Makes the graph of one block."""
-
-    def __init__(self, family: BlockFamily, geometry: Geometry) -> None:
-        super().__init__()
-        self.family, self.boxes = family, geometry.boxes
-        self.made: dict[Value, Value] = {}
-        self.inputs: list[Value] = []
-        self.starts: list[_Start] = []
-
-    def parameter(self, name: str, type_: TensorType) -> Value:
-        index = len(self.inputs)
-        value = self.source("Input", name, type=type_, index=index, path=f"{name}_{index}")
-        self.inputs.append(value)
-        return value
-
-    def fetched(self, value: Value, box: Box) -> Value:
-        """A part of a value that was made, in a box of its own."""
-        made, own = self.made[value], self.boxes[value]
-        if own == box:
-            return made
-        return self.emit("Slice", made, steps=(1,) * len(box), sizes=sizes_of(box),
-                         starts=tuple(a[0] - b[0] for a, b in zip(box, own, strict=True)))
-
-
-@dataclass(frozen=True)
 class _LocalSite:
     """See `fusec.ops.splitting.BlockSite`."""
 
-    maker: _Maker
+    maker: LocalMaker
     node: Node
     box: Box
     operands: tuple[tuple[Value, Box | None], ...]
@@ -146,7 +107,7 @@ class _LocalSite:
 
     def start(self, axis: int, dtype: Any, operand: int | None = None) -> Value:
         number = self.maker.parameter("first", _NUMBER)
-        self.maker.starts.append(_Start(self.node.out(), self.root, operand, axis))
+        self.maker.starts.append(BoxStart(self.node.out(), self.root, operand, axis))
         return self.maker.cast(number, np.dtype(dtype))
 
 
@@ -156,7 +117,7 @@ class LocalGraph:
     outputs those of each root that has elements, by the root's number."""
 
     graph: Graph
-    starts: tuple[_Start, ...]
+    starts: tuple[BoxStart, ...]
     outputs: tuple[int | None, ...]  # by root: the number of its first output
     kept: tuple[Slices | None, ...]  # by root: what is kept of it, None: all
 
@@ -167,7 +128,7 @@ class LocalGraph:
 
 def local_graph(family: BlockFamily, geometry: Geometry) -> LocalGraph:
     """The graph of a block of which these are the boxes."""
-    maker = _Maker(family, geometry)
+    maker = LocalMaker(family, geometry)
     for leaf, box in geometry.reads:
         type_ = leaf.type
         own = TensorType(type_.dtype, sizes_of(box), type_.kind)
@@ -187,8 +148,11 @@ def local_graph(family: BlockFamily, geometry: Geometry) -> LocalGraph:
     return LocalGraph(graph, tuple(maker.starts), tuple(outputs), geometry.kept)
 
 
-def _make(maker: _Maker, node: Node, boxes: Mapping[Value, Box]) -> None:
+def _make(maker: LocalMaker, node: Node, boxes: Mapping[Value, Box]) -> None:
     maker.loc = node.loc
+    if node in maker.family.regions:
+        make_region(maker, node, boxes, _make)
+        return
     rule = rule_of(node)
     if rule is None:
         operands = [maker.fetched(v, whole_box(v)) for v in node.inputs]
@@ -202,7 +166,7 @@ def _make(maker: _Maker, node: Node, boxes: Mapping[Value, Box]) -> None:
     maker.made[value] = rule.local(site)
 
 
-def _results(maker: _Maker, number: int, root: Root, box: Box) -> Sequence[Value]:
+def _results(maker: LocalMaker, number: int, root: Root, box: Box) -> Sequence[Value]:
     if root.barrier is None:
         return [maker.fetched(root.value, box)]
     maker.loc = root.barrier.node.loc
@@ -211,4 +175,4 @@ def _results(maker: _Maker, number: int, root: Root, box: Box) -> Sequence[Value
         maker, root.barrier.node, box, operands, number))
 
 
-__all__ = ["Halos", "LocalGraph", "local_graph"]
+__all__ = ["Halos", "LocalGraph", "LocalMaker", "local_graph"]

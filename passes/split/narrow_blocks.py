@@ -15,8 +15,8 @@ from fusec.ops.splitting import Box, Interval
 from fusec.ops.splitting.protocol import SplitRule
 from fusec.ops.splitting.rules import is_rounded_sum
 
+from .split_states import SplitStates
 from .stages import BlockFamily, Root
-from .states import SplitStates
 
 Slices = tuple[Interval, ...]
 
@@ -56,9 +56,9 @@ def narrow_blocks(
     states: SplitStates, family: BlockFamily, rules: Mapping[Node, SplitRule | None]
 ) -> NarrowBlocks:
     """Those of a family: along lines on which its sums' rows lie in neighbouring places."""
-    made = {value: node for node in family.nodes for value in node.outputs}
+    made = {value: node for node in rules for value in node.outputs}
     lines = {line for line in family.grid if family.grid.count(line) == 1}
-    found = {place.line for node in family.nodes if is_rounded_sum(node)
+    found = {place.line for node in rules if is_rounded_sum(node)
              for axis, place in enumerate(states.of(node.inputs[0]))
              if place is not None and place.line in lines and axis not in node.attrs["axes"]
              and _lie_inside(made, rules, node, axis)}

@@ -23,7 +23,8 @@ from fusec.ops import Builder, Namer
 from fusec.ops.splitting import Interval
 
 from .cuts import Cut
-from .states import SplitStates, title_of
+from .split_states import SplitStates
+from .states import title_of
 
 MOST_IRREGULAR = 32  # blocks of several lengths: a comparison for each finds an element's
 

@@ -13,7 +13,7 @@ arrays are larger than it.  A costly value is stored in blocks.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
@@ -23,7 +23,7 @@ from fusec.ops.splitting import Interval
 
 from .barriers import Barrier
 from .grids import Place
-from .states import SplitStates
+from .split_states import SplitStates, is_kept
 
 COSTLY = 150.0  # additions an element: what is more is stored
 _CHEAP = {"elementwise": 1.0, "view": 0.0, "source": 0.0, "reduce": 2.0, "fold": 2.0}
@@ -77,6 +77,7 @@ class BlockFamily:
     roots: list[Root] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)  # of its blocks' graphs, in order
     leaves: list[Value] = field(default_factory=list)  # that these read
+    regions: Container[Node] = ()  # the branches and loops among its nodes that read blocks
 
     @property
     def operands(self) -> list[Value]:
@@ -127,13 +128,16 @@ class _Planner:
         if barrier is not None:
             stage = max(self.states.stages[v] for v in barrier.operands)
             places += [self.states.of(barrier.operands[r.number])[r.axis] for r in barrier.reduced]
+        elif is_kept(value.node) and any(places):
+            stage -= 1
         lines = [place.line for place in places if place is not None]
         grid = tuple(sorted(lines)) if len({*lines}) == len(lines) else tuple(lines)
         numbers = iter(range(len(lines)))
         is_plain = len({*lines}) == len(lines)
         along = tuple(None if place is None else (
             grid.index(place.line) if is_plain else next(numbers)) for place in places)
-        family = self.families.setdefault((stage, grid), BlockFamily(stage, grid))
+        family = self.families.setdefault(
+            (stage, grid), BlockFamily(stage, grid, regions=self.states.regions))
         root = Root(value, barrier, tuple(places), along)
         family.roots.append(root)
         self.stored[value] = family, root
@@ -167,6 +171,8 @@ class _Planner:
         """Whether a task reads the value rather than computes it."""
         if value.node.op == "Input" or value in self.states.barriers:
             return True
+        if is_kept(value.node) and not self.states.is_whole(value):
+            return True
         if value.node.attrs.get("is_by_block"):  # made for a block's own box: no other part of it
             return True
         is_whole, stage = self.states.is_whole(value), self.states.stages[value]
@@ -184,7 +190,8 @@ class _Planner:
         total, stack, seen = 0.0, [value], set[Value]()
         while stack and total <= COSTLY:
             v = stack.pop()
-            if v in seen or v.node.op == "Input" or v in self.states.barriers:
+            if v in seen or v.node.op == "Input" or v in self.states.barriers or (
+                    is_kept(v.node)):
                 continue
             seen.add(v)
             row = registry.get(v.node.op)

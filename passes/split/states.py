@@ -14,38 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fusec.core.records import dataclass, field
 from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Graph, Node, Value
 from fusec.ops import registry
 from fusec.ops.calls.checks import has_effects
 from fusec.ops.calls.library import LIBRARY, called_name
+from fusec.ops.calls.subgraph_ops import is_region
 from fusec.ops.splitting.protocol import rule_of
 
-from .barriers import Barrier, Reduced, barrier_of, moments, scan_totals
+from .barriers import Reduced, barrier_of, moments, scan_totals
 from .cuts import Cut
-from .grids import Lines, Place, Places
-
-Chunks = Mapping[int, Sequence[Sequence[int] | None]]  # by input and axis; None: not in blocks
-
-
-@dataclass
-class SplitStates:
-    """What `states_of` finds of a graph."""
-
-    lines: Lines = field(default_factory=Lines)
-    places: dict[Value, Places] = field(default_factory=dict)
-    stages: dict[Value, int] = field(default_factory=dict)  # those that must have ended before
-    barriers: dict[Value, Barrier] = field(default_factory=dict)
-    scans: set[Node] = field(default_factory=set)  # along axes in blocks, before `cut_scans`
-
-    def is_whole(self, value: Value) -> bool:
-        """Whether it is in no blocks."""
-        return not any(self.places[value])
-
-    def of(self, value: Value) -> Places:
-        """The places of its axes, on lines that are settled."""
-        return tuple(p and self.lines.settled(p) for p in self.places[value])
+from .grids import Lines, Place
+from .loops.regions import place_region
+from .split_states import Chunks, SplitStates, is_kept
 
 
 def states_of(graph: Graph, chunks: Chunks, cuts: Sequence[Cut] = ()) -> SplitStates:
@@ -53,12 +34,7 @@ def states_of(graph: Graph, chunks: Chunks, cuts: Sequence[Cut] = ()) -> SplitSt
 
     Raises ``UnsupportedError`` for what blocks cannot compute.
     """
-    states = SplitStates()
-    for number, value in enumerate(graph.inputs[:len(graph.inputs) - len(cuts)]):
-        axes = chunks.get(number, [None] * value.type.rank)
-        states.places[value] = tuple(None if sizes is None or len(sizes) < 2 else
-                                     states.lines.new(sizes) for sizes in axes)
-        states.stages[value] = 0
+    states = placed_inputs(graph.inputs[:len(graph.inputs) - len(cuts)], chunks)
     made = {graph.inputs[cut.parameter]: cut for cut in cuts}
     for node in _in_order(graph, made):
         if node.op == "Input":
@@ -66,7 +42,18 @@ def states_of(graph: Graph, chunks: Chunks, cuts: Sequence[Cut] = ()) -> SplitSt
             if cut is not None:
                 _place_cut(states, node, cut, graph.outputs[cut.output])
         else:
-            _place(states, node)
+            place_node(states, node)
+    return states
+
+
+def placed_inputs(inputs: Sequence[Value], chunks: Chunks) -> SplitStates:
+    """The states of parameters."""
+    states = SplitStates()
+    for number, value in enumerate(inputs):
+        axes = chunks.get(number, [None] * value.type.rank)
+        states.places[value] = tuple(None if sizes is None or len(sizes) < 2 else
+                                     states.lines.new(sizes) for sizes in axes)
+        states.stages[value] = 0
     return states
 
 
@@ -105,12 +92,20 @@ def _place_cut(states: SplitStates, node: Node, cut: Cut, operand: Value) -> Non
         value, operand, cut.node, reduced)
 
 
-def _place(states: SplitStates, node: Node) -> None:
+def place_node(states: SplitStates, node: Node) -> None:
+    """Note the places of a node's results, and their stage.
+
+    Raises ``UnsupportedError`` for what blocks cannot compute.
+    """
     stage = max((states.stages[v] for v in node.inputs), default=0)
     if all(map(states.is_whole, node.inputs)):
         for value in node.outputs:
             states.places[value] = (None,) * value.type.rank
             states.stages[value] = stage
+        return
+    if is_region(node):
+        place_region(states, node, place_node)
+        states.regions.add(node)
         return
     if has_effects(node):
         raise _refused(node, "a check of values in blocks", "", "check them after the call")
@@ -139,7 +134,7 @@ def _place(states: SplitStates, node: Node) -> None:
                  for axis, places in enumerate(found)]
         stage += 1
     states.places[value] = tuple(_one(states.lines, places) for places in found)
-    states.stages[value] = stage
+    states.stages[value] = stage + is_kept(node)
 
 
 def _place_barrier(states: SplitStates, node: Node, obstacles: Sequence[Reduced]) -> None:
@@ -216,4 +211,4 @@ def _refused(node: Node, what: str, note: str, cure: str) -> UnsupportedError:
     return unsupported(what, loc=node.loc, cure=cure, notes=(note,) if note else ())
 
 
-__all__ = ["Chunks", "SplitStates", "states_of", "title_of"]
+__all__ = ["place_node", "placed_inputs", "states_of", "title_of"]

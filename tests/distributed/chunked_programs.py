@@ -64,14 +64,20 @@ def blocks(rng: np.random.Generator, size: int, at_most: int) -> tuple[int, ...]
 
 def program_of(seed: int) -> ChunkedProgram:
     """The program of a seed."""
-    return _Writer(np.random.default_rng(seed), np.random.default_rng([seed, 1])).written()
+    return writer_of(seed).written()
 
 
-class _Writer:
+def writer_of(seed: int) -> ProgramWriter:
+    """What writes it."""
+    return ProgramWriter(np.random.default_rng(seed), np.random.default_rng([seed, 1]))
+
+
+class ProgramWriter:
     """Writes one program."""
 
     def __init__(self, rng: np.random.Generator, apart: np.random.Generator) -> None:
         self.rng = rng
+        self.fewest, self.most = 3, 10  # statements; at most one less
         self.is_turned = apart.random() < 0.15  # columns are cut, often to one, and rows are not
         self.n, self.m = int(rng.integers(10, 40)), int(rng.integers(4, 9))
         n, m = self.n, self.m
@@ -101,7 +107,7 @@ class _Writer:
     def written(self) -> ChunkedProgram:
         given = len(self.values)
         for _ in range(100):
-            if len(self.program.made) >= int(self.rng.integers(3, 10)):
+            if len(self.program.made) >= int(self.rng.integers(self.fewest, self.most)):
                 break
             self.writers[int(self.rng.integers(len(self.writers)))]()
         made = self.values[given:] or self.values
@@ -265,4 +271,4 @@ class _Writer:
             self.add(f"np.bincount((np.abs({a.name}) * 3).astype(int) % 5, minlength=5)", (5,), a)
 
 
-__all__ = ["ChunkedProgram", "Made", "program_of"]
+__all__ = ["ChunkedProgram", "Made", "ProgramWriter", "program_of", "writer_of"]

@@ -70,7 +70,7 @@ def main() -> int:
 
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder, LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+            n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         path = f"{folder}/t2m.zarr"
         make_store(path, given.years)
         times: dict[str, list[float]] = {"fusec": [], "xarray": []}

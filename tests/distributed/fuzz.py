@@ -1,11 +1,12 @@
 """Random programs in random blocks against one machine.
 
-Usage: ``python -m tests.distributed.fuzz COUNT [SEED] [--processes EVERY]``
+Usage: ``python -m tests.distributed.fuzz COUNT [SEED] [--processes EVERY] [--loops]``
 
 Each program runs on whole arrays and on arrays in blocks.  Results made row by row have the same
 bits; those below a sum over an axis in blocks differ by rounding.  With ``--processes`` one program
 of so many runs on clusters of 1, 2 and 4 processes too, with the same bits.  A program that blocks
-cannot compute is refused by name, and counted.
+cannot compute is refused by name, and counted.  With ``--loops`` half of the statements are
+branches and loops.  No stage has more tasks than blocks.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 
 import fusec
 from tests.distributed.chunked_programs import ChunkedProgram, Made, program_of
+from tests.distributed.looping_programs import looping_program_of
 
 TOLERANCE = 1e-9  # of the largest element: sums of at most a thousand numbers, divided and squared
 
@@ -61,6 +63,18 @@ def difference(made: Made, ours: Any, whole: Any) -> str:
     return ""
 
 
+def check_tasks(lazy: Any) -> None:
+    """Assert that a stage has a task for each of its blocks at most: keys of a stage differ in the
+    block alone, and no two are of one."""
+    for array in lazy:
+        blocks = collections.Counter(key[0] for key in getattr(array, "dask", ())
+                         if isinstance(key, tuple) and "-stage" in str(key[0]))
+        for name, count in blocks.items():
+            keys = [key for key in array.dask if isinstance(key, tuple) and key[0] == name]
+            most = np.prod([len({key[axis] for key in keys}) for axis in range(1, len(keys[0]))])
+            assert count <= most, (name, count)
+
+
 def failure_of(program: ChunkedProgram, results: list[Made], schedulers: Any = ()) -> str:
     """What is wrong with a program; "" where nothing is, a refusal begins with "refused"."""
     function = compiled(program.source(results))
@@ -70,6 +84,7 @@ def failure_of(program: ChunkedProgram, results: list[Made], schedulers: Any = (
     except fusec.errors.UnsupportedError as error:
         return f"refused {str(error).splitlines()[0]}"
     ours = computed(lazy, "sync")
+    check_tasks(lazy)
     found = [difference(*three) for three in zip(results, ours, whole, strict=True)]
     for scheduler in schedulers:
         for a, b in zip(ours, computed(lazy, scheduler), strict=True):
@@ -95,12 +110,14 @@ def shrunk(program: ChunkedProgram) -> list[Made]:
     return program.results
 
 
-def run(count: int, seed: int, every: int = 0, clients: Any = ()) -> tuple[int, list[str]]:
+def run(
+    count: int, seed: int, every: int = 0, clients: Any = (), has_loops: bool = False
+) -> tuple[int, list[str]]:
     """How many programs were split, and the failures, each with its program."""
     split, failures = 0, []
     causes: collections.Counter[str] = collections.Counter()
     for number in range(seed, seed + count):
-        program = program_of(number)
+        program = (looping_program_of if has_loops else program_of)(number)
         others = clients if every and number % every == 0 else ()
         try:
             text = failure_of(program, program.results, others)
@@ -127,15 +144,17 @@ def main() -> int:
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int, nargs="?", default=0)
     parser.add_argument("--processes", type=int, default=0, metavar="EVERY")
+    parser.add_argument("--loops", action="store_true")
     given = parser.parse_args()
     if not given.processes:
-        split, failures = run(given.count, given.seed)
+        split, failures = run(given.count, given.seed, has_loops=given.loops)
     else:
         from distributed import Client, LocalCluster
 
-        clients = [Client(LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=None),
+        clients = [Client(LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0"),
                           set_as_default=False) for n in (1, 2, 4)]
-        split, failures = run(given.count, given.seed, given.processes, clients)
+        split, failures = run(
+            given.count, given.seed, given.processes, clients, given.loops)
         for client in clients:
             client.cluster.close()
             client.close()

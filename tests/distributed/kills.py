@@ -136,7 +136,7 @@ def campaign(count: int, seed: int, kind: str) -> None:
     patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day",
                                "distributed.scheduler.allowed-failures": 100})
     with patient, LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None) as local, (
+            n_workers=2, threads_per_worker=1, dashboard_address=":0") as local, (
             Client(local)) as client:
         if kind == "maps":
             for _ in range(count):

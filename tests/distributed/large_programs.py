@@ -213,7 +213,7 @@ def options() -> argparse.Namespace:
 
 def main() -> int:
     given = options()
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None,
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0",
                       memory_limit=given.memory) as cluster, Client(cluster) as client:
         rows = [row for name in ([given.program] if given.program else PROGRAMS)
                 for row in measured(given, client, name)]

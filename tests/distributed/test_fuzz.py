@@ -18,6 +18,13 @@ def test_random_programs_in_random_blocks(seed: int) -> None:
     assert split >= 6
 
 
+@pytest.mark.parametrize("seed", [1000, 1010])
+def test_random_loops_in_random_blocks(seed: int) -> None:
+    split, failures = fuzz.run(5, seed, has_loops=True)
+    assert not failures, failures[0]
+    assert split >= 2
+
+
 def test_it_finds_other_bits_and_other_values() -> None:
     whole = np.linspace(0, 1, 7)
     near = np.nextafter(whole, 2)

@@ -32,7 +32,7 @@ def test_eight_workers_closed_midway_leave_the_same_bits() -> None:
     lazy = standardised(da.from_array(x, chunks=(10, 6)))
     want = [np.asarray(array.compute(scheduler="sync")) for array in lazy]
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), distributed.LocalCluster(
-            n_workers=12, threads_per_worker=1, processes=False, dashboard_address=None,
+            n_workers=12, threads_per_worker=1, processes=False, dashboard_address=":0",
             protocol="inproc", memory_limit=0) as cluster, distributed.Client(cluster) as client:
         futures = client.compute(list(lazy))
         workers, last = list(cluster.workers.values()), time.monotonic() + 60

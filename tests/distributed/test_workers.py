@@ -34,7 +34,7 @@ def computed(client: Any) -> list[np.ndarray]:
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None,
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0",
             protocol="inproc") as cluster, distributed.Client(cluster) as client:
         yield client
 

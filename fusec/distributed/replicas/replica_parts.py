@@ -16,8 +16,9 @@ from fusec.errors import UnsupportedError, unsupported
 from fusec.ir import Graph, Value
 from fusec.ops import Builder
 from fusec.ops.splitting import Box
-from fusec.passes.split.geometries import Geometries, Geometry, whole_box
+from fusec.passes.split.geometries import Geometries, Geometry
 from fusec.passes.split.local_graphs import LocalGraph, local_graph
+from fusec.passes.split.loops.region_boxes import whole_box
 from fusec.passes.split.stages import BlockFamily, Root, has_pieces
 
 from .replica_plan import ReplicaPlan

@@ -15,8 +15,8 @@ from fusec.errors import unsupported
 from fusec.ir import Graph, Loc, Value
 from fusec.ops.calls.checks import has_effects
 from fusec.passes.options import PassOptions
+from fusec.passes.split.split_states import Chunks
 from fusec.passes.split.stages import Stages
-from fusec.passes.split.states import Chunks
 from fusec.trace.objects.variables import Met
 from fusec.trace.tracer import Traced
 
@@ -83,13 +83,14 @@ def plan_of_step(
         extra=[node for node in viewed.nodes if has_effects(node)])
     first_captured = len(graph.inputs) - len(traced.captured)
     whole = with_counters(whole, constants_of(traced, first_captured))
-    stages = staged(whole, chunks, options)
+    made = staged(whole, chunks, options, {})
+    stages = made.stages
     outputs = stages.graph.outputs
     split = stages.graph.inputs
     plan = ReplicaPlan(
         name, graph, stages, chunks, pieces, [variables[n] for n in sorted(variables)], [], [],
         {first_captured + k: source for k, source in enumerate(traced.captured)
-         if first_captured + k not in variables})
+         if first_captured + k not in variables} | dict(made.numbers))
     plan.updates = [(number, outputs[len(viewed.outputs) + k])
                     for k, (number, _) in enumerate(updates)]
     for number, value in plan.updates:

@@ -94,6 +94,11 @@ register(Op(
 ))
 
 
+def is_region(node: Node) -> bool:
+    """Whether it is a branch or a loop."""
+    return node.op in ("Cond", "Loop")
+
+
 def changed_operands(node: Node) -> list[int]:
     """For each result the operand that it is a changed copy of, or -1."""
     if node.op == "Loop":

@@ -110,4 +110,4 @@ refused("Numba compiles it, and nothing differentiates that: give its derivative
 refused("what an object outside of the graph makes of a number is not known: draw standard "
         "numbers and scale them", "HostCall")
 refused("a pass made it, and derivatives are taken of graphs as they are traced", "NumPy", "Fused",
-        "Send", "Recv")
+        "Send", "Recv", "Fence")

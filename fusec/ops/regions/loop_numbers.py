@@ -21,6 +21,11 @@ ENDS: Mapping[str, bool] = {
 BREAKS: Mapping[str, bool] = {
     "GreaterEqual": False, "Greater": True, "LessEqual": False, "Less": True, "Equal": False}
 STEPS: Mapping[str, float] = {"Add": 1.0, "Sub": -1.0}  # how they move their first operand
+# Of these a float is rounded once, and correctly; and what passes a product on to a sum.
+ROUNDED_ONCE = frozenset((
+    "Add", "Sub", "Mul", "Div", "Neg", "Abs", "Sqrt", "Square", "Minimum", "Maximum", "Cast",
+    "Where", "Floor", "Ceil", "Trunc", "BroadcastTo", "Pick", "Gather", "CheckIndex", "Squeeze"))
+PASSING = frozenset(("Neg", "Cast", "BroadcastTo", "Squeeze", "ExpandDims"))
 _AND = frozenset(("LogicalAnd", "BitAnd"))
 _OR = frozenset(("LogicalOr", "BitOr"))
 WAY_BACK = "back"  # the name of the bodies of loops that gradients made

@@ -1,7 +1,9 @@
-"""Ops that carry a value from one device to another: made by the partition, never by a program.
+"""Ops that carry a value from one device, or iteration, to another: made by passes, never by a
+program.
 
 ``Send`` hands a value to the rendezvous, ``Recv`` takes it there (section 3.2.2 of the TensorFlow
-paper).  Without an operand, or a result, they carry a control edge.
+paper).  Without an operand, or a result, they carry a control edge.  A ``Fence`` stands between
+iterations of a loop that is written out, while its products are contracted as in the loop.
 """
 
 from __future__ import annotations
@@ -31,4 +33,10 @@ register(Op(
     is_transfer=True, admits=BY_PASSES,
     doc="What the Send with the same key gave. attrs: key; source: the device it comes from; "
         "results: its type, if it has a value.",
+))
+register(Op(
+    name="Fence", kind="extern", arity=1, infer=lambda types, attrs: (types[0],),
+    reference=lambda x, key, stored: x, is_transfer=True, admits=BY_PASSES,
+    doc="Its operand, through which no pass looks. attrs: key: which fence it is; stored: whether "
+        "it is stored in blocks.",
 ))

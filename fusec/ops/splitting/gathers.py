@@ -138,6 +138,15 @@ def _picked_links(node: Node, number: int) -> Links:
         for axis in range(node.inputs[0].type.rank))
 
 
+def _replaced_links(node: Node, number: int) -> Links:
+    """Of the target: the axes without indices; of its new part: these."""
+    axes = node.attrs["axes"]
+    kept = [axis for axis in range(node.types[0].rank) if axis not in axes]
+    if number == 0:
+        return tuple(None if axis in axes else Read(axis) for axis in range(node.types[0].rank))
+    return tuple(map(Read, kept)) if number == 1 else ()
+
+
 def _picked(site: BlockSite) -> Value:
     return site.emit(site.node.op, *map(site.operand, range(len(site.node.inputs))),
                      **site.node.attrs)
@@ -145,6 +154,7 @@ def _picked(site: BlockSite) -> Value:
 
 declare(SplitRule(_gathered_links, _again), "Gather")
 declare(SplitRule(_picked_links, _picked), "Pick")
+declare(SplitRule(_replaced_links, _picked, whole=lambda node: node.attrs["axes"]), "PickUpdate")
 declare(SplitRule(_scattered_links, _again, whole=changed_axes), "Scatter")
 
 __all__ = ["changed_axes", "counted_axis", "own_rows"]

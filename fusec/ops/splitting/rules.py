@@ -116,6 +116,8 @@ def _reshape_box(node: Node, number: int, box: Box) -> Box:
 
 
 declare(SplitRule(_slice_links, _slice, _slice_box), "Slice")
+declare(SplitRule(lambda node, number: tuple(map(Read, range(node.types[0].rank))),
+                  lambda site: site.operand(0)), "Fence")
 declare(SplitRule(_transpose_links, _again), "Transpose")
 declare(SplitRule(_expanded_links, _again), "ExpandDims")
 declare(SplitRule(_squeezed_links, _again), "Squeeze")

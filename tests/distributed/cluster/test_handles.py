@@ -20,7 +20,7 @@ W0, W1 = "/job:worker/task:0", "/job:worker/task:1"
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None,
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0",
             protocol="tcp") as cluster, distributed.Client(cluster) as client:
         yield client
 

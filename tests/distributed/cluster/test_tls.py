@@ -34,7 +34,7 @@ def security(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="module")
 def client(security: Any) -> Iterator[Any]:
     with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None,
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0",
             protocol="tls", security=security) as cluster, (
             distributed.Client(cluster, security=security)) as client:
         yield client

@@ -22,7 +22,7 @@ X, Y = RNG.random((48, 6)), RNG.integers(0, 4, 48)
 @contextmanager
 def cluster_of(count: int) -> Iterator[Any]:
     with distributed.LocalCluster(
-            n_workers=count, threads_per_worker=1, processes=False, dashboard_address=None,
+            n_workers=count, threads_per_worker=1, processes=False, dashboard_address=":0",
             protocol="inproc") as local, distributed.Client(local) as client, (
             fusec.cluster(client)) as workers:
         yield workers

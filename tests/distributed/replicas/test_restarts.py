@@ -18,7 +18,7 @@ pytest.importorskip("safetensors")
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Any]:
     with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None,
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0",
             protocol="inproc") as local, distributed.Client(local) as client, (
             fusec.cluster(client)) as workers:
         yield workers
