@@ -334,8 +334,8 @@ class GrowingList:
                 for root in roots(leaf.storage)}
 
     def _others(self) -> list[Storage]:
-        """Older memory that items may show: what was appended, and what items from before show
-        where items that were read are appended again."""
+        """Older memory that items may show: that of appended arrays, and of items from before where
+        items that were read are appended again."""
         taken = {root for storage, _ in self._appended() for root in roots(storage)}
         if not taken.isdisjoint(self.found):
             taken |= self._before()
