@@ -128,6 +128,11 @@ class GraphFunction:
                 np.copyto(leaves[i], taken[i])
         return results[0] if len(results) == 1 else tuple(results)
 
+    def prepare(self) -> None:
+        """Compiles it as its first call would, if its sizes are numbers."""
+        if not self._is_open:
+            self._compiled()
+
     def _compiled(self) -> Executable:
         """Compiled for the devices that there are now."""
         placing = placing_in(None)

@@ -1,14 +1,17 @@
 """What tasks run, where blocks are: plain functions of plain data, which any process imports.
 
 A `StageCode` travels as the texts of its graphs, which are admitted where they arrive, as those of
-a stranger are, and compiled there at first use.  Machine code and bytecode never travel.
+a stranger are, and compiled there: on a worker as soon as they are there, while the blocks of the
+first task may be on their way.  Machine code and bytecode never travel.
 """
 
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,9 +23,10 @@ from fusec.errors import user_error
 from fusec.ops.graphs.admit import admit
 
 from . import joins
-from .threads import keep_to_slot
+from .threads import is_workers_own, keep_to_slot
 
 _MOST_KEPT = 256
+_MOST_PREPARED = 4  # graphs of a stage: corners and edges beyond these are for few workers
 _kept: OrderedDict[bytes, StageCode] = OrderedDict()
 _lock = locks.Lock()
 Slices = tuple[tuple[int, int], ...]
@@ -59,6 +63,13 @@ class StageCode:
                 self._functions[number] = function
             return function
 
+    def prepare(self) -> None:
+        """Compiles its first graphs; what cannot be compiled raises in the task that needs it."""
+        keep_to_slot()
+        for number in range(min(len(self.texts), _MOST_PREPARED)):
+            with suppress(Exception):
+                self.function(number).prepare()
+
     def run(self, number: int, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """The stage's results for a block of that kind."""
         results = self.function(number)(*arguments)
@@ -86,6 +97,8 @@ def _arrived(
         code = _kept.get(key)
         if code is None:
             code = _kept[key] = StageCode(name, texts, outputs, kept)
+            if is_workers_own():
+                threading.Thread(target=code.prepare, name=f"fusec-{name}", daemon=True).start()
         _kept.move_to_end(key)
         while len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.compiled import graph_function
 from fusec.distributed import block_tasks
 
 da = pytest.importorskip("dask.array")
@@ -68,6 +71,25 @@ def stage() -> block_tasks.StageCode:
     lazy = fusec.jit(lambda x: x * 2 + 1)(in_blocks())
     return next(task.value for task in dict(lazy.dask).values()
                 if isinstance(getattr(task, "value", None), block_tasks.StageCode))
+
+
+def test_a_worker_compiles_what_arrives_before_the_blocks_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = pickle.dumps(stage())
+    monkeypatch.setattr(block_tasks, "is_workers_own", lambda: True)
+    monkeypatch.setattr(block_tasks, "keep_to_slot", lambda: None)
+    monkeypatch.setattr(block_tasks, "_kept", OrderedDict())
+    code = pickle.loads(data)
+    for thread in threading.enumerate():
+        if thread.name == f"fusec-{code.name}":
+            thread.join()
+    monkeypatch.setattr(graph_function, "_executable", _compiles)
+    np.testing.assert_array_equal(code.run(0, [X[:30]])[0], X[:30] * 2 + 1)
+
+
+def _compiles(*_: Any) -> None:
+    raise AssertionError("the first task compiles")
 
 
 def test_stages_travel_as_texts_and_are_admitted() -> None:
