@@ -72,7 +72,7 @@ class Geometries:
         """``has_neighbours``: whether a block may read more of others than its program says."""
         self.family, self.states = family, states
         self._rules = {node: rule_of(node) for outer in family.nodes for node in (
-            outer, *(inner_nodes(outer) if outer in family.regions else ()))}
+            outer, *inner_nodes(outer, family.regions))}
         self._intervals = [root.intervals(states) for root in family.roots]
         self._keys: dict[Any, int] = {}
         self._known: dict[Any, tuple[Geometry, tuple[int, ...]]] = {}
