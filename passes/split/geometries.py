@@ -294,6 +294,10 @@ class _Movements:
                 self._follow(inner)
         for number, (value, operand) in enumerate(
                 zip(graph.inputs, region.operands, strict=True)):
+            if region.is_loop and number < len(region.node.types):
+                carried = self.along.get(region.node.out(number))
+                if carried is not None:  # the result where there is no iteration, read or not
+                    self._agree(value, carried)
             if value in self.along:
                 self._agree(operand, self.along[value])
                 if region.is_loop and number < len(region.node.types):

@@ -344,3 +344,16 @@ def test_zeros_of_two_signs_are_two_numbers() -> None:
         return x, s
 
     compared(f, V, 20, chunks=(13, None))
+
+
+@pytest.mark.parametrize("times", (0, 30))
+def test_what_an_iteration_replaces_is_the_result_of_none(times: int) -> None:
+    """No iteration reads it; blocks that look alike read it where there is none."""
+    def f(x: Any, y: Any, z: float, n: int) -> Any:
+        k = 0
+        while k < n and z > 0:
+            k = k + 1
+            y = np.sin(x) * k
+        return y
+
+    compared(f, V, V + 1, 0.5, times, chunks=(10, 10, None, None))
