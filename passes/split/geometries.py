@@ -72,7 +72,7 @@ class Geometries:
         """``has_neighbours``: whether a block may read more of others than its program says."""
         self.family, self.states = family, states
         self._rules = {node: rule_of(node) for outer in family.nodes for node in (
-            outer, *(inner_nodes(outer) if outer in family.regions else ()))}
+            outer, *inner_nodes(outer, family.regions))}
         self._intervals = [root.intervals(states) for root in family.roots]
         self._keys: dict[Any, int] = {}
         self._known: dict[Any, tuple[Geometry, tuple[int, ...]]] = {}
@@ -294,6 +294,10 @@ class _Movements:
                 self._follow(inner)
         for number, (value, operand) in enumerate(
                 zip(graph.inputs, region.operands, strict=True)):
+            if region.is_loop and number < len(region.node.types):
+                carried = self.along.get(region.node.out(number))
+                if carried is not None:  # the result where there is no iteration, read or not
+                    self._agree(value, carried)
             if value in self.along:
                 self._agree(operand, self.along[value])
                 if region.is_loop and number < len(region.node.types):

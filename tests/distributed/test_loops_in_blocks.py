@@ -320,3 +320,40 @@ def test_sums_have_the_same_bits_for_any_number_of_threads() -> None:
     results = [f(x, 10).compute(scheduler=s, num_workers=n)
                for s, n in (("sync", 1), ("threads", 2), ("threads", 4))]
     assert all(np.array_equal(results[0], other) for other in results[1:])
+
+
+def test_a_branch_on_what_is_in_no_blocks_in_a_loop_of_blocks() -> None:
+    """Of its own nodes nobody knows places."""
+    def f(x: Any, table: Any, n: int) -> Any:
+        k = 0
+        while k < n and table.sum() > 0:
+            k = k + 1
+            x = x * 0.5
+        return x
+
+    compared(f, V, POSITIVE, 30, chunks=(13, None, None))
+
+
+def test_zeros_of_two_signs_are_two_numbers() -> None:
+    """Which of them data decide is not known."""
+    def f(x: Any, n: int) -> Any:
+        s = 0.0
+        for _ in range(n):
+            x = np.copysign(1.0, s) * x - x.max() * 0.1
+            s = 0.0 if x[0] > 0 else -0.0
+        return x, s
+
+    compared(f, V, 20, chunks=(13, None))
+
+
+@pytest.mark.parametrize("times", (0, 30))
+def test_what_an_iteration_replaces_is_the_result_of_none(times: int) -> None:
+    """No iteration reads it; blocks that look alike read it where there is none."""
+    def f(x: Any, y: Any, z: float, n: int) -> Any:
+        k = 0
+        while k < n and z > 0:
+            k = k + 1
+            y = np.sin(x) * k
+        return y
+
+    compared(f, V, V + 1, 0.5, times, chunks=(10, 10, None, None))

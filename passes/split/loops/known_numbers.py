@@ -70,7 +70,7 @@ class KnownNumbers:
         if node.op == "Where" and truths[0] is not None:
             chosen = operands[1] if truths[0] else operands[2]
             return None if chosen is None else as_type(chosen, node.types[0], node)
-        if node.op == "Where" and operands[1] is not None and operands[1] == operands[2]:
+        if node.op == "Where" and None not in operands[1:] and _are_same(*operands[1:]):
             return as_type(operands[1], node.types[0], node)
         if any(x is None for x in operands) or not _is_exact(node):
             return None
@@ -78,6 +78,11 @@ class KnownNumbers:
             return apply(node, operands)[0]
         except (ArithmeticError, LookupError, ValueError):
             return None  # the program raises where it runs
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """Whether two numbers of one type have the same bits: zeros may have two signs."""
+    return np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
 
 def _is_exact(node: Node) -> bool:

@@ -9,7 +9,7 @@ taken, is decided by values that are the same everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 
 from fusec.core.records import dataclass, replace
 from fusec.errors import unsupported
@@ -67,13 +67,14 @@ class SplitRegion:
         return self.graphs if self.test is None else (self.test, *self.graphs)
 
 
-def inner_nodes(node: Node) -> Iterator[Node]:
-    """The nodes in its graphs, those in theirs among them, parameters left out."""
-    for graph in node.graphs if is_region(node) else ():
+def inner_nodes(node: Node, regions: Container[Node]) -> Iterator[Node]:
+    """The nodes in its graphs, parameters left out, and those in theirs, where it is one of the
+    branches and loops that read blocks: what is inside of others has no places."""
+    for graph in node.graphs if node in regions else ():
         for inner in graph.nodes:
             if inner.op != "Input":
                 yield inner
-                yield from inner_nodes(inner)
+                yield from inner_nodes(inner, regions)
 
 
 def copied_region(node: Node) -> Node:
