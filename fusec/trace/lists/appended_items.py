@@ -39,6 +39,7 @@ from ..values.rows import (
 from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
+from .item_containers import ItemContainers
 
 
 class ReadWhole(list[list[Any]]):
@@ -95,8 +96,11 @@ def older_roots(storage: Storage | None, start: int) -> list[Storage]:
 class Collector:
     """Takes the appends of one trace of a loop body."""
 
-    def __init__(self, trace: Trace, body: Callable[..., Any], carried: Mapping[str, Any]) -> None:
-        self.trace, self.carried = trace, carried
+    def __init__(
+        self, trace: Trace, body: Callable[..., Any], carried: Mapping[str, Any],
+        containers: ItemContainers,
+    ) -> None:
+        self.trace, self.carried, self.containers = trace, carried, containers
         self.region = trace.record.regions[-1]
         self.held = held_by(body)
         self.uses, self.lists = _lists(body, self.held, carried)
@@ -120,6 +124,7 @@ class Collector:
         values = [leaf_value(self.trace, leaf) for leaf in leaves]
         if not values or not all(v.type.is_static for v in values):
             return False
+        self.containers.note(args[0])
         memory = [leaf.storage if is_traced(leaf) else None for leaf in leaves]
         self.appends.append(Appended(
             name, fn.__self__, structure, values, [*lengths],

@@ -8,7 +8,7 @@ and Python runs the loop.  After it the list has the rows as items.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from ..values.rows import Parts
 from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
+from .item_containers import ItemContainers
 from .positions import affine
 
 MOST_PEELED = 64  # iterations run by Python until a list is as long as the body wants it
@@ -87,6 +88,7 @@ class GrowingList:
         self.base, self.least, self.added = base, least, 0
         self.counter: Any = None  # the iteration's number
         self.region = -1
+        self.containers: ItemContainers
         self.is_wrong = False  # of other types or another length than was supposed
         self.items: list[tuple[int, int, TracedArray]] = []  # arrays that were appended
         self.versions: list[int] = []
@@ -96,9 +98,10 @@ class GrowingList:
 
     # -- appending --------------------------------------------------------------------------------
 
-    def begin(self, counter: TracedArray) -> None:
+    def begin(self, counter: TracedArray, containers: ItemContainers) -> None:
         """An iteration, by its number."""
         self.counter, self.region = counter, self.trace.record.regions[-1]
+        self.containers = containers
 
     def length(self) -> Any:
         """How many items there are now."""
@@ -111,6 +114,7 @@ class GrowingList:
         leaves = leaves_of(self.trace, item, self.filled.structure)
         if leaves is None:
             raise self.refused("gets items that are no numbers or arrays of one structure")
+        self.containers.note(item)
         for k, leaf in enumerate(leaves):
             self._put(k, leaf)
         self.added += 1
@@ -190,8 +194,12 @@ class GrowingList:
             0 <= at[1] <= end[1] - by)
 
     def _item(self, place: Any) -> Any:
-        return unflatten(self.filled.structure, [
-            self._leaf(k, place) for k in range(len(self.filled.types))])
+        return self._read([self._leaf(k, place) for k in range(len(self.filled.types))])
+
+    def _read(self, leaves: Sequence[Any]) -> Any:
+        item = unflatten(self.filled.structure, list(leaves))
+        self.containers.note(item, is_read=True)
+        return item
 
     def _leaf(self, k: int, place: Any) -> TracedArray:
         type_, trace = self.filled.types[k], self.trace
@@ -212,8 +220,7 @@ class GrowingList:
         if self.filled.is_joined:
             return [self._item(first + j) for j in range(count)]
         columns = [self._column(k, first, count) for k in range(len(self.filled.types))]
-        return [unflatten(self.filled.structure, list(leaves))
-                for leaves in zip(*columns, strict=True)]
+        return [self._read(leaves) for leaves in zip(*columns, strict=True)]
 
     def _column(self, k: int, first: Any, count: int) -> list[TracedArray]:
         stack = self.filled.arrays[k][first:first + count]
