@@ -8,8 +8,8 @@ and Python runs the loop.  After it the list has the rows as items.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -76,6 +76,12 @@ def leaves_of(
     return leaves if all(
         type(x) is TracedArray or is_number(x) or is_traced(x) or type(x) is np.ndarray
         for x in leaves) else None
+
+
+class HasOthers(Protocol):
+    """Which arrays are items of lists more than once."""
+
+    def others(self, memory: Iterable[Storage | None]) -> list[Storage]: ...
 
 
 class GrowingList:
@@ -301,7 +307,7 @@ class GrowingList:
                 raise self.refused("holds an array that is written after it was appended")
         if any(s.version or s in later for s in self.found):
             raise self.refused("has an item that is written")
-        if self.found and not self._before().isdisjoint({*written, *later}):
+        if self.found and not self.before().isdisjoint({*written, *later}):
             raise self.refused("is read where an array is written that it holds")
         found = {*self.found, *(storage for storage, _ in self.of_inner)}
         if isinstance(self.owner, GrowingList):
@@ -310,6 +316,10 @@ class GrowingList:
                 roots(leaf.storage)) for value in needed for leaf in flattened(value)[0]):
             raise self.refused("has an item that a variable holds after the loop,")
 
+    def appended(self) -> list[Storage]:
+        """The memory of arrays that were appended."""
+        return [storage for storage, _ in self._appended()]
+
     def _appended(self) -> Iterator[tuple[Storage, int]]:
         """The memory of arrays that were appended, and its version then."""
         for (_, _, array), version in zip(self.items, self.versions, strict=True):
@@ -317,7 +327,7 @@ class GrowingList:
             yield array.storage, version
         yield from self.of_inner
 
-    def extend(self, count: int) -> None:
+    def extend(self, count: int, shared: HasOthers) -> None:
         """The list gets the items of so many iterations."""
         rows, owner = count * self.filled.per, self.owner
         if isinstance(owner, GrowingList):
@@ -327,14 +337,14 @@ class GrowingList:
             return
         if not rows:
             return
-        others = self._others()
+        others = self._others() + shared.others([*self.appended(), *self.found])
         self.columns = [
             Parts(self.trace, array.value, (), type_.kind, others).items(rows, self.filled.least)
             for array, type_ in zip(self.filled.arrays, self.filled.appended, strict=True)]
         owner.extend(unflatten(self.filled.structure, list(leaves))
                      for leaves in zip(*self.columns, strict=True))
 
-    def _before(self) -> set[Storage]:
+    def before(self) -> set[Storage]:
         """The memory that items from before the loop show."""
         leaves = [] if isinstance(self.owner, GrowingList) else flattened(self.owner)[0]
         return {root for leaf in leaves if is_traced(leaf) and leaf.storage is not None
@@ -345,7 +355,7 @@ class GrowingList:
         items that were read are appended again."""
         taken = {root for storage, _ in self._appended() for root in roots(storage)}
         if not taken.isdisjoint(self.found):
-            taken |= self._before()
+            taken |= self.before()
         return [s for s in taken if s in self.found or s.born < self.region]
 
     def shown(self) -> Iterator[tuple[Storage, tuple[list[Any], bool]]]:

@@ -27,7 +27,7 @@ class ItemContainers:
     def note(self, item: Any, is_read: bool = False) -> None:
         """An item that is appended, or read: then all that is in it is new."""
         for one in _containers(item):
-            if id(one) in self.seen or not is_read and is_reached(one, self.around):
+            if id(one) in self.seen or (not is_read and is_reached(one, self.around)):
                 raise self._refused("has another name")
             self.seen[id(one)] = one, _contents(one)
 

@@ -22,6 +22,7 @@ from ..values.trace import Trace
 from .appended_items import Shown
 from .growing_lists import FilledList, GrowingList, leaves_of
 from .item_containers import ItemContainers
+from .shared_items import SharedItems
 
 
 class GrowingLists:
@@ -95,10 +96,10 @@ class GrowingLists:
             if isinstance(one.owner, GrowingList) and one.filled.per:
                 one.owner.check_is_reached()
 
-    def extend(self, count: int) -> None:
+    def extend(self, count: int, shared: SharedItems) -> None:
         """The lists get the items that the loop appended."""
         for one in self.lists.values():
-            one.extend(count)
+            one.extend(count, shared)
 
     def are_known(self) -> bool:
         """Whether all that they begin with is known while tracing."""
