@@ -20,12 +20,13 @@ from fusec.ops import get
 from fusec.ops.calls.checks import has_effects, is_check
 from fusec.ops.calls.index_checks import Use
 
-from ..choice.aliases import LoopBound
+from ..choice.aliases import LoopBound, held_by
 from ..choice.merge import converted
 from ..choice.optional_values import assuming
 from ..choice.regions import TraceRegion, placeholder
 from ..guards.places import Places
 from ..lists.appended_items import Collector
+from ..lists.item_containers import ItemContainers
 from ..places.cells import CellVariables
 from ..ufuncs.ufunc_calls import call_ufunc
 from ..values.array import TracedArray
@@ -56,6 +57,7 @@ class Attempt(Finals):
     test: Value
     checks: list[Node]
     collector: Collector | None = None
+    containers: ItemContainers | None = None
     index_uses: list[Use]
 
     def run(self) -> None:
@@ -117,9 +119,12 @@ class Attempt(Finals):
         if self.collector is not None and self.collector.appends:
             self.collector.check(self.region.written(), self._written_later())
         self._check_gone_over()
+        names = self.parts.variables.needed(self.parts.needed)
+        if self.containers is not None:
+            self.containers.check(self.finals, names)
         if self.lists is None:
             return
-        needed = [self.finals[name] for name in self.parts.variables.needed(self.parts.needed)]
+        needed = [self.finals[name] for name in names]
         self.lists.settle(self.finals, needed, self.region.written(), self._written_later())
 
     def _at_loop(self) -> None:
@@ -169,12 +174,14 @@ class Attempt(Finals):
         assert self.parts.item is not None
         effects = self.trace.hooks.effects  # type: ignore[union-attr]
         is_counted = is_int(self.parts.count) and not self.exits and self.parts.written is None
-        collector = Collector(self.trace, self.parts.body, self.entry) if is_counted else None
+        containers = ItemContainers(self.trace, held_by(self.parts.body), self.entry)
+        collector = Collector(
+            self.trace, self.parts.body, self.entry, containers) if is_counted else None
         effects.collectors.append(collector)
         lists = self.lists if is_counted else None
         try:
             if lists is not None:
-                lists.begin(counter)
+                lists.begin(counter, containers)
             self.parts.body(self.parts.item(counter))
         except BaseException as error:
             if collector is not None and is_programs(error):
@@ -186,7 +193,7 @@ class Attempt(Finals):
                 lists.end()
         if collector is not None:
             collector.check_reads()
-            self.collector = collector
+            self.collector, self.containers = collector, containers
             for key, rows, leaf in collector.rows(self.parts.count):
                 final = self.trace.emit("PickUpdate", rows, leaf, counter.value, axes=(0,),
                                         safe=(0,))

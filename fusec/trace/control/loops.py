@@ -29,6 +29,7 @@ from ..guards.container_changes import may_be_held
 from ..guards.places import UNBOUND, Absent
 from ..guards.side_effects import warn_of_dtype
 from ..lists.appended_items import Shown
+from ..lists.shared_items import SharedItems
 from ..lists.tables_of_loops import MOST_KNOWN, WrittenLists
 from ..operands.index_uses import lost_checks, note_inside
 from ..operands.perhaps_pythons import Pythons, note_pythons
@@ -236,14 +237,23 @@ class LoopResult:
     def _appended(self, results: dict[Leaf | None, Value]) -> list[Iterator[Any]]:
         """The elements that the iterations appended, for each append of the body."""
         count, start, attempt = self.parts.count, self.attempt.region.start, self.attempt
+        shared = SharedItems(attempt.appended, () if attempt.lists is None else (
+            attempt.lists.lists.values()), start, self._left)
         if attempt.lists is not None:
-            attempt.lists.extend(count)
-        news = [one.extend(self.trace, [results[key] for key in one.keys], count, start)
+            attempt.lists.extend(count, shared)
+        news = [one.extend(self.trace, [results[key] for key in one.keys], count, start,
+                           shared.others)
                 for one in attempt.appended]
         self.shown = {} if attempt.lists is None else attempt.lists.shown()
         for one in attempt.appended:
             self.shown.update(one.shown)
         return news
+
+    def _left(self, storage: Storage) -> list[Storage]:
+        """The memory that the variable of a carried array is left with."""
+        return [root for key, array in self.attempt.arrays.items() if array.storage is storage
+                for root in memory_of(self.trace, loop_leaves(
+                    self.attempt.holders, self.attempt.finals[key[0]])[0][key[1]])]
 
     def _append(self, news: list[Iterator[Any]]) -> None:
         """Lists get them."""

@@ -23,8 +23,8 @@ from ..operands.operands import as_traced, cast
 from ..operands.perhaps_pythons import check_iterable
 from ..operands.python_numbers import Intervals, interval, weak
 from ..values.array import TracedArray, from_value, number
-from ..values.rows import SHORT, part_of, pending_of, whole
-from ..values.selected_arrays import Copied
+from ..values.rows import SHORT, SomeRow, part_of, pending_of, whole
+from ..values.selected_arrays import Copied, roots
 from ..values.storage import Storage
 from ..values.trace import Trace
 from .sequences import NO_STEP, NumberTable, PythonIterator, TracedRange, progression, table
@@ -103,7 +103,7 @@ def parts(trace: Trace, over: Any) -> CountedItems | None:
     stack = stacked(trace, over)
     if stack is None:
         return None
-    count, type_ = length_of(trace, over), over[0].type
+    count, type_, shown = length_of(trace, over), over[0].type, list[Storage]()
 
     def item(k: Any) -> Any:
         if type(k) is not TracedArray:
@@ -111,7 +111,8 @@ def parts(trace: Trace, over: Any) -> CountedItems | None:
         trace.part(GoneOver).append((over, over))
         value = stack[k].value
         if type_.kind == "array":
-            return TracedArray(trace, Copied(trace, value, _shown(over)))
+            shown.extend(() if shown else _shown(over))
+            return TracedArray(trace, Copied(trace, value, shown))
         return number(trace, weak(trace, value, type_.dtype) if type_.is_weak else value)
 
     return CountedItems(count, item)
@@ -121,7 +122,8 @@ def _shown(rows: Any) -> list[Storage]:
     """The memory that rows are in.  That of rows which are read as a whole is not written through
     them; but they may be views."""
     if not pending_of(rows):
-        return [x.storage for x in (rows[0], rows[-1])]
+        ends = [root for x in (rows[0], rows[-1]) for root in roots(x.storage)]
+        return [*ends, SomeRow(rows[0].trace, rows)]
     storage = rows[0].storage
     return [other for other, _ in storage.others] if isinstance(storage, Copied) else []
 

@@ -39,6 +39,7 @@ from ..values.rows import (
 from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
+from .item_containers import ItemContainers
 
 
 class ReadWhole(list[list[Any]]):
@@ -66,10 +67,13 @@ class Appended:
     shown: Shown = field(default_factory=dict)
     is_read_whole: bool = False  # by what needs no item by itself
 
-    def extend(self, trace: Trace, stacks: list[Value], count: int, start: int) -> Iterator[Any]:
+    def extend(self, trace: Trace, stacks: list[Value], count: int, start: int,
+               shared: Callable[[Sequence[Storage | None]], list[Storage]]) -> Iterator[Any]:
         """The items of each iteration; views of memory older than the loop are copies that are
         not to be written."""
-        columns = [self._listed(trace, k, stack, count, start) for k, stack in enumerate(stacks)]
+        columns = [self._listed(trace, k, stack, count, [
+            *older_roots(self.memory[k], start), *shared([self.memory[k]])])
+            for k, stack in enumerate(stacks)]
         self.shown = {
             storage: (column, is_view) for storage, column, is_view, lengths in zip(
                 self.memory, columns, self.are_views, self.lengths, strict=True)
@@ -78,13 +82,14 @@ class Appended:
             return iter(columns[0])
         return (unflatten(self.structure, list(leaves)) for leaves in zip(*columns, strict=True))
 
-    def _listed(self, trace: Trace, k: int, stack: Value, count: int, start: int) -> list[Any]:
+    def _listed(
+        self, trace: Trace, k: int, stack: Value, count: int, others: list[Storage]
+    ) -> list[Any]:
         """A leaf in each iteration."""
         lengths, pending = (count, *self.lengths[k]), Pending()
         for axis, length in enumerate(lengths if self.is_read_whole else ()):
             pending.add(axis, length)
-        return nested(trace, stack, lengths, self.kinds[k], older_roots(self.memory[k], start),
-                      pending)
+        return nested(trace, stack, lengths, self.kinds[k], others, pending)
 
 
 def older_roots(storage: Storage | None, start: int) -> list[Storage]:
@@ -95,8 +100,11 @@ def older_roots(storage: Storage | None, start: int) -> list[Storage]:
 class Collector:
     """Takes the appends of one trace of a loop body."""
 
-    def __init__(self, trace: Trace, body: Callable[..., Any], carried: Mapping[str, Any]) -> None:
-        self.trace, self.carried = trace, carried
+    def __init__(
+        self, trace: Trace, body: Callable[..., Any], carried: Mapping[str, Any],
+        containers: ItemContainers,
+    ) -> None:
+        self.trace, self.carried, self.containers = trace, carried, containers
         self.region = trace.record.regions[-1]
         self.held = held_by(body)
         self.uses, self.lists = _lists(body, self.held, carried)
@@ -120,6 +128,7 @@ class Collector:
         values = [leaf_value(self.trace, leaf) for leaf in leaves]
         if not values or not all(v.type.is_static for v in values):
             return False
+        self.containers.note(args[0])
         memory = [leaf.storage if is_traced(leaf) else None for leaf in leaves]
         self.appends.append(Appended(
             name, fn.__self__, structure, values, [*lengths],

@@ -8,8 +8,8 @@ and Python runs the loop.  After it the list has the rows as items.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from ..values.rows import Parts
 from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
+from .item_containers import ItemContainers
 from .positions import affine
 
 MOST_PEELED = 64  # iterations run by Python until a list is as long as the body wants it
@@ -77,6 +78,12 @@ def leaves_of(
         for x in leaves) else None
 
 
+class HasOthers(Protocol):
+    """Which arrays are items of lists more than once."""
+
+    def others(self, memory: Iterable[Storage | None]) -> list[Storage]: ...
+
+
 class GrowingList:
     """Such a list in an iteration: ``base`` items and those ``added``."""
 
@@ -87,6 +94,7 @@ class GrowingList:
         self.base, self.least, self.added = base, least, 0
         self.counter: Any = None  # the iteration's number
         self.region = -1
+        self.containers: ItemContainers
         self.is_wrong = False  # of other types or another length than was supposed
         self.items: list[tuple[int, int, TracedArray]] = []  # arrays that were appended
         self.versions: list[int] = []
@@ -96,9 +104,10 @@ class GrowingList:
 
     # -- appending --------------------------------------------------------------------------------
 
-    def begin(self, counter: TracedArray) -> None:
+    def begin(self, counter: TracedArray, containers: ItemContainers) -> None:
         """An iteration, by its number."""
         self.counter, self.region = counter, self.trace.record.regions[-1]
+        self.containers = containers
 
     def length(self) -> Any:
         """How many items there are now."""
@@ -111,6 +120,7 @@ class GrowingList:
         leaves = leaves_of(self.trace, item, self.filled.structure)
         if leaves is None:
             raise self.refused("gets items that are no numbers or arrays of one structure")
+        self.containers.note(item)
         for k, leaf in enumerate(leaves):
             self._put(k, leaf)
         self.added += 1
@@ -190,8 +200,12 @@ class GrowingList:
             0 <= at[1] <= end[1] - by)
 
     def _item(self, place: Any) -> Any:
-        return unflatten(self.filled.structure, [
-            self._leaf(k, place) for k in range(len(self.filled.types))])
+        return self._read([self._leaf(k, place) for k in range(len(self.filled.types))])
+
+    def _read(self, leaves: Sequence[Any]) -> Any:
+        item = unflatten(self.filled.structure, list(leaves))
+        self.containers.note(item, is_read=True)
+        return item
 
     def _leaf(self, k: int, place: Any) -> TracedArray:
         type_, trace = self.filled.types[k], self.trace
@@ -212,8 +226,7 @@ class GrowingList:
         if self.filled.is_joined:
             return [self._item(first + j) for j in range(count)]
         columns = [self._column(k, first, count) for k in range(len(self.filled.types))]
-        return [unflatten(self.filled.structure, list(leaves))
-                for leaves in zip(*columns, strict=True)]
+        return [self._read(leaves) for leaves in zip(*columns, strict=True)]
 
     def _column(self, k: int, first: Any, count: int) -> list[TracedArray]:
         stack = self.filled.arrays[k][first:first + count]
@@ -294,7 +307,7 @@ class GrowingList:
                 raise self.refused("holds an array that is written after it was appended")
         if any(s.version or s in later for s in self.found):
             raise self.refused("has an item that is written")
-        if self.found and not self._before().isdisjoint({*written, *later}):
+        if self.found and not self.before().isdisjoint({*written, *later}):
             raise self.refused("is read where an array is written that it holds")
         found = {*self.found, *(storage for storage, _ in self.of_inner)}
         if isinstance(self.owner, GrowingList):
@@ -303,6 +316,10 @@ class GrowingList:
                 roots(leaf.storage)) for value in needed for leaf in flattened(value)[0]):
             raise self.refused("has an item that a variable holds after the loop,")
 
+    def appended(self) -> list[Storage]:
+        """The memory of arrays that were appended."""
+        return [storage for storage, _ in self._appended()]
+
     def _appended(self) -> Iterator[tuple[Storage, int]]:
         """The memory of arrays that were appended, and its version then."""
         for (_, _, array), version in zip(self.items, self.versions, strict=True):
@@ -310,7 +327,7 @@ class GrowingList:
             yield array.storage, version
         yield from self.of_inner
 
-    def extend(self, count: int) -> None:
+    def extend(self, count: int, shared: HasOthers) -> None:
         """The list gets the items of so many iterations."""
         rows, owner = count * self.filled.per, self.owner
         if isinstance(owner, GrowingList):
@@ -320,14 +337,14 @@ class GrowingList:
             return
         if not rows:
             return
-        others = self._others()
+        others = self._others() + shared.others([*self.appended(), *self.found])
         self.columns = [
             Parts(self.trace, array.value, (), type_.kind, others).items(rows, self.filled.least)
             for array, type_ in zip(self.filled.arrays, self.filled.appended, strict=True)]
         owner.extend(unflatten(self.filled.structure, list(leaves))
                      for leaves in zip(*self.columns, strict=True))
 
-    def _before(self) -> set[Storage]:
+    def before(self) -> set[Storage]:
         """The memory that items from before the loop show."""
         leaves = [] if isinstance(self.owner, GrowingList) else flattened(self.owner)[0]
         return {root for leaf in leaves if is_traced(leaf) and leaf.storage is not None
@@ -338,7 +355,7 @@ class GrowingList:
         items that were read are appended again."""
         taken = {root for storage, _ in self._appended() for root in roots(storage)}
         if not taken.isdisjoint(self.found):
-            taken |= self._before()
+            taken |= self.before()
         return [s for s in taken if s in self.found or s.born < self.region]
 
     def shown(self) -> Iterator[tuple[Storage, tuple[list[Any], bool]]]:

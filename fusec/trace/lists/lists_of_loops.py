@@ -21,6 +21,8 @@ from ..values.storage import Storage
 from ..values.trace import Trace
 from .appended_items import Shown
 from .growing_lists import FilledList, GrowingList, leaves_of
+from .item_containers import ItemContainers
+from .shared_items import SharedItems
 
 
 class GrowingLists:
@@ -60,12 +62,12 @@ class GrowingLists:
             filled.arrays = _made(self.trace, items, filled, self.count)
         return GrowingList(self.trace, name, items, filled, len(items), len(items))
 
-    def begin(self, counter: TracedArray) -> None:
+    def begin(self, counter: TracedArray, containers: ItemContainers) -> None:
         """The body finds them in the place of the lists, where it finds those by these names only.
         """
         for name, one in self.lists.items():
             self.cells[name].cell_contents = one
-            one.begin(counter)
+            one.begin(counter, containers)
         held = [*self.bound.values(), *held_by(self.body).values()]
         for one in self.lists.values():
             if is_reached(one.owner, [x for x in held if x is not one]):
@@ -94,10 +96,10 @@ class GrowingLists:
             if isinstance(one.owner, GrowingList) and one.filled.per:
                 one.owner.check_is_reached()
 
-    def extend(self, count: int) -> None:
+    def extend(self, count: int, shared: SharedItems) -> None:
         """The lists get the items that the loop appended."""
         for one in self.lists.values():
-            one.extend(count)
+            one.extend(count, shared)
 
     def are_known(self) -> bool:
         """Whether all that they begin with is known while tracing."""

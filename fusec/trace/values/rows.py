@@ -155,6 +155,41 @@ class CopiedRow(_Late, Copied):
     """Memory that is read, while that of others is unchanged."""
 
 
+class SomeRow(Storage):
+    """Memory that is one of many rows, as the run decides: has another value once one is written.
+    """
+
+    def __init__(self, trace: Trace, rows: Sequence[TracedArray]) -> None:
+        self.trace, self.rows = trace, [x.storage for x in rows if x.storage is not None]
+        place = whole(trace, rows)
+        assert place is not None
+        self.place = place
+        self.first = self.now = rows[0].value
+        self.seen: Any = None  # the last write that was looked at
+        super().__init__(self.first)
+        self.born = self.rows[0].born
+
+    @property
+    def value(self) -> Value:
+        journal = self.trace.record.journal
+        last = journal[-1] if journal else None
+        if last is not self.seen:
+            self.seen = last
+            self.now = next((s.value for k, s in enumerate(self.rows) if self._is_written(k, s)),
+                            self.first)
+        return self.now
+
+    @value.setter
+    def value(self, value: Value) -> None:
+        """It is what its rows are."""
+
+    def _is_written(self, k: int, row: Storage) -> bool:
+        if type(getattr(row, "_now", None)) is tuple:
+            return False
+        stack, prefix = self.place
+        return self.trace.part(Rows).get(row.value) != (stack, (*prefix, k))
+
+
 def late(x: TracedArray) -> Any:
     """The parts that a value is one of, and which, as long as it has no node: one that is looked
     at by itself."""
