@@ -16,10 +16,10 @@ from fusec.core.process.quiet_gc import no_collections_inside
 from fusec.core.records import replace
 from fusec.errors import FusecError, InternalError, OverlapError, entangled_error, overlap_error
 from fusec.signature.binding import Binder
+from fusec.signature.example_arguments import example_of, has_open_size
 from fusec.signature.input_signature import InputSignature
 from fusec.signature.jitted_methods import Kin, Target
 from fusec.signature.many_leaves import warn_of_leaves
-from fusec.signature.specs import example_of, has_open_size
 from fusec.signature.unwritten_arrays import unwritten
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.overlap import merged, overlapping, overlaps_itself

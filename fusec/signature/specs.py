@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import optree
 
 from fusec.errors import user_error, users_own
-from fusec.trace.facts.trees import NAMESPACE
 
 
 class TensorSpec:
@@ -51,7 +49,7 @@ class TensorSpec:
 
         Raises ``ValueError`` for a spec of any shape, which describes more than one graph.
         """
-        return np.zeros(_shape_of(self, sizes), self.dtype)
+        return np.zeros(shape_of(self, sizes), self.dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSpec) and (
@@ -66,7 +64,7 @@ class TensorSpec:
         return f"TensorSpec([{dims}], {self.dtype})"
 
 
-def _shape_of(spec: TensorSpec, sizes: Iterator[int] | None) -> tuple[int, ...]:
+def shape_of(spec: TensorSpec, sizes: Iterator[int] | None) -> tuple[int, ...]:
     """That of an example."""
     if spec.shape is None:
         raise users_own(ValueError(
@@ -168,60 +166,3 @@ def python_values(spec: Any, path: str) -> Iterator[str]:
         for key, part in items(spec):
             if part is not ...:
                 yield from python_values(part, f"{path}[{key!r}]")
-
-
-def has_open_size(spec: Any) -> bool:
-    """Whether arguments that fit may have several shapes."""
-    if isinstance(spec, TensorSpec):
-        return spec.shape is None or None in spec.shape
-    return any(map(has_open_size, _parts(spec)))
-
-
-def known_sizes(spec: Any) -> set[int]:
-    """The sizes that specs give, and arrays in their places have."""
-    if isinstance(spec, TensorSpec):
-        return {size for size in spec.shape or () if size is not None}
-    if isinstance(spec, np.ndarray):
-        return {*spec.shape}
-    return set().union(*map(known_sizes, _parts(spec)))
-
-
-def _parts(spec: Any) -> Sequence[Any]:
-    """Those of a container; none of anything else."""
-    if type(spec) in (list, tuple):
-        return [*spec]
-    if type(spec) is dict:
-        return [*spec.values()]
-    found = _taken_apart(spec)
-    return [] if found is None else found[0]
-
-
-def _taken_apart(spec: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
-    """The parts of a named tuple, or of another container that optree knows, and what makes one of
-    the like; None for anything else."""
-    if spec is None:
-        return None
-    try:
-        parts, data, _, made = optree.tree_flatten_one_level(
-            spec, none_is_leaf=True, namespace=NAMESPACE)
-    except ValueError:  # a leaf
-        return None
-    return parts, lambda new: made(data, new)
-
-
-def example_of(
-    spec: Any, sizes: Iterator[int] | None = None, zeros: Callable[..., np.ndarray] = np.zeros,
-) -> Any:
-    """An argument that fits: arrays that ``zeros`` makes where there are specs, other values as
-    they are; unknown sizes are the next of ``sizes``, or 2."""
-    if isinstance(spec, TensorSpec):
-        return zeros(_shape_of(spec, sizes), spec.dtype)
-    if spec is PYTHON_VALUE:
-        raise users_own(ValueError("PYTHON_VALUE stands for no one value: give the value"))
-    if type(spec) in (list, tuple):
-        parts = spec[:1] if any_length(spec) else spec
-        return type(spec)(example_of(part, sizes, zeros) for part in parts)
-    if type(spec) is dict:
-        return {key: example_of(part, sizes, zeros) for key, part in spec.items()}
-    found = _taken_apart(spec)
-    return spec if found is None else found[1]([example_of(p, sizes, zeros) for p in found[0]])

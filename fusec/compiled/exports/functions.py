@@ -21,7 +21,7 @@ from fusec.errors import FusecError, InternalError, UnsupportedError
 from fusec.ir.sizes.dims import Dim
 from fusec.ir.sizes.size_questions import Computed, Question, Succeeds
 from fusec.ir.sizes.symbolic_numbers import stored
-from fusec.signature.specs import example_of, known_sizes
+from fusec.signature.example_arguments import example_of, known_sizes
 from fusec.signature.unwritten_arrays import unwritten
 from fusec.trace.control.raised_exceptions import is_programs
 

@@ -14,7 +14,8 @@ from fusec.ir import Graph
 from fusec.ir.sizes.dims import argument_size
 from fusec.ir.sizes.dynamic_sizes import OpenInstantiation, assuming, open_sizes
 from fusec.runtime.call_spec import LeafSpec
-from fusec.signature.specs import TensorSpec, example_of, known_sizes
+from fusec.signature.example_arguments import example_of, known_sizes
+from fusec.signature.specs import TensorSpec
 from fusec.signature.unwritten_arrays import unwritten
 from fusec.trace.call.flat_call import FlatCall, explain_miss
 
