@@ -15,6 +15,7 @@ from fusec.errors import user_error
 from fusec.ir import Loc, Value
 from fusec.ops.splitting import Box
 from fusec.passes.split.geometries import Geometry
+from fusec.passes.split.split_states import shown_name
 from fusec.passes.split.stages import BlockFamily, Root
 
 
@@ -86,7 +87,7 @@ def report_of(
     stored = [_named(root) for root in family.roots if root.barrier is None]
     barriers = [f"{_named(root)}, joined by {root.barrier.join}"
                 for root in family.roots if root.barrier is not None]
-    edges = [f"{count_text(halo, 'element')} of {leaf.name.removesuffix(':0')} along axis {axis}"
+    edges = [f"{count_text(halo, 'element')} of {shown_name(leaf)} along axis {axis}"
              for (leaf, axis), halo in halos.items()]
     return StageReport(
         family.stage, sum(count for _, count in work.values()), len(work), stored, barriers, edges,
@@ -96,7 +97,8 @@ def report_of(
 
 def _named(root: Root) -> str:
     node = root.value.node if root.barrier is None else root.barrier.node
-    return f"{node.name}: {root.value.type}" + _at(node.loc)
+    name = shown_name(root.value) if root.barrier is None else node.name
+    return f"{name}: {root.value.type}" + _at(node.loc)
 
 
 def _at(loc: Loc | None) -> str:

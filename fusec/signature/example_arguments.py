@@ -32,17 +32,12 @@ def known_sizes(spec: Any) -> set[int]:
 
 def _parts(spec: Any) -> Sequence[Any]:
     """Those of a container; none of anything else."""
-    if type(spec) in (list, tuple):
-        return [*spec]
-    if type(spec) is dict:
-        return [*spec.values()]
     found = _taken_apart(spec)
     return [] if found is None else found[0]
 
 
 def _taken_apart(spec: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
-    """The parts of a named tuple, or of another container that optree knows, and what makes one of
-    the like; None for anything else."""
+    """The parts of a container, and what makes one of the like; None for anything else."""
     if spec is None:
         return None
     try:
@@ -62,10 +57,7 @@ def example_of(
         return zeros(shape_of(spec, sizes), spec.dtype)
     if spec is PYTHON_VALUE:
         raise users_own(ValueError("PYTHON_VALUE stands for no one value: give the value"))
-    if type(spec) in (list, tuple):
-        parts = spec[:1] if any_length(spec) else spec
-        return type(spec)(example_of(part, sizes, zeros) for part in parts)
-    if type(spec) is dict:
-        return {key: example_of(part, sizes, zeros) for key, part in spec.items()}
+    if any_length(spec):
+        return [example_of(spec[0], sizes, zeros)]
     found = _taken_apart(spec)
     return spec if found is None else found[1]([example_of(p, sizes, zeros) for p in found[0]])

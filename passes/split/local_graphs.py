@@ -25,7 +25,7 @@ from .local_maker import BoxStart, LocalMaker
 from .loops.region_boxes import whole_box
 from .loops.region_graphs import make_region
 from .narrow_blocks import Slices
-from .split_states import SplitStates
+from .split_states import SplitStates, shown_name
 from .stages import BlockFamily, Root
 
 _NUMBER = TensorType(np.dtype(np.int64), (), "weak")
@@ -72,7 +72,7 @@ def _too_wide(
     found = [n for n in family.nodes if _moves(n) and n.loc is not None]
     node = found[-1] if found else leaf.node
     return unsupported(
-        f"reading {halo} elements beyond a block of {leaf.name.removesuffix(':0')} along axis "
+        f"reading {halo} elements beyond a block of {shown_name(leaf)} along axis "
         f"{axis}, of which the shortest has {shortest},", loc=node.loc,
         cure=f"make the blocks longer: x.rechunk({{{axis}: {4 * halo}}})")
 

@@ -51,4 +51,11 @@ def is_kept(node: Node) -> bool:
     return node.op == "Fence" and bool(node.attrs["stored"])
 
 
-__all__ = ["Chunks", "SplitStates", "is_kept"]
+def shown_name(value: Value) -> str:
+    """Its name for people: that of the value behind fences, which are the compiler's own."""
+    while value.node.op == "Fence":
+        value = value.node.inputs[0]
+    return value.name.removesuffix(":0")
+
+
+__all__ = ["Chunks", "SplitStates", "is_kept", "shown_name"]

@@ -26,7 +26,7 @@ from .barriers import Reduced, barrier_of, moments, scan_totals
 from .cuts import Cut
 from .grids import Lines, Place
 from .loops.regions import place_region
-from .split_states import Chunks, SplitStates, is_kept
+from .split_states import Chunks, SplitStates, is_kept, shown_name
 
 
 def states_of(graph: Graph, chunks: Chunks, cuts: Sequence[Cut] = ()) -> SplitStates:
@@ -185,7 +185,7 @@ def _along(states: SplitStates, node: Node, obstacle: Reduced) -> UnsupportedErr
     blocks = states.lines.blocks(states.lines.settled(place).line) if place is not None else 1
     return _refused(
         node, f"{title_of(node)} along axis {axis}, which is in {blocks} blocks,",
-        f"{operand.name.removesuffix(':0')}: {operand.type}", _rechunk(axis))
+        f"{shown_name(operand)}: {operand.type}", _rechunk(axis))
 
 
 def _rechunk(axis: int) -> str:

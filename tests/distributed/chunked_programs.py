@@ -36,7 +36,7 @@ class Made:
 class ChunkedProgram:
     """A program, its arguments, and the blocks of each; None: it is one array of NumPy's."""
 
-    arguments: dict[str, np.ndarray]
+    arguments: dict[str, np.ndarray | float]
     chunks: dict[str, tuple[tuple[int, ...], ...] | None]
     made: list[Made] = field(default_factory=list)
     results: list[Made] = field(default_factory=list)

@@ -6,15 +6,15 @@ Each program runs on whole arrays and on arrays in blocks.  Results made row by 
 bits; those below a sum over an axis in blocks differ by rounding.  With ``--processes`` one program
 of so many runs on clusters of 1, 2 and 4 processes too, with the same bits.  A program that blocks
 cannot compute is refused by name, and counted.  With ``--loops`` half of the statements are
-branches and loops.  No stage has more tasks than blocks.
+branches and loops.  No two tasks of a stage compute the same.
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
 import linecache
 import sys
+from collections import Counter
 from typing import Any
 
 import dask
@@ -22,6 +22,7 @@ import dask.array as da
 import numpy as np
 
 import fusec
+from fusec.distributed.block_tasks import run_block
 from tests.distributed.chunked_programs import ChunkedProgram, Made, program_of
 from tests.distributed.looping_programs import looping_program_of
 
@@ -64,15 +65,18 @@ def difference(made: Made, ours: Any, whole: Any) -> str:
 
 
 def check_tasks(lazy: Any) -> None:
-    """Assert that a stage has a task for each of its blocks at most: keys of a stage differ in the
-    block alone, and no two are of one."""
+    """Assert that no two tasks of a stage compute the same: each block is some task's alone."""
+    tasks: dict[Any, Any] = {}
     for array in lazy:
-        blocks = collections.Counter(key[0] for key in getattr(array, "dask", ())
-                         if isinstance(key, tuple) and "-stage" in str(key[0]))
-        for name, count in blocks.items():
-            keys = [key for key in array.dask if isinstance(key, tuple) and key[0] == name]
-            most = np.prod([len({key[axis] for key in keys}) for axis in range(1, len(keys[0]))])
-            assert count <= most, (name, count)
+        tasks |= dict(getattr(array, "dask", {}))
+    given = Counter(_given(task) for task in tasks.values()
+                    if getattr(task, "func", None) is run_block)
+    assert not given or max(given.values()) == 1, given.most_common(1)
+
+
+def _given(task: Any) -> str:
+    """The stage, and what of which blocks a task of it reads."""
+    return repr(task.args)
 
 
 def failure_of(program: ChunkedProgram, results: list[Made], schedulers: Any = ()) -> str:
@@ -115,7 +119,7 @@ def run(
 ) -> tuple[int, list[str]]:
     """How many programs were split, and the failures, each with its program."""
     split, failures = 0, []
-    causes: collections.Counter[str] = collections.Counter()
+    causes = Counter[str]()
     for number in range(seed, seed + count):
         program = (looping_program_of if has_loops else program_of)(number)
         others = clients if every and number % every == 0 else ()

@@ -28,8 +28,8 @@ TWO = ("q, t = t * 0.5 + k, q - 0.1", "t = t * 0.5 + q\nq = np.tanh(t)",
 def looping_program_of(seed: int) -> ChunkedProgram:
     """The program of a seed; half of its few statements are branches and loops."""
     writer = writer_of(seed)
-    writer.program.arguments["times"] = int(writer.rng.integers(0, 8))  # type: ignore[assignment]
-    writer.program.arguments["gate"] = float(writer.rng.standard_normal())  # type: ignore[assignment]
+    writer.program.arguments["times"] = int(writer.rng.integers(0, 8))
+    writer.program.arguments["gate"] = float(writer.rng.standard_normal())
     writer.program.chunks["times"] = writer.program.chunks["gate"] = None
     writer.fewest, writer.most = 1, 4
     loops = _Loops(writer)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+
+import fusec
 
 pytest.importorskip("dask.array")
 
@@ -39,3 +43,12 @@ def test_it_finds_other_bits_and_other_values() -> None:
 
 def test_a_program_is_its_seed_alone() -> None:
     assert program_of(7).source() == program_of(7).source() != program_of(8).source()
+
+
+def test_a_block_that_two_tasks_compute_is_seen() -> None:
+    x = fuzz.da.from_array(np.arange(9.0), chunks=3)
+    tasks = dict(fusec.jit(lambda x: x * 2)(x).dask)
+    fuzz.check_tasks([SimpleNamespace(dask=tasks)])
+    task = next(t for t in tasks.values() if getattr(t, "func", None) is fuzz.run_block)
+    with pytest.raises(AssertionError):
+        fuzz.check_tasks([SimpleNamespace(dask=tasks | {"again": task})])

@@ -40,11 +40,18 @@ def sorted_inside(x: Any) -> Any:
     return x
 
 
+def rolled_inside(x: Any) -> Any:
+    for k in range(40):
+        x = 0.5 * np.roll(x, k) - x.mean()
+    return x
+
+
 REFUSED = {
     "data end it": (endless, ("a loop that needs other blocks, which data end", "axis 0",
                               "for _ in range(n)")),
     "many": (many, ("of more iterations than are written out", "axis 0", "at most 1,000")),
     "a sum's number": (by_a_sum, ("which data end", "axis 0", "for _ in range(n)")),
+    "rolled": (rolled_inside, ("np.take along axis 0", "note: x: f64", "x.rechunk({0: -1})")),
     "sorted": (sorted_inside, ("np.sort", "along axis 0", "x.rechunk({0: -1})")),
 }
 

@@ -6,12 +6,14 @@ arguments that may be written, the results and their shapes to its standard outp
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from fusec.codegen.exported.parts import ExportedFunction
 
@@ -19,6 +21,8 @@ from .calling import cut
 
 _C = {"bool": "bool", "float16": "uint16_t", "float32": "float", "float64": "double",
       "complex64": "float", "complex128": "double"}
+# The library needs no compiler, these tests do; machines without one skip them by this reason.
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 Called = Callable[[ExportedFunction, Sequence[str]], Iterator[str]]
 _HEAD = """
 #define _POSIX_C_SOURCE 199309L

@@ -17,6 +17,7 @@ import fusec
 from fusec.codegen.objects import elf_object as elf
 from fusec.codegen.objects.elf_object import ElfObject
 
+from .c_program import needs_compiler
 from .calling import CFunction
 
 SPEC = fusec.TensorSpec
@@ -379,7 +380,7 @@ int main(void) {
 """
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@needs_compiler
 @pytest.mark.parametrize("how", ["shared", "static", "c++"])
 def test_a_c_program(library: Any, tmp_path: Path, how: str) -> None:
     if how == "c++" and shutil.which("c++") is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 import fusec
 
+from .c_program import needs_compiler
 from .test_c_library import SPEC, V3
 from .test_c_library import pytestmark as needs_v3
 
@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
 """
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@needs_compiler
 def test_all_test_images(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     spec = importlib.util.spec_from_file_location("digits_example", EXAMPLE)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from tests.programs.five_sizes import sized_programs
 
+from .c_program import needs_compiler
 from .corpus import report
 from .overheads import MOST_NS, of_program
 from .test_c_library import pytestmark as needs_v3
@@ -29,7 +28,7 @@ def test_refusals(name: str, text: str) -> None:
     assert line.startswith("refused") and text in line
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@needs_compiler
 def test_a_call_costs_little_beside_its_kernel() -> None:
     found = of_program(PROGRAMS["kepler"])
     assert len(found) == 5 and max(found) <= MOST_NS

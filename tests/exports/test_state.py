@@ -4,7 +4,6 @@ decide."""
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 
 import fusec
 
+from .c_program import needs_compiler
 from .calling import CFunction
 from .test_c_library import SPEC, V3, told
 from .test_c_library import pytestmark as needs_v3
@@ -91,7 +91,7 @@ int main(void) {
 """
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@needs_compiler
 def test_the_struct_is_cs(tmp_path: Path) -> None:
     made, *_ = library(tmp_path)
     (tmp_path / "main.c").write_text(C_PROGRAM)

@@ -14,7 +14,7 @@ from .program_kernel import ProgramKernel
 
 # Threads that the largest nest may have for one block to do all.
 MOST_IN_ONE_BLOCK = 4096
-# Of an H200, by hand: a barrier of one block and of all, what one block moves and what all do.  A
+# Of an H200, by hand: a barrier of one block and of all, bytes moved by one block and by all.  A
 # step of 1,000 elements takes 0.29 us in one block and 1.15 in all, one of 10,000 2.0 and 1.27.
 BLOCK_BARRIER_US, GRID_BARRIER_US, STAYING_GBS, BLOCK_GBS = 0.2, 1.15, 3800.0, 80.0
 

@@ -20,8 +20,8 @@ Launch = Callable[[], None]
 MOST, ENOUGH = 128, 48  # launches of one graph; of one that ends with an iteration
 FEWEST = 3  # launches that are worth a graph
 MOST_UNDER_WAY = 2  # sequences that the host is ahead of the device: who interrupts waits for them
-MOST_LATE_US = 100_000  # that who interrupts waits for what is under way, and what waits here
-# What a GPU moves in a microsecond, and computes in a product: less than an H200.
+MOST_LATE_US = 100_000  # from an interruption to the end of the launches asked for until then
+# Bytes moved in a microsecond, and operations of a product: fewer than an H200's.
 _BYTES, _OPERATIONS = 3e6, 2e7
 _USES = 2  # of a sequence, the last of which makes the graph
 _REMEMBERED = 32  # sequences of a program

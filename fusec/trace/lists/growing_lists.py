@@ -29,6 +29,7 @@ from ..values.rows import Parts
 from ..values.selected_arrays import roots
 from ..values.storage import Storage
 from ..values.trace import Trace
+from .appended_items import older_roots
 from .item_containers import ItemContainers
 from .positions import affine
 
@@ -337,7 +338,8 @@ class GrowingList:
             return
         if not rows:
             return
-        others = self._others() + shared.others([*self.appended(), *self.found])
+        others = [s for one in self.appended() for s in older_roots(one, self.region)]
+        others += shared.others([*self.appended(), *self.found])
         self.columns = [
             Parts(self.trace, array.value, (), type_.kind, others).items(rows, self.filled.least)
             for array, type_ in zip(self.filled.arrays, self.filled.appended, strict=True)]
@@ -349,14 +351,6 @@ class GrowingList:
         leaves = [] if isinstance(self.owner, GrowingList) else flattened(self.owner)[0]
         return {root for leaf in leaves if is_traced(leaf) and leaf.storage is not None
                 for root in roots(leaf.storage)}
-
-    def _others(self) -> list[Storage]:
-        """Older memory that items may show: that of appended arrays, and of items from before where
-        items that were read are appended again."""
-        taken = {root for storage, _ in self._appended() for root in roots(storage)}
-        if not taken.isdisjoint(self.found):
-            taken |= self.before()
-        return [s for s in taken if s in self.found or s.born < self.region]
 
     def shown(self) -> Iterator[tuple[Storage, tuple[list[Any], bool]]]:
         """The memory that items show, those, and if it is only a part of it."""

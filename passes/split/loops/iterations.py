@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fusec.core.display.amounts import count_text
 from fusec.core.records import dataclass, field
 from fusec.errors import UnsupportedError
 from fusec.ir import Graph, Loc, Node, Value
@@ -204,7 +205,7 @@ class _Expander:
         how = "at most " if loop.going is not None else ""
         text = f"a loop unrolled {how}{number} times, of {MOST_ITERATIONS:,} at most"
         if loop.stored:
-            text += f", what it carries stored {loop.stored} times"
+            text += f", what it carries stored {count_text(loop.stored, 'time')}"
         if not self.inside:
             self.counts[region.node.loc, text] += 1
         return loop.results()

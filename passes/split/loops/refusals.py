@@ -20,11 +20,11 @@ def too_many(
     region: SplitRegion, refusal: UnsupportedError, are_decided: bool
 ) -> UnsupportedError:
     """The error of a loop of many iterations, or of one that no known number ends."""
-    bound = f"{MOST_ITERATIONS:,} iterations, or {MOST_NODES:,} operations,"
+    bound = f"{MOST_ITERATIONS:,} iterations and {MOST_NODES:,} operations"
     what = "which data end" if are_decided else "of more iterations than are written out"
     return impossible(
-        region, refusal, what, "give it a number of iterations that the call knows, at most "
-        f"{bound} for _ in range(n)" + or_rechunk(refusal))
+        region, refusal, what, "give it a number of iterations that the call knows, "
+        f"for _ in range(n), of at most {bound}" + or_rechunk(refusal))
 
 
 def impossible(
