@@ -38,6 +38,8 @@ class ItemContainers:
             if len(now) != len(before) or any(
                     a is not b for a, b in zip(now, before, strict=True)):
                 raise self._refused("is changed")
+            if id(one) in self.trace.local.chosen:
+                raise self._refused("may be that of another name")
         kept = {*needed, *(name for name, x in self.entry.items() if x is not UNBOUND)}
         if self.seen and any(id(one) in self.seen for name in kept
                              for one in _containers(finals.get(name))):

@@ -108,3 +108,18 @@ def last_row(x):
     row_of_two_lists, filled_after_it_was_appended, one_for_all, last_row])
 def test_rows_are_those_of_python(program: Any) -> None:
     np.testing.assert_array_equal(fusec.jit(program)(X.copy()), program(X.copy()))
+
+
+def written_where_data_may_leave_it(x):
+    row, rows = [x[0] + 1.0], []
+    for i in range(N):
+        rows.append(row)
+        if x[i % 4] > 1:
+            row = [x[i % 4]]
+    rows[-1][0] = 70.0
+    return row, rows
+
+
+def test_a_list_that_stays_a_variables_where_data_say_so() -> None:
+    with pytest.raises(fusec.UnsupportedError, match="may have chosen"):
+        fusec.jit(written_where_data_may_leave_it)(X.copy())
