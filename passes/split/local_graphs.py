@@ -71,10 +71,11 @@ def _too_wide(
 ) -> UnsupportedError:
     found = [n for n in family.nodes if _moves(n) and n.loc is not None]
     node = found[-1] if found else leaf.node
+    length = 4 * halo if 4 * halo < leaf.shape[axis] else -1
     return unsupported(
         f"reading {halo} elements beyond a block of {shown_name(leaf)} along axis "
         f"{axis}, of which the shortest has {shortest},", loc=node.loc,
-        cure=f"make the blocks longer: x.rechunk({{{axis}: {4 * halo}}})")
+        cure=f"make the blocks longer: x.rechunk({{{axis}: {length}}})")
 
 
 def _moves(node: Node) -> bool:

@@ -103,6 +103,8 @@ class ProgramWriter:
             self.reduced, self.spread, self.shifted, self.assigned, self.chosen, self.ordered,
             self.turned, self.product, self.row, self.picked, self.put, self.joined, self.part,
             self.counted, self.scanned]
+        if apart.random() < 0.2:  # so that the programs of most older seeds are as they were
+            self.writers += [self.rolled, self.rolled]
 
     def written(self) -> ChunkedProgram:
         given = len(self.values)
@@ -187,6 +189,12 @@ class ProgramWriter:
             return
         k = int(self.rng.integers(1, 3))
         self.add(f"{a.name}[{k}:] - {a.name}[:-{k}]", (a.shape[0] - k, *a.shape[1:]), a)
+
+    def rolled(self) -> None:
+        a = self.one()
+        if a.shape and a.shape[0] > 9:
+            by = self.text((1, -1, 2, -2, 3, -5))
+            self.add(f"np.roll({a.name}, {by}, axis=0) + {a.name}", a.shape, a)
 
     def assigned(self) -> None:
         a = self.one()

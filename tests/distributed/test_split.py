@@ -214,7 +214,7 @@ REFUSED = {
     "write": (written, "writing to x", "return it"),
     "draw": (drawn, "drawing from np.random", "fusec.random"),
     "far": (lambda x: x[25:] - x[:-25], "reading 25 elements beyond a block",
-            "x.rechunk({0: 100})"),
+            "x.rechunk({0: -1})"),
 }
 
 

@@ -1,5 +1,5 @@
-"""Names of one list, array or object, and state that outlives the call: some seeds, so that a
-change is judged by its effect on them."""
+"""Names of one list, array or object, lists that loops fill, and state that outlives the call: some
+seeds, so that a change is judged by its effect on them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 from types import ModuleType
 
 import aliases
+import growing
 import outliving
 import pytest
 
@@ -14,7 +15,7 @@ from fusec.errors import FirstCallWarning
 
 
 @pytest.mark.parametrize("first", range(0, 12, 6))
-@pytest.mark.parametrize("of", [aliases, outliving])
+@pytest.mark.parametrize("of", [aliases, growing, outliving])
 def test_names_and_what_outlives_the_call(of: ModuleType, first: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FirstCallWarning)

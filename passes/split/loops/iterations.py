@@ -28,6 +28,7 @@ from fusec.ops.calls.checks import has_effects
 from fusec.ops.calls.subgraph_ops import is_region
 from fusec.ops.rows.picking import PICKS
 
+from ..far_pieces import by_rows, is_pieces
 from ..split_states import Chunks, SplitStates, is_kept
 from ..states import place_node, placed_inputs
 from .known_numbers import KnownNumbers
@@ -55,7 +56,7 @@ def expanded(graph: Graph, chunks: Chunks, given: Mapping[int, Any]) -> Expanded
 
     Raises ``UnsupportedError`` where that cannot be done.
     """
-    if not any(map(is_region, graph.nodes)):
+    if not any(is_region(node) or is_pieces(node) for node in graph.nodes):
         return Expanded(graph, len(graph.outputs), {}, [])
     return _Expander(graph, chunks, given).run()
 
@@ -109,7 +110,7 @@ class _Expander:
             made = self._part(node)
             if made is not None:
                 return [made]
-        return self._add(node)
+        return self._add(by_rows(self.states, node, self._emit))
 
     def _is_true(self, value: Value) -> bool:
         known = self.known.get(value)
