@@ -22,7 +22,8 @@ def _never(site: LaneSite) -> list[Value]:
     raise AssertionError("internal error: a source depends on no lane")
 
 
-declare(Alone(_BY_DATA), "Cond", "Loop", "Call", "Recursion", "CheckedRecursion")
+declare(Alone(_BY_DATA), "Cond", "Call", "Recursion", "CheckedRecursion")
+declare(Alone("each lane goes through it by itself"), "Loop")
 declare(Alone("it raises for the first lane that fails"), "Check", "Ran")
 declare(Alone("a lane's data decide how many there are"), "Counters")
 declare(_formula, *(name for name, _ in FORMULAS.values()))

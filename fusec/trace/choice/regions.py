@@ -47,7 +47,7 @@ class TraceRegion:
             if storage.born < self.start:
                 before.setdefault(storage, value)
         return {storage: storage.value for storage, value in before.items()
-                if copied(storage.value) != value}
+                if copied(storage.value) != copied(value)}
 
     def written_at(self, storage: Storage) -> Loc | None:
         """The line of the region that wrote it last."""

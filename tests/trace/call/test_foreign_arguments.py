@@ -236,7 +236,7 @@ def test_jax() -> None:
     with pytest.raises(ValueError, match="read-only"):
         fusec.jit(double)(x)
     assert "x.astype(np.float32)" in refused(lambda x: x + 1, x.astype(jnp.bfloat16))
-    with pytest.raises(TypeError, match="cure: call jax.numpy.sin before or after the compiled"):
+    with pytest.raises(TypeError, match=r"cure: call jax\.numpy\.sin before or after the compiled"):
         fusec.jit(lambda x: jnp.sin(x))(x)
     given = np.ones(64, np.float32)  # which JAX would share
     found = fusec.jit(lambda x, y: y, like="x")(x, given)
