@@ -156,3 +156,43 @@ def test_lines_of_a_cell_are_named_as_ipython_names_them(monkeypatch):
     with pytest.raises(np.exceptions.AxisError, match=r"at Cell In\[3\]:4 in f"):
         scope["f"](np.arange(4.0))
     assert str(fusec.core.locations.Loc("prog.py", 3)) == "prog.py:3"
+
+
+class OnlyShell:
+    """Answers as IPython does, whose classes keep the one object that there is."""
+
+    instance = None
+    compile = SimpleNamespace(format_code_name=lambda file: ("Cell", "In[3]"))
+
+    @classmethod
+    def get_ipython(cls):
+        cls.instance = cls.instance or cls()
+        return cls.instance
+
+
+class HashedByName:
+    """A class with code of its own: where it is met, calls of the rest of a trace are watched."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+def steps_of(x, k):
+    n = 0
+    while n < k:
+        n += 1
+    return x * n + len({HashedByName('a')})
+
+
+def test_what_ipython_runs_for_the_name_of_a_cell_is_not_the_program_s(monkeypatch):
+    monkeypatch.setitem(sys.modules, "IPython", OnlyShell)
+    asked = OnlyShell.get_ipython
+    counts = []
+    monkeypatch.setattr(OnlyShell, "get_ipython", lambda: (counts.append(1), asked())[1])
+    x = np.arange(3.0)
+    found = fusec.jit(lambda x: fusec.vmap(steps_of)(x, np.arange(3)))(x)
+    np.testing.assert_array_equal(found, [1.0, 2.0, 5.0])
+    assert counts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from types import FrameType
 from typing import Any, NamedTuple
 
 
@@ -15,6 +16,14 @@ def titled(file: str) -> str:
     title_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
     title = None if title_of is None else title_of(file)  # of a cell two words
     return file if title is None else " ".join(title)
+
+
+def is_titling(frame: FrameType) -> bool:
+    """Whether a call is one of those by which IPython answers `titled`: none of the program's."""
+    outer: FrameType | None = frame
+    while outer is not None and outer.f_code is not titled.__code__:
+        outer = outer.f_back
+    return outer is not None
 
 
 def places_text(lines: Iterable[tuple[str, int]]) -> str:

@@ -62,13 +62,15 @@ class Dispatcher:
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The call's result: traced with the program around it, run eagerly, or run compiled."""
-        if not timeline.on:
-            return self._answer(args, kwargs)
-        start = time.perf_counter()
+        start = time.perf_counter() if timeline.on else 0.0
         try:
             return self._answer(args, kwargs)
+        except (AttributeError, TypeError, IndexError) as error:
+            foreign_arguments.note_arrays(error, flattened((args, kwargs))[0])
+            raise
         finally:
-            timeline.since("call", self._target.name, start, self._target.line)
+            if start:
+                timeline.since("call", self._target.name, start, self._target.line)
 
     def _answer(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         trace = current()

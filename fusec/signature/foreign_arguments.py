@@ -18,7 +18,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from fusec.core.records import replace
 from fusec.errors import FusecError, user_error
+from fusec.signature import blocks
 from fusec.trace.call.foreign_arrays import is_foreign_class, is_sparse_class, public_name
 
 Taker = Callable[[Any, str], Any]  # from an argument and its path to the array, or to itself
@@ -36,6 +38,30 @@ def may_be_among(leaves: Sequence[Any]) -> bool:
     """Whether a foreign array is among a call's leaves; quick where all are plain."""
     return not _PLAIN.issuperset(map(type, leaves)) and any(
         _taker_of(type(leaf)) is not None for leaf in leaves)
+
+
+def note_arrays(error: Exception, leaves: Sequence[Any]) -> None:
+    """Say in an error of a line of the function what it sees in the place of foreign arrays."""
+    if not isinstance(error, FusecError) or error.diagnostic.loc is None:
+        return
+    is_method, may_have_labels = isinstance(error, AttributeError), blocks.may_have_labels()
+    names = {public_name(type(x)) for x in leaves if (is_method and _is_noted(x)) or (
+        may_have_labels and blocks.are_labelled(x))}
+    notes = tuple(map(_seen_as, sorted(names)))
+    if notes and notes[0] not in error.diagnostic.notes:
+        error.diagnostic = replace(error.diagnostic, notes=(*error.diagnostic.notes, *notes))
+
+
+def _seen_as(name: str) -> str:
+    if name.endswith(".Dataset"):
+        return ("the function is computed for each variable of a Dataset, which it sees as an "
+                "array of NumPy's; dict(ds) is a dict of them")
+    return (f"a value of class {name} is an array of NumPy's in the function, without methods and "
+            "labels of its own")
+
+
+def _is_noted(x: Any) -> bool:
+    return not is_sparse_class(type(x)) and is_taken(type(x))
 
 
 def is_taken(kind: Any) -> bool:

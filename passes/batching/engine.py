@@ -12,7 +12,7 @@ from fusec.ir import Node, Value
 from fusec.ir.sizes.dims import Size, symbols_of
 from fusec.ir.walks import nodes_behind
 from fusec.ops import Builder, get
-from fusec.ops.batching import AloneError, InGraph, LaneSite, described
+from fusec.ops.batching import AloneError, InGraph, LaneSite, described, rest
 from fusec.ops.batching.diagonals import numbers_of
 from fusec.ops.calls.users_names import text_at
 
@@ -162,6 +162,4 @@ class _Batching:
             what = text_at(value.node.loc) or described(value.node)
             raise unsupported(
                 f"{what} in a function that fusec.vmap calls, where a lane's data decide the size "
-                "of what it returns", loc=value.node.loc,
-                cure="return an array of a size that is the same in each lane (the values and how "
-                     "many of them count, say), or a sum")
+                "of what it returns", loc=value.node.loc, cure=rest.cure_of_size(value))

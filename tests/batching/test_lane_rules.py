@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fusec
+from fusec.errors import UnsupportedError
 from fusec.ops import Op, all_ops
 from fusec.ops.batching import Alone, InGraph, NoLanes, declare
 from fusec.trace import tracer  # noqa: F401 (all rows are there)
@@ -101,8 +102,22 @@ def test_explain_tells_the_choices() -> None:
     text = str(fusec.explain(fusec.vmap(f), X))
     line = f(X[0]) and f.__code__.co_firstlineno
     assert f"the branch at {__file__}:{line + 1}: both sides for all lanes" in text
-    assert f"in a loop over lanes: a loop at {__file__}:{line + 3}: a lane's data" in text
+    assert f"in a loop over lanes: a loop at {__file__}:{line + 3}: each lane goes" in text
     assert "one native function, its lanes on several threads" in text
+
+
+def test_what_counts_into_as_many_counters_in_each_lane() -> None:
+    def into_an_array(x: Any) -> Any:
+        n = np.zeros(5, int)
+        np.add.at(n, x, 1)
+        return n
+
+    given = np.array([[1, 2, 2], [0, 4, 4]])
+    want = [np.bincount(x, minlength=5) for x in given]
+    with pytest.raises(UnsupportedError, match=r"count into an array.*x % 5, minlength=5"):
+        fusec.vmap(lambda x: np.bincount(x, minlength=5))(given)
+    for f in (into_an_array, lambda x: np.bincount(x % 5, minlength=5)):
+        np.testing.assert_array_equal(fusec.vmap(f)(given), want)
 
 
 def test_a_branch_that_raises_is_done_one_by_one() -> None:

@@ -63,6 +63,46 @@ def test_defaults_and_keywords() -> None:
     np.testing.assert_allclose(fusec.vmap(np.sum)(X), X.sum(1))
 
 
+def test_the_axis_of_what_is_passed_by_keyword() -> None:
+    """It is 0, or what a tuple gives its parameter; an int for all was taken for it, too."""
+    def minus(a: Any, b: Any) -> Any:
+        return a - b
+
+    def scaled(a: Any, b: Any, k: float = 1.0) -> Any:
+        return (a - b) * k
+
+    square = np.arange(9.0).reshape(3, 3)
+    np.testing.assert_array_equal(fusec.vmap(minus)(square, b=square + 1), np.full((3, 3), -1))
+    np.testing.assert_array_equal(fusec.vmap(minus, (1, 0))(square, b=square), square.T - square)
+    np.testing.assert_array_equal(fusec.vmap(scaled, 1)(square, b=square), square.T - square)
+    np.testing.assert_array_equal(
+        fusec.vmap(scaled, (0, 1, None))(square, k=2.0, b=square), 2 * (square - square.T))
+    np.testing.assert_array_equal(fusec.vmap(scaled, (1,))(square, b=square), square.T - square)
+    with pytest.raises(ValueError, match="in_axes has another length"):
+        fusec.vmap(scaled, (0, 1, 0))(square, k=2.0)
+    for lanes in (fusec.vmap(minus, 1), fusec.jit(fusec.vmap(minus, 1), fp="strict"),
+                  fusec.jit(lambda a, b: fusec.vmap(minus, 1)(a, b=b))):
+        for _ in range(2):
+            with pytest.raises(ValueError, match="b is passed by keyword, and in_axes is no tuple"):
+                lanes(square, b=square)
+    lanes = fusec.vmap(lambda a, b: a[0] - b, 1)
+    lanes([square], square)  # which made a plan for the calls after it
+    with pytest.raises(ValueError, match="b is passed by keyword, and in_axes is no tuple"):
+        lanes([square], b=square)
+
+
+def test_what_has_no_axis_for_lanes_and_the_cure() -> None:
+    def shifted(x: Any, *, k: Any) -> Any:
+        return x + k
+
+    with pytest.raises(TypeError, match=r"k has no axis 0(.|\n)*functools.partial\(f, k=...\)"):
+        fusec.vmap(shifted)(X, k=2.0)
+    with pytest.raises(TypeError, match=r"x\[0\] has no axis 0(.|\n)*np.array\(x\), not of a list"):
+        fusec.vmap(lambda x: x * 2)([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"x: +f64\[3\](.|\n)*a tuple with an axis or None"):
+        fusec.vmap(lambda x, k: x * k, {"x": 0, "k": None})(V, 2.0)
+
+
 def test_no_lanes_at_all() -> None:
     assert fusec.vmap(lambda x: x.sum())(X[:0]).shape == (0,)
     assert fusec.vmap(newton)(np.zeros(0)).shape == (0,)

@@ -181,3 +181,11 @@ def test_explain_takes_labelled_arrays(chunks: Any) -> None:
     assert ("kernel" if chunks is None else "barrier: Sum") in text
     with pytest.raises(fusec.UnsupportedError, match=r"a Dataset(.|\n)*ds\['name'\]"):
         fusec.explain(lambda a: a + 1, xr.Dataset({"a": x}))
+
+
+def test_an_error_says_what_the_function_sees_of_labels() -> None:
+    x = xr.DataArray(np.ones(3), dims="x")
+    with pytest.raises(TypeError, match=r"note: a value of class xarray\.DataArray is an array"):
+        fusec.jit(lambda x: x.mean("x"))(x)
+    with pytest.raises(IndexError, match="for each variable of a Dataset"):
+        fusec.jit(lambda x: x["a"] * 2)(xr.Dataset({"a": x}))

@@ -15,7 +15,7 @@ from fusec.ops.batching import NoLanes, refusal
 from fusec.ops.calls.index_checks import may_raise_unread
 from fusec.passes.batching import Batched, batch
 from fusec.trace.choice.optional_values import assuming, bound, settled
-from fusec.trace.choice.regions import TraceRegion, captures, placeholder
+from fusec.trace.choice.regions import TraceRegion, captures, copied, placeholder
 from fusec.trace.facts.origins import LANE
 from fusec.trace.facts.trees import flattened
 from fusec.trace.guards.places import OuterPlace, Places
@@ -48,7 +48,17 @@ class LaneArgument:
     def is_written(self) -> bool:
         inside = self.inside
         return type(inside) is TracedArray and inside.storage is not None and bool(
-            inside.storage.version)
+            inside.storage.version) and copied(inside.storage.value) != self.one
+
+
+def _cure(leaf: AxisLeaf) -> str:
+    """For an argument that has no such axis."""
+    if leaf.is_named:
+        return (f"give what is the same in each lane before: functools.partial(f, "
+                f"{leaf.path.partition('[')[0]}=...)")
+    is_item = isinstance(leaf.leaf, bool | int | float | complex) and leaf.path.endswith("]")
+    return "None in in_axes says that it is the same in each lane" + (
+        "; lanes are along an axis of an array, np.array(x), not of a list" if is_item else "")
 
 
 class LaneCall:
@@ -78,8 +88,7 @@ class LaneCall:
             shown = type(leaf.leaf).__name__ if given is None else str(given.type)
             raise user_error(
                 ValueError if rank else TypeError,
-                f"{self.name}: {leaf.path} has no axis {leaf.axis}", self.trace.loc,
-                "None in in_axes says that it is the same in each lane",
+                f"{self.name}: {leaf.path} has no axis {leaf.axis}", self.trace.loc, _cure(leaf),
                 values=[(leaf.path, shown), ("in_axes", leaf.axis)])
         return LaneArgument(leaf, given, leaf.axis % rank)
 

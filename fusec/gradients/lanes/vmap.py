@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any, ParamSpec
 
 from fusec.dispatch.function import Function
-from fusec.errors import user_error
+from fusec.errors import short_errors, user_error
 from fusec.gradients.point import called
 from fusec.gradients.transformed_functions import check_callable, transformed
 from fusec.trace.boundary.leftovers import check_containers
 from fusec.trace.facts.trees import flattened, flattened_in_order
 from fusec.trace.values.trace import Trace
 
-from .axes import Axes, check_axes, of_arguments, with_axes
+from .axes import Axes, check_axes, check_keywords, of_arguments, with_axes
 from .calls import LaneCall
 from .first_failure import LaneFunction
 
@@ -31,14 +31,14 @@ def vmap(
     ``in_axes``: the axis of the arguments that counts lanes, an int for all positional arguments,
     or a tuple with an int or None for each; None: the argument is the same in each lane.  An
     argument that is a pytree may have a pytree of ints and None.  Keyword arguments have lanes
-    along axis 0.  ``out_axes``: where lanes stand in the results, in the same way; None is for
-    results that are the same in each lane.  ``axis_size``: the number of lanes, where no argument
-    says it.  Names and conventions are those of JAX.
+    along axis 0, or along that which a tuple has for their parameters.  ``out_axes``: where lanes
+    stand in the results, in the same way; None is for results that are the same in each lane.
+    ``axis_size``: the number of lanes, where no argument says it.  Names and conventions are those
+    of JAX.
 
     A lane of an array of rank 1 is a NumPy scalar.  Operations are done for all lanes at once;
-    where a lane's data decide what runs (``if``, ``while``, ``for`` of a lane's length), lanes run
-    one by one in native code.  A lane may write to its own part of an argument, as in a loop over
-    lanes.
+    ``for`` and ``while``, and ``if`` where a lane's data decide, are a loop over lanes in native
+    code.  A lane may write to its own part of an argument, as in a loop over lanes.
 
     Raises ``ValueError`` where axes do not fit or sizes disagree, and ``UnsupportedError``, with
     the line, for state that lanes would share: writes to other arrays, attributes, ``print`` and
@@ -58,7 +58,19 @@ def vmap(
 
     key = (_key(in_axes), _key(out_axes), axis_size)
     made_by = (vmap, (f, in_axes, out_axes, axis_size))
-    return transformed(name, f, run, key, _signature(f), made_by, LaneFunction)
+    kind = LaneFunction if in_axes == 0 or isinstance(in_axes, list | tuple) else ByPosition
+    return transformed(name, f, run, key, _signature(f), made_by, kind)
+
+
+class ByPosition(LaneFunction):
+    """One with an axis for all arguments that is not the one which keyword arguments have."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            lanes: Any = self.python_function
+            with short_errors:
+                check_keywords("vmap", lanes.__signature__, kwargs, lanes.__fusec_made_by__[1][1])
+        return super().__call__(*args, **kwargs)
 
 
 def _signature(f: Any) -> inspect.Signature | None:

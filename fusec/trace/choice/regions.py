@@ -40,11 +40,14 @@ class TraceRegion:
         return nodes_behind(roots, self.is_outer)
 
     def written(self) -> dict[Storage, Value]:
-        """Older storages that the region wrote, with their values now."""
-        return {
-            storage: storage.value for storage, *_ in self.trace.record.journal[self.mark:]
-            if storage.born < self.start
-        }
+        """Older storages that the region wrote, with their values now; not those that hold a copy
+        of what they held, which is a node of its own for the derivative by it."""
+        before: dict[Storage, Value] = {}
+        for storage, value, *_ in self.trace.record.journal[self.mark:]:
+            if storage.born < self.start:
+                before.setdefault(storage, value)
+        return {storage: storage.value for storage, value in before.items()
+                if copied(storage.value) != copied(value)}
 
     def written_at(self, storage: Storage) -> Loc | None:
         """The line of the region that wrote it last."""
@@ -71,6 +74,13 @@ class TraceRegion:
             if storage.born < self.start:
                 storage.replace(value, version)
         del journal[self.mark:]
+
+
+def copied(value: Value) -> Value:
+    """What a value is a copy of, or itself."""
+    while value.node.op == "BroadcastTo" and value.node.inputs[0].type == value.type:
+        value = value.node.inputs[0]
+    return value
 
 
 def placeholder(

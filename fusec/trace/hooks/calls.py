@@ -326,7 +326,7 @@ def converted(hooks: TracingHooks, fn: FunctionType) -> Callable[..., Any]:
         hooks.trace.world.outer_names.enter(fn)
         hooks.trace.world.reachable.enter(fn)
         if HOOKS_NAME not in fn.__code__.co_freevars:
-            check_names(fn, hooks.loc)
+            check_names(fn, hooks.trace.loc)
             hooks.effects.note_function(fn)
     return Hooks.converted(hooks, fn)
 

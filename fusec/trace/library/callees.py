@@ -97,7 +97,8 @@ def _cure(fn: Any, cure: str) -> str:
     if isinstance(fn, type) and issubclass(fn, BaseException):
         return (f"have {fn.__name__}.__init__ keep what it is given, and make the text in "
                 f"{fn.__name__}.__str__, with {{value}} and no format: it shows the expression")
-    return _outside(fn) if _root(fn) == "scipy" and cure.startswith(_OF_NUMBERS) else cure
+    is_numbers = _root(fn) == "scipy" and cure.startswith(_OF_NUMBERS)
+    return _outside(fn) if is_numbers or _root(fn) == "jax" else cure
 
 
 def _outside(fn: Any) -> str:

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from fusec.core.locations import is_titling
 from fusec.errors import FusecError, unsupported
 
 from ..convert.cache import is_converted, is_imported
@@ -252,7 +253,7 @@ class Watch:
                 cure="call it here, or start the thread outside of the compiled function")
             raise self.refusal
         if not ruling.is_users or not (is_elsewhere or current() is self.trace) or (
-                is_imported(frame)):
+                is_imported(frame) or is_titling(frame)):
             return
         if ruling.assigns or (ruling.changes and (is_elsewhere or self.trace.in_region)):
             self.refusal = self.refusal or self._refused(ruling, frame)

@@ -126,6 +126,17 @@ def test_one_memory_given_twice(library: Any) -> None:
     np.testing.assert_array_equal(x, y)
 
 
+def test_an_error_says_what_the_function_sees() -> None:
+    """A method of the other library is none of the array's, which it did not say."""
+    given = {"x": array.array("d", [1.0])}
+    for lanes in (fusec.jit, fusec.vmap):
+        with pytest.raises(AttributeError, match=r"'tolist2'(.|\n)*a value of class array.array"):
+            lanes(lambda d: d["x"].tolist2())(given)
+    with pytest.raises(AttributeError, match="'tolist2'") as caught:
+        fusec.jit(lambda x: x.tolist2())(np.ones(2))
+    assert "note" not in str(caught.value)
+
+
 def test_what_has_no_view_is_refused_by_path(library: Any) -> None:
     x = np.arange(3.0)
     text = refused(lambda p: p["w"] + 1, {"w": library.Tensor(x, device=8)})
@@ -225,6 +236,8 @@ def test_jax() -> None:
     with pytest.raises(ValueError, match="read-only"):
         fusec.jit(double)(x)
     assert "x.astype(np.float32)" in refused(lambda x: x + 1, x.astype(jnp.bfloat16))
+    with pytest.raises(TypeError, match=r"cure: call jax\.numpy\.sin before or after the compiled"):
+        fusec.jit(lambda x: jnp.sin(x))(x)
     given = np.ones(64, np.float32)  # which JAX would share
     found = fusec.jit(lambda x, y: y, like="x")(x, given)
     given[0] = 7.0
