@@ -45,7 +45,9 @@ def leaving_refusals() -> Iterator[None]:
     try:
         yield
         _raise_kept(listening.made)
-    except REFUSALS:
+    except REFUSALS as error:
+        if outer is not None:
+            outer.note(error)
         raise
     except Exception:
         _raise_kept(listening.made)
