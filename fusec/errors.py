@@ -19,6 +19,7 @@ from fusec import config
 from fusec.core.code_roles import is_ours
 from fusec.core.locations import Loc
 from fusec.core.records import dataclass, replace
+from fusec.core.tracers import note_made
 
 Pairs = tuple[tuple[str, str], ...]
 Raised = TypeVar("Raised", bound=BaseException)
@@ -103,13 +104,8 @@ class FusecError(Exception):
     in_numpys_words: Exception | None = None  # what NumPy raises for it when the line is reached
 
     def __init__(
-        self,
-        message: str | Diagnostic,
-        *,
-        loc: Loc | None = None,
-        cure: str = "",
-        values: Iterable[tuple[str, Any]] = (),
-        candidates: Iterable[str] = (),
+        self, message: str | Diagnostic, *, loc: Loc | None = None, cure: str = "",
+        values: Iterable[tuple[str, Any]] = (), candidates: Iterable[str] = (),
         notes: Iterable[str] = (),
     ) -> None:
         if not isinstance(message, Diagnostic):
@@ -117,6 +113,7 @@ class FusecError(Exception):
             message = Diagnostic(message, pairs, cure, loc, tuple(candidates), tuple(notes))
         super().__init__(message.title)
         self.diagnostic = message
+        note_made(self)
 
     @property
     def loc(self) -> Loc | None:

@@ -6,6 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +216,55 @@ def test_tokens_tell_functions_apart() -> None:
         made(2.0), made(3.0), at_the_top, Model.step, fusec.jit(made(2.0)._fn, fp="fast"))]
     assert len(set(tokens)) == len(tokens)
     assert repr(made(2.0).__dask_tokenize__()) == tokens[0]
+
+
+def summed(weights: Any) -> Callable[[Any], Any]:
+    return lambda x: x * weights.sum()
+
+
+def by_default(weights: Any) -> Callable[[Any], Any]:
+    def f(x: Any, own: Any = weights) -> Any:
+        return x * own.sum()
+
+    return f
+
+
+def of_another(weights: Any) -> Callable[[Any], Any]:
+    inner = summed(weights)
+    return lambda x: inner(x) + 1.0
+
+
+class Scaled:
+    def __init__(self, weights: Any) -> None:
+        self.weights = weights
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.weights.sum()
+
+    def step(self, x: Any) -> Any:
+        return x * self.weights.sum()
+
+
+@pytest.mark.parametrize("transform", [
+    fusec.jit, fusec.vmap, fusec.grad, lambda f: fusec.jit(fusec.vmap(f)),
+    lambda f: fusec.vmap(fusec.jit(f)), lambda f: fusec.vmap(fusec.grad(f))])
+@pytest.mark.parametrize("make", [
+    summed, by_default, of_another, Scaled, lambda w: Scaled(w).step])
+def test_tokens_tell_what_functions_hold_apart(make: Any, transform: Any) -> None:
+    """Dask took the text of an array, without its middle; of lanes and derivatives it was told the
+    code alone."""
+    tokenize = pytest.importorskip("dask.base").tokenize
+    weights = np.zeros(5000)
+    other = weights.copy()
+    other[2500] = 1.0
+    one, same, another = (
+        tokenize(transform(make(w))) for w in (weights, weights.copy(), other))
+    assert one == same != another
+
+
+def test_tokens_tell_axes_apart() -> None:
+    tokenize = pytest.importorskip("dask.base").tokenize
+    f = summed(np.ones(2))
+    tokens = {tokenize(fusec.vmap(f, axes, out)) for axes in (0, -1, (0,), (None,))
+              for out in (0, 1, None)}
+    assert len(tokens) == 12

@@ -173,11 +173,15 @@ class Function(Viewed, Generic[P, R]):
                 if result is not MISS:
                     return result
         except Exception as error:  # a library call's; try costs nothing, `with` would
+            failed = error
+        else:
             with short_errors:
-                self._raise_first(error, args, kwargs)
-                raise
-        with short_errors:
-            return self._call(args, kwargs)
+                return self._call(args, kwargs)
+        try:
+            with short_errors:
+                raise self._first(failed, args, kwargs)
+        finally:
+            del failed  # whose traceback has this frame
 
     def _answer_for_structure(self, args: Any, kwargs: Any) -> Any:
         """The same for arguments that are pytrees; MISS too where they do not fit the function."""
@@ -191,8 +195,10 @@ class Function(Viewed, Generic[P, R]):
     def _call(self, args: Any, kwargs: Any) -> Any:
         return self._dispatching().call(args, kwargs)
 
-    def _raise_first(self, error: Exception, args: Any, kwargs: Any) -> None:
-        """Raise what should come before this exception of the call; nothing does here."""
+    def _first(self, error: Exception, args: Any, kwargs: Any) -> Exception:
+        """What comes before this exception of the call: here nothing.  Asked in a handler, it would
+        have the exception as its context."""
+        return error
 
     @property
     def eager_calls(self) -> int:

@@ -213,32 +213,43 @@ def _parts(code: CodeType) -> Any:
 
 def tokenized(function: Jitted) -> Any:
     """The data of `dask.base.tokenize`'s token: equal for the same function in any process."""
+    token = _token_of(function)
+    dask = sys.modules.get("dask.base")  # which takes the texts of what is in a tuple
+    return token if dask is None else dask.normalize_token(token)
+
+
+def _token_of(function: Jitted) -> Any:
     fn: Any = function.python_function
+    options = repr(sorted(function.options.items()))
     made_by = getattr(fn, _MADE_BY, None)
     if made_by is not None:
-        options = repr(sorted(function.options.items()))
         return made_by[0].__qualname__, options, *map(_token, made_by[1])
     plain = getattr(fn, "__func__", fn)
-    name = f"{getattr(plain, '__module__', '')}.{getattr(plain, '__qualname__', '')}"
-    head = "fusec.jit", name, code_mark(plain), repr(sorted(function.options.items()))
-    if id(function) in _open.marked or not isinstance(plain, FunctionType):
-        return head if isinstance(plain, FunctionType) else (*head, plain)
-    _open.marked.add(id(function))
+    if not isinstance(plain, FunctionType):
+        return "fusec.jit", options, plain
+    return "fusec.jit", *_of_code(plain, function), options, getattr(fn, "__self__", None)
+
+
+def _of_code(plain: FunctionType, named: Any) -> Any:
+    """``named`` is what has the function's name: itself, or the jitted one."""
+    head = f"{plain.__module__}.{plain.__qualname__}", code_mark(plain)
+    if id(named) in _open.marked:
+        return head
+    _open.marked.add(id(named))
     try:
-        constants = [_token(v) for v in _values(plain)] if (
-            _target_of(plain.__module__, plain.__qualname__) is not function
-            or plain.__module__ in _MAIN) else []
-        receiver = getattr(fn, "__self__", None)
-        return (*head, plain.__defaults__, plain.__kwdefaults__, constants, receiver)
+        is_of_module = plain.__module__ not in _MAIN and (
+            _target_of(plain.__module__, plain.__qualname__) is named)
+        constants = [] if is_of_module else [_token(v) for v in _values(plain)]
+        return (*head, plain.__defaults__, plain.__kwdefaults__, constants)
     finally:
-        _open.marked.discard(id(function))
+        _open.marked.discard(id(named))
 
 
 def _token(value: Any) -> Any:
     if isinstance(value, ModuleType):
         return value.__name__
     if isinstance(value, FunctionType):
-        return f"{value.__module__}.{value.__qualname__}", code_mark(value)
+        return _of_code(value, value)
     nested: Callable[[], Any] | None = getattr(type(value), "__dask_tokenize__", None)
     return value if nested is None else value.__dask_tokenize__()
 

@@ -86,7 +86,7 @@ from .source.errors import SourceUnavailable
 from .ufuncs import operators  # noqa: F401 (as above)
 from .values.assigned_names import AssignedNames, settled_trace
 from .values.differentiation import Differentiated
-from .values.exception_handlers import raised_at
+from .values.exception_handlers import leaving_refusals, raised_at
 from .values.own_arrays import OwnArrays
 from .values.trace import Trace, tracing
 
@@ -312,7 +312,7 @@ def _run(trace: Trace, runnable: Callable[..., Any], args: tuple, kwargs: dict[s
     """The function's result; exceptions of its own leave marked as the user's."""
     handled = sys.exception()  # what made an earlier attempt fail
     try:
-        with trace.world.watch.around():
+        with leaving_refusals(), trace.world.watch.around():
             return checked_result(runnable(*args, **kwargs), trace.entry_loc)
     except FusecError as error:
         if _raises_in_the_run(trace, error):

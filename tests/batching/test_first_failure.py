@@ -86,7 +86,7 @@ def test_the_first_lane_of_a_library_call(name: str, bad: list[int]) -> None:
             mapped(lanes)
         found = [x for x in caught.value.__notes__ if x.startswith("in lane")]
         assert found == [f"in lane {bad[0]}"]
-        assert caught.value.__suppress_context__
+        assert caught.value.__context__ is None
 
 
 def check_before_a_call(a: Any, i: Any) -> Any:
@@ -249,3 +249,30 @@ def test_arguments_keep_what_they_had() -> None:
         fusec.vmap(f)(x, np.array([0, 1, 9, 1]), np.array([0, 5, 0, 0]))
     assert "in lane 1" in caught.value.__notes__
     np.testing.assert_array_equal(x, before)
+
+
+def raise_from_another(x: Any, i: Any) -> Any:
+    if i > 8:
+        raise ValueError(f"{i} is far") from KeyError("why")
+    return x[i]
+
+
+def raise_from_none(x: Any, i: Any) -> Any:
+    if i > 8:
+        raise ValueError(f"{i} is far") from None
+    return x[i]
+
+
+@pytest.mark.parametrize("f", [raise_from_another, raise_from_none])
+def test_causes_are_those_of_the_lane(f: Any) -> None:
+    """The compiled code's exception was the context, and took the place of the cause."""
+    i = np.array([0, 1, 9, 9])
+    _, want = of_the_plain_loop(f, i)
+    mapped = fusec.vmap(f, (None, 0))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="9 is far") as caught:
+            mapped(X, i)
+        got = caught.value
+        assert repr(got.__cause__) == repr(want.__cause__)
+        assert repr(got.__context__) == repr(want.__context__)
+        assert got.__suppress_context__ == want.__suppress_context__

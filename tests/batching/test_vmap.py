@@ -304,6 +304,40 @@ def test_an_index_out_of_range_names_its_lane(f: Callable[..., Any]) -> None:
     assert [n for n in caught.value.__notes__ if "lane" in n] == ["in lane 2", "in lane 1"]
 
 
+def none_or_double(x: Any) -> Any:
+    return x * 2 if x > 0 else None
+
+
+def first_above(x: Any) -> Any:
+    found, k = None, 0
+    while k < 3:
+        if x[k] > 0.5:
+            found = k
+        k += 1
+    return {"found": found, "sum": x.sum()}
+
+
+@pytest.mark.parametrize("f", [
+    none_or_double, first_above, lambda x: [x.sum(), (None if x.sum() > 0 else x,)]])
+def test_a_result_that_is_none_in_some_lanes_is_refused(f: Callable[..., Any]) -> None:
+    """What came back was an object of the tracer's."""
+    x = X[:, 0] if f is none_or_double else X
+    for mapped, given in (fusec.vmap(f), x), (fusec.vmap(fusec.vmap(f)), x[None]), (
+            fusec.jit(lambda x: fusec.vmap(f)(x)), x):
+        with pytest.raises(UnsupportedError, match="returns None in some lanes"):
+            mapped(given)
+    shared = fusec.vmap(lambda x, k: (x, None if k > 0 else x), (0, None))
+    with pytest.raises(UnsupportedError, match="returns None in some lanes"):
+        shared(X, np.float64(1.0))
+
+
+def test_none_in_every_lane_stays() -> None:
+    assert fusec.vmap(lambda x: None)(X[:, 0]) is None
+    got = fusec.vmap(lambda x: (x * 2, None))(X)
+    np.testing.assert_array_equal(got[0], X * 2)
+    assert got[1] is None
+
+
 # --------------------------------------------------------------------------------- other sizes
 
 

@@ -14,10 +14,11 @@ from fusec.ops import get
 from fusec.ops.batching import NoLanes, refusal
 from fusec.ops.calls.index_checks import may_raise_unread
 from fusec.passes.batching import Batched, batch
+from fusec.trace.choice.choice import Choice
 from fusec.trace.choice.optional_values import assuming, bound, settled
 from fusec.trace.choice.regions import TraceRegion, captures, copied, placeholder
 from fusec.trace.facts.origins import LANE
-from fusec.trace.facts.trees import flattened
+from fusec.trace.facts.trees import flattened, mapped
 from fusec.trace.guards.places import OuterPlace, Places
 from fusec.trace.operands.index_uses import lost_checks, note_checked
 from fusec.trace.operands.operands import as_traced
@@ -137,7 +138,7 @@ class LaneCall:
 
         try:
             with assuming(trace), hooks.effects.lanes(self.name, one_lane):
-                result = settled(trace, bound(trace, one_lane()))
+                result = mapped(self._decided, bound(trace, one_lane()), _is_choice)
                 leaves, structure = flattened(result)
                 leaves = [None if x is None else self._result_leaf(x) for x in leaves]
             places.forget(region.start)
@@ -155,6 +156,14 @@ class LaneCall:
             hooks.where = where
         self._batch(values, effects)
         return leaves, structure
+
+    def _decided(self, leaf: Any) -> Any:
+        leaf = settled(self.trace, leaf)
+        if _is_choice(leaf):
+            raise unsupported(
+                f"a function of {self.name} that returns None in some lanes", loc=self.trace.loc,
+                cure="return a number in its place (np.nan), or a bool beside it that tells")
+        return leaf
 
     def _result_leaf(self, leaf: Any) -> TracedArray:
         what = "text" if isinstance(leaf, str) else type(leaf).__name__
@@ -274,3 +283,7 @@ class LaneCall:
                 "out_axes counts the axes of the result of all lanes",
                 values=[(f"{path} of a lane", one.type), ("out_axes", axis)])
         return from_value(self.trace, self._whole(one, axis % rank))
+
+
+def _is_choice(x: Any) -> bool:
+    return type(x) is Choice

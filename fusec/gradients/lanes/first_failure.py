@@ -31,24 +31,25 @@ class LaneFunction(Function):
         try:
             return super()._call(args, kwargs)
         except Exception as error:
-            self._raise_first(error, args, kwargs)
-            raise
+            failed = error
+        try:
+            raise self._first(failed, args, kwargs)
+        finally:
+            del failed
 
-    def _raise_first(self, error: Exception, args: Any, kwargs: Any) -> None:
-        """Raise what the first lane that fails does, unless that is not found."""
+    def _first(self, error: Exception, args: Any, kwargs: Any) -> Exception:
+        """What the first lane that fails raises; ``error`` where that is not found."""
         lanes = self._lanes(args, kwargs) if _is_of_a_lane(error) else None
         found = self._within(lanes, error) if lanes is not None and lanes.count else None
         if lanes is None or found is None:
-            return
+            return error
         lane, first = found
         plain = plain_error(lanes.f, *lanes.one(lane))
         if plain is None:
             _number(first, lane)
-        else:
-            first = plain
-            first.add_note(f"in lane {lane}")
-        if first is not error:
-            raise first from None
+            return first
+        plain.add_note(f"in lane {lane}")
+        return plain
 
     def _lanes(self, args: Any, kwargs: Any) -> _Lanes | None:
         """None where lanes may not be as many as others are."""

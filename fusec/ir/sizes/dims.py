@@ -16,6 +16,8 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
+from fusec.core.tracers import note_made
+
 from .bounds import bounds
 from .polynomials import NAME, Call, Monomial, Polynomial, Size, is_argument, text_of, weight_of
 
@@ -26,6 +28,7 @@ class UndecidedSizeError(TypeError):
     def __init__(self, dim: Dim, what: str) -> None:
         super().__init__(f"{what} needs the size {dim}, which is only known when the code runs")
         self.dim = dim
+        note_made(self)
 
 
 _FUNCTIONS: dict[str, Callable[[int, int], int]] = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import builtins
 import json
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial, reduce
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -245,6 +246,33 @@ def _type(hooks: TracingHooks, x: Any, *rest: Any, **options: Any) -> Any:
     if rest or options or type(x) not in (TracedArray, Symbolic):
         return type(x, *rest, **options)
     return x.__class__
+
+
+@when_called(isinstance)
+def _isinstance(hooks: TracingHooks, x: Any, kinds: Any) -> Any:
+    """Classes such as ``Iterable`` and ``SupportsIndex`` look for methods, of which what stands for
+    a number has those of an array."""
+    method = method_of(kinds, "__instancecheck__")
+    if method is not None:
+        return hooks.call(hooks.where, method, kinds, x)
+    asked = {type(kind).__module__ for kind in _classes_in(kinds)}
+    if type(x) in (TracedArray, Symbolic) and not asked.isdisjoint(_LOOK_FOR_METHODS):
+        x = _of_its_class(x)
+    return isinstance(x, kinds)
+
+
+_LOOK_FOR_METHODS = ("abc", "typing", "typing_extensions", "collections.abc")
+
+
+def _classes_in(kinds: Any) -> Iterator[Any]:
+    for kind in leaves_in(kinds, (tuple,), with_derived=True):
+        yield from kind.__args__ if isinstance(kind, UnionType) else (kind,)
+
+
+def _of_its_class(x: Any) -> Any:
+    if type(x) is not TracedArray:
+        return 0
+    return np.empty(0) if x.is_array else x.type.zero
 
 
 def _text(function: Callable[..., Any]) -> None:

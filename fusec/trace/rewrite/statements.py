@@ -221,6 +221,8 @@ class Statements(Expressions):
 
     def visit_Try(self, node: ast.Try) -> ast.Try:
         """The hook ``trying`` gets the classes of the handlers; errors of fusec's own pass all."""
+        if node.finalbody and self.facts.exits(node.finalbody):
+            return self._try_left_in_finally(node)
         exits = self.facts.exits(node.body)
         node.body, orelse = self.nested(node.body), self.after_body(node, exits)
         for handler in node.handlers:
@@ -233,11 +235,25 @@ class Statements(Expressions):
         caught: ast.expr = constant(None, node)
         if None not in kinds:
             caught = self._classes_thunk([copy.deepcopy(k) for k in kinds if k is not None])
-        trying = ast.withitem(self.hook("trying", node, caught))
-        node.body = [ast.copy_location(ast.With([trying], node.body), node)]
+        node.body = self._trying(node.body, caught, node)
         refusals = ast.Attribute(self.name(HOOKS_NAME, LOAD, node), "refusals", LOAD)
         first = ast.ExceptHandler(refusals, None, [ast.Raise()])
         node.handlers.insert(0, ast.copy_location(first, node.handlers[0]))
+        ast.fix_missing_locations(node)
+        return node
+
+    def _trying(self, body: list[ast.stmt], caught: ast.expr, node: ast.Try) -> list[ast.stmt]:
+        """Statements whose exceptions of these classes are caught."""
+        manager = ast.withitem(self.hook("trying", node, caught))
+        return [ast.copy_location(ast.With([manager], body), node)]
+
+    def _try_left_in_finally(self, node: ast.Try) -> ast.Try:
+        """Its ``return``, ``break`` or ``continue`` ends every exception of the rest."""
+        if node.handlers:
+            inner = ast.Try(node.body, node.handlers, node.orelse, [])
+            node.body, node.handlers, node.orelse = [ast.copy_location(inner, node)], [], []
+        node.body = self._trying(self.nested(node.body), constant(None, node), node)
+        node.finalbody = self.nested(node.finalbody)
         ast.fix_missing_locations(node)
         return node
 

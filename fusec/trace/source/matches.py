@@ -9,7 +9,8 @@ SUBJECT = "_fusec_subject_"
 
 
 class Matches(ast.NodeTransformer):
-    """Rewrites every ``match`` whose patterns are values, alternatives of values, or ``_``.
+    """Rewrites every ``match`` whose patterns are values, ``_``, classes of which no attribute is
+    asked, or alternatives of these.
 
     Patterns that unpack the subject stay as they are.
     """
@@ -31,6 +32,8 @@ class Matches(ast.NodeTransformer):
 def _is_of_values(pattern: ast.pattern) -> bool:
     if isinstance(pattern, ast.MatchOr):
         return all(map(_is_of_values, pattern.patterns))
+    if isinstance(pattern, ast.MatchClass):
+        return not pattern.patterns and not pattern.kwd_patterns
     return isinstance(pattern, ast.MatchValue | ast.MatchSingleton) or (
         isinstance(pattern, ast.MatchAs) and pattern.name is None)
 
@@ -57,6 +60,10 @@ def _pattern_test(name: str, pattern: ast.pattern) -> ast.expr | None:
         return None if len(refutable) < len(tests) else ast.copy_location(either, pattern)
     if isinstance(pattern, ast.MatchValue):
         return _comparison(name, ast.Eq(), pattern.value, pattern)
+    if isinstance(pattern, ast.MatchClass):
+        asked = [ast.Name("isinstance", ast.Load()), ast.Name(name, ast.Load())]
+        function, subject = (ast.copy_location(x, pattern) for x in asked)
+        return ast.copy_location(ast.Call(function, [subject, pattern.cls], []), pattern)
     if isinstance(pattern, ast.MatchSingleton):
         value = ast.copy_location(ast.Constant(pattern.value), pattern)
         return _comparison(name, ast.Is(), value, pattern)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fusec.core.records import dataclass, field
+from fusec.core.tracers import note_made
 from fusec.errors import ConcreteValueError, unsupported
 
 from ..facts.code_names import names_in
@@ -66,6 +67,7 @@ class AssignedLater(BaseException):
         super().__init__(attribute or (place.subject if place is not None else ""))
         self.attribute, self.place, self.root = attribute, place, root
         self.containers, self.appended = containers, appended
+        note_made(self)
 
     def note_in(self, names: AssignedNames) -> None:
         if self.attribute:

@@ -16,6 +16,7 @@ from typing import Any
 
 from fusec import errors
 from fusec.core.locations import CaughtLoc
+from fusec.core.tracers import MadeErrors, listening
 from fusec.ir.graph import Loc, Value
 from fusec.ir.sizes.dims import UndecidedSizeError
 from fusec.ir.sizes.size_questions import Computed
@@ -31,6 +32,34 @@ REFUSALS = (errors.UnsupportedError, errors.ConcreteValueError, errors.InternalE
 Classes = tuple[type[BaseException], ...]
 _RAISE = dis.opmap["RAISE_VARARGS"]
 Handlers = list[tuple[Classes, Loc]]  # around what is traced, the innermost last
+
+
+@contextlib.contextmanager
+def leaving_refusals() -> Iterator[None]:
+    """Refusals leave the block also where code of the program's that Python runs as it is, a
+    ``finally`` that is left, or a library, catches them.
+
+    An attempt at a loop that is given up counts, too: the next one may not come there.
+    """
+    outer, listening.made = listening.made, MadeErrors()
+    try:
+        yield
+        _raise_kept(listening.made)
+    except REFUSALS as error:
+        if outer is not None:
+            outer.note(error)
+        raise
+    except Exception:
+        _raise_kept(listening.made)
+        raise
+    finally:
+        listening.made = outer
+
+
+def _raise_kept(made: MadeErrors) -> None:
+    for error in made.kept():
+        if isinstance(error, REFUSALS):
+            raise error from None
 
 
 @contextlib.contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, SupportsIndex
 
 import numpy as np
 import pytest
@@ -83,6 +84,22 @@ def booleans(x: Any) -> Any:
             return x[1] + 2
 
 
+def classes(x: Any) -> Any:
+    """Python found that what stands for a number has the methods of an array."""
+    s = 0.0
+    for item in (x, x[0], float(x[0]), int(x[1]), len(x)):
+        match item:
+            case Iterable():
+                s = s + 1.0
+            case SupportsIndex():
+                s = s + 10.0
+            case float() | complex():
+                s = s + 100.0
+            case _:
+                s = s + 1000.0
+    return s + 0 * x[0]
+
+
 def objects(x: Any) -> Any:
     match Pair(x[0]):
         case Pair(a=q):
@@ -90,7 +107,7 @@ def objects(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("program", [
-    returned, in_a_loop, leaves_a_loop, known, shapes, booleans, objects])
+    returned, in_a_loop, leaves_a_loop, known, shapes, booleans, classes, objects])
 def test_as_python_matches(program: Any) -> None:
     jitted = fusec.jit(program)
     long = np.random.default_rng(0).integers(-9, 9, 100).astype(float)
