@@ -181,3 +181,24 @@ def test_explain_takes_labelled_arrays(chunks: Any) -> None:
     assert ("kernel" if chunks is None else "barrier: Sum") in text
     with pytest.raises(fusec.UnsupportedError, match=r"a Dataset(.|\n)*ds\['name'\]"):
         fusec.explain(lambda a: a + 1, xr.Dataset({"a": x}))
+
+
+@pytest.mark.parametrize("times", (3, 25))
+def test_lists_that_loops_fill_have_labels(times: int) -> None:
+    def recorded(x: Any, n: int) -> Any:
+        losses, rows = [], []
+        for _ in range(n):
+            x = x - 0.5 * x.mean(axis=0)
+            losses.append((x * x).mean())
+            rows.append(x[0] * 2)
+        return losses, rows
+
+    whole = np.arange(12.0).reshape(4, 3)
+    want = fusec.jit(recorded)(whole, times)
+    for x in (xr.DataArray(whole, dims=("t", "c")),
+              xr.DataArray(whole, dims=("t", "c")).chunk({"t": 2})):
+        losses, rows = fusec.jit(recorded)(x, times)
+        assert len(losses) == len(rows) == times
+        assert all(isinstance(item, xr.DataArray) for item in (*losses, *rows))
+        np.testing.assert_allclose([float(loss) for loss in losses], want[0], rtol=1e-12)
+        np.testing.assert_allclose([row.values for row in rows], want[1], rtol=1e-12)
