@@ -202,3 +202,11 @@ def test_lists_that_loops_fill_have_labels(times: int) -> None:
         assert all(isinstance(item, xr.DataArray) for item in (*losses, *rows))
         np.testing.assert_allclose([float(loss) for loss in losses], want[0], rtol=1e-12)
         np.testing.assert_allclose([row.values for row in rows], want[1], rtol=1e-12)
+
+
+def test_arrays_of_two_names_give_none_in_blocks_too() -> None:
+    x, y = (xr.DataArray(np.arange(6.0), dims="t", name=name) for name in ("a", "b"))
+    f = fusec.jit(lambda x, y: x + y)
+    for one, other in ((x, y), (x.chunk({"t": 2}), y.chunk({"t": 2}))):
+        assert f(one, other).name is None
+        assert f(one, one * 2).name == (one + one * 2).name == "a"

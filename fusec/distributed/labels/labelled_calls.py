@@ -144,7 +144,9 @@ class _Labels:
         kept = {name: (axis.start, size) for name, axis, size in zip(
             names, axes, np.shape(data), strict=True) if axis and axis.dimension == name}
         attrs, name = _attributes(self.arrays)
-        return xarray.DataArray(data, dims=names, coords=self._coords(kept), attrs=attrs, name=name)
+        array = xarray.DataArray(data, dims=names, coords=self._coords(kept), attrs=attrs)
+        array.name = name  # xarray takes that of the tasks for none
+        return array
 
     def _coords(self, kept: Mapping[Hashable, tuple[int | None, int]]) -> dict[Any, Any]:
         """The coordinates whose dimensions a result has all; of those that differ none."""
