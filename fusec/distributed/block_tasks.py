@@ -21,6 +21,7 @@ from fusec.core import locks
 from fusec.core.versions import version_of
 from fusec.errors import user_error
 from fusec.ops.graphs.admit import admit
+from fusec.trace.facts.refusals import check_array
 
 from . import joins
 from .threads import is_workers_own, keep_to_slot
@@ -28,6 +29,7 @@ from .threads import is_workers_own, keep_to_slot
 _MOST_KEPT = 256
 _MOST_PREPARED = 4  # graphs of a stage: corners and edges beyond these are for few workers
 _kept: OrderedDict[bytes, StageCode] = OrderedDict()
+_functions: OrderedDict[str, GraphFunction] = OrderedDict()  # by text: many stages have one
 _lock = locks.Lock()
 Slices = tuple[tuple[int, int], ...]
 
@@ -58,9 +60,8 @@ class StageCode:
         """The function of one of its graphs; the first call of a process admits it."""
         with self._lock:
             function = self._functions.get(number)
-            if function is None:  # contracted products are nodes of the graph: none are formed here
-                function = GraphFunction(admit(self.texts[number]), "strict")
-                self._functions[number] = function
+            if function is None:
+                function = self._functions[number] = _function_of(self.texts[number])
             return function
 
     def prepare(self) -> None:
@@ -79,6 +80,18 @@ class StageCode:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _arrived, (versions(), self.name, self.texts, self.outputs, self.kept)
+
+
+def _function_of(text: str) -> GraphFunction:
+    """The function of a graph's text: iterations of a loop that are alike have one."""
+    with _lock:
+        function = _functions.get(text)
+        if function is None:  # contracted products are nodes of the graph: none are formed here
+            function = _functions[text] = GraphFunction(admit(text), "strict")
+        _functions.move_to_end(text)
+        while len(_functions) > _MOST_KEPT:
+            _functions.popitem(last=False)
+        return function
 
 
 def _arrived(
@@ -127,17 +140,26 @@ def run_block(
     keep_to_slot()
     rest, arguments = iter(parts), list[Any]()
     for grid, slices in layouts:
-        whole = next(rest) if grid is None else _put_together(
-            grid, [next(rest) for _ in range(int(np.prod(grid)))])
+        given = [_as_given(next(rest)) for _ in range(int(np.prod(grid or ())))]
+        whole = given[0] if grid is None else _put_together(grid, given)
         arguments.append(_part(whole, slices))
-    results = code.run(number, [*map(_as_given, arguments), *starts])
+    results = code.run(number, [*arguments, *starts])
     return results[0] if is_single else results
 
 
 def _as_given(part: Any) -> Any:
-    """A block as NumPy's array: what a block's task gives may be a subclass of it, or a list."""
-    return part if type(part) is np.ndarray or isinstance(part, np.generic) else (
-        part if isinstance(part, (bool, int, float, complex)) else np.asarray(part))
+    """A block as NumPy's array: its task may have given a file's memory, or a list.
+
+    One that a message left at an odd address is copied: NumPy adds up products of such otherwise.
+    Raises ``TypeError`` for subclasses that compute otherwise, which Dask did not tell of.
+    """
+    if isinstance(part, (np.generic, bool, int, float, complex)):
+        return part
+    array = part if type(part) is np.ndarray else np.asanyarray(part)
+    if isinstance(array, np.memmap):
+        array = np.asarray(array)
+    check_array(array, "a block")
+    return array if array.flags.aligned else array.copy()
 
 
 def _put_together(grid: tuple[int, ...], parts: list[Any]) -> np.ndarray:

@@ -18,7 +18,8 @@ from fusec.passes.options import PassOptions
 from fusec.passes.pipeline import contracted, splittable
 from fusec.passes.prune import prune
 from fusec.passes.split.cuts import cut_moments
-from fusec.passes.split.loops.iterations import expanded, without_fences
+from fusec.passes.split.loops.fences import without_fences
+from fusec.passes.split.loops.iterations import expanded
 from fusec.passes.split.scan_cuts import cut_scans
 from fusec.passes.split.split_states import Chunks
 from fusec.passes.split.stages import Stages, stages_of
@@ -67,7 +68,7 @@ def plan_of_call(
     Raises ``UnsupportedError``, with the user's line, for what blocks cannot compute.
     """
     graph: Graph = traced.graph.made
-    check_pure(traced, graph, "in a call with arrays in blocks")
+    check_pure(traced, graph, "in a call with arrays in blocks", loc=loc)
     graph, numbers = with_views(graph, traced, loc)
     first = len(graph.inputs) - len(traced.captured)
     graph = with_counters(graph, constants_of(traced, first))
@@ -157,10 +158,12 @@ def with_views(
 
 
 def check_pure(
-    traced: Traced, graph: Graph, where: str, variables: Container[int] = ()
+    traced: Traced, graph: Graph, where: str, variables: Container[int] = (),
+    loc: Loc | None = None,
 ) -> None:
     """Blocks are computed elsewhere, later, and perhaps again: what changes anything else is
-    refused, but for ``variables``, which are inputs that ``where`` assigns."""
+    refused, but for ``variables``, which are inputs that ``where`` assigns.  ``loc``: of the
+    function."""
     for number, value in graph.updates:
         if number in variables:
             continue
@@ -169,8 +172,9 @@ def check_pure(
             f"writing to {path or 'an array'} {where}", loc=value.node.loc,
             cure="compute a new array, and return it")
     if traced.assignments:
-        raise unsupported(f"assigning to attributes or outer variables {where}",
-                          cure="return the values")
+        place, _ = traced.assignments[0]
+        raise unsupported(f"assigning to attributes or outer variables ({place}) {where}",
+                          loc=loc, cure="return the values")
     if traced.calls_host:
         node = next((n for n in graph.nodes if n.op == "HostCall"), None)
         raise unsupported(

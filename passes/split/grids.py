@@ -77,9 +77,10 @@ class Lines:
         return [part for part in self.intervals(place, size) if part[1] > part[0]] or [(0, 0)]
 
     def shortest(self, line: int) -> int:
-        """The length of the shortest block between two cuts; of the first and last nobody knows."""
+        """The length of the shortest block between two cuts that has elements; of the first and
+        last nobody knows."""
         cuts = self.cuts[line]
-        return min((b - a for a, b in itertools.pairwise(cuts)), default=cuts[0])
+        return min((b - a for a, b in itertools.pairwise(cuts) if a < b), default=cuts[0])
 
 
 def covering(bounds: Sequence[Interval], wanted: Interval) -> range:

@@ -133,7 +133,7 @@ def local_graph(family: BlockFamily, geometry: Geometry) -> LocalGraph:
     for leaf, box in geometry.reads:
         type_ = leaf.type
         own = TensorType(type_.dtype, sizes_of(box), type_.kind)
-        maker.made[leaf] = maker.parameter(leaf.node.name, own)
+        maker.made[leaf] = maker.parameter(_part_name(leaf.node), own)
     for node in family.nodes:
         if any(value in geometry.boxes for value in node.outputs):
             _make(maker, node, geometry.boxes)
@@ -145,8 +145,14 @@ def local_graph(family: BlockFamily, geometry: Geometry) -> LocalGraph:
             continue
         outputs.append(len(results))
         results += _results(maker, number, root, box)
-    graph = Graph.build(maker.inputs, results, name=f"stage_{family.stage}")
+    graph = Graph.build(maker.inputs, results, name="stage")
     return LocalGraph(graph, tuple(maker.starts), tuple(outputs), geometry.kept)
+
+
+def _part_name(node: Node) -> str:
+    """The name of a part of its value: an argument's own, which errors name; else none that counts
+    iterations or stages, so that those that are alike have one text."""
+    return node.name if node.op == "Input" and node.loc is None else node.op
 
 
 def _make(maker: LocalMaker, node: Node, boxes: Mapping[Value, Box]) -> None:

@@ -171,13 +171,13 @@ class _Planner:
         """Whether a task reads the value rather than computes it."""
         if value.node.op == "Input" or value in self.states.barriers:
             return True
-        if is_kept(value.node) and not self.states.is_whole(value):
-            return True
         if value.node.attrs.get("is_by_block"):  # made for a block's own box: no other part of it
             return True
         is_whole, stage = self.states.is_whole(value), self.states.stages[value]
         if is_whole and not family.grid and stage == family.stage:
             return False
+        if is_kept(value.node):
+            return True
         if is_whole:
             return self._cost(value) > COSTLY and bool(value.shape or not _is_scalar(value))
         return stage < family.stage and self._cost(value) > COSTLY

@@ -189,3 +189,32 @@ def test_an_error_says_what_the_function_sees_of_labels() -> None:
         fusec.jit(lambda x: x.mean("x"))(x)
     with pytest.raises(IndexError, match="for each variable of a Dataset"):
         fusec.jit(lambda x: x["a"] * 2)(xr.Dataset({"a": x}))
+
+
+@pytest.mark.parametrize("times", (3, 25))
+def test_lists_that_loops_fill_have_labels(times: int) -> None:
+    def recorded(x: Any, n: int) -> Any:
+        losses, rows = [], []
+        for _ in range(n):
+            x = x - 0.5 * x.mean(axis=0)
+            losses.append((x * x).mean())
+            rows.append(x[0] * 2)
+        return losses, rows
+
+    whole = np.arange(12.0).reshape(4, 3)
+    want = fusec.jit(recorded)(whole, times)
+    for x in (xr.DataArray(whole, dims=("t", "c")),
+              xr.DataArray(whole, dims=("t", "c")).chunk({"t": 2})):
+        losses, rows = fusec.jit(recorded)(x, times)
+        assert len(losses) == len(rows) == times
+        assert all(isinstance(item, xr.DataArray) for item in (*losses, *rows))
+        np.testing.assert_allclose([float(loss) for loss in losses], want[0], rtol=1e-12)
+        np.testing.assert_allclose([row.values for row in rows], want[1], rtol=1e-12)
+
+
+def test_arrays_of_two_names_give_none_in_blocks_too() -> None:
+    x, y = (xr.DataArray(np.arange(6.0), dims="t", name=name) for name in ("a", "b"))
+    f = fusec.jit(lambda x, y: x + y)
+    for one, other in ((x, y), (x.chunk({"t": 2}), y.chunk({"t": 2}))):
+        assert f(one, other).name is None
+        assert f(one, one * 2).name == (one + one * 2).name == "a"

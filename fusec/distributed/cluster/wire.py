@@ -47,6 +47,6 @@ def _unpacked(kind: str, array: Any, shape: Any = None, data: bytes = b"") -> An
             dtype.kind in _KINDS) else None
     if type(array) is not np.ndarray or array.dtype.kind not in _KINDS:
         raise TypeError(f"a message has a {type(array).__name__} for a value")
-    if kind == _ARRAY:
-        return array if array.flags.writeable else array.copy()
+    if kind == _ARRAY:  # at an odd address NumPy would add up products otherwise
+        return array if array.flags.writeable and array.flags.aligned else array.copy()
     return array[()] if kind == _SCALAR else array.item()

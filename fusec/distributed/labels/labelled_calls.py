@@ -97,6 +97,17 @@ def _check_indexes(arrays: Sequence[Any]) -> None:
 
 
 @dataclass(frozen=True)
+class _AxesOf:
+    """Stands for an array of a result; one of a long list's items is a part of it."""
+
+    shape: tuple[int, ...]
+    axes: Axes
+
+    def __getitem__(self, number: int) -> _AxesOf:
+        return _AxesOf(self.shape[1:], self.axes[1:])
+
+
+@dataclass(frozen=True)
 class _Labels:
     """The labels of a call's arguments; ``given``: labelled arrays by the identity of the arrays
     that the function was traced with."""
@@ -119,18 +130,23 @@ class _Labels:
                 named[graph.inputs[number]] = tuple(Axis(name) for name in array.dims)
                 whole[number] = array
         axes = axes_of(graph, named)
-        leaves = traced.treespec.flatten_up_to(result)
-        return traced.treespec.unflatten([
-            self._array(leaf, axes[graph.outputs[number]]) if number is not None else
-            whole.get(output.index, leaf) if output.kind == "input" else leaf
-            for leaf, number, output in zip(leaves, numbers, traced.outputs, strict=False)])
+        marks, shape = flattened(traced.treespec.unflatten([
+            _AxesOf(tuple(map(int, graph.outputs[number].shape)), axes[graph.outputs[number]])
+            if number is not None else whole.get(output.index) if output.kind == "input" else None
+            for number, output in zip(numbers, traced.outputs, strict=True)]))
+        return shape.unflatten([
+            self._array(leaf, mark.axes) if isinstance(mark, _AxesOf) else
+            leaf if mark is None else mark
+            for leaf, mark in zip(shape.flatten_up_to(result), marks, strict=True)])
 
     def _array(self, data: Any, axes: Axes) -> Any:
         names = _names(axes)
         kept = {name: (axis.start, size) for name, axis, size in zip(
             names, axes, np.shape(data), strict=True) if axis and axis.dimension == name}
         attrs, name = _attributes(self.arrays)
-        return xarray.DataArray(data, dims=names, coords=self._coords(kept), attrs=attrs, name=name)
+        array = xarray.DataArray(data, dims=names, coords=self._coords(kept), attrs=attrs)
+        array.name = name  # xarray takes that of the tasks for none
+        return array
 
     def _coords(self, kept: Mapping[Hashable, tuple[int | None, int]]) -> dict[Any, Any]:
         """The coordinates whose dimensions a result has all; of those that differ none."""

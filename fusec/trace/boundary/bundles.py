@@ -50,10 +50,12 @@ def _list(form: Any, parts: Any) -> Any:
 
 def _taken(array: Any, kind: str, depth: int) -> list[Any]:
     """The items of an array: Python's numbers, NumPy's, arrays with memory of their own."""
-    if not isinstance(array, np.ndarray):  # a specification of one
+    if not (isinstance(array, np.ndarray) or hasattr(array, "__getitem__")):  # a specification
         return [type(array)(array.shape[depth:], array.dtype)] * array.shape[0]
     if depth > 1:
-        return [_taken(row, kind, depth - 1) for row in array]
+        return [_taken(array[k], kind, depth - 1) for k in range(array.shape[0])]
+    if not isinstance(array, np.ndarray):  # a lazy one, in blocks
+        return [array[k] for k in range(array.shape[0])]
     if kind == "weak":
         of_python: list[Any] = array.tolist()
         return of_python

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from fusec.core.display.amounts import count_text
 from fusec.core.records import dataclass, field
 from fusec.errors import UnsupportedError
 from fusec.ir import Graph, Loc, Node, Value
+from fusec.ir.graph import new_id
 from fusec.ops import Builder, Namer, registry
 from fusec.ops.calls.checks import has_effects
 from fusec.ops.calls.subgraph_ops import is_region
@@ -31,6 +32,7 @@ from fusec.ops.rows.picking import PICKS
 from ..far_pieces import by_rows, is_pieces
 from ..split_states import Chunks, SplitStates, is_kept
 from ..states import place_node, placed_inputs
+from .chains import is_chain
 from .known_numbers import KnownNumbers
 from .reaches import Reach
 from .refusals import MOST_ITERATIONS, MOST_NODES, check_sizes, impossible, or_rechunk, too_many
@@ -213,21 +215,25 @@ class _Expander:
 
     def _entries(
         self, region: SplitRegion, graph: Graph, given: Sequence[Value], key: str,
-        stored: bool = False,
+        stored: Container[Value] = (),
     ) -> list[Value]:
         """What a graph is given: numbers that are known as parameters, the rest behind fences."""
         read = {v for node in graph.nodes for v in node.inputs} | {*graph.outputs} | {
             v for _, v in graph.updates}
         key = f"{region.node.name}/{key}"
-        return [self._entry(region, value, f"{key}/{number}", stored) if inner in read else value
+        return [self._entry(region, value, f"{key}/{number}", value in stored)
+                if inner in read else value
                 for number, (inner, value) in enumerate(zip(graph.inputs, given, strict=True))]
 
     def _entry(self, region: SplitRegion, value: Value, key: str, stored: bool) -> Value:
         number = self.known.get(value)
         if number is not None:
             return self._number(region.node, value, number)
-        moves = any(part not in (None, (0, 0)) for part in self.reaches.get(value, ()))
-        return self._emit(region.node, "Fence", value, key=key, stored=stored and moves)
+        return self._emit(region.node, "Fence", value, key=key, stored=stored)
+
+    def moves(self, value: Value) -> bool:
+        """Whether a block of it reads other blocks."""
+        return any(part not in (None, (0, 0)) for part in self.reaches.get(value, ()))
 
     def _number(self, like: Node, value: Value, number: Any) -> Value:
         """A parameter for a number that is known."""
@@ -287,6 +293,7 @@ class _WrittenLoop:
     going: Value | None = None
     stored: int = 0
     step: int = 0  # how much longer an iteration makes edges
+    begun: int = 0  # the number of the last iteration's first node
 
     def __post_init__(self) -> None:
         count = len(self.region.node.types)
@@ -296,7 +303,7 @@ class _WrittenLoop:
 
     def test(self, refusal: UnsupportedError) -> Value | bool:
         """Whether there is another iteration: known, or a value that tells."""
-        graph = self.region.test
+        graph, self.begun = self.region.test, new_id()
         assert graph is not None
         given = dict(zip(graph.inputs, (*self.running, *self.outer), strict=True))
         known = self.expander.known.of_graph(graph, given)
@@ -316,23 +323,38 @@ class _WrittenLoop:
         """One iteration; ``goes_on``: whether it counts."""
         expander, (body,) = self.expander, self.region.graphs
         if not isinstance(goes_on, bool):
-            self.going = goes_on if self.going is None else expander._emit(
-                self.region.node, "LogicalAnd", self.going, goes_on)
+            self._goes_on_if(goes_on)
         before = self._edge(self.running)
-        stored = number > 0 and self._is_too_long(before + self.step)
-        self.stored += stored
+        is_too_long = number > 0 and self._is_too_long(before + self.step)
+        self.stored += is_too_long
         entries = expander._entries(
-            self.region, body, [*self.running, *self.outer], str(number), stored)
+            self.region, body, [*self.running, *self.outer], str(number),
+            [v for v in self.running if is_too_long and expander.moves(v)])
+        self.now = [entry if is_kept(entry.node) else now
+                    for now, entry in zip(self.now, entries, strict=False)]
         begun = self._edge(entries[:len(self.now)])
         ends = expander._inlined(self.region, body, entries)
         self.step = max(self.step, self._edge(ends) - begun)
         if self.going is None:
-            self.now = self.running = ends
+            self.now = self.running = [*map(self._shortened, ends)]
             return
-        self.now = [expander._chosen(self.region.node, self.going, *two)
+        self.now = [self._shortened(expander._chosen(self.region.node, self.going, *two))
                     for two in zip(ends, self.now, strict=True)]
         self.running = [end if expander.known.get(end) is not None else now
                         for end, now in zip(ends, self.now, strict=True)]
+
+    def _goes_on_if(self, test: Value) -> None:
+        """Iterations count from now on where the test holds, too."""
+        self.going = test if self.going is None else self._shortened(self.expander._emit(
+            self.region.node, "LogicalAnd", self.going, test))
+
+    def _shortened(self, value: Value) -> Value:
+        """The value, stored where it is made of earlier iterations' sums."""
+        if not is_chain(self.expander.states, value, self.begun):
+            return value
+        node = self.region.node
+        return self.expander._emit(
+            node, "Fence", value, key=f"{node.name}/{value.name}", stored=True)
 
     def results(self) -> list[Value]:
         return self.now
@@ -373,20 +395,3 @@ def _all_nodes(graph: Graph) -> Iterator[Node]:
         yield node
         for inner in node.graphs:
             yield from _all_nodes(inner)
-
-
-def without_fences(graph: Graph, first: int, count: int) -> Graph:
-    """The graph without its fences, but for those where values are stored in blocks, and without
-    so many outputs that were there to be kept."""
-    values: dict[Value, Value] = {}
-    nodes = []
-    for node in graph.nodes:
-        copy = node.with_inputs([values.get(v, v) for v in node.inputs])
-        if node.op == "Fence" and not node.attrs["stored"]:
-            values[node.out()] = copy.inputs[0]
-            continue
-        nodes.append(copy)
-        values.update((a, b) for a, b in zip(node.outputs, copy.outputs, strict=True) if a != b)
-    outputs = (*graph.outputs[:first], *graph.outputs[first + count:])
-    return Graph(graph.inputs, tuple(values.get(v, v) for v in outputs), (), tuple(nodes),
-                 graph.name)
