@@ -7,10 +7,12 @@ activation or an update of weights is computed where the totals are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from fusec.ir import Graph, Node, Value
 from fusec.ir.device_names import runs_cuda
+from fusec.ir.sizes.bindings import typical
 from fusec.ops import get
 from fusec.ops.regions.cones import Cone, cone, cone_cost, view_base, written_cost
 from fusec.ops.regions.index_maps import AxisIndex, IndexMap, identity
@@ -19,6 +21,8 @@ MAX_COLUMNS = 16
 # Of an operand that threads compute again for themselves: more is stored.
 SHARED_COST = 4.0
 MAX_COST = 1600.0  # of what is written out for a row
+# Of all rows, by one thread of a warp each: it takes a GPU a microsecond, as a launch does.
+MAX_ALONE = 1 << 20
 MAX_TOTALS = 32  # of a kernel: they are a thread's registers
 
 
@@ -98,9 +102,18 @@ def _follows(root: Value, needed: Collection[Value], found: Mapping[Value, int])
     reach, axis = cone(root, set(needed)), len(root.shape) - 1
     whole = identity(root.shape)
     totals = [v for v in reach.reads if v in found and get(v.node.op).kind == "reduce"]
-    return bool(totals) and not reach.piecewise and all(
-        reach.reads[v] == {whole} for v in totals) and (
-            written_cost(root, MAX_COST, axis) < MAX_COST)
+    if not totals or reach.piecewise or any(reach.reads[v] != {whole} for v in totals):
+        return False
+    cost = written_cost(root, MAX_COST, axis)
+    rows = int(typical(math.prod(root.shape[:-1]))) if any(map(_has_warps_for_rows, totals)) else 1
+    return cost < MAX_COST and rows * cost <= MAX_ALONE
+
+
+def _has_warps_for_rows(totals: Value) -> bool:
+    """Whether the loop over the summed axis is the innermost, which the threads of a warp share:
+    only one of them computes of the totals."""
+    node = totals.node
+    return bool(node.attrs["axes"] == (len(node.inputs[0].shape) - 2,))
 
 
 def totals_of(root: Value, reach: Cone) -> int:

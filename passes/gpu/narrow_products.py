@@ -116,7 +116,7 @@ def _tried(
 
 def _graph_us(graph: Graph, products: Sequence[Node], chosen: Collection[str]) -> float:
     """Of a graph's kernels and products of matrices, those that are chosen as sums."""
-    inside = sum(sizes_of(n).kernel_us for n in products if n.name in chosen)
+    inside = sum(sizes_of(n).beside_memory_us for n in products if n.name in chosen)
     return inside + sum(map(_node_us, fuse(_lowered(graph, chosen)).nodes))
 
 

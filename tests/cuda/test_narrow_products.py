@@ -209,6 +209,13 @@ def test_what_is_around_is_in_the_kernel(
     assert len(asked) == count and not any("cublas" in a for a in asked)
 
 
+def test_one_thread_of_a_warp_does_not_compute_for_many_rows(cupy: FakeCupy) -> None:
+    """A kernel of its own has a thread for each number."""
+    x, w = numbers(100_000, 64, dtype="f4"), numbers(64, 2, dtype="f4")
+    asked, _ = launches(cupy, lambda x, w: np.tanh(x @ w) + 1, x, w, rtol=1e-4)
+    assert len(asked) == 2 and not any("cublas" in a for a in asked)
+
+
 @pytest.mark.parametrize("shapes", [
     ((64, 64), (64, 64)), ((100_000, 128), (128, 16)), ((64, 20_000), (20_000, 16)),
     ((3, 64, 8), (8, 5)),

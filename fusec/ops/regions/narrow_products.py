@@ -22,13 +22,15 @@ MAX_COLUMNS = 16  # totals that a thread keeps
 MAX_SUMMED = 16  # products of an element that are written out
 LAUNCH_US, LIBRARY_US = 1.0, 3.4
 BYTES_PER_US, LIBRARY_BYTES_PER_US, FLOPS_PER_US = 4.1e6, 3.3e6, 33e6
-# Warp instructions a microsecond of a multiprocessor, and how many of these there are.
-RATE, MULTIPROCESSORS = 4 * 1980.0, 132
-# A product is a load, and a multiplication and an addition that the GPU does two at a time, of a
-# column; the matrix's element is one more.  A total is joined in five steps of a shuffle, an
-# addition and a counter.
-OF_PRODUCT, OF_ELEMENT, OF_TOTAL = 2.5, 2.0, 15.0
-ROWS_OF_A_BLOCK, COLUMNS_OF_A_BLOCK, POINTS_OF_A_BLOCK, ROWS_OF_A_PART = 8, 32, 256, 512
+# Cycles a microsecond of a multiprocessor, and how many of these there are.
+RATE, MULTIPROCESSORS = 1980.0, 132
+# Cycles of a warp: a column's product is a load, the same for all threads, a multiplication and an
+# addition; an element of the matrix is a load, of a row for each thread (each of these in a sector
+# of its own) or of neighbours.  A product that is written out reads both its factors.  A total is
+# joined with those of the other groups of threads, or, of a vector, by the threads of a warp.
+OF_PRODUCT, OF_ROW, OF_NEIGHBOURS, OF_BOTH, OF_TOTAL, OF_WARP = 1.0, 8.0, 1.0, 4.0, 2.0, 4.0
+GROUPS, ROWS_OF_A_BLOCK, WARPS_OF_A_BLOCK, ROWS_OF_A_PART = 16, 32, 8, 512
+ROUND_US = 0.35  # until what a group of threads asks for at once, of four rows, is there
 
 
 @dataclass(frozen=True)
@@ -57,23 +59,36 @@ class ProductSizes:
     @property
     def kernel_us(self) -> float:
         """As sums in a kernel, beside its launch and its memory."""
-        words = max(1, self.dtype.itemsize // 4) * (2 if self.dtype.kind == "c" else 1)
+        words = max(1, self.dtype.itemsize // 4)
+        products = self.rows * self.summed / 32
         if self.columns > MAX_COLUMNS:
-            points = self.rows * self.columns
-            blocks, warps = points / POINTS_OF_A_BLOCK, points / 32
-            return warps * self.summed * OF_PRODUCT * words / _rate(blocks)
-        instructions = (OF_PRODUCT * self.columns + OF_ELEMENT) * words
-        warps = self.rows * self.summed / 32
-        if self.is_turned:
-            parts = max(1, self.summed // ROWS_OF_A_PART)
-            return warps * instructions / _rate(self.rows / COLUMNS_OF_A_BLOCK * parts)
-        joined = self.rows * self.columns * OF_TOTAL * words
-        return (warps * instructions + joined) / _rate(self.rows / ROWS_OF_A_BLOCK)
+            cycles, blocks = products * self.columns * OF_BOTH * words, self.rows * (
+                self.columns / 32 / WARPS_OF_A_BLOCK)
+        elif self.columns == 1 and not self.is_turned:
+            cycles = products * 2 * OF_NEIGHBOURS * words + self.rows * OF_WARP * words
+            blocks = self.rows / WARPS_OF_A_BLOCK
+        else:
+            return self._columns_us(products, words)
+        return cycles / _rate(blocks)
+
+    def _columns_us(self, products: float, words: int) -> float:
+        """As totals of columns side by side."""
+        element = OF_NEIGHBOURS * words if self.is_turned else OF_ROW
+        parts = max(1, self.summed // ROWS_OF_A_PART) if self.is_turned else 1
+        blocks = math.ceil(self.rows / ROWS_OF_A_BLOCK) * parts
+        joined = blocks * GROUPS * self.columns * OF_TOTAL * words
+        cycles = products * (OF_PRODUCT * words * self.columns + element) + joined
+        return max(cycles / _rate(blocks), self.summed / parts / (4 * GROUPS) * ROUND_US)
 
     @property
     def alone_us(self) -> float:
         """As a kernel of its own."""
-        return LAUNCH_US + max(self.kernel_us, self.nbytes / BYTES_PER_US)
+        return LAUNCH_US + self.nbytes / BYTES_PER_US + self.beside_memory_us
+
+    @property
+    def beside_memory_us(self) -> float:
+        """How much longer a kernel takes with its sums than its memory does."""
+        return max(0.0, self.kernel_us - self.nbytes / BYTES_PER_US)
 
 
 def _rate(blocks: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 
 import numpy as np
 
@@ -104,8 +104,13 @@ class ColumnKernel(RowKernel):
                                 valid=self.valid, is_along=False)
             self.run_stage(stage, place, lambda r, value, at: accumulate(
                 em, accs[r.number], value, at.linear, ""))
-        self.join_groups([*accs.values()])
+        self.join_groups([*accs.values()], self.is_read_by_rows(stage))
         self.finish([*accs.values()])
+
+    def is_read_by_rows(self, stage: Stage) -> bool:
+        """Whether later stages of the rows, which all groups do, may read its results."""
+        stages = self.form.nest.stages
+        return any(later.inner for later in stages[stages.index(stage) + 1:])
 
     def rows(self, loop: int) -> tuple[str, str, str]:
         """The first row of this thread, the end, and the step."""
@@ -118,15 +123,16 @@ class ColumnKernel(RowKernel):
 
     # -- joining groups
 
-    def join_groups(self, accs: list[CudaAccumulator]) -> None:
+    def join_groups(self, accs: list[CudaAccumulator], for_all: bool) -> None:
+        """The groups' results; where they are not ``for_all`` groups, for the first alone."""
         em = self.em
         if not accs or not may_share_rows(self.form):
             return
         with em.block("if (blockDim.y > 1)"):
             for some in _that_fit(accs):
-                self._join_at_once(some)
+                self._join_at_once(some, for_all)
 
-    def _join_at_once(self, accs: list[CudaAccumulator]) -> None:
+    def _join_at_once(self, accs: list[CudaAccumulator], for_all: bool) -> None:
         em, names = self.em, self._declare_arrays(accs)
         em.line("__syncthreads();")
         for acc in accs:
@@ -134,13 +140,18 @@ class ColumnKernel(RowKernel):
                 em.line(f"shared_store(&{names[name]}[threadIdx.y * {COLUMNS} + threadIdx.x], "
                         f"{in_memory(CudaValue(name, dtype))});")
         em.line("__syncthreads();")
-        for acc in accs:
-            for name, dtype in acc.variables:
-                em.line(f"{name} = {_read(names[name], '0', dtype)};")
-            with em.block("for (int g = 1; g < int(blockDim.y); ++g)"):
-                others = [em.named(type_name(dtype), _read(names[name], "g", dtype), "other")
-                          for name, dtype in acc.variables]
-                join(em, acc, *others)
+        with nullcontext() if for_all else em.block("if (threadIdx.y == 0)"):
+            for acc in accs:
+                self._join_others(acc, names)
+
+    def _join_others(self, acc: CudaAccumulator, names: dict[str, str]) -> None:
+        em = self.em
+        for name, dtype in acc.variables:
+            em.line(f"{name} = {_read(names[name], '0', dtype)};")
+        with em.block("for (int g = 1; g < int(blockDim.y); ++g)"):
+            others = [em.named(type_name(dtype), _read(names[name], "g", dtype), "other")
+                      for name, dtype in acc.variables]
+            join(em, acc, *others)
 
     def _declare_arrays(self, accs: list[CudaAccumulator]) -> dict[str, str]:
         """Shared memory for a value of each thread."""
