@@ -69,16 +69,13 @@ def shared_factors(graph: Graph) -> Iterator[Value]:
 
 
 def narrow_axes(
-    graph: Graph, needed: Collection[Value], reductions: Iterable[Value],
-    unrolled: Mapping[Value, int],
+    needed: Collection[Value], reductions: Iterable[Value], unrolled: Mapping[Value, int]
 ) -> dict[Value, int]:
     """The short last axis, of the iteration domain, of roots that belong to such sums: these
     themselves, results of their totals, and sums over the rows of values with such an axis."""
     found = dict(unrolled)
-    roots = sorted({*needed, *reductions}, key=lambda v: v.node.id)
-    for root in roots if any(runs_cuda(n.device) for n in graph.nodes) else ():
-        if root in found or not runs_cuda(root.node.device):
-            continue
+    roots = [v for v in {*needed, *reductions} if runs_cuda(v.node.device) and v not in found]
+    for root in sorted(roots, key=lambda v: v.node.id):
         kind = get(root.node.op).kind
         if kind == "reduce" and (is_narrow_sum(root.node) or _sums_rows(root, found)):
             found[root] = len(root.node.inputs[0].shape) - 1

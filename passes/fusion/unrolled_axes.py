@@ -22,7 +22,7 @@ def unrolled_axes(graph: Graph, required: set[Value]) -> dict[Value, int]:
     reductions = {n.out() for n in graph.nodes if get(n.op).kind == "reduce"}
     unrolled = {root: axis for root in needed | reductions
                 if (axis := _short_axis(root)) is not None and _shares_work(root, axis, needed)}
-    return narrow_axes(graph, needed, reductions, unrolled)
+    return narrow_axes(needed, reductions, unrolled)
 
 
 def _short_axis(root: Value) -> int | None:
