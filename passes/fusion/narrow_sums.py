@@ -64,7 +64,7 @@ def shared_factors(graph: Graph) -> Iterator[Value]:
         for factor in product.node.inputs:
             base = view_base(factor)
             if not (of_sum and _lacks(factor, len(product.shape) - 1)) and cone_cost(
-                    base, (), SHARED_COST + 1) > SHARED_COST:
+                    base, set(), SHARED_COST + 1) > SHARED_COST:
                 yield base
 
 
