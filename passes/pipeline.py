@@ -17,7 +17,7 @@ from fusec.core.records import dataclass, replace
 from fusec.errors import FusecError, InternalError
 from fusec.ir import Graph, Node
 from fusec.ir.text.compare import UNCHANGED, graph_diff
-from fusec.ir.text.text import print_attr, print_graph
+from fusec.ir.text.text import print_graph
 from fusec.ops.graphs.verify import VerificationError, verify
 from fusec.ops.graphs.verify_pass import verify_pass
 
@@ -34,9 +34,12 @@ from .cse import cse
 from .estimates import mark_estimates
 from .fusion.fusion import fuse
 from .fusion.kernel_checks import kernel_checks
+from .gpu.folded_totals import folded_totals
+from .gpu.narrow_products import kernel_products, narrow_products
 from .options import PassOptions
 from .placement.reshaped_views import copy_all_reshaped_views
 from .prune import prune
+from .rewrite_counts import count_rewrites
 from .rules.complex_calls import complex_calls
 from .rules.constant_folding import constant_folding
 from .rules.decompose import decompose
@@ -99,7 +102,10 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
     """
     fusion = [Pass("fusion", fuse)] if options.fuse else []
     placed = [] if options.constrain is None else [
-        Pass("device_constraints", options.constrain, places=True)]
+        Pass("kernel_products", kernel_products),
+        Pass("device_constraints", options.constrain, places=True),
+        Pass("folded_totals", folded_totals),
+        Pass("narrow_products", narrow_products)]
     inner: list[BodyPasses] = []
     return [
         *simplification(options),
@@ -339,39 +345,6 @@ def _verify_after(item: Pass, before: Graph, after: Graph) -> None:
 
 def _pass_error(item: Pass, graph: Graph, what: str) -> PassError:
     return PassError(f"the pass {item.name!r} {what}\nits input was:\n{print_graph(graph)}")
-
-
-def count_rewrites(before: Graph, after: Graph) -> int:
-    """How many nodes of ``before`` a pass removed, replaced or changed.
-
-    A node that merely reads the replacement of another node is not counted.
-    """
-    if after is before:
-        return 0
-    by_name = {node.name: node for node in after.nodes}
-    return sum(
-        1 for node in before.nodes
-        if node.name not in by_name or (by_name[node.name] is not node and _differs(node, by_name))
-    )
-
-
-def _differs(old: Node, by_name: dict[str, Node]) -> bool:
-    new = by_name[old.name]
-    if old.op != new.op or len(old.inputs) != len(new.inputs) or not _same_attrs(old, new):
-        return True
-    pairs = zip(old.inputs, new.inputs, strict=True)
-    return any(a.name != b.name and a.node.name in by_name for a, b in pairs)
-
-
-def _same_attrs(old: Node, new: Node) -> bool:
-    return old.attrs.keys() == new.attrs.keys() and all(
-        _same_attr(v, new.attrs[k]) for k, v in old.attrs.items())
-
-
-def _same_attr(a: Any, b: Any) -> bool:
-    if a is b or isinstance(a, Graph):  # passes return the graph itself when they are idle
-        return a is b
-    return print_attr(a, locs=False) == print_attr(b, locs=False)
 
 
 def splittable(graph: Graph, options: PassOptions) -> Graph:

@@ -25,7 +25,7 @@ from .kernels.launch_plan import Layout, Slot, reciprocal
 from .kernels.ordered_stores import way_of
 from .kernels.partitioned_stores import is_partitioned
 from .kernels.reductions.column_parts import parts_of
-from .kernels.reductions.full_reductions import chunks_of
+from .kernels.reductions.full_reductions import chunks_of, is_for_one_block
 from .kernels.reductions.long_scans import is_long_scan
 from .kernels.reductions.rows import are_aligned, has_parts_of_warps, is_on_chip
 from .kernels.shared_sums import places_of
@@ -73,7 +73,7 @@ def code_key(form: CudaForm) -> tuple:
     whether neighbours lie at aligned addresses; of constants those of a form with many."""
     loops = form.loops
     return (form.index, is_on_chip(loops), tiles_of(loops), chunks_of(loops) > 1,
-            parts_of(loops) > 1, _is_aligned(loops),
+            parts_of(loops) > 1, is_for_one_block(loops), _is_aligned(loops),
             constants_of_code(loops), is_partitioned(loops), has_parts_of_warps(loops),
             is_long_scan(loops), are_lanes_apart(loops),
             loops.nest.sequential and (way_of(loops), places_of(loops)), structure_key(loops))

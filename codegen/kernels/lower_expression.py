@@ -129,7 +129,7 @@ class ExpressionLowering:
         if value in self.body.inputs:
             return self._loaded(value, index, args)
         if value in self.numbers:
-            return self._reduced(value)
+            return self._reduced(value, index[-1].start if value in self.body.unrolled else 0)
         if node.op == "Const" and value.dtype.kind == "c":
             return complex_constant(self.constants, value.dtype, node.attrs["value"])
         if node.op == "Const":

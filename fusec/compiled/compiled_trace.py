@@ -14,6 +14,7 @@ from fusec.errors import user_error
 from fusec.ir import Graph
 from fusec.ir.lazy_values import lazy
 from fusec.ir.sizes.symbolic_numbers import text_of_number
+from fusec.passes.gpu.narrow_products import product_lines
 from fusec.passes.pipeline import PassRecord
 from fusec.runtime.executor import Executable
 from fusec.state.variable import Variable
@@ -178,6 +179,7 @@ class CompiledTrace(Viewed):
             boundaries=[b for k in self.kernels for b in k.boundaries],
             externs=self.externs,
             control=self.control,
+            products=self._product_lines(),
             devices=self._device_lines(),
             broadcasts=self.broadcasts,
             variables=self.variable_records(),
@@ -195,6 +197,12 @@ class CompiledTrace(Viewed):
         calls: Any = importlib.import_module("fusec.runtime.resident.gpu_calls")
         call: GpuCall = calls.gpu_call(self.build.call_plan, self.executable.spec)
         return call
+
+    def _product_lines(self) -> list[str]:
+        before = {p.name: p.before for p in self.passes}
+        if "narrow_products" not in before:
+            return []
+        return product_lines(before["kernel_products"], before["narrow_products"])
 
     def _device_lines(self) -> list[str]:
         lines = [] if self.build.placed is None else self.build.placed.lines()

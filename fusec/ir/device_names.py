@@ -15,6 +15,7 @@ JOB, TASK = "localhost", 0
 _LONGEST = 200  # letters of a name
 LOSSY = "bfloat16"  # what a constraint says of values that may lose bits on their way
 _ALIASES = {"CUDA": "GPU"}  # as other libraries call it
+_OF_CUDA = ("GPU", "CUDAHOST")  # types of devices that run CUDA's kernels
 _PARTS = (
     r"(?:/job:(?P<job>[A-Za-z][\w-]*|\*))?"
     r"(?:/(?:replica:0/)?task:(?P<task>\d+|\*))?"
@@ -84,6 +85,14 @@ class DeviceName:
     def short(self) -> str:
         """``CPU:1``, for tables."""
         return f"{self.type or '*'}:{'*' if self.index is None else self.index}"
+
+
+@cache
+def runs_cuda(constraint: str) -> bool:
+    """Whether nodes with this constraint (see `fusec.passes.placement.constraints`) are for a
+    device that runs CUDA's kernels, and no other."""
+    name = constraint.partition("~")[0].partition("@")[0]
+    return bool(name) and DeviceName.parse(name).type in _OF_CUDA
 
 
 @cache

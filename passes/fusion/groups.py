@@ -15,6 +15,7 @@ from typing import Any
 
 from fusec.core.records import dataclass, field
 from fusec.ir import Graph, Node, Value
+from fusec.ir.device_names import runs_cuda
 from fusec.ir.sizes.dims import is_static
 from fusec.ir.sizes.symbolic_sizes import text_of_shape
 from fusec.ops import get
@@ -25,6 +26,7 @@ from fusec.ops.rows.picking import PICKS
 
 from .kernel_work import MAX_ENTANGLED_WORK, MAX_EXCHANGED, MAX_WORK, work_of
 from .known_cones import KnownCones
+from .narrow_sums import MAX_TOTALS, is_a_total, totals_of
 
 MAX_OPERANDS = 48  # more pointers than this in one loop spill registers
 MAX_RESULTS = 48  # the same for arrays that the graph gives back: LLVM takes their square
@@ -258,6 +260,9 @@ def _refusal(
         return f"it gives back {MAX_RESULTS} arrays"
     if unit.work + unit.work_added(root, reach) > _most_work(unit, reach):
         return "one kernel of both computes so much that it compiles and runs slower than two"
+    if totals_of(root, reach) and totals_of(root, reach) + sum(
+            map(totals_of, unit.roots, unit.cones)) > MAX_TOTALS:
+        return f"a thread would keep more than {MAX_TOTALS} totals"
     return None if unit not in deps else _exchange_refusal(unit, root, reach)
 
 
@@ -290,7 +295,7 @@ def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str
             return "a scan and a reduction take a row's elements in different orders"
         if _mixes_sums(unit, root):
             return "float32 and float64 sums keep their own order of addition"
-        if unit.axes is None and any(v.shape != unit.domain for v in unit.roots):
+        if unit.axes is None and any(_computed_over(unit, v) != unit.domain for v in unit.roots):
             return "the group's loops do not match the reduction"
         splits = unit.piecewise or reach.piecewise
         return "piecewise operands split the domain" if splits and not (
@@ -304,6 +309,11 @@ def _shape_refusal(unit: Unit, root: Value, reach: Cone, deps: set[Unit]) -> str
     if any("in_parts" in v.node.attrs for v in unit.roots):
         return "a sum in parts is complete after the last of them"
     return "piecewise operands split the domain" if reach.piecewise else None
+
+
+def _computed_over(unit: Unit, root: Value) -> tuple[Any, ...]:
+    """The points at which a root without axes is computed; on a GPU without those of its parts."""
+    return unit.producers[root].domain if runs_cuda(unit.device) else root.shape
 
 
 def _may_be_split(unit: Unit) -> bool:
@@ -337,6 +347,9 @@ def _exchange_refusal(unit: Unit, root: Value, reach: Cone) -> str | None:
             if producer.unrolled is not None:
                 if reach.unrolled == producer.unrolled and not _is_reduction(value) and (
                         index in _parts(value, producer.unrolled)):
+                    continue
+                if _is_reduction(value) and reach.unrolled is not None and not is_full and (
+                        runs_cuda(unit.device) and is_a_total(value, index)):
                     continue
                 return f"{value.name} is computed part by part"
             if root.node.op == "Scatter" and value in root.node.inputs[1:]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fusec.ir import Graph, Node, Value
+from fusec.ir.device_names import runs_cuda
 from fusec.ir.uses import use_counts
 from fusec.ops import get
 from fusec.ops.regions.cones import (
@@ -33,6 +34,8 @@ from fusec.ops.regions.index_maps import (
     without_loop,
 )
 
+from .narrow_sums import shared_factors
+
 # A store and a load of 8 bytes through memory take about as long as this many vectorised additions
 # (2 ns against 0.08 ns); in cache it is a tenth of that, so the figure leans towards recomputing.
 RECOMPUTE_LIMIT = 24.0
@@ -48,7 +51,7 @@ Context = tuple[tuple[int, ...], IndexMap, bool, bool]
 def required_values(graph: Graph, tied: set[Value]) -> set[Value]:
     """Values that must be in memory: results, updates, operands of library calls and reshapes, and
     `tied_values`."""
-    needed = tied.union(graph.roots)
+    needed = tied.union(graph.roots, shared_factors(graph))
     for node in graph.nodes:
         if is_boundary(node) and get(node.op).kind not in ("reduce", "scan"):
             needed.update(view_base(v, tied) for v in node.inputs)
@@ -123,14 +126,21 @@ def materialised_values(
             continue
         value = node.out()
         uses = contexts.get(value, set())
-        if value not in stored and (_is_worth_storing(value, uses, stored) or (
-                has_registers and _is_number_of_its_own(value, uses, stored))):
+        if value not in stored and not _is_a_row_number(node) and (
+                _is_worth_storing(value, uses, stored) or (
+                    has_registers and _is_number_of_its_own(value, uses, stored))):
             stored.add(value)
         if value in stored:
             _start(value, contexts, unrolled, reduction=False)
         else:
             _propagate(node, uses, contexts)
     return _without_cheap(graph, stored, required, contexts)
+
+
+def _is_a_row_number(node: Node) -> bool:
+    """Whether, on a GPU, it shows a number of each row to columns: rather the number is stored, in
+    whose kernel other numbers of rows are."""
+    return node.op == "ExpandDims" and node.inputs[0].node.op == "Fold" and runs_cuda(node.device)
 
 
 def _without_cheap(

@@ -13,14 +13,16 @@ from fusec.ops.regions.cones import cone, cone_cost, is_always_stored, written_c
 
 from ..rules.short_axes import MAX_COST, MAX_SHORT
 from .materialise import BROADCAST_LIMIT
+from .narrow_sums import narrow_axes
 
 
 def unrolled_axes(graph: Graph, required: set[Value]) -> dict[Value, int]:
     """The short axis, of the iteration domain, of each root that is better computed in parts."""
     needed = required | {n.out() for n in graph.nodes if is_always_stored(n)}
     reductions = {n.out() for n in graph.nodes if get(n.op).kind == "reduce"}
-    return {root: axis for root in needed | reductions
-            if (axis := _short_axis(root)) is not None and _shares_work(root, axis, needed)}
+    unrolled = {root: axis for root in needed | reductions
+                if (axis := _short_axis(root)) is not None and _shares_work(root, axis, needed)}
+    return narrow_axes(needed, reductions, unrolled)
 
 
 def _short_axis(root: Value) -> int | None:

@@ -16,12 +16,14 @@ from fake_cupy import FakeCupy, as_gpu
 import fusec
 from fusec.codegen.cuda.products import cublas
 from fusec.codegen.cuda.products.matrix_product import Laid, matrix_product
+from fusec.passes.gpu import narrow_products
 
 RNG = np.random.default_rng(0)
 
 
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCupy]:
+    monkeypatch.setattr(narrow_products, "forced", "library")  # small as they are here
     with as_gpu(monkeypatch) as fake:
         fake.pool.keeps = True
         yield fake

@@ -14,17 +14,21 @@ from fusec.dispatch.jit import Function
 from fusec.ir import Graph, Node
 from fusec.ops import get
 from fusec.ops.regions.small_products import is_opened
+from fusec.passes.fusion.narrow_sums import is_short_product
 
 
 def has_own_order(graph: Graph, is_inside: bool = False) -> bool:
     """Whether anything in the graph adds up, or multiplies, floats along an axis; inside of
-    branches and loops small products of matrices do, which a device has as sums there."""
+    branches and loops small products of matrices do, which a device has as sums there.  Outside of
+    them it has narrow products as sums; those that are written out add up in another order than
+    the CPU's library."""
     return any(_node_has(node, is_inside) for node in graph.nodes)
 
 
 def _node_has(node: Node, is_inside: bool) -> bool:
     inner = [value for value in node.attrs.values() if isinstance(value, Graph)]
-    adds = node.op in ("Sum", "Prod", "Scan") or (is_inside and is_opened(node))
+    adds = node.op in ("Sum", "Prod", "Scan") or (is_inside and is_opened(node)) or (
+        is_short_product(node))
     return (adds and node.out().dtype.kind in "fc") or any(
         has_own_order(graph, is_inside or get(node.op).is_control)
         for graph in (*inner, *node.graphs))

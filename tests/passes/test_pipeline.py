@@ -11,7 +11,8 @@ from fusec.ir import Graph, Node, TensorType
 from fusec.ir.text.parse import parse_graph
 from fusec.passes import pipeline as module
 from fusec.passes.options import PassOptions
-from fusec.passes.pipeline import Pass, PassError, PassRecord, Repeat, count_rewrites, run_pipeline
+from fusec.passes.pipeline import Pass, PassError, PassRecord, Repeat, run_pipeline
+from fusec.passes.rewrite_counts import count_rewrites
 
 TEXT = """graph main(x: f64[3], y: f64[3]) {
   %one = Const {value=f64(1.0)} : f64

@@ -22,10 +22,12 @@ from .reductions.column_parts import part_kernels, parts_of
 from .reductions.columns import ColumnKernel
 from .reductions.full_reductions import (
     FinishKernel,
+    OneBlockKernel,
     PartialKernel,
     RowFinishKernel,
     RowPartialKernel,
     chunks_of,
+    is_for_one_block,
 )
 from .reductions.long_scans import ClearKernel, LongScanKernel, is_long_scan
 from .reductions.rows import RowKernel
@@ -81,6 +83,8 @@ def _kinds(form: LoopForm) -> Sequence[Callable[[LoopForm, str, str], KernelWrit
         return RowPartialKernel, RowFinishKernel
     if parts_of(form) > 1:
         return part_kernels(form)
+    if is_for_one_block(form):
+        return (OneBlockKernel,)
     return (TileKernel,) if tiles_of(form) is not None else _MODES[form.mode]
 
 

@@ -109,7 +109,7 @@ class LaneNest(ColumnKernel):
     def rows(self, loop: int) -> tuple[str, str, str]:
         return "0", self.extent(loop), "1"
 
-    def join_groups(self, accs: list[CudaAccumulator]) -> None:
+    def join_groups(self, accs: list[CudaAccumulator], for_all: bool) -> None:
         pass
 
     def _scratch_at(self, number: int, dtype: np.dtype, place: ThreadPoint) -> str:

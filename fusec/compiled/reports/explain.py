@@ -103,6 +103,7 @@ class Explanation(Shown):
     devices: Sequence[str] = ()
     broadcasts: Sequence[SilentBroadcast] = ()
     variables: Sequence[VariableRecord] = ()
+    products: Sequence[str] = ()
 
     def __str__(self) -> str:
         return explain_text(self)
@@ -134,6 +135,7 @@ def _sections(parts: Explanation) -> list[str]:
         _section("kernels", _kernels(parts.kernels, bool(parts.control))),
         _section("not fused", _boundaries(parts.boundaries)),
         _section("library calls", [_extern(e) for e in parts.externs]),
+        _section("narrow products on a GPU", parts.products),
         _section("branches and loops", [line for c in parts.control for line in _control(c)]),
         _section("broadcasts that make larger arrays", map(str, parts.broadcasts)),
         _section("Variables", table(parts.variables)),

@@ -119,6 +119,9 @@ class ColumnPartKernel(ColumnKernel):
             f"{first} + {each}", "end")
         return f"{first} + {index}(threadIdx.y)", end, f"{index}(blockDim.y)"
 
+    def is_read_by_rows(self, stage: Stage) -> bool:
+        return False  # the launch of the next stage reads partial results
+
     # -- partial results
 
     def _partial(self, part: str, reduction: Reduction, half: int) -> str:
@@ -158,7 +161,7 @@ class ColumnPartKernel(ColumnKernel):
             with em.block(each), em.block(f"if (p + k * blockDim.y < {parts})"):
                 for acc, names in zip(accs, others, strict=True):
                     join(em, acc, *(f"{name}[k]" for name in names))
-        self.join_groups(accs)
+        self.join_groups(accs, for_all=not self.is_last)
         for acc in accs:
             self.reduced[acc.reduction.number] = acc.result(em)
 

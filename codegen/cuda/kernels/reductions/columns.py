@@ -7,8 +7,9 @@ them: row r of the first reduced loop goes to group ``r % groups``, and groups a
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 
 import numpy as np
 
@@ -103,8 +104,13 @@ class ColumnKernel(RowKernel):
                                 valid=self.valid, is_along=False)
             self.run_stage(stage, place, lambda r, value, at: accumulate(
                 em, accs[r.number], value, at.linear, ""))
-        self.join_groups([*accs.values()])
+        self.join_groups([*accs.values()], self.is_read_by_rows(stage))
         self.finish([*accs.values()])
+
+    def is_read_by_rows(self, stage: Stage) -> bool:
+        """Whether later stages of the rows, which all groups do, may read its results."""
+        stages = self.form.nest.stages
+        return any(later.inner for later in stages[stages.index(stage) + 1:])
 
     def rows(self, loop: int) -> tuple[str, str, str]:
         """The first row of this thread, the end, and the step."""
@@ -117,25 +123,35 @@ class ColumnKernel(RowKernel):
 
     # -- joining groups
 
-    def join_groups(self, accs: list[CudaAccumulator]) -> None:
+    def join_groups(self, accs: list[CudaAccumulator], for_all: bool) -> None:
+        """The groups' results; where they are not ``for_all`` groups, for the first alone."""
         em = self.em
         if not accs or not may_share_rows(self.form):
             return
         with em.block("if (blockDim.y > 1)"):
-            names = self._declare_arrays(accs)
-            em.line("__syncthreads();")
+            for some in _that_fit(accs):
+                self._join_at_once(some, for_all)
+
+    def _join_at_once(self, accs: list[CudaAccumulator], for_all: bool) -> None:
+        em, names = self.em, self._declare_arrays(accs)
+        em.line("__syncthreads();")
+        for acc in accs:
+            for name, dtype in acc.variables:
+                em.line(f"shared_store(&{names[name]}[threadIdx.y * {COLUMNS} + threadIdx.x], "
+                        f"{in_memory(CudaValue(name, dtype))});")
+        em.line("__syncthreads();")
+        with nullcontext() if for_all else em.block("if (threadIdx.y == 0)"):
             for acc in accs:
-                for name, dtype in acc.variables:
-                    em.line(f"shared_store(&{names[name]}[threadIdx.y * {COLUMNS} + threadIdx.x], "
-                            f"{in_memory(CudaValue(name, dtype))});")
-            em.line("__syncthreads();")
-            for acc in accs:
-                for name, dtype in acc.variables:
-                    em.line(f"{name} = {_read(names[name], '0', dtype)};")
-                with em.block("for (int g = 1; g < int(blockDim.y); ++g)"):
-                    others = [em.named(type_name(dtype), _read(names[name], "g", dtype), "other")
-                              for name, dtype in acc.variables]
-                    join(em, acc, *others)
+                self._join_others(acc, names)
+
+    def _join_others(self, acc: CudaAccumulator, names: dict[str, str]) -> None:
+        em = self.em
+        for name, dtype in acc.variables:
+            em.line(f"{name} = {_read(names[name], '0', dtype)};")
+        with em.block("for (int g = 1; g < int(blockDim.y); ++g)"):
+            others = [em.named(type_name(dtype), _read(names[name], "g", dtype), "other")
+                      for name, dtype in acc.variables]
+            join(em, acc, *others)
 
     def _declare_arrays(self, accs: list[CudaAccumulator]) -> dict[str, str]:
         """Shared memory for a value of each thread."""
@@ -204,7 +220,7 @@ def rows_at_once(stage: Stage) -> int:
 def may_share_rows(form: LoopForm) -> bool:
     """Whether groups of threads may share a column's rows, whatever the sizes."""
     nest = form.nest
-    return not nest.scratch and not nest.has_scans and _shared_bytes(form) <= ON_CHIP_BYTES
+    return not nest.scratch and not nest.has_scans
 
 
 def groups_of(form: LoopForm) -> Size:
@@ -216,10 +232,27 @@ def groups_of(form: LoopForm) -> Size:
     return either(has_32, MAX_GROUPS, either(has_8, 4, 1))
 
 
-def _shared_bytes(form: LoopForm) -> int:
-    """Shared memory for a value of each thread, in the stage that needs most."""
-    return max((sum(2 * 8 if is_indexed(r) else r.value.dtype.itemsize for r in s.reductions)
-                for s in form.nest.stages), default=0) * COLUMNS * MAX_GROUPS
+def _that_fit(accs: list[CudaAccumulator]) -> Iterator[list[CudaAccumulator]]:
+    """The accumulators in as few parts as shared memory has room for; each part's arrays lie where
+    those of the part before lay, if they are of one type."""
+    whole = sum((_bytes_of(acc) for acc in accs), Counter[str]())
+    room = ON_CHIP_BYTES if whole.total() <= ON_CHIP_BYTES else ON_CHIP_BYTES // len(whole)
+    some, used = list[CudaAccumulator](), Counter[str]()
+    for acc in accs:
+        if some and max((used + _bytes_of(acc)).values()) > room:
+            yield some
+            some, used = [], Counter()
+        some.append(acc)
+        used += _bytes_of(acc)
+    yield some
+
+
+def _bytes_of(acc: CudaAccumulator) -> Counter[str]:
+    """What a value of each thread takes, by type."""
+    taken = Counter[str]()
+    for _, dtype in acc.variables:
+        taken[memory_type(dtype)] += COLUMNS * MAX_GROUPS * dtype.itemsize
+    return taken
 
 
 def _read(array: str, group: str, dtype: np.dtype) -> str:

@@ -1,7 +1,7 @@
 """Reductions in two launches: blocks leave partial results, then a block joins these.
 
 For full reductions, and for a few long rows, each of which several blocks share.  Pieces and order
-follow from the sizes alone.
+follow from the sizes alone.  One block alone needs no second launch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ....kernels.specialise import LoopForm
 from ...scalars.emitter import BOOL, memory_type, type_name
 from ..elementwise_kernels import grid_start, packs_of
 from ..launch_plan import Geometry, Layout, blocks_for, most
-from ..nest_kernel import KernelWriter, ThreadPoint
+from ..nest_kernel import KernelWriter, ThreadPoint, pack_lanes
 from .accumulators import CudaAccumulator, TeamReduction, accumulate, declare, join
 
 PACKS_OF_A_THREAD = 8
@@ -85,6 +85,34 @@ class PartialKernel(_Partials):
                           partials=most(partials, 1))
 
         return layout
+
+
+class OneBlockKernel(PartialKernel):
+    """A full reduction that one block does, later stages included."""
+
+    def body(self) -> None:
+        em, stage = self.em, self.inner_stage()
+        team = TeamReduction(em, self.head)
+        accs = {r.number: declare(em, r) for r in stage.reductions}
+        with self.own_packs() as place:
+            self.run_stage(stage, place, lambda r, value, at: accumulate(
+                em, accs[r.number], value, at.linear, at.valid))
+        team.join_all(list(accs.values()))
+        self.reduced = {number: acc.result(em) for number, acc in accs.items()}
+        whole = ThreadPoint({}, [self.pointer(n) for n in range(len(self.form.operands))])
+        for later in self.form.nest.stages:
+            if not later.inner:
+                self.run_stage(later, whole, only="threadIdx.x == 0")
+        self.shared_bytes = team.bytes
+
+    def geometry(self) -> Geometry:
+        return lambda form: Layout(1, (self.max_threads, 1), packs_of(form, self.lanes))
+
+
+def is_for_one_block(form: LoopForm) -> bool:
+    """Whether one block does a full reduction, for these sizes."""
+    return form.mode == "flat" and form.is_static and packs_of(form, pack_lanes(form)) <= (
+        KernelWriter.max_threads * PACKS_OF_A_THREAD)
 
 
 class FinishKernel(_Partials):

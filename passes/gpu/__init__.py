@@ -1,0 +1,1 @@
+"""Passes of what runs on a GPU."""
