@@ -10,6 +10,7 @@ import numpy as np
 from fusec.core.records import dataclass, replace
 from fusec.errors import unsupported, user_error
 from fusec.ir import Graph, Loc, Value
+from fusec.ir.device_names import JOB, DeviceName
 from fusec.ops import Builder, Namer
 from fusec.ops.calls.checks import has_effects
 from fusec.ops.graphs.evaluate import evaluate
@@ -69,6 +70,7 @@ def plan_of_call(
     """
     graph: Graph = traced.graph.made
     check_pure(traced, graph, "in a call with arrays in blocks", loc=loc)
+    _check_devices(graph)
     graph, numbers = with_views(graph, traced, loc)
     first = len(graph.inputs) - len(traced.captured)
     graph = with_counters(graph, constants_of(traced, first))
@@ -186,6 +188,18 @@ def check_pure(
             raise unsupported(
                 f"a size that only the run knows ({node.types[0]}) {where}",
                 loc=node.loc, cure="keep the size with np.where, or compute that part outside")
+
+
+def _check_devices(graph: Graph) -> None:
+    """Raise ``UnsupportedError`` for a device other than a CPU of whoever runs the tasks."""
+    for node in graph.nodes:
+        name = DeviceName.parse(node.device)
+        if name.type not in (None, "CPU") or name.index or name.job not in (None, JOB):
+            raise unsupported(
+                f"a scope of {node.device} in a call with arrays in blocks", loc=node.loc,
+                cure="leave it out: Dask's scheduler says where blocks are computed, on CPUs")
+        for inner in node.graphs:
+            _check_devices(inner)
 
 
 def chunks_of(array: Any, path: str) -> Sequence[Sequence[int] | None]:

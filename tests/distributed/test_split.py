@@ -196,6 +196,11 @@ def written(x: Any) -> Any:
     return x
 
 
+def placed(x: Any) -> Any:
+    with fusec.device("/device:CPU:1"):
+        return x * 2
+
+
 def drawn(x: Any) -> Any:
     return x + np.random.normal(size=90)
 
@@ -301,3 +306,9 @@ def test_axes_without_elements() -> None:
     with np.errstate(all="ignore"):
         assert np.isnan(fusec.jit(lambda x: x.var(axis=(0, 1)))(
             da.from_array(np.zeros((4, 0)), chunks=((2, 2), (0,)))).compute(scheduler="sync"))
+
+
+def test_scopes_are_refused() -> None:
+    with fusec.config.override(logical_cpu_devices=2), pytest.raises(
+            fusec.UnsupportedError, match="a scope of /device:CPU:1(.|\n)*Dask's scheduler"):
+        fusec.jit(placed)(da.from_array(V, chunks=10))
