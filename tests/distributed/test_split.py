@@ -310,5 +310,5 @@ def test_axes_without_elements() -> None:
 
 def test_scopes_are_refused() -> None:
     with fusec.config.override(logical_cpu_devices=2), pytest.raises(
-            fusec.UnsupportedError, match="a scope of /device:CPU:1(.|\n)*Dask's scheduler"):
+            fusec.UnsupportedError, match=r"a scope of /device:CPU:1(.|\n)*Dask's scheduler"):
         fusec.jit(placed)(da.from_array(V, chunks=10))
