@@ -53,6 +53,17 @@ class PartialKernel(_Partials):
     """Every thread goes over packs of the whole domain; a block joins its threads' results."""
 
     def body(self) -> None:
+        em = self.em
+        accs = self.totals()
+        with em.block("if (threadIdx.x == 0)"):
+            for acc in accs:
+                for half, (name, dtype) in enumerate(acc.variables):
+                    text = f"u8({name})" if dtype == BOOL else name
+                    em.line(f"store<{memory_type(dtype)}>("
+                            f"{self.partial('blockIdx.x', acc.reduction, half)}, {text});")
+
+    def totals(self) -> list[CudaAccumulator]:
+        """The results of all threads of the block."""
         em, stage = self.em, self.inner_stage()
         team = TeamReduction(em, self.head)
         accs = {r.number: declare(em, r) for r in stage.reductions}
@@ -60,13 +71,8 @@ class PartialKernel(_Partials):
             self.run_stage(stage, place, lambda r, value, at: accumulate(
                 em, accs[r.number], value, at.linear, at.valid))
         team.join_all(list(accs.values()))
-        with em.block("if (threadIdx.x == 0)"):
-            for acc in accs.values():
-                for half, (name, dtype) in enumerate(acc.variables):
-                    text = f"u8({name})" if dtype == BOOL else name
-                    em.line(f"store<{memory_type(dtype)}>("
-                            f"{self.partial('blockIdx.x', acc.reduction, half)}, {text});")
         self.shared_bytes = team.bytes
+        return list(accs.values())
 
     @contextmanager
     def own_packs(self) -> Iterator[ThreadPoint]:
@@ -91,19 +97,11 @@ class OneBlockKernel(PartialKernel):
     """A full reduction that one block does, later stages included."""
 
     def body(self) -> None:
-        em, stage = self.em, self.inner_stage()
-        team = TeamReduction(em, self.head)
-        accs = {r.number: declare(em, r) for r in stage.reductions}
-        with self.own_packs() as place:
-            self.run_stage(stage, place, lambda r, value, at: accumulate(
-                em, accs[r.number], value, at.linear, at.valid))
-        team.join_all(list(accs.values()))
-        self.reduced = {number: acc.result(em) for number, acc in accs.items()}
+        self.reduced = {acc.reduction.number: acc.result(self.em) for acc in self.totals()}
         whole = ThreadPoint({}, [self.pointer(n) for n in range(len(self.form.operands))])
         for later in self.form.nest.stages:
             if not later.inner:
                 self.run_stage(later, whole, only="threadIdx.x == 0")
-        self.shared_bytes = team.bytes
 
     def geometry(self) -> Geometry:
         return lambda form: Layout(1, (self.max_threads, 1), packs_of(form, self.lanes))
