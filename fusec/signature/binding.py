@@ -72,7 +72,8 @@ class Binder:
         leaves, treespec = flattened(tree)
         if not foreign_arguments.may_be_among(leaves):
             return None
-        paths, _ = leaf_paths(self.signature, treespec)
+        paths, static = leaf_paths(self.signature, treespec)
+        foreign_arguments.check_static(leaves, paths, static)
         made: Any = treespec.unflatten(foreign_arguments.taken(leaves, paths))
         return made
 

@@ -84,6 +84,16 @@ def taken_flat(args: Sequence[Any], names: Sequence[str]) -> list[Any] | None:
     return views
 
 
+def check_static(
+    leaves: Sequence[Any], paths: Sequence[str], is_static: Sequence[bool]
+) -> None:
+    """Raise ``TypeError`` for a sparse array among static arguments."""
+    for leaf, path, static in zip(leaves, paths, is_static, strict=True):
+        if static and is_sparse_class(type(leaf)):
+            raise _refusal(leaf, path, "and static", "leave it out of static=: the arrays that it "
+                           "consists of are read at each call")
+
+
 def taken(leaves: Sequence[Any], paths: Sequence[str]) -> list[Any]:
     """The leaves with views of NumPy for foreign arrays; those on a CUDA device stay.
 

@@ -329,3 +329,11 @@ def dropped(x: Any) -> Any:
 def test_objects_of_frompyfunc_are_refused(program: Any, cure: str) -> None:
     with pytest.raises(fusec.UnsupportedError, match=cure):
         fusec.jit(lambda x: program(x))(np.ones(3))
+
+
+def test_a_sparse_array_is_not_static() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    f = fusec.jit(lambda A, x: A @ x, static="A")
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"csr_array and static(.|\n)*leave it out of static="):
+            f(sparse.csr_array(np.eye(3)), np.ones(3))
