@@ -104,7 +104,7 @@ class Dispatcher:
     def _taken(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Bound arguments with views of NumPy for arrays of other libraries; None without any."""
         signature = self._binder.signature
-        if not kwargs and len(args) == self._arity:
+        if not kwargs and len(args) == self._arity and not signature.static:
             views = foreign_arguments.taken_flat(args, signature.order)
             if views is not None:
                 return tuple(views), {}
