@@ -91,8 +91,18 @@ class DeviceName:
 def runs_cuda(constraint: str) -> bool:
     """Whether nodes with this constraint (see `fusec.passes.placement.constraints`) are for a
     device that runs CUDA's kernels, and no other."""
+    return _type_in(constraint) in _OF_CUDA
+
+
+@cache
+def emulates_cuda(constraint: str) -> bool:
+    """Whether that device runs them on this machine's CPU."""
+    return _type_in(constraint) == _OF_CUDA[1]
+
+
+def _type_in(constraint: str) -> str | None:
     name = constraint.partition("~")[0].partition("@")[0]
-    return bool(name) and DeviceName.parse(name).type in _OF_CUDA
+    return DeviceName.parse(name).type if name else None
 
 
 @cache

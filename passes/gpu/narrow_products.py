@@ -15,13 +15,12 @@ from typing import Literal
 
 from fusec.core.records import dataclass
 from fusec.ir import Graph, Node
-from fusec.ir.device_names import runs_cuda
+from fusec.ir.device_names import emulates_cuda, runs_cuda
 from fusec.ir.sizes.bindings import typical
 from fusec.ops.regions.narrow_products import (
     BYTES_PER_US,
     LAUNCH_US,
     has_library,
-    is_emulated,
     is_narrow,
     may_pay,
     sizes_of,
@@ -76,7 +75,7 @@ def without_library(graph: Graph) -> list[Node]:
     if "MatMul" not in graph.ops or forced == "library":
         return []
     return [n for n in graph.nodes if is_narrow(n) and not has_library(n) and (
-        may_pay(n) or not is_emulated(n))]
+        may_pay(n) or not emulates_cuda(n.device))]
 
 
 def narrow_products(graph: Graph) -> Graph:

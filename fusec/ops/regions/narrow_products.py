@@ -14,7 +14,7 @@ import numpy as np
 
 from fusec.core.records import dataclass
 from fusec.ir import Node
-from fusec.ir.device_names import runs_cuda
+from fusec.ir.device_names import emulates_cuda, runs_cuda
 from fusec.ir.sizes.bindings import typical
 from fusec.ir.sizes.dims import is_static
 
@@ -136,10 +136,5 @@ def has_library(node: Node) -> bool:
     """Whether the device has a library for the product: the emulated one has none, and a GPU's
     takes floats of 32 and 64 bits and complex numbers of known sizes."""
     types = (*(v.type for v in node.inputs), *node.types)
-    return not is_emulated(node) and all(
+    return not emulates_cuda(node.device) and all(
         t.is_static and t.dtype.kind in "fc" and t.dtype.itemsize > 2 for t in types)
-
-
-def is_emulated(node: Node) -> bool:
-    """Whether it is for the device that runs a GPU's kernels on the CPU."""
-    return "CUDAHOST" in node.device.upper()
