@@ -102,8 +102,8 @@ def trace_arguments(hooks: TracingHooks, where: Where, fn: Any, args: Args, kwar
     trace = hooks.trace
     if kwargs and isinstance(kwargs.get("out"), Variable):
         return into(hooks, where, fn, args, kwargs)
-    if fn is type and len(args) == 1 and isinstance(args[0], Variable):
-        return type(args[0])
+    if (fn is type or fn is isinstance) and args and isinstance(args[0], Variable):
+        return fn(*args)
     hooks.effects.check_call(fn, args, hooks.loc)
     if fn is range and trace.active:
         args = special_methods.as_index(hooks, args)
