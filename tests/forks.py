@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ def ends_well(work: Callable[[], object]) -> int:
             code = 0 if work() else 1
         except BaseException:
             traceback.print_exc()
+            sys.stderr.flush()
         finally:
             os._exit(code)
     return child
