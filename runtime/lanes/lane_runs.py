@@ -25,9 +25,10 @@ from ..plan.control_flow import NativeBlocks, NativeRun
 from ..plan.sub_programs import Memory, Planner, results_for
 from .lane_threads import Job, run_job
 
-FIRST = 16  # lanes whose time is measured
+FIRST = 16  # lanes that are measured first
 GROWTH = 4
-SHORT_NS = 200_000  # a loop of less is left to the thread that calls it
+MEASURED_NS = 20_000  # how long lanes run before the rest is divided
+SHORT_NS = 400_000  # a loop of less is left to the thread that calls it: others wake up late
 RANGE_NS = 1_000_000  # of the lanes that a thread takes at once
 VECTORS_NS = 4_000_000  # where lanes run in vectors, which are not full at a range's end
 
@@ -71,18 +72,18 @@ class LanesOfCall:
         """All lanes; the first lane of the first range in which one raised."""
         if not self.of.program.is_divisible:
             return own.failed_at(begin, end)
-        count, spent, start = FIRST, 0, time.perf_counter_ns()
-        done = begin
+        count, done, lane_ns = FIRST, begin, 0.0
+        begun = start = time.perf_counter_ns()
         while done < end:
             stop = min(done + count, end)
             if own.failed_at(done, stop) is not None:
                 return done
-            done, spent = stop, time.perf_counter_ns() - start
-            if spent > SHORT_NS:
+            now = time.perf_counter_ns()
+            lane_ns, done, start = (now - start) / (stop - done), stop, now
+            if now - begun > MEASURED_NS:
                 break
             count *= GROWTH
         workers = threads.get_num_threads() - 1
-        lane_ns = spent / max(done - begin, 1)
         if not workers or (end - done) * lane_ns < SHORT_NS:
             return own.failed_at(done, end) if done < end else None
         least = self.of.program.together

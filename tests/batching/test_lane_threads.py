@@ -26,6 +26,7 @@ def many_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ranges of few lanes, and more threads than cores: all of it happens in short loops too."""
     monkeypatch.setattr(lane_runs, "FIRST", 3)
     monkeypatch.setattr(lane_runs, "SHORT_NS", 0)
+    monkeypatch.setattr(lane_runs, "MEASURED_NS", 0)
     monkeypatch.setattr(lane_runs, "RANGE_NS", 2000)
     with fusec.config.override(num_threads=4):
         yield
