@@ -10,18 +10,22 @@ import numpy as np
 from fusec.core.display.amounts import count_text
 from fusec.dispatch.function import Function
 from fusec.errors import user_error
+from fusec.ir import Value
 from fusec.ir.sizes.dims import symbols_of
+from fusec.ir.walks import nodes_behind
+from fusec.ops import registry
 from fusec.ops.derivatives import Term, full
-from fusec.trace.values.array import TracedArray
+from fusec.trace.values.array import TracedArray, from_value
 from fusec.trace.values.trace import Trace
 
 from .api import Argnums, P, grad, jvp, numbers_of
 from .lanes.axes import AxisLeaf
 from .lanes.calls import LaneCall
-from .one_hot import rows
+from .one_hot import on_diagonal, rows
 from .point import DerivativePoint, as_result, call_at, directions, result_leaves
 from .transformed_functions import check_callable, check_sequences, transformed
 
+LEAST_DIAGONAL = 64  # elements; of fewer the rows are no more work
 MOST_IN_LANES = 1 << 23  # elements of an array of all directions; more are done one by one
 
 
@@ -95,9 +99,33 @@ def _forward(point: DerivativePoint, inputs: Sequence[Any], leaves: Sequence[Tra
             pushed = point.pushed(given, [y.value for y in leaves])
             return [as_result(trace, y, t) for y, t in zip(leaves, pushed, strict=True)]
 
-        found = _rows(trace, derivative, x, leaves)
+        if _is_diagonal(point.variables[number].value, [y.value for y in leaves]):
+            found = [_called(trace, on_diagonal, d) for d in derivative(np.ones(x.shape, x.dtype))]
+        else:
+            found = _rows(trace, derivative, x, leaves)
         columns.append([_moved(array, x, y) for array, y in zip(found, leaves, strict=True)])
     return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _is_diagonal(variable: Value, results: Sequence[Value]) -> bool:
+    """Whether an element of a result follows from that element of the variable alone, so that one
+    direction tells all; of vectors, unless they are short."""
+    shape, reached = variable.type.shape, {variable}
+    if len(shape) != 1 or shape[0] < LEAST_DIAGONAL:
+        return False
+    for node in nodes_behind(results, lambda v: v == variable):
+        if reached.isdisjoint(node.inputs):
+            continue
+        if registry.get(node.op).kind != "elementwise" or node.types[0].shape != shape:
+            return False
+        reached.update(node.outputs)
+    return reached.issuperset(results)
+
+
+def _called(trace: Trace, function: Callable[..., Any], *args: Any) -> Any:
+    """The result of a function of plain Python, converted as programs are."""
+    assert trace.hooks is not None
+    return trace.hooks.call(trace.hooks.where, function, *args)
 
 
 def _back(point: DerivativePoint, inputs: Sequence[Any], leaves: Sequence[TracedArray]) -> Table:
@@ -116,17 +144,25 @@ def _back(point: DerivativePoint, inputs: Sequence[Any], leaves: Sequence[Traced
 
 def _rows(trace: Trace, derivative: Any, like: Any, results: Sequence[Any]) -> list[Any]:
     """The derivative in each direction: in lanes, unless these take much memory."""
-    assert trace.hooks is not None
     if like.size * max(like.size, *(result.size for result in results)) <= MOST_IN_LANES:
-        unit = np.eye(like.size, dtype=like.dtype).reshape((like.size, *like.shape))
+        unit = _units(trace, like)
         leaf = AxisLeaf("direction", unit, 0, is_unit=len(like.shape) == 1)
         lanes = LaneCall(trace, "jacobian", [leaf], None)
         found, _ = lanes.run(lambda inside: derivative(inside[0]))
         return [lanes.result(x, 0, "the derivative") for x in found]
     sizes = [(result.shape, result.dtype) for result in results]
-    rows_of: list[Any] = trace.hooks.call(
-        trace.hooks.where, rows, derivative, like.shape, like.dtype, sizes)
+    rows_of: list[Any] = _called(trace, rows, derivative, like.shape, like.dtype, sizes)
     return rows_of
+
+
+def _units(trace: Trace, like: Any) -> TracedArray:
+    """All unit vectors, as operations: kernels compute an element where they would read it."""
+    builder = trace.builder
+    place = builder.emit("Iota", size=like.size, dtype=np.dtype(np.int32))
+    row, column = (builder.emit("ExpandDims", place, axes=(axis,)) for axis in (1, 0))
+    one, zero = (builder.const(like.dtype.type(x)) for x in (1, 0))
+    units = builder.emit("Where", builder.emit("Equal", row, column), one, zero)
+    return from_value(trace, units).reshape((like.size, *like.shape))
 
 
 def _moved(array: Any, x: Any, y: Any) -> Any:

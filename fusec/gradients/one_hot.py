@@ -32,3 +32,11 @@ def rows(
         for array, part in zip(found, parts, strict=True):
             array[i] = part
     return found
+
+
+def on_diagonal(values: Any) -> Any:
+    """The square matrix with these values on its diagonal."""
+    size = values.shape[0]
+    matrix = np.zeros((size, size), values.dtype)
+    matrix[np.arange(size), np.arange(size)] = values
+    return matrix

@@ -142,3 +142,48 @@ def test_products_of_unit_vectors_with_each_other_and_with_numbers() -> None:
 def test_another_mode_is_refused() -> None:
     with pytest.raises(ValueError, match="mode is none of its modes"):
         fusec.jacobian(np.sin, mode="fwd")  # type: ignore[arg-type]
+
+
+def curved(x: Any, w: Any) -> Any:
+    return np.sin(x) * x ** 2 + np.where(x > 0, w * x, 0.5), x - np.cos(w)
+
+
+def shifted(x: Any, w: Any) -> Any:
+    return np.sin(x) + x[::-1], x * w
+
+
+def scaled(x: Any, w: Any) -> Any:
+    return x * x.sum(), w * x[0]
+
+
+def in_a_matrix(x: Any, w: Any) -> Any:
+    return np.exp(x)[:, None] * w, x + w
+
+
+@pytest.mark.parametrize(("f", "scatters"), [
+    (curved, True), (shifted, False), (scaled, False), (in_a_matrix, False)])
+@pytest.mark.parametrize("n", [64, 100])
+def test_elementwise_functions_have_diagonals(f: Any, scatters: bool, n: int) -> None:
+    rng = np.random.default_rng(3)
+    x, w, h = rng.normal(size=n), rng.normal(size=n), 1e-6
+    jacobian = fusec.jit(fusec.jacobian(f, 0, "forward"))
+    wanted = [np.moveaxis([(a - b) / (2 * h) for a, b in zip(
+        column_of(f, x, w, h, k), column_of(f, x, w, -h, k), strict=True)], 0, -1)
+        for k in range(2)]
+    for one, other in zip(jacobian(x, w), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
+    assert ("Scatter" in jacobian.concrete(x, w).graph.ops) == scatters
+
+
+def column_of(f: Any, x: Any, w: Any, h: float, result: int) -> list[Any]:
+    """A result where each element in turn is ``h`` further."""
+    return [f(x + h * unit, w)[result] for unit in np.eye(len(x))]
+
+
+def test_of_a_diagonal_again() -> None:
+    x = np.linspace(-1, 1, 80)
+    hessian = fusec.jit(fusec.hessian(lambda x: (x ** 4).sum()))
+    np.testing.assert_allclose(hessian(x), np.diag(12 * x ** 2), rtol=1e-12)
+    lanes = fusec.jit(fusec.vmap(fusec.jacobian(np.sin)))
+    many = np.stack([x, 2 * x])
+    np.testing.assert_allclose(lanes(many), [np.diag(np.cos(row)) for row in many], rtol=1e-12)
