@@ -85,12 +85,13 @@ class Dispatcher:
             return labels.labelled_call(self.compiler, self._answer, args, kwargs)
         if blocks.may_be_there() and _hold_blocks(args, kwargs):
             return self.split(args, kwargs).result()
-        taken = self._taken(args, kwargs)
+        given, taken = args, self._taken(args, kwargs)
         if taken is not None:
             args, kwargs = taken
             result = self._answer_taken(args, kwargs)
             if result is not MISS:
                 return result
+            self._check_static(given)
         if self._eager is not None:
             return self._eager.call(
                 self._target.python_function, args, kwargs, self.compiler.flatten,
@@ -104,7 +105,7 @@ class Dispatcher:
     def _taken(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Bound arguments with views of NumPy for arrays of other libraries; None without any."""
         signature = self._binder.signature
-        if not kwargs and len(args) == self._arity and not signature.static:
+        if not kwargs and len(args) == self._arity:
             views = foreign_arguments.taken_flat(args, signature.order)
             if views is not None:
                 return tuple(views), {}
@@ -116,6 +117,13 @@ class Dispatcher:
         except TypeError:  # the usual way raises it better
             return None
         return self._binder.taken(*bound)
+
+    def _check_static(self, args: tuple) -> None:
+        """The binder's check, for arguments that were taken without it."""
+        signature = self._binder.signature
+        if signature.static and len(args) == self._arity:
+            foreign_arguments.check_static(
+                args, signature.order, [*map(signature.is_static, signature.order)])
 
     def _answer_taken(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """A recent plan's answer for such arguments; MISS where none."""

@@ -16,8 +16,8 @@ from fusec.ir.sizes.bindings import typical
 from fusec.ops import get
 from fusec.ops.regions.cones import Cone, cone, cone_cost, view_base, written_cost
 from fusec.ops.regions.index_maps import AxisIndex, IndexMap, identity
+from fusec.ops.regions.narrow_products import MAX_COLUMNS
 
-MAX_COLUMNS = 16
 # Of an operand that threads compute again for themselves: more is stored.
 SHARED_COST = 4.0
 MAX_COST = 1600.0  # of what is written out for a row

@@ -12,10 +12,9 @@ from fusec.ir import Graph, Node
 from fusec.ir.device_names import runs_cuda
 from fusec.ir.walks import depth_first
 from fusec.ops import get
+from fusec.ops.regions.narrow_products import MAX_COLUMNS
 
 from ..rewrite import Replacement, Rewriter, rewrite
-
-MAX_COLUMNS = 16
 
 
 def folded_totals(graph: Graph) -> Graph:
