@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 SUBJECT = "_fusec_subject_"
@@ -12,7 +15,7 @@ class Matches(ast.NodeTransformer):
     """Rewrites every ``match`` whose patterns are values, ``_``, classes of which no attribute is
     asked, or alternatives of these.
 
-    Patterns that unpack the subject stay as they are.
+    Patterns that unpack the subject stay, but for the classes in them.
     """
 
     def __init__(self) -> None:
@@ -21,6 +24,10 @@ class Matches(ast.NodeTransformer):
     def visit_Match(self, node: ast.Match) -> Any:
         self.generic_visit(node)
         if not all(_is_of_values(case.pattern) for case in node.cases):
+            node.cases = [each for case in node.cases for each in _without_alternatives(case)]
+            for case in node.cases:
+                self.count += 1
+                _ClassesAsked(f"{SUBJECT}{self.count}_").change(case)
             return node
         self.count += 1
         name = f"{SUBJECT}{self.count}"
@@ -73,3 +80,79 @@ def _pattern_test(name: str, pattern: ast.pattern) -> ast.expr | None:
 def _comparison(name: str, op: ast.cmpop, value: ast.expr, like: ast.pattern) -> ast.expr:
     subject = ast.copy_location(ast.Name(name, ast.Load()), like)
     return ast.copy_location(ast.Compare(subject, [op], [value]), like)
+
+
+class _ClassesAsked(ast.NodeTransformer):
+    """Patterns that unpack, whose classes the guard asks for: ``case (C(), y)`` is
+    ``case (a, b) if isinstance(a, C) and [y := b]``.
+
+    Python's own ``match`` does not know what stands for a number from an array, and a class such as
+    ``Iterable`` looks for methods.  Names are bound where all of it matches.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.tests: list[ast.expr] = []
+        self.names: dict[str, str] = {}  # what Python's match binds, by the program's name
+
+    def change(self, case: ast.match_case) -> None:
+        if not _asks_classes(case.pattern):
+            return
+        case.pattern = self.visit(case.pattern)
+        binds = [ast.NamedExpr(ast.Name(name, ast.Store()), ast.Name(bound, ast.Load()))
+                 for name, bound in self.names.items()]
+        bound = [ast.List(list[ast.expr](binds), ast.Load())] if binds else []
+        guard = [] if case.guard is None else [case.guard]
+        every = [*self.tests, *bound, *guard]
+        case.guard = every[0] if len(every) == 1 else ast.BoolOp(ast.And(), every)
+        for node in ast.walk(case.guard):
+            if isinstance(node, ast.expr) and not hasattr(node, "lineno"):
+                ast.copy_location(node, case.pattern)
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.MatchOr | ast.MatchClass) and _is_of_values(node):
+            return self._captured(node) if _asks_classes(node) else node
+        return super().visit(node)
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> ast.MatchAs:
+        self.generic_visit(node)
+        node.name = self._renamed(node.name)
+        return node
+
+    def visit_MatchStar(self, node: ast.MatchStar) -> ast.MatchStar:
+        node.name = self._renamed(node.name)
+        return node
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> ast.MatchMapping:
+        self.generic_visit(node)
+        node.rest = self._renamed(node.rest)
+        return node
+
+    def _captured(self, node: ast.pattern) -> ast.MatchAs:
+        name = f"{self.prefix}{len(self.tests)}"
+        self.tests.append(_pattern_test(name, node) or ast.Constant(True))
+        return ast.copy_location(ast.MatchAs(None, name), node)
+
+    def _renamed(self, name: str | None) -> str | None:
+        if name is None:
+            return None
+        return self.names.setdefault(name, f"{self.prefix}{name}")
+
+
+def _without_alternatives(case: ast.match_case) -> Iterator[ast.match_case]:
+    """A case for each of the alternatives that unpack and ask for classes, in their order."""
+    found = next((node for node in ast.walk(case.pattern) if isinstance(node, ast.MatchOr)
+                  and not _is_of_values(node) and _asks_classes(node)), None)
+    for alternative in found.patterns if found is not None else ():
+        chosen = copy.deepcopy(case, {id(found): copy.deepcopy(alternative)})
+        yield from _without_alternatives(chosen)
+    if found is None:
+        yield case
+
+
+def _asks_classes(pattern: ast.pattern) -> bool:
+    """Whether the pattern has a class of which nothing is asked and that is not of ``builtins``."""
+    return any(
+        isinstance(node, ast.MatchClass) and not node.patterns and not node.kwd_patterns and not (
+            isinstance(node.cls, ast.Name) and node.cls.id in vars(builtins))
+        for node in ast.walk(pattern))

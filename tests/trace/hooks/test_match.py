@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -106,8 +106,43 @@ def objects(x: Any) -> Any:
             return q
 
 
+def classes_inside(x: Any) -> Any:
+    s = 0.0
+    for item in (x, x[0], float(x[0]), int(x[1]), (x[0], 2), {"k": x[0], "j": 1}, Pair(x[1])):
+        match item:
+            case Iterable() as y, *rest if len(rest) == 1:
+                s = s + 1.0
+            case {"k": Iterable() | None, **rest}:
+                s = s + 10.0
+            case {"k": Hashable() as y, **rest}:
+                s = s + 100.0 + y + len(rest)
+            case Pair(a=Iterable()):
+                s = s + 1000.0
+            case Pair(a=y):
+                s = s + 10_000.0 + y
+            case Iterable() as y:
+                s = s + 100_000.0 + y.sum() if isinstance(y, np.ndarray) else s - 1.0
+            case _:
+                s = s + 1_000_000.0
+    return s
+
+
+def names_bound(x: Any) -> Any:
+    """A name is bound where all of its pattern matches."""
+    y = rest = 7
+    match (x[0], 1, 2):
+        case [Iterable() as y, *rest]:
+            y = 0
+        case [Hashable() | None, 2, *rest]:
+            y = 1
+        case (Iterable(), 1, 2) | (None, Iterable(), 2):
+            y = 2
+    return x * y + rest
+
+
 @pytest.mark.parametrize("program", [
-    returned, in_a_loop, leaves_a_loop, known, shapes, booleans, classes, objects])
+    classes_inside, names_bound, returned, in_a_loop, leaves_a_loop, known, shapes, booleans,
+    classes, objects])
 def test_as_python_matches(program: Any) -> None:
     jitted = fusec.jit(program)
     long = np.random.default_rng(0).integers(-9, 9, 100).astype(float)
