@@ -42,6 +42,7 @@ from .prune import prune
 from .rewrite_counts import count_rewrites
 from .rules.complex_calls import complex_calls
 from .rules.constant_folding import constant_folding
+from .rules.contracted_axes import contracted_axes
 from .rules.decompose import decompose
 from .rules.element_kernels import element_kernels
 from .rules.fma import form_fmas
@@ -91,7 +92,8 @@ CLEAN_UP = Repeat((
 ))
 
 SIZE_ORDER = Pass("size_order", size_order)
-CONTRACTING = frozenset(("powers", "repeated_calls", "fma", "estimates"))  # idle if fp="strict"
+# Idle if fp="strict".
+CONTRACTING = frozenset(("contracted_axes", "powers", "repeated_calls", "fma", "estimates"))
 
 
 def pipeline(options: PassOptions) -> list[Pass | Repeat]:
@@ -147,6 +149,7 @@ def before_contraction(options: PassOptions) -> list[Pass | Repeat]:
         *unchecked,
         CLEAN_UP,                                   # composites whole: mean(x) twice is one mean
         Pass("decompose", decompose),
+        Pass("contracted_axes", partial(contracted_axes, options=options)),
         Pass("outer_products", outer_products),
         CLEAN_UP,
         Pass("powers", partial(expand_powers, options=options)),

@@ -18,6 +18,7 @@ from tolerance import NEAR
 
 import fusec
 from fusec.codegen.cpu.compile import nests_made
+from fusec.ir.device_names import runs_cuda
 
 Point = namedtuple("Point", "x y")
 
@@ -308,9 +309,15 @@ PROGRAMS: list[tuple[Any, tuple[tuple[int, ...], ...]]] = [
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
 def test_new_shapes_compile_nothing(number: int) -> None:
+    """On a GPU, none of kinds that were there: whether packs of a row are aligned."""
     f, shapes = PROGRAMS[number]
     function = fusec.jit(f)
     function(ordinary("f8", *shapes[0]))
+    if runs_cuda(function.traces[0].optimized_graph.nodes[-1].device):
+        for shape in shapes[1:]:
+            check(f, ordinary("f8", *shape), jitted=function, tolerance=NEAR, engines=False)
+        shapes = tuple((*rest, n + 64) for *rest, n in shapes)
+        function(ordinary("f8", *shapes[0]))
     known = nests_made()
     for shape in shapes[1:]:
         check(f, ordinary("f8", *shape), jitted=function, tolerance=NEAR, engines=False)

@@ -59,6 +59,7 @@ def test_an_integer_out_of_range(k: Any) -> None:
             fusec.jit(lambda a, mask: a[k, mask])(np.ones((3, 4, 5)), mask)
 
 
+@pytest.mark.one_device
 def test_no_python_in_the_loop() -> None:
     text = str(fusec.explain(fusec.jit(in_a_loop), np.ones((3, 4, 5)), np.ones((4, 5), bool), 0))
     assert "one native function" in text and "calls Python" not in text

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fusec.core.records import dataclass
-
+from ...calls import subscripts
 from ...calls.library import decode
+from ...calls.subscripts import Labels
 from ..arrays.indices import counter
 from ..calls import arguments, array, call
 from ..protocol import Cotangents, Site, Tangents, broadcast_to, declare, multilinear, sum_to
@@ -19,53 +19,10 @@ from ..terms import Term
 from .matrices import as_like
 from .products import conjugated
 
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """The labels of axes: of each operand, and of the result."""
-
-    operands: list[str]
-    result: str
-
 
 def labels_of(site: Site) -> tuple[Labels, list[Term]]:
-    """The labels of an einsum's operands, an ellipsis as labels of its own."""
-    given = [_decoded(form, site) for form in site.attrs["form"][1:]]
-    if isinstance(given[0], str):
-        text, terms = given[0].replace(" ", ""), given[1:]
-        left, arrow, right = text.partition("->")
-        operands = left.split(",")
-        result = right if arrow else None
-    else:
-        terms = [x for x in given if isinstance(x, Term)]
-        lists = [_text(x) for x in given if not isinstance(x, Term)]
-        operands, rest = lists[:len(terms)], lists[len(terms):]
-        result = rest[0] if rest else None
-    return _spelt(operands, result, terms), terms
-
-
-def _decoded(form: Any, site: Site) -> Any:
-    return decode(form, site.operands)
-
-
-def _text(axes: Sequence[Any]) -> str:
-    return "".join("..." if x is Ellipsis else _LETTERS[x] for x in axes)
-
-
-def _spelt(operands: list[str], result: str | None, terms: Sequence[Term]) -> Labels:
-    used = set("".join(operands)) | set(result or "")
-    free = [x for x in _LETTERS if x not in used]
-    lengths = [x.rank - len(o.replace("...", "")) if "..." in o else 0
-               for o, x in zip(operands, terms, strict=True)]
-    every = "".join(free[:max(lengths, default=0)])
-    spelt = [o.replace("...", every[len(every) - n:]) for o, n in zip(operands, lengths,
-                                                                     strict=True)]
-    if result is None:
-        named = "".join(operands).replace(".", "")
-        result = every + "".join(sorted(x for x in set(named) if named.count(x) == 1))
-    return Labels(spelt, result.replace("...", every))
+    given = [decode(form, site.operands) for form in site.attrs["form"][1:]]
+    return subscripts.labels_of(given, Term, lambda term: term.rank)
 
 
 def einsum(labels: Labels, terms: Sequence[Term]) -> Term:
@@ -145,12 +102,7 @@ def _dot_labels(site: Site) -> tuple[Labels, list[Term]]:
     a, b = given["a"], given["b"]
     if not isinstance(a, Term) or not isinstance(b, Term):
         site.refuse("an operand is a list: make it an array")
-    first, rest = _LETTERS[:a.rank], _LETTERS[a.rank:a.rank + b.rank]
-    if not a.rank or not b.rank:
-        return Labels([first, rest], first + rest), [a, b]
-    joined, at = first[-1], max(b.rank - 2, 0)
-    second = rest[:at] + joined + rest[at + 1:]
-    return Labels([first, second], first[:-1] + second[:at] + second[at + 1:]), [a, b]
+    return subscripts.labels_of_dot(a.rank, b.rank), [a, b]
 
 
 def _dot(site: Site, cotangents: Tangents) -> Cotangents:

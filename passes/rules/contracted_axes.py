@@ -1,0 +1,191 @@
+"""Contractions of `np.einsum` and `np.dot` are products of matrices, or sums of products.
+
+does:   Einsum, Dot -> MatMul of the operands' axes in the order that it wants, where both operands
+        have axes that stay and one that is summed; else Mul, and Sum over what the result lacks
+needs:  nothing
+leaves: operands with a diagonal, axes of length 1 that are spread along another one's label, labels
+        that one of several operands has and the result lacks; three operands and more without
+        ``optimize``, which NumPy multiplies at once; float16, integers and booleans
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fusec.ir import Graph, Node, Value
+from fusec.ir.sizes.bindings import typical
+from fusec.ir.sizes.dims import Size
+from fusec.ops.calls.library import decode
+from fusec.ops.calls.subscripts import Labels, labels_of, labels_of_dot
+
+from ..options import PassOptions
+from ..rewrite import Replacement, Rewriter, rewrite
+
+
+class _Term(NamedTuple):
+    """A value and a label for each of its axes."""
+
+    value: Value
+    labels: str
+
+
+def contracted_axes(graph: Graph, options: PassOptions) -> Graph:
+    """See the module docstring.  Sums get an order of their own, so not with ``fp="strict"``."""
+    if options.fp == "strict":
+        return graph
+    return rewrite(graph, _visit, ops=("Einsum", "Dot"))
+
+
+def _visit(node: Node, rewriter: Rewriter) -> Replacement:
+    named = {pair[1]: decode(pair[2], node.inputs) for pair in node.attrs["named"][1:]}
+    dtype = node.types[0].dtype
+    if len(node.types) > 1 or dtype.char not in "fdFD" or named.keys() - {"optimize"}:
+        return None
+    labels, values = _labels(node)
+    if not _is_plain(labels, values):
+        return None
+    terms = [_Term(_cast(rewriter, value, dtype), x)
+             for value, x in zip(values, labels.operands, strict=True)]
+    found = _contracted(rewriter, terms, labels.result, named.get("optimize", False))
+    if found is None:
+        return None
+    value = _turned(rewriter, found, labels.result)
+    is_view = node.id in rewriter.root_nodes and value.node.op != "MatMul"
+    return [rewriter.emit("Copy", value) if is_view else value]
+
+
+def _contracted(
+    rewriter: Rewriter, terms: Sequence[_Term], result: str, optimize: Any
+) -> _Term | None:
+    """Two terms at a time, in the order that was asked for; None: it is left to NumPy."""
+    left = list(terms)
+    for pair in _path(terms, result, optimize):
+        joined = [left[k] for k in pair]
+        left = [term for k, term in enumerate(left) if k not in pair]
+        elsewhere = result + "".join(term.labels for term in left)
+        found = _joined(rewriter, joined, elsewhere)
+        if found is None:
+            return None
+        left.append(found)
+    return left[0]
+
+
+def _path(terms: Sequence[_Term], result: str, optimize: Any) -> Sequence[tuple[int, ...]]:
+    """Of lengths that the run decides, typical ones choose."""
+    if len(terms) < 3:
+        return [tuple(range(len(terms)))]
+    shapes = [tuple(int(typical(n)) for n in term.value.shape) for term in terms]
+    like = [np.broadcast_to(np.float64(0), shape) for shape in shapes]
+    text = f"{','.join(term.labels for term in terms)}->{result}"
+    return np.einsum_path(text, *like, optimize=optimize)[0][1:]
+
+
+# ------------------------------------------------------------------------------------------ labels
+
+
+def _labels(node: Node) -> tuple[Labels, list[Any]]:
+    given = [decode(form, node.inputs) for form in node.attrs["form"][1:]]
+    if node.op == "Einsum":
+        return labels_of(given, Value, lambda value: value.type.rank)
+    ranks = [x.type.rank if isinstance(x, Value) else 0 for x in given]
+    return labels_of_dot(*ranks), given
+
+
+def _is_plain(labels: Labels, values: Sequence[Any]) -> bool:
+    """Whether each label stands for one length, which the run may decide, and at most once in each
+    operand."""
+    sizes: dict[str, Size] = {}
+    for value, own in zip(values, labels.operands, strict=True):
+        if not isinstance(value, Value) or len(set(own)) < len(own):
+            return False
+        if any(sizes.setdefault(x, n) != n for x, n in zip(own, value.shape, strict=True)):
+            return False
+    return True
+
+
+# ------------------------------------------------------------------------------------ contractions
+
+
+def _joined(rewriter: Rewriter, terms: Sequence[_Term], elsewhere: str) -> _Term | None:
+    """The product of one term or two, summed over what is nowhere else."""
+    if len(terms) == 1:
+        return _summed(rewriter, terms[0], elsewhere)
+    if len(terms) > 2 or any(x not in elsewhere for x in set(terms[0].labels) ^ set(
+            terms[1].labels)):
+        return None
+    a, b = terms
+    shared = [x for x in a.labels if x in b.labels]
+    summed = "".join(x for x in shared if x not in elsewhere)
+    batch = "".join(x for x in shared if x in elsewhere)
+    rows, columns = ("".join(x for x in term.labels if x not in shared) for term in terms)
+    if not summed or (batch and not (rows and columns)):
+        return _summed(rewriter, _multiplied(rewriter, a, b), elsewhere)
+    if batch and (a.labels[-1] in batch or b.labels[-1] in batch):
+        return None  # of matrices that lie so no library takes products without a copy
+    if rows and columns and elsewhere.index(columns[0]) < elsewhere.index(rows[0]):
+        a, b, rows, columns = b, a, columns, rows
+    return _matrix_product(rewriter, (a, b), batch, (rows, summed, columns))
+
+
+def _summed(rewriter: Rewriter, term: _Term, kept: str) -> _Term:
+    axes = tuple(k for k, x in enumerate(term.labels) if x not in kept)
+    if not axes:
+        return term
+    return _Term(rewriter.emit("Sum", term.value, axes=axes),
+                 "".join(x for x in term.labels if x in kept))
+
+
+def _multiplied(rewriter: Rewriter, a: _Term, b: _Term) -> _Term:
+    """Axes are in the order of the operand with more of them, that of its memory."""
+    longer, shorter = (a, b) if len(a.labels) >= len(b.labels) else (b, a)
+    every = "".join(x for x in shorter.labels if x not in longer.labels) + longer.labels
+    left, right = (_spread(rewriter, term, every) for term in (a, b))
+    return _Term(rewriter.emit("Mul", left, right), every)
+
+
+def _spread(rewriter: Rewriter, term: _Term, every: str) -> Value:
+    """The value with an axis for each label; of length 1 where it has none."""
+    value = _turned(rewriter, term, "".join(x for x in every if x in term.labels))
+    missing = tuple(k for k, x in enumerate(every) if x not in term.labels)
+    return rewriter.emit("ExpandDims", value, axes=missing) if missing else value
+
+
+def _matrix_product(
+    rewriter: Rewriter, terms: tuple[_Term, _Term], batch: str, groups: tuple[str, str, str]
+) -> _Term:
+    """``groups``: rows, the summed axes, and columns; each is one axis of the matrices."""
+    rows, summed, columns = groups
+    sizes = {x: n for term in terms for x, n in zip(term.labels, term.value.shape, strict=True)}
+    left = _grouped(rewriter, terms[0], [*batch, *filter(None, (rows, summed))], sizes)
+    right = _grouped(rewriter, terms[1], [*batch, *filter(None, (summed, columns))], sizes)
+    labels = batch + rows + columns
+    product = rewriter.emit("MatMul", left, right)
+    if max(len(rows), len(columns)) > 1:
+        product = rewriter.emit("Reshape", product, shape=tuple(sizes[x] for x in labels))
+    return _Term(product, labels)
+
+
+def _grouped(
+    rewriter: Rewriter, term: _Term, groups: Sequence[str], sizes: Mapping[str, Size]
+) -> Value:
+    """The value with one axis for each group of labels."""
+    value = _turned(rewriter, term, "".join(groups))
+    if all(len(group) == 1 for group in groups):
+        return value
+    return rewriter.emit("Reshape", value, shape=tuple(
+        math.prod(sizes[x] for x in group) for group in groups))
+
+
+def _turned(rewriter: Rewriter, term: _Term, labels: str) -> Value:
+    if labels == term.labels:
+        return term.value
+    perm = tuple(term.labels.index(x) for x in labels)
+    return rewriter.emit("Transpose", term.value, perm=perm)
+
+
+def _cast(rewriter: Rewriter, value: Value, dtype: np.dtype) -> Value:
+    return value if value.dtype == dtype else rewriter.emit("Cast", value, dtype=dtype)
