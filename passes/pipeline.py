@@ -34,6 +34,7 @@ from .cse import cse
 from .estimates import mark_estimates
 from .fusion.fusion import fuse
 from .fusion.kernel_checks import kernel_checks
+from .gpu.batched_products import batched_products
 from .gpu.folded_totals import folded_totals
 from .gpu.narrow_products import kernel_products, narrow_products
 from .options import PassOptions
@@ -107,7 +108,8 @@ def pipeline(options: PassOptions) -> list[Pass | Repeat]:
         Pass("kernel_products", kernel_products),
         Pass("device_constraints", options.constrain, places=True),
         Pass("folded_totals", folded_totals),
-        Pass("narrow_products", narrow_products)]
+        Pass("narrow_products", narrow_products),
+        Pass("batched_products", batched_products)]
     inner: list[BodyPasses] = []
     return [
         *simplification(options),

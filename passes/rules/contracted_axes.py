@@ -19,6 +19,7 @@ import numpy as np
 from fusec.ir import Graph, Node, Value
 from fusec.ir.sizes.bindings import typical
 from fusec.ir.sizes.dims import Size
+from fusec.ops import get
 from fusec.ops.calls.library import decode
 from fusec.ops.calls.subscripts import Labels, labels_of, labels_of_dot
 
@@ -54,8 +55,14 @@ def _visit(node: Node, rewriter: Rewriter) -> Replacement:
     if found is None:
         return None
     value = _turned(rewriter, found, labels.result)
-    is_view = node.id in rewriter.root_nodes and value.node.op != "MatMul"
-    return [rewriter.emit("Copy", value) if is_view else value]
+    is_copied = node.id in rewriter.root_nodes and _needs_copy(value)
+    return [rewriter.emit("Copy", value) if is_copied else value]
+
+
+def _needs_copy(result: Value) -> bool:
+    """Whether it is a view, or in NumPy's result may lie otherwise than products of stacks do."""
+    is_of_stacks = result.node.op == "MatMul" and result.type.rank > 3
+    return is_of_stacks or get(result.node.op).kind in ("view", "source")
 
 
 def _contracted(
