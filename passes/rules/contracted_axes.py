@@ -46,16 +46,17 @@ def _visit(node: Node, rewriter: Rewriter) -> Replacement:
     dtype = node.types[0].dtype
     if len(node.types) > 1 or dtype.char not in "fdFD" or named.keys() - {"optimize"}:
         return None
-    labels, values = _labels(node)
-    if not _is_plain(labels, values):
+    named_axes = _labels(node)
+    if named_axes is None or not _is_plain(*named_axes):
         return None
+    labels, values = named_axes
     terms = [_Term(_cast(rewriter, value, dtype), x)
              for value, x in zip(values, labels.operands, strict=True)]
     found = _contracted(rewriter, terms, labels.result, named.get("optimize", False))
     if found is None:
         return None
     value = _turned(rewriter, found, labels.result)
-    is_copied = node.id in rewriter.root_nodes and _needs_copy(value)
+    is_copied = rewriter.old.id in rewriter.root_nodes and _needs_copy(value)
     return [rewriter.emit("Copy", value) if is_copied else value]
 
 
@@ -94,20 +95,24 @@ def _path(terms: Sequence[_Term], result: str, optimize: Any) -> Sequence[tuple[
 # ------------------------------------------------------------------------------------------ labels
 
 
-def _labels(node: Node) -> tuple[Labels, list[Any]]:
+def _labels(node: Node) -> tuple[Labels, Sequence[Value]] | None:
+    """None where an operand is a number or a list of the program's text."""
     given = [decode(form, node.inputs) for form in node.attrs["form"][1:]]
-    if node.op == "Einsum":
-        return labels_of(given, Value, lambda value: value.type.rank)
-    ranks = [x.type.rank if isinstance(x, Value) else 0 for x in given]
-    return labels_of_dot(*ranks), given
+    if node.op == "Dot":
+        is_of_two = len(given) == 2 and all(isinstance(x, Value) for x in given)
+        return (labels_of_dot(*(x.type.rank for x in given)), given) if is_of_two else None
+    operands = given[1:] if isinstance(given[0], str) else given[:len(given) // 2 * 2:2]
+    if not all(isinstance(x, Value) for x in operands):
+        return None
+    return labels_of(given, Value, lambda value: value.type.rank)
 
 
-def _is_plain(labels: Labels, values: Sequence[Any]) -> bool:
+def _is_plain(labels: Labels, values: Sequence[Value]) -> bool:
     """Whether each label stands for one length, which the run may decide, and at most once in each
     operand."""
     sizes: dict[str, Size] = {}
     for value, own in zip(values, labels.operands, strict=True):
-        if not isinstance(value, Value) or len(set(own)) < len(own):
+        if len(set(own)) < len(own):
             return False
         if any(sizes.setdefault(x, n) != n for x, n in zip(own, value.shape, strict=True)):
             return False

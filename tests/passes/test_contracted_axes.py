@@ -100,6 +100,25 @@ def test_operands_of_two_dtypes_and_one_that_is_both() -> None:
         assert got.dtype == want.dtype
 
 
+def test_ways_to_write_it() -> None:
+    """Axes as lists, an ellipsis, spaces; numbers and lists of the program's text are NumPy's."""
+    x, y = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(4, 5))
+
+    def program(x: Any, y: Any) -> Any:
+        return (np.einsum(x, [0, 1, 2], y, [2, 3], [3, 0, 1]), np.einsum(x, [0, 1, 2], y, [2, 3]),
+                np.einsum(x, [..., 2], y, [2, 3], [..., 3]), np.einsum(" ...j, jk -> ...k", x, y))
+
+    def by_numpy(x: Any, y: Any) -> Any:
+        return (np.einsum("ij,->ij", y, 2.0), np.einsum("ij,j->i", y, [1, 2, 3, 4, 5.0]),
+                np.dot(x, [1, 2, 3, 4.0]), np.einsum([[1.0, 2]], [0, 1], x[0, :2], [1, 2]))
+
+    for function in (program, by_numpy):
+        compiled = fusec.jit(function)
+        for got, want in zip(compiled(x, y), function(x, y), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+        assert ("Einsum" in ops_of(compiled)) == (function is by_numpy)
+
+
 def test_results_own_their_memory() -> None:
     """Also where the product is seen transposed, or is summed of nothing."""
     x = RNG.normal(size=(2, 3, 4))
