@@ -39,16 +39,16 @@ from .gpu.folded_totals import folded_totals
 from .gpu.narrow_products import kernel_products, narrow_products
 from .options import PassOptions
 from .placement.reshaped_views import copy_all_reshaped_views
+from .products.contracted_axes import contracted_axes
+from .products.open_products import open_products
+from .products.outer_products import outer_products
 from .prune import prune
 from .rewrite_counts import count_rewrites
 from .rules.complex_calls import complex_calls
 from .rules.constant_folding import constant_folding
-from .rules.contracted_axes import contracted_axes
 from .rules.decompose import decompose
 from .rules.element_kernels import element_kernels
 from .rules.fma import form_fmas
-from .rules.open_products import open_products
-from .rules.outer_products import outer_products
 from .rules.powers import expand_powers
 from .rules.short_axes import short_axes
 from .rules.simplify import simplify

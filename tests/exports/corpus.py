@@ -23,7 +23,7 @@ import optree
 import fusec
 from fusec.codegen.exported.parts import ExportedFunction
 from fusec.compiled.sizes import symbolic_traces
-from fusec.passes.calls.exported_products import exported_products
+from fusec.passes.products.exported_products import exported_products
 from fusec.placement import placers
 from fusec.trace.facts.trees import flattened
 from tests.programs.five_sizes import Sized, sized_programs

@@ -24,8 +24,8 @@ from fusec.core.records import dataclass
 from fusec.errors import UnsupportedError, user_error
 from fusec.ir import Graph
 from fusec.ir.sizes.symbolic_numbers import Symbolic
-from fusec.passes.calls.exported_products import exported_products
 from fusec.passes.placement.reshaped_views import copy_all_reshaped_views
+from fusec.passes.products.exported_products import exported_products
 
 from .c_header import about, parameter_text
 from .c_library import Compiled, checked_name, checked_specs, refuse_all

@@ -26,8 +26,8 @@ from fusec.ir.sizes.size_questions import Question
 from fusec.ir.sizes.symbolic_numbers import Sizes
 from fusec.ops import get
 from fusec.ops.calls.checks import make_error
-from fusec.passes.calls.exported_products import exported_products
 from fusec.passes.pipeline import run_pipeline
+from fusec.passes.products.exported_products import exported_products
 from fusec.trace.call.flat_call import FlatCall
 from fusec.trace.call.symbolic_arguments import LAYOUT
 from fusec.trace.tracer import Traced

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from fusec.core.records import dataclass
 
+CONTRACTIONS = ("Einsum", "Dot")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from fusec.ir.sizes.bindings import typical
 from fusec.ir.sizes.dims import Size
 from fusec.ops import get
 from fusec.ops.calls.library import decode
-from fusec.ops.calls.subscripts import Labels, labels_of, labels_of_dot
+from fusec.ops.calls.subscripts import CONTRACTIONS, Labels, labels_of, labels_of_dot
 
 from ..options import PassOptions
 from ..rewrite import Replacement, Rewriter, rewrite
@@ -38,7 +38,7 @@ def contracted_axes(graph: Graph, options: PassOptions) -> Graph:
     """See the module docstring.  Sums get an order of their own, so not with ``fp="strict"``."""
     if options.fp == "strict":
         return graph
-    return rewrite(graph, _visit, ops=("Einsum", "Dot"))
+    return rewrite(graph, _visit, ops=CONTRACTIONS)
 
 
 def _visit(node: Node, rewriter: Rewriter) -> Replacement:
