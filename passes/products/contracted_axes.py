@@ -134,7 +134,8 @@ def _joined(rewriter: Rewriter, terms: Sequence[_Term], elsewhere: str) -> _Term
     summed = "".join(x for x in shared if x not in elsewhere)
     batch = "".join(x for x in shared if x in elsewhere)
     rows, columns = ("".join(x for x in term.labels if x not in shared) for term in terms)
-    if not summed or (batch and not (rows and columns)):
+    is_of_vectors = not (rows and columns)
+    if not summed or (is_of_vectors and max(map(len, (batch + summed, rows, columns))) > 1):
         return _summed(rewriter, _multiplied(rewriter, a, b), elsewhere)
     if batch and (a.labels[-1] in batch or b.labels[-1] in batch):
         return None  # of matrices that lie so no library takes products without a copy

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 
 import fusec
 
@@ -117,6 +118,18 @@ def test_ways_to_write_it() -> None:
         for got, want in zip(compiled(x, y), function(x, y), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-12)
         assert ("Einsum" in ops_of(compiled)) == (function is by_numpy)
+
+
+def test_windows_are_not_written_out() -> None:
+    """By a kernel of few weights, which reads them where they overlap."""
+    x, k = RNG.normal(size=(20, 30)), RNG.normal(size=(3, 5))
+
+    def filtered(x: Any, k: Any) -> Any:
+        return np.einsum("hwij,ij->hw", sliding_window_view(x, k.shape), k)
+
+    function = fusec.jit(filtered)
+    np.testing.assert_allclose(function(x, k), filtered(x, k), rtol=1e-12, atol=1e-12)
+    assert ops_of(function) == {"Input", "Fused"}
 
 
 def test_results_own_their_memory() -> None:
