@@ -221,7 +221,7 @@ OWN: dict[str, Sample] = {
     "UfuncAt": (_in_place(lambda y: np.hypot.at(y, [0, 0], y[1])), "line"),
     "Ufunc": (lambda x: np.nextafter(x, x[0]), "line"),
     "Numpy": (lambda x: np.roll(x[x > 0], 1), "grid"),
-    "GetItem": (lambda x: np.ravel(x)[np.ravel(x) > 1, None], "line"),
+    "GetItem": (lambda x: np.ravel(x)[:, None][np.ravel(x) > 1, 0], "line"),
     "Scipy": (lambda x: linalg.expm(x + 0.5), "square"),
     "LinalgLstsq": (lambda x: np.linalg.lstsq(x, x[0], rcond=None), "square"),
     "Cofactors": (lambda x: fusec.vjp(np.linalg.det, x)[1](x.dtype.type(1)), "square"),
