@@ -21,7 +21,7 @@ from fusec.ops.regions.narrow_products import MAX_COLUMNS
 # Of an operand that threads compute again for themselves: more is stored.
 SHARED_COST = 4.0
 MAX_COST = 1600.0  # of what is written out for a row
-# Of all rows, by one thread of a warp each: it takes a GPU a microsecond, as a launch does.
+# Of all rows, by one thread each while others wait: it takes a GPU a microsecond, as a launch does.
 MAX_ALONE = 1 << 20
 MAX_TOTALS = 32  # of a kernel: they are a thread's registers
 
@@ -102,13 +102,13 @@ def _follows(root: Value, needed: Collection[Value], found: Mapping[Value, int])
     if not totals or reach.piecewise or any(reach.reads[v] != {whole} for v in totals):
         return False
     cost = written_cost(root, MAX_COST, axis)
-    rows = int(typical(math.prod(root.shape[:-1]))) if any(map(_has_warps_for_rows, totals)) else 1
+    rows = int(typical(math.prod(root.shape[:-1]))) if any(map(_shares_rows, totals)) else 1
     return cost < MAX_COST and rows * cost <= MAX_ALONE
 
 
-def _has_warps_for_rows(totals: Value) -> bool:
-    """Whether the loop over the summed axis is the innermost, which the threads of a warp share:
-    only one of them computes of the totals."""
+def _shares_rows(totals: Value) -> bool:
+    """Whether it sums along rows of the matrix: several threads share one (a warp, or one of each
+    group of columns' threads), and a single one of them computes of its totals."""
     node = totals.node
     return bool(node.attrs["axes"] == (len(node.inputs[0].shape) - 2,))
 

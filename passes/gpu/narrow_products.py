@@ -2,9 +2,10 @@
 that pays: they are parts of the kernels around them then.
 
 does:   MatMul(a, b) -> Sum(Mul(a, b)), whose columns `..fusion.narrow_sums` keeps side by side
-needs:  the devices of nodes; `kernel_products`, which has no choice, the program's constraints
-leaves: products that a library does better, see `fusec.ops.regions.narrow_products`, and those
-        without which there would be fewer kernels
+needs:  the devices of nodes; `kernel_products`, which runs before these are known, what the program
+        says of them
+leaves: products that a library does better (`fusec.ops.regions.narrow_products`), alone or because
+        the graph is sooner through without their sums
 """
 
 from __future__ import annotations

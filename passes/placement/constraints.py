@@ -55,7 +55,9 @@ def constrained(graph: Graph) -> bool:
 
 def resolve_constraints(graph: Graph, machine: Machine) -> Graph:
     """See the module docstring.  Raises ``ValueError`` for constraints that no device can meet."""
-    return _resolved(graph, machine) if constrained(graph) else graph
+    stays_away = machine.residence is not None and any(
+        _is_copy_of_argument(n) for n in graph.nodes)
+    return _resolved(graph, machine) if stays_away or constrained(graph) else graph
 
 
 def _resolved(graph: Graph, machine: Machine) -> Graph:
@@ -96,6 +98,12 @@ def _stripped(graph: Graph) -> Graph:
         tuple(values[v] for v in graph.inputs), tuple(values[v] for v in graph.outputs),
         tuple((i, values[v]) for i, v in graph.updates), tuple(nodes.values()), graph.name,
         graph.assumed)
+
+
+def _is_copy_of_argument(node: Node) -> bool:
+    """Whether it is one that no line of the program asks for on a device: a result, or the new
+    value of an argument, that is another argument as it was given."""
+    return node.op == "Copy" and not node.device and node.inputs[0].node.op == "Input"
 
 
 def _named(machine: Machine, node: Node) -> tuple[DeviceModel, ...]:
@@ -152,6 +160,9 @@ class _Classes:
         constraint = self.of[node.name]
         if get(node.op).is_given:
             return self.machine.devices
+        residence = self.machine.residence
+        if residence is not None and _is_copy_of_argument(node) and residence.supports(node):
+            return (residence,)
         named = _named(self.machine, node)
         able = tuple(d for d in named if d.supports(node))
         if node.name in self.left:

@@ -23,13 +23,13 @@ def open_products(graph: Graph) -> Graph:
 def _visit(node: Node, rewriter: Rewriter) -> Replacement:
     if not is_opened(node):
         return None
-    a, b = node.inputs
+    a, b = (_widened(rewriter, v) for v in node.inputs)
     if a.type.rank == b.type.rank == 2:
-        return (_of_matrices(rewriter, a, b),)
+        return (_typed(rewriter, _of_matrices(rewriter, a, b), node),)
     if a.type.rank == 1 and b.type.rank == 2:
         b = rewriter.emit("Transpose", b, perm=(1, 0))
     product = rewriter.emit("Mul", a, b)
-    return (_kinded(rewriter, _summed(rewriter, product, product.type.rank - 1), node),)
+    return (_typed(rewriter, _summed(rewriter, product, product.type.rank - 1), node),)
 
 
 def _of_matrices(rewriter: Rewriter, a: Value, b: Value) -> Value:
@@ -44,7 +44,13 @@ def _summed(rewriter: Rewriter, products: Value, axis: int) -> Value:
     return rewriter.emit(op, products, axes=(axis,))
 
 
-def _kinded(rewriter: Rewriter, value: Value, node: Node) -> Value:
+def _widened(rewriter: Rewriter, x: Value) -> Value:
+    """NumPy adds up products of float16 in float32."""
+    return rewriter.emit("Cast", x, dtype=np.dtype(np.float32)) if x.dtype == np.float16 else x
+
+
+def _typed(rewriter: Rewriter, value: Value, node: Node) -> Value:
+    """The result as the product's, a number too."""
     if value.type == node.types[0]:
         return value
-    return rewriter.emit("Cast", value, dtype=value.dtype, kind=node.types[0].kind)
+    return rewriter.emit("Cast", value, dtype=node.types[0].dtype, kind=node.types[0].kind)

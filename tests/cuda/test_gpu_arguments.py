@@ -120,6 +120,25 @@ def test_arguments_change_places(cupy: FakeCupy) -> None:
     np.testing.assert_array_equal(y.get(), X)
 
 
+def test_a_copy_of_an_argument_stays_on_the_gpu(cupy: FakeCupy) -> None:
+    """No line of the program places it, so it was the CPU's."""
+    def f(x: np.ndarray, y: np.ndarray) -> Any:
+        z = y - 1
+        z[...] = y
+        x[...] = y
+        return x.copy(), z, y.sum()
+
+    g, y = fusec.jit(f), X + 1
+    for _ in range(3):
+        x = cupy.asarray(X)
+        args = x, cupy.asarray(y)
+        copied(cupy)
+        got = g(*args)
+        assert copied(cupy).count("to host") == 1  # of the number
+        for one in (got[0], got[1], x):
+            np.testing.assert_array_equal(one.get(), y)
+
+
 def test_what_runs_on_the_cpu_is_copied_there_and_back(cupy: FakeCupy) -> None:
     f = fusec.jit(lambda x: np.nanquantile(x * 2, 0.5, axis=0) + 1)
     x = cupy.asarray(X)

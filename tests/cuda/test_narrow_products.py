@@ -99,6 +99,21 @@ def test_views_and_computed_operands(f: Callable[..., Any]) -> None:
     agrees(f, numbers(33, 35), numbers(35, 9))
 
 
+def lengths(x: Any) -> Any:
+    return np.sqrt((x * x).sum(axis=1))[:, None]
+
+
+@pytest.mark.parametrize("f", [
+    lambda p: p[::-1] * lengths(p),
+    lambda p: (p[::-1] + p) * p[:, ::-1],
+    lambda p: p[np.arange(len(p))[::-1]] * lengths(p),
+    lambda p: np.roll(p, 1, axis=0) * lengths(p),
+], ids=range(4))
+def test_totals_of_other_rows_come_from_memory(f: Callable[..., Any]) -> None:
+    """A row's thread has none but its own."""
+    agrees(lambda x, w, y: f(x @ w) * lengths(y), numbers(33, 40), numbers(40, 3), numbers(33, 3))
+
+
 def test_many_products_of_one_matrix() -> None:
     """No thread keeps more totals than it has registers for."""
     weights = [numbers(20, 12) for _ in range(6)]
