@@ -26,6 +26,11 @@ from fusec.ops.calls.subscripts import CONTRACTIONS, Labels, labels_of, labels_o
 from ..options import PassOptions
 from ..rewrite import Replacement, Rewriter, rewrite
 
+KINDS = "fdFD"  # of dtype: others have sums of their own
+FEW = 4  # columns: for so many it is faster to read spread elements where they lie
+WRITTEN_OUT = 2**24  # spread elements, 128 MiB of float64, that get memory for any product
+SHARE = 8  # more of them get memory if they are at most so many times what else is read or written
+
 
 class _Term(NamedTuple):
     """A value and a label for each of its axes."""
@@ -44,18 +49,17 @@ def contracted_axes(graph: Graph, options: PassOptions) -> Graph:
 def _visit(node: Node, rewriter: Rewriter) -> Replacement:
     named = {pair[1]: decode(pair[2], node.inputs) for pair in node.attrs["named"][1:]}
     dtype = node.types[0].dtype
-    if len(node.types) > 1 or dtype.char not in "fdFD" or named.keys() - {"optimize"}:
+    if len(node.types) > 1 or dtype.char not in KINDS or named.keys() - {"optimize"}:
         return None
     named_axes = _labels(node)
     if named_axes is None or not _is_plain(*named_axes):
         return None
     labels, values = named_axes
-    terms = [_Term(_cast(rewriter, value, dtype), x)
-             for value, x in zip(values, labels.operands, strict=True)]
+    terms = [_Term(value, x) for value, x in zip(values, labels.operands, strict=True)]
     found = _contracted(rewriter, terms, labels.result, named.get("optimize", False))
     if found is None:
         return None
-    value = _turned(rewriter, found, labels.result)
+    value = _turned(rewriter, _of_dtype(rewriter, found, dtype), labels.result)
     is_copied = rewriter.old.id in rewriter.root_nodes and _needs_copy(value)
     return [rewriter.emit("Copy", value) if is_copied else value]
 
@@ -69,13 +73,17 @@ def _needs_copy(result: Value) -> bool:
 def _contracted(
     rewriter: Rewriter, terms: Sequence[_Term], result: str, optimize: Any
 ) -> _Term | None:
-    """Two terms at a time, in the order that was asked for; None: it is left to NumPy."""
+    """Two terms at a time, each two in their own dtype, in the order that was asked for; None: it
+    is left to NumPy."""
     left = list(terms)
     for pair in _path(terms, result, optimize):
         joined = [left[k] for k in pair]
         left = [term for k, term in enumerate(left) if k not in pair]
         elsewhere = result + "".join(term.labels for term in left)
-        found = _joined(rewriter, joined, elsewhere)
+        dtype = np.result_type(*(term.value.dtype for term in joined))
+        if dtype.char not in KINDS:
+            return None
+        found = _joined(rewriter, [_of_dtype(rewriter, x, dtype) for x in joined], elsewhere)
         if found is None:
             return None
         left.append(found)
@@ -135,8 +143,11 @@ def _joined(rewriter: Rewriter, terms: Sequence[_Term], elsewhere: str) -> _Term
     batch = "".join(x for x in shared if x in elsewhere)
     rows, columns = ("".join(x for x in term.labels if x not in shared) for term in terms)
     is_of_vectors = not (rows and columns)
-    if not summed or (is_of_vectors and max(map(len, (batch + summed, rows, columns))) > 1):
-        return _summed(rewriter, _multiplied(rewriter, a, b), elsewhere)
+    is_sum = is_of_vectors and max(map(len, (batch + summed, rows, columns))) > 1
+    spread = [x.labels for x, y in ((a, b), (b, a)) if summed and _stays_spread(x, y, batch)]
+    if not summed or is_sum or spread:
+        product = _multiplied(rewriter, a, b, spread[0] if spread else "")
+        return _summed(rewriter, product, elsewhere)
     if batch and (a.labels[-1] in batch or b.labels[-1] in batch):
         return None  # of matrices that lie so no library takes products without a copy
     if rows and columns and elsewhere.index(columns[0]) < elsewhere.index(rows[0]):
@@ -152,10 +163,13 @@ def _summed(rewriter: Rewriter, term: _Term, kept: str) -> _Term:
                  "".join(x for x in term.labels if x in kept))
 
 
-def _multiplied(rewriter: Rewriter, a: _Term, b: _Term) -> _Term:
-    """Axes are in the order of the operand with more of them, that of its memory."""
+def _multiplied(rewriter: Rewriter, a: _Term, b: _Term, first: str) -> _Term:
+    """Axes are in the order of the operand with more of them, that of its memory; or are ``first``,
+    which the columns that a spread element is multiplied by follow."""
     longer, shorter = (a, b) if len(a.labels) >= len(b.labels) else (b, a)
     every = "".join(x for x in shorter.labels if x not in longer.labels) + longer.labels
+    if first:
+        every = first + "".join(x for x in every if x not in first)
     left, right = (_spread(rewriter, term, every) for term in (a, b))
     return _Term(rewriter.emit("Mul", left, right), every)
 
@@ -200,5 +214,42 @@ def _turned(rewriter: Rewriter, term: _Term, labels: str) -> Value:
     return rewriter.emit("Transpose", term.value, perm=perm)
 
 
-def _cast(rewriter: Rewriter, value: Value, dtype: np.dtype) -> Value:
-    return value if value.dtype == dtype else rewriter.emit("Cast", value, dtype=dtype)
+def _of_dtype(rewriter: Rewriter, term: _Term, dtype: np.dtype) -> _Term:
+    if term.value.dtype == dtype:
+        return term
+    return _Term(rewriter.emit("Cast", term.value, dtype=dtype), term.labels)
+
+
+# ------------------------------------------------------------------------------- spread elements
+
+
+def _stays_spread(term: _Term, other: _Term, batch: str) -> bool:
+    """Whether the term's matrices have elements many times that are better not written out."""
+    axes = frozenset(k for k, x in enumerate(term.labels) if x not in batch)
+    if not _is_spread(term.value, axes):
+        return False
+    lengths = {x: int(typical(n)) for each in (term, other)
+               for x, n in zip(each.labels, each.value.shape, strict=True)}
+    free = set(other.labels) - set(term.labels)
+    written, read, columns = (math.prod(lengths[x] for x in labels)
+                              for labels in (term.labels, other.labels, free))
+    result = math.prod(lengths[x] for x in {*batch, *(set(term.labels) ^ set(other.labels))})
+    return columns <= FEW or written > max(WRITTEN_OUT, SHARE * (read + result))
+
+
+def _is_spread(value: Value, axes: frozenset[int]) -> bool:
+    """Whether elements are along these axes more often than in memory: windows, lengths of 1."""
+    node = value.node
+    if node.op == "Transpose":
+        return _is_spread(node.inputs[0], frozenset(node.attrs["perm"][k] for k in axes))
+    if node.op == "Cast":
+        return _is_spread(node.inputs[0], axes)
+    if node.op == "BroadcastTo":
+        missing = value.type.rank - node.inputs[0].type.rank
+        short = (1,) * missing + tuple(node.inputs[0].shape)
+        return any(short[k] != value.shape[k] for k in axes)
+    return node.op == "Gather" and _elements(node.inputs[0]) < _elements(value)
+
+
+def _elements(value: Value) -> int:
+    return math.prod(int(typical(n)) for n in value.shape)

@@ -9,6 +9,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import fusec
+from fusec import TensorSpec
 
 RNG = np.random.default_rng(0)
 SIZES = dict(zip("abcdefgh", (4, 3, 5, 2, 6, 1, 7, 3), strict=True))
@@ -130,6 +131,57 @@ def test_windows_are_not_written_out() -> None:
     function = fusec.jit(filtered)
     np.testing.assert_allclose(function(x, k), filtered(x, k), rtol=1e-12, atol=1e-12)
     assert ops_of(function) == {"Input", "Fused"}
+
+
+@pytest.mark.parametrize(("form", "shape"), [
+    ("hwij,ijc->hwc", (3, 5, 2)), ("hwij,jic->chw", (5, 3, 4)), ("hwji,cji->hwc", (4, 3, 5))])
+def test_windows_times_few_columns_are_not_written_out(form: str, shape: tuple[int, ...]) -> None:
+    x, k = RNG.normal(size=(20, 30)), RNG.normal(size=shape)
+
+    def filtered(x: Any, k: Any) -> Any:
+        return np.einsum(form, sliding_window_view(x, (3, 5)), k)
+
+    function = fusec.jit(filtered)
+    np.testing.assert_allclose(function(x, k), filtered(x, k), rtol=1e-12, atol=1e-12)
+    assert {"MatMul", "Einsum"}.isdisjoint(ops_of(function))
+
+
+def test_much_memory_for_windows() -> None:
+    """Sums read them where they lie if they are many times what the product reads and writes."""
+    function = fusec.jit(
+        lambda x, k: np.einsum("hwij,ijc->hwc", sliding_window_view(x, (31, 31)), k))
+    for side, is_product in ((60, True), (170, False)):
+        specs = (TensorSpec((side, side), np.float64), TensorSpec((31, 31, 6), np.float64))
+        graph = function.concrete(*specs).optimized_graph
+        assert any(node.op == "MatMul" for node in graph.nodes) == is_product
+
+
+@pytest.mark.parametrize("form", ["ij,j->i", "ij,jk->ik", "ji,kj->ki"])
+def test_spread_axes_are_not_written_out(form: str) -> None:
+    x, y = RNG.normal(size=7), RNG.normal(size=(7, 7))[:, :3]
+    y = y.T if form.startswith("ji") else y if "k" in form else y[:, 0]
+
+    def program(x: Any, y: Any) -> Any:
+        return np.einsum(form, np.broadcast_to(x, (7, 7)), y)
+
+    function = fusec.jit(program)
+    np.testing.assert_allclose(function(x, y), program(x, y), rtol=1e-12, atol=1e-12)
+    assert "MatMul" not in ops_of(function)
+
+
+def test_each_two_have_a_dtype_of_their_own() -> None:
+    """With `optimize`: uint8 wraps in the first product, as in NumPy."""
+    n, x = np.full((3, 4), 200, np.uint8), RNG.normal(size=4)
+    path = ["einsum_path", (0, 1), (0, 1)]
+    function = fusec.jit(lambda *x: np.einsum("ij,ij,j->i", *x, optimize=path))
+    want = np.einsum("ij,ij,j->i", n, n, x, optimize=path)
+    np.testing.assert_allclose(function(n, n, x), want, rtol=1e-12)
+
+
+def test_words_of_numpys_own_class() -> None:
+    x = RNG.normal(size=(3, 4))
+    function = fusec.jit(lambda x: np.einsum(np.str_("ij->j"), x, order=np.str_("C")))
+    np.testing.assert_allclose(function(x), x.sum(axis=0), rtol=1e-12)
 
 
 def test_results_own_their_memory() -> None:

@@ -58,7 +58,9 @@ class Encoder:
                           "pass it as a static argument, or as a plain number in the function")
 
     def _literal(self, x: Any) -> Any:
-        if x is None or isinstance(x, (bool, int, float, complex, str, np.bool_, np.number)):
+        if isinstance(x, str):
+            return str.__str__(x)  # of a class of its own it has no text form
+        if x is None or isinstance(x, (bool, int, float, complex, np.bool_, np.number)):
             return x
         if isinstance(x, (np.dtype, type)):
             return np.dtype(x)

@@ -24,16 +24,34 @@ class Matches(ast.NodeTransformer):
     def visit_Match(self, node: ast.Match) -> Any:
         self.generic_visit(node)
         if not all(_is_of_values(case.pattern) for case in node.cases):
-            node.cases = [each for case in node.cases for each in _without_alternatives(case)]
-            for case in node.cases:
-                self.count += 1
-                _ClassesAsked(f"{SUBJECT}{self.count}_").change(case)
-            return node
+            return self._unpacked(node)
         self.count += 1
         name = f"{SUBJECT}{self.count}"
         store = ast.copy_location(ast.Name(name, ast.Store()), node.subject)
         subject = ast.copy_location(ast.Assign([store], node.subject), node)
         return [subject, *_chain(name, node.cases)]
+
+    def _unpacked(self, node: ast.Match) -> list[ast.stmt]:
+        """The statement, its cases without classes, after what its flags are at first."""
+        cases, first = [], list[ast.stmt]()
+        for case in node.cases:
+            alternatives = list(_without_alternatives(case))
+            flag = None
+            if case.guard is not None and len(alternatives) > 1:
+                flag = f"{SUBJECT}{self.count + 1}_taken"
+                first.append(_set_to_false(flag, node.subject))
+            for each in alternatives:
+                self.count += 1
+                _ClassesAsked(f"{SUBJECT}{self.count}_", flag).change(each)
+            cases += alternatives
+        node.cases = cases
+        return [*first, node]
+
+
+def _set_to_false(name: str, like: ast.expr) -> ast.Assign:
+    store, value = ast.Name(name, ast.Store()), ast.Constant(value=False)
+    return ast.copy_location(ast.Assign(
+        [ast.copy_location(store, like)], ast.copy_location(value, like)), like)
 
 
 def _is_of_values(pattern: ast.pattern) -> bool:
@@ -90,20 +108,26 @@ class _ClassesAsked(ast.NodeTransformer):
     ``Iterable`` looks for methods.  Names are bound where all of it matches.
     """
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, flag: str | None) -> None:
         self.prefix = prefix
+        self.flag = flag  # of alternatives of one case: whether one has been taken
         self.tests: list[ast.expr] = []
         self.names: dict[str, str] = {}  # what Python's match binds, by the program's name
 
     def change(self, case: ast.match_case) -> None:
-        if not _asks_classes(case.pattern):
-            return
-        case.pattern = self.visit(case.pattern)
+        if _asks_classes(case.pattern):
+            case.pattern = self.visit(case.pattern)
+        is_first, taken = [], list[ast.expr]()
+        if self.flag is not None:
+            is_first = [ast.UnaryOp(ast.Not(), ast.Name(self.flag, ast.Load()))]
+            taken = [ast.NamedExpr(ast.Name(self.flag, ast.Store()), ast.Constant(True))]
         binds = [ast.NamedExpr(ast.Name(name, ast.Store()), ast.Name(bound, ast.Load()))
                  for name, bound in self.names.items()]
         bound = [ast.List(list[ast.expr](binds), ast.Load())] if binds else []
         guard = [] if case.guard is None else [case.guard]
-        every = [*self.tests, *bound, *guard]
+        every = [*is_first, *self.tests, *bound, *taken, *guard]
+        if not every:
+            return
         case.guard = every[0] if len(every) == 1 else ast.BoolOp(ast.And(), every)
         for node in ast.walk(case.guard):
             if isinstance(node, ast.expr) and not hasattr(node, "lineno"):

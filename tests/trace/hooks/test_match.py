@@ -140,9 +140,28 @@ def names_bound(x: Any) -> Any:
     return x * y + rest
 
 
+def alternatives_guarded(x: Any) -> Any:
+    """The first alternative that matches is the case's, whatever its guard says."""
+    asked: list[Any] = []
+
+    def asks(value: Any) -> bool:
+        asked.append(value)
+        return len(asked) > 3
+
+    for item in ((Pair(1), Pair(2)), (1, Pair(2)), (None, 3), (Pair(1), Pair(2))):
+        match item:
+            case (Pair(), y) | (y, Pair()) | (None, y) if asks(y):
+                x = x * 10.0
+            case (Pair(a=1) as y, Pair() as z) | (z, Pair() as y) if z == 1:
+                x = x + y.a
+            case (_, y):
+                x = x * 3.0
+    return x + len(asked)
+
+
 @pytest.mark.parametrize("program", [
-    classes_inside, names_bound, returned, in_a_loop, leaves_a_loop, known, shapes, booleans,
-    classes, objects])
+    alternatives_guarded, classes_inside, names_bound, returned, in_a_loop, leaves_a_loop, known,
+    shapes, booleans, classes, objects])
 def test_as_python_matches(program: Any) -> None:
     jitted = fusec.jit(program)
     long = np.random.default_rng(0).integers(-9, 9, 100).astype(float)
